@@ -12,6 +12,7 @@ const ROOMS = [
   'cgroups/groups',
   'cgroups',
   'processes',
+  'state/format',
   'state/files',
   'state/folder',
   'state/owners',

@@ -39,10 +39,12 @@ await manager.use({ cpu: 1, name: 'main-job' }, (grant) => {
   console.log(`Pinned:               ${moved.length} threads, ${unmovable.length} could not be moved`);
   console.log(`The kernel says:      ${kernelsWord()}`);
   console.log(`Shared pool:          ${manager.sharedPool()}`);
-  const state = JSON.parse(readFileSync(join(manager.stateDir, 'state.json'), 'utf8'));
-  const [{ cpus }] = state.pods.find((pod) => pod.uid === grant.uid).containers;
+  // Each commit is a line of the file.
+  const lines = readFileSync(join(manager.stateDir, 'state.json'), 'utf8').trimEnd().split('\n');
+  const { generation, pods } = JSON.parse(lines.at(-1));
+  const [{ cpus }] = pods.find((pod) => pod.uid === grant.uid).containers;
   console.log(
-    `On disk:              ${manager.stateDir}/state.json, generation ${state.generation}: CPU ${cpus} for "${grant.name}"\n`,
+    `On disk:              ${manager.stateDir}/state.json, generation ${generation}: CPU ${cpus} for "${grant.name}"\n`,
   );
 });
 

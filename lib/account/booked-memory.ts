@@ -99,34 +99,6 @@ export function memoryGroups(blocks: readonly MemoryBlock[]): ReadonlyMap<number
   return groups;
 }
 
-/**
- * What contradicts itself in such a record, if anything: groups that overlap, or another sum than
- * that of the blocks.
- */
-export function bookingFlaw(booked: BookedMemory, pods: readonly WithMemory[]): string | undefined {
-  const blocks = memoryBlocks(pods);
-  const groups = memoryGroups(blocks);
-  const keyOf = (nodes: readonly number[]) => nodes.join(',');
-  const sums = new Map<string, number>();
-  const add = (nodes: readonly number[], type: string, bytes: number) => {
-    const key = `${type} of NUMA nodes ${keyOf(nodes)}`;
-    sums.set(key, (sums.get(key) ?? 0) + bytes);
-  };
-  for (const { nodes, type, bytes } of blocks) {
-    const other = nodes.map((node) => groups.get(node)!).find((group) => keyOf(group) !== keyOf(nodes));
-    if (other) return `memory is allocated on NUMA nodes ${keyOf(nodes)} together, and on ${keyOf(other)}`;
-    add(nodes, type, bytes);
-  }
-  for (const [node, types] of Object.entries(booked)) {
-    for (const [type, bytes] of Object.entries(types))
-      add(groups.get(Number(node)) ?? [Number(node)], type, -bytes);
-  }
-  const [wrong] = [...sums].filter(([, difference]) => difference !== 0);
-  return (
-    wrong && `the ${wrong[0]} that is booked is not what the grants hold (${Math.abs(wrong[1])} bytes apart)`
-  );
-}
-
 export interface MemoryBlock {
   readonly nodes: readonly number[];
   /** `memory`, or a hugepage type such as `hugepages-2Mi`. */

@@ -66,16 +66,35 @@ function translation(before: Rows, now: Rows) {
 const isSame = (a: CpuIdentity | undefined, b: CpuIdentity) =>
   a?.every((id, column) => id === b[column]) === true;
 
+// For the rows on record, the list of today's CPUs that says the same.
+const sameRows = new WeakMap<readonly CpuIdentity[], readonly CpuIdentity[]>();
+
+function areSame(recorded: readonly CpuIdentity[], now: readonly CpuIdentity[]): boolean {
+  if (recorded === now || sameRows.get(recorded) === now) return true;
+  const isEqual = recorded.length === now.length && now.every((row, i) => isSame(recorded[i], row));
+  if (isEqual) sameRows.set(recorded, now);
+  return isEqual;
+}
+
 /**
  * The next state with the machine's CPUs as they are now; but those that a grant holds and held
- * before stay where they were when it got them, also while they are offline.
+ * before stay where they were when it got them, also while they are offline. Where none has
+ * changed, the list is that on record.
  */
 export function withIdentities(next: Assignments, recorded: Assignments, topology: Topology): Assignments {
   const identities = identitiesOf(topology);
+  const cpus = areSame(recorded.cpus, identities)
+    ? recorded.cpus
+    : mergedIdentities(next, recorded, identities);
+  return next.cpus === cpus ? next : { ...next, cpus };
+}
+
+function mergedIdentities(
+  next: Assignments,
+  recorded: Assignments,
+  identities: readonly CpuIdentity[],
+): readonly CpuIdentity[] {
   const before = rowsOf(recorded.cpus);
-  if (identities.length === before.size && identities.every((row) => isSame(before.get(row[0]), row))) {
-    return { ...next, cpus: identities };
-  }
   const rows = new Map(rowsOf(identities));
   const translate = translation(before, rowsOf(identities));
   const earlier = new Map(recorded.pods.map((pod) => [pod.uid, pod]));
@@ -88,7 +107,8 @@ export function withIdentities(next: Assignments, recorded: Assignments, topolog
       if (row) rows.set(cpu, translate(row, pod));
     }
   }
-  return { ...next, cpus: [...rows.values()].sort(([a], [b]) => a - b) };
+  const merged = [...rows.values()].sort(([a], [b]) => a - b);
+  return areSame(recorded.cpus, merged) ? recorded.cpus : merged;
 }
 
 /** A CPU that is elsewhere than when it was granted. */

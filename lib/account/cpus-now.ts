@@ -3,9 +3,9 @@ import { CpuSet } from '../machine/cpu-set.js';
 import { kernelIsolatedCpus, unbalancedCpus } from '../machine/isolated-cpus.js';
 import { onlineCpus } from '../machine/online-cpus.js';
 import type { Topology } from '../machine/topology.js';
-import { oncePerPods } from './cpus-of-pods.js';
 import type { PodAssignment } from './pod-assignment.js';
 import { cpusOf, poolOf } from './pod-holdings.js';
+import { oncePerPods } from './pod-summary.js';
 import type { CpuSnapshot } from './pools.js';
 
 /** `unbalanced`: CPUs over which the kernel balances no load. */

@@ -1,8 +1,9 @@
 // Which devices pods have. Pure.
 import { PCI_ADDRESS } from '../machine/pci-address.js';
 import type { Assignments } from './assignments.js';
-import { oncePerPods } from './cpus-of-pods.js';
-import type { DeviceAssignment } from './pod-assignment.js';
+import type { DeviceAssignment, PodAssignment } from './pod-assignment.js';
+import { podsAfter, podsBefore } from './pod-list-changes.js';
+import { oncePerPods } from './pod-summary.js';
 
 /**
  * What tells devices apart: the address of a PCI device whatever the resource is called, else the
@@ -20,15 +21,50 @@ export function deviceKeys(devices: Readonly<Record<string, readonly DeviceAssig
   return keys;
 }
 
-/** The {@link deviceKey}s of all devices that somebody holds. */
-export function heldDevices({ pods }: Pick<Assignments, 'pods'>): ReadonlySet<string> {
-  return devicesOfPods(pods);
+/** The {@link deviceKey}s of a pod's devices, each once: later containers may have those of init containers. */
+export function deviceKeysOf({ containers }: Pick<PodAssignment, 'containers'>): ReadonlySet<string> {
+  const keys = new Set<string>();
+  for (const { devices } of containers) for (const key of deviceKeys(devices)) keys.add(key);
+  return keys;
 }
 
-const devicesOfPods = oncePerPods((pods) => {
-  const held = new Set<string>();
-  for (const { containers } of pods) {
-    for (const { devices } of containers) for (const key of deviceKeys(devices)) held.add(key);
+interface HeldDevices {
+  readonly keys: ReadonlySet<string>;
+  /** No device is held twice. Only then a pod that leaves takes all of its devices with it. */
+  readonly isDisjoint: boolean;
+}
+
+function add({ keys, isDisjoint }: HeldDevices, pods: readonly PodAssignment[]): HeldDevices {
+  let [all, isStillDisjoint]: [Set<string> | undefined, boolean] = [undefined, isDisjoint];
+  for (const pod of pods) {
+    for (const key of deviceKeysOf(pod)) {
+      all ??= new Set(keys);
+      if (all.has(key)) isStillDisjoint = false;
+      all.add(key);
+    }
   }
-  return held;
-});
+  // Most pods have none.
+  return all ? { keys: all, isDisjoint: isStillDisjoint } : { keys, isDisjoint };
+}
+
+function less({ keys, isDisjoint }: HeldDevices, pods: readonly PodAssignment[]): HeldDevices {
+  const gone = pods.flatMap((pod) => [...deviceKeysOf(pod)]);
+  if (gone.length === 0) return { keys, isDisjoint };
+  const left = new Set(keys);
+  for (const key of gone) left.delete(key);
+  return { keys: left, isDisjoint };
+}
+
+const NOTHING: HeldDevices = { keys: new Set(), isDisjoint: true };
+
+/** The devices of all pods of a state, counted once for each list. */
+export const devicesOfPods = oncePerPods(
+  (pods) => add(NOTHING, pods),
+  (earlier, changes) =>
+    earlier.isDisjoint ? add(less(earlier, podsBefore(changes)), podsAfter(changes)) : undefined,
+);
+
+/** The {@link deviceKey}s of all devices that somebody holds. */
+export function heldDevices({ pods }: Pick<Assignments, 'pods'>): ReadonlySet<string> {
+  return devicesOfPods(pods).keys;
+}

@@ -39,12 +39,22 @@ export function removePods(state: Assignments, uids: ReadonlySet<string>): Assig
 // Names that are remembered; the oldest is forgotten first.
 const MOST_NAMES = 64;
 
+/** The names of some pods more; each is there once, the latest last. */
+export function rememberNames<Named extends Pick<NamedCpus, 'name'>>(
+  last: readonly Named[],
+  more: readonly Named[],
+): readonly Named[] {
+  return more.reduce(
+    (all, named) => [...all.filter((each) => each.name !== named.name), named].slice(-MOST_NAMES),
+    last,
+  );
+}
+
 function rememberCpus(last: readonly NamedCpus[], pod: PodAssignment): readonly NamedCpus[] {
   const { uid, name } = pod;
   const cpus = presentCpus(pod);
   // Nobody comes again under a name that was made up for one grant.
-  if (name === uid || cpus.isEmpty) return last;
-  return [...last.filter((each) => each.name !== name), { name, cpus }].slice(-MOST_NAMES);
+  return name === uid || cpus.isEmpty ? last : rememberNames(last, [{ name, cpus }]);
 }
 
 /** The state with one pod as it is now; `memory`: what is booked with it. */

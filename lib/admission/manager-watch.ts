@@ -6,7 +6,7 @@ import type { GrantInfo } from '../decision/grant-info.js';
 import type { Settings } from '../decision/machine-settings.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import { difference } from '../state/difference.js';
-import type { Checkpoint } from '../state/files/checkpoint.js';
+import type { Checkpoint } from '../state/format/checkpoint.js';
 import type { StateRecovered, StateSource } from '../state/store.js';
 
 /** What has changed between two looks at the state, perhaps in several steps. */

@@ -5,7 +5,7 @@ import type { PodAssignment } from '../account/pod-assignment.js';
 import { NumalignError } from '../base/errors.js';
 import { type Flag, flagsOf } from '../decision/flags.js';
 import { type GrantInfo, grantInfo } from '../decision/grant-info.js';
-import type { Checkpoint } from '../state/files/checkpoint.js';
+import type { Checkpoint } from '../state/format/checkpoint.js';
 import type { ReadOnlySite } from './site.js';
 
 /**

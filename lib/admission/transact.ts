@@ -11,7 +11,7 @@ import type { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { totalsOf } from '../decision/memory-tables.js';
 import type { UnpinnedThread } from '../enforcement/members/confinement.js';
-import type { Checkpoint } from '../state/files/checkpoint.js';
+import type { Checkpoint } from '../state/format/checkpoint.js';
 import type { Commit } from '../state/store.js';
 import { publishError } from './diagnostics.js';
 import { assignmentsOf } from './on-record.js';

@@ -16,7 +16,7 @@ import { isExtendedResource } from '../input/resource-amounts.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import { countHugepages } from '../machine/hugepages.js';
 import type { Topology } from '../machine/topology.js';
-import type { Checkpoint } from '../state/files/checkpoint.js';
+import type { Checkpoint } from '../state/format/checkpoint.js';
 import type { StateRecovered } from '../state/store.js';
 
 /**

@@ -13,9 +13,46 @@ export interface NativeLock {
 export interface NativeOwner {
   readonly fd: number;
   write(text: string): void;
+  /** Of the file. */
+  size(): number;
+  /** From an offset on. */
+  writeAt(offset: number, text: string): void;
+  /** Leaves the first `size` bytes. */
+  cut(size: number): void;
   close(): void;
   /** Whether the file still has its name in this folder. */
   isCurrent(folder: NativeFolder): boolean;
+}
+
+/** A file to which records are appended. It stays the same file whatever its name leads to later. */
+export interface NativeJournal {
+  /** As {@link NativeFolder.version}. */
+  version(): string;
+  /** The bytes from an offset on, `most` of them. */
+  read(offset: number, most?: number): Buffer;
+  /**
+   * Appends a text to the file, which must have its name in `folder` and end at `offset` (else
+   * ESTALE), and makes it durable.
+   * `lock`: must still be the one of its file in `folder` (else ESTALE); released once that is done
+   * if it `isLast`, after the text was appended to the file `copy`, where that ends there too, and
+   * `noteText` written to the file `note`. Answers the version of the file: at
+   * once where the folder is in memory, else once the device has it. Where to write fails, the file
+   * is as it was; where to sync it fails (`fdatasync`), the text is there, and may be lost with the
+   * power.
+   */
+  append(
+    offset: number,
+    text: string,
+    folder: NativeFolder,
+    lock: NativeLock,
+    isLast: boolean,
+    copy: string,
+    note: string,
+    noteText: string,
+  ): string | Promise<string>;
+  /** Leaves the first `size` bytes. */
+  cut(size: number, folder: NativeFolder): void;
+  close(): void;
 }
 
 /** `mode`: permission bits; `links`: how many names it has. */
@@ -57,13 +94,13 @@ export interface NativeFolder {
   replace(name: string, text: string): void;
   /**
    * `stamp`: nanoseconds of the modification time, 0 to 999,999,999. `lock`: must still be the one
-   * of its file (else ESTALE); released once the new file is durable if it `isLast`, after `text`
-   * was written to the file `record`. Answers the version of the new file: at once where the folder
+   * of its file (else ESTALE); released once the new file is durable if it `isLast`, after the same
+   * bytes were written to the file `copy`, if any, and `text` to the file `record`. Answers the version of the new file: at once where the folder
    * is in memory, else once the device has it.
    */
   replaceDurably(
     name: string,
-    previous: string,
+    copy: string,
     bytes: Buffer,
     stamp: number,
     lock?: NativeLock,
@@ -71,6 +108,8 @@ export interface NativeFolder {
     record?: string,
     text?: string,
   ): string | Promise<string>;
+  /** An ordinary file; undefined where there is none. */
+  openJournal(name: string): NativeJournal | undefined;
   /** `pastWaiting`: although somebody waits. */
   tryLock(name: string, note: string, pastWaiting?: boolean): NativeLock | undefined;
   waitLock(name: string, note: string, callback: (error?: NumalignError, lock?: NativeLock) => void): number;

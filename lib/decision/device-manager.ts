@@ -1,9 +1,10 @@
 // The Device Manager: hints for devices, and which ones a container gets. Follows the kubelet's
 // (v1.32); where that picks among equals at random, the lowest id comes first here. Pure, but for
 // preferred-allocation callbacks.
-import { oncePerPods } from '../account/cpus-of-pods.js';
+
 import { deviceKey, deviceKeys, heldDevices } from '../account/held-devices.js';
 import type { DeviceAssignment } from '../account/pod-assignment.js';
+import { oncePerPods } from '../account/pod-summary.js';
 import { native } from '../base/native.js';
 import { Refusal } from '../base/refusal.js';
 import { byteOrder, type Device } from '../input/devices.js';

@@ -1,13 +1,7 @@
 // The Memory Manager: hints for memory and hugepages, and the NUMA nodes on which a container's are
 // booked. Follows the kubelet's policies None and Static (v1.32). Pure.
-import {
-  type BookedMemory,
-  bookMemory,
-  type MemoryBlock,
-  memoryBlocks,
-  memoryGroups,
-} from '../account/booked-memory.js';
-import { oncePerPods } from '../account/cpus-of-pods.js';
+import { type BookedMemory, bookMemory, type MemoryBlock, memoryGroups } from '../account/booked-memory.js';
+import { groupsOfPods } from '../account/memory-of-pods.js';
 import type { HintQuestion } from '../base/native-surface.js';
 import { Refusal } from '../base/refusal.js';
 import { isMemoryType } from '../input/memory-types.js';
@@ -63,9 +57,6 @@ export function memoryRequests(
   }
   return requests;
 }
-
-// A cache: a list of pods is never changed.
-const groupsOfPods = oncePerPods((pods) => memoryGroups(memoryBlocks(pods)));
 
 function groupsOf({ state, memory }: Draft): ReadonlyMap<number, readonly number[]> {
   const groups = groupsOfPods(state.pods);

@@ -1,12 +1,7 @@
 // What NUMA nodes have of each type of memory, and what of it is taken. Pure.
 import type { Assignments, MachineSettings } from '../account/assignments.js';
-import {
-  type BookedMemory,
-  bookedOn,
-  memoryBlocks,
-  memoryGroups,
-  type TotalOn,
-} from '../account/booked-memory.js';
+import { type BookedMemory, bookedOn, type TotalOn } from '../account/booked-memory.js';
+import { groupsOfPods } from '../account/memory-of-pods.js';
 import { hugepageType, MEMORY } from '../input/memory-types.js';
 import { MAX_HINT_NODES } from '../machine/hint-masks.js';
 import type { NumaNode } from '../machine/machine-description.js';
@@ -66,7 +61,7 @@ export function allocatableOn(node: NumaNode, type: string, { reservedMemory }: 
 
 /** The account of every NUMA node and type of memory that it has. */
 export function memoryTables({ settings, memory, pods }: Assignments, { nodes }: Topology): MemoryTable[] {
-  const groups = memoryGroups(memoryBlocks(pods));
+  const groups = groupsOfPods(pods);
   return nodes.flatMap((node) =>
     Array.from(typesOn(node), ([type, total]) => {
       const allocatable = allocatableOn(node, type, settings);

@@ -1,6 +1,6 @@
 // How the groups of grants differ from their layout.
 import type { Assignments } from '../account/assignments.js';
-import { cpusOfPods } from '../account/cpus-of-pods.js';
+import { cpusOfSome } from '../account/cpus-of-pods.js';
 import { cpusOf } from '../account/pod-holdings.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { Cpusets } from './cpusets/cpusets.js';
@@ -72,7 +72,7 @@ export function groupFound(
   { taken, pods }: Confinement,
 ): Found {
   const { kind, pod, path, what } = difference;
-  const partition = cpusOfPods(pods.filter(isPartitioned));
+  const partition = cpusOfSome(pods.filter(isPartitioned));
   const of = pod ? `${grantKey(pod)} ${cpusOf(pod)}` : `${taken} ${partition}`;
   const repairPartition = () => {
     try {

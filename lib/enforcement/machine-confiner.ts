@@ -2,7 +2,7 @@
 import { release } from 'node:os';
 import type { Assignments, MachineSettings } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
-import { cpusOfPods } from '../account/cpus-of-pods.js';
+import { cpusOfSome } from '../account/cpus-of-pods.js';
 import type { EnforcementLevel, PodAssignment } from '../account/pod-assignment.js';
 import { cpusOf } from '../account/pod-holdings.js';
 import { sharedPool } from '../account/pools.js';
@@ -143,7 +143,7 @@ export class MachineConfiner {
     const rightfulCpus = (pod: PodAssignment) =>
       cpusOf(pod).intersection(before.get(pod.uid) ?? CpuSet.EMPTY);
     const pool = states.map((state) => sharedPool(state, now)).reduce((a, b) => a.intersection(b));
-    const taken = cpusOfPods(pods.filter((pod) => !isPartitioned(pod)));
+    const taken = cpusOfSome(pods.filter((pod) => !isPartitioned(pod)));
     const { possible, cpus } = this.topology();
     const cpusets = this.cpusetsOf(last.settings);
     const cpusetOfProcess = (pid: number) => cpusets && cpusetOf(cpusets, pid);

@@ -1,6 +1,7 @@
 // Why what the kubelet has given out cannot be taken over. Pure.
 import type { Assignments } from '../account/assignments.js';
-import { type BookedMemory, bookedOn, bookingFlaw } from '../account/booked-memory.js';
+import { type BookedMemory, bookedOn } from '../account/booked-memory.js';
+import { bookingFlaw } from '../account/memory-of-pods.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { cpusOf } from '../account/pod-holdings.js';
 import { universe } from '../account/pools.js';

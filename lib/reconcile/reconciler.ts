@@ -18,7 +18,7 @@ import {
 } from '../enforcement/drift.js';
 import type { Placement } from '../input/placement.js';
 import { refreshSite } from '../machine/topology-refresh.js';
-import type { Checkpoint } from '../state/files/checkpoint.js';
+import type { Checkpoint } from '../state/format/checkpoint.js';
 import type { Store } from '../state/store.js';
 import { threadsOf } from '../threads/followers.js';
 import { Fights } from './fights.js';

@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Assignments } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
-import { encodePod } from './files/pod-text.js';
+import { encodePod } from './format/pod-text.js';
 
 export interface Difference {
   readonly added: readonly PodAssignment[];

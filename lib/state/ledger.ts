@@ -6,12 +6,12 @@ import type { NativeFolder, NativeLock } from '../base/native-files.js';
 import { ENVIRONMENT, Registry } from '../base/registry.js';
 import { WeakValues } from '../base/weak-values.js';
 import { MACHINE_STATE_DIR } from '../input/config.js';
-import type { Checkpoint } from './files/checkpoint.js';
 import { FolderWatch, type Listener } from './files/folder-watch.js';
 import { archive } from './files/put-aside.js';
 import { STATE_FILE } from './files/state-files.js';
 import { canonical, readBootId, scopeOf } from './folder/folder.js';
 import { explaining } from './folder/folder-error.js';
+import type { Checkpoint } from './format/checkpoint.js';
 import { OwnerGuard } from './owner-guard.js';
 import { Owners } from './owners/owners.js';
 import { StateFolder } from './state-folder.js';
@@ -228,6 +228,7 @@ export class Ledger implements Store {
     try {
       this.#reader.checkCurrent();
       const found = explaining(this.path, () => this.#reader.loadChecked());
+      if (found.kind === 'good' && !found.checkpoint.refusal) this.#writer.mendCopyOnce(found);
       const checkpoint = found.kind === 'good' ? found.checkpoint : await this.#writer.recover(found, lock);
       explaining(this.path, () => this.#folder.rejoinParts());
       if (checkpoint?.refusal) return await decide(checkpoint, refusing(checkpoint.refusal));

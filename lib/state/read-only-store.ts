@@ -9,9 +9,10 @@ import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
 import type { NativeFolder } from '../base/native-files.js';
 import { Registry } from '../base/registry.js';
-import type { Checkpoint } from './files/checkpoint.js';
 import { FolderWatch, type Listener } from './files/folder-watch.js';
+import { JournalFollower } from './files/journal-follower.js';
 import {
+  COPY_FILE,
   type FoundState,
   findOwners,
   findState,
@@ -19,11 +20,11 @@ import {
   isOfBoot,
   isOwnerAlive,
   NO_OWNERS,
-  PREVIOUS_FILE,
   STATE_FILE,
 } from './files/state-files.js';
 import { readBootId, scopeOf } from './folder/folder.js';
 import { explaining } from './folder/folder-error.js';
+import type { Checkpoint } from './format/checkpoint.js';
 import type { OwnerLookup } from './owners/owner-registry.js';
 import { lastGood, rebuild } from './owners/recovery.js';
 import type { StateSource } from './store.js';
@@ -84,8 +85,8 @@ export function recovered(
   totalOn: TotalOn,
 ): Checkpoint | undefined {
   const bootId = readBootId();
-  const previous = findState(folder, PREVIOUS_FILE);
-  const base = lastGood([found, previous], undefined);
+  const previous = findState(folder, COPY_FILE);
+  const base = lastGood(found, previous, () => folder.read(COPY_FILE));
   const clues = {
     ...{ found, previous, base, highest: 0 },
     owners: owners ? findOwners(owners, bootId) : NO_OWNERS,
@@ -109,6 +110,7 @@ export function isPodAlive(
 interface Open {
   readonly folder: NativeFolder;
   readonly owners: NativeFolder | undefined;
+  readonly journal: JournalFollower;
 }
 
 /** Not to be shared: each reader has its own. */
@@ -126,9 +128,8 @@ export class ReadOnlyStore implements StateSource {
   readonly #totalOn: TotalOn;
   readonly #watch: FolderWatch;
   #open: Open | undefined;
-  // The last good file that was read, its version, and what it says.
-  #good: FoundState | undefined;
-  #version: string | undefined;
+  // What was found last, and what it says.
+  #found: FoundState | undefined;
   #checkpoint: Checkpoint | undefined;
 
   /**
@@ -163,16 +164,13 @@ export class ReadOnlyStore implements StateSource {
   #read(): Checkpoint | undefined {
     const open = this.#follow();
     if (!open) return undefined;
-    const version = open.folder.version(STATE_FILE);
-    if (version !== undefined && version === this.#version) return this.#checkpoint;
-    const found = findState(open.folder, STATE_FILE, this.#good);
+    const found = open.journal.look();
+    if (found === this.#found) return this.#checkpoint;
     const checkpoint =
       found.kind === 'good' ? found.checkpoint : recovered(open.folder, found, open.owners, this.#totalOn);
-    const current = checkpoint && ofThisBoot(checkpoint, open.owners);
-    this.#good = found.kind === 'good' ? found : undefined;
-    this.#version = this.#good && version;
-    this.#checkpoint = current;
-    return current;
+    this.#checkpoint = checkpoint && ofThisBoot(checkpoint, open.owners);
+    this.#found = found;
+    return this.#checkpoint;
   }
 
   // The folder that is at the path now: it may be made, removed or replaced at any time.
@@ -184,23 +182,23 @@ export class ReadOnlyStore implements StateSource {
     }
     this.#forget();
     const folder = openExisting(this.path);
-    if (folder) this.#openOwners({ folder, owners: undefined });
+    if (folder) this.#openOwners({ folder, owners: undefined, journal: new JournalFollower(folder) });
     if (open || folder) this.#watch.restart();
     return this.#open;
   }
 
-  #openOwners({ folder, owners }: Open): void {
-    owners?.close();
-    this.#open = { folder, owners: undefined };
-    this.#open = { folder, owners: childOf(folder, 'owners') };
+  #openOwners(open: Open): void {
+    open.owners?.close();
+    this.#open = { ...open, owners: undefined };
+    this.#open = { ...open, owners: childOf(open.folder, 'owners') };
   }
 
   #forget(): void {
+    this.#open?.journal.forget();
     this.#open?.folder.close();
     this.#open?.owners?.close();
     this.#open = undefined;
-    this.#good = undefined;
-    this.#version = undefined;
+    this.#found = undefined;
     this.#checkpoint = undefined;
   }
 

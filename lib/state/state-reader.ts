@@ -1,31 +1,27 @@
 // StateReader: what this environment has read of a state's files, and what it makes of them where
 // they are damaged. Takes no lock, and never sees half a state.
 import type { TotalOn } from '../account/booked-memory.js';
-import { NumalignError } from '../base/errors.js';
+import type { NumalignError } from '../base/errors.js';
 import type { NativeFolder } from '../base/native-files.js';
-import type { Checkpoint } from './files/checkpoint.js';
-import { type FoundState, findState, isOfBoot, PREVIOUS_FILE, STATE_FILE } from './files/state-files.js';
+import { JournalFollower } from './files/journal-follower.js';
+import { COPY_FILE, damaged, type FoundState, findState, highestOf, isOfBoot } from './files/state-files.js';
 import { explaining, folderError } from './folder/folder-error.js';
+import type { Checkpoint } from './format/checkpoint.js';
 import type { Owners } from './owners/owners.js';
 import { type Clues, flawOf, generationAfter, lastGood, rebuild } from './owners/recovery.js';
 import type { StateFolder } from './state-folder.js';
 
-/** The highest generation that was committed: state.json may be put back from a copy. */
-export const HIGHEST = 'generation';
-
-type GoodState = Extract<FoundState, { kind: 'good' }>;
-
 export class StateReader {
   /** What a NUMA node has of a type of memory, as the last transaction said. */
   totalOn: TotalOn = () => 0;
+  readonly journal: JournalFollower;
   readonly #path: string;
   readonly #folder: NativeFolder;
   readonly #ownersFolder: NativeFolder;
   readonly #owners: Owners;
   #bootId: string;
-  // The last good file that was read, and its version.
-  #good: GoodState | undefined;
-  #version: string | undefined;
+  // The last good one that was read.
+  #known: Checkpoint | undefined;
   #hasTransacted = false;
   #generation = 0;
   // Somebody has put another folder in the place of the one that was open.
@@ -37,6 +33,7 @@ export class StateReader {
     this.#ownersFolder = ownersFolder;
     this.#owners = owners;
     this.#bootId = bootId;
+    this.journal = new JournalFollower(folder);
   }
 
   /** The highest that was seen: none comes twice. */
@@ -60,15 +57,13 @@ export class StateReader {
 
   /** The last good one that was read. */
   get known(): Checkpoint | undefined {
-    return this.#good?.checkpoint;
+    return this.#known;
   }
 
   /** See {@link Ledger.read}. */
   read(): Checkpoint | undefined {
-    const version = this.#folder.version(STATE_FILE);
-    if (this.#isRead(version)) return this.#good?.checkpoint;
     return explaining(this.#path, () => {
-      const found = this.#load(version);
+      const found = this.load();
       if (found.kind === 'good') return found.checkpoint;
       this.checkCurrent();
       return this.view(this.gather(found));
@@ -77,49 +72,37 @@ export class StateReader {
 
   /** As {@link read}, of a file that is good. */
   readGood(): Checkpoint | undefined {
-    const version = this.#folder.version(STATE_FILE);
-    if (this.#isRead(version)) return this.#good?.checkpoint;
-    const found = explaining(this.#path, () => this.#load(version));
+    const found = explaining(this.#path, () => this.load());
     return found.kind === 'good' ? found.checkpoint : undefined;
   }
 
-  #isRead(version: string | undefined): boolean {
-    return version !== undefined && version === this.#version;
-  }
-
-  /** What is there, by its bytes: two versions may look the same. */
+  /** What is there. */
   load(): FoundState {
-    return this.#load(this.#folder.version(STATE_FILE));
-  }
-
-  // A commit may come between the caller's stat and this read: the version is then too old, and the
-  // next read looks again.
-  #load(version: string | undefined): FoundState {
-    this.#version = undefined;
-    this.#forgetReplaced(version);
-    const found = findState(this.#folder, STATE_FILE, this.#good);
+    const found = this.journal.look();
+    if (found.kind !== 'missing') this.#forgetReplaced();
     if (found.kind !== 'good') return found;
     const { checkpoint } = found;
     if (checkpoint.generation < this.#generation) {
       const why = `it is older than generation ${this.#generation}, which was here before`;
-      return { kind: 'damaged', why, generation: checkpoint.generation, checkpoint };
+      return damaged(why, { generation: checkpoint.generation, checkpoint });
     }
     this.#generation = checkpoint.generation;
-    this.#good = found;
-    this.#version = version;
+    this.#known = checkpoint;
     return found;
   }
 
-  /** Whether the state's file has these bytes. */
-  finds(bytes: Buffer): boolean {
-    const found = this.#load(undefined);
-    return found.kind === 'good' && found.bytes.equals(bytes);
+  /** Whether this is the last that the state's file says. */
+  finds({ generation, writtenAt }: Checkpoint): boolean {
+    const found = this.load();
+    if (found.kind !== 'good') return false;
+    const { checkpoint } = found;
+    return checkpoint.generation === generation && checkpoint.writtenAt === writtenAt;
   }
 
   /** What was written need not be decoded, where that is what is read. */
-  noteCommitted(checkpoint: Checkpoint, bytes: Buffer, version: string | undefined): void {
-    this.#good = { kind: 'good', checkpoint, bytes };
-    this.#version = version;
+  noteCommitted(checkpoint: Checkpoint): void {
+    if (checkpoint.generation < this.#generation) return;
+    this.#known = checkpoint;
     this.raise(checkpoint.generation);
   }
 
@@ -136,25 +119,13 @@ export class StateReader {
     if (found.kind !== 'good') return found;
     const { checkpoint } = found;
     this.#adoptBoot(checkpoint);
-    const highest = this.#highest();
+    const highest = highestOf(this.#folder);
     const isOlder = highest > checkpoint.generation;
     const isAsked = isFirst && this.isOfThisBoot(checkpoint);
     const why = isOlder
       ? `it is older than generation ${highest}, which was committed here`
       : isAsked && flawOf(checkpoint, this.#owners.find());
-    return why ? { kind: 'damaged', why, generation: checkpoint.generation, checkpoint } : found;
-  }
-
-  // 0 where there is no such file, or somebody has put something else there. Longer numbers leave
-  // no room to count on.
-  #highest(): number {
-    try {
-      const text = this.#folder.read(HIGHEST)?.toString('latin1') ?? '';
-      return /^\d{1,15}$/.test(text) ? Number(text) : 0;
-    } catch (error) {
-      if (error instanceof NumalignError) return 0;
-      throw error;
-    }
+    return why ? damaged(why, { generation: checkpoint.generation, checkpoint }) : found;
   }
 
   // Under the id of the others, so that what this process commits is of this boot for them too.
@@ -166,10 +137,10 @@ export class StateReader {
 
   /** What is left of a state that is damaged, or gone. */
   gather(found: FoundState): Clues {
-    const previous = findState(this.#folder, PREVIOUS_FILE);
-    const base = lastGood([found, previous], this.#good?.checkpoint);
+    const previous = findState(this.#folder, COPY_FILE);
+    const base = lastGood(found, previous, () => this.#folder.read(COPY_FILE), this.#known);
     if (base) this.#adoptBoot(base);
-    return { found, previous, base, owners: this.#owners.find(), highest: this.#highest() };
+    return { found, previous, base, owners: this.#owners.find(), highest: highestOf(this.#folder) };
   }
 
   /** The state as it is put together from what is left of it. */
@@ -190,26 +161,27 @@ export class StateReader {
 
   /** As if nothing had been read. */
   forget(): void {
-    this.#version = undefined;
+    this.journal.forget();
     this.#forgetRead();
   }
 
   /** Another folder is at the path. */
   noteReplaced(): void {
+    this.journal.forget();
     this.#isReplaced = true;
   }
 
   // What is in the folder now comes before what was there: only where there is nothing, this
   // process knows more.
-  #forgetReplaced(version: string | undefined): void {
-    if (!this.#isReplaced || version === undefined) return;
+  #forgetReplaced(): void {
+    if (!this.#isReplaced) return;
     this.#isReplaced = false;
     this.#forgetRead();
   }
 
   #forgetRead(): void {
     this.#hasTransacted = false;
-    this.#good = undefined;
+    this.#known = undefined;
     this.#generation = 0;
   }
 }

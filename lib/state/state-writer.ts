@@ -1,24 +1,64 @@
 // StateWriter: how the next state becomes the one in force, and how a damaged one is put together
 // again. Everything here REQUIRES the lock.
+import { constants } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Assignments } from '../account/assignments.js';
 import { NumalignError } from '../base/errors.js';
 import type { NativeFolder, NativeLock } from '../base/native-files.js';
-import { type Checkpoint, encodeCheckpoint } from './files/checkpoint.js';
-import { checkHoldings } from './files/holdings-check.js';
 import { archive, quarantine } from './files/put-aside.js';
-import { type FoundState, findState, PREVIOUS_FILE, STATE_FILE } from './files/state-files.js';
+import {
+  COPY_FILE,
+  type FoundState,
+  findState,
+  type GoodState,
+  HIGHEST_FILE,
+  STATE_FILE,
+  sizeOf,
+} from './files/state-files.js';
 import { explain, explaining } from './folder/folder-error.js';
+import type { Checkpoint } from './format/checkpoint.js';
+import { checkHoldings } from './format/holdings-check.js';
+import { type JournalPlace, journalText } from './format/journal.js';
+import { sealText } from './format/sealed-json.js';
+import { changeText } from './format/state-change.js';
 import type { Owners } from './owners/owners.js';
 import { type Clues, generationAfter, isUnused } from './owners/recovery.js';
-import { HIGHEST, type StateReader } from './state-reader.js';
+import type { StateReader } from './state-reader.js';
 import type { StateRecovered } from './store.js';
+
+// By number: Node has no name for it.
+const { ESTALE } = constants.errno;
 
 // An owner may be writing its file outside of any transaction.
 const OWNER_READS = 5;
 // The kernel has told an owner that its file was removed; its event loop may be busy.
 const MISSING_OWNER_READS = 300;
 const OWNER_READ_PAUSE_MS = 10;
+
+// Appended lines are written together again once they are as long as the whole state, and longer
+// than this: so each byte is written again about once.
+const LEAST_TO_COMPACT = 1 << 16;
+
+// A file of version 1 takes no lines.
+const isDue = ({ end, snapshot, seal }: JournalPlace) =>
+  seal === '' || end - snapshot > Math.max(LEAST_TO_COMPACT, snapshot);
+
+function quarantineFolder(folder: NativeFolder, name: string): void {
+  const found = findState(folder, name);
+  if (found.kind === 'damaged' && found.isFolder) quarantine(folder, name, found);
+}
+
+// Another file will do: this one is closed to us, removed or not the one that was read; or the
+// kernel may have dropped what it could not write.
+const isFileAtFault = ({ syscall, errno, errnoName }: NumalignError) =>
+  syscall === 'fdatasync' ||
+  (syscall === 'open' && (errno === ESTALE || /^E(ACCES|PERM|NOENT|LOOP|ISDIR|NXIO)$/.test(errnoName ?? '')));
+
+/** What is in force, and the line that comes next. */
+interface LastChange {
+  readonly good: GoodState;
+  readonly line: string;
+}
 
 export class StateWriter {
   /** What was damaged and put together again here, the latest last. */
@@ -27,6 +67,9 @@ export class StateWriter {
   readonly #folder: NativeFolder;
   readonly #owners: Owners;
   readonly #reader: StateReader;
+  // What the file has may be lost with the power.
+  #isUnsynced = false;
+  #hasMended = false;
 
   constructor(path: string, folder: NativeFolder, owners: Owners, reader: StateReader) {
     this.#path = path;
@@ -35,7 +78,7 @@ export class StateWriter {
     this.#reader = reader;
   }
 
-  /** `isLast`: others may go on as soon as it is durable. */
+  /** `before`: undefined where there is no state, or none that is good. `isLast`: others may go on as soon as it is durable. */
   async commit(
     bootId: string,
     before: Assignments | undefined,
@@ -45,30 +88,93 @@ export class StateWriter {
   ): Promise<void> {
     // A mistake of ours must not become the record.
     checkHoldings(next);
-    const generation = this.#reader.generation + 1;
+    const reader = this.#reader;
+    const generation = reader.generation + 1;
     const checkpoint = { generation, bootId, writtenAt: new Date().toISOString(), assignments: next };
-    const bytes = Buffer.from(encodeCheckpoint(checkpoint));
     const settle =
-      bootId === this.#reader.bootId
+      bootId === reader.bootId
         ? explaining(this.#path, () => this.#owners.claim(generation - 1, before, next))
         : undefined;
-    let version: string | undefined;
     try {
-      version = await this.#replaceState(bytes, generation, lock, isLast);
+      await this.#write(checkpoint, lock, isLast, before === undefined);
     } catch (error) {
-      // The new file may be in place although syncing the folder failed: then everybody sees it,
-      // and it counts.
-      if (!this.#reader.finds(bytes)) {
+      // It may be in place although syncing it failed: then everybody sees it, and it counts.
+      if (!reader.finds(checkpoint)) {
         settle?.(false);
         throw explain(this.#path, error);
       }
+      this.#isUnsynced = true;
     }
     settle?.(true);
-    this.#reader.noteCommitted(checkpoint, bytes, version);
+    reader.noteCommitted(checkpoint);
     if (isLast) return;
     // What is decided next is decided on it.
-    const found = this.#reader.load();
+    const found = reader.load();
     if (settle && found.kind === 'good') this.#owners.follow(found.checkpoint);
+  }
+
+  async #write(checkpoint: Checkpoint, lock: NativeLock, isLast: boolean, isWhole: boolean): Promise<void> {
+    const { journal } = this.#reader;
+    const { good } = journal;
+    const change = isWhole || !good ? undefined : changeText(good.checkpoint, checkpoint);
+    if (!good || change === undefined) return this.#replace(checkpoint, undefined, lock, isLast);
+    const sealed = sealText(change);
+    if (this.#isUnsynced || isDue(good.place))
+      return this.#replace(checkpoint, { good, ...sealed }, lock, isLast);
+    try {
+      journal.cutTail();
+      const { line } = sealed;
+      const at = good.place.end;
+      const note = `${checkpoint.generation}`;
+      const version = await journal.file!.append(
+        at,
+        line,
+        this.#folder,
+        lock,
+        isLast,
+        COPY_FILE,
+        HIGHEST_FILE,
+        note,
+      );
+      journal.noteAppended(good, checkpoint, sealed, version);
+    } catch (error) {
+      if (!(error instanceof NumalignError) || !isFileAtFault(error)) throw error;
+      await this.#replace(checkpoint, { good, ...sealed }, lock, isLast);
+    }
+  }
+
+  // A new file in place of the one that is there. `last`: the checkpoint before, with which it then
+  // begins, and the line of the change.
+  async #replace(
+    checkpoint: Checkpoint,
+    last: LastChange | undefined,
+    lock: NativeLock,
+    isLast: boolean,
+  ): Promise<void> {
+    const known = this.#reader.journal.good;
+    const snapshot = last
+      ? journalText(last.good.checkpoint, last.good.place.seal)
+      : journalText(checkpoint, null);
+    const bytes = Buffer.from(`${snapshot}${last?.line ?? ''}`);
+    const version = await this.#replaceState(bytes, checkpoint.generation, lock, isLast);
+    this.#isUnsynced = false;
+    this.#reader.journal.noteReplaced(known, checkpoint, bytes, version);
+  }
+
+  /** At first puts the copy in step with a state that is good. Not to have one is no reason to fail. */
+  mendCopyOnce({ place }: GoodState): void {
+    if (this.#hasMended) return;
+    this.#hasMended = true;
+    try {
+      const version = this.#folder.version(COPY_FILE);
+      if (version !== undefined && sizeOf(version) === place.end) return;
+      const text = this.#folder.read(STATE_FILE)?.toString('utf8', 0, place.end);
+      if (text === undefined) return;
+      quarantineFolder(this.#folder, COPY_FILE);
+      this.#folder.replace(COPY_FILE, text);
+    } catch (error) {
+      if (!(error instanceof NumalignError)) throw error;
+    }
   }
 
   async #replaceState(bytes: Buffer, generation: number, lock: NativeLock, isLast: boolean): Promise<string> {
@@ -76,12 +182,12 @@ export class StateWriter {
     const replace = () =>
       this.#folder.replaceDurably(
         STATE_FILE,
-        PREVIOUS_FILE,
+        COPY_FILE,
         bytes,
         stamp,
         lock,
         isLast,
-        HIGHEST,
+        HIGHEST_FILE,
         `${generation}`,
       );
     try {
@@ -89,17 +195,14 @@ export class StateWriter {
     } catch (error) {
       if (!(error instanceof NumalignError) || error.errnoName !== 'EISDIR') throw error;
       // A folder under one of the names that a commit uses.
-      for (const name of [PREVIOUS_FILE, `${PREVIOUS_FILE}.new`, `${STATE_FILE}.new`]) {
-        const found = findState(this.#folder, name);
-        if (found.kind === 'damaged' && found.isFolder) quarantine(this.#folder, name, found);
-      }
+      for (const name of [`${COPY_FILE}.new`, `${STATE_FILE}.new`]) quarantineFolder(this.#folder, name);
       return await replace();
     }
   }
 
   /**
-   * Puts the state together again and writes it twice, so that the generation before is a good one
-   * too. Undefined where nothing is left of it.
+   * Puts the state together again and writes it into both files. Undefined where nothing is left of
+   * it.
    */
   async recover(found: FoundState, lock: NativeLock): Promise<Checkpoint | undefined> {
     const reader = this.#reader;
@@ -112,7 +215,7 @@ export class StateWriter {
     if (view?.refusal) return view;
     const quarantined = explaining(this.#path, () => [
       ...quarantine(this.#folder, STATE_FILE, clues.found),
-      ...quarantine(this.#folder, PREVIOUS_FILE, clues.previous),
+      ...quarantine(this.#folder, COPY_FILE, clues.previous),
     ]);
     // Where no good generation is known, higher ones may have been seen than any that is left.
     reader.raise(Math.max(generationAfter(clues), clues.base ? 0 : Date.now()));
@@ -120,7 +223,6 @@ export class StateWriter {
       if (clues.base && !reader.isOfThisBoot(clues.base) && reader.isOfThisBoot(view))
         await archive(this.#folder, clues.base);
       await this.commit(view.bootId, undefined, view.assignments, lock);
-      await this.commit(view.bootId, view.assignments, view.assignments, lock);
     }
     const checkpoint = view && reader.known;
     const kept = (checkpoint?.assignments.pods ?? []).map(({ uid }) => uid);

@@ -5,8 +5,8 @@ import type { TotalOn } from '../account/booked-memory.js';
 import type { NumalignError } from '../base/errors.js';
 import type { NativeFolder } from '../base/native-files.js';
 import type { Registry } from '../base/registry.js';
-import type { Checkpoint } from './files/checkpoint.js';
 import type { Listener } from './files/folder-watch.js';
+import type { Checkpoint } from './format/checkpoint.js';
 import type { OwnerLookup, OwnerRegistry } from './owners/owner-registry.js';
 import type { WaitQueue } from './wait-queue.js';
 

@@ -3,8 +3,8 @@
 import { type LapsedGrant, lapsedGrants } from '../admission/warnings.js';
 import { NumalignError } from '../base/errors.js';
 import type { NativeFolder } from '../base/native-files.js';
-import { decodeCheckpoint } from '../state/files/checkpoint.js';
 import { ARCHIVE_FOLDER } from '../state/files/put-aside.js';
+import { decodeCheckpoint } from '../state/format/journal.js';
 import { openExisting, withChild } from '../state/read-only-store.js';
 
 const QUARANTINE_FOLDER = 'quarantine';

@@ -75,6 +75,14 @@ int64_t to_int64(const Napi::Value& value, const char* what) {
   return number;
 }
 
+uint64_t to_size(const Napi::Value& value, const char* what) {
+  constexpr double kMost = 9007199254740992;  // 2^53
+  double number = -1;
+  if (napi_get_value_double(value.Env(), value, &number) == napi_ok && number >= 0 && number <= kMost)
+    return static_cast<uint64_t>(number);
+  throw wrong_shape(value.Env(), what, "a size in bytes");
+}
+
 bool to_bool(const Napi::Value& value, const char* what) {
   bool flag = false;
   if (napi_get_value_bool(value.Env(), value, &flag) == napi_ok) return flag;

@@ -30,6 +30,7 @@ T unwrap(Napi::Env env, Result<T> result) {
 std::string to_string(const Napi::Value& value, const char* what);
 int to_int(const Napi::Value& value, const char* what);
 int64_t to_int64(const Napi::Value& value, const char* what);  // of a bigint
+uint64_t to_size(const Napi::Value& value, const char* what);  // of a number from 0 to 2^53
 bool to_bool(const Napi::Value& value, const char* what);
 
 // The parts of a question, by name. Throws a TypeError where `question` is no object.

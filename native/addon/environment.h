@@ -35,6 +35,7 @@ struct Environment {
   Napi::ObjectReference wire;           // keeps both
   Napi::FunctionReference error_class;  // set by setErrorClass before anything can fail
   Napi::FunctionReference folder_class;
+  Napi::FunctionReference journal_class;
   Napi::FunctionReference lock_class;
   Napi::FunctionReference owner_class;
   // Lists of CPUs that the kernel shows: open until the environment ends.
@@ -52,6 +53,7 @@ void export_topology(Napi::Env env, Napi::Object exports);
 void export_hints(Napi::Env env, Napi::Object exports);
 void export_threads(Napi::Env env, Napi::Object exports);
 void export_folder(Napi::Env env, Napi::Object exports);
+void export_journal(Napi::Env env, Napi::Object exports);
 void export_inotify(Napi::Env env, Napi::Object exports);
 void export_memory(Napi::Env env, Napi::Object exports);
 void export_members(Napi::Env env, Napi::Object exports);

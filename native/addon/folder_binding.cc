@@ -10,6 +10,8 @@
 #include "addon/async_job.h"
 #include "addon/convert.h"
 #include "addon/environment.h"
+#include "addon/journal_binding.h"
+#include "addon/lock_object.h"
 #include "platform/files/extended_attribute.h"
 #include "platform/files/file_lock.h"
 #include "platform/files/folder.h"
@@ -26,32 +28,6 @@ std::string_view to_bytes(const Napi::Value& value) {
   auto buffer = value.As<Napi::Buffer<char>>();
   return {buffer.Data(), buffer.Length()};
 }
-
-// The lock of a folder, held until release(), until the commit that was told to release it is durable, or
-// until its environment ends.
-class LockObject : public Napi::ObjectWrap<LockObject> {
- public:
-  explicit LockObject(const Napi::CallbackInfo& info) : ObjectWrap(info) {}
-  static Napi::Value make(Napi::Env env, HeldLock lock) {
-    Napi::Object object = Environment::of(env).lock_class.New({});
-    Unwrap(object)->lock_ = std::make_shared<HeldLock>(std::move(lock));
-    return object;
-  }
-  static Napi::Function define(Napi::Env env) {
-    return DefineClass(env, "Lock", {InstanceMethod<&LockObject::release>("release")});
-  }
-  // The lock of a LockObject, shared so that a job on another thread outlives the object.
-  static std::shared_ptr<HeldLock> of(const Napi::Value& value) {
-    bool is_lock = value.IsObject() &&
-                   value.As<Napi::Object>().InstanceOf(Environment::of(value.Env()).lock_class.Value());
-    if (!is_lock) throw Napi::TypeError::New(value.Env(), "the lock must be a Lock");
-    return Unwrap(value.As<Napi::Object>())->lock_;
-  }
-  void release(const Napi::CallbackInfo&) { lock_.reset(); }
-
- private:
-  std::shared_ptr<HeldLock> lock_;
-};
 
 // Locks of owners whose environment has ended while threads of the process were still pinned for their
 // grants. The next transaction of another environment moves these threads and lets the locks go; till then
@@ -102,11 +78,23 @@ class OwnerObject : public Napi::ObjectWrap<OwnerObject> {
   static Napi::Function define(Napi::Env env) {
     return DefineClass(
         env, "Owner",
-        {InstanceMethod<&OwnerObject::write>("write"), InstanceMethod<&OwnerObject::close>("close"),
+        {InstanceMethod<&OwnerObject::write>("write"), InstanceMethod<&OwnerObject::write_from>("writeAt"), InstanceMethod<&OwnerObject::size>("size"),
+         InstanceMethod<&OwnerObject::cut>("cut"), InstanceMethod<&OwnerObject::close>("close"),
          InstanceMethod<&OwnerObject::is_current>("isCurrent"), InstanceAccessor<&OwnerObject::fd>("fd")});
   }
   void write(const Napi::CallbackInfo& info) {
     unwrap(info.Env(), overwrite(fd_.get(), to_string(info[0], "the text")));
+  }
+  // (offset, text)
+  void write_from(const Napi::CallbackInfo& info) {
+    unwrap(info.Env(), write_at(fd_.get(), to_size(info[0], "the offset"), to_string(info[1], "the text")));
+  }
+  Napi::Value size(const Napi::CallbackInfo& info) {
+    return Napi::Number::New(info.Env(), static_cast<double>(unwrap(info.Env(), size_of(fd_.get()))));
+  }
+  // (size)
+  void cut(const Napi::CallbackInfo& info) {
+    unwrap(info.Env(), numalign::cut(fd_.get(), to_size(info[0], "the size")));
   }
   void close(const Napi::CallbackInfo&) { fd_.reset(); }
   // (folder): whether the file still has its name there.
@@ -235,6 +223,7 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
                            InstanceMethod<&FolderObject::move>("move"),
                            InstanceMethod<&FolderObject::replace>("replace"),
                            InstanceMethod<&FolderObject::replace_durably>("replaceDurably"),
+                           InstanceMethod<&FolderObject::open_journal>("openJournal"),
                            InstanceMethod<&FolderObject::try_lock_binding>("tryLock"),
                            InstanceMethod<&FolderObject::wait_lock>("waitLock"),
                            InstanceMethod<&FolderObject::give_up>("giveUp"),
@@ -244,11 +233,11 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
   }
 
   // The folder of a FolderObject.
-  static const Folder& of(const Napi::Value& value, const char* what) {
+  static const std::shared_ptr<const Folder>& of(const Napi::Value& value, const char* what) {
     bool is_folder = value.IsObject() &&
                      value.As<Napi::Object>().InstanceOf(Environment::of(value.Env()).folder_class.Value());
     if (!is_folder) throw Napi::TypeError::New(value.Env(), std::string("the ") + what + " must be a Folder");
-    return *Unwrap(value.As<Napi::Object>())->folder_;
+    return Unwrap(value.As<Napi::Object>())->folder_;
   }
 
  private:
@@ -329,10 +318,6 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
     auto version = unwrap(info.Env(), folder_->version(to_string(info[0], "the name")));
     return version ? from_version(info.Env(), *version) : info.Env().Undefined();
   }
-  static Napi::Value from_version(Napi::Env env, const FileVersion& version) {
-    return Napi::String::New(env, std::to_string(version.inode) + ":" + std::to_string(version.size) + ":" +
-                                      std::to_string(version.modified_ns));
-  }
   Napi::Value list(const Napi::CallbackInfo& info) {
     std::vector<std::string> names = unwrap(info.Env(), folder_->list());
     auto array = Napi::Array::New(info.Env(), names.size());
@@ -344,32 +329,33 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
   }
   // (name, folder, new name)
   void move(const Napi::CallbackInfo& info) {
-    const Folder& to = of(info[1], "target");
+    const Folder& to = *of(info[1], "target");
     unwrap(info.Env(), folder_->move(to_string(info[0], "the name"), to, to_string(info[2], "the new name")));
   }
   // (name, text)
   void replace(const Napi::CallbackInfo& info) {
     unwrap(info.Env(), folder_->replace(to_string(info[0], "the name"), to_string(info[1], "the text")));
   }
-  // (name, name of the kept previous file or "", bytes, stamp, the lock under which it is done or undefined,
+  // (name, name of a copy or "", bytes, stamp, the lock under which it is done or undefined,
   // whether to release it once it is durable, name of a file that says so or undefined, its text): the
   // version of the new file, or a promise of it where a device has to be waited for. The job shares the lock:
   // it cannot go to somebody else before the files are in place.
   Napi::Value replace_durably(const Napi::CallbackInfo& info) {
     Napi::Env env = info.Env();
     std::string name = to_string(info[0], "the name");
-    std::string previous = to_string(info[1], "the previous name");
+    std::string copy = to_string(info[1], "the name of the copy");
     std::string_view bytes = to_bytes(info[2]);
     auto stamp = static_cast<uint32_t>(to_int(info[3], "the stamp"));
     std::shared_ptr<HeldLock> lock = info[4].IsUndefined() ? nullptr : LockObject::of(info[4]);
     bool is_last = !info[5].IsUndefined() && to_bool(info[5], "whether it is the last");
     std::string record = info[6].IsUndefined() ? "" : to_string(info[6], "the name of the record");
     std::string text = info[6].IsUndefined() ? "" : to_string(info[7], "the text of the record");
-    auto replace = [folder = folder_, name, previous, stamp, lock, is_last, record,
+    auto replace = [folder = folder_, name, copy, stamp, lock, is_last, record,
                     text](std::string_view bytes) {
       Result<FileVersion> replaced = folder->replace_durably(
-          name, previous, bytes, stamp, [&] { return lock ? lock->check(*folder) : Result<Done>(Done{}); });
-      // What it guards against is rare, so that a full disk does not matter.
+          name, bytes, stamp, [&] { return lock ? lock->check(*folder) : Result<Done>(Done{}); });
+      // What these guard against is rare, so that a full disk does not matter.
+      if (replaced.ok() && !copy.empty()) (void)folder->replace(copy, bytes);
       if (replaced.ok() && !record.empty()) {
         if (Result<UniqueFd> fd = folder->open_file(record, true, false); fd.ok())
           (void)overwrite(fd.value().get(), text);
@@ -380,8 +366,14 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
     // To hand it to another thread and back takes longer.
     if (folder_->in_memory()) return from_version(env, unwrap(env, replace(bytes)));
     return run_async<FileVersion>(
-        env, [replace = std::move(replace), copy = std::string(bytes)] { return replace(copy); },
+        env, [replace = std::move(replace), owned = std::string(bytes)] { return replace(owned); },
         [](Napi::Env env, FileVersion version) { return from_version(env, version); });
+  }
+
+  // (name): undefined where there is no such file
+  Napi::Value open_journal(const Napi::CallbackInfo& info) {
+    auto file = unwrap(info.Env(), JournalFile::open(*folder_, to_string(info[0], "the name")));
+    return file ? make_journal(info.Env(), std::move(*file)) : info.Env().Undefined();
   }
 
   // (name, note, whether past those who wait)
@@ -430,7 +422,7 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
 };
 
 Napi::Value OwnerObject::is_current(const Napi::CallbackInfo& info) {
-  const Folder& folder = FolderObject::of(info[0], "folder");
+  const Folder& folder = *FolderObject::of(info[0], "folder");
   return Napi::Boolean::New(info.Env(), fd_.valid() && is_file_of(folder, name_, fd_.get()));
 }
 
@@ -442,6 +434,10 @@ Napi::Value read_extended_attribute(const Napi::CallbackInfo& info) {
 }
 
 }  // namespace
+
+const std::shared_ptr<const Folder>& to_folder(const Napi::Value& value, const char* what) {
+  return FolderObject::of(value, what);
+}
 
 void export_folder(Napi::Env env, Napi::Object exports) {
   Environment& data = Environment::of(env);

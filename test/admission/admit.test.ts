@@ -17,6 +17,7 @@ import { DeviceProvider } from '../support/device-provider.js';
 import { errorOf } from '../support/error-of.js';
 import { guaranteed, simulate } from '../support/simulated.js';
 import { makeStateDir } from '../support/state-dir.js';
+import { membersOf } from '../support/state-text.js';
 
 // Two sockets of one NUMA node and four cores of two threads: node 0 has CPUs 0-7, node 1 has 8-15,
 // siblings are neighbours.
@@ -131,7 +132,7 @@ describe('a pod', () => {
   it('is on disk with its hint, kinds and requests', async () => {
     const manager = await simulate(MACHINE, { topologyManagerScope: 'pod' });
     await manager.admit({ uid: 'web', name: 'web-1', ...pod(2) });
-    const state = JSON.parse(readFileSync(join(manager.stateDir, 'state.json'), 'utf8'));
+    const state = membersOf(manager.stateDir);
     expect(state.pods[0]).toMatchObject({ uid: 'web', name: 'web-1', policy: 'best-effort', scope: 'pod' });
     expect(state.pods[0].containers[0]).toMatchObject({
       name: 'main',

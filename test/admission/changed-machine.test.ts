@@ -8,7 +8,7 @@ import { movedCpus, withIdentities } from '../../lib/account/cpu-identities.js';
 import { cpusOf } from '../../lib/account/pod-holdings.js';
 import { affinity } from '../../lib/entries/diagnostics.js';
 import { CpuSet, type Manager, type ManagerOptions, openManager } from '../../lib/index.js';
-import { decodeCheckpoint } from '../../lib/state/files/checkpoint.js';
+import { decodeCheckpoint } from '../../lib/state/format/journal.js';
 import { rewrite } from '../conformance/state-file.js';
 import { Agent } from '../support/agent.js';
 import { type MachineState, machineAt } from '../support/changing-machine.js';

@@ -1,12 +1,12 @@
 // Names and paths of others, with what steers terminals and forges lines, in a state that several
 // share.
 import { spawn } from 'node:child_process';
-import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { openManager } from '../../lib/index.js';
+import { decodeMembers, encodeMembers } from '../torture/state-file.mjs';
 import { newFolder, numalign, type Result } from './numalign.js';
 import { newFile, pod } from './pods.js';
 
@@ -17,10 +17,7 @@ type Json = Record<string, unknown>;
 
 /** Writes a state with its members changed, and the checksum that it needs. */
 function rewrite(file: string, change: (state: Json) => Json): void {
-  const { checksum: _, ...state } = JSON.parse(readFileSync(file, 'utf8')) as Json;
-  const body = JSON.stringify(change(state)).slice(0, -1);
-  const checksum = createHash('sha256').update(body).digest('hex');
-  writeFileSync(file, `${body},"checksum":"sha256:${checksum}"}\n`);
+  writeFileSync(file, encodeMembers(change(decodeMembers(readFileSync(file)))));
 }
 
 function hostilePod(pod: Json): Json {

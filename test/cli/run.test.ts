@@ -285,7 +285,7 @@ describe('numalign run', () => {
     const own = ['run', '--cpus', '1', '--state-dir', folder, ...flags];
     const { code, stdout } = await numalign([...own, '--', 'sh', '-c', script, folder]);
     expect(code).toBe(0);
-    const [pod] = JSON.parse(stdout).pods;
+    const [pod] = JSON.parse(stdout.trimEnd().split('\n').at(-1)!).pods;
     expect(pod).toMatchObject({ policy: 'single-numa-node', options: { 'hold-sibling': true } });
   });
 

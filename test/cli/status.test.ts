@@ -102,7 +102,7 @@ describe('numalign status', () => {
     expect(stdout).toContain('gateway');
     const { stdout: json } = await numalign(['status', '--output', 'json', '--state-dir', folder]);
     expect(JSON.parse(json)).toMatchObject({
-      damage: expect.stringContaining('checksum'),
+      damage: expect.stringContaining('damaged'),
       refusal: null,
       grants: [{ uid }],
     });

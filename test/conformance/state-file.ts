@@ -1,8 +1,10 @@
 // The package's state file, read and rewritten by its description (docs/state-format.md), not by
 // the package.
-import { createHash, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+// Found from where this is compiled to as well.
+import { decodeMembers, encodeMembers } from '../../test/torture/state-file.mjs';
 import type { BytesByNode } from './memory.js';
 import type { Holding, Holdings, Placement } from './placement.js';
 import type { Claim } from './pod.js';
@@ -23,7 +25,7 @@ interface StateFile {
 const pathOf = (stateDir: string) => join(stateDir, 'state.json');
 
 function readState(stateDir: string): StateFile {
-  return JSON.parse(readFileSync(pathOf(stateDir), 'utf8')) as StateFile;
+  return decodeMembers(readFileSync(pathOf(stateDir))) as StateFile;
 }
 
 /** What the file says every container has. */
@@ -89,11 +91,10 @@ export function writePods(stateDir: string, pods: readonly StoredPod[], memory: 
 
 /** Changes what the file says. REQUIRES: no manager has it open. */
 export function rewrite(stateDir: string, change: (state: StateFile) => object): void {
-  const { checksum: _, ...state } = readState(stateDir);
-  const body = JSON.stringify(change({ ...state, generation: state.generation + 1 })).slice(0, -1);
-  const checksum = createHash('sha256').update(body).digest('hex');
+  const state = readState(stateDir);
+  const text = encodeMembers(change({ ...state, generation: state.generation + 1 }));
   // A new file: readers tell versions apart by inode, size and modification time.
   const path = pathOf(stateDir);
-  writeFileSync(`${path}.new`, `${body},"checksum":"sha256:${checksum}"}\n`, { mode: 0o600 });
+  writeFileSync(`${path}.new`, text, { mode: 0o600 });
   renameSync(`${path}.new`, path);
 }

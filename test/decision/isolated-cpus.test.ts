@@ -8,11 +8,12 @@ import { freeCpus, isolatedPool, sharedPool } from '../../lib/account/pools.js';
 import { discover } from '../../lib/entries/topology.js';
 import { CpuSet, type Manager, type ManagerOptions, NumalignError, openManager } from '../../lib/index.js';
 import { hasNoLoadBalancing, kernelIsolatedCpus } from '../../lib/machine/isolated-cpus.js';
-import { decodeCheckpoint } from '../../lib/state/files/checkpoint.js';
+import { decodeCheckpoint } from '../../lib/state/format/journal.js';
 import { machineAt } from '../support/changing-machine.js';
 import { errorOf } from '../support/error-of.js';
 import { guaranteed, simulate } from '../support/simulated.js';
 import { makeStateDir } from '../support/state-dir.js';
+import { membersOf } from '../support/state-text.js';
 
 // Two NUMA nodes of four cores of two threads: CPUs 0-1, 2-3, … 14-15.
 const MACHINE = 'numa:2 core:4 pu:2';
@@ -238,7 +239,7 @@ describe('the setting', () => {
       onTestFinished(() => manager.close());
       return manager;
     };
-    const settings = () => JSON.parse(readFileSync(join(stateDir, 'state.json'), 'utf8')).settings;
+    const settings = () => membersOf(stateDir).settings;
     const manager = await open();
     expect(settings()).not.toHaveProperty('isolatedCPUs');
     await manager.configure({ isolatedCPUs: '2-3' });

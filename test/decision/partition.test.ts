@@ -10,7 +10,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { CpuManagerPolicyOptions } from '../../lib/entries/kubelet.js';
 import { discover, type MachineJson, type Topology } from '../../lib/entries/topology.js';
 import { CpuSet, type Manager, NumalignError, openManager, type Pod } from '../../lib/index.js';
-import { decodeCheckpoint } from '../../lib/state/files/checkpoint.js';
+import { decodeCheckpoint } from '../../lib/state/format/journal.js';
 import { budget } from '../support/budget.mjs';
 import { irregularMachines } from '../support/random-machine.js';
 import { guaranteed } from '../support/simulated.js';

@@ -8,6 +8,7 @@ import { discover } from '../../lib/entries/topology.js';
 import { CpuSet, type Manager, openManager, pin } from '../../lib/index.js';
 import { Agent } from '../support/agent.js';
 import { errorOf } from '../support/error-of.js';
+import { breakCommits } from '../support/full-disk.js';
 import { makeStateDir } from '../support/state-dir.js';
 // @ts-expect-error without declarations
 import { standsStill } from '../torture/processes.mjs';
@@ -26,17 +27,6 @@ async function agentOn(stateDir: string, options: object = {}): Promise<Agent> {
   const agent = new Agent();
   await agent.tell('open', { stateDir, simulate: MACHINE.synthetic, ...options });
   return agent;
-}
-
-// Commits fail, as on a full disk: a folder is in the way, and it cannot be put aside.
-function breakCommits(stateDir: string): () => void {
-  const inTheWay = join(stateDir, 'state.json.new');
-  mkdirSync(join(inTheWay, 'full'), { recursive: true });
-  writeFileSync(join(stateDir, 'quarantine'), '');
-  return () => {
-    rmSync(inTheWay, { recursive: true });
-    rmSync(join(stateDir, 'quarantine'));
-  };
 }
 
 // Tests end without releasing: what the process was confined to for them is no choice of its own.
@@ -316,7 +306,7 @@ describe('a state folder', () => {
     const mine = await manager.acquire({ cpu: 2 });
     for (let i = 0; i < 5; i++) await (await manager.acquire({ cpu: 1, owner: 'persistent' })).release();
     const generation = manager.generation();
-    for (const name of ['state.json', 'state.prev.json']) rmSync(join(stateDir, name));
+    for (const name of ['state.json', 'state.copy.json']) rmSync(join(stateDir, name));
     const other = await agentOn(stateDir);
     const theirs = await other.tell('acquire', { cpu: 4 });
     expect(manager.generation()).toBeGreaterThan(generation);

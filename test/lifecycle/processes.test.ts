@@ -10,6 +10,7 @@ import { CpuSet, openManager, pin } from '../../lib/index.js';
 import { Agent } from '../support/agent.js';
 import { canMount, canUnshare } from '../support/rights.js';
 import { makeStateDir } from '../support/state-dir.js';
+import { ownerMembersOf } from '../support/state-text.js';
 
 const SECCOMP = fileURLToPath(new URL('../support/seccomp.py', import.meta.url));
 const ALL = affinity();
@@ -154,7 +155,7 @@ describe('a child started for a grant', () => {
     ]);
     expect(String(said)).toBe('hello\n');
     const [owner] = readdirSync(join(manager.stateDir, 'owners'));
-    expect(JSON.parse(readFileSync(join(manager.stateDir, 'owners', owner!), 'utf8')).pods).toHaveLength(1);
+    expect(ownerMembersOf(manager.stateDir, owner!).pods).toHaveLength(1);
     await grant.release();
   });
 

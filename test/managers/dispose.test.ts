@@ -1,12 +1,9 @@
-// Managers that are disposed of: what becomes of their grants.
-
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { discover } from '../../lib/entries/topology.js';
 import { type Manager, openManager } from '../../lib/index.js';
 import { errorOf } from '../support/error-of.js';
 import { makeStateDir } from '../support/state-dir.js';
+import { membersOf } from '../support/state-text.js';
 
 const simulated = () => discover({ synthetic: 'numa:2 core:4 pu:1' });
 
@@ -16,8 +13,7 @@ async function opened(stateDir: string): Promise<Manager> {
   return manager;
 }
 
-const idsIn = (stateDir: string) =>
-  JSON.parse(readFileSync(join(stateDir, 'state.json'), 'utf8')).pods.map(({ uid }: { uid: string }) => uid);
+const idsIn = (stateDir: string) => membersOf(stateDir).pods.map(({ uid }: { uid: string }) => uid);
 
 const container = { name: 'main', limits: { cpu: 1, memory: '1Mi' } };
 

@@ -20,11 +20,13 @@ import { CpuSet, MACHINE_STATE_DIR, type ManagerOptions, openManager, pin } from
 import { errorOf } from '../support/error-of.js';
 import { canMount } from '../support/rights.js';
 import { makeStateDir } from '../support/state-dir.js';
+import { membersOf } from '../support/state-text.js';
+import { decodeMembers } from '../torture/state-file.mjs';
 
 const ALL = affinity();
 const RESERVED = String(ALL.first);
 const REST = String(ALL.difference(CpuSet.of(ALL.first!)));
-const stateOf = (dir: string) => JSON.parse(readFileSync(join(dir, 'state.json'), 'utf8'));
+const stateOf = membersOf;
 
 async function open(options: ManagerOptions = {}) {
   const manager = await openManager({ stateDir: makeStateDir(), ...options });
@@ -242,7 +244,7 @@ describe('a grant', () => {
     const manager = await open();
     const grant = await manager.acquire({ cpu: 1, owner: 'persistent' });
     grant.pin({ threads: 'current' });
-    const { decodeCheckpoint, encodeCheckpoint } = await import('../../lib/state/files/checkpoint.js');
+    const { decodeCheckpoint, encodeCheckpoint } = await import('../../lib/state/format/journal.js');
     const path = join(manager.stateDir, 'state.json');
     const { assignments, ...header } = decodeCheckpoint(readFileSync(path));
     writeFileSync(path, encodeCheckpoint({ ...header, assignments: { ...assignments, pods: [] } }));
@@ -373,7 +375,7 @@ describe('the state folder', () => {
     const manager = await open({ reservedSystemCPUs: RESERVED });
     await manager.acquire({ cpu: 1, owner: 'persistent', name: 'old' });
     const path = join(manager.stateDir, 'state.json');
-    const { decodeCheckpoint, encodeCheckpoint } = await import('../../lib/state/files/checkpoint.js');
+    const { decodeCheckpoint, encodeCheckpoint } = await import('../../lib/state/format/journal.js');
     const checkpoint = decodeCheckpoint(readFileSync(path));
     writeFileSync(path, encodeCheckpoint({ ...checkpoint, bootId: 'another-boot' }));
     const later = await open({ stateDir: manager.stateDir });
@@ -450,11 +452,14 @@ describe('the state folder', () => {
     });
   });
 
-  it('keeps the generation before', async () => {
+  it('keeps its settings in two files', async () => {
     const manager = await open();
+    await manager.configure({ strictCPUReservation: true });
     await manager.use({ cpu: 1 }, () => {});
-    const previous = JSON.parse(readFileSync(join(manager.stateDir, 'state.prev.json'), 'utf8'));
-    expect(previous.generation).toBe(manager.generation() - 1);
+    for (const name of ['state.json', 'state.copy.json']) {
+      const { settings } = decodeMembers(readFileSync(join(manager.stateDir, name)));
+      expect(settings.strictCPUReservation).toBe(true);
+    }
     expect(existsSync(join(manager.stateDir, 'state.json.new'))).toBe(false);
   });
 });

@@ -1,6 +1,3 @@
-// Resize: what a grant has afterwards, who may do it, and what is left of one that is refused.
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { resize } from '../../lib/admission/grants/resize.js';
 import type { Site } from '../../lib/admission/site.js';
@@ -12,6 +9,7 @@ import { parseConfig } from '../../lib/input/config.js';
 import { Ledger } from '../../lib/state/ledger.js';
 import { Agent } from '../support/agent.js';
 import { errorOf } from '../support/error-of.js';
+import { breakCommits } from '../support/full-disk.js';
 import { GI, MI, machineOf } from '../support/memory-machine.js';
 import { makeStateDir } from '../support/state-dir.js';
 
@@ -37,17 +35,6 @@ function changed(manager: Manager, isIt: () => boolean): Promise<void> {
     manager.on('change', look);
     look();
   });
-}
-
-/** Commits fail from now on: a folder is in the way that cannot be put aside. */
-function breakCommits({ stateDir }: Manager): void {
-  mkdirSync(join(stateDir, 'state.json.new', 'full'), { recursive: true });
-  writeFileSync(join(stateDir, 'quarantine'), '');
-}
-
-function repairCommits({ stateDir }: Manager): void {
-  rmSync(join(stateDir, 'state.json.new'), { recursive: true });
-  rmSync(join(stateDir, 'quarantine'));
 }
 
 describe('a resize to no memory', () => {
@@ -129,11 +116,12 @@ describe('a resize that cannot be committed', () => {
     const { ledger, ...site } = siteOf(manager);
     const [pod] = ledger.read()!.assignments.pods;
     let threadsOn = grant.cpus;
+    let repair = () => {};
     const followers = {
       narrow: (cpus: CpuSet) => {
         threadsOn = cpus;
         // The threads have left; the commit is next.
-        if (cpu < 4) breakCommits(manager);
+        if (cpu < 4) repair = breakCommits(manager.stateDir);
       },
       widen: (cpus: CpuSet) => {
         threadsOn = cpus;
@@ -142,11 +130,11 @@ describe('a resize that cannot be committed', () => {
     const request = { cpu, memory: undefined, noticeMs: 500, signal: undefined };
     const outcome = errorOf(() => resize({ ...site, ledger }, pod!, request, DEFAULTS, followers));
     await changed(manager, () => grant.upcoming !== null);
-    if (cpu > 4) breakCommits(manager);
+    if (cpu > 4) repair = breakCommits(manager.stateDir);
     expect((await outcome).code).toMatch(/^ERR_S/);
     expect(String(threadsOn)).toBe(String(grant.cpus));
     expect(grant.cpus.size).toBe(4);
-    repairCommits(manager);
+    repair();
     await grant.release();
   });
 });

@@ -5,7 +5,7 @@ import { expect, it } from 'vitest';
 import { discover } from '../../lib/entries/topology.js';
 import { openManager } from '../../lib/index.js';
 import { difference } from '../../lib/state/difference.js';
-import { decodeCheckpoint } from '../../lib/state/files/checkpoint.js';
+import { decodeCheckpoint } from '../../lib/state/format/journal.js';
 import { makeStateDir } from '../support/state-dir.js';
 
 it('names the pods that came, went and changed, and none of the others', async () => {

@@ -12,6 +12,7 @@ import { Agent } from '../support/agent.js';
 import { errorOf, thrownBy } from '../support/error-of.js';
 import { canUnshare } from '../support/rights.js';
 import { makeStateDir } from '../support/state-dir.js';
+import { membersOf, ownerMembersOf } from '../support/state-text.js';
 
 /**
  * Where cgroups of a hierarchy can be made; v1's cpuset wants CPUs and memory before anybody can
@@ -150,7 +151,7 @@ describe.each(hierarchies())('a cgroup (%s) as an owner', (version, mount) => {
     const grant = await manager.acquire({ cpu: 2, owner: { cgroup: kept } });
     await manager.acquire({ cpu: 2, owner: { cgroup: emptied } });
     await end(child);
-    for (const name of ['state.json', 'state.prev.json'])
+    for (const name of ['state.json', 'state.copy.json'])
       writeFileSync(join(manager.stateDir, name), 'nonsense');
     await manager.configure({});
     expect(manager.grants().map(({ uid, cpus }) => [uid, String(cpus)])).toEqual([
@@ -233,7 +234,7 @@ describe('an owner', () => {
       await manager.acquire({ cpu: 1, owner: 'persistent' }),
       await manager.acquire({ cpu: 1, owner: 'persistent' }),
     ];
-    const { pods } = JSON.parse(readFileSync(join(manager.stateDir, 'state.json'), 'utf8'));
+    const { pods } = membersOf(manager.stateDir);
     const [first, second] = pods.map(({ owner }: { owner: { uuid: string } }) => owner.uuid);
     expect(first).not.toBe(second);
     const file = (uuid: string) => thrownBy(() => readFileSync(join(manager.stateDir, 'owners', uuid)));
@@ -252,8 +253,8 @@ describe('an owner', () => {
     });
     const pod = await manager.admit({ uid: 'pod', containers: [{ ...cpu('app') }] }, { owner: 'persistent' });
     await pod.markStarted('app');
-    const { pods } = JSON.parse(readFileSync(join(manager.stateDir, 'state.json'), 'utf8'));
-    const file = JSON.parse(readFileSync(join(manager.stateDir, 'owners', pods[0].owner.uuid), 'utf8'));
+    const { pods } = membersOf(manager.stateDir);
+    const file = ownerMembersOf(manager.stateDir, pods[0].owner.uuid);
     expect(file.pods).toEqual(pods);
   });
 });

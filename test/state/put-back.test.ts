@@ -19,9 +19,10 @@ import { CpuSet } from '../../lib/index.js';
 import { Agent } from '../support/agent.js';
 import { isLong } from '../support/budget.mjs';
 import { makeStateDir } from '../support/state-dir.js';
+import { stateBefore } from '../support/state-text.js';
 
 const MACHINE = 'core:8 pu:1';
-const [STATE, PREVIOUS] = ['state.json', 'state.prev.json'];
+const STATE = 'state.json';
 const isRoot = process.getuid?.() === 0;
 
 interface Held {
@@ -52,7 +53,7 @@ async function expectNoDoubleGrant(next: Agent, ...held: readonly Held[]): Promi
 }
 
 function putBack(stateDir: string): void {
-  execFileSync('cp', ['-p', join(stateDir, PREVIOUS), join(stateDir, STATE)]);
+  writeFileSync(join(stateDir, STATE), stateBefore(stateDir));
 }
 
 describe('the generation before, put back,', () => {

@@ -22,19 +22,22 @@ import type { PodAssignment } from '../../lib/account/pod-assignment.js';
 import { NumalignError } from '../../lib/base/errors.js';
 import { discover, type Topology } from '../../lib/entries/topology.js';
 import { CpuSet, type Manager, openManager } from '../../lib/index.js';
-import { type Checkpoint, decodeCheckpoint, encodeCheckpoint } from '../../lib/state/files/checkpoint.js';
-import { decodeOwnerFile, encodeOwnerFile, type OwnerFile } from '../../lib/state/files/owner-file.js';
 import type { UnknownOwner } from '../../lib/state/files/state-files.js';
+import type { Checkpoint } from '../../lib/state/format/checkpoint.js';
+import { decodeCheckpoint, encodeCheckpoint } from '../../lib/state/format/journal.js';
+import { decodeOwnerFile, encodeOwnerFile, type OwnerFile } from '../../lib/state/format/owner-file.js';
 import { Ledger } from '../../lib/state/ledger.js';
 import { Agent } from '../support/agent.js';
 import { budget } from '../support/budget.mjs';
 import { errorOf } from '../support/error-of.js';
+import { breakCommits } from '../support/full-disk.js';
 import { makeStateDir } from '../support/state-dir.js';
+import { stateBefore } from '../support/state-text.js';
 import { AGENT, canBeStranger, forStrangers } from '../support/strangers.js';
 
 const MACHINE = 'numa:2(memory=8GiB) core:8 pu:1';
 const STATE = 'state.json';
-const PREVIOUS = 'state.prev.json';
+const COPY = 'state.copy.json';
 
 const machine = (): Promise<Topology> => discover({ synthetic: MACHINE });
 
@@ -52,7 +55,7 @@ function copyOf(stateDir: string): string {
   const copy = mkdtempSync(join(stateDir, '../../numalign-test-'));
   onTestFinished(() => rmSync(copy, { recursive: true, force: true }));
   mkdirSync(join(copy, 'owners'));
-  for (const name of [STATE, PREVIOUS]) copyFileSync(join(stateDir, name), join(copy, name));
+  for (const name of [STATE, COPY, 'generation']) copyFileSync(join(stateDir, name), join(copy, name));
   for (const name of readdirSync(join(stateDir, 'owners'))) {
     linkSync(join(stateDir, 'owners', name), join(copy, 'owners', name));
   }
@@ -153,7 +156,7 @@ describe('a state', () => {
       const manager = await open(copy);
       await expectNoDoubleGrant(manager, held);
       expect(manager.generation()).toBeGreaterThan(before);
-      expect(fileOf(copy, PREVIOUS).assignments.pods).toHaveLength(2);
+      expect(fileOf(copy, COPY)).toEqual(fileOf(copy));
       const [recovery] = recoveriesOf(manager);
       const isThere = existsSync(join(copy, 'quarantine')) ? readdirSync(join(copy, 'quarantine')) : [];
       expect(recovery!.quarantined).toEqual(isThere);
@@ -170,7 +173,7 @@ describe('a state', () => {
       // The owners' files are written again before the next grant.
       await first.use({ cpu: 1 }, () => {});
       damage(join(copy, STATE));
-      damage(join(copy, PREVIOUS));
+      damage(join(copy, COPY));
       const manager = await open(copy);
       expect(holdings(manager)).toEqual(held);
       expect(String(manager.settings().reservedSystemCPUs)).toBe('15');
@@ -182,7 +185,7 @@ describe('a state', () => {
     const stateDir = makeStateDir();
     await (await open(stateDir)).use({ cpu: 1, owner: 'persistent' }, () => {});
     const copy = copyOf(stateDir);
-    for (const name of [STATE, PREVIOUS]) writeFileSync(join(copy, name), 'nonsense');
+    for (const name of [STATE, COPY]) writeFileSync(join(copy, name), 'nonsense');
     for (const name of readdirSync(join(copy, 'owners'))) unlinkSync(join(copy, 'owners', name));
     const manager = await open(copy);
     expect(manager.grants()).toEqual([]);
@@ -205,7 +208,7 @@ describe('a state', () => {
   it('does not go back to an earlier generation, though its file is whole', async () => {
     const { stateDir, held, manager } = await lived('added');
     const generation = manager.generation();
-    copyFileSync(join(stateDir, PREVIOUS), join(stateDir, STATE));
+    writeFileSync(join(stateDir, STATE), stateBefore(stateDir));
     expect(holdings(manager)).toEqual(held);
     await manager.use({ cpu: 1 }, () => {});
     expect(holdings(manager)).toEqual(held);
@@ -226,7 +229,7 @@ describe('a state', () => {
     const kept = await living.tell('acquire', { cpu: 1, name: 'kept' });
     await dying.kill();
     writeFileSync(join(stateDir, STATE), 'nonsense');
-    writeFileSync(join(stateDir, PREVIOUS), 'nonsense');
+    writeFileSync(join(stateDir, COPY), 'nonsense');
     const rival = new Agent();
     await rival.tell('open', options);
     expect(
@@ -241,7 +244,7 @@ describe('a state', () => {
     // Memory does not outlive a boot.
     const { stateDir } = await lived('added', tmpdir());
     const copy = copyOf(stateDir);
-    for (const name of [STATE, PREVIOUS]) {
+    for (const name of [STATE, COPY]) {
       writeFileSync(join(copy, name), encodeCheckpoint({ ...fileOf(copy, name), bootId: 'another-boot' }));
     }
     for (const name of readdirSync(join(copy, 'owners'))) {
@@ -254,7 +257,7 @@ describe('a state', () => {
     expect(manager.grants()).toEqual([]);
     const [archived] = readdirSync(join(copy, 'archive'));
     const { assignments } = decodeCheckpoint(readFileSync(join(copy, 'archive', archived!)));
-    expect(assignments.pods.map(({ name }) => name)).toEqual(['lasting']);
+    expect(assignments.pods.map(({ name }) => name)).toEqual(['lasting', 'living']);
   });
 
   it.runIf(canBeStranger)('that its own user cannot read is damaged', async () => {
@@ -271,12 +274,15 @@ describe('a state', () => {
 
   it('can be committed though folders stand where it puts its files', async () => {
     const { stateDir, manager } = await lived('added');
-    for (const name of [PREVIOUS, 'state.json.new', 'state.prev.json.new']) {
+    for (const name of ['state.json.new', 'state.copy.json.new']) {
       rmSync(join(stateDir, name), { force: true });
       mkdirSync(join(stateDir, name));
     }
+    // The files are written whole where there is none.
+    for (const name of [STATE, COPY]) unlinkSync(join(stateDir, name));
     await manager.use({ cpu: 1 }, () => {});
-    expect(readdirSync(join(stateDir, 'quarantine'))).toHaveLength(3);
+    expect(readdirSync(join(stateDir, 'quarantine'))).toHaveLength(2);
+    expect(fileOf(stateDir, COPY)).toEqual(fileOf(stateDir));
   });
 });
 
@@ -318,7 +324,7 @@ describe('a living owner whose file cannot be read', () => {
       const damaged = Buffer.from(good);
       damaged[at]! ^= 1 << (at % 8);
       const copy = copyOf(stateDir);
-      writeFileSync(join(copy, STATE), 'nonsense');
+      for (const name of [STATE, COPY]) writeFileSync(join(copy, name), 'nonsense');
       writeFileSync(path, damaged);
       const manager = await openManager({ topology, stateDir: copy });
       // It came with the lost generation; nobody can tell.
@@ -389,7 +395,7 @@ describe('an owner’s file', () => {
   });
 
   it('that a crash left behind is gone with the next transaction, and one that was taken away is back', async () => {
-    const { stateDir, manager } = await lived('added');
+    const { stateDir } = await lived('added');
     const owners = join(stateDir, 'owners');
     const [lasting] = fileOf(stateDir).assignments.pods;
     const left = '12345678-1234-4234-8234-123456789abc';
@@ -398,7 +404,9 @@ describe('an owner’s file', () => {
     writeFileSync(join(owners, `${left}.new`), 'half of it');
     writeFileSync(join(owners, 'README'), 'not ours');
     unlinkSync(join(owners, lasting!.owner.uuid));
-    await manager.configure({});
+    // A process that comes looks at all of them; others do from time to time.
+    const agent = new Agent();
+    await agent.tell('open', { stateDir, simulate: MACHINE });
     expect(readdirSync(owners).sort()).toEqual(
       [...fileOf(stateDir).assignments.pods.map(({ owner }) => owner.uuid), 'README'].sort(),
     );
@@ -406,7 +414,7 @@ describe('an owner’s file', () => {
 
   it('claims what it did where a state that was put together again could not be committed', async () => {
     const { stateDir, manager, held } = await lived('added');
-    for (const name of [STATE, PREVIOUS]) unlinkSync(join(stateDir, name));
+    for (const name of [STATE, COPY]) unlinkSync(join(stateDir, name));
     // Where the new state is written first, and what is in the way cannot be moved there.
     mkdirSync(join(stateDir, 'state.json.new'));
     writeFileSync(join(stateDir, 'quarantine'), '');
@@ -427,13 +435,16 @@ describe('an owner’s file', () => {
       readdirSync(join(stateDir, 'owners')).flatMap((name) =>
         decodeOwnerFile(readFileSync(join(stateDir, 'owners', name))).pods.map((pod) => pod.name),
       );
-    // Neither can the new state be written there, nor can the folder be moved away.
-    mkdirSync(join(stateDir, 'state.json.new'));
-    writeFileSync(join(stateDir, 'quarantine'), '');
-    expect((await errorOf(() => manager.acquire({ cpu: 1, name: 'own' }))).code).toBe('ERR_STATE_FOLDER');
-    expect((await errorOf(() => manager.acquire({ cpu: 1, owner: 'persistent' }))).code).toBe(
-      'ERR_STATE_FOLDER',
-    );
+    const repair = breakCommits(stateDir);
+    const errors = [
+      await errorOf(() => manager.acquire({ cpu: 1, name: 'own' })),
+      await errorOf(() => manager.acquire({ cpu: 1, owner: 'persistent' })),
+    ];
+    repair();
+    expect(errors.map(({ code, errnoName }) => [code, errnoName])).toEqual([
+      ['ERR_SYSCALL', 'EFBIG'],
+      ['ERR_SYSCALL', 'EFBIG'],
+    ]);
     expect(names().sort()).toEqual(['lasting', 'living']);
   });
 });

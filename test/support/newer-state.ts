@@ -9,9 +9,9 @@ import { join } from 'node:path';
 export function makeNewer(stateDir: string, isReadable = false): void {
   const state = join(stateDir, 'state.json');
   const newer = readFileSync(state, 'utf8')
-    .replace('"version":1', '"version":99')
+    .replace('"version":2', '"version":99')
     // With the right checksum the number would be taken for damaged.
-    .replace(/,"checksum":.*$/m, ',"seal":"of another kind"}');
-  writeFileSync(join(stateDir, 'newer'), isReadable ? newer : newer.replace('"pods":', '"grants":'));
+    .replace(/,"checksum":.*$/gm, ',"seal":"of another kind"}');
+  writeFileSync(join(stateDir, 'newer'), isReadable ? newer : newer.replaceAll('"pods":', '"grants":'));
   renameSync(join(stateDir, 'newer'), state);
 }

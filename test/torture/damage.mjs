@@ -60,7 +60,7 @@ const owner = start('sample-state.mjs', packageFolder, stateDir);
 const { grants } = await owner.next();
 const owned = new Set(Object.values(grants).flatMap(parseList));
 const pristine = new Map(
-  ['state.json', 'state.prev.json'].map((name) => [name, readFileSync(join(stateDir, name))]),
+  ['state.json', 'state.copy.json'].map((name) => [name, readFileSync(join(stateDir, name))]),
 );
 const ownerFiles = new Map(
   readdirSync(join(stateDir, 'owners')).map((name) => [name, readFileSync(join(stateDir, 'owners', name))]),
@@ -108,7 +108,7 @@ function bitsOf(bytes) {
 }
 
 const state = pristine.get('state.json');
-const previous = pristine.get('state.prev.json');
+const previous = pristine.get('state.copy.json');
 const ownText = ownerFiles.get(ownerName);
 const inOwners = (bytes) => writeFileSync(join(stateDir, 'owners', ownerName), bytes);
 const some = given.sample > 0 ? given.sample : 400;
@@ -128,17 +128,17 @@ function* damages() {
   // What is not needed may be damaged, and everything works.
   for (const bit of chosen(8 * previous.length, some)) {
     yield {
-      what: `bit ${bit} of state.prev.json flipped`,
+      what: `bit ${bit} of state.copy.json flipped`,
       mustOpen: true,
-      apply: () => writeBeside('state.prev.json', flipped(previous, bit)),
+      apply: () => writeBeside('state.copy.json', flipped(previous, bit)),
     };
   }
   for (const bit of chosen(8 * previous.length, some)) {
     yield {
-      what: `state.json cut in the middle and bit ${bit} of state.prev.json flipped`,
+      what: `state.json cut in the middle and bit ${bit} of state.copy.json flipped`,
       apply() {
         writeBeside('state.json', state.subarray(0, state.length >> 1));
-        writeBeside('state.prev.json', flipped(previous, bit));
+        writeBeside('state.copy.json', flipped(previous, bit));
       },
     };
   }
@@ -158,7 +158,7 @@ function* damages() {
       isKnown: false,
       apply() {
         rmSync(join(stateDir, 'state.json'));
-        rmSync(join(stateDir, 'state.prev.json'));
+        rmSync(join(stateDir, 'state.copy.json'));
         inOwners(ownText.subarray(0, length));
       },
     };
@@ -168,7 +168,7 @@ function* damages() {
     what: 'state.json a link',
     apply() {
       rmSync(join(stateDir, 'state.json'));
-      symlinkSync('state.prev.json', join(stateDir, 'state.json'));
+      symlinkSync('state.copy.json', join(stateDir, 'state.json'));
     },
   };
   yield {

@@ -28,8 +28,8 @@ const { NumalignError } = await load('base/errors.js');
 
 // ---- the formats that this package has
 
-const { decodeCheckpoint, encodeCheckpoint } = await load('state/files/checkpoint.js');
-const { decodeOwnerFile, encodeOwnerFile } = await load('state/files/owner-file.js');
+const { decodeCheckpoint, encodeCheckpoint } = await load('state/format/journal.js');
+const { decodeOwnerFile, encodeOwnerFile } = await load('state/format/owner-file.js');
 const formats = [
   { name: 'state', decode: decodeCheckpoint, encode: encodeCheckpoint, folder: '.', agrees: decodeState },
   {

@@ -331,7 +331,7 @@ export class Group {
     while (now() < until) {
       await sleep(READ_EVERY_MS);
       this.#checkQueue();
-      for (const name of ['state.json', 'state.prev.json']) {
+      for (const name of ['state.json', 'state.copy.json']) {
         const begun = now();
         try {
           const state = readState(join(this.#stateDir, name));

@@ -1,7 +1,7 @@
 // Reads state.json by docs/state-format.md, with no code of the package: what the package writes
 // must be what the document says.
-import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { crc32 } from 'node:zlib';
 
 /** The ids of a list such as `0-3,8`. */
 export function parseList(text) {
@@ -59,16 +59,92 @@ function checkMemory(memory, pods) {
     if (sum !== 0) throw new Error(`${key}: the pods have ${sum} bytes more than is booked`);
 }
 
+const SEAL = /,"checksum":"crc32:([0-9a-f]{8})"\}$/;
+
+/** The members of a line that ends as it should; undefined where it does not. */
+function decodeLine(line) {
+  const seal = SEAL.exec(line);
+  const checksum = seal && crc32(line.slice(0, seal.index)).toString(16).padStart(8, '0');
+  return seal && checksum === seal[1] ? JSON.parse(line) : undefined;
+}
+
+function lastCpusAfter(before, { named = [], lastCpus }) {
+  if (lastCpus) return lastCpus;
+  const all = named.reduce((list, each) => [...list.filter(({ name }) => name !== each.name), each], before);
+  return all.slice(-64);
+}
+
+/** The lines of a file, and what is behind the last newline. */
+function linesOf(bytes) {
+  const lines = bytes.toString('utf8').split('\n');
+  return { lines: lines.slice(0, -1), rest: lines.at(-1) };
+}
+
+/**
+ * The members of a state, as they stand after every line of the file. Throws where it is damaged. A
+ * last line that was not finished does not count.
+ */
+export function decodeMembers(bytes) {
+  const { lines } = linesOf(bytes);
+  if (!lines[0]?.startsWith('{"format":"numalign-state","version":2,'))
+    throw new Error('it does not begin like a state file');
+  const [head, state, ...changes] = lines.map(decodeLine);
+  if (!head || !state) throw new Error('its first lines are damaged');
+  if (state.line !== 'state' || head.generation !== state.generation)
+    throw new Error('its second line is not the state of its first');
+  if (head.bytes !== Buffer.byteLength(`${lines[1]}\n`))
+    throw new Error('its second line has another length');
+  const end = changes.findIndex((change) => !change);
+  if (end >= 0 && changes.slice(end).some((change) => change)) throw new Error('a line in it is damaged');
+  const pods = new Map(state.pods.map((pod) => [pod.uid, pod]));
+  let members = state;
+  for (const change of end < 0 ? changes : changes.slice(0, end)) {
+    if (change.line !== 'change' || change.generation !== members.generation + 1)
+      throw new Error(`after generation ${members.generation} comes ${change.line} ${change.generation}`);
+    const { released = [], pods: list = [], ...others } = change;
+    for (const uid of released) if (!pods.delete(uid)) throw new Error(`${uid} is released and not there`);
+    for (const pod of list) pods.set(pod.uid, pod);
+    members = { ...members, ...others, lastCpus: lastCpusAfter(members.lastCpus, change) };
+  }
+  const { line: _line, checksum: _checksum, named: _named, ...whole } = members;
+  return { ...whole, pods: [...pods.values()] };
+}
+
+/** The text of a state file that says these members, in one generation. */
+export function encodeMembers(members) {
+  const seal = (line) => {
+    const body = JSON.stringify(line).slice(0, -1);
+    return `${body},"checksum":"crc32:${crc32(body).toString(16).padStart(8, '0')}"}\n`;
+  };
+  const state = seal({ line: 'state', ...members });
+  const { generation } = members;
+  const head = { format: 'numalign-state', version: 2, generation, follows: null };
+  return seal({ ...head, bytes: Buffer.byteLength(state) }) + state;
+}
+
+/** The members of an owner's file, with its grants. Throws where it is damaged. */
+export function decodeOwner(bytes) {
+  const { lines, rest } = linesOf(bytes);
+  if (!lines[0]?.startsWith('{"format":"numalign-owner","version":2,'))
+    throw new Error('it does not begin like an owner’s file');
+  const [head, ...steps] = lines.map(decodeLine);
+  const end = steps.pop();
+  if (rest !== '' || [head, ...steps].includes(undefined)) throw new Error('a line in it is damaged');
+  if (Number(end?.lines) !== 1 + steps.length) throw new Error('it is cut short');
+  const pods = new Map();
+  let members = head;
+  for (const { pod, released, ...others } of steps) {
+    if (pod) pods.set(pod.uid, pod);
+    if (released) pods.delete(released);
+    members = { ...members, ...others };
+  }
+  const { checksum: _checksum, ...whole } = members;
+  return { ...whole, pods: [...pods.values()] };
+}
+
 /** The state in the bytes of a file. Throws where it is damaged or contradicts itself. */
 export function decodeState(bytes) {
-  const text = bytes.toString('utf8');
-  if (!text.startsWith('{"format":"numalign-state","version":1,'))
-    throw new Error('it does not begin like a state file');
-  if (!text.endsWith('"}\n')) throw new Error('it does not end like a state file');
-  const end = text.lastIndexOf(',"checksum":"sha256:');
-  const checksum = createHash('sha256').update(text.slice(0, end)).digest('hex');
-  if (text.slice(end) !== `,"checksum":"sha256:${checksum}"}\n`) throw new Error('the checksum is wrong');
-  const { generation, bootId, pods, memory, cpus, settings } = JSON.parse(text);
+  const { generation, bootId, pods, memory, cpus, settings } = decodeMembers(bytes);
   if (!Number.isSafeInteger(generation) || generation < 0 || generation >= 2 ** 52)
     throw new Error(`no generation: ${generation}`);
   const entries = pods.map((pod) => ({

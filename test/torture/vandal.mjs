@@ -29,7 +29,7 @@ export class Vandal {
 
   putBack() {
     const copy = join(this.#stateDir, 'copy');
-    copyFileSync(join(this.#stateDir, 'state.prev.json'), copy);
+    copyFileSync(join(this.#stateDir, 'state.copy.json'), copy);
     renameSync(copy, join(this.#stateDir, 'state.json'));
   }
 

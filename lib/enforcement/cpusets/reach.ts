@@ -1,7 +1,7 @@
 // Reach: the CPUs that cpusets leave a process, and that they could leave it. As seen from a
 // container a group may be outside of what is mounted here: then nothing is known of it.
 import { dirname } from 'node:path';
-import { cpusOfPods } from '../../account/cpus-of-pods.js';
+import { cpusOfSome } from '../../account/cpus-of-pods.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { unlessRefused } from '../../base/errors.js';
 import { CpuSet } from '../../machine/cpu-set.js';
@@ -34,7 +34,7 @@ export function cpusWithinReach(cpusets: Cpusets, pid: number, pods: readonly Po
   const { hierarchy } = cpusets;
   const cpuset = cpusetOf(cpusets, pid);
   if (!cpuset) return CpuSet.EMPTY;
-  const inPartition = cpusets.isPartition ? cpusOfPods(pods.filter(isPartitioned)) : CpuSet.EMPTY;
+  const inPartition = cpusets.isPartition ? cpusOfSome(pods.filter(isPartitioned)) : CpuSet.EMPTY;
   if (cpusets.isOfPools(hierarchy.groupOf(pid).path)) {
     return cpuset.union(hierarchy.effectiveCpusOf(dirname(hierarchy.rootPath))).union(inPartition);
   }

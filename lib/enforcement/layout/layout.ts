@@ -4,7 +4,7 @@
 // keeps everybody else off them, and there is no shared group. A container's group is a leaf: the
 // kernel makes no partition of all CPUs of a group whose processes are deeper.
 import type { Assignments } from '../../account/assignments.js';
-import { cpusOfPods } from '../../account/cpus-of-pods.js';
+import { cpusOfSome } from '../../account/cpus-of-pods.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { runningCpus } from '../../account/pod-holdings.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
@@ -67,5 +67,5 @@ export function layoutOf(states: readonly Assignments[]): Layout {
   };
   const inGroups = last.pods.filter(({ enforcement }) => enforcement.target !== null);
   const inPartition = states.flatMap(({ pods }) => pods.filter(isPartitioned));
-  return { groups: inGroups.flatMap(groupsOf).map(during), partition: cpusOfPods(inPartition) };
+  return { groups: inGroups.flatMap(groupsOf).map(during), partition: cpusOfSome(inPartition) };
 }

@@ -1,6 +1,7 @@
 // What is put aside in a state folder: damaged files, and states of earlier boots.
 import type { NativeFolder } from '../../base/native-files.js';
-import { type Checkpoint, encodeCheckpoint } from './checkpoint.js';
+import type { Checkpoint } from '../format/checkpoint.js';
+import { encodeCheckpoint } from '../format/journal.js';
 import { partOf, using } from './parts.js';
 import type { FoundState } from './state-files.js';
 

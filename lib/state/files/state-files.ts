@@ -4,30 +4,47 @@ import type { OwnerRecord } from '../../account/pod-assignment.js';
 import { NumalignError } from '../../base/errors.js';
 import type { NativeFolder } from '../../base/native-files.js';
 import { isCgroupAlive } from '../../processes/cgroup-owner.js';
-import { type Checkpoint, decodeCheckpoint } from './checkpoint.js';
-import { decodeOwnerFile, kindIn, OWNER_FORMAT, type OwnerFile } from './owner-file.js';
+import type { Checkpoint } from '../format/checkpoint.js';
+import { highestIn, type Journal, readJournal } from '../format/journal.js';
+import { decodeOwnerFile, kindIn, OWNER_FORMAT, type OwnerFile } from '../format/owner-file.js';
+import { isNewer } from '../format/sealed-json.js';
 import { holdsLock, ownersWithoutFile } from './owner-locks.js';
-import { isNewer } from './sealed-json.js';
-import { GENERATIONS } from './shapes.js';
 
 export const STATE_FILE = 'state.json';
-export const PREVIOUS_FILE = 'state.prev.json';
+/** The same lines, not synced: for the day on which the file is lost. */
+export const COPY_FILE = 'state.copy.json';
+/** The highest generation that was committed: state.json may be put back from a copy. */
+export const HIGHEST_FILE = 'generation';
+
+/** The size of a file in its version, which is inode:size:time. */
+export const sizeOf = (version: string) => Number(version.split(':')[1]);
 
 /** A name in owners/ that can be an owner's; whatever else is there is not ours. */
 export const OWNER_NAME = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-export type FoundState =
-  | { readonly kind: 'missing' }
-  | { readonly kind: 'good'; readonly checkpoint: Checkpoint; readonly bytes: Buffer }
-  | {
-      readonly kind: 'damaged';
-      readonly why: string;
-      /** What it looks like; 0 where it looks like none. */
-      readonly generation: number;
-      /** Of a file that is whole, and out of place. */
-      readonly checkpoint?: Checkpoint;
-      readonly isFolder?: boolean;
-    };
+export interface GoodState extends Journal {
+  readonly kind: 'good';
+}
+
+export interface DamagedState {
+  readonly kind: 'damaged';
+  readonly why: string;
+  /** What it looks like; 0 where it looks like none. */
+  readonly generation: number;
+  /** Of a file that is whole, and out of place, or of what is whole of it. */
+  readonly checkpoint?: Checkpoint | undefined;
+  readonly bytes?: Buffer | undefined;
+  readonly isFolder?: boolean;
+}
+
+export type FoundState = { readonly kind: 'missing' } | GoodState | DamagedState;
+
+export function damaged(
+  why: string,
+  { bytes, generation, ...known }: Partial<Omit<DamagedState, 'kind' | 'why'>>,
+): DamagedState {
+  return { kind: 'damaged', why, generation: generation ?? (bytes ? highestIn(bytes) : 0), bytes, ...known };
+}
 
 // What is there is no file of ours, or cannot be one: a link, a folder, a device, far too large.
 const NO_STATE_FILE: Readonly<Record<string, string>> = {
@@ -39,41 +56,66 @@ const NO_STATE_FILE: Readonly<Record<string, string>> = {
 };
 
 /**
- * Reads a state file. `known`: what was read before, which need not be decoded again.
+ * Reads a state file. That in force must have every generation that was committed.
  * @throws ERR_STATE_VERSION, and ERR_SYSCALL where it cannot be read for reasons that say nothing
  *   about the file
  */
-export function findState(folder: NativeFolder, name: string, known?: FoundState): FoundState {
-  const last = known?.kind === 'good' ? known : undefined;
+export function findState(folder: NativeFolder, name: string): FoundState {
+  // Before the file is read: it is written after each commit.
+  const highest = name === STATE_FILE ? highestOf(folder) : 0;
   let bytes: Buffer | undefined;
   try {
-    bytes = folder.read(name, last?.bytes);
+    bytes = folder.read(name);
   } catch (error) {
-    const why = whyUnreadable(folder, error);
-    if (why === undefined) throw error;
-    return { kind: 'damaged', why, generation: 0, isFolder: (error as NumalignError).errnoName === 'EISDIR' };
+    const found = whyUnreadable(folder, error);
+    if (found === undefined) throw error;
+    return found;
   }
-  if (!bytes) return { kind: 'missing' };
-  if (last && bytes === last.bytes) return last;
+  return bytes ? judgeState(bytes, highest) : { kind: 'missing' };
+}
+
+/**
+ * Whether the bytes of a state file are good. `highest`: the generation that they must have at
+ * least.
+ * @throws ERR_STATE_VERSION
+ */
+export function judgeState(bytes: Buffer, highest: number): GoodState | DamagedState {
   try {
-    return { kind: 'good', checkpoint: decodeCheckpoint(bytes), bytes };
+    const journal = readJournal(bytes);
+    const { checkpoint } = journal;
+    const { generation } = checkpoint;
+    if (generation >= highest || checkpoint.refusal) return { kind: 'good', ...journal };
+    const why = `it is older than generation ${highest}, which was committed here`;
+    return damaged(why, { bytes, generation: highest, checkpoint });
   } catch (error) {
     if (!(error instanceof NumalignError) || error.code !== 'ERR_STATE_CORRUPT') throw error;
-    return { kind: 'damaged', why: error.message, generation: generationIn(bytes) };
+    return damaged(error.message, { bytes });
   }
 }
 
-function whyUnreadable(folder: NativeFolder, error: unknown): string | undefined {
+/** What an error says of a file that was to be read; undefined where it says nothing of the file. */
+export function whyUnreadable(folder: NativeFolder, error: unknown): DamagedState | undefined {
   if (!(error instanceof NumalignError) || error.code !== 'ERR_SYSCALL') throw error;
+  const name = error.errnoName ?? '';
   // In our own folder no file of ours is closed to us. In another's it may be.
-  if (error.errnoName === 'EACCES')
-    return folder.owner().user === process.geteuid?.() ? 'it is unreadable' : undefined;
-  return NO_STATE_FILE[error.errnoName ?? ''];
+  if (name === 'EACCES')
+    return folder.owner().user === process.geteuid?.() ? damaged('it is unreadable', {}) : undefined;
+  const why = NO_STATE_FILE[name];
+  return why === undefined ? undefined : damaged(why, { isFolder: name === 'EISDIR' });
 }
 
-function generationIn(bytes: Buffer): number {
-  const found = Number(/"generation":(\d{1,15})[,}]/.exec(bytes.toString('latin1'))?.[1] ?? 0);
-  return found < GENERATIONS ? found : 0;
+/**
+ * The highest generation that is known to have been committed; 0 where there is no such file, or
+ * somebody has put something else there. Longer numbers leave no room to count on.
+ */
+export function highestOf(folder: NativeFolder): number {
+  try {
+    const text = folder.read(HIGHEST_FILE)?.toString('latin1') ?? '';
+    return /^\d{1,15}$/.test(text) ? Number(text) : 0;
+  } catch (error) {
+    if (error instanceof NumalignError) return 0;
+    throw error;
+  }
 }
 
 /** An owner that lives, or may, and of which nobody can tell what it holds. */
@@ -177,7 +219,7 @@ function readOwner(owners: NativeFolder, uuid: string): Buffer {
   try {
     return owners.read(uuid) ?? Buffer.alloc(0);
   } catch (error) {
-    const why = whyUnreadable(owners, error) ?? (error as Error).message;
+    const why = whyUnreadable(owners, error)?.why ?? (error as Error).message;
     throw new NumalignError('ERR_STATE_CORRUPT', why, { cause: error });
   }
 }

@@ -8,7 +8,7 @@ import { checkWritable } from '../../base/writable.js';
 import { overlayOf } from '../../cgroups/files/mounts.js';
 import { MACHINE_STATE_DIR } from '../../input/config.js';
 import { partOf, using } from '../files/parts.js';
-import { PREVIOUS_FILE, STATE_FILE } from '../files/state-files.js';
+import { COPY_FILE, STATE_FILE } from '../files/state-files.js';
 import { explaining, folderError } from './folder-error.js';
 import { closedPart, giveToGroup, groupId, MACHINE_MODE, whyClosed } from './machine-group.js';
 
@@ -38,7 +38,7 @@ function identityOf(path: string): string | undefined {
 
 /** Whether a state, or the one before it, is in the folder. Opens and makes nothing. */
 export function hasState(stateDir: string): boolean {
-  return [STATE_FILE, PREVIOUS_FILE].some((name) => existsSync(join(stateDir, name)));
+  return [STATE_FILE, COPY_FILE].some((name) => existsSync(join(stateDir, name)));
 }
 
 /**

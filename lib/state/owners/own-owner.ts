@@ -2,12 +2,24 @@
 // are its own.
 import { isHeldBy } from '../../account/assignments.js';
 import type { OwnerRecord, PodAssignment } from '../../account/pod-assignment.js';
-import { randomUUID } from '../../base/builtins.js';
+import { crc32, randomUUID } from '../../base/builtins.js';
 import type { NativeFolder, NativeOwner } from '../../base/native-files.js';
-import { encodeOwnerFile, type OwnerFile } from '../files/owner-file.js';
 import { lockRange } from '../files/owner-locks.js';
-import { isSame } from './owner-pods.js';
+import {
+  claimLine,
+  END_LENGTH,
+  encodeOwnerFile,
+  endLine,
+  type OwnerFile,
+  releaseLine,
+  settingsLine,
+} from '../format/owner-file.js';
+import { podText } from '../format/pod-text.js';
 import { fileOf, type Header, newOwner } from './owner-record.js';
+
+// The file is written whole again once it is this many times as long as what it says.
+const MOST_REPETITION = 2;
+const LEAST_TO_REWRITE = 1 << 14;
 
 export class OwnOwner {
   readonly record: OwnerRecord;
@@ -17,29 +29,53 @@ export class OwnOwner {
   // Of files that were removed: where the folder is now that they were in, its users see that this
   // process lives.
   readonly #earlier: NativeOwner[] = [];
-  #file: OwnerFile;
+  #header: Header;
+  // By uid, what the file claims.
+  #pods = new Map<string, PodAssignment>();
+  // How long the file is, how long when it was written whole, and how many lines are in it.
+  #bytes = 0;
+  #wholeBytes = 0;
+  #lines = 0;
+  // Of all lines but the last.
+  #checksum = 0;
+  // The file may not say what it should.
+  #isTorn = false;
 
   /** `folder`: owners/ of the state folder at `path`. @throws ERR_SYSCALL */
   constructor(folder: NativeFolder, path: string, header: Header) {
     this.record = newOwner('process', randomUUID());
     this.#folder = folder;
     this.#path = path;
-    this.#file = fileOf(this.record, header, []);
-    this.#lock = this.#createFile(encodeOwnerFile(this.#file));
+    this.#header = header;
+    this.#lock = this.#createFile();
   }
 
-  #createFile(text: string): NativeOwner {
+  #createFile(): NativeOwner {
     const { uuid } = this.record;
-    return this.#folder.createOwner(uuid, text, ...lockRange(uuid, this.#path));
+    return this.#folder.createOwner(uuid, this.#wholeText(), ...lockRange(uuid, this.#path));
+  }
+
+  // What is to be written whole; it is counted as written.
+  #wholeText(): string {
+    const text = encodeOwnerFile(this.file);
+    this.#bytes = Buffer.byteLength(text);
+    this.#wholeBytes = this.#bytes;
+    this.#lines = 1 + this.#pods.size;
+    this.#checksum = crc32(text.slice(0, -END_LENGTH));
+    return text;
   }
 
   /** What is in the file. */
   get file(): OwnerFile {
-    return this.#file;
+    return fileOf(this.record, this.#header, [...this.#pods.values()]);
   }
 
   get fd(): number {
     return this.#lock.fd;
+  }
+
+  get holdsGrant(): boolean {
+    return this.#pods.size > 0;
   }
 
   /** Whether the file still has its name. */
@@ -47,27 +83,93 @@ export class OwnOwner {
     return this.#lock.isCurrent(this.#folder);
   }
 
-  /** Those of the pods that are its own. */
-  ofIts(pods: readonly PodAssignment[]): PodAssignment[] {
-    return pods.filter((pod) => isHeldBy(pod, this.record.uuid));
+  holds(pod: PodAssignment): boolean {
+    return isHeldBy(pod, this.record.uuid);
   }
 
-  /** `isDamaged`: the file may be, and is written in any case. @throws ERR_SYSCALL */
-  write(header: Header, pods: readonly PodAssignment[], isDamaged = false): void {
-    if (!isDamaged && isSame(this.#file.pods, pods)) {
+  /**
+   * Claims some grants, or has them in another form, and gives up others: a line for each, where the
+   * file does not say so already. `header`: what the state was then.
+   * @throws ERR_SYSCALL; then the file says what it said before
+   */
+  write(header: Header, claims: readonly PodAssignment[], released: readonly string[]): void {
+    const news = claims.filter((pod) => !isSame(this.#pods.get(pod.uid), pod));
+    const gone = released.filter((uid) => this.#pods.has(uid));
+    if (news.length + gone.length === 0 && !this.#isTorn) {
       // The same objects compare faster the next time.
-      this.#file = { ...this.#file, pods };
+      for (const pod of claims) this.#pods.set(pod.uid, pod);
       return;
     }
-    const file = fileOf(this.record, header, pods);
+    const { generation, settings } = header;
+    const lines = [
+      ...(settings === this.#header.settings ? [] : [settingsLine(generation, settings)]),
+      ...news.map((pod) => claimLine(generation, pod)),
+      ...gone.map((uid) => releaseLine(generation, uid)),
+    ];
+    const isDue = this.#bytes > Math.max(LEAST_TO_REWRITE, MOST_REPETITION * this.#wholeBytes);
+    if (this.#isTorn || isDue || this.#lock.size() !== this.#bytes || header.bootId !== this.#header.bootId)
+      this.#writeWhole(header, news, gone);
+    else {
+      this.#append(lines);
+      this.#note(header, news, gone);
+    }
+  }
+
+  #note(header: Header, news: readonly PodAssignment[], gone: readonly string[]): void {
+    this.#header = header;
+    for (const uid of gone) this.#pods.delete(uid);
+    for (const pod of news) this.#pods.set(pod.uid, pod);
+  }
+
+  #append(lines: readonly string[]): void {
+    const count = this.#lines + lines.length;
+    const news = lines.join('');
+    const at = this.#bytes - END_LENGTH;
     try {
-      this.#lock.write(encodeOwnerFile(file));
+      this.#lock.writeAt(at, `${news}${endLine(count)}`);
     } catch (error) {
       // What fitted before fits again.
-      this.#lock.write(encodeOwnerFile(this.#file));
+      this.#isTorn = true;
+      this.#lock.writeAt(at, endLine(this.#lines));
+      this.#lock.cut(this.#bytes);
+      this.#isTorn = false;
       throw error;
     }
-    this.#file = file;
+    this.#bytes += Buffer.byteLength(news);
+    this.#lines = count;
+    this.#checksum = crc32(news, this.#checksum);
+  }
+
+  #writeWhole(header: Header, news: readonly PodAssignment[], gone: readonly string[]): void {
+    const before = { header: this.#header, pods: new Map(this.#pods) };
+    this.#note(header, news, gone);
+    this.#isTorn = true;
+    try {
+      this.#lock.write(this.#wholeText());
+      this.#isTorn = false;
+    } catch (error) {
+      this.#header = before.header;
+      this.#pods = before.pods;
+      this.#lock.write(this.#wholeText());
+      this.#isTorn = false;
+      throw error;
+    }
+  }
+
+  /** Writes all of it again: the file may be damaged. @throws ERR_SYSCALL */
+  writeAll(header: Header, pods: readonly PodAssignment[]): void {
+    const released = [...this.#pods.keys()].filter((uid) => !pods.some((pod) => pod.uid === uid));
+    this.#writeWhole(header, pods, released);
+  }
+
+  /** Gives up every grant that is not among these, and has these as they are. @throws ERR_SYSCALL */
+  agree(header: Header, pods: readonly PodAssignment[]): void {
+    const uids = new Set(pods.map(({ uid }) => uid));
+    this.write(
+      header,
+      pods,
+      [...this.#pods.keys()].filter((uid) => !uids.has(uid)),
+    );
   }
 
   /**
@@ -75,17 +177,21 @@ export class OwnOwner {
    * @throws ERR_SYSCALL
    */
   reassert(): boolean {
-    const text = encodeOwnerFile(this.#file);
-    const isThere = this.isCurrent;
-    if (isThere && this.#folder.read(this.record.uuid)?.toString('utf8') === text) return false;
-    if (isThere) {
-      this.#lock.write(text);
+    if (this.isCurrent && this.#isWhole()) return false;
+    if (this.isCurrent) {
+      this.#lock.write(this.#wholeText());
       return true;
     }
-    const lock = this.#createFile(text);
+    const lock = this.#createFile();
     this.#earlier.push(this.#lock);
     this.#lock = lock;
     return true;
+  }
+
+  // Whether the file says what was written.
+  #isWhole(): boolean {
+    const bytes = this.#folder.read(this.record.uuid);
+    return bytes !== undefined && crc32(bytes) === crc32(endLine(this.#lines), this.#checksum);
   }
 
   /** Lets its locks go: it is dead, unless a child has a copy. */
@@ -93,3 +199,6 @@ export class OwnOwner {
     for (const lock of [this.#lock, ...this.#earlier]) lock.close();
   }
 }
+
+const isSame = (a: PodAssignment | undefined, b: PodAssignment) =>
+  a === b || (a !== undefined && podText(a) === podText(b));

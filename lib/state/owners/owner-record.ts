@@ -4,7 +4,7 @@ import { printable } from '../../base/text/printable.js';
 import type { OwnerChoice } from '../../input/request.js';
 import { identifyCgroup } from '../../processes/cgroup-owner.js';
 import { programName } from '../../processes/program-name.js';
-import type { OwnerFile } from '../files/owner-file.js';
+import type { OwnerFile } from '../format/owner-file.js';
 
 const MAX_COMMAND_LENGTH = 200;
 

@@ -2,14 +2,14 @@
 // in owners/; the kernel drops the lock when the process dies, in whatever pid namespace. A cgroup
 // owns while a process is in it, a persistent owner until its grant is released.
 import type { Assignments } from '../../account/assignments.js';
+import { mortalOwners, podsOf } from '../../account/owners-of-pods.js';
 import type { OwnerRecord, PodAssignment } from '../../account/pod-assignment.js';
+import { podListChanges, podsAfter, podsBefore } from '../../account/pod-list-changes.js';
 import { randomUUID } from '../../base/builtins.js';
 import { NumalignError } from '../../base/errors.js';
 import { native } from '../../base/native.js';
 import type { NativeFolder } from '../../base/native-files.js';
 import type { OwnerChoice } from '../../input/request.js';
-import type { Checkpoint } from '../files/checkpoint.js';
-import { decodeOwnerFile, encodeOwnerFile } from '../files/owner-file.js';
 import {
   type FoundOwners,
   findOwners,
@@ -18,10 +18,15 @@ import {
   isOwnerAlive,
   OWNER_NAME,
 } from '../files/state-files.js';
+import type { Checkpoint } from '../format/checkpoint.js';
+import { decodeOwnerFile, encodeOwnerFile } from '../format/owner-file.js';
 import { OwnOwner } from './own-owner.js';
-import { byFile, isSame, union } from './owner-pods.js';
+import { byFile, podsOfOwner, union, uuidsOf } from './owner-pods.js';
 import { fileOf, type Header, newOwner } from './owner-record.js';
 import type { OwnerRegistry } from './owner-registry.js';
+
+// How often a transaction looks at all files of owners.
+const SWEEP_PERIOD_MS = 1000;
 
 function harmlessly(action: () => unknown): void {
   try {
@@ -42,6 +47,9 @@ export class Owners implements OwnerRegistry {
   // This environment, where it owns something.
   #own: OwnOwner | undefined;
   #header: Header | undefined;
+  // The pods on record with which the own file agrees.
+  #followed: readonly PodAssignment[] | undefined;
+  #nextSweep = 0;
   // Counts the transactions of this environment.
   #turn = 0;
 
@@ -59,13 +67,16 @@ export class Owners implements OwnerRegistry {
 
   recordFor(owner: OwnerChoice): OwnerRecord {
     if (owner !== 'process') return newOwner(owner, randomUUID());
-    this.#own ??= new OwnOwner(this.#folder, this.#path, this.#header!);
+    if (!this.#own) {
+      this.#own = new OwnOwner(this.#folder, this.#path, this.#header!);
+      this.#followed = undefined;
+    }
     return this.#own.record;
   }
 
   /** Whether this environment has a grant. */
   get holdsGrant(): boolean {
-    return (this.#own?.file.pods.length ?? 0) > 0;
+    return this.#own?.holdsGrant ?? false;
   }
 
   /** Whether the process (or Worker) with this file has ended. False where that cannot be told. */
@@ -132,7 +143,7 @@ export class Owners implements OwnerRegistry {
     const { pods, settings } = assignments;
     this.#turn++;
     this.#header = { bootId: this.#bootId, generation, settings };
-    this.#followOwn(pods);
+    harmlessly(() => this.#followOwn(pods));
     harmlessly(() => this.#sweep(pods));
   }
 
@@ -148,13 +159,13 @@ export class Owners implements OwnerRegistry {
     next: Assignments,
   ): (isCommitted: boolean) => void {
     this.#header = { bootId: this.#bootId, generation, settings: (before ?? next).settings };
-    const old = byFile(before?.pods ?? []);
-    const files = byFile(next.pods);
-    const changed = [...files].filter(([uuid, pods]) => !isSame(old.get(uuid) ?? [], pods));
-    const gone = [...old.keys()].filter((uuid) => !files.has(uuid));
-    const onRecord = new Set(next.pods.map(({ owner }) => owner.uuid));
-    const ended = (before?.pods ?? []).flatMap(({ owner: { kind, uuid } }) =>
-      kind === 'process' && !onRecord.has(uuid) && !this.isOwnProcess(uuid) ? [uuid] : [],
+    const changes = podListChanges(before?.pods ?? [], next.pods);
+    const taken = podsAfter(changes);
+    const left = podsBefore(changes);
+    const changed = uuidsOf(taken);
+    const gone = uuidsOf(left).filter((uuid) => podsOfOwner(next.pods, uuid).length === 0);
+    const ended = left.flatMap(({ owner: { kind, uuid } }) =>
+      kind === 'process' && !this.isOwnProcess(uuid) ? [uuid] : [],
     );
     const turn = this.#turn;
     const settle = (isCommitted: boolean) => {
@@ -163,21 +174,24 @@ export class Owners implements OwnerRegistry {
       if (turn !== this.#turn) return;
       // No state is in force that they could follow: what they claim is all that is known.
       if (!isCommitted && before === undefined) return;
-      this.#followOwn((isCommitted ? next : before)?.pods ?? []);
-      for (const uuid of isCommitted ? gone : changed.map(([uuid]) => uuid)) {
-        const pods = isCommitted ? undefined : old.get(uuid);
-        harmlessly(() => (pods ? this.#write(pods) : this.#folder.remove(uuid)));
+      // It may claim what came to nothing.
+      if (!isCommitted) this.#followed = undefined;
+      harmlessly(() => this.#followOwn((isCommitted ? next : before)?.pods ?? []));
+      for (const uuid of isCommitted ? gone : changed) {
+        const pods = isCommitted ? [] : podsOfOwner(before?.pods ?? [], uuid);
+        harmlessly(() => (pods.length > 0 ? this.#write(pods) : this.#folder.remove(uuid)));
       }
       // So that others see at a glance that their grants were taken back.
-      for (const uuid of isCommitted ? ended : []) {
+      for (const uuid of isCommitted ? new Set(ended) : []) {
+        const isOnRecord = next.pods.some(({ owner }) => owner.uuid === uuid);
+        if (isOnRecord) continue;
         harmlessly(() => !isLocked(this.#folder, uuid, this.#path) && this.#folder.remove(uuid));
       }
     };
     try {
-      // After a recovery the file may be damaged too.
-      const own = this.#own;
-      own?.write(this.#header!, union(own.file.pods, own.ofIts(next.pods)), before === undefined);
-      for (const [uuid, pods] of changed) this.#write(union(old.get(uuid) ?? [], pods));
+      this.#claimOwn(before, next, taken);
+      for (const uuid of changed)
+        this.#write(union(podsOfOwner(before?.pods ?? [], uuid), podsOfOwner(next.pods, uuid)));
     } catch (error) {
       settle(false);
       throw error;
@@ -185,8 +199,46 @@ export class Owners implements OwnerRegistry {
     return settle;
   }
 
+  #claimOwn(before: Assignments | undefined, next: Assignments, taken: readonly PodAssignment[]): void {
+    const own = this.#own;
+    if (!own) return;
+    if (before === undefined) {
+      // After a recovery the file may be damaged too.
+      this.#followed = undefined;
+      own.writeAll(
+        this.#header!,
+        union(
+          own.file.pods,
+          next.pods.filter((pod) => own.holds(pod)),
+        ),
+      );
+    } else {
+      own.write(
+        this.#header!,
+        taken.filter((pod) => own.holds(pod)),
+        [],
+      );
+    }
+  }
+
   #followOwn(pods: readonly PodAssignment[]): void {
-    harmlessly(() => this.#own?.write(this.#header!, this.#own.ofIts(pods)));
+    const own = this.#own;
+    if (!own || this.#followed === pods) return;
+    const last = this.#followed;
+    this.#followed = undefined;
+    if (last) {
+      const changes = podListChanges(last, pods);
+      const kept = podsAfter(changes).filter((pod) => own.holds(pod));
+      const uids = new Set(kept.map(({ uid }) => uid));
+      const released = podsBefore(changes).flatMap(({ uid }) => (uids.has(uid) ? [] : [uid]));
+      own.write(this.#header!, kept, released);
+    } else {
+      own.agree(
+        this.#header!,
+        pods.filter((pod) => own.holds(pod)),
+      );
+    }
+    this.#followed = pods;
   }
 
   // The file of an owner that is no process. REQUIRES: a pod, all of one owner.
@@ -196,8 +248,11 @@ export class Owners implements OwnerRegistry {
   }
 
   // Files of dead owners, and of grants that never came to be. Under the lock nobody has made a
-  // file that he has not locked yet.
+  // file that is not locked yet. What is left there does no harm, so that it can wait.
   #sweep(pods: readonly PodAssignment[]): void {
+    const now = performance.now();
+    if (now < this.#nextSweep) return;
+    this.#nextSweep = now + SWEEP_PERIOD_MS;
     const onRecord = new Set(pods.map(({ owner }) => owner.uuid));
     const there = new Set(this.#folder.list());
     for (const name of there) {
@@ -236,11 +291,13 @@ export class Owners implements OwnerRegistry {
   close(): void {
     this.#own?.close();
     this.#own = undefined;
+    this.#followed = undefined;
   }
 
   /** Grants of Workers of this process that have ended, whose threads are still on the CPUs. */
   orphans(pods: readonly PodAssignment[]): PodAssignment[] {
-    return pods.filter(({ owner }) => native.isOrphanedOwner(owner.uuid));
+    const orphaned = mortalOwners(pods).filter(({ uuid }) => native.isOrphanedOwner(uuid));
+    return podsOf(pods, orphaned);
   }
 
   isAlive(owner: OwnerRecord): boolean {
@@ -258,11 +315,10 @@ export class Owners implements OwnerRegistry {
 
   /** The grants whose owners are dead. Looks at each owner once. */
   deadPods(pods: readonly PodAssignment[]): PodAssignment[] {
-    const alive = new Map<string, boolean>();
-    return pods.filter(({ owner, formerOwner }) => {
-      if (!alive.has(owner.uuid)) alive.set(owner.uuid, this.isAlive(owner));
-      return !alive.get(owner.uuid) && !(formerOwner !== null && this.isProcessAlive(formerOwner));
-    });
+    const dead = mortalOwners(pods).filter((owner) => !this.isAlive(owner));
+    return podsOf(pods, dead).filter(
+      ({ formerOwner }) => formerOwner === null || !this.isProcessAlive(formerOwner),
+    );
   }
 
   /** What the owners' files say, for a state that is lost. */

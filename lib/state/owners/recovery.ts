@@ -4,20 +4,21 @@ import { type Assignments, emptyAssignments, isHeldBy } from '../../account/assi
 import {
   type BookedMemory,
   bookedOn,
-  bookingFlaw,
   bookMemory,
   memoryBlocks,
   releaseMemory,
   type TotalOn,
 } from '../../account/booked-memory.js';
+import { bookingFlaw } from '../../account/memory-of-pods.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { removePods, withoutPods } from '../../account/pod-changes.js';
 import { NumalignError } from '../../base/errors.js';
-import type { Checkpoint } from '../files/checkpoint.js';
-import { clashOf } from '../files/holdings-check.js';
-import type { OwnerFile } from '../files/owner-file.js';
-import { podText } from '../files/pod-text.js';
 import type { FoundOwners, FoundState } from '../files/state-files.js';
+import type { Checkpoint } from '../format/checkpoint.js';
+import { clashOf } from '../format/holdings-check.js';
+import { remainsOf } from '../format/journal.js';
+import type { OwnerFile } from '../format/owner-file.js';
+import { podText } from '../format/pod-text.js';
 
 /** What is left of a state. */
 export interface Clues {
@@ -31,13 +32,21 @@ export interface Clues {
   readonly highest: number;
 }
 
-/** The last good generation in these files, or `known`: one that this process has read before. */
+/**
+ * The last good generation in the state's file and the one before it, or `known`: one that this
+ * process has read before. What the lines of both say together may be later than what each says.
+ */
 export function lastGood(
-  files: readonly FoundState[],
-  known: Checkpoint | undefined,
+  found: FoundState,
+  previous: FoundState,
+  readPrevious: () => Buffer | undefined,
+  known?: Checkpoint,
 ): Checkpoint | undefined {
-  const good = files.flatMap((file) => (file.kind === 'missing' ? [] : (file.checkpoint ?? [])));
-  return [...good, ...(known ? [known] : [])].reduce<Checkpoint | undefined>(
+  const good = [found, previous].flatMap((file) => (file.kind === 'missing' ? [] : (file.checkpoint ?? [])));
+  const bytes = found.kind === 'damaged' ? found.bytes : undefined;
+  const remains = bytes && remainsOf([...(previous.kind === 'good' ? [readPrevious()!] : []), bytes]);
+  const all = [...(remains ? [remains] : []), ...good, ...(known ? [known] : [])];
+  return all.reduce<Checkpoint | undefined>(
     (best, each) => (best && best.generation >= each.generation ? best : each),
     undefined,
   );

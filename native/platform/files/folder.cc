@@ -19,20 +19,6 @@ constexpr int kMakeAttempts = 1000;
 constexpr int kMakerAttempts = 10;
 constexpr int kMakePauseUs = 2000;
 
-FileVersion version_of(const struct stat& s) {
-  return {s.st_ino, static_cast<uint64_t>(s.st_size), s.st_mtim.tv_sec * 1'000'000'000LL + s.st_mtim.tv_nsec};
-}
-
-Result<Done> write_all(int fd, std::string_view bytes) {
-  for (size_t done = 0; done < bytes.size();) {
-    ssize_t n = pwrite(fd, bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return syscall_error("write", "cannot write");
-    done += static_cast<size_t>(n);
-  }
-  return Done{};
-}
-
 // Somebody else makes `name`, under the name `beside`: waits a moment, or removes what has been left there
 // (a maker that is only slow makes it again). False where it is made. `flags`: of unlinkat.
 bool wait_for_maker(int parent, const std::string& name, const std::string& beside, int flags, int attempt) {
@@ -89,6 +75,10 @@ Result<Done> make_folder(int parent, const std::string& name, const std::string&
 }
 
 }  // namespace
+
+FileVersion version_of(const struct stat& s) {
+  return {s.st_ino, static_cast<uint64_t>(s.st_size), s.st_mtim.tv_sec * 1'000'000'000LL + s.st_mtim.tv_nsec};
+}
 
 Error Folder::error(const char* syscall, const std::string& what) const {
   return syscall_error(syscall, what + " in " + path_);
@@ -189,10 +179,16 @@ Result<UniqueFd> Folder::make_file(const std::string& name) const {
 }
 
 Result<UniqueFd> Folder::open_to_look(const std::string& name) const {
-  Result<UniqueFd> fd = open_to_read(name);
-  if (!fd.ok()) return fd;
+  return open_ordinary(name, O_RDONLY);
+}
+
+Result<UniqueFd> Folder::open_to_change(const std::string& name) const { return open_ordinary(name, O_RDWR); }
+
+Result<UniqueFd> Folder::open_ordinary(const std::string& name, int flags) const {
+  UniqueFd fd(openat(fd_.get(), name.c_str(), flags | O_NONBLOCK | kOpenFlags));
+  if (!fd.valid()) return error("open", "cannot open " + name);
   struct stat s;
-  if (fstat(fd.value().get(), &s) != 0) return error("fstat", "cannot look at " + name);
+  if (fstat(fd.get(), &s) != 0) return error("fstat", "cannot look at " + name);
   if (S_ISREG(s.st_mode)) return fd;
   errno = S_ISDIR(s.st_mode) ? EISDIR : ENXIO;
   return error("open", "cannot open " + name);
@@ -284,7 +280,7 @@ Result<UniqueFd> Folder::write_new(const std::string& name, std::string_view byt
   if (Result<Done> removed = remove(name); !removed.ok()) return removed.error();
   Result<UniqueFd> file = open_file(name, true, true);
   if (!file.ok()) return file;
-  if (Result<Done> written = write_all(file.value().get(), bytes); !written.ok()) {
+  if (Result<Done> written = write_at(file.value().get(), 0, bytes); !written.ok()) {
     Error failure = syscall_error(written.error().syscall.c_str(), "cannot write " + name + " in " + path_,
                                   written.error().errno_value);
     (void)remove(name);
@@ -300,12 +296,10 @@ Result<Done> Folder::replace(const std::string& name, std::string_view bytes) co
   return error("rename", "cannot replace " + name);
 }
 
-Result<FileVersion> Folder::replace_durably(const std::string& name, const std::string& previous,
-                                            std::string_view bytes, uint32_t stamp,
+Result<FileVersion> Folder::replace_durably(const std::string& name, std::string_view bytes, uint32_t stamp,
                                             const std::function<Result<Done>()>& may_go_on) const {
-  // Fixed names, since writers hold the folder's lock.
+  // A fixed name, since writers hold the folder's lock.
   const std::string beside = name + ".new";
-  const std::string kept = previous + ".new";
   Result<UniqueFd> file = write_new(beside, bytes);
   if (!file.ok()) return file.error();
   int fd = file.value().get();
@@ -318,16 +312,6 @@ Result<FileVersion> Folder::replace_durably(const std::string& name, const std::
   if (may_go_on) {
     if (Result<Done> allowed = may_go_on(); !allowed.ok()) return allowed.error();
   }
-  if (!previous.empty()) {
-    if (Result<Done> removed = remove(kept); !removed.ok()) return removed.error();
-    if (linkat(fd_.get(), name.c_str(), fd_.get(), kept.c_str(), 0) == 0) {
-      if (renameat(fd_.get(), kept.c_str(), fd_.get(), previous.c_str()) != 0) {
-        return error("rename", "cannot keep " + name + " as " + previous);
-      }
-    } else if (errno != ENOENT) {
-      return error("link", "cannot keep " + name + " as " + previous);
-    }
-  }
   if (renameat(fd_.get(), beside.c_str(), fd_.get(), name.c_str()) != 0)
     return error("rename", "cannot replace " + name);
   if (fsync(fd_.get()) != 0) return error("fsync", "cannot sync the folder");
@@ -336,14 +320,33 @@ Result<FileVersion> Folder::replace_durably(const std::string& name, const std::
   return version_of(s);
 }
 
+Result<Done> write_at(int fd, uint64_t offset, std::string_view bytes) {
+  for (size_t done = 0; done < bytes.size();) {
+    ssize_t n = pwrite(fd, bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return syscall_error("write", "cannot write");
+    done += static_cast<size_t>(n);
+  }
+  return Done{};
+}
+
+Result<uint64_t> size_of(int fd) {
+  struct stat s;
+  if (fstat(fd, &s) != 0) return syscall_error("fstat", "cannot look at the file");
+  return static_cast<uint64_t>(s.st_size);
+}
+
+Result<Done> cut(int fd, uint64_t size) {
+  if (ftruncate(fd, static_cast<off_t>(size)) != 0) return syscall_error("ftruncate", "cannot cut the file");
+  return Done{};
+}
+
 Result<Done> overwrite(int fd, std::string_view bytes) {
-  if (Result<Done> written = write_all(fd, bytes); !written.ok()) return written;
+  if (Result<Done> written = write_at(fd, 0, bytes); !written.ok()) return written;
   // Most files keep their length; to cut one makes the file system work where there is nothing to cut too.
   struct stat s;
   if (fstat(fd, &s) == 0 && static_cast<uint64_t>(s.st_size) == bytes.size()) return Done{};
-  if (ftruncate(fd, static_cast<off_t>(bytes.size())) != 0)
-    return syscall_error("ftruncate", "cannot cut the file");
-  return Done{};
+  return cut(fd, bytes.size());
 }
 
 }  // namespace numalign

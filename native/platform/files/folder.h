@@ -13,6 +13,8 @@
 #include "platform/files/unique_fd.h"
 #include "platform/syscall.h"
 
+struct stat;
+
 namespace numalign {
 
 struct FolderOptions {
@@ -22,13 +24,16 @@ struct FolderOptions {
   unsigned mode = 0700;
 };
 
-// Tells two versions of a file apart: every durable replacement is a new inode.
+// Tells two versions of a file apart: every durable replacement is a new inode, and what is appended makes it
+// longer.
 struct FileVersion {
   uint64_t inode;
   uint64_t size;
   int64_t modified_ns;
   friend bool operator==(const FileVersion&, const FileVersion&) = default;
 };
+
+FileVersion version_of(const struct stat& s);
 
 // The bytes of a file, and what fstat(2) says of the inode that has them.
 struct FoundFile {
@@ -82,20 +87,20 @@ class Folder {
   // Opens an ordinary file to look at it. Its closing is no IN_CLOSE_WRITE for those who watch the folder.
   // EISDIR or ENXIO where it is none.
   Result<UniqueFd> open_to_look(const std::string& name) const;
+  // The same, for reading and writing.
+  Result<UniqueFd> open_to_change(const std::string& name) const;
 
   // Replaces `name` by `bytes` so that readers see the old file or the new one, whole. What a crash of the
   // machine leaves is not said: for files that mean nothing after it.
   Result<Done> replace(const std::string& name, std::string_view bytes) const;
 
   // Replaces `name` by `bytes` so that a crash at any moment leaves the old file or the new one, whole:
-  // writes beside, fsyncs, keeps the old file as `previous` (if not empty), renames, fsyncs the folder. On
-  // failure before the rename the old file is intact. `stamp` (0 to 999,999,999) becomes the nanoseconds of
+  // writes beside, fsyncs, renames, fsyncs the folder. On failure before the rename the old file is intact. `stamp` (0 to 999,999,999) becomes the nanoseconds of
   // the file's modification time: kernels count time in steps of milliseconds and file systems use inodes
   // again, so that without it two versions could look the same.
   // `may_go_on`, if any, is asked once the new file is synced, before anything that others see is changed.
   // Answers the version of the new file.
-  Result<FileVersion> replace_durably(const std::string& name, const std::string& previous,
-                                      std::string_view bytes, uint32_t stamp,
+  Result<FileVersion> replace_durably(const std::string& name, std::string_view bytes, uint32_t stamp,
                                       const std::function<Result<Done>()>& may_go_on = {}) const;
 
  private:
@@ -104,6 +109,7 @@ class Folder {
   static Result<Folder> open_at(int parent, const std::string& name, std::string path,
                                 const FolderOptions& options);
   Error error(const char* syscall, const std::string& what) const;
+  Result<UniqueFd> open_ordinary(const std::string& name, int flags) const;
   // A new file with the mode of files here. Where its maker dies meanwhile, the group cannot use it.
   Result<UniqueFd> create_file(const std::string& name) const;
   // The same, of which nobody ever finds less; what somebody else has made meanwhile is opened.
@@ -117,6 +123,11 @@ class Folder {
   bool in_memory_;
 };
 
+// Writes all of `bytes` into an open file, from `offset` on.
+Result<Done> write_at(int fd, uint64_t offset, std::string_view bytes);
+Result<uint64_t> size_of(int fd);
+// Cuts off what is behind the first `size` bytes.
+Result<Done> cut(int fd, uint64_t size);
 // Writes all of `bytes` at the start of an open file and cuts off what was behind.
 Result<Done> overwrite(int fd, std::string_view bytes);
 

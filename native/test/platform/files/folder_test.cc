@@ -27,16 +27,13 @@ std::string read_or_die(const Folder& folder, const std::string& name) {
   return *bytes.value();
 }
 
-TEST(Folder, KeepsThePreviousFileWhenItReplacesOne) {
+TEST(Folder, LeavesNothingBesideAFileThatItReplaces) {
   TemporaryFolder temporary;
   Folder folder = open_or_die(temporary.path());
-  ASSERT_TRUE(folder.replace_durably("state", "previous", "one", 1).ok());
-  EXPECT_FALSE(folder.version("previous").value());
-  ASSERT_TRUE(folder.replace_durably("state", "previous", "two", 2).ok());
-  ASSERT_TRUE(folder.replace_durably("state", "previous", std::string(100'000, '3'), 3).ok());
-  EXPECT_EQ(read_or_die(folder, "state"), std::string(100'000, '3'));
-  EXPECT_EQ(read_or_die(folder, "previous"), "two");
-  EXPECT_EQ(folder.list().value().size(), 2u);
+  ASSERT_TRUE(folder.replace_durably("state", "one", 1).ok());
+  ASSERT_TRUE(folder.replace_durably("state", std::string(100'000, '2'), 2).ok());
+  EXPECT_EQ(read_or_die(folder, "state"), std::string(100'000, '2'));
+  EXPECT_EQ(folder.list().value().size(), 1u);
 }
 
 TEST(Folder, MakesFilesThatNobodyButTheirOwnerMayWriteWhereItIsTold) {
@@ -75,13 +72,11 @@ TEST(Folder, LeavesTheModeOfAFileThatHasASecondName) {
 TEST(Folder, OverwritesWhatACrashedReplacementLeft) {
   TemporaryFolder temporary;
   Folder folder = open_or_die(temporary.path());
-  ASSERT_TRUE(folder.replace_durably("state", "previous", "one", 4).ok());
+  ASSERT_TRUE(folder.replace_durably("state", "one", 4).ok());
   std::ofstream(temporary.path() + "/state.new") << "half of";
-  std::ofstream(temporary.path() + "/previous.new") << "a crash";
-  ASSERT_TRUE(folder.replace_durably("state", "previous", "two", 5).ok());
+  ASSERT_TRUE(folder.replace_durably("state", "two", 5).ok());
   EXPECT_EQ(read_or_die(folder, "state"), "two");
-  EXPECT_EQ(read_or_die(folder, "previous"), "one");
-  EXPECT_EQ(folder.list().value().size(), 2u);
+  EXPECT_EQ(folder.list().value().size(), 1u);
 }
 
 TEST(Folder, ReplacesAFileWholeOverWhatACrashLeft) {
@@ -113,10 +108,10 @@ TEST(Folder, GivesEveryVersionOfAFileAnotherMark) {
   TemporaryFolder temporary;
   Folder folder = open_or_die(temporary.path());
   EXPECT_FALSE(folder.version("state").value());
-  ASSERT_TRUE(folder.replace_durably("state", "previous", "same", 6).ok());
+  ASSERT_TRUE(folder.replace_durably("state", "same", 6).ok());
   FileVersion first = *folder.version("state").value();
   EXPECT_EQ(*folder.version("state").value(), first);
-  ASSERT_TRUE(folder.replace_durably("state", "previous", "same", 7).ok());
+  ASSERT_TRUE(folder.replace_durably("state", "same", 7).ok());
   FileVersion second = *folder.version("state").value();
   EXPECT_FALSE(second == first);
   EXPECT_EQ(second.modified_ns % 1'000'000'000 - first.modified_ns % 1'000'000'000, 1)
@@ -145,7 +140,7 @@ TEST(Folder, GivesNewFilesTheModeThatItHasItselfWhateverTheUmask) {
   options.mode = 02770;
   Folder shared = open_or_die(temporary.path() + "/shared", options);
   EXPECT_EQ(shared.owner().value().mode, 02770u);
-  ASSERT_TRUE(shared.replace_durably("state", "", "x", 8).ok());
+  ASSERT_TRUE(shared.replace_durably("state", "x", 8).ok());
   umask(before);
   struct stat s;
   ASSERT_EQ(stat((temporary.path() + "/shared/state").c_str(), &s), 0);
@@ -251,22 +246,21 @@ TEST(Folder, RefusesAFileAboveTheLimit) {
 TEST(Folder, KeepsTheOldFileWhereTheNewOneCannotBeWritten) {
   TemporaryFolder temporary;
   Folder folder = open_or_die(temporary.path());
-  ASSERT_TRUE(folder.replace_durably("state", "previous", "old", 9).ok());
+  ASSERT_TRUE(folder.replace_durably("state", "old", 9).ok());
   // A folder where the new file should go cannot be removed as a file.
   std::filesystem::create_directory(temporary.path() + "/state.new");
-  EXPECT_FALSE(folder.replace_durably("state", "previous", "new", 10).ok());
+  EXPECT_FALSE(folder.replace_durably("state", "new", 10).ok());
   EXPECT_EQ(read_or_die(folder, "state"), "old");
 }
 
 TEST(Folder, ReplacesNothingWhereItMayNotGoOn) {
   TemporaryFolder temporary;
   Folder folder = open_or_die(temporary.path());
-  ASSERT_TRUE(folder.replace_durably("state", "previous", "first", 1).ok());
-  ASSERT_TRUE(folder.replace_durably("state", "previous", "second", 2).ok());
+  ASSERT_TRUE(folder.replace_durably("state", "first", 1).ok());
+  ASSERT_TRUE(folder.replace_durably("state", "second", 2).ok());
   auto refuse = [] { return Result<Done>(syscall_error("test", "not now", ESTALE)); };
-  EXPECT_EQ(folder.replace_durably("state", "previous", "third", 3, refuse).error().errno_value, ESTALE);
+  EXPECT_EQ(folder.replace_durably("state", "third", 3, refuse).error().errno_value, ESTALE);
   EXPECT_EQ(read_or_die(folder, "state"), "second");
-  EXPECT_EQ(read_or_die(folder, "previous"), "first");
 }
 
 }  // namespace

@@ -1,13 +1,14 @@
-// The disk format of the state: Assignments <-> the text of state.json. docs/state-format.md
-// describes it. Pure.
+// One generation of the whole state, and the members of state.json that say it. docs/state-format.md
+// describes them. Pure.
 import type { Assignments, MachineSettings, NamedCpus } from '../../account/assignments.js';
 import type { BookedMemory } from '../../account/booked-memory.js';
 import type { CpuIdentity } from '../../account/pod-assignment.js';
 import type { NumalignError } from '../../base/errors.js';
+import type { Fields } from '../../base/shapes.js';
 import { checkHoldings } from './holdings-check.js';
 import { decodePod } from './pod-record.js';
 import { encodeSettings, podsText, textOf } from './pod-text.js';
-import { corrupt, type FileFormat, reading, seal, unseal } from './sealed-json.js';
+import { corrupt, textOfMembers } from './sealed-json.js';
 import {
   cpuSet,
   flag,
@@ -22,8 +23,6 @@ import {
   unknownOf,
   whole,
 } from './shapes.js';
-
-export const STATE_FORMAT: FileFormat = { name: 'numalign-state', version: 1, what: 'the state file' };
 
 /** One generation of the state, as it stands on disk. */
 export interface Checkpoint {
@@ -42,21 +41,23 @@ export interface Checkpoint {
   readonly refusal?: NumalignError;
 }
 
-export function encodeCheckpoint({ assignments, refusal: _, ...header }: Checkpoint): string {
+/** The text of a line that says a whole checkpoint. */
+export function checkpointText({ assignments, refusal: _, ...header }: Checkpoint): string {
   const { unknown, settings, cpus, pods, memory, lastCpus } = assignments;
-  const { format: _format, version: _version, ...unknownMembers } = unknown;
-  const before = { ...unknownMembers, ...header, settings: encodeSettings(settings) };
-  const known = { cpus: textOf(cpus, (rows) => rows), pods: podsText(pods) };
-  return seal(STATE_FORMAT, before, known, { memory, lastCpus });
+  const members = { line: 'state', ...unknown, ...header, settings: encodeSettings(settings) };
+  const texts = { cpus: cpusText(cpus), pods: podsText(pods) };
+  return textOfMembers(members, texts, { memory, lastCpus });
 }
 
-function bookedMemory(value: unknown, where: string): BookedMemory {
+export const cpusText = (cpus: Assignments['cpus']): string => textOf(cpus, (rows) => rows);
+
+export function bookedMemory(value: unknown, where: string): BookedMemory {
   const byNode = record(value, where, (types, at) => record(types, at, whole));
   for (const node of Object.keys(byNode)) nodeIds([Number(node)], where);
   return byNode;
 }
 
-function lastCpus(value: unknown = [], where: string): NamedCpus[] {
+export function lastCpus(value: unknown = [], where: string): NamedCpus[] {
   return listOf(value, where, (item, at) => {
     const { name, cpus } = object(item, at);
     return { name: text(name, `${at}.name`), cpus: cpuSet(cpus, `${at}.cpus`) };
@@ -77,36 +78,24 @@ export function decodeSettings(value: unknown): MachineSettings {
   return { ...known, unknown: unknownOf(given, known) };
 }
 
-function decodeIdentity(value: unknown, where: string): CpuIdentity {
+export function decodeIdentity(value: unknown, where: string): CpuIdentity {
   const row = list(value, where).map((cell) => whole(cell, where));
   if (row.length !== 4) corrupt(`${where} is not [cpu, core, package, node]`, value);
   return row as unknown as CpuIdentity;
 }
 
-/**
- * Reads a state file. Of one that a newer numalign wrote, what is known here, with a `refusal`.
- * @throws ERR_STATE_CORRUPT where the checksum or any field is wrong, ERR_STATE_VERSION where
- *   nothing of a newer file can be made out
- */
-export function decodeCheckpoint(bytes: Buffer): Checkpoint {
-  return reading(STATE_FORMAT, () => {
-    const { members: given, newer } = unseal(STATE_FORMAT, bytes);
-    if (!newer) return decodeMembers(given);
-    try {
-      return { ...decodeMembers(given), refusal: newer };
-    } catch {
-      throw newer;
-    }
-  });
-}
-
-function decodeMembers(value: unknown): Checkpoint {
-  const given = object(value, 'the file');
-  const header = {
+/** What a line or a file says of itself, beside the assignments. */
+export function decodeHeader(given: Fields): Omit<Checkpoint, 'assignments'> {
+  return {
     generation: generation(given.generation),
     bootId: text(given.bootId, 'bootId'),
     writtenAt: text(given.writtenAt, 'writtenAt'),
   };
+}
+
+/** What the members say. @throws ERR_STATE_CORRUPT */
+export function checkpointOf(given: Fields): Checkpoint {
+  const header = decodeHeader(given);
   const body = {
     settings: decodeSettings(given.settings),
     cpus: listOf(given.cpus, 'cpus', decodeIdentity),
@@ -115,6 +104,6 @@ function decodeMembers(value: unknown): Checkpoint {
     lastCpus: lastCpus(given.lastCpus, 'lastCpus'),
   };
   checkHoldings(body);
-  const known = { format: '', version: 0, checksum: '', ...header, ...body };
+  const known = { format: '', version: 0, line: '', checksum: '', ...header, ...body };
   return { ...header, assignments: { ...body, unknown: unknownOf(given, known) } };
 }

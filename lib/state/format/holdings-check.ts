@@ -1,7 +1,8 @@
 // Whether what a state gives out can be true: nothing twice. Pure.
 import type { Assignments } from '../../account/assignments.js';
-import { bookingFlaw } from '../../account/booked-memory.js';
-import { deviceKeys } from '../../account/held-devices.js';
+import { heldCpus } from '../../account/cpus-of-pods.js';
+import { deviceKeysOf, devicesOfPods } from '../../account/held-devices.js';
+import { bookingFlaw } from '../../account/memory-of-pods.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { cpusOf } from '../../account/pod-holdings.js';
 import { corrupt } from './sealed-json.js';
@@ -32,7 +33,7 @@ function clashIn<T>(
 ): Clash | undefined {
   const holder = new Map<T, PodAssignment>();
   for (const pod of pods) {
-    for (const held of new Set(heldBy(pod))) {
+    for (const held of heldBy(pod)) {
       const other = holder.get(held);
       if (other) return { what: nameOf(held), pods: [other, pod] };
       holder.set(held, pod);
@@ -41,8 +42,10 @@ function clashIn<T>(
   return undefined;
 }
 
-/** The first CPU or device that two pods hold. */
+/** The first CPU or device that two pods hold. Which it is, is looked for only where there is one. */
 export function clashOf(pods: readonly PodAssignment[]): Clash | undefined {
-  const keys = ({ containers }: PodAssignment) => containers.flatMap(({ devices }) => deviceKeys(devices));
-  return clashIn(pods, cpusOf, (cpu) => `CPU ${cpu}`) ?? clashIn(pods, keys, (key) => `device ${key}`);
+  return (
+    (heldCpus(pods).isDisjoint ? undefined : clashIn(pods, cpusOf, (cpu) => `CPU ${cpu}`)) ??
+    (devicesOfPods(pods).isDisjoint ? undefined : clashIn(pods, deviceKeysOf, (key) => `device ${key}`))
+  );
 }

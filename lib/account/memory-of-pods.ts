@@ -1,0 +1,97 @@
+// The memory of all pods on record, added up by the groups of NUMA nodes that share it. Pure.
+import type { BookedMemory, MemoryBlock } from './booked-memory.js';
+import type { PodAssignment } from './pod-assignment.js';
+import { podsAfter, podsBefore } from './pod-list-changes.js';
+import { oncePerPods } from './pod-summary.js';
+
+/** What is allocated on one group of nodes. */
+interface MemoryGroup {
+  readonly nodes: readonly number[];
+  readonly blocks: number;
+  /** By type, in bytes. */
+  readonly sums: Readonly<Record<string, number>>;
+}
+
+/** By the nodes of the group, as a text. */
+type MemoryGroups = ReadonlyMap<string, MemoryGroup>;
+
+const keyOf = (nodes: readonly number[]) => nodes.join(',');
+
+function add(groups: MemoryGroups, pods: readonly PodAssignment[], sign: 1 | -1): MemoryGroups {
+  let all: Map<string, MemoryGroup> | undefined;
+  for (const { containers } of pods) {
+    for (const { memory } of containers) {
+      for (const block of memory) {
+        all ??= new Map(groups);
+        addBlock(all, block, sign);
+      }
+    }
+  }
+  // Most pods have none.
+  return all ?? groups;
+}
+
+function addBlock(groups: Map<string, MemoryGroup>, { nodes, type, bytes }: MemoryBlock, sign: 1 | -1): void {
+  const key = keyOf(nodes);
+  const known = groups.get(key);
+  const blocks = (known?.blocks ?? 0) + sign;
+  if (blocks === 0) groups.delete(key);
+  else {
+    const sum = (known && Object.hasOwn(known.sums, type) ? known.sums[type]! : 0) + sign * bytes;
+    // A computed member of a literal sets no prototype, whatever its name is.
+    groups.set(key, { nodes, blocks, sums: { ...known?.sums, [type]: sum } });
+  }
+}
+
+const memoryOfPods = oncePerPods<MemoryGroups>(
+  (pods) => add(new Map(), pods, 1),
+  (earlier, changes) => add(add(earlier, podsBefore(changes), -1), podsAfter(changes), 1),
+);
+
+const nodesOfGroups = new WeakMap<MemoryGroups, ReadonlyMap<number, readonly number[]>>();
+
+/**
+ * For each node on which pods have memory the nodes that it is allocated together with, itself
+ * among them.
+ */
+export function groupsOfPods(pods: readonly PodAssignment[]): ReadonlyMap<number, readonly number[]> {
+  const groups = memoryOfPods(pods);
+  let byNode = nodesOfGroups.get(groups);
+  if (!byNode) {
+    byNode = new Map(
+      [...groups.values()].flatMap(({ nodes }) => nodes.map((node) => [node, nodes] as const)),
+    );
+    nodesOfGroups.set(groups, byNode);
+  }
+  return byNode;
+}
+
+/**
+ * What contradicts itself in such a record, if anything: groups that overlap, or another sum than
+ * that of the blocks. Costs what the nodes are, whatever the pods.
+ */
+export function bookingFlaw(booked: BookedMemory, pods: readonly PodAssignment[]): string | undefined {
+  const groups = memoryOfPods(pods);
+  const groupOf = new Map<number, readonly number[]>();
+  const sums = new Map<string, number>();
+  const addTo = (nodes: readonly number[], type: string, bytes: number) => {
+    const key = `${type} of NUMA nodes ${keyOf(nodes)}`;
+    sums.set(key, (sums.get(key) ?? 0) + bytes);
+  };
+  for (const { nodes, sums: bytesOf } of groups.values()) {
+    for (const node of nodes) {
+      const other = groupOf.get(node);
+      if (other) return `memory is allocated on NUMA nodes ${keyOf(other)} together, and on ${keyOf(nodes)}`;
+      groupOf.set(node, nodes);
+    }
+    for (const [type, bytes] of Object.entries(bytesOf)) addTo(nodes, type, bytes);
+  }
+  for (const [node, types] of Object.entries(booked)) {
+    for (const [type, bytes] of Object.entries(types))
+      addTo(groupOf.get(Number(node)) ?? [Number(node)], type, -bytes);
+  }
+  const [wrong] = [...sums].filter(([, difference]) => difference !== 0);
+  return (
+    wrong && `the ${wrong[0]} that is booked is not what the grants hold (${Math.abs(wrong[1])} bytes apart)`
+  );
+}

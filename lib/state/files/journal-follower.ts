@@ -1,0 +1,188 @@
+// JournalFollower: state.json as it grows. What was read is not read again: to look costs what was
+// appended since.
+import { NumalignError } from '../../base/errors.js';
+import type { NativeFolder, NativeJournal } from '../../base/native-files.js';
+import type { Checkpoint } from '../format/checkpoint.js';
+import { headIn, type JournalPlace, placeIn } from '../format/journal.js';
+import { linesOf, type SealedText } from '../format/sealed-json.js';
+import { applyChange, decodeChange } from '../format/state-change.js';
+import {
+  type FoundState,
+  type GoodState,
+  highestOf,
+  judgeState,
+  STATE_FILE,
+  sizeOf,
+  whyUnreadable,
+} from './state-files.js';
+
+// More than a head is long.
+const HEAD_BYTES = 4096;
+
+/** Takes no lock, and never sees half a state. */
+export class JournalFollower {
+  readonly #folder: NativeFolder;
+  #journal: NativeJournal | undefined;
+  // What the file said last, and the version that it had then.
+  #good: GoodState | undefined;
+  #version: string | undefined;
+
+  constructor(folder: NativeFolder) {
+    this.#folder = folder;
+  }
+
+  /** What the file said last, where it was good. */
+  get good(): GoodState | undefined {
+    return this.#good;
+  }
+
+  /** The open file of {@link good}. */
+  get file(): NativeJournal | undefined {
+    return this.#journal;
+  }
+
+  /**
+   * What the file says now. Where nothing has changed it is the same object.
+   * @throws ERR_STATE_VERSION, and ERR_SYSCALL where it cannot be read for reasons that say nothing
+   *   about the file
+   */
+  look(): FoundState {
+    const version = this.#folder.version(STATE_FILE);
+    if (version === undefined) {
+      this.forget();
+      return { kind: 'missing' };
+    }
+    if (this.#good && version === this.#version) return this.#good;
+    const good = this.#good && this.#journal && this.#follow(this.#good, this.#journal, version);
+    if (good && !good.place.hasTail) return this.#note(good, version);
+    return this.#readWhole();
+  }
+
+  #note(good: GoodState, version: string): GoodState {
+    this.#good = good;
+    this.#version = version;
+    return good;
+  }
+
+  /** As if nothing had been read. */
+  forget(): void {
+    this.#journal?.close();
+    this.#journal = undefined;
+    this.#good = undefined;
+    this.#version = undefined;
+  }
+
+  /** Cuts off what was not finished. REQUIRES: the lock. */
+  cutTail(): void {
+    const { place } = this.#good!;
+    if (place.hasTail) this.#journal!.cut(place.end, this.#folder);
+  }
+
+  /**
+   * What was appended here to `good` need not be read, unless it was meanwhile. `version`: of the
+   * file with it.
+   */
+  noteAppended(good: GoodState, checkpoint: Checkpoint, { line, seal }: SealedText, version: string): void {
+    if (this.#good !== good) return;
+    const { place } = good;
+    const end = place.end + Buffer.byteLength(line);
+    this.#note({ kind: 'good', checkpoint, place: { ...place, end, seal, hasTail: false } }, version);
+  }
+
+  /** Another file was put in place here of that of `good`, with these bytes. */
+  noteReplaced(good: GoodState | undefined, checkpoint: Checkpoint, bytes: Buffer, version: string): void {
+    if (this.#good !== good) return;
+    this.forget();
+    const place = placeIn(bytes);
+    this.#journal = this.#open();
+    if (place && this.#journal?.version() === version)
+      this.#note({ kind: 'good', checkpoint, place }, version);
+    else this.forget();
+  }
+
+  // Undefined where the file has to be read whole.
+  #follow(good: GoodState, journal: NativeJournal, version: string): GoodState | undefined {
+    const isSame = inodeOf(version) === inodeOf(this.#version!);
+    try {
+      return isSame ? this.#grow(good, journal, sizeOf(version)) : this.#succeed(good, journal);
+    } catch (error) {
+      if (error instanceof NumalignError && /^ERR_(STATE_CORRUPT|STATE_VERSION|SYSCALL)$/.test(error.code))
+        return undefined;
+      throw error;
+    }
+  }
+
+  // `size`: what is behind it comes with the next look.
+  #grow(good: GoodState, journal: NativeJournal, size: number): GoodState | undefined {
+    const { place } = good;
+    if (size > place.end) return withLines(good, journal.read(place.end, size - place.end));
+    // Cut off by somebody, or changed where it was read.
+    if (size < place.end || !place.hasTail) return undefined;
+    return { ...good, place: { ...place, hasTail: false } };
+  }
+
+  // Another file has its name. Where it begins with what the old one ended with, only the rest is
+  // read. Undefined where it does not.
+  #succeed(good: GoodState, journal: NativeJournal): GoodState | undefined {
+    const last = withLines(good, journal.read(good.place.end));
+    const next = this.#open();
+    if (!last || !next) return undefined;
+    const head = headIn(next.read(0, HEAD_BYTES));
+    const { checkpoint, place } = last;
+    if (head?.generation !== checkpoint.generation || head.follows !== place.seal) {
+      next.close();
+      return undefined;
+    }
+    journal.close();
+    this.#journal = next;
+    const begin = { ...place, snapshot: head.snapshot, end: head.snapshot, hasTail: false };
+    return withLines({ kind: 'good', checkpoint, place: begin }, next.read(head.snapshot));
+  }
+
+  #open(): NativeJournal | undefined {
+    return this.#folder.openJournal(STATE_FILE);
+  }
+
+  #readWhole(): FoundState {
+    this.forget();
+    // Before the file is read: it is written after each commit.
+    const highest = highestOf(this.#folder);
+    let bytes: Buffer;
+    let version: string;
+    try {
+      const journal = this.#open();
+      if (!journal) return { kind: 'missing' };
+      this.#journal = journal;
+      version = journal.version();
+      // Limited in size, as any file here is.
+      bytes = journal.read(0).subarray(0, sizeOf(version));
+    } catch (error) {
+      const found = whyUnreadable(this.#folder, error);
+      if (found === undefined) throw error;
+      return found;
+    }
+    const found = judgeState(bytes, highest);
+    if (found.kind === 'good') return this.#note(found, version);
+    this.forget();
+    return found;
+  }
+}
+
+const inodeOf = (version: string) => version.slice(0, version.indexOf(':'));
+
+// The state with the lines that come next. Undefined where one of them is damaged.
+function withLines({ checkpoint, place }: GoodState, bytes: Buffer): GoodState | undefined {
+  let next = checkpoint;
+  let now: JournalPlace = { ...place, hasTail: false };
+  for (const { members, seal, end, isOpen } of linesOf(bytes)) {
+    if (isOpen) {
+      now = { ...now, hasTail: true };
+      break;
+    }
+    const change = members && decodeChange(members);
+    if (change?.generation !== next.generation + 1) return undefined;
+    next = applyChange(next, change);
+    now = { ...now, end: place.end + end, seal };
+  }
+  return { kind: 'good', checkpoint: next, place: now };
+}

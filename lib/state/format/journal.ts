@@ -1,0 +1,252 @@
+// The text of state.json: a head, the whole state at one generation, and a line for each commit
+// since. docs/state-format.md describes it. Pure.
+import { rememberNames } from '../../account/pod-changes.js';
+import type { NumalignError } from '../../base/errors.js';
+import type { Fields } from '../../base/shapes.js';
+import { type Checkpoint, checkpointOf, checkpointText } from './checkpoint.js';
+import {
+  corrupt,
+  type FileFormat,
+  headOf,
+  isNewer,
+  linesOf,
+  membersOfVersion1,
+  newerVersion,
+  reading,
+  sealLine,
+  sealText,
+  versionOf,
+} from './sealed-json.js';
+import { GENERATIONS, generation, list, listOf, object, text, whole } from './shapes.js';
+
+export const STATE_FORMAT: FileFormat = { name: 'numalign-state', version: 2, what: 'the state file' };
+
+/** Where a journal stands. */
+export interface JournalPlace {
+  /** The offset behind the last good line. */
+  readonly end: number;
+  /** The checksum of that line. */
+  readonly seal: string;
+  /** How long the head and the whole state are. */
+  readonly snapshot: number;
+  /** Something is behind `end` that is no record: one that was not finished. */
+  readonly hasTail: boolean;
+}
+
+/** What a journal says. */
+export interface Journal {
+  readonly checkpoint: Checkpoint;
+  readonly place: JournalPlace;
+}
+
+/** The text of a whole file that says one checkpoint. */
+export const encodeCheckpoint = (checkpoint: Checkpoint): string => journalText(checkpoint, null);
+
+/** What a whole file says. @throws as {@link readJournal} */
+export const decodeCheckpoint = (bytes: Buffer): Checkpoint => readJournal(bytes).checkpoint;
+
+/** The text of a journal that begins with a checkpoint. `follows`: the seal of its generation in the journal before. */
+export function journalText(checkpoint: Checkpoint, follows: string | null): string {
+  const { line } = sealText(checkpointText(checkpoint));
+  const bytes = Buffer.byteLength(line);
+  const head = { ...headOf(STATE_FORMAT), generation: checkpoint.generation, follows, bytes };
+  return `${sealLine(JSON.stringify(head))}${line}`;
+}
+
+/** What the head of a journal says. */
+export interface JournalHead {
+  readonly generation: number;
+  readonly follows: string | null;
+  /** How long the head and the whole state are. */
+  readonly snapshot: number;
+}
+
+/** The head of a journal of which at least the first line is there; undefined where it is no good. */
+export function headIn(bytes: Buffer): JournalHead | undefined {
+  if (versionOf(STATE_FORMAT, bytes) !== STATE_FORMAT.version) return undefined;
+  const first = linesOf(bytes).next().value;
+  try {
+    return first?.members && decodeHead(first.members, first.end);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Where a file stands that was written here; undefined where it cannot be one. */
+export function placeIn(bytes: Buffer): JournalPlace | undefined {
+  const head = headIn(bytes);
+  let seal = '';
+  for (const line of linesOf(bytes)) seal = line.seal;
+  return head && { end: bytes.length, seal, snapshot: head.snapshot, hasTail: false };
+}
+
+function decodeHead(given: Fields, length: number): JournalHead {
+  return {
+    generation: generation(given.generation),
+    follows: given.follows === null ? null : text(given.follows, 'follows'),
+    snapshot: length + whole(given.bytes, 'bytes'),
+  };
+}
+
+/**
+ * Reads a journal whole. Of one that a newer numalign wrote, what is known here, with a `refusal`.
+ * @throws ERR_STATE_CORRUPT, ERR_STATE_VERSION where nothing of a newer file can be made out
+ */
+export function readJournal(bytes: Buffer): Journal {
+  return reading(STATE_FORMAT, () => {
+    const version = versionOf(STATE_FORMAT, bytes);
+    if (version === undefined || version < 1) return corrupt('it does not begin like the state file');
+    const newer = isNewer(STATE_FORMAT, bytes) ? newerVersion(STATE_FORMAT, version) : undefined;
+    if (newer) return readNewer(bytes, newer);
+    return version === 1 ? readVersion1(bytes) : readLines(bytes);
+  });
+}
+
+function readNewer(bytes: Buffer, newer: NumalignError): Journal {
+  try {
+    const { checkpoint, place } = readLines(bytes, false);
+    return { checkpoint: { ...checkpoint, refusal: newer }, place };
+  } catch {
+    throw newer;
+  }
+}
+
+// The next commit writes a journal in its place.
+function readVersion1(bytes: Buffer): Journal {
+  const members = membersOfVersion1(bytes.toString('utf8'));
+  if (!members) return corrupt('the checksum does not match its bytes');
+  const end = bytes.length;
+  return {
+    checkpoint: checkpointOf(members),
+    place: { end, seal: '', snapshot: end, hasTail: false },
+  };
+}
+
+function readLines(bytes: Buffer, isSealed = true): Journal {
+  const lines = [...linesOf(bytes, isSealed)];
+  const [first, second, ...changes] = lines;
+  if (!first?.members) return corrupt('its first line is damaged');
+  if (!second?.members) return corrupt('the whole state in it is damaged, or cut short');
+  const { generation: begin, snapshot } = decodeHead(first.members, first.end);
+  const replay = new Replay();
+  replay.take(second.members);
+  if (replay.generation !== begin || (isSealed && second.end !== snapshot))
+    return corrupt('its first line does not fit the second');
+  let last = second;
+  for (const line of changes) {
+    // Only the last line can be one that was not finished.
+    if (line.isOpen) break;
+    if (!line.members) corrupt(`what follows generation ${replay.generation} is damaged`);
+    replay.take(line.members);
+    last = line;
+  }
+  const place = { end: last.end, seal: last.seal, snapshot, hasTail: last !== lines.at(-1) };
+  return { checkpoint: replay.checkpoint(), place };
+}
+
+/**
+ * The last generation that is known with all before it, from the good lines of some files in this
+ * order; undefined where there is none. Of later lines it has the settings. REQUIRES: no file of a
+ * newer version.
+ */
+export function remainsOf(files: readonly Buffer[]): Checkpoint | undefined {
+  const replay = new Replay(true);
+  try {
+    for (const bytes of files) {
+      for (const { members } of linesOf(bytes)) {
+        if (members && members.format === undefined) replay.take(members);
+      }
+    }
+    return replay.isEmpty ? undefined : replay.checkpoint();
+  } catch {
+    // Its checksums are right, and what it says is wrong.
+    return undefined;
+  }
+}
+
+/** The highest generation that is named in the file, whatever else is wrong with it; 0 where none is. */
+export function highestIn(bytes: Buffer): number {
+  const found = bytes.toString('latin1').matchAll(/"generation":(\d{1,15})[,}]/g);
+  return Array.from(found, ([, digits]) => Number(digits))
+    .filter((number) => number < GENERATIONS)
+    .reduce((highest, number) => Math.max(highest, number), 0);
+}
+
+/**
+ * Lines one after the other, as they are in the file: only what is left in the end is decoded.
+ * `isLenient`: lines may be missing, and what follows them is left out.
+ */
+class Replay {
+  readonly #isLenient: boolean;
+  // By uid, in the order of the list.
+  #pods = new Map<string, Fields>();
+  #members: Fields | undefined;
+  #generation = 0;
+  #isBroken = false;
+
+  constructor(isLenient = false) {
+    this.#isLenient = isLenient;
+  }
+
+  get generation(): number {
+    return this.#generation;
+  }
+
+  get isEmpty(): boolean {
+    return this.#members === undefined;
+  }
+
+  /** The line of a whole state, or of a change. @throws ERR_STATE_CORRUPT */
+  take(members: Fields): void {
+    if (members.line === 'state') this.#begin(members);
+    else if (members.line !== 'change') corrupt('a line of it is of no kind that is known');
+    else if (this.#members) this.#change(members, this.#members);
+    else if (!this.#isLenient) corrupt('it does not begin with a whole state');
+  }
+
+  #begin(members: Fields): void {
+    this.#generation = generation(members.generation);
+    const pods = byUid(members.pods);
+    this.#pods = new Map(pods);
+    if (this.#pods.size < pods.length) corrupt('a grant is in it twice');
+    this.#members = members;
+    this.#isBroken = false;
+  }
+
+  #change({ released = [], pods = [], named = [], ...others }: Fields, members: Fields): void {
+    const next = generation(others.generation);
+    if (this.#isLenient && next <= this.#generation) return;
+    this.#isBroken ||= next !== this.#generation + 1;
+    if (this.#isBroken && !this.#isLenient) corrupt(`generation ${next} follows ${this.#generation}`);
+    if (this.#isBroken) {
+      if (others.settings !== undefined) this.#members = { ...members, settings: others.settings };
+      return;
+    }
+    for (const uid of listOf(released, 'released', text)) {
+      if (!this.#pods.delete(uid)) corrupt(`${uid} is released, and is not on record`, uid);
+    }
+    for (const [uid, pod] of byUid(pods)) this.#pods.set(uid, pod);
+    this.#members = { ...members, ...others };
+    if (others.lastCpus === undefined && list(named, 'named').length > 0)
+      this.#members.lastCpus = rememberNames(names(members.lastCpus, 'lastCpus'), names(named, 'named'));
+    this.#generation = next;
+  }
+
+  /** @throws ERR_STATE_CORRUPT */
+  checkpoint(): Checkpoint {
+    return checkpointOf({ ...this.#members, pods: [...this.#pods.values()] });
+  }
+}
+
+const names = (value: unknown, where: string) =>
+  listOf(value, where, (item, at) => {
+    const { name, cpus } = object(item, at);
+    return { name: text(name, `${at}.name`), cpus };
+  });
+
+function byUid(pods: unknown): [string, Fields][] {
+  return listOf(pods, 'pods', (item, where) => {
+    const pod = object(item, where);
+    return [text(pod.uid, `${where}.uid`), pod];
+  });
+}

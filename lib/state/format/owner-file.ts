@@ -1,0 +1,132 @@
+// The format of owners/<uuid>: who the owner is, and a line for each grant that it takes or gives
+// up, by which the state is put together again where its own file is lost. Pure.
+import type { MachineSettings } from '../../account/assignments.js';
+import { isHeldBy } from '../../account/assignments.js';
+import type { CgroupIdentity, OwnerRecord, PodAssignment } from '../../account/pod-assignment.js';
+import type { Fields } from '../../base/shapes.js';
+import { decodeSettings } from './checkpoint.js';
+import { cgroupIdentity, decodePod } from './pod-record.js';
+import { encodeSettings, podText } from './pod-text.js';
+import {
+  corrupt,
+  type FileFormat,
+  headOf,
+  isNewer,
+  linesOf,
+  membersOfVersion1,
+  newerVersion,
+  reading,
+  sealLine,
+  textOfMembers,
+  versionOf,
+} from './sealed-json.js';
+import { generation, listOf, object, oneOf, orNull, text, uuid, whole } from './shapes.js';
+
+export const OWNER_FORMAT: FileFormat = { name: 'numalign-owner', version: 2, what: 'the owner’s file' };
+
+const KINDS = ['process', 'cgroup', 'persistent'] as const;
+
+export interface OwnerFile {
+  readonly uuid: string;
+  readonly kind: OwnerRecord['kind'];
+  readonly pid: number | null;
+  readonly command: string | null;
+  readonly cgroup: CgroupIdentity | null;
+  /** /proc/sys/kernel/random/boot_id when it was written: owners do not outlive a reboot. */
+  readonly bootId: string;
+  /**
+   * Of the state when this was written: what is claimed here is in the next generation at the
+   * latest, or came to nothing.
+   */
+  readonly generation: number;
+  readonly settings: MachineSettings;
+  readonly pods: readonly PodAssignment[];
+}
+
+/** The whole file. */
+export function encodeOwnerFile({ settings, pods, ...header }: OwnerFile): string {
+  const head = { ...headOf(OWNER_FORMAT), ...header, settings: encodeSettings(settings) };
+  const claims = pods.map((pod) => claimLine(header.generation, pod));
+  return `${sealLine(JSON.stringify(head))}${claims.join('')}${endLine(1 + claims.length)}`;
+}
+
+/** The line by which an owner takes a grant, or has it in another form. */
+export const claimLine = (generation: number, pod: PodAssignment): string =>
+  sealLine(textOfMembers({ generation }, { pod: podText(pod) }));
+
+/** The line by which it gives one up. */
+export const releaseLine = (generation: number, uid: string): string =>
+  sealLine(JSON.stringify({ generation, released: uid }));
+
+/** The line of the settings that the state has by now. */
+export const settingsLine = (generation: number, settings: MachineSettings): string =>
+  sealLine(JSON.stringify({ generation, settings: encodeSettings(settings) }));
+
+const LINE_DIGITS = 10;
+
+/** The last line: how many are before it, so that none can be cut off. New lines take its place. */
+export const endLine = (lines: number): string =>
+  sealLine(JSON.stringify({ lines: String(lines).padStart(LINE_DIGITS, '0') }));
+
+/** The same for every number of lines. */
+export const END_LENGTH = endLine(0).length;
+
+/** @throws ERR_STATE_CORRUPT, and ERR_STATE_VERSION where a newer numalign wrote it */
+export function decodeOwnerFile(bytes: Buffer): OwnerFile {
+  return reading(OWNER_FORMAT, () => {
+    const version = versionOf(OWNER_FORMAT, bytes);
+    if (version === undefined || version < 1) return corrupt(`it does not begin like ${OWNER_FORMAT.what}`);
+    if (isNewer(OWNER_FORMAT, bytes)) throw newerVersion(OWNER_FORMAT, version);
+    const file = version === 1 ? readVersion1(bytes) : readLines(bytes);
+    const stranger = file.pods.find((pod) => !isHeldBy(pod, file.uuid));
+    if (stranger) corrupt(`grant ${stranger.uid} in it is of another owner`, stranger.owner.uuid);
+    if (file.kind === 'cgroup' && file.cgroup === null) corrupt('it names no cgroup');
+    return file;
+  });
+}
+
+function readVersion1(bytes: Buffer): OwnerFile {
+  const given = membersOfVersion1(bytes.toString('utf8'));
+  if (!given) return corrupt('the checksum does not match its bytes');
+  return decodeHead(given, listOf(given.pods, 'pods', decodePod));
+}
+
+function readLines(bytes: Buffer): OwnerFile {
+  const lines = [...linesOf(bytes)].map(({ members }) => members ?? corrupt('a line of it is damaged'));
+  const end = lines.pop()?.lines;
+  if (Number(end) !== lines.length) return corrupt('it is cut short');
+  const [head, ...steps] = lines;
+  const pods = new Map<string, unknown>();
+  let members = head;
+  for (const { pod, released, ...others } of steps) {
+    if (pod !== undefined) pods.set(text(object(pod, 'pod').uid, 'pod.uid'), pod);
+    if (released !== undefined) pods.delete(text(released, 'released'));
+    members = { ...members, ...others };
+  }
+  if (!members) return corrupt('it is empty');
+  return decodeHead(members, listOf([...pods.values()], 'pods', decodePod));
+}
+
+function decodeHead(given: Fields, pods: readonly PodAssignment[]): OwnerFile {
+  return {
+    uuid: uuid(given.uuid, 'uuid'),
+    kind: oneOf(given.kind, 'kind', KINDS),
+    pid: orNull(given.pid, 'pid', whole),
+    command: orNull(given.command, 'command', text),
+    cgroup: orNull(given.cgroup, 'cgroup', cgroupIdentity),
+    bootId: text(given.bootId, 'bootId'),
+    generation: generation(given.generation),
+    settings: decodeSettings(given.settings),
+    pods,
+  };
+}
+
+/**
+ * The kind that a file says its owner has, as far as it can be made out although the file is
+ * damaged.
+ */
+export function kindIn(bytes: Buffer): OwnerRecord['kind'] | undefined {
+  return /"kind":"(process|cgroup|persistent)"/.exec(bytes.subarray(0, 200).toString('latin1'))?.[1] as
+    | OwnerRecord['kind']
+    | undefined;
+}

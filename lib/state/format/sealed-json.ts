@@ -1,0 +1,166 @@
+// Sealed JSON: lines of JSON, each of which ends with a checksum over every byte of it before. The
+// first line of a file begins with the file's format and version. How state.json and the owners'
+// files are written. Pure.
+import { crc32, createHash } from '../../base/builtins.js';
+import { NumalignError } from '../../base/errors.js';
+import { type Fields, isObject } from '../../base/shapes.js';
+
+/** A kind of file, and the newest version of it that is known here. */
+export interface FileFormat {
+  readonly name: string;
+  readonly version: number;
+  /** For messages. */
+  readonly what: string;
+}
+
+/** One line of a file, without its newline. */
+export interface SealedLine {
+  /** Undefined where the checksum is not that of its bytes, or the line is cut short. */
+  readonly members: Fields | undefined;
+  /** Its checksum, as it is written. */
+  readonly seal: string;
+  /** Where the line ends in the file, behind the newline. */
+  readonly end: number;
+  /** It has no newline: it was not finished, or was cut short. */
+  readonly isOpen: boolean;
+}
+
+/** A line to be written, and its checksum. */
+export interface SealedText {
+  readonly line: string;
+  readonly seal: string;
+}
+
+const NEWLINE = 0x0a;
+const SEAL = /,"checksum":"crc32:([0-9a-f]{8})"\}$/;
+const SEAL_LENGTH = ',"checksum":"crc32:00000000"}'.length;
+const HEAD = /^\{"format":"([a-z-]+)","version":(\d+),/;
+// The head is short, whatever the file is.
+const HEAD_LENGTH = 200;
+
+/** Damage, not forgery, is what it guards against. */
+const checksum = (bytes: string | Uint8Array) => crc32(bytes).toString(16).padStart(8, '0');
+
+/** The line of an object, of which `text` is the JSON, and its seal. */
+export function sealText(text: string): SealedText {
+  const body = text.slice(0, -1);
+  const seal = checksum(body);
+  return { line: `${body},"checksum":"crc32:${seal}"}\n`, seal };
+}
+
+export const sealLine = (text: string): string => sealText(text).line;
+
+/** The text of an object with `members`, those of which the JSON is known already, and `others`. */
+export function textOfMembers(members: object, texts: Readonly<Record<string, string>>, others = {}): string {
+  const before = JSON.stringify(members).slice(1, -1);
+  const between = Object.entries(texts).map(([member, text]) => `"${member}":${text}`);
+  const after = JSON.stringify(others).slice(1, -1);
+  return `{${[before, ...between, after].filter((part) => part !== '').join(',')}}`;
+}
+
+/** The members that the first line of every file begins with. */
+export const headOf = ({ name, version }: FileFormat) => ({ format: name, version });
+
+/** The lines of a file. `isSealed`: false for a newer version, which may be sealed in another way. */
+export function* linesOf(bytes: Buffer, isSealed = true): Generator<SealedLine> {
+  for (let start = 0; start < bytes.length; ) {
+    const newline = bytes.indexOf(NEWLINE, start);
+    const end = newline < 0 ? bytes.length : newline + 1;
+    const line = newline < 0 ? undefined : bytes.subarray(start, newline);
+    const seal = line && sealOf(line);
+    const isWhole = line !== undefined && (seal !== undefined || !isSealed);
+    yield { members: isWhole ? parse(line) : undefined, seal: seal ?? '', end, isOpen: newline < 0 };
+    start = end;
+  }
+}
+
+// Undefined where it is not that of the line.
+function sealOf(line: Buffer): string | undefined {
+  const body = line.length - SEAL_LENGTH;
+  const seal = body > 0 ? SEAL.exec(line.toString('latin1', body))?.[1] : undefined;
+  return seal === checksum(line.subarray(0, Math.max(0, body))) ? seal : undefined;
+}
+
+function parse(line: Buffer): Fields | undefined {
+  try {
+    const members: unknown = JSON.parse(line.toString('utf8'));
+    return isObject(members) ? members : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Where reading ends because of what is wrong; see {@link reading}. @throws ERR_STATE_CORRUPT */
+export function corrupt(message: string, value?: unknown, valid?: string): never {
+  throw new NumalignError('ERR_STATE_CORRUPT', message, { value, ...(valid !== undefined && { valid }) });
+}
+
+/**
+ * What `read` answers; where it finds damage, the error says of what.
+ * @throws ERR_STATE_CORRUPT, and what else `read` throws
+ */
+export function reading<T>({ what }: FileFormat, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof NumalignError) || error.code !== 'ERR_STATE_CORRUPT') throw error;
+    throw new NumalignError('ERR_STATE_CORRUPT', `${what} is damaged: ${error.message}`, {
+      ...error.details,
+    });
+  }
+}
+
+/** The error where a newer numalign wrote a file. */
+export function newerVersion({ what, version }: FileFormat, found: number): NumalignError {
+  return new NumalignError(
+    'ERR_STATE_VERSION',
+    `${what} has format version ${found}, this numalign knows up to ${version}: use the newer package`,
+    { value: found, valid: `up to ${version}` },
+  );
+}
+
+/**
+ * The version that the file says it has; undefined where it is no such file. Nothing else of it is
+ * checked.
+ */
+export function versionOf({ name }: FileFormat, bytes: Buffer): number | undefined {
+  const head = HEAD.exec(bytes.subarray(0, HEAD_LENGTH).toString('latin1'));
+  return head?.[1] === name ? Number(head[2]) : undefined;
+}
+
+/**
+ * Whether the file is of a newer version, and not one of this version in which the number was
+ * damaged.
+ */
+export function isNewer(format: FileFormat, bytes: Buffer): boolean {
+  const version = versionOf(format, bytes);
+  return version !== undefined && version > format.version && !isDamagedVersion(format, bytes);
+}
+
+// A newer format may have another checksum, or none. But where the checksum is right once the
+// number is ours, the number was damaged.
+function isDamagedVersion(format: FileFormat, bytes: Buffer): boolean {
+  const withVersion = (text: string, version: number) =>
+    text.replace(HEAD, `{"format":"$1","version":${version},`);
+  const newline = bytes.indexOf(NEWLINE);
+  const line = bytes.toString('utf8', 0, newline < 0 ? bytes.length : newline);
+  return (
+    sealOf(Buffer.from(withVersion(line, format.version))) !== undefined ||
+    membersOfVersion1(withVersion(bytes.toString('utf8'), 1)) !== undefined
+  );
+}
+
+// Version 1 of the formats was one line for the whole file, and had this checksum.
+const SEAL_1 = /,"checksum":"sha256:([0-9a-f]{64})"\}\n$/;
+
+/** The members of a file of version 1; undefined where it is damaged. */
+export function membersOfVersion1(file: string): Fields | undefined {
+  const seal = SEAL_1.exec(file);
+  if (!seal || createHash('sha256').update(file.slice(0, seal.index)).digest('hex') !== seal[1])
+    return undefined;
+  try {
+    return JSON.parse(file) as Fields;
+  } catch {
+    return undefined;
+  }
+}

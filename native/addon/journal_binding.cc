@@ -1,0 +1,115 @@
+#include "addon/journal_binding.h"
+
+#include <memory>
+#include <string>
+
+#include "addon/async_job.h"
+#include "addon/convert.h"
+#include "addon/environment.h"
+#include "addon/lock_object.h"
+
+namespace numalign::addon {
+namespace {
+
+constexpr size_t kMostBytes = 256 << 20;
+
+class JournalObject : public Napi::ObjectWrap<JournalObject> {
+ public:
+  explicit JournalObject(const Napi::CallbackInfo& info) : ObjectWrap(info) {}
+  static Napi::Value make(Napi::Env env, JournalFile file) {
+    Napi::Object object = Environment::of(env).journal_class.New({});
+    Unwrap(object)->file_ = std::make_shared<const JournalFile>(std::move(file));
+    return object;
+  }
+  static Napi::Function define(Napi::Env env) {
+    return DefineClass(env, "Journal",
+                       {
+                           InstanceMethod<&JournalObject::version>("version"),
+                           InstanceMethod<&JournalObject::read>("read"),
+                           InstanceMethod<&JournalObject::append>("append"),
+                           InstanceMethod<&JournalObject::cut>("cut"),
+                           InstanceMethod<&JournalObject::close>("close"),
+                       });
+  }
+
+ private:
+  const JournalFile& file(Napi::Env env) const {
+    if (!file_) throw Napi::Error::New(env, "the journal is closed");
+    return *file_;
+  }
+  Napi::Value version(const Napi::CallbackInfo& info) {
+    return from_version(info.Env(), unwrap(info.Env(), file(info.Env()).version()));
+  }
+  // (offset, how many bytes at most, or undefined)
+  Napi::Value read(const Napi::CallbackInfo& info) {
+    uint64_t offset = to_size(info[0], "the offset");
+    const JournalFile& from = file(info.Env());
+    std::string bytes = unwrap(info.Env(), info[1].IsUndefined()
+                                               ? from.read(offset, kMostBytes)
+                                               : from.read_some(offset, to_size(info[1], "how many")));
+    return Napi::Buffer<char>::Copy(info.Env(), bytes.data(), bytes.size());
+  }
+  // (offset, text, folder, lock, whether it is the last, name of the copy, name of the note, its text): the
+  // version of the file, or a promise of it where a device has to be waited for. Under the lock, which is
+  // released once the text is durable and copy and note are written, where it is the last.
+  Napi::Value append(const Napi::CallbackInfo& info) {
+    Napi::Env env = info.Env();
+    (void)file(env);
+    uint64_t offset = to_size(info[0], "the offset");
+    std::string text = to_string(info[1], "the text");
+    std::shared_ptr<const Folder> folder = to_folder(info[2], "folder");
+    std::shared_ptr<HeldLock> lock = LockObject::of(info[3]);
+    bool is_last = to_bool(info[4], "whether it is the last");
+    std::string copy = to_string(info[5], "the name of the copy");
+    std::string name = to_string(info[6], "the name of the note");
+    std::string note = to_string(info[7], "the text of the note");
+    auto append = [=, file = file_]() -> Result<FileVersion> {
+      Result<UniqueFd> end = file->open_end(*folder, offset);
+      if (!end.ok()) return end.error();
+      if (Result<Done> done = lock->check(*folder); !done.ok()) return done.error();
+      if (Result<Done> done = file->append(end.value(), offset, text); !done.ok()) return done.error();
+      if (!folder->in_memory()) {
+        if (Result<Done> done = file->sync(end.value()); !done.ok()) return done.error();
+      }
+      Result<FileVersion> version = file->version();
+      if (!version.ok()) return version;
+      // What these guard against is rare, so that a full disk does not matter.
+      append_to_copy(*folder, copy, offset, text);
+      if (Result<UniqueFd> fd = folder->open_file(name, true, false); fd.ok())
+        (void)overwrite(fd.value().get(), note);
+      if (is_last) lock->release();
+      return version;
+    };
+    // To hand it to another thread and back takes longer.
+    if (folder->in_memory()) return from_version(env, unwrap(env, append()));
+    return run_async<FileVersion>(
+        env, std::move(append), [](Napi::Env env, FileVersion version) { return from_version(env, version); });
+  }
+  // (size, folder)
+  void cut(const Napi::CallbackInfo& info) {
+    unwrap(info.Env(),
+           file(info.Env()).cut(*to_folder(info[1], "folder"), to_size(info[0], "the size")));
+  }
+  void close(const Napi::CallbackInfo&) {
+    file_.reset();
+  }
+
+  std::shared_ptr<const JournalFile> file_;
+};
+
+}  // namespace
+
+Napi::Value make_journal(Napi::Env env, JournalFile file) {
+  return JournalObject::make(env, std::move(file));
+}
+
+Napi::Value from_version(Napi::Env env, const FileVersion& version) {
+  return Napi::String::New(env, std::to_string(version.inode) + ":" + std::to_string(version.size) + ":" +
+                                    std::to_string(version.modified_ns));
+}
+
+void export_journal(Napi::Env env, Napi::Object) {
+  Environment::of(env).journal_class = Napi::Persistent(JournalObject::define(env));
+}
+
+}  // namespace numalign::addon

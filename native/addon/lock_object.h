@@ -1,0 +1,44 @@
+// LockObject: the lock of a state folder as JavaScript holds it. Used on the thread of its environment; the lock
+// itself is shared with jobs on other threads.
+#pragma once
+
+#include <napi.h>
+
+#include <memory>
+
+#include "addon/environment.h"
+#include "platform/files/file_lock.h"
+#include "platform/files/folder.h"
+
+namespace numalign::addon {
+
+// The lock of a folder, held until release(), until the commit that was told to release it is durable, or
+// until its environment ends.
+class LockObject : public Napi::ObjectWrap<LockObject> {
+ public:
+  explicit LockObject(const Napi::CallbackInfo& info) : ObjectWrap(info) {}
+  static Napi::Value make(Napi::Env env, HeldLock lock) {
+    Napi::Object object = Environment::of(env).lock_class.New({});
+    Unwrap(object)->lock_ = std::make_shared<HeldLock>(std::move(lock));
+    return object;
+  }
+  static Napi::Function define(Napi::Env env) {
+    return DefineClass(env, "Lock", {InstanceMethod<&LockObject::release>("release")});
+  }
+  // The lock of a LockObject, shared so that a job on another thread outlives the object.
+  static std::shared_ptr<HeldLock> of(const Napi::Value& value) {
+    bool is_lock = value.IsObject() &&
+                   value.As<Napi::Object>().InstanceOf(Environment::of(value.Env()).lock_class.Value());
+    if (!is_lock) throw Napi::TypeError::New(value.Env(), "the lock must be a Lock");
+    return Unwrap(value.As<Napi::Object>())->lock_;
+  }
+  void release(const Napi::CallbackInfo&) { lock_.reset(); }
+
+ private:
+  std::shared_ptr<HeldLock> lock_;
+};
+
+// The folder of a FolderObject (folder_binding.cc). Throws a TypeError that names `what` where it is none.
+const std::shared_ptr<const Folder>& to_folder(const Napi::Value& value, const char* what);
+
+}  // namespace numalign::addon

@@ -1,0 +1,127 @@
+// What is worked out of lists of pods follows what changes between them.
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { cpusOfPods, cpusOfSome, heldCpus } from '../../lib/account/cpus-of-pods.js';
+import { deviceKeysOf, devicesOfPods } from '../../lib/account/held-devices.js';
+import { bookingFlaw, groupsOfPods } from '../../lib/account/memory-of-pods.js';
+import { mortalOwners } from '../../lib/account/owners-of-pods.js';
+import type { ContainerAssignment, PodAssignment } from '../../lib/account/pod-assignment.js';
+import { podListChanges, podsAfter } from '../../lib/account/pod-list-changes.js';
+import { CpuSet } from '../../lib/index.js';
+
+const GROUPS = [[0], [1, 2]] as const;
+
+/** `id`: its uid and one CPU; a `variant` of it has more. */
+function podOf(id: number, variant: number): PodAssignment {
+  const memory = variant > 0 ? [{ nodes: GROUPS[id % 2]!, type: 'memory', bytes: variant }] : [];
+  const devices = variant > 1 ? { 'example.com/gpu': [{ id: `${id}`, nodes: null }] } : {};
+  const reusable = { cpus: CpuSet.EMPTY, memory: [], devices: {} };
+  const container: ContainerAssignment = {
+    ...{ name: 'main', kind: 'app' as const, started: true, request: {}, held: CpuSet.EMPTY },
+    cpus: CpuSet.from(variant > 1 ? [id, 100 + id] : [id]),
+    ...{ hint: { nodes: null, preferred: true }, memory, devices, reusable, unknown: {} },
+  };
+  const kind = (['process', 'persistent', 'cgroup'] as const)[id % 3]!;
+  return {
+    ...{ uid: `${id}`, name: `${id}`, containers: [container], policy: 'none', scope: 'container' },
+    ...{
+      options: {},
+      enforcement: { level: 'recorded' as const, target: null },
+      upcoming: null,
+      transfer: null,
+    },
+    owner: { kind, uuid: `owner ${id % 4}`, pid: null, command: null, cgroup: null, unknown: {} },
+    ...{ formerOwner: null, admittedAt: 'now', unknown: {} },
+  };
+}
+
+const pods = new Map<string, PodAssignment>();
+function pod(id: number, variant: number): PodAssignment {
+  const key = `${id} ${variant}`;
+  if (!pods.has(key)) pods.set(key, podOf(id, variant));
+  return pods.get(key)!;
+}
+
+const list = fc
+  .uniqueArray(fc.tuple(fc.nat(40), fc.nat(2)), { selector: ([id]) => id, maxLength: 30 })
+  .map((each) => each.map(([id, variant]) => pod(id, variant)));
+
+// One list after the other, each with most of the one before.
+const lists = fc
+  .tuple(
+    list,
+    fc.array(fc.tuple(fc.nat(40), fc.nat(2), fc.constantFrom('add', 'drop', 'vary')), { maxLength: 20 }),
+  )
+  .map(([first, steps]) => {
+    const all = [first];
+    for (const [id, variant, step] of steps) {
+      const before = all.at(-1)!;
+      const others = before.filter(({ uid }) => uid !== `${id}`);
+      if (step === 'drop') all.push(others);
+      else if (others.length < before.length && step === 'vary')
+        all.push(before.map((each) => (each.uid === `${id}` ? pod(id, variant) : each)));
+      else all.push([...others, pod(id, variant)]);
+    }
+    return all;
+  });
+
+it('the changes between two lists lead from one to the other, in order', () => {
+  fc.assert(
+    fc.property(list, list, (before, after) => {
+      const { removed, changed, added } = podListChanges(before, after);
+      const next = new Map(changed.map((each) => [each.before, each.after]));
+      const left = before.filter((each) => !removed.includes(each)).map((each) => next.get(each) ?? each);
+      expect([...left, ...added]).toEqual(after);
+    }),
+  );
+});
+
+it('the changes to a list that has one more pod are that pod', () => {
+  const before = [pod(1, 0), pod(2, 0)];
+  expect(podListChanges(before, [...before, pod(3, 0)])).toEqual({
+    removed: [],
+    changed: [],
+    added: [pod(3, 0)],
+  });
+  expect(podListChanges(before, [pod(2, 0)])).toEqual({ removed: [pod(1, 0)], changed: [], added: [] });
+  expect(podsAfter(podListChanges(before, [pod(1, 1), pod(2, 0)]))).toEqual([pod(1, 1)]);
+});
+
+it('sums over a list are the same, whichever lists were asked about before', () => {
+  fc.assert(
+    fc.property(lists, (all) => {
+      for (const each of all) {
+        expect(String(cpusOfPods(each))).toBe(String(cpusOfSome(each)));
+        expect(heldCpus(each).isDisjoint).toBe(true);
+        expect([...devicesOfPods(each).keys].sort()).toEqual(
+          each.flatMap((p) => [...deviceKeysOf(p)]).sort(),
+        );
+        const blocks = each.flatMap(({ containers }) => containers.flatMap(({ memory }) => memory));
+        const nodes = [...new Set(blocks.flatMap((block) => block.nodes))].sort();
+        expect([...groupsOfPods(each).keys()].sort()).toEqual(nodes);
+        const sum = (group: readonly number[]) =>
+          blocks.reduce((bytes, block) => bytes + (block.nodes[0] === group[0] ? block.bytes : 0), 0);
+        const [first, second] = [sum(GROUPS[0]), sum(GROUPS[1])];
+        const booked = { 0: { memory: first }, 1: { memory: second } };
+        expect(bookingFlaw(booked, each)).toBeUndefined();
+        expect(bookingFlaw({ ...booked, 2: { memory: 1 } }, each)).toMatch(/1 bytes apart/);
+        const owners = each.flatMap(({ owner }) => (owner.kind === 'persistent' ? [] : [owner.uuid]));
+        expect(
+          mortalOwners(each)
+            .map(({ uuid }) => uuid)
+            .sort(),
+        ).toEqual([...new Set(owners)].sort());
+      }
+    }),
+  );
+});
+
+it('what two pods hold is free only once neither has it', () => {
+  const [a, b] = [pod(1, 0), { ...pod(2, 0), containers: pod(1, 0).containers }];
+  const others = Array.from({ length: 10 }, (_, i) => pod(10 + i, 0));
+  const both = [a, b, ...others];
+  expect(heldCpus(both).isDisjoint).toBe(false);
+  const one = [b, ...others];
+  expect(cpusOfPods(one).has(1)).toBe(true);
+  expect(cpusOfPods(others).has(1)).toBe(false);
+});

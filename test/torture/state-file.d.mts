@@ -1,0 +1,6 @@
+/** Members of JSON. */
+type Members = any;
+
+export function decodeMembers(bytes: Buffer): Members;
+export function encodeMembers(members: Members): string;
+export function decodeOwner(bytes: Buffer): Members;
