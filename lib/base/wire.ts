@@ -52,7 +52,7 @@ export interface WiredFunctions {
    * On the wire: how many families and questions, nodes, the policy, how many distances; the
    * distances; of each its kind and its parts, lists behind their lengths.
    */
-  mergeHints(topology: TopologyHandle | undefined): Answer;
+  mergeHints(topology: TopologyHandle | undefined): Answer | undefined;
 }
 
 type Wired = Pick<Native, Exclude<keyof WiredFunctions, 'setWire'>>;
@@ -253,7 +253,7 @@ export function wired(addon: WiredFunctions): Wired {
       words[2] = policy;
       words[3] = count;
       const answer = addon.mergeHints(topology);
-      return typeof answer === 'number' ? words : answer;
+      return typeof answer === 'object' ? answer : words;
     },
   };
 }

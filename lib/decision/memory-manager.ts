@@ -2,6 +2,7 @@
 // booked. Follows the kubelet's policies None and Static (v1.32). Pure.
 import { type BookedMemory, bookMemory, type MemoryBlock, memoryGroups } from '../account/booked-memory.js';
 import { groupsOfPods } from '../account/memory-of-pods.js';
+import { native } from '../base/native.js';
 import type { HintQuestion } from '../base/native-surface.js';
 import { Refusal } from '../base/refusal.js';
 import { isMemoryType } from '../input/memory-types.js';
@@ -11,7 +12,7 @@ import { formatBytes } from '../input/quantity.js';
 import type { ContainerRequest } from '../input/resource-amounts.js';
 import { NodeSet } from '../machine/cpu-set.js';
 import { maskOf } from '../machine/hint-masks.js';
-import type { TopologyHint } from '../machine/hints.js';
+import { HintFamily, type TopologyHint } from '../machine/hints.js';
 import type { Topology } from '../machine/topology.js';
 import type { Draft, MemoryDraft } from './draft.js';
 import { mergeOffered } from './hints/merge-hints.js';
@@ -149,13 +150,11 @@ function bestOf(
   { numaNodes }: Topology,
   question: MemoryQuestion,
 ): { nodes: number[]; preferred: boolean } | undefined {
-  const { merged, families } = mergeOffered([question], {
-    numaNodes,
-    policy: 'best-effort',
-    distances: undefined,
-  });
-  if (families[0]!.isEmpty) return undefined;
-  const { nodes, preferred } = merged.hint;
+  // Once, whatever the number of types: all of them must fit on the same nodes.
+  const family = new HintFamily(native.memoryHints(question.call), numaNodes);
+  if (family.isEmpty) return undefined;
+  const site = { numaNodes, policy: 'best-effort', distances: undefined } as const;
+  const { nodes, preferred } = mergeOffered([family], site).merged.hint;
   return { nodes: nodes!.toArray(), preferred };
 }
 

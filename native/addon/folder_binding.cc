@@ -78,9 +78,10 @@ class OwnerObject : public Napi::ObjectWrap<OwnerObject> {
   static Napi::Function define(Napi::Env env) {
     return DefineClass(
         env, "Owner",
-        {InstanceMethod<&OwnerObject::write>("write"), InstanceMethod<&OwnerObject::write_from>("writeAt"), InstanceMethod<&OwnerObject::size>("size"),
-         InstanceMethod<&OwnerObject::cut>("cut"), InstanceMethod<&OwnerObject::close>("close"),
-         InstanceMethod<&OwnerObject::is_current>("isCurrent"), InstanceAccessor<&OwnerObject::fd>("fd")});
+        {InstanceMethod<&OwnerObject::write>("write"), InstanceMethod<&OwnerObject::write_from>("writeAt"),
+         InstanceMethod<&OwnerObject::size>("size"), InstanceMethod<&OwnerObject::cut>("cut"),
+         InstanceMethod<&OwnerObject::close>("close"), InstanceMethod<&OwnerObject::is_current>("isCurrent"),
+         InstanceAccessor<&OwnerObject::fd>("fd")});
   }
   void write(const Napi::CallbackInfo& info) {
     unwrap(info.Env(), overwrite(fd_.get(), to_string(info[0], "the text")));

@@ -286,6 +286,8 @@ class OfferReader {
   std::span<const double> amounts_;
 };
 
+// Words of what is merged, before those of families.
+constexpr size_t kMerged = 3;
 // What most machines need: words for which memory is fetched once.
 constexpr size_t kMostAnswered = 128;
 
@@ -314,7 +316,7 @@ Napi::Value merge_hints_binding(const Napi::CallbackInfo& info) {
   options.distances = reader.take(distances);
   std::vector<HintFamily> families;
   families.reserve(std::min(wire.size(), count) + 1);
-  std::vector<uint32_t> answer(3);
+  std::vector<uint32_t> answer;  // of what is asked, if anything is
   for (size_t i = 0; i < count; i++) {
     const uint32_t kind = reader.word();
     if (kind == kFamily) {
@@ -326,7 +328,10 @@ Napi::Value merge_hints_binding(const Napi::CallbackInfo& info) {
     families.push_back(kind == kCpus     ? reader.cpus()
                        : kind == kMemory ? reader.memory(times)
                                          : reader.devices());
-    answer.reserve(kMostAnswered);
+    if (answer.empty()) {
+      answer.reserve(kMostAnswered);
+      answer.resize(kMerged);
+    }
     const size_t at = answer.size();
     answer.push_back(0);
     families.back().append_words(answer);
@@ -335,11 +340,12 @@ Napi::Value merge_hints_binding(const Napi::CallbackInfo& info) {
     for (; times > 1; times--) families.push_back(HintFamily(families.back()));
   }
   MergedHint merged = merge_hints(families, options);
-  answer[0] = static_cast<uint32_t>(merged.mask.bits());
-  answer[1] = static_cast<uint32_t>(merged.mask.bits() >> 32);
-  answer[2] = (merged.any ? 1u : 0u) | (merged.preferred ? 2u : 0u) | (merged.admitted ? 4u : 0u) |
+  const std::span<uint32_t> result = answer.empty() ? Environment::of(env).words : std::span(answer);
+  result[0] = static_cast<uint32_t>(merged.mask.bits());
+  result[1] = static_cast<uint32_t>(merged.mask.bits() >> 32);
+  result[2] = (merged.any ? 1u : 0u) | (merged.preferred ? 2u : 0u) | (merged.admitted ? 4u : 0u) |
               (merged.exact ? 8u : 0u);
-  return to_wire(env, answer);
+  return answer.empty() ? env.Undefined() : to_wire(env, answer);
 }
 
 }  // namespace

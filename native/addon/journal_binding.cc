@@ -44,9 +44,9 @@ class JournalObject : public Napi::ObjectWrap<JournalObject> {
   Napi::Value read(const Napi::CallbackInfo& info) {
     uint64_t offset = to_size(info[0], "the offset");
     const JournalFile& from = file(info.Env());
-    std::string bytes = unwrap(info.Env(), info[1].IsUndefined()
-                                               ? from.read(offset, kMostBytes)
-                                               : from.read_some(offset, to_size(info[1], "how many")));
+    std::string bytes =
+        unwrap(info.Env(), info[1].IsUndefined() ? from.read(offset, kMostBytes)
+                                                 : from.read_some(offset, to_size(info[1], "how many")));
     return Napi::Buffer<char>::Copy(info.Env(), bytes.data(), bytes.size());
   }
   // (offset, text, folder, lock, whether it is the last, name of the copy, name of the note, its text): the
@@ -82,17 +82,15 @@ class JournalObject : public Napi::ObjectWrap<JournalObject> {
     };
     // To hand it to another thread and back takes longer.
     if (folder->in_memory()) return from_version(env, unwrap(env, append()));
-    return run_async<FileVersion>(
-        env, std::move(append), [](Napi::Env env, FileVersion version) { return from_version(env, version); });
+    return run_async<FileVersion>(env, std::move(append), [](Napi::Env env, FileVersion version) {
+      return from_version(env, version);
+    });
   }
   // (size, folder)
   void cut(const Napi::CallbackInfo& info) {
-    unwrap(info.Env(),
-           file(info.Env()).cut(*to_folder(info[1], "folder"), to_size(info[0], "the size")));
+    unwrap(info.Env(), file(info.Env()).cut(*to_folder(info[1], "folder"), to_size(info[0], "the size")));
   }
-  void close(const Napi::CallbackInfo&) {
-    file_.reset();
-  }
+  void close(const Napi::CallbackInfo&) { file_.reset(); }
 
   std::shared_ptr<const JournalFile> file_;
 };

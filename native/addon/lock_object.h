@@ -1,5 +1,5 @@
-// LockObject: the lock of a state folder as JavaScript holds it. Used on the thread of its environment; the lock
-// itself is shared with jobs on other threads.
+// LockObject: the lock of a state folder as JavaScript holds it. Used on the thread of its environment; the
+// lock itself is shared with jobs on other threads.
 #pragma once
 
 #include <napi.h>

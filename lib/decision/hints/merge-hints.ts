@@ -64,28 +64,25 @@ export interface MergeSite {
 /** Hints that are packed, or what the core is asked by for them. */
 export type Hints = HintFamily | HintQuestion;
 
-/**
- * Merges hints. What the core is asked by becomes a family in the same step: `families` are all of
- * them, in the order of `hints`. REQUIRES: hints of these NUMA nodes, 1 to 64 of them.
- */
-export function mergeOffered(
-  hints: readonly Hints[],
-  { numaNodes, policy, distances }: MergeSite,
-): { readonly merged: MergeResult; readonly families: readonly HintFamily[] } {
+// The core's answer, good until the next call.
+function askToMerge(hints: readonly Hints[], { numaNodes, policy, distances }: MergeSite): Words {
   const given: (Words | HintQuestion)[] = [];
   for (const each of hints) {
     if (!(each instanceof HintFamily)) given.push(each);
     // What has no preference plays no part.
     else if (!each.isAny) given.push(each.words);
   }
-  const answer = native.mergeHints({
+  return native.mergeHints({
     hints: given,
     nodes: numaNodes.length,
     policy: TOPOLOGY_MANAGER_POLICIES.indexOf(policy),
     distances,
   });
+}
+
+function resultOf(answer: Words, { numaNodes }: MergeSite): MergeResult {
   const flags = answer[2]!;
-  const merged = {
+  return {
     hint: Object.freeze({
       nodes: flags & 1 ? null : nodesAt(answer, numaNodes),
       preferred: (flags & 2) !== 0,
@@ -93,6 +90,17 @@ export function mergeOffered(
     admitted: (flags & 4) !== 0,
     exact: (flags & 8) !== 0,
   };
+}
+
+/**
+ * Merges hints. What the core is asked by becomes a family in the same step: `families` are all of
+ * them, in the order of `hints`. REQUIRES: hints of these NUMA nodes, 1 to 64 of them.
+ */
+export function mergeOffered(
+  hints: readonly Hints[],
+  site: MergeSite,
+): { readonly merged: MergeResult; readonly families: readonly HintFamily[] } {
+  const answer = askToMerge(hints, site);
   const families: HintFamily[] = [];
   let at = MERGED;
   for (const each of hints) {
@@ -101,10 +109,10 @@ export function mergeOffered(
       continue;
     }
     const length = answer[at]!;
-    families.push(new HintFamily(copied(answer, at + 1, length), numaNodes));
+    families.push(new HintFamily(copied(answer, at + 1, length), site.numaNodes));
     at += 1 + length;
   }
-  return { merged, families };
+  return { merged: resultOf(answer, site), families };
 }
 
 function noFamily(
@@ -208,7 +216,8 @@ export function mergeHints(providers: readonly ProviderHints[], options: MergeOp
       families.push(packed(resource, lists[resource]!, numaNodes, unorderedHints));
   }
   try {
-    return mergeOffered(families, { numaNodes, policy, distances }).merged;
+    const site = { numaNodes, policy, distances };
+    return resultOf(askToMerge(families, site), site);
   } catch (error) {
     throw wrongFamily(providers, families, numaNodes) ?? error;
   }

@@ -178,9 +178,7 @@ Result<UniqueFd> Folder::make_file(const std::string& name) const {
   }
 }
 
-Result<UniqueFd> Folder::open_to_look(const std::string& name) const {
-  return open_ordinary(name, O_RDONLY);
-}
+Result<UniqueFd> Folder::open_to_look(const std::string& name) const { return open_ordinary(name, O_RDONLY); }
 
 Result<UniqueFd> Folder::open_to_change(const std::string& name) const { return open_ordinary(name, O_RDWR); }
 

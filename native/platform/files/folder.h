@@ -95,11 +95,11 @@ class Folder {
   Result<Done> replace(const std::string& name, std::string_view bytes) const;
 
   // Replaces `name` by `bytes` so that a crash at any moment leaves the old file or the new one, whole:
-  // writes beside, fsyncs, renames, fsyncs the folder. On failure before the rename the old file is intact. `stamp` (0 to 999,999,999) becomes the nanoseconds of
-  // the file's modification time: kernels count time in steps of milliseconds and file systems use inodes
-  // again, so that without it two versions could look the same.
-  // `may_go_on`, if any, is asked once the new file is synced, before anything that others see is changed.
-  // Answers the version of the new file.
+  // writes beside, fsyncs, renames, fsyncs the folder. On failure before the rename the old file is intact.
+  // `stamp` (0 to 999,999,999) becomes the nanoseconds of the file's modification time: kernels count time in
+  // steps of milliseconds and file systems use inodes again, so that without it two versions could look the
+  // same. `may_go_on`, if any, is asked once the new file is synced, before anything that others see is
+  // changed. Answers the version of the new file.
   Result<FileVersion> replace_durably(const std::string& name, std::string_view bytes, uint32_t stamp,
                                       const std::function<Result<Done>()>& may_go_on = {}) const;
 

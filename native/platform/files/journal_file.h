@@ -1,5 +1,6 @@
-// JournalFile: a file to which records are appended, open for reading. It stays the same file whatever its name
-// leads to later. Thread-safety: const members may be called from any thread; the object must outlive the calls.
+// JournalFile: a file to which records are appended, open for reading. It stays the same file whatever its
+// name leads to later. Thread-safety: const members may be called from any thread; the object must outlive
+// the calls.
 #pragma once
 
 #include <cstdint>
@@ -47,8 +48,8 @@ class JournalFile {
   std::string path_;
 };
 
-// Writes the same at the end of another file of the folder, where that ends at `offset` too: a copy that is in
-// step stays so.
+// Writes the same at the end of another file of the folder, where that ends at `offset` too: a copy that is
+// in step stays so.
 void append_to_copy(const Folder& folder, const std::string& name, uint64_t offset, std::string_view bytes);
 
 }  // namespace numalign
