@@ -214,6 +214,10 @@ async function admit(input, random) {
   );
   const [nextManager, nextUnused, nextPod] = [inTurn(managers), inTurn(unused), inTurn(pods)];
   const pod = podOf({ ...limits, cpu: cpus });
+  // Earlier builds cannot.
+  const canPrepare = managers.every((manager) => manager.prepare !== undefined);
+  const prepared =
+    canPrepare && inTurn(managers.map((manager) => inTurn(pods.map((each) => manager.prepare(each)))));
   const ask = input.checkpoints
     ? async (manager, what) => {
         const { uid } = await manager.admit(what, { owner: 'persistent' });
@@ -223,6 +227,7 @@ async function admit(input, random) {
   return {
     call: () => ask(nextManager(), nextPod()),
     same: () => ask(nextUnused(), pod),
+    again: prepared ? () => prepared()().plan() : undefined,
     close() {
       closeUnused();
       close();
@@ -237,12 +242,13 @@ const KINDS = new Map(
 /**
  * What an input asks, ready to be called again and again; `close` where there is something to give
  * back; `hints` where they were packed one by one; `kubelet` where it was timed on this input: its
- * `cost`, and the `call` that asks the input as it was recorded.
+ * `cost`, and the `call` that asks the input as it was recorded; `again` where pods are planned: the
+ * same pods, prepared.
  */
 export async function prepared(input, seed = 1) {
   const kind = KINDS.get(input.bench);
   if (!kind) throw new Error(`"bench" is one of ${[...KINDS.keys()].join(', ')}, not ${input.bench}`);
-  const { call, same, close = () => {}, hints } = await kind(input, randomNumbers(seed));
+  const { call, same, close = () => {}, hints, again } = await kind(input, randomNumbers(seed));
   const cost = kubeletCost(input);
-  return { call, close, hints, ...(cost !== undefined && { kubelet: { cost, call: same } }) };
+  return { call, close, hints, again, ...(cost !== undefined && { kubelet: { cost, call: same } }) };
 }

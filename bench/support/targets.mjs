@@ -71,6 +71,7 @@ export const TARGETS = {
   pin: each(['the same mask', 'another mask'], { moreE: 4 }),
   plan: {
     '2 nodes': { ratio: 1000, bytes: 2048 },
+    '2 nodes, prepared, nothing changed': { ratio: 400, bytes: 2048 },
     '8 nodes': { ratio: 3000 },
     '34 nodes, 2 with CPUs': { ratio: us(200), inexact: 0 },
     '64 nodes': { ratio: ms(1), inexact: 0 },

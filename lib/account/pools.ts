@@ -36,14 +36,34 @@ export function grantableCpus(settings: MachineSettings, now: CpuSnapshot, pool:
 
 /** What a new grant may take of a pool: CPUs that nobody holds, reserved ones left out. */
 export function freeCpus(state: Assignments, now: CpuSnapshot, pool: CpuPool = 'ordinary'): CpuSet {
-  return grantableCpus(state.settings, now, pool).difference(exclusiveCpus(state));
+  return pool === 'isolated' ? freeIsolated(state, now) : freeOrdinary(state, now);
 }
 
+// Asked for by every plan on a state, which finds it as the plan before did.
+function oncePerMoment(
+  find: (state: Assignments, now: CpuSnapshot) => CpuSet,
+): (state: Assignments, now: CpuSnapshot) => CpuSet {
+  const found = new WeakMap<Assignments, { readonly now: CpuSnapshot; readonly cpus: CpuSet }>();
+  return (state, now) => {
+    let known = found.get(state);
+    if (known?.now !== now) {
+      known = { now, cpus: find(state, now) };
+      found.set(state, known);
+    }
+    return known.cpus;
+  };
+}
+
+const freeOf = (pool: CpuPool) =>
+  oncePerMoment((state, now) => grantableCpus(state.settings, now, pool).difference(exclusiveCpus(state)));
+const freeOrdinary = freeOf('ordinary');
+const freeIsolated = freeOf('isolated');
+
 /** Where everything without exclusive CPUs runs. Derived, never stored. */
-export function sharedPool(state: Assignments, now: CpuSnapshot): CpuSet {
+export const sharedPool = oncePerMoment((state, now) => {
   const { settings } = state;
   const shared = universe(settings, now)
     .difference(isolatedPool(settings, now))
     .difference(exclusiveCpus(state));
   return settings.strictCPUReservation ? shared.difference(settings.reservedSystemCPUs) : shared;
-}
+});

@@ -81,7 +81,7 @@ async function tryAdmit(
   };
   const decision = decideNamed(question);
   if (!decision.admitted) return decision;
-  const { next } = decision;
+  const next = decision.next();
   let enforced: Enforced;
   try {
     enforced = await commit(next, providers.isEmpty, {

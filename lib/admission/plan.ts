@@ -8,7 +8,7 @@ import type { Explanation } from '../decision/explanation.js';
 import { type Offer, type Question, undo } from '../decision/place.js';
 import type { AdmissionRequest } from '../input/request.js';
 import { placedPod } from './placed-pod.js';
-import { planningGround, planningQuestion } from './planning-ground.js';
+import { type PlanningGround, planningGround, planningQuestion } from './planning-ground.js';
 import { type PodContainer, podContainer } from './pod-container.js';
 import type { ReadOnlySite } from './site.js';
 import { type Warning, warningsOf } from './warnings.js';
@@ -59,7 +59,10 @@ export function planOfPlaced(pod: PodAssignment): Plan {
  * Decides without doing it; with the state as it would be, if the pod is admitted.
  * @throws ERR_HINT_PROVIDER
  */
-export function plan(question: Question): { readonly plan: Plan; readonly next: Assignments | undefined } {
+export function plan(question: Question): {
+  readonly plan: Plan;
+  readonly next: (() => Assignments) | undefined;
+} {
   const decision = decide(question);
   const hints = decision.offers;
   const exact = hints.every(({ merged }) => merged.exact);
@@ -90,9 +93,13 @@ export function plan(question: Question): { readonly plan: Plan; readonly next: 
  */
 export function planFor(site: ReadOnlySite, request: AdmissionRequest): PlanOnRecord {
   const ground = planningGround(site);
+  return onRecord(planOn(site, ground, request), ground.generation);
+}
+
+/** @throws as {@link planFor} */
+export function planOn(site: ReadOnlySite, ground: PlanningGround, request: AdmissionRequest): Plan {
   const placed = placedPod(ground.state, request.pod);
-  const planned = placed ? planOfPlaced(placed) : plan(planningQuestion(site, ground, request, '')).plan;
-  return onRecord(planned, ground.generation);
+  return placed ? planOfPlaced(placed) : plan(planningQuestion(site, ground, request, '')).plan;
 }
 
 /**
@@ -101,7 +108,7 @@ export function planFor(site: ReadOnlySite, request: AdmissionRequest): PlanOnRe
 export type PlanOnRecord = Plan & { readonly generation: number };
 
 // Member by member: to add one to a spread object takes many times as long.
-function onRecord(plan: Plan, generation: number): PlanOnRecord {
+export function onRecord(plan: Plan, generation: number): PlanOnRecord {
   const { admitted, reason, code, containers, hints, explanation, warnings, exact } = plan;
   return { admitted, reason, code, containers, hints, explanation, warnings, exact, generation };
 }

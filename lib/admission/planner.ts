@@ -62,7 +62,8 @@ export class Planner {
     const uid = request.pod.uid ?? randomUUID();
     const { topologyPolicy, scope } = request.placement;
     const question = planningQuestion(this.#site, this.#ground, request, uid);
-    const { plan: answer, next } = plan(question);
+    const { plan: answer, next: withPod } = plan(question);
+    const next = withPod?.();
     const pod = next && findPod(next, question.uid);
     if (pod) this.#add(next, pod, uid);
     const holding = pod ? holdingOf(pod) : NOTHING;

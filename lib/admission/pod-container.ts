@@ -23,7 +23,7 @@ export interface PodContainer {
   readonly devices: Readonly<Record<string, readonly DeviceAssignment[]>>;
 }
 
-/** A container on record, as users see it. */
+/** A container on record, as users see it. What is on record does not change: it needs no copy. */
 export function podContainer(assignment: ContainerAssignment): PodContainer {
   const { name, kind, cpus, held, hint, memory, devices } = assignment;
   return Object.freeze({
@@ -31,8 +31,8 @@ export function podContainer(assignment: ContainerAssignment): PodContainer {
     kind,
     cpus: cpus.isEmpty ? null : cpus,
     held,
-    hint: Object.freeze({ ...hint }),
-    memory: Object.freeze([...memory]),
-    devices: Object.freeze({ ...devices }),
+    hint: Object.freeze(hint),
+    memory: Object.freeze(memory),
+    devices: Object.freeze(devices),
   });
 }

@@ -1,5 +1,6 @@
 // Warnings: what stands in nobody's way, and the caller should know all the same.
 import type { Assignments } from '../account/assignments.js';
+import type { MemoryBlock } from '../account/booked-memory.js';
 import type { EnforcementLevel, PodAssignment } from '../account/pod-assignment.js';
 import { type Holding, holdingOf, memoryOf } from '../account/pod-holdings.js';
 import type { CpuSnapshot } from '../account/pools.js';
@@ -182,9 +183,9 @@ export function warningsOf(pod: PodAssignment, question: Question): readonly War
 
 // `before`: the state without the pod. Simulated machines have no kernel.
 function hugepageWarnings(pod: PodAssignment, before: Assignments, topology: Topology): Warning[] {
-  if (topology.isSimulated) return [];
-  const blocks = memoryOf(pod).filter(({ type }) => pageBytes(type) !== undefined);
-  if (blocks.length === 0) return [];
+  const isOfHugepages = ({ type }: MemoryBlock) => pageBytes(type) !== undefined;
+  if (topology.isSimulated || !pod.containers.some(({ memory }) => memory.some(isOfHugepages))) return [];
+  const blocks = memoryOf(pod).filter(isOfHugepages);
   const tables = memoryTables(before, topology);
   return blocks.flatMap(({ type, nodes }): Warning[] => {
     const own = tables.filter((table) => table.type === type && nodes.includes(table.node));

@@ -66,9 +66,26 @@ export interface ListHintsCall {
   readonly isBounded: boolean;
 }
 
-/** A merge of families of hints. */
+/** Hints for devices of one resource. */
+export interface DeviceHintsCall {
+  /** How many there are. */
+  readonly nodes: number;
+  readonly request: number;
+  /** All that are registered, in rows of [low, high, available | reusable << 1]. */
+  readonly devices: readonly number[];
+}
+
+/** What the core is asked by for hints, where they need not come back before they are merged. */
+export type HintQuestion =
+  | { readonly kind: 'cpus'; readonly call: CpuHintsCall }
+  /** Counts once for each type. */
+  | { readonly kind: 'memory'; readonly call: MemoryHintsCall }
+  | { readonly kind: 'devices'; readonly call: DeviceHintsCall };
+
+/** A merge of the hints of some resources. */
 export interface MergeHintsCall {
-  readonly families: readonly Words[];
+  /** Families of hints, and what others are asked by; at most one question for CPUs. */
+  readonly hints: readonly (Words | HintQuestion)[];
   /** How many there are. */
   readonly nodes: number;
   /** Counts through TOPOLOGY_MANAGER_POLICIES. */
@@ -95,11 +112,8 @@ export interface Native {
   cpuHints(call: CpuHintsCall): Words;
   /** A family of hints. */
   memoryHints(call: MemoryHintsCall): Words;
-  /**
-   * A family of hints. `devices`: all that are registered, in rows of [low, high, available |
-   * reusable << 1].
-   */
-  deviceHints(nodes: number, request: number, devices: readonly number[]): Words;
+  /** A family of hints. */
+  deviceHints(call: DeviceHintsCall): Words;
   wholeCores(topology: TopologyHandle, cpus: Words): Words;
   isHintFamily(words: Words, nodes: number): boolean;
   /**
@@ -109,8 +123,11 @@ export interface Native {
   listHints(call: ListHintsCall): Words;
   /** A family in which these masks are not preferred, [low, high] each. */
   withoutPreferred(family: Words, masks: readonly number[]): Words;
-  /** [low, high, any | preferred << 1 | admitted << 2 | exact << 3] */
-  mergeHints(call: MergeHintsCall): number[];
+  /**
+   * [low, high, any | preferred << 1 | admitted << 2 | exact << 3], then for each question the
+   * length and the words of its family. Good until the next call.
+   */
+  mergeHints(call: MergeHintsCall): Words;
 
   pin(call: PinCall): NativePinOutcome;
   /** @throws ERR_ALREADY_PINNED where a thread is pinned for another grant */
@@ -182,10 +199,10 @@ export interface Native {
   confineMember(call: ConfineMemberCall): NativeConfinement | undefined;
   /** Whether this process may change the mask of a thread. Changes nothing. */
   mayMove(tid: number): boolean;
-  /** Read anew. */
+  /** As the kernel says at this moment: the same array as long as that is the same. */
   onlineCpus(): Words;
-  /** A list of CPUs that the kernel shows in a file; undefined where there is none. */
-  readCpuList(path: string): Words | undefined;
+  /** As {@link onlineCpus}, of one of CPU_LISTS; undefined where there is none. */
+  readCpuList(which: number): Words | undefined;
   threadId(): number;
   threads(): { tid: number; role: ThreadRole; cpus: Words }[];
 

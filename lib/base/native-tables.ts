@@ -85,3 +85,11 @@ export interface TopologyDescription {
   isolated: Words;
   allowed: Words;
 }
+
+/**
+ * Lists of CPUs that the kernel shows, in the order of the addon: isolcpus= (of the newest kernels isolated
+ * partitions too); isolated partitions, in the root of cgroup v2; nohz_full=: no tick while one thread runs
+ * there, but load is balanced over them all the same.
+ */
+export const CPU_LISTS = ['isolated', 'partitions', 'tickless'] as const;
+export type CpuListName = (typeof CPU_LISTS)[number];

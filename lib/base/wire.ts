@@ -2,9 +2,9 @@
 // come back. A typed array that was just made is slow to look into for an addon, and slower to
 // make: longer than most of the core's work takes.
 import { types } from 'node:util';
-import type { Native } from './native-surface.js';
+import type { HintQuestion, Native } from './native-surface.js';
 import type { NativeMove, NativePinOutcome } from './native-threads.js';
-import type { TopologyHandle, Words } from './words.js';
+import { copied, type TopologyHandle, type Words } from './words.js';
 
 /** How many words are on the wire, or the words themselves where they are too many for it. */
 type Answer = number | Words;
@@ -49,28 +49,26 @@ export interface WiredFunctions {
    */
   pin(tid: number, cpus: number, grant?: string, owner?: string, replace?: boolean): Answer;
   /**
-   * On the wire: how many families, nodes, the policy, how many distances; of each family its
-   * length and its words; the distances. The answer is there too.
+   * On the wire: how many families and questions, nodes, the policy, how many distances; the
+   * distances; of each its kind and its parts, lists behind their lengths.
    */
-  mergeHints(): void;
+  mergeHints(topology: TopologyHandle | undefined): Answer | undefined;
 }
 
 type Wired = Pick<Native, Exclude<keyof WiredFunctions, 'setWire'>>;
 
 const LEAST = 4096;
+// Words in front of what is merged, and of a question before its first list.
+const MERGE_HEADER = 4;
+const QUESTION_HEADER = 3;
 
 // Whatever realm they are of.
 function wrongList(kind: string): never {
   throw new TypeError(`a ${kind} was expected`);
 }
 
-// `slice` takes longer for lists as short as these.
-function copied(words: Words, at: number, length: number): Words {
-  if (length > 64) return words.slice(at, at + length);
-  const list = new Uint32Array(length);
-  for (let i = 0; i < length; i++) list[i] = words[at + i]!;
-  return list;
-}
+const isQuestion = (hints: Words | HintQuestion): hints is HintQuestion =>
+  (hints as Partial<HintQuestion>).kind !== undefined;
 
 const MOVE_HEADER = 4;
 
@@ -137,6 +135,53 @@ export function wired(addon: WiredFunctions): Wired {
     return length;
   }
 
+  function putBehindLength(list: Words, at: number): number {
+    reserve(at + 1);
+    words[at] = list.length;
+    return at + 1 + put(list, at + 1);
+  }
+
+  function putNumbersBehindLength(list: readonly number[], at: number): number {
+    reserve(at + 1);
+    words[at] = list.length;
+    return at + 1 + putNumbers(list, at + 1);
+  }
+
+  let amountsUsed = 0;
+
+  // Their number goes among the words.
+  function putAmountsApart(list: readonly number[], at: number): number {
+    words[at] = list.length;
+    amountsUsed += putAmounts(list, amountsUsed);
+    return at + 1;
+  }
+
+  // Answers what is behind it.
+  function putQuestion(question: HintQuestion, at: number): number {
+    reserve(at + QUESTION_HEADER);
+    switch (question.kind) {
+      case 'cpus': {
+        const { available, reusable, count, alignBySocket } = question.call;
+        words[at] = 1;
+        words[at + 1] = count;
+        words[at + 2] = alignBySocket ? 1 : 0;
+        return putBehindLength(reusable, putBehindLength(available, at + 3));
+      }
+      case 'memory': {
+        const { types: count, groups, must, amounts: ofTypes, reusable } = question.call;
+        words[at] = 2;
+        words[at + 1] = count;
+        const behind = putNumbersBehindLength(must, putNumbersBehindLength(groups, at + 2));
+        reserve(behind + 2);
+        return putAmountsApart(reusable, putAmountsApart(ofTypes, behind));
+      }
+      case 'devices':
+        words[at] = 3;
+        words[at + 1] = question.call.request;
+        return putNumbersBehindLength(question.call.devices, at + 2);
+    }
+  }
+
   function taken(answer: Answer): Words {
     if (typeof answer !== 'number') return answer;
     return copied(words, 0, answer);
@@ -163,7 +208,7 @@ export function wired(addon: WiredFunctions): Wired {
       return taken(addon.memoryHints(nodes, types, first, rows, groupWords, putNumbers(must, groupWords)));
     },
 
-    deviceHints: (nodes, request, devices) =>
+    deviceHints: ({ nodes, request, devices }) =>
       taken(addon.deviceHints(nodes, request, putNumbers(devices, 0))),
 
     wholeCores: (topology, cpus) => taken(addon.wholeCores(topology, put(cpus, 0))),
@@ -186,20 +231,29 @@ export function wired(addon: WiredFunctions): Wired {
       return taken(addon.withoutPreferred(length, putNumbers(masks, length)));
     },
 
-    mergeHints({ families, nodes, policy, distances }) {
-      let at = 4;
-      for (let i = 0; i < families.length; i++) {
-        reserve(at + 1);
-        words[at] = families[i]!.length;
-        at += 1 + put(families[i]!, at + 1);
+    mergeHints({ hints, nodes, policy, distances }) {
+      const count = distances ? put(distances, MERGE_HEADER) : 0;
+      let at = MERGE_HEADER + count;
+      let topology: TopologyHandle | undefined;
+      amountsUsed = 0;
+      for (let i = 0; i < hints.length; i++) {
+        const each = hints[i]!;
+        if (!isQuestion(each)) {
+          reserve(at + 1);
+          words[at] = 0;
+          at = putBehindLength(each, at + 1);
+        } else {
+          if (each.kind === 'cpus') topology = each.call.topology;
+          at = putQuestion(each, at);
+        }
       }
-      const count = distances ? put(distances, at) : 0;
-      words[0] = families.length;
+      reserve(at);
+      words[0] = hints.length;
       words[1] = nodes;
       words[2] = policy;
       words[3] = count;
-      addon.mergeHints();
-      return [words[0]!, words[1]!, words[2]!];
+      const answer = addon.mergeHints(topology);
+      return typeof answer === 'object' ? answer : words;
     },
   };
 }

@@ -8,3 +8,12 @@ declare const topologyHandle: unique symbol;
 export interface TopologyHandle {
   readonly [topologyHandle]: true;
 }
+
+/** A part of some words, as words of its own. */
+export function copied(words: Words, at: number, length: number): Words {
+  // `slice` takes longer for lists as short as most are.
+  if (length > 64) return words.slice(at, at + length);
+  const list = new Uint32Array(length);
+  for (let i = 0; i < length; i++) list[i] = words[at + i]!;
+  return list;
+}

@@ -8,14 +8,18 @@ import { HintFamily, type TopologyHint } from '../machine/hints.js';
 import type { Topology } from '../machine/topology.js';
 import { choices, exclusiveCount, oneThreadACore, podExclusiveCount, siblings } from './cpu-choices.js';
 import { checkMultiple, checkSmtAlignment, insufficient, mustBeWhole, smtAlignment } from './cpu-limits.js';
-import type { Draft } from './draft.js';
+import type { CpusLeft, Draft } from './draft.js';
+import type { Hints } from './hints/merge-hints.js';
 
-/** The draft once a container has been given its CPUs. */
-export function withCpus(draft: Draft, { kind }: ContainerRequest, { cpus, held }: CpuAllocation): Draft {
+/** What is left once a container has been given its CPUs. */
+export function cpusLeft(
+  draft: CpusLeft,
+  { kind }: ContainerRequest,
+  { cpus, held }: CpuAllocation,
+): CpusLeft {
   const all = cpus.union(held);
   if (all.isEmpty) return draft;
   return {
-    ...draft,
     free: draft.free.difference(all),
     taken: draft.taken.union(all),
     reusable: kind === 'init' ? draft.reusable.union(all) : draft.reusable.difference(all),
@@ -31,18 +35,22 @@ export interface CpuAllocation {
 const NOTHING: CpuAllocation = Object.freeze({ cpus: CpuSet.EMPTY, held: CpuSet.EMPTY });
 
 /** The hints for a container, or for the whole pod; undefined: no preference. */
-export function cpuHints(draft: Draft, container: ContainerRequest | undefined): HintFamily | undefined {
+export function cpuHints(draft: Draft, container: ContainerRequest | undefined): Hints | undefined {
   const { pod, placement, reusable } = draft;
   const count = container ? exclusiveCount(pod, container, placement) : podExclusiveCount(pod, placement);
   if (count === 0) return undefined;
   const { machine, from } = choices(draft, count);
   if (count > machine.cpus.size) return HintFamily.from([], machine.numaNodes);
-  return machine.cpuHints({
-    request: count,
-    available: from,
-    reusable: reusable.intersection(from),
-    alignBySocket: placement.alignBySocket,
-  });
+  return {
+    kind: 'cpus',
+    call: {
+      topology: machine.handle,
+      available: from.words,
+      reusable: reusable.intersection(from).words,
+      count,
+      alignBySocket: placement.alignBySocket,
+    },
+  };
 }
 
 /** The CPUs of these NUMA nodes; `alignBySocket`: of all sockets that have any of them. */

@@ -14,8 +14,8 @@ import { collectAmounts, type Rejection, rejectionOf, withRollback } from './rej
 export interface Decision {
   readonly admitted: true;
   readonly pod: PodAssignment;
-  /** The state with it. */
-  readonly next: Assignments;
+  /** The state with it: made where it is asked for. */
+  readonly next: () => Assignments;
   readonly offers: readonly Offer[];
 }
 
@@ -44,7 +44,8 @@ export function decideIn(question: Question, pool: CpuPool): Decision | Rejectio
   try {
     place(progress);
     const pod = podAssignment(progress);
-    const next = addPod(question.state, pod, progress.draft.memory.booked);
+    const { memory } = progress.draft;
+    const next = () => addPod(question.state, pod, memory.booked());
     return { admitted: true, pod, next, offers: progress.offers };
   } catch (error) {
     const amounts = collectAmounts(progress);

@@ -14,18 +14,27 @@ import type { NodeSet } from '../machine/cpu-set.js';
 import { maskOf } from '../machine/hint-masks.js';
 import { HintFamily, type TopologyHint } from '../machine/hints.js';
 import { askForPreferred, type DeviceResource } from './device-resources.js';
-import type { Draft } from './draft.js';
+import type { DevicesLeft, Draft } from './draft.js';
+import type { Hints } from './hints/merge-hints.js';
+
+export interface DeviceRequest {
+  readonly resource: DeviceResource;
+  readonly count: number;
+}
+
+const NO_REQUESTS: readonly DeviceRequest[] = [];
 
 /** What a container, or the whole pod, asks for of the resources that this manager knows. */
 export function deviceRequests(
   { pod, resources }: Pick<Draft, 'pod' | 'resources'>,
   container: ContainerRequest | undefined,
-): Map<DeviceResource, number> {
-  const requests = new Map<DeviceResource, number>();
-  for (const resource of resources.values()) {
-    const amount = amountFor(pod, container, resource.name);
-    if (amount > 0) requests.set(resource, amount);
-  }
+): readonly DeviceRequest[] {
+  if (resources.size === 0) return NO_REQUESTS;
+  const requests: DeviceRequest[] = [];
+  resources.forEach((resource) => {
+    const count = amountFor(pod, container, resource.name);
+    if (count > 0) requests.push({ resource, count });
+  });
   return requests;
 }
 
@@ -48,7 +57,7 @@ const availableBesides = oncePerPods(() => new WeakMap<readonly Device[], readon
 
 /** The healthy devices that nobody holds. */
 export function availableDevices(
-  { state, takenDevices }: Draft,
+  { state, takenDevices }: Pick<Draft, 'state' | 'takenDevices'>,
   resource: DeviceResource,
 ): readonly Device[] {
   const { name, devices } = resource;
@@ -70,6 +79,11 @@ function reusableIds({ reusableDevices }: Draft, { name }: DeviceResource): Read
   return reusableDevices.get(name) ?? NO_IDS;
 }
 
+interface OfferedDevices {
+  readonly resource: string;
+  readonly hints: Hints;
+}
+
 /**
  * The hints for a container, or for the whole pod, by resource. Devices of which none tells its
  * NUMA nodes have no preference.
@@ -78,25 +92,27 @@ function reusableIds({ reusableDevices }: Draft, { name }: DeviceResource): Read
 export function deviceHints(
   draft: Draft,
   container: ContainerRequest | undefined,
-): Record<string, HintFamily> {
-  const hints: Record<string, HintFamily> = {};
-  for (const [resource, count] of deviceRequests(draft, container)) {
-    hints[resource.name] = hintsOf(draft, resource, count);
-  }
-  return hints;
+): readonly OfferedDevices[] {
+  return deviceRequests(draft, container).map(({ resource, count }) => ({
+    resource: resource.name,
+    hints: hintsOf(draft, resource, count),
+  }));
 }
 
 // Of one device on its way to the core: its mask, low and high, and its flags.
 const DEVICE_COLUMNS = 3;
 
-// Of lists that never change, on machines that do not either.
-const rowsOfLists = new WeakMap<
-  readonly Device[],
-  { readonly numaNodes: readonly number[]; readonly rows: number[] }
->();
+interface Rows {
+  readonly numaNodes: readonly number[];
+  readonly rows: readonly number[];
+}
 
-// Without the flags.
-function rowsOf({ devices }: DeviceResource, numaNodes: readonly number[]): readonly number[] {
+// Of lists that never change, on machines that do not either: without the flags of the devices, and of those
+// that are available with them.
+const rowsOfLists = new WeakMap<readonly Device[], Rows>();
+const rowsOfAvailable = new WeakMap<readonly Device[], Rows>();
+
+function plainRows({ devices }: DeviceResource, numaNodes: readonly number[]): readonly number[] {
   const known = rowsOfLists.get(devices);
   if (known?.numaNodes === numaNodes) return known.rows;
   const rows = devices.flatMap((device) => [...maskOf(device.numaNodes ?? [], numaNodes), 0]);
@@ -104,14 +120,16 @@ function rowsOf({ devices }: DeviceResource, numaNodes: readonly number[]): read
   return rows;
 }
 
-function hintsOf(draft: Draft, resource: DeviceResource, count: number): HintFamily {
-  const { topology } = draft;
+function rowsOf(
+  resource: DeviceResource,
+  numaNodes: readonly number[],
+  available: readonly Device[],
+  reusable: ReadonlySet<string>,
+): readonly number[] {
+  const known = reusable.size === 0 ? rowsOfAvailable.get(available) : undefined;
+  if (known?.numaNodes === numaNodes) return known.rows;
   const { devices } = resource;
-  if (!isAligned(resource)) return HintFamily.from(null, topology.numaNodes);
-  if (count > devices.length) return HintFamily.from([], topology.numaNodes);
-  const available = availableDevices(draft, resource);
-  const reusable = reusableIds(draft, resource);
-  const rows = rowsOf(resource, topology.numaNodes).slice();
+  const rows = plainRows(resource, numaNodes).slice();
   let next = 0;
   for (let i = 0; i < devices.length; i++) {
     // They are in the same order.
@@ -119,7 +137,21 @@ function hintsOf(draft: Draft, resource: DeviceResource, count: number): HintFam
     if (isAvailable) next++;
     rows[DEVICE_COLUMNS * i + 2] = (isAvailable ? 1 : 0) | (reusable.has(devices[i]!.id) ? 2 : 0);
   }
-  const family = new HintFamily(native.deviceHints(topology.nodes.length, count, rows), topology.numaNodes);
+  if (reusable.size === 0) rowsOfAvailable.set(available, { numaNodes, rows });
+  return rows;
+}
+
+function hintsOf(draft: Draft, resource: DeviceResource, count: number): Hints {
+  const { topology } = draft;
+  const { devices } = resource;
+  if (!isAligned(resource)) return HintFamily.from(null, topology.numaNodes);
+  if (count > devices.length) return HintFamily.from([], topology.numaNodes);
+  const available = availableDevices(draft, resource);
+  const reusable = reusableIds(draft, resource);
+  const rows = rowsOf(resource, topology.numaNodes, available, reusable);
+  const call = { nodes: topology.nodes.length, request: count, devices: rows };
+  if (!resource.preferredAllocation) return { kind: 'devices', call };
+  const family = new HintFamily(native.deviceHints(call), topology.numaNodes);
   return shapedByChoice(resource, family, available, reusable, count);
 }
 
@@ -135,7 +167,7 @@ function shapedByChoice(
   reusable: ReadonlySet<string>,
   count: number,
 ): HintFamily {
-  if (!resource.preferredAllocation || reusable.size >= count) return family;
+  if (reusable.size >= count) return family;
   // Preferred ones are the narrowest of all, and come first.
   const preferred = family.first(MOST_CHOICES + 1).filter((hint) => hint.preferred);
   if (preferred.length > MOST_CHOICES) return family;
@@ -174,26 +206,27 @@ export function allocateDevices(
   hint: TopologyHint,
 ): DeviceAllocation {
   const allocation: Record<string, readonly DeviceAssignment[]> = {};
-  const takenDevices = new Set(draft.takenDevices);
-  for (const [resource, count] of deviceRequests(draft, container)) {
-    const { name, devices } = resource;
-    const keys = keysOf(resource);
-    const chosen = new Set(choose({ ...draft, takenDevices }, resource, count, hint));
+  const requests = deviceRequests(draft, container);
+  let taken = draft.takenDevices;
+  for (let next = 0; next < requests.length; next++) {
+    const { resource, count } = requests[next]!;
+    const chosen = new Set(choose(draft, taken, resource, count, hint));
     const own: DeviceAssignment[] = [];
-    for (let i = 0; i < devices.length && own.length < count; i++) {
-      const { id, numaNodes } = devices[i]!;
-      if (!chosen.has(id)) continue;
-      // Of a PCI device that two resources have, the second must know.
-      takenDevices.add(keys[i]!);
-      own.push(Object.freeze({ id, nodes: numaNodes }));
+    for (const { id, numaNodes } of resource.devices) {
+      if (own.length === count) break;
+      if (chosen.has(id)) own.push(Object.freeze({ id, nodes: numaNodes }));
     }
-    allocation[name] = own;
+    allocation[resource.name] = own;
+    // Of a PCI device that two resources have, the second must know.
+    if (next + 1 < requests.length) taken = devicesLeft(draft, container, allocation).takenDevices;
   }
   return allocation;
 }
 
+// `taken`: by the pod, with what this container has taken so far.
 function choose(
   draft: Draft,
+  taken: ReadonlySet<string>,
   resource: DeviceResource,
   count: number,
   hint: TopologyHint,
@@ -202,15 +235,16 @@ function choose(
   const kept = reusable.size > 0 ? [...reusable].sort(byteOrder).slice(0, count) : [];
   const needed = count - kept.length;
   if (needed === 0) return kept;
-  const available = availableDevices(draft, resource);
+  const available = availableDevices({ state: draft.state, takenDevices: taken }, resource);
   if (available.length < needed) throw insufficient(resource, count, available.length + kept.length);
 
-  const { aligned, others } = byAffinity(resource, available, hint);
+  const nodes = isAligned(resource) ? hint.nodes : null;
+  const aligned = nodes === null ? [] : nearDevices(available, nodes);
   const isEnough = aligned.length > needed;
   // Where the aligned ones do not suffice, all of them are in, and the choice is about the rest.
   const must = isEnough ? kept : [...kept, ...aligned];
   if (must.length === count) return must;
-  const from = isEnough ? aligned : others;
+  const from = isEnough ? aligned : otherDevices(available, nodes);
   if (!resource.preferredAllocation) return [...must, ...from.slice(0, count - must.length)];
   const choice = askForPreferred(resource, [...must, ...from].sort(byteOrder), must, count) ?? [];
   const preferred = choice.filter((id) => from.includes(id));
@@ -218,26 +252,38 @@ function choose(
   return [...must, ...preferred, ...rest].slice(0, count);
 }
 
-// Devices near the hint's nodes, those that are near no other node first; and all others, those
-// that tell no node last.
-function byAffinity(resource: DeviceResource, available: readonly Device[], { nodes }: TopologyHint) {
-  if (nodes === null || !isAligned(resource)) return { aligned: [], others: available.map(({ id }) => id) };
+function countIn(nodes: NodeSet, numaNodes: readonly number[]): number {
+  let count = 0;
+  for (let i = 0; i < numaNodes.length; i++) if (nodes.has(numaNodes[i]!)) count++;
+  return count;
+}
+
+// Those that are near no other node first.
+function nearDevices(available: readonly Device[], nodes: NodeSet): string[] {
   const near: string[] = [];
   const partlyNear: { readonly id: string; readonly outside: number }[] = [];
-  const elsewhere: string[] = [];
-  const nowhere: string[] = [];
   for (const { id, numaNodes } of available) {
-    let inside = 0;
-    for (const node of numaNodes ?? []) if (nodes.has(node)) inside++;
-    if (numaNodes === null) nowhere.push(id);
-    else if (inside === 0) elsewhere.push(id);
-    else if (inside === numaNodes.length) near.push(id);
-    else partlyNear.push({ id, outside: numaNodes.length - inside });
+    if (numaNodes === null) continue;
+    const inside = countIn(nodes, numaNodes);
+    if (inside > 0 && inside === numaNodes.length) near.push(id);
+    else if (inside > 0) partlyNear.push({ id, outside: numaNodes.length - inside });
   }
   partlyNear.sort((a, b) => a.outside - b.outside);
   for (const { id } of partlyNear) near.push(id);
-  for (const id of nowhere) elsewhere.push(id);
-  return { aligned: near, others: elsewhere };
+  return near;
+}
+
+// Those that are near none of these nodes, those that tell no node last; all of them where the
+// nodes say nothing.
+function otherDevices(available: readonly Device[], nodes: NodeSet | null): string[] {
+  if (nodes === null) return available.map(({ id }) => id);
+  const elsewhere: string[] = [];
+  const nowhere: string[] = [];
+  for (const { id, numaNodes } of available) {
+    if (numaNodes === null) nowhere.push(id);
+    else if (countIn(nodes, numaNodes) === 0) elsewhere.push(id);
+  }
+  return elsewhere.concat(nowhere);
 }
 
 function insufficient({ name, devices }: DeviceResource, count: number, free: number): Refusal {
@@ -251,20 +297,25 @@ function insufficient({ name, devices }: DeviceResource, count: number, free: nu
   });
 }
 
-/** The draft once a container has been given its devices. */
-export function withDevices(draft: Draft, { kind }: ContainerRequest, allocation: DeviceAllocation): Draft {
+/** What is left once a container has been given its devices. */
+export function devicesLeft(
+  draft: DevicesLeft,
+  { kind }: ContainerRequest,
+  allocation: DeviceAllocation,
+): DevicesLeft {
   const names = Object.keys(allocation);
   if (names.length === 0) return draft;
   const takenDevices = new Set(draft.takenDevices);
   for (const key of deviceKeys(allocation)) takenDevices.add(key);
-  const reusableDevices = new Map(draft.reusableDevices);
   // Others than init containers leave nothing behind.
-  const changed = kind === 'init' ? names : names.filter((name) => reusableDevices.has(name));
+  const changed = kind === 'init' ? names : names.filter((name) => draft.reusableDevices.has(name));
+  if (changed.length === 0) return { takenDevices, reusableDevices: draft.reusableDevices };
+  const reusableDevices = new Map(draft.reusableDevices);
   for (const name of changed) {
     const devices = allocation[name]!;
     const own = new Set(reusableDevices.get(name));
     for (const { id } of devices) kind === 'init' ? own.add(id) : own.delete(id);
     reusableDevices.set(name, own);
   }
-  return { ...draft, takenDevices, reusableDevices };
+  return { takenDevices, reusableDevices };
 }

@@ -14,8 +14,8 @@ import type { DeviceResources } from './device-resources.js';
 
 /** The memory of a machine while a pod is placed on it. */
 export interface MemoryDraft {
-  /** With what the pod has taken so far. */
-  readonly booked: BookedMemory;
+  /** With what the pod has taken so far: found where it is asked for. */
+  readonly booked: () => BookedMemory;
   /**
    * What each of its containers has; what a later one has taken over from an init container is the
    * later one's.
@@ -90,9 +90,36 @@ export function firstDraft(
     free: freeCpus(state, present, pool).intersection(allowed),
     taken: CpuSet.EMPTY,
     reusable: CpuSet.EMPTY,
-    memory: { booked: state.memory, blocks: NO_BLOCKS, reusable: NOTHING },
+    memory: { booked: () => state.memory, blocks: NO_BLOCKS, reusable: NOTHING },
     takenDevices: NO_DEVICES,
     reusableDevices: NO_IDS,
+    kept: undefined,
+  };
+}
+
+/** What containers that are placed leave of CPUs, devices and memory to later ones. */
+export type CpusLeft = Pick<Draft, 'free' | 'taken' | 'reusable'>;
+export type DevicesLeft = Pick<Draft, 'takenDevices' | 'reusableDevices'>;
+
+/** The draft once one more container has been placed. */
+export function nextDraft(draft: Draft, cpus: CpusLeft, devices: DevicesLeft, memory: MemoryDraft): Draft {
+  const { topology, state, present, pool, pod, placement, allowed, resources, kept } = draft;
+  return {
+    topology,
+    state,
+    present,
+    pool,
+    pod,
+    placement,
+    allowed,
+    resources,
+    free: cpus.free,
+    taken: cpus.taken,
+    reusable: cpus.reusable,
+    memory,
+    takenDevices: devices.takenDevices,
+    reusableDevices: devices.reusableDevices,
+    kept,
   };
 }
 

@@ -150,10 +150,10 @@ function cpuExplanation({ draft, container, offered }: RejectionFacts): Resource
 
 function memoryExplanations({ draft, container, offered }: RejectionFacts): ResourceExplanation[] {
   const { topology, state, memory } = draft;
-  const tables = memoryTables({ ...state, memory: memory.booked }, topology);
+  const tables = memoryTables({ ...state, memory: memory.booked() }, topology);
   const text = ({ nodes, bytes }: { nodes: readonly number[]; bytes: number }) =>
     `${formatBytes(bytes)} of NUMA node${nodes.length > 1 ? 's' : ''} ${nodes.join(', ')}`;
-  return [...memoryRequests(draft, containerOf(draft, container))].map(([resource, asked]) => {
+  return memoryRequests(draft, containerOf(draft, container)).map(({ type: resource, bytes: asked }) => {
     const own = tables.filter(({ type }) => type === resource);
     const reserved = own
       .filter(({ systemReserved }) => systemReserved > 0)
@@ -180,7 +180,7 @@ function memoryExplanations({ draft, container, offered }: RejectionFacts): Reso
 }
 
 function deviceExplanations({ draft, container, offered }: RejectionFacts): ResourceExplanation[] {
-  return [...deviceRequests(draft, containerOf(draft, container))].map(([resource, asked]) => {
+  return deviceRequests(draft, containerOf(draft, container)).map(({ resource, count: asked }) => {
     const { name, devices } = resource;
     const available = availableDevices(draft, resource);
     const sick = devices.filter(({ healthy }) => !healthy).map(({ id }) => id);

@@ -1,8 +1,9 @@
 // The Memory Manager: hints for memory and hugepages, and the NUMA nodes on which a container's are
 // booked. Follows the kubelet's policies None and Static (v1.32). Pure.
-import { bookMemory, type MemoryBlock, memoryGroups } from '../account/booked-memory.js';
+import { type BookedMemory, bookMemory, type MemoryBlock, memoryGroups } from '../account/booked-memory.js';
 import { groupsOfPods } from '../account/memory-of-pods.js';
 import { native } from '../base/native.js';
+import type { HintQuestion } from '../base/native-surface.js';
 import { Refusal } from '../base/refusal.js';
 import { isMemoryType } from '../input/memory-types.js';
 import type { Placement } from '../input/placement.js';
@@ -13,14 +14,22 @@ import { NodeSet } from '../machine/cpu-set.js';
 import { maskOf } from '../machine/hint-masks.js';
 import { HintFamily, type TopologyHint } from '../machine/hints.js';
 import type { Topology } from '../machine/topology.js';
-import type { Draft } from './draft.js';
-import { mergeFamilies } from './hints/merge-hints.js';
-import { allocatableOn, freeOf, freeOn, isMemoryKnown } from './memory-tables.js';
+import type { Draft, MemoryDraft } from './draft.js';
+import { mergeOffered } from './hints/merge-hints.js';
+import { isMemoryKnown, memoryRow } from './memory-tables.js';
 
-/** By type; what is not in it is not asked for. */
-type MemoryRequests = ReadonlyMap<string, number>;
+/** So many bytes of a type. */
+export interface MemoryRequest {
+  readonly type: string;
+  readonly bytes: number;
+}
 
-const NO_REQUESTS: MemoryRequests = new Map();
+/** Each type once; what is not in it is not asked for. */
+type MemoryRequests = readonly MemoryRequest[];
+
+const NO_REQUESTS: MemoryRequests = [];
+
+type MemoryQuestion = Extract<HintQuestion, { readonly kind: 'memory' }>;
 
 function isManaged({ qosClass }: PodRequest, { memoryPolicy }: Placement, topology: Topology): boolean {
   return memoryPolicy !== 'None' && qosClass === 'Guaranteed' && isMemoryKnown(topology);
@@ -28,24 +37,26 @@ function isManaged({ qosClass }: PodRequest, { memoryPolicy }: Placement, topolo
 
 const typesOf = ({ requests }: ContainerRequest) => Object.keys(requests).filter(isMemoryType);
 
-/**
- * What is asked of the Memory Manager for a container, or for the whole pod: of that, as the
- * kubelet, only types that its app containers ask for.
- */
+// As the kubelet, only types that its app containers ask for.
+const typesOfPod = ({ containers }: PodRequest) => [
+  ...new Set(containers.filter(({ kind }) => kind === 'app').flatMap(typesOf)),
+];
+
+/** What is asked of the Memory Manager for a container, or for the whole pod. */
 export function memoryRequests(
   { pod, placement, topology }: Pick<Draft, 'pod' | 'placement' | 'topology'>,
   container: ContainerRequest | undefined,
 ): MemoryRequests {
   if (!isManaged(pod, placement, topology)) return NO_REQUESTS;
-  const types = container
-    ? typesOf(container)
-    : new Set(pod.containers.filter(({ kind }) => kind === 'app').flatMap(typesOf));
-  const amounts = new Map<string, number>();
-  for (const type of types) {
+  const types = container ? Object.keys(container.requests) : typesOfPod(pod);
+  const requests: MemoryRequest[] = [];
+  for (let i = 0; i < types.length; i++) {
+    const type = types[i]!;
+    if (!isMemoryType(type)) continue;
     const bytes = amountFor(pod, container, type);
-    if (bytes > 0) amounts.set(type, bytes);
+    if (bytes > 0) requests.push({ type, bytes });
   }
-  return amounts;
+  return requests;
 }
 
 function groupsOf({ state, memory }: Draft): ReadonlyMap<number, readonly number[]> {
@@ -54,68 +65,66 @@ function groupsOf({ state, memory }: Draft): ReadonlyMap<number, readonly number
   return new Map([...groups, ...memoryGroups([...memory.blocks.values()].flat())]);
 }
 
+const NO_BLOCKS: readonly MemoryBlock[] = [];
+
 // A mask: low and high.
 const NO_NODES = [0, 0] as const;
 
 const isSame = (a: readonly number[], b: readonly number[]) =>
   a.length === b.length && a.every((node, i) => node === b[i]);
 
-/** All sets of NUMA nodes on which the request can be booked, those with `must` in them only. */
-function candidates(draft: Draft, requests: MemoryRequests, must: readonly number[] = []): HintFamily {
-  const { topology, state, memory } = draft;
-  const { nodes, numaNodes } = topology;
-  const types = [...requests.keys()];
+/** For all sets of NUMA nodes on which the request can be booked, those with `must` in them only. */
+function candidates(draft: Draft, requests: MemoryRequests, must: readonly number[] = []): MemoryQuestion {
+  const { topology, memory } = draft;
+  const { numaNodes } = topology;
   const groups = groupsOf(draft);
   // A group that has lost a node takes nothing more: it is to be as it was when the node comes
   // back.
   const isThere = (node: number) => numaNodes.includes(node);
   const isClosed = (node: number) => groups.get(node)?.every(isThere) === false;
   const groupWords: number[] = [];
-  for (const node of numaNodes) {
-    const group = groups.get(node);
-    const [low, high] = group ? maskOf(group.filter(isThere), numaNodes) : NO_NODES;
-    groupWords.push(low, high);
+  for (let i = 0; i < numaNodes.length; i++) {
+    const group = groups.get(numaNodes[i]!);
+    if (group) groupWords.push(...maskOf(group.filter(isThere), numaNodes));
+    else groupWords.push(0, 0);
   }
   const amounts: number[] = [];
-  for (const type of types) {
-    const allocatable = nodes.map((node) => allocatableOn(node, type, state.settings));
-    amounts.push(requests.get(type)!);
-    for (let i = 0; i < nodes.length; i++) {
-      const node = nodes[i]!;
-      amounts.push(isClosed(node.id) ? 0 : freeOf(draft, node, type, allocatable[i]!));
-    }
-    amounts.push(...allocatable);
+  for (let at = 0; at < requests.length; at++) {
+    const { type, bytes } = requests[at]!;
+    const { allocatable, free } = memoryRow(draft, type);
+    amounts.push(bytes);
+    for (let i = 0; i < free.length; i++) amounts.push(isClosed(numaNodes[i]!) ? 0 : free[i]!);
+    for (let i = 0; i < allocatable.length; i++) amounts.push(allocatable[i]!);
   }
   const reusable: number[] = [];
   for (const block of memory.reusable) {
     reusable.push(...maskOf(block.nodes, numaNodes));
-    for (const type of types) reusable.push(type === block.type ? block.bytes : 0);
+    for (const { type } of requests) reusable.push(type === block.type ? block.bytes : 0);
   }
-  const words = native.memoryHints({
-    nodes: nodes.length,
-    types: types.length,
-    amounts,
-    groups: groupWords,
-    reusable,
-    must: must.length > 0 ? maskOf(must, numaNodes) : NO_NODES,
-  });
-  return new HintFamily(words, numaNodes);
+  return {
+    kind: 'memory',
+    call: {
+      nodes: numaNodes.length,
+      types: requests.length,
+      amounts,
+      groups: groupWords,
+      reusable,
+      must: must.length > 0 ? maskOf(must, numaNodes) : NO_NODES,
+    },
+  };
 }
 
 /**
- * The hints for a container, or for the whole pod, by type: all types must fit on the same nodes.
- * Empty: no preference.
+ * The hints for a container, or for the whole pod, the same for each type: all must fit on the same
+ * nodes. Undefined: no preference.
  */
 export function memoryHints(
   draft: Draft,
   container: ContainerRequest | undefined,
-): Record<string, HintFamily> {
+): { readonly types: readonly string[]; readonly question: MemoryQuestion } | undefined {
   const requests = memoryRequests(draft, container);
-  if (requests.size === 0) return {};
-  const family = candidates(draft, requests, keptNodes(draft));
-  const hints: Record<string, HintFamily> = {};
-  for (const type of requests.keys()) hints[type] = family;
-  return hints;
+  if (requests.length === 0) return undefined;
+  return { types: requests.map(({ type }) => type), question: candidates(draft, requests, keptNodes(draft)) };
 }
 
 // Where a container that is resized has memory: it keeps that.
@@ -127,24 +136,26 @@ const keptBytes = ({ kept }: Draft, type: string) =>
   kept?.memory.find((block) => block.type === type)?.bytes ?? 0;
 
 function isGrowing(draft: Draft, requests: MemoryRequests): boolean {
-  return [...requests].some(([type, bytes]) => bytes > keptBytes(draft, type));
+  return requests.some(({ type, bytes }) => bytes > keptBytes(draft, type));
 }
 
 // A container that is resized in something else: its memory stays as it is, whatever has become of
 // the nodes.
 function isKept(draft: Draft, requests: MemoryRequests): boolean {
-  return draft.kept !== undefined && [...requests].every(([type, bytes]) => bytes === keptBytes(draft, type));
+  return draft.kept !== undefined && requests.every(({ type, bytes }) => bytes === keptBytes(draft, type));
 }
 
 /** The best of the candidates: preferred ones first, then the fewest nodes, then the lowest. */
-function bestOf(family: HintFamily): { nodes: number[]; preferred: boolean } | undefined {
+function bestOf(
+  { numaNodes }: Topology,
+  question: MemoryQuestion,
+): { nodes: number[]; preferred: boolean } | undefined {
+  // Once, whatever the number of types: all of them must fit on the same nodes.
+  const family = new HintFamily(native.memoryHints(question.call), numaNodes);
   if (family.isEmpty) return undefined;
-  const { hint } = mergeFamilies([family], {
-    numaNodes: family.numaNodes,
-    policy: 'best-effort',
-    distances: undefined,
-  });
-  return { nodes: hint.nodes!.toArray(), preferred: hint.preferred };
+  const site = { numaNodes, policy: 'best-effort', distances: undefined } as const;
+  const { nodes, preferred } = mergeOffered([family], site).merged.hint;
+  return { nodes: nodes!.toArray(), preferred };
 }
 
 /**
@@ -158,9 +169,9 @@ export function allocateMemory(
   hint: TopologyHint,
 ): readonly MemoryBlock[] {
   const requests = memoryRequests(draft, container);
-  if (requests.size === 0 || isKept(draft, requests)) return [];
+  if (requests.length === 0 || isKept(draft, requests)) return NO_BLOCKS;
   const nodes = chooseNodes(draft, requests, hint);
-  return [...requests].map(([type, bytes]) => ({ nodes, type, bytes }));
+  return requests.map(({ type, bytes }) => ({ nodes, type, bytes }));
 }
 
 function chooseNodes(draft: Draft, requests: MemoryRequests, hint: TopologyHint): readonly number[] {
@@ -176,7 +187,7 @@ function chooseNodes(draft: Draft, requests: MemoryRequests, hint: TopologyHint)
   };
   // The policy has its word through `preferred`: what it took for preferred must stay so.
   const replace = (message: string) => {
-    const best = bestOf(candidates(draft, requests, chosen.nodes));
+    const best = bestOf(draft.topology, candidates(draft, requests, chosen.nodes));
     if (!best) throw insufficient(draft, requests, message);
     if (chosen.preferred && !best.preferred) {
       throw insufficient(draft, requests, `${message} as narrowly as ever possible`);
@@ -184,7 +195,7 @@ function chooseNodes(draft: Draft, requests: MemoryRequests, hint: TopologyHint)
     chosen = best;
   };
   if (hint.nodes === null) replace('no set of NUMA nodes that can share it has as much free');
-  const [only] = chosen.nodes;
+  const only = chosen.nodes[0];
   // Unlike the kubelet, which takes a single node out of a group that shares its memory, and cannot
   // read its own state after that.
   const breaksGroup = chosen.nodes.length === 1 && (groups.get(only!)?.length ?? 1) > 1;
@@ -204,22 +215,24 @@ function chooseNodes(draft: Draft, requests: MemoryRequests, hint: TopologyHint)
 
 // As the kubelet: what init containers leave behind does not count here.
 function haveEnough(draft: Draft, requests: MemoryRequests, ids: readonly number[]): boolean {
-  for (const [type, bytes] of requests) {
-    let free = 0;
-    for (const node of draft.topology.nodes) if (ids.includes(node.id)) free += freeOn(draft, node, type);
-    if (free < bytes) return false;
+  const { numaNodes } = draft.topology;
+  for (const { type, bytes } of requests) {
+    const { free } = memoryRow(draft, type);
+    let sum = 0;
+    for (let i = 0; i < numaNodes.length; i++) if (ids.includes(numaNodes[i]!)) sum += free[i]!;
+    if (sum < bytes) return false;
   }
   return true;
 }
 
 function insufficient(draft: Draft, requests: MemoryRequests, why: string): Refusal {
-  const asked = [...requests].map(([type, bytes]) => `${formatBytes(bytes)} of ${type}`).join(' and ');
+  const asked = requests.map(({ type, bytes }) => `${formatBytes(bytes)} of ${type}`).join(' and ');
   const details = {
-    value: Object.fromEntries(requests),
+    value: Object.fromEntries(requests.map(({ type, bytes }) => [type, bytes])),
     free: Object.fromEntries(
-      draft.topology.nodes.map((node) => [
-        node.id,
-        Object.fromEntries([...requests.keys()].map((type) => [type, freeOn(draft, node, type)])),
+      draft.topology.numaNodes.map((node, i) => [
+        node,
+        Object.fromEntries(requests.map(({ type }) => [type, memoryRow(draft, type).free[i]!])),
       ]),
     ),
   };
@@ -240,32 +253,40 @@ function replaceAmount(
   return bytes > 0 ? [...others, { ...block, bytes }] : others;
 }
 
-/** The draft once a container has been given its memory. */
-export function withMemory(
+/** What is left once a container has been given its memory. */
+export function memoryLeft(
   draft: Draft,
   { name, kind }: ContainerRequest,
   given: readonly MemoryBlock[],
-): Draft {
-  if (given.length === 0) return draft;
-  const { nodes } = draft.topology;
-  let { booked, reusable } = draft.memory;
+): MemoryDraft {
+  if (given.length === 0) return draft.memory;
+  let { reusable } = draft.memory;
+  const more: MemoryBlock[] = [];
   const blocks = new Map(draft.memory.blocks);
   for (const block of given) {
     const reused = amountIn(reusable, block);
-    const more = { ...block, bytes: Math.max(0, block.bytes - reused) };
-    booked = bookMemory(booked, more, (id) => {
-      // A resized container's may be on one that is gone.
-      const node = nodes.find((each) => each.id === id);
-      return node ? freeOn(draft, node, block.type) : 0;
-    });
+    more.push(reused === 0 ? block : { ...block, bytes: Math.max(0, block.bytes - reused) });
     // An init container leaves all of its own to those that come later; of what others have left,
     // these take.
     const left = kind === 'init' ? Math.max(reused, block.bytes) : Math.max(0, reused - block.bytes);
-    reusable = replaceAmount(reusable, block, left);
+    if (left !== reused) reusable = replaceAmount(reusable, block, left);
     handOver(blocks, draft.pod, block);
   }
   blocks.set(name, given);
-  return { ...draft, memory: { booked, blocks, reusable } };
+  // Of a last container only who keeps the state wants to know.
+  let known: BookedMemory | undefined;
+  const booked = () => {
+    known ??= more.reduce((sum, block) => bookOn(draft, sum, block), draft.memory.booked());
+    return known;
+  };
+  return { booked, blocks, reusable };
+}
+
+// Blocks of one container are of different types, and do not take from each other.
+function bookOn(draft: Draft, booked: BookedMemory, block: MemoryBlock): BookedMemory {
+  const { free } = memoryRow(draft, block.type);
+  // A resized container's may be on a node that is gone.
+  return bookMemory(booked, block, (id) => free[draft.topology.numaNodes.indexOf(id)] ?? 0);
 }
 
 // What is taken over from init containers counts once, and with the container that has it now.

@@ -1,6 +1,6 @@
 // What NUMA nodes have of each type of memory, and what of it is taken. Pure.
 import type { Assignments, MachineSettings } from '../account/assignments.js';
-import { bookedOn, type TotalOn } from '../account/booked-memory.js';
+import { type BookedMemory, bookedOn, type TotalOn } from '../account/booked-memory.js';
 import { groupsOfPods } from '../account/memory-of-pods.js';
 import { hugepageType, MEMORY } from '../input/memory-types.js';
 import { MAX_HINT_NODES } from '../machine/hint-masks.js';
@@ -87,10 +87,38 @@ export function isMemoryKnown({ nodes }: Topology): boolean {
   return nodes.length <= MAX_HINT_NODES && nodes.some(({ memoryBytes }) => memoryBytes > 0);
 }
 
-export function freeOn(draft: Draft, node: NumaNode, type: string): number {
-  return freeOf(draft, node, type, allocatableOn(node, type, draft.state.settings));
+/** What each NUMA node has of a type of memory, by its position, in bytes. */
+export interface MemoryRow {
+  readonly allocatable: readonly number[];
+  readonly free: readonly number[];
 }
 
-export function freeOf({ memory }: Draft, { id }: NumaNode, type: string, allocatable: number): number {
-  return Math.max(0, allocatable - bookedOn(memory.booked, id, type));
+// Of a state without what a pod takes: the same for all pods that are placed on it.
+const rowsOfStates = new WeakMap<Assignments, { topology: Topology; rows: Map<string, MemoryRow> }>();
+
+/** What there is of a type for a container that is placed. */
+export function memoryRow({ topology, state, memory }: Draft, type: string): MemoryRow {
+  if (memory.blocks.size > 0) return findRow(topology, state.settings, memory.booked(), type);
+  let known = rowsOfStates.get(state);
+  if (known?.topology !== topology) {
+    known = { topology, rows: new Map() };
+    rowsOfStates.set(state, known);
+  }
+  let row = known.rows.get(type);
+  if (!row) {
+    row = findRow(topology, state.settings, state.memory, type);
+    known.rows.set(type, row);
+  }
+  return row;
+}
+
+function findRow(
+  { nodes }: Topology,
+  settings: MachineSettings,
+  booked: BookedMemory,
+  type: string,
+): MemoryRow {
+  const allocatable = nodes.map((node) => allocatableOn(node, type, settings));
+  const free = nodes.map(({ id }, i) => Math.max(0, allocatable[i]! - bookedOn(booked, id, type)));
+  return { allocatable, free };
 }

@@ -15,14 +15,14 @@ import { amountFor, type PodRequest } from '../input/pod-request.js';
 import type { AdmissionRequest } from '../input/request.js';
 import type { ContainerRequest } from '../input/resource-amounts.js';
 import { CpuSet } from '../machine/cpu-set.js';
-import { ANY_NODES, type HintFamily, type TopologyHint } from '../machine/hints.js';
+import { ANY_NODES, type TopologyHint } from '../machine/hints.js';
 import type { Topology } from '../machine/topology.js';
 import { exclusiveCount } from './cpu-choices.js';
 import { checkSharedPool } from './cpu-limits.js';
-import { allocateCpus, cpuHints, keptCpus, withCpus } from './cpu-manager.js';
-import { allocateDevices, deviceHints, withDevices } from './device-manager.js';
+import { allocateCpus, cpuHints, cpusLeft, keptCpus } from './cpu-manager.js';
+import { allocateDevices, deviceHints, devicesLeft } from './device-manager.js';
 import type { DeviceResources } from './device-resources.js';
-import { type Draft, firstDraft, withKept } from './draft.js';
+import { type Draft, firstDraft, nextDraft, withKept } from './draft.js';
 import type { OfferedHints } from './explanation.js';
 import {
   askForHints,
@@ -31,8 +31,8 @@ import {
   type HintProvider,
   type HintRequest,
 } from './hints/hint-provider.js';
-import { type MergeResult, mergeFamilies } from './hints/merge-hints.js';
-import { allocateMemory, memoryHints, withMemory } from './memory-manager.js';
+import { type Hints, type MergeResult, mergeOffered } from './hints/merge-hints.js';
+import { allocateMemory, memoryHints, memoryLeft } from './memory-manager.js';
 
 /** When what is only planned is admitted. */
 export const NEVER = '1970-01-01T00:00:00.000Z';
@@ -132,42 +132,59 @@ function admittedHint(progress: Progress): TopologyHint {
   const { topology, request } = progress.question;
   const { topologyPolicy, preferClosest } = request.placement;
   if (topologyPolicy === 'none') return ANY_NODES;
-  const offered = collectHints(progress);
-  const merged = mergeFamilies(
-    offered.map(({ hints }) => hints),
-    {
-      numaNodes: topology.numaNodes,
-      policy: topologyPolicy,
-      distances: preferClosest ? topology.distances : undefined,
-    },
-  );
+  const { asked, hints } = collectHints(progress);
+  const { merged, families } = mergeOffered(hints, {
+    numaNodes: topology.numaNodes,
+    policy: topologyPolicy,
+    distances: preferClosest ? topology.distances : undefined,
+  });
+  const offered: OfferedHints[] = [];
+  for (let i = 0; i < asked.length; i++) {
+    const { provider, resources } = asked[i]!;
+    for (const resource of resources) offered.push({ provider, resource, hints: families[i]! });
+  }
   progress.offers.push({ container: progress.container?.name ?? null, offered, merged });
   if (merged.admitted) return merged.hint;
   const message = `the resources cannot be aligned as ${topologyPolicy} asks`;
   throw new Refusal('TopologyAffinityError', 'ERR_TOPOLOGY_AFFINITY', message);
 }
 
-// In the kubelet's order, and custom providers behind.
-function collectHints(progress: Progress): OfferedHints[] {
-  const { topology, providers } = progress.question;
-  const { draft, container } = progress;
-  const cpu = cpuHints(draft, container);
-  const offered: OfferedHints[] = [];
-  offer(offered, null, deviceHints(draft, container));
-  if (cpu) offered.push({ provider: null, resource: 'cpu', hints: cpu });
-  offer(offered, null, memoryHints(draft, container));
-  for (const provider of providers) {
-    offer(offered, provider.name, askForHints(provider, hintRequest(progress), topology.numaNodes));
-  }
-  return offered;
+/** Of which resources the hints are that are at the same place of another list. */
+interface Asked {
+  readonly provider: string | null;
+  readonly resources: readonly string[];
 }
 
-function offer(
-  offered: OfferedHints[],
-  provider: string | null,
-  given: Readonly<Record<string, HintFamily>>,
-): void {
-  for (const resource of Object.keys(given)) offered.push({ provider, resource, hints: given[resource]! });
+const CPU: Asked = { provider: null, resources: ['cpu'] };
+
+// In the kubelet's order, and custom providers behind.
+function collectHints(progress: Progress): { readonly asked: Asked[]; readonly hints: Hints[] } {
+  const { topology, providers } = progress.question;
+  const { draft, container } = progress;
+  const asked: Asked[] = [];
+  const hints: Hints[] = [];
+  for (const { resource, hints: offered } of deviceHints(draft, container)) {
+    asked.push({ provider: null, resources: [resource] });
+    hints.push(offered);
+  }
+  const cpu = cpuHints(draft, container);
+  if (cpu) {
+    asked.push(CPU);
+    hints.push(cpu);
+  }
+  const memory = memoryHints(draft, container);
+  if (memory) {
+    asked.push({ provider: null, resources: memory.types });
+    hints.push(memory.question);
+  }
+  for (const provider of providers) {
+    const offered = askForHints(provider, hintRequest(progress), topology.numaNodes);
+    for (const resource of Object.keys(offered)) {
+      asked.push({ provider: provider.name, resources: [resource] });
+      hints.push(offered[resource]!);
+    }
+  }
+  return { asked, hints };
 }
 
 function allocate(
@@ -181,10 +198,11 @@ function allocate(
   const allocation = allocateCpus(draft, container, hint);
   const memory = allocateMemory(draft, container, hint);
   for (const provider of providers) askToAllocate(provider, hintRequest(progress), hint);
-  progress.draft = withMemory(
-    withCpus(withDevices(draft, container, devices), container, allocation),
-    container,
-    memory,
+  progress.draft = nextDraft(
+    draft,
+    cpusLeft(draft, container, allocation),
+    devicesLeft(draft, container, devices),
+    memoryLeft(draft, container, memory),
   );
   const { name, kind, requests } = container;
   const { cpus, held } = allocation;

@@ -17,6 +17,7 @@ export {
   type ReleaseMessage,
 } from '../admission/diagnostics.js';
 export type { Planner, PodPlan } from '../admission/planner.js';
+export type { PreparedPod } from '../admission/prepared-pod.js';
 export type {
   CpuQuota,
   EnforcementShortfall,

@@ -129,8 +129,6 @@ function checkCombination(placement: Placement): void {
 
 const REQUEST_NAMES = { policy: 'policy', scope: 'scope' };
 
-const isLeftOut = (value: unknown) => value === undefined;
-
 /**
  * Placement options over `defaults`.
  * @throws ERR_INVALID_OPTION for wrong values and options that exclude each other, as the kubelet
@@ -147,8 +145,15 @@ export function parsePlacement(
     given;
   const { memoryManagerPolicy, isolation } = given;
   // Most requests leave it all to the manager.
-  const all = [policy, scope, cpuManagerPolicy, cpuManagerPolicyOptions, topologyManagerPolicyOptions];
-  const isNothing = all.every(isLeftOut) && [smt, memoryManagerPolicy, isolation].every(isLeftOut);
+  const isNothing =
+    policy === undefined &&
+    scope === undefined &&
+    cpuManagerPolicy === undefined &&
+    cpuManagerPolicyOptions === undefined &&
+    memoryManagerPolicy === undefined &&
+    topologyManagerPolicyOptions === undefined &&
+    smt === undefined &&
+    isolation === undefined;
   if (isNothing) return defaults;
   if (smt !== undefined) option.oneOf(smt, 'smt', ['hold-sibling']);
   const placement: Placement = {
@@ -183,13 +188,25 @@ export function parsePlacement(
   return Object.freeze(placement);
 }
 
+// Of placements, which never change: most requests have that of their manager.
+const optionsOfPlacements = new WeakMap<Placement, Readonly<Record<string, boolean>>>();
+
 /** The placement options in force, by the kubelet's names. */
-export function placementOptions(placement: Placement): Record<string, boolean> {
+export function placementOptions(placement: Placement): Readonly<Record<string, boolean>> {
+  let options = optionsOfPlacements.get(placement);
+  if (!options) {
+    options = findOptions(placement);
+    optionsOfPlacements.set(placement, options);
+  }
+  return options;
+}
+
+function findOptions(placement: Placement): Readonly<Record<string, boolean>> {
   const options: Record<string, boolean> = {};
   for (const [name, field] of CPU_OPTION_FIELDS) options[name] = placement[field];
   options['prefer-closest-numa-nodes'] = placement.preferClosest;
   options['hold-sibling'] = placement.holdSiblings;
-  return options;
+  return Object.freeze(options);
 }
 
 /** What a grant was placed under, as far as it is on record; the rest from `defaults`. */

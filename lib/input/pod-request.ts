@@ -87,6 +87,8 @@ const MANIFEST_KEYS = ['apiVersion', 'kind', 'metadata', 'spec'] as const;
 const RESOURCES_KEYS = ['requests', 'limits'] as const;
 const CONTAINER_KEYS = ['name', 'restartPolicy', 'resources', ...RESOURCES_KEYS] as const;
 
+const NO_AMOUNTS: Amounts = new Map();
+
 const CONTAINER_NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 
 function parseName(value: unknown, field: string): string | undefined {
@@ -125,9 +127,12 @@ function parseContainer(
   }
   const at = isNested ? `${field}.resources` : field;
   const given = isNested ? fieldsOf(resources, at, isManifest ? undefined : RESOURCES_KEYS) : container;
-  const requests = parseAmounts(given.requests, `${at}.requests`);
+  const hasRequests = given.requests !== undefined && given.requests !== null;
+  const ownRequests = hasRequests ? parseAmounts(given.requests, `${at}.requests`) : undefined;
   const limits = parseAmounts(given.limits, `${at}.limits`);
-  for (const [resource, limit] of limits) {
+  // Most containers ask for what they may use.
+  const requests = ownRequests ?? limits;
+  for (const [resource, limit] of ownRequests ? limits : NO_AMOUNTS) {
     const request = requests.get(resource) ?? limit;
     const isWrong = isNeverOvercommitted(resource) ? request !== limit : request > limit;
     if (isWrong) {
@@ -193,7 +198,6 @@ export function parsePod(value: unknown): PodRequest {
   }
   if (!isManifest) checkOptions(pod, POD_KEYS, 'the pod');
 
-  const names = new Set<string>();
   const containers: ParsedContainer[] = [];
   for (const key of ['initContainers', 'containers'] as const) {
     const field = `${specField}${key}`;
@@ -201,8 +205,8 @@ export function parsePod(value: unknown): PodRequest {
     if (key === 'containers' && list.length === 0) fail(field, spec[key], 'a list of at least one container');
     for (let i = 0; i < list.length; i++) {
       const container = parseContainer(list[i], `${field}[${i}]`, key === 'initContainers', isManifest);
-      if (names.has(container.name)) fail(`${field}[${i}].name`, container.name, 'unique in the pod');
-      names.add(container.name);
+      if (containers.some(({ name }) => name === container.name))
+        fail(`${field}[${i}].name`, container.name, 'unique in the pod');
       containers.push(container);
     }
   }

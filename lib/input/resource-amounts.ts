@@ -79,10 +79,10 @@ export function parseAmounts(value: unknown, field: string, refuse: Refuse = fai
 
 export function inUnits(amounts: Amounts, field: string): ContainerRequest['requests'] {
   const numbers: Record<string, number> = {};
-  for (const [resource, amount] of amounts) {
+  amounts.forEach((amount, resource) => {
     const inUnit = resource === 'cpu' ? milliValue : wholeValue;
     numbers[resource] = inUnit(amount, `${field}.${resource}`);
-  }
+  });
   return Object.freeze(numbers);
 }
 

@@ -6,6 +6,7 @@ import { native } from '../base/native.js';
 import type { Words } from '../base/words.js';
 import { NodeSet } from './cpu-set.js';
 import { isDense, maskOf, nodesAt, positions } from './hint-masks.js';
+import { onlyWord } from './id-set.js';
 
 /**
  * A set of NUMA nodes from which a request can be met, and whether it is as narrow as it could ever
@@ -29,6 +30,11 @@ const FORM = 0xff;
 const ANY_PREFERRED = 1 << 8;
 const ANY_OTHER = 1 << 9;
 const LIST_HEADER = 3;
+// And where a bit stands for each mask: [flags, number of nodes, which are offered, which preferred].
+const BITS = 1;
+const BITS_HEADER = 2;
+// Machines of more nodes have more masks than most lists.
+const MOST_IN_BITS = 8;
 const WORDS_PER_HINT = 3;
 // How many hints come from the core at once while they are iterated: few, then more and more.
 const FEWEST_AT_ONCE = 64;
@@ -43,6 +49,23 @@ function invalidHint(value: unknown, valid: string): never {
     valid,
   });
 }
+
+function checkIterable(hints: unknown): void {
+  if (typeof hints !== 'object' || hints === null || !(Symbol.iterator in hints))
+    invalidHint(hints, 'one of a list of hints, or null');
+}
+
+function checkHint(hint: TopologyHint): void {
+  if (typeof hint !== 'object' || hint === null || typeof hint.preferred !== 'boolean')
+    invalidHint(hint, '{ nodes: NodeSet | null, preferred: boolean }');
+}
+
+function checkNodes(nodes: NodeSet, hint: TopologyHint): void {
+  if (!(nodes instanceof NodeSet) || nodes.isEmpty)
+    invalidHint(hint, '{ nodes: a NodeSet that is not empty, or null, preferred: boolean }');
+}
+
+const nodesOf = (numaNodes: readonly number[]) => `of NUMA nodes of the machine (${numaNodes.join(', ')})`;
 
 /**
  * All hints of one resource over the NUMA nodes of one machine, immutable. Iterating makes the
@@ -70,25 +93,20 @@ export class HintFamily implements Iterable<TopologyHint> {
   static from(hints: Iterable<TopologyHint> | null, numaNodes: readonly number[]): HintFamily {
     if (hints === null)
       return new HintFamily(Uint32Array.of(LIST | ANY_PREFERRED, numaNodes.length, 0), numaNodes);
-    if (typeof hints !== 'object' || !(Symbol.iterator in hints))
-      invalidHint(hints, 'one of a list of hints, or null');
+    checkIterable(hints);
     // A copy: reading it may run anything.
     const list = [...hints];
     const words = new Uint32Array(LIST_HEADER + WORDS_PER_HINT * list.length);
     const arePositions = isDense(numaNodes);
     let at = LIST_HEADER;
     for (const hint of list) {
-      if (typeof hint !== 'object' || hint === null || typeof hint.preferred !== 'boolean') {
-        invalidHint(hint, '{ nodes: NodeSet | null, preferred: boolean }');
-      }
+      checkHint(hint);
       const { nodes, preferred } = hint;
       if (nodes === null) {
         words[0]! |= preferred ? ANY_PREFERRED : ANY_OTHER;
         continue;
       }
-      if (!(nodes instanceof NodeSet) || nodes.isEmpty) {
-        invalidHint(hint, '{ nodes: a NodeSet that is not empty, or null, preferred: boolean }');
-      }
+      checkNodes(nodes, hint);
       // Where node ids are positions, their words are the mask.
       const mask = arePositions ? nodes.words : positions(nodes, numaNodes);
       words[at] = mask[0]!;
@@ -96,7 +114,7 @@ export class HintFamily implements Iterable<TopologyHint> {
       words[at + 2] = preferred ? 1 : 0;
       at += WORDS_PER_HINT;
       if (31 - Math.clz32(mask[mask.length - 1]!) + (mask.length - 1) * 32 >= numaNodes.length) {
-        invalidHint(hint, `of NUMA nodes of the machine (${numaNodes.join(', ')})`);
+        invalidHint(hint, nodesOf(numaNodes));
       }
     }
     words[1] = numaNodes.length;
@@ -167,4 +185,42 @@ export class HintFamily implements Iterable<TopologyHint> {
     const packed = [...masks].filter(isHere).flatMap((nodes) => maskOf(nodes, this.numaNodes));
     return new HintFamily(native.withoutPreferred(this.words, packed), this.numaNodes);
   }
+}
+
+/**
+ * As {@link HintFamily.from}, for a merge: in which order hints were written, and which of them twice,
+ * is lost. On machines of few nodes it is packed in a fraction of the time.
+ */
+export function unorderedHints(
+  hints: Iterable<TopologyHint> | null,
+  numaNodes: readonly number[],
+): HintFamily {
+  const { length } = numaNodes;
+  if (hints === null || length > MOST_IN_BITS || !isDense(numaNodes))
+    return HintFamily.from(hints, numaNodes);
+  checkIterable(hints);
+  const list = [...hints];
+  const each = Math.max(1, 2 ** length / 32);
+  const words = new Uint32Array(BITS_HEADER + 2 * each);
+  let [flags, isOffered] = [0, false];
+  for (let i = 0; i < list.length; i++) {
+    const hint = list[i]!;
+    checkHint(hint);
+    const { nodes, preferred } = hint;
+    if (nodes === null) {
+      flags |= preferred ? ANY_PREFERRED : ANY_OTHER;
+      continue;
+    }
+    checkNodes(nodes, hint);
+    const mask = onlyWord(nodes);
+    if (mask === null || mask >>> length !== 0) invalidHint(hint, nodesOf(numaNodes));
+    const at = BITS_HEADER + (mask >>> 5);
+    words[at]! |= 1 << (mask & 31);
+    if (preferred) words[at + each]! |= 1 << (mask & 31);
+    isOffered = true;
+  }
+  if (!isOffered) return new HintFamily(Uint32Array.of(LIST | flags, length, 0), numaNodes);
+  words[0] = BITS | flags;
+  words[1] = length;
+  return new HintFamily(words, numaNodes);
 }

@@ -1,21 +1,15 @@
 // The CPUs that the kernel keeps ordinary work off, as it tells at this moment.
 import { native } from '../base/native.js';
+import { CPU_LISTS, type CpuListName } from '../base/native-tables.js';
 import { ENVIRONMENT } from '../base/registry.js';
 import { CpuSet } from './cpu-set.js';
-
-// isolcpus=; of the newest kernels isolated partitions too.
-const NO_DOMAIN = '/sys/devices/system/cpu/isolated';
-// All isolated partitions, nested ones too; in the root of cgroup v2 only, and not of older
-// kernels.
-const PARTITIONS = '/sys/fs/cgroup/cpuset.cpus.isolated';
-// nohz_full=: no tick while one thread runs there. Load is balanced over them all the same.
-const NO_TICK = '/sys/devices/system/cpu/nohz_full';
+import { listedCpus } from './online-cpus.js';
 
 // None where there is no such file, or it says `(null)`: a kernel that knows nohz_full= and was
 // started without it. Asked for often, so not by way of an error.
-function readList(path: string): CpuSet {
-  const words = native.readCpuList(path);
-  return words === undefined ? CpuSet.EMPTY : new CpuSet(words);
+function readList(name: CpuListName): CpuSet {
+  const words = native.readCpuList(CPU_LISTS.indexOf(name));
+  return words === undefined ? CpuSet.EMPTY : listedCpus(words);
 }
 
 /**
@@ -24,12 +18,12 @@ function readList(path: string): CpuSet {
  * cgroup). A thread with several of them in its mask stays on one.
  */
 export function unbalancedCpus(): CpuSet {
-  return readList(NO_DOMAIN).union(readList(PARTITIONS));
+  return readList('isolated').union(readList('partitions'));
 }
 
 /** isolcpus= alone: CPUs that no process may use at first. */
 export function bootIsolatedCpus(): CpuSet {
-  return readList(NO_DOMAIN).difference(readList(PARTITIONS));
+  return readList('isolated').difference(readList('partitions'));
 }
 
 /**
@@ -40,7 +34,7 @@ export function hasNoLoadBalancing(cpus: CpuSet): boolean {
   return cpus.intersects(unbalancedCpus());
 }
 
-const readTickless = () => readList(NO_TICK);
+const readTickless = () => readList('tickless');
 
 /** Those without a tick while one thread runs there (nohz_full=). */
 export function ticklessCpus(): CpuSet {

@@ -1,12 +1,26 @@
 // The CPUs of a machine that are online at this moment.
 import { unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
+import type { Words } from '../base/words.js';
 import { CpuSet } from './cpu-set.js';
 import type { Topology } from './topology.js';
 
+// The addon answers the same words as long as the kernel says the same.
+const sets = new WeakMap<Words, CpuSet>();
+
+/** The set of a list that the kernel shows: one object as long as it says the same. */
+export function listedCpus(words: Words): CpuSet {
+  let cpus = sets.get(words);
+  if (!cpus) {
+    cpus = new CpuSet(words);
+    sets.set(words, cpus);
+  }
+  return cpus;
+}
+
 /** /sys/devices/system/cpu/online; undefined where it is hidden, such as from a container. */
 export function readOnlineCpus(): CpuSet | undefined {
-  return unlessRefused(() => new CpuSet(native.onlineCpus()));
+  return unlessRefused(() => listedCpus(native.onlineCpus()));
 }
 
 /**

@@ -148,6 +148,8 @@ IdSet<Tag> to_id_set(const Napi::Value& value) {
   return checked_set<Tag>(value, "a set");
 }
 
+CpuSet to_cpu_set(Napi::Env env, std::span<const uint32_t> words) { return id_set_of<CpuTag>(env, words); }
+
 template <class Tag>
 IdSet<Tag> Fields::id_set(const char* name) const {
   return checked_set<Tag>(object_.Get(name), name);

@@ -51,6 +51,7 @@ class Fields {
 // A set crosses the boundary as the 32-bit words of a Uint32Array, lowest ids first.
 template <class Tag>
 IdSet<Tag> to_id_set(const Napi::Value& value);
+CpuSet to_cpu_set(Napi::Env env, std::span<const uint32_t> words);
 template <class Tag>
 Napi::Uint32Array from_id_set(Napi::Env env, const IdSet<Tag>& set);
 

@@ -5,9 +5,21 @@
 #include <napi.h>
 #include <sys/types.h>
 
+#include <array>
 #include <span>
+#include <string>
+
+#include "platform/files/cpu_list_file.h"
+#include "platform/threads/affinity.h"
 
 namespace numalign::addon {
+
+// A list that the kernel shows, and its words as JavaScript has them.
+struct CpuList {
+  explicit CpuList(const char* path) : file(path) {}
+  CpuListFile file;
+  Napi::ObjectReference words;
+};
 
 struct Environment {
   explicit Environment(Napi::Env env);
@@ -26,6 +38,13 @@ struct Environment {
   Napi::FunctionReference journal_class;
   Napi::FunctionReference lock_class;
   Napi::FunctionReference owner_class;
+  // Lists of CPUs that the kernel shows: open until the environment ends.
+  CpuList online_cpus{kOnlineCpus};
+  // isolcpus=, and of the newest kernels isolated partitions too; all isolated partitions, nested ones too,
+  // in the root of cgroup v2 only, and not of older kernels; nohz_full=.
+  std::array<CpuList, 3> cpu_lists{CpuList("/sys/devices/system/cpu/isolated"),
+                                   CpuList("/sys/fs/cgroup/cpuset.cpus.isolated"),
+                                   CpuList("/sys/devices/system/cpu/nohz_full")};
 };
 
 // Each file of bindings adds its functions to the export table.

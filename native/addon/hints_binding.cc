@@ -23,6 +23,11 @@ HintFamily to_family(Napi::Env env, std::span<const uint32_t> words) {
 
 // Of every set and list an argument says how many words of it are on the wire, in the order of the arguments.
 
+void check(const Topology& topology, const CpuHintsRequest& request, Napi::Env env) {
+  if (request.count >= 1 && topology.spec().nodes.size() <= NodeMask::kBits) return;
+  throw Napi::RangeError::New(env, "hints are for at least one CPU and at most 64 NUMA nodes");
+}
+
 // (topology, available, reusable, count, alignBySocket) -> family
 Napi::Value cpu_hints_binding(const Napi::CallbackInfo& info) {
   const Topology& topology = to_topology(info[0]);
@@ -31,9 +36,7 @@ Napi::Value cpu_hints_binding(const Napi::CallbackInfo& info) {
                           .reusable = wire.id_set<CpuTag>(info[2]),
                           .count = to_int(info[3], "the count"),
                           .align_by_socket = to_bool(info[4], "alignBySocket")};
-  if (request.count < 1 || topology.spec().nodes.size() > NodeMask::kBits) {
-    throw Napi::RangeError::New(info.Env(), "hints are for at least one CPU and at most 64 NUMA nodes");
-  }
+  check(topology, request, info.Env());
   return to_wire(info.Env(), cpu_hints(topology, request).to_words());
 }
 
@@ -65,13 +68,10 @@ class Amounts {
     return static_cast<uint64_t>(amount);
   }
   // As many as there are nodes.
-  std::vector<uint64_t> by_node(int nodes) {
-    std::vector<uint64_t> amounts;
+  SmallWords by_node(int nodes) {
+    SmallWords amounts(static_cast<size_t>(nodes));
     uint64_t sum = 0;
-    for (int node = 0; node < nodes; node++) {
-      amounts.push_back(next());
-      sum += amounts.back();
-    }
+    for (uint64_t& amount : amounts) sum += amount = next();
     if (sum >= static_cast<uint64_t>(kLimit)) {
       throw Napi::RangeError::New(env_, "the amounts of all nodes together are at most 2^53 - 1");
     }
@@ -89,62 +89,84 @@ class Amounts {
   std::span<const double> amounts_;
 };
 
-// (nodes, types, for each type [request, free by node, allocatable by node], rows of [low, high, reusable
-// bytes by type], groups by node (low, high each), must [low, high]) -> family
-Napi::Value memory_hints_binding(const Napi::CallbackInfo& info) {
-  Napi::Env env = info.Env();
+// As many amounts, groups and words of a mask as nodes and types need.
+MemoryHintsRequest to_memory_request(Napi::Env env, int nodes, int types,
+                                     std::span<const double> amount_words,
+                                     std::span<const double> reusable_words, std::span<const uint32_t> groups,
+                                     std::span<const uint32_t> must) {
   MemoryHintsRequest request;
-  request.nodes = to_node_count(info[0]);
-  size_t nodes = static_cast<size_t>(request.nodes);
-  int types = to_int(info[1], "the number of types");
-  WireReader wire(env);
-  Amounts amounts(env, wire.amounts(info[2]));
-  Amounts reusable(env, wire.amounts(info[3]));
-  std::span<const uint32_t> groups = wire.words(info[4]);
-  std::span<const uint32_t> must = wire.words(info[5]);
-  size_t row = static_cast<size_t>(std::max(types, 0)) + 2;
-  if (types < 1 || amounts.left() != (row - 2) * (1 + 2 * nodes) || groups.size() != 2 * nodes ||
+  request.nodes = nodes;
+  const size_t n = static_cast<size_t>(nodes);
+  Amounts amounts(env, amount_words);
+  Amounts reusable(env, reusable_words);
+  const size_t row = static_cast<size_t>(std::max(types, 0)) + 2;
+  if (types < 1 || amounts.left() != (row - 2) * (1 + 2 * n) || groups.size() != 2 * n ||
       reusable.left() % row != 0) {
     throw Napi::RangeError::New(env, "at least one type, and every array as long as nodes and types need it");
   }
+  request.types.reserve(row - 2);
   for (int i = 0; i < types; i++) {
     MemoryType& type = request.types.emplace_back();
     type.request = amounts.next();
     if (type.request == 0) throw Napi::RangeError::New(env, "a request for memory is at least one byte");
-    type.free = amounts.by_node(request.nodes);
-    type.allocatable = amounts.by_node(request.nodes);
+    type.free = amounts.by_node(nodes);
+    type.allocatable = amounts.by_node(nodes);
   }
-  for (size_t node = 0; node < nodes; node++) {
-    request.group.push_back(to_mask(env, groups[2 * node], groups[2 * node + 1], request.nodes));
+  request.group.reserve(n);
+  for (size_t node = 0; node < n; node++) {
+    request.group.push_back(to_mask(env, groups[2 * node], groups[2 * node + 1], nodes));
   }
   while (reusable.left() > 0) {
     ReusableMemory& memory = request.reusable.emplace_back();
     uint32_t low = reusable.word();
-    memory.mask = to_mask(env, low, reusable.word(), request.nodes);
+    memory.mask = to_mask(env, low, reusable.word(), nodes);
     if (memory.mask.empty()) throw Napi::RangeError::New(env, "reusable memory is of at least one node");
     for (int i = 0; i < types; i++) memory.bytes.push_back(reusable.next());
   }
   if (must.size() != 2) throw Napi::RangeError::New(env, "a mask is two words");
-  request.must = to_mask(env, must[0], must[1], request.nodes);
-  return to_wire(env, memory_hints(request).to_words());
+  request.must = to_mask(env, must[0], must[1], nodes);
+  return request;
+}
+
+// (nodes, types, for each type [request, free by node, allocatable by node], rows of [low, high, reusable
+// bytes by type], groups by node (low, high each), must [low, high]) -> family
+Napi::Value memory_hints_binding(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  WireReader wire(env);
+  const int nodes = to_node_count(info[0]);
+  const int types = to_int(info[1], "the number of types");
+  std::span<const double> amounts = wire.amounts(info[2]);
+  std::span<const double> reusable = wire.amounts(info[3]);
+  std::span<const uint32_t> groups = wire.words(info[4]);
+  std::span<const uint32_t> must = wire.words(info[5]);
+  return to_wire(
+      env, memory_hints(to_memory_request(env, nodes, types, amounts, reusable, groups, must)).to_words());
+}
+
+// `words`: rows of [low, high, available | reusable << 1].
+DeviceHintsRequest to_device_request(Napi::Env env, int nodes, int count, std::span<const uint32_t> words) {
+  DeviceHintsRequest request;
+  request.nodes = nodes;
+  request.count = count;
+  if (request.count < 1 || words.size() % 3 != 0) {
+    throw Napi::RangeError::New(env, "hints are for at least one device, and three words describe each");
+  }
+  request.devices.reserve(words.size() / 3);
+  for (; !words.empty(); words = words.subspan(3)) {
+    if (words[2] > 3)
+      throw Napi::RangeError::New(env, "a device is available (1), reusable (2), both or neither");
+    request.devices.push_back(
+        {to_mask(env, words[0], words[1], nodes), (words[2] & 1) != 0, (words[2] & 2) != 0});
+  }
+  return request;
 }
 
 // (nodes, request, rows of [low, high, available | reusable << 1]) -> family
 Napi::Value device_hints_binding(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
-  DeviceHintsRequest request;
-  request.nodes = to_node_count(info[0]);
-  request.count = to_int(info[1], "the request");
-  std::span<const uint32_t> words = WireReader(env).words(info[2]);
-  if (request.count < 1 || words.size() % 3 != 0) {
-    throw Napi::RangeError::New(env, "hints are for at least one device, and three words describe each");
-  }
-  for (; !words.empty(); words = words.subspan(3)) {
-    if (words[2] > 3)
-      throw Napi::RangeError::New(env, "a device is available (1), reusable (2), both or neither");
-    request.devices.push_back(
-        {to_mask(env, words[0], words[1], request.nodes), (words[2] & 1) != 0, (words[2] & 2) != 0});
-  }
+  const int nodes = to_node_count(info[0]);
+  const int count = to_int(info[1], "the request");
+  DeviceHintsRequest request = to_device_request(env, nodes, count, WireReader(env).words(info[2]));
   return to_wire(env, device_hints(request).to_words());
 }
 
@@ -194,47 +216,136 @@ Napi::Value without_preferred_binding(const Napi::CallbackInfo& info) {
   return to_wire(env, without_preferred(std::move(family), masks).to_words());
 }
 
-// On the wire: how many families, nodes, the policy, how many distances; of each family its length and its
-// words; the distances. What comes back there: low, high, any | preferred << 1 | admitted << 2 | exact << 3.
-// Arguments and an answer would take as long as the merge.
+// Reads what is to be merged off the wire.
+class OfferReader {
+ public:
+  OfferReader(Napi::Env env, const Napi::Value& topology, int nodes)
+      : env_(env),
+        topology_(topology),
+        nodes_(nodes),
+        words_(Environment::of(env).words),
+        amounts_(Environment::of(env).amounts) {}
+
+  std::span<const uint32_t> take(size_t n) {
+    if (n > words_.size()) throw_short();
+    std::span<const uint32_t> taken = words_.first(n);
+    words_ = words_.subspan(n);
+    return taken;
+  }
+  uint32_t word() { return take(1).front(); }
+
+  // A family as it was packed: its length, its words.
+  HintFamily family() {
+    HintFamily family = to_family(env_, take(word()));
+    if (family.nodes == nodes_) return family;
+    throw Napi::RangeError::New(env_, "a family of hints is of another number of nodes");
+  }
+  // Each as the arguments of the function that gives such hints alone. Of sets and lists the length comes
+  // first.
+  HintFamily cpus() {
+    std::span<const uint32_t> head = take(2);
+    CpuHintsRequest request{.available = id_set(),
+                            .reusable = id_set(),
+                            .count = to_count(head[0]),
+                            .align_by_socket = head[1] != 0};
+    const Topology& topology = to_topology(topology_);
+    check(topology, request, env_);
+    if (static_cast<int>(topology.spec().nodes.size()) == nodes_) return cpu_hints(topology, request);
+    throw Napi::RangeError::New(env_, "the topology has another number of nodes");
+  }
+  HintFamily memory(uint32_t& types) {
+    types = word();
+    std::span<const uint32_t> groups = take(word());
+    std::span<const uint32_t> must = take(word());
+    std::span<const double> amounts = take_amounts(word());
+    std::span<const double> reusable = take_amounts(word());
+    return memory_hints(to_memory_request(env_, nodes_, to_count(types), amounts, reusable, groups, must));
+  }
+  HintFamily devices() {
+    const uint32_t count = word();
+    return device_hints(to_device_request(env_, nodes_, to_count(count), take(word())));
+  }
+
+ private:
+  [[noreturn]] void throw_short() const {
+    throw Napi::RangeError::New(env_, "there are not as many words on the wire");
+  }
+  std::span<const double> take_amounts(size_t n) {
+    if (n > amounts_.size()) throw_short();
+    std::span<const double> taken = amounts_.first(n);
+    amounts_ = amounts_.subspan(n);
+    return taken;
+  }
+  CpuSet id_set() { return to_cpu_set(env_, take(word())); }
+  static int to_count(uint32_t word) { return static_cast<int>(std::min<uint32_t>(word, INT32_MAX)); }
+
+  Napi::Env env_;
+  Napi::Value topology_;
+  int nodes_;
+  std::span<const uint32_t> words_;
+  std::span<const double> amounts_;
+};
+
+// Words of what is merged, before those of families.
+constexpr size_t kMerged = 3;
+// What most machines need: words for which memory is fetched once.
+constexpr size_t kMostAnswered = 128;
+
+enum Kind : uint32_t { kFamily, kCpus, kMemory, kDevices };
+
+// (topology, or undefined where nothing is asked for CPUs). On the wire: how many families and questions,
+// nodes, the policy, how many distances; the distances; of each its kind, and what its reader takes. What
+// comes back: low, high, any | preferred << 1 | admitted << 2 | exact << 3; for each question the length and
+// the words of its family. One call for all, since each takes as long as the hints of a resource, or their
+// merge.
 Napi::Value merge_hints_binding(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
-  std::span<uint32_t> wire = Environment::of(env).words;
-  std::span<const uint32_t> words = wire;
-  auto take = [&](size_t n) {
-    if (n > words.size()) throw Napi::RangeError::New(env, "there are not as many words on the wire");
-    std::span<const uint32_t> taken = words.first(n);
-    words = words.subspan(n);
-    return taken;
-  };
-  std::span<const uint32_t> head = take(4);
-  const size_t count = head[0], distances = head[3];
-  if (head[1] < 1 || head[1] > NodeMask::kBits || head[2] > 3) {
+  std::span<const uint32_t> wire = Environment::of(env).words;
+  if (wire.size() < 4 || wire[1] < 1 || wire[1] > NodeMask::kBits || wire[2] > 3) {
     throw Napi::RangeError::New(env, "1 to 64 nodes, and a policy from 0 to 3");
   }
+  OfferReader reader(env, info[0], static_cast<int>(wire[1]));
+  std::span<const uint32_t> head = reader.take(4);
+  const size_t count = head[0], distances = head[3];
   MergeOptions options;
   options.nodes = static_cast<int>(head[1]);
   options.policy = static_cast<TopologyPolicy>(head[2]);
-  std::vector<HintFamily> families;
-  families.reserve(std::min(words.size(), count));
-  for (size_t i = 0; i < count; i++) {
-    size_t length = take(1).front();
-    families.push_back(to_family(env, take(length)));
-    if (families.back().nodes != options.nodes) {
-      throw Napi::RangeError::New(env, "a family of hints is of another number of nodes");
-    }
-  }
   if (distances != 0 && distances != size_t{head[1]} * head[1]) {
     throw Napi::RangeError::New(env, "a distance is needed for each pair of nodes");
   }
-  options.distances = take(distances);
+  options.distances = reader.take(distances);
+  std::vector<HintFamily> families;
+  families.reserve(std::min(wire.size(), count) + 1);
+  std::vector<uint32_t> answer;  // of what is asked, if anything is
+  for (size_t i = 0; i < count; i++) {
+    const uint32_t kind = reader.word();
+    if (kind == kFamily) {
+      families.push_back(reader.family());
+      continue;
+    }
+    if (kind > kDevices) throw Napi::RangeError::New(env, "there is no such question");
+    uint32_t times = 1;
+    families.push_back(kind == kCpus     ? reader.cpus()
+                       : kind == kMemory ? reader.memory(times)
+                                         : reader.devices());
+    if (answer.empty()) {
+      answer.reserve(kMostAnswered);
+      answer.resize(kMerged);
+    }
+    const size_t at = answer.size();
+    answer.push_back(0);
+    families.back().append_words(answer);
+    answer[at] = static_cast<uint32_t>(answer.size() - at - 1);
+    // Each type of memory is a resource of its own, with the same hints.
+    for (; times > 1; times--) families.push_back(HintFamily(families.back()));
+  }
   MergedHint merged = merge_hints(families, options);
-  uint32_t flags = (merged.any ? 1u : 0u) | (merged.preferred ? 2u : 0u) | (merged.admitted ? 4u : 0u) |
-                   (merged.exact ? 8u : 0u);
-  wire[0] = static_cast<uint32_t>(merged.mask.bits());
-  wire[1] = static_cast<uint32_t>(merged.mask.bits() >> 32);
-  wire[2] = flags;
-  return {};
+  const std::span<uint32_t> result = answer.empty() ? Environment::of(env).words : std::span(answer);
+  result[0] = static_cast<uint32_t>(merged.mask.bits());
+  result[1] = static_cast<uint32_t>(merged.mask.bits() >> 32);
+  result[2] = (merged.any ? 1u : 0u) | (merged.preferred ? 2u : 0u) | (merged.admitted ? 4u : 0u) |
+              (merged.exact ? 8u : 0u);
+  return answer.empty() ? env.Undefined() : to_wire(env, answer);
 }
 
 }  // namespace

@@ -312,14 +312,27 @@ Napi::Value settle_choices(const Napi::CallbackInfo& info) {
                                                               to_id_set<CpuTag>(info[0]), dry_run)));
 }
 
-// (path): words; undefined where there is no such file, or no list in it
+// The words of a list of CPUs: the same array as long as the file says the same.
+Result<Napi::Value> listed_cpus(Napi::Env env, CpuList& list) {
+  Result<bool> changed = list.file.has_changed();
+  if (!changed.ok()) return changed.error();
+  if (changed.value()) list.words = Napi::Persistent(from_id_set(env, list.file.cpus()).As<Napi::Object>());
+  return Napi::Value(list.words.Value());
+}
+
+// (which of CPU_LISTS in lib/base/native-tables.ts): words; undefined where there is no such file, or no list
+// in it
 Napi::Value read_cpu_list_binding(const Napi::CallbackInfo& info) {
-  Result<CpuSet> cpus = read_cpu_list(to_string(info[0], "the path"));
-  return cpus.ok() ? Napi::Value(from_id_set(info.Env(), cpus.value())) : info.Env().Undefined();
+  auto& lists = Environment::of(info.Env()).cpu_lists;
+  const int which = to_int(info[0], "which list");
+  if (which < 0 || static_cast<size_t>(which) >= lists.size())
+    throw Napi::RangeError::New(info.Env(), "there is no such list");
+  Result<Napi::Value> words = listed_cpus(info.Env(), lists[which]);
+  return words.ok() ? words.value() : info.Env().Undefined();
 }
 
 Napi::Value online_cpus_binding(const Napi::CallbackInfo& info) {
-  return from_id_set(info.Env(), unwrap(info.Env(), online_cpus()));
+  return unwrap(info.Env(), listed_cpus(info.Env(), Environment::of(info.Env()).online_cpus));
 }
 
 Napi::Value thread_id(const Napi::CallbackInfo& info) {

@@ -1,15 +1,18 @@
 #include "core/cpu_hints.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 
 namespace numalign {
 namespace {
 
-// The least number of nodes that hold `request` between them, or all of those with CPUs.
+// The least number of nodes that hold `request` between them, or all of those with CPUs. REQUIRES: at most
+// 64.
 int narrowest_ever(const Level& nodes, int request) {
-  std::vector<int> sizes;
-  for (int i = 0; i < nodes.count(); i++) sizes.push_back(nodes.size(i));
+  std::array<int, NodeMask::kBits> all;
+  std::span<int> sizes(all.data(), static_cast<size_t>(nodes.count()));
+  for (int i = 0; i < nodes.count(); i++) sizes[i] = nodes.size(i);
   std::ranges::sort(sizes, std::greater());
   int count = 0;
   for (int left = request; left > 0 && count < nodes.count(); count++) left -= sizes[count];
@@ -22,8 +25,8 @@ int packages_needed(const Topology& topology, int narrowest) {
 }
 
 // The words of `set`, as many as the machine's CPUs need; CPUs beyond are dropped.
-std::vector<uint64_t> words_for(const Topology& topology, const CpuSet& set) {
-  std::vector<uint64_t> words(topology.words());
+SmallWords words_for(const Topology& topology, const CpuSet& set) {
+  SmallWords words(topology.words());
   std::ranges::copy(set.words().first(std::min(words.size(), set.words().size())), words.begin());
   return words;
 }
@@ -35,14 +38,14 @@ HintFamily cpu_hints(const Topology& topology, const CpuHintsRequest& request, i
   const std::vector<NodeInfo>& all = topology.spec().nodes;
   assert(all.size() <= NodeMask::kBits);
   LinearHints linear;
-  Need need{static_cast<uint64_t>(request.count), std::vector<uint64_t>(all.size())};
+  Need need{static_cast<uint64_t>(request.count), SmallWords(all.size())};
   linear.narrowest = narrowest_ever(topology.nodes(), request.count);
   if (request.align_by_socket) {
     linear.packages_needed = packages_needed(topology, linear.narrowest);
     if (linear.packages_needed > 0) linear.packages.resize(all.size());
   }
-  std::vector<uint64_t> usable = words_for(topology, request.available | request.reusable);
-  std::vector<uint64_t> reusable = words_for(topology, request.reusable);
+  SmallWords usable = words_for(topology, request.available | request.reusable);
+  SmallWords reusable = words_for(topology, request.reusable);
   uint64_t domain = 0;
   uint64_t must = 0;
   size_t at = 0;
@@ -61,8 +64,8 @@ HintFamily cpu_hints(const Topology& topology, const CpuHintsRequest& request, i
 }
 
 CpuSet whole_cores(const Topology& topology, const CpuSet& cpus) {
-  std::vector<uint64_t> words = words_for(topology, cpus);
-  std::vector<uint64_t> whole(words.size());
+  SmallWords words = words_for(topology, cpus);
+  SmallWords whole(words.size());
   const Level& cores = topology.cores();
   for (int core = 0; core < cores.count(); core++) {
     if (cores.free_in(core, words) != cores.size(core)) continue;

@@ -17,7 +17,7 @@ using Kind = bool (*)(const Device&);
 // ---- every device counts at one node: the lowest it is near
 
 Need need_of(const DeviceHintsRequest& request, Kind kind) {
-  Need need{static_cast<uint64_t>(request.count), std::vector<uint64_t>(static_cast<size_t>(request.nodes))};
+  Need need{static_cast<uint64_t>(request.count), SmallWords(static_cast<size_t>(request.nodes))};
   for (const Device& device : request.devices) {
     if (kind(device) && !device.near.empty()) need.free[std::countr_zero(device.near.bits())]++;
   }
@@ -28,7 +28,7 @@ LinearHints linear_hints(const DeviceHintsRequest& request) {
   LinearHints linear;
   linear.domain = NodeMask(all_nodes(request.nodes));
   linear.needs.push_back(need_of(request, is_usable));
-  std::vector<uint64_t> reusable = need_of(request, is_reusable).free;
+  const SmallWords reusable = need_of(request, is_reusable).free;
   for (size_t node = 0; node < reusable.size(); node++) {
     if (reusable[node] > 0) linear.must = linear.must | NodeMask(uint64_t{1} << node);
   }

@@ -1,6 +1,7 @@
 #include "core/fewest_nodes.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <limits>
 
@@ -11,8 +12,10 @@ namespace {
 
 // REQUIRES: the nodes of `domain` meet it.
 int fewest_for(const Need& need, NodeMask must, NodeMask domain) {
-  std::vector<uint64_t> rest;
-  for_each_node(domain.bits() & ~must.bits(), [&](int node) { rest.push_back(need.free[node]); });
+  std::array<uint64_t, NodeMask::kBits> amounts;
+  size_t size = 0;
+  for_each_node(domain.bits() & ~must.bits(), [&](int node) { amounts[size++] = need.free[node]; });
+  const std::span<uint64_t> rest(amounts.data(), size);
   std::ranges::sort(rest, std::greater());
   uint64_t sum = need.free_in(must);
   size_t count = 0;
@@ -45,6 +48,8 @@ FewestNodes fewest_nodes(std::span<const Need> needs, NodeMask must, NodeMask do
     if (!need.is_met_by(domain)) return {};
     least = std::max(least, fewest_for(need, must, domain));
   }
+  // The nodes that have the most do.
+  if (needs.size() == 1) return {least};
   NodeMask guess = richest(needs, must, domain, least);
   if (std::ranges::all_of(needs, [&](const Need& need) { return need.is_met_by(guess); })) return {least};
 

@@ -16,13 +16,16 @@ constexpr uint64_t kMostInNeed = (uint64_t{1} << 53) - 1;
 
 class Writer {
  public:
-  void word(uint32_t value) { words.push_back(value); }
+  explicit Writer(std::vector<uint32_t>& words) : words_(words) {}
+
+  void word(uint32_t value) { words_.push_back(value); }
   void wide(uint64_t value) {
     word(static_cast<uint32_t>(value));
     word(static_cast<uint32_t>(value >> 32));
   }
 
-  std::vector<uint32_t> words;
+ private:
+  std::vector<uint32_t>& words_;
 };
 
 // Reads past the end as zero and remembers it.
@@ -268,7 +271,13 @@ bool HintFamily::prefers(NodeMask mask) const {
 }
 
 std::vector<uint32_t> HintFamily::to_words() const {
-  Writer writer;
+  std::vector<uint32_t> words;
+  append_words(words);
+  return words;
+}
+
+void HintFamily::append_words(std::vector<uint32_t>& words) const {
+  Writer writer(words);
   uint32_t flags =
       (any_preferred ? kAnyPreferred : 0) | (any_other ? kAnyOther : 0) | (approximate ? kApproximate : 0);
   writer.word(static_cast<uint32_t>(masks.index()) | flags);
@@ -294,7 +303,6 @@ std::vector<uint32_t> HintFamily::to_words() const {
     for (uint64_t packages : linear.packages) writer.wide(packages);
     write_list(writer, linear.listed);
   }
-  return std::move(writer.words);
 }
 
 std::optional<HintFamily> HintFamily::from_words(std::span<const uint32_t> words) {

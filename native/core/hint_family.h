@@ -52,8 +52,8 @@ struct HintBits {
 
 // What the nodes of a mask must have between them.
 struct Need {
-  uint64_t request = 0;        // not 0
-  std::vector<uint64_t> free;  // by node; 0 outside the domain
+  uint64_t request = 0;  // not 0
+  SmallWords free;       // by node; 0 outside the domain
 
   uint64_t free_in(NodeMask mask) const;
   bool is_met_by(NodeMask mask) const { return free_in(mask) >= request; }
@@ -108,6 +108,8 @@ struct HintFamily {
   //                    packages_needed > 0 (low, high each), listed masks as in form 0]
   // Only the linear form can be approximate, and it has no hint without a mask.
   std::vector<uint32_t> to_words() const;
+  // Behind other words.
+  void append_words(std::vector<uint32_t>& words) const;
   // nullopt: the words are of no family.
   static std::optional<HintFamily> from_words(std::span<const uint32_t> words);
 

@@ -8,8 +8,8 @@ namespace numalign {
 namespace {
 
 // The amounts of the nodes of `domain`, zero elsewhere.
-Need need_in(NodeMask domain, uint64_t request, const std::vector<uint64_t>& amounts) {
-  Need need{request, std::vector<uint64_t>(amounts.size())};
+Need need_in(NodeMask domain, uint64_t request, const SmallWords& amounts) {
+  Need need{request, SmallWords(amounts.size())};
   for_each_node(domain.bits(), [&](int node) { need.free[node] = amounts[node]; });
   return need;
 }
@@ -26,6 +26,7 @@ NodeMask unused_nodes(const MemoryHintsRequest& request) {
 // at.
 std::vector<Need> needs_in(NodeMask unused, const std::vector<MemoryType>& types) {
   std::vector<Need> needs;
+  needs.reserve(2 * types.size());
   for (const MemoryType& type : types) {
     Need free = need_in(unused, type.request, type.free);
     Need allocatable = need_in(unused, type.request, type.allocatable);
@@ -84,6 +85,7 @@ HintFamily memory_hints(const MemoryHintsRequest& request, int enumerated) {
   assert(request.nodes >= 1 && request.nodes <= NodeMask::kBits && !request.types.empty());
   NodeMask all(all_nodes(request.nodes));
   std::vector<Need> ever;
+  ever.reserve(request.types.size());
   for (const MemoryType& type : request.types) ever.push_back(need_in(all, type.request, type.allocatable));
   FewestNodes least = fewest_nodes(ever, NodeMask(), all);
 

@@ -12,9 +12,9 @@ namespace numalign {
 
 // Of each type the amounts of all nodes together are below 2^53.
 struct MemoryType {
-  uint64_t request = 0;        // bytes, not 0
-  std::vector<uint64_t> free;  // by node
-  std::vector<uint64_t> allocatable;
+  uint64_t request = 0;  // bytes, not 0
+  SmallWords free;       // by node
+  SmallWords allocatable;
 };
 
 // What init containers of the pod leave behind. It serves a hint of exactly these nodes only.

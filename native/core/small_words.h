@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <utility>
 #include <vector>
@@ -26,6 +27,7 @@ class SmallWords {
   explicit SmallWords(std::span<const uint64_t> words) : SmallWords(words.size()) {
     std::ranges::copy(words, begin());
   }
+  SmallWords(std::initializer_list<uint64_t> words) : SmallWords(std::span(words)) {}
   SmallWords(const SmallWords&) = default;
   SmallWords& operator=(const SmallWords&) = default;
   // What was moved from is empty.
@@ -59,6 +61,11 @@ class SmallWords {
       all_.resize(size);
     }
     size_ = size;
+  }
+
+  void push_back(uint64_t word) {
+    resize(size_ + 1);
+    begin()[size_ - 1] = word;
   }
 
   friend bool operator==(const SmallWords& a, const SmallWords& b) { return std::ranges::equal(a, b); }

@@ -96,6 +96,18 @@ describe('memory', () => {
     ]);
   });
 
+  it('that a device’s NUMA node lacks is on the fewest nodes, that one among them, which have all of its types', async () => {
+    const pages = [3, 0, 5, 8];
+    const topology = await machineOf(pages.map((count) => ({ ...NODE, hugepages: { 2048: count } })));
+    const manager = await openManager({ topology });
+    manager.registerDevices('example.com/nic', [{ id: 'nic', numaNodes: [0] }]);
+    const { containers } = manager.plan(pod('1Mi', { 'hugepages-2Mi': '8Mi', 'example.com/nic': 1 }));
+    expect(containers[0]!.memory).toEqual([
+      { nodes: [0, 2], type: 'memory', bytes: MI },
+      { nodes: [0, 2], type: 'hugepages-2Mi', bytes: 8 * MI },
+    ]);
+  });
+
   it('of init containers is used again by later ones, and free once those have started', async () => {
     const manager = await simulate(await nodesWith(1));
     const spec = {

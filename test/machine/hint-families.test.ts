@@ -3,8 +3,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { native } from '../../lib/base/native.js';
+import type { DeviceHintsCall, HintQuestion, MemoryHintsCall } from '../../lib/base/native-surface.js';
+import { mergeOffered } from '../../lib/decision/hints/merge-hints.js';
 import { HintFamily } from '../../lib/entries/topology.js';
 import { NodeSet } from '../../lib/index.js';
+import type { TopologyManagerPolicy } from '../../lib/input/policies.js';
 import { budget } from '../support/budget.mjs';
 
 interface MemoryMachine {
@@ -30,24 +33,40 @@ const sum = (amounts: readonly number[], nodes: readonly number[]) =>
   nodes.reduce((total, node) => total + amounts[node]!, 0);
 const idsOf = (count: number) => Array.from({ length: count }, (_, node) => node);
 
-function memoryHints({ types, groups, reusable }: MemoryMachine, must: readonly number[] = []): HintFamily {
-  const words = native.memoryHints({
+function memoryCall(
+  { types, groups, reusable }: MemoryMachine,
+  must: readonly number[] = [],
+): MemoryHintsCall {
+  return {
     nodes: groups.length,
     types: types.length,
     amounts: types.flatMap(({ request, free, allocatable }) => [request, ...free, ...allocatable]),
     groups: groups.flatMap(wordsOf),
     reusable: reusable.flatMap(({ nodes, bytes }) => [...wordsOf(nodes), ...bytes]),
     must: wordsOf(must),
-  });
-  return new HintFamily(words, idsOf(groups.length));
+  };
 }
 
-function deviceHints(nodes: number, request: number, devices: readonly Device[]): HintFamily {
+function memoryHints(machine: MemoryMachine, must: readonly number[] = []): HintFamily {
+  return new HintFamily(native.memoryHints(memoryCall(machine, must)), idsOf(machine.groups.length));
+}
+
+interface DeviceMachine {
+  nodes: number;
+  request: number;
+  devices: readonly Device[];
+}
+
+function deviceCall({ nodes, request, devices }: DeviceMachine): DeviceHintsCall {
   const rows = devices.flatMap(({ near, available, reusable }) => [
     ...wordsOf(near),
     (available ? 1 : 0) | (reusable ? 2 : 0),
   ]);
-  return new HintFamily(native.deviceHints(nodes, request, rows), idsOf(nodes));
+  return { nodes, request, devices: rows };
+}
+
+function deviceHints(nodes: number, request: number, devices: readonly Device[]): HintFamily {
+  return new HintFamily(native.deviceHints(deviceCall({ nodes, request, devices })), idsOf(nodes));
 }
 
 /** All sets of `nodes` in the order of hints. */
@@ -109,7 +128,7 @@ const plain = (family: HintFamily, limit = Number.POSITIVE_INFINITY) =>
 /** One machine that is enumerated, and one that is not. */
 const sizes = fc.constantFrom(1, 5, 8, 17);
 
-const memoryMachines = sizes.chain((nodes) => {
+const memoryMachineOf = (nodes: number) => {
   const type = fc.integer({ min: 1, max: 9 }).chain((most) =>
     fc.record({
       request: fc.integer({ min: 1, max: Math.ceil((most * nodes) / 3) }),
@@ -143,9 +162,11 @@ const memoryMachines = sizes.chain((nodes) => {
       ),
     }),
   );
-});
+};
 
-const deviceMachines = sizes.chain((nodes) =>
+const memoryMachines = sizes.chain(memoryMachineOf);
+
+const deviceMachineOf = (nodes: number) =>
   fc.record({
     nodes: fc.constant(nodes),
     request: fc.integer({ min: 1, max: 4 }),
@@ -158,8 +179,9 @@ const deviceMachines = sizes.chain((nodes) =>
       }),
       { maxLength: 10 },
     ),
-  }),
-);
+  });
+
+const deviceMachines = sizes.chain(deviceMachineOf);
 
 describe('the hints of memory', () => {
   it('are those of the walked rules, in the kubelet’s order', () => {
@@ -255,14 +277,73 @@ describe('the hints of devices', () => {
     );
   });
 
-  it.each<[string, unknown[], typeof TypeError | typeof RangeError]>([
-    ['a request for none', [2, 0, []], RangeError],
-    ['half a device', [2, 1, [1, 0]], RangeError],
-    ['an unknown flag', [2, 1, [1, 0, 4]], RangeError],
-    ['a node beyond', [2, 1, [4, 0, 1]], RangeError],
-    ['devices in a typed array', [2, 1, Uint32Array.of(1, 0, 1)], TypeError],
-  ])('refuse %s', (_, given, error) => {
-    expect(() => native.deviceHints(...(given as Parameters<typeof native.deviceHints>))).toThrow(error);
+  it.each<[string, number, unknown, typeof TypeError | typeof RangeError]>([
+    ['a request for none', 0, [], RangeError],
+    ['half a device', 1, [1, 0], RangeError],
+    ['an unknown flag', 1, [1, 0, 4], RangeError],
+    ['a node beyond', 1, [4, 0, 1], RangeError],
+    ['devices in a typed array', 1, Uint32Array.of(1, 0, 1), TypeError],
+  ])('refuse %s', (_, request, devices, error) => {
+    const call = { nodes: 2, request, devices: devices as number[] };
+    expect(() => native.deviceHints(call)).toThrow(error);
+  });
+});
+
+describe('what the core is asked by in a merge', () => {
+  const machines = sizes.chain((nodes) =>
+    fc.record({
+      memory: fc.array(memoryMachineOf(nodes), { maxLength: 2 }),
+      devices: fc.array(deviceMachineOf(nodes), { minLength: 1, maxLength: 2 }),
+    }),
+  );
+  const policies = fc.constantFrom<TopologyManagerPolicy>('best-effort', 'restricted', 'single-numa-node');
+
+  it('counts as the hints that the core gives for it alone, and comes back as these', () => {
+    fc.assert(
+      fc.property(machines, policies, ({ memory, devices }, policy) => {
+        const site = { numaNodes: idsOf(devices[0]!.nodes), policy, distances: undefined };
+        const questions: HintQuestion[] = [
+          ...memory.map((machine) => ({ kind: 'memory' as const, call: memoryCall(machine) })),
+          ...devices.map((each) => ({ kind: 'devices' as const, call: deviceCall(each) })),
+        ];
+        const alone = [
+          ...memory.map((machine) => memoryHints(machine)),
+          ...devices.map(({ nodes, request, devices: list }) => deviceHints(nodes, request, list)),
+        ];
+        // Each type of memory is a resource.
+        const counted = alone.flatMap((family, i) =>
+          Array.from({ length: memory[i]?.types.length ?? 1 }, () => family),
+        );
+        const { merged, families } = mergeOffered(questions, site);
+        expect(families.map(({ words }) => words)).toEqual(alone.map(({ words }) => words));
+        expect(merged).toEqual(mergeOffered(counted, site).merged);
+        expect(mergeOffered([...questions.slice(0, -1), alone.at(-1)!], site).merged).toEqual(merged);
+      }),
+      { numRuns: budget(200, 50) },
+    );
+  });
+
+  it.each<[string, (call: MemoryHintsCall) => HintQuestion | Uint32Array]>([
+    ['memory of no type', (call) => ({ kind: 'memory', call: { ...call, types: 0 } })],
+    ['memory of a type without amounts', (call) => ({ kind: 'memory', call: { ...call, types: 2 } })],
+    ['memory of another number of nodes', (call) => ({ kind: 'memory', call: { ...call, groups: [0, 0] } })],
+    ['no device', () => ({ kind: 'devices', call: { nodes: 2, request: 0, devices: [] } })],
+    [
+      'devices of another machine',
+      () => ({ kind: 'devices', call: { nodes: 2, request: 1, devices: [4, 0, 1] } }),
+    ],
+    ['words that are no hints', () => Uint32Array.of(7, 2, 0)],
+  ])('is refused: %s', (_, wrong) => {
+    const call = memoryCall({
+      types: [{ request: 1, free: [2, 2], allocatable: [2, 2] }],
+      groups: [[], []],
+      reusable: [],
+    });
+    const merge = (hints: (HintQuestion | Uint32Array)[]) =>
+      native.mergeHints({ hints, nodes: 2, policy: 1, distances: undefined });
+    expect(merge([{ kind: 'memory', call }])[2]).toBeGreaterThan(0);
+    expect(() => merge([{ kind: 'memory', call }, wrong(call)])).toThrow();
+    expect(() => merge([wrong(call)])).toThrow();
   });
 });
 

@@ -230,5 +230,5 @@ function decided(
     memory: isBookedAnew ? blocks : now.memory.filter(isAsked),
   };
   const resized = { ...pod, upcoming: null, containers: [after] };
-  return { pod: resized, next: replacePod(state, resized, isBookedAnew ? decision.next.memory : left) };
+  return { pod: resized, next: replacePod(state, resized, isBookedAnew ? decision.next().memory : left) };
 }

@@ -12,9 +12,9 @@ import { checkSharedPool } from '../../decision/cpu-limits.js';
 import {
   allocateCpus,
   type CpuAllocation,
+  cpusLeft,
   cpusOfNodes,
   onlineCpusKept,
-  withCpus,
 } from '../../decision/cpu-manager.js';
 import { type Draft, firstDraft, withKept } from '../../decision/draft.js';
 import { type Placement, recordedPlacement } from '../../input/placement.js';
@@ -217,7 +217,7 @@ function allocationFor(
   // All that the pod has is taken in `state`: nothing of it can be given anew.
   const draft: Draft = withKept(first, { ...kept, memory, devices }, cpusOf(pod));
   const allocation = allocateCpus(draft, request, { ...container.hint, nodes });
-  checkSharedPool(withCpus(draft, request, allocation));
+  checkSharedPool({ ...draft, ...cpusLeft(draft, request, allocation) });
   return allocation;
 }
 

@@ -4,7 +4,8 @@ import { types } from 'node:util';
 import { checkOptions, invalidOption } from '../../base/check-options.js';
 import { NumalignError } from '../../base/errors.js';
 import { native } from '../../base/native.js';
-import type { Words } from '../../base/words.js';
+import type { HintQuestion } from '../../base/native-surface.js';
+import { copied, type Words } from '../../base/words.js';
 import { parseTopologyPolicy, parseTopologyPolicyOptions } from '../../input/placement.js';
 import {
   TOPOLOGY_MANAGER_POLICIES,
@@ -13,7 +14,7 @@ import {
 } from '../../input/policies.js';
 import { NodeSet } from '../../machine/cpu-set.js';
 import { MAX_HINT_NODES, nodesAt } from '../../machine/hint-masks.js';
-import { HintFamily, type TopologyHint } from '../../machine/hints.js';
+import { HintFamily, type TopologyHint, unorderedHints } from '../../machine/hints.js';
 
 /**
  * What one hint provider answers: for each resource its hints, null for no preference, an empty
@@ -47,6 +48,8 @@ export interface MergeResult {
   readonly exact: boolean;
 }
 
+// Words of the merge's answer before the families.
+const MERGED = 3;
 const MERGE_OPTIONS = ['numaNodes', 'policy', 'policyOptions', 'distances'] as const;
 
 /** The machine as the merge sees it. */
@@ -58,29 +61,58 @@ export interface MergeSite {
   readonly distances: Words | undefined;
 }
 
-/** Merges packed hints. REQUIRES: families of these NUMA nodes, 1 to 64 of them. */
-export function mergeFamilies(
-  families: readonly HintFamily[],
-  { numaNodes, policy, distances }: MergeSite,
-): MergeResult {
-  const words: Words[] = [];
-  // What has no preference plays no part.
-  for (const family of families) if (!family.isAny) words.push(family.words);
-  const merged = native.mergeHints({
-    families: words,
+/** Hints that are packed, or what the core is asked by for them. */
+export type Hints = HintFamily | HintQuestion;
+
+// The core's answer, good until the next call.
+function askToMerge(hints: readonly Hints[], { numaNodes, policy, distances }: MergeSite): Words {
+  const given: (Words | HintQuestion)[] = [];
+  for (const each of hints) {
+    if (!(each instanceof HintFamily)) given.push(each);
+    // What has no preference plays no part.
+    else if (!each.isAny) given.push(each.words);
+  }
+  return native.mergeHints({
+    hints: given,
     nodes: numaNodes.length,
     policy: TOPOLOGY_MANAGER_POLICIES.indexOf(policy),
     distances,
   });
-  const flags = merged[2]!;
+}
+
+function resultOf(answer: Words, { numaNodes }: MergeSite): MergeResult {
+  const flags = answer[2]!;
   return {
     hint: Object.freeze({
-      nodes: flags & 1 ? null : nodesAt(merged, numaNodes),
+      nodes: flags & 1 ? null : nodesAt(answer, numaNodes),
       preferred: (flags & 2) !== 0,
     }),
     admitted: (flags & 4) !== 0,
     exact: (flags & 8) !== 0,
   };
+}
+
+/**
+ * Merges hints. What the core is asked by becomes a family in the same step: `families` are all of
+ * them, in the order of `hints`. REQUIRES: hints of these NUMA nodes, 1 to 64 of them.
+ */
+export function mergeOffered(
+  hints: readonly Hints[],
+  site: MergeSite,
+): { readonly merged: MergeResult; readonly families: readonly HintFamily[] } {
+  const answer = askToMerge(hints, site);
+  const families: HintFamily[] = [];
+  let at = MERGED;
+  for (const each of hints) {
+    if (each instanceof HintFamily) {
+      families.push(each);
+      continue;
+    }
+    const length = answer[at]!;
+    families.push(new HintFamily(copied(answer, at + 1, length), site.numaNodes));
+    at += 1 + length;
+  }
+  return { merged: resultOf(answer, site), families };
 }
 
 function noFamily(
@@ -113,8 +145,9 @@ function packed(
   resource: string,
   given: Iterable<TopologyHint> | null,
   numaNodes: readonly number[],
+  pack: typeof HintFamily.from,
 ): HintFamily {
-  if (!(given instanceof HintFamily)) return HintFamily.from(given, numaNodes);
+  if (!(given instanceof HintFamily)) return pack(given, numaNodes);
   if (isSameList(given.numaNodes, numaNodes) && (!given.isAny || isFamily(given))) return given;
   throw noFamily(resource, given, numaNodes);
 }
@@ -136,7 +169,7 @@ function checkHints(hints: ProviderHints): Exclude<ProviderHints, null> {
 export function packHints(hints: ProviderHints, numaNodes: readonly number[]): Record<string, HintFamily> {
   return Object.fromEntries(
     Object.entries(checkHints(hints)).map(([resource, given]) => {
-      const family = packed(resource, given, numaNodes);
+      const family = packed(resource, given, numaNodes, HintFamily.from);
       if (isFamily(family)) return [resource, family];
       throw noFamily(resource, family, numaNodes);
     }),
@@ -179,10 +212,12 @@ export function mergeHints(providers: readonly ProviderHints[], options: MergeOp
   const families: HintFamily[] = [];
   for (const hints of providers) {
     const lists = checkHints(hints);
-    for (const resource of Object.keys(lists)) families.push(packed(resource, lists[resource]!, numaNodes));
+    for (const resource of Object.keys(lists))
+      families.push(packed(resource, lists[resource]!, numaNodes, unorderedHints));
   }
   try {
-    return mergeFamilies(families, { numaNodes, policy, distances });
+    const site = { numaNodes, policy, distances };
+    return resultOf(askToMerge(families, site), site);
   } catch (error) {
     throw wrongFamily(providers, families, numaNodes) ?? error;
   }

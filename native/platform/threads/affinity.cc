@@ -14,7 +14,7 @@
 #include <thread>
 
 #include "core/id_list.h"
-#include "platform/files/unique_fd.h"
+#include "platform/files/cpu_list_file.h"
 
 namespace numalign {
 namespace {
@@ -138,19 +138,7 @@ Result<std::vector<pid_t>> threads_of(pid_t pid) {
 
 Result<std::vector<pid_t>> process_threads() { return threads_of(0); }
 
-Result<CpuSet> read_cpu_list(const std::string& path) {
-  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.valid()) return syscall_error("open", "cannot open " + path);
-  // A page at most, as every file of sysfs.
-  char text[4096];
-  ssize_t size = read(fd.get(), text, sizeof text);
-  if (size < 0) return syscall_error("read", "cannot read " + path);
-  std::string_view list(text, static_cast<size_t>(size));
-  if (list.ends_with('\n')) list.remove_suffix(1);
-  return parse_id_list<CpuTag>(list);
-}
-
-Result<CpuSet> online_cpus() { return read_cpu_list("/sys/devices/system/cpu/online"); }
+Result<CpuSet> online_cpus() { return CpuListFile(kOnlineCpus).read(); }
 
 Result<CpuSet> cpuset_limit(const CpuSet& possible) {
   Result<CpuSet> limit = CpuSet();

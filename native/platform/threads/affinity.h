@@ -58,11 +58,10 @@ Result<std::vector<pid_t>> threads_of(pid_t pid);
 // Those of this process.
 Result<std::vector<pid_t>> process_threads();
 
-// A list of CPUs that the kernel shows in a file. ENOENT, EACCES; ERR_INVALID_LIST for what is none.
-Result<CpuSet> read_cpu_list(const std::string& path);
+// The file in which the kernel lists the machine's CPUs that are online.
+inline constexpr const char* kOnlineCpus = "/sys/devices/system/cpu/online";
 
-// The machine's CPUs that are online at this moment: /sys/devices/system/cpu/online. ENOENT, EACCES: hidden
-// from a container.
+// Those that are online at this moment. ENOENT, EACCES: hidden from a container.
 Result<CpuSet> online_cpus();
 
 // The CPUs that the kernel would let this process use: its cpuset, whatever its present masks are. Found by a

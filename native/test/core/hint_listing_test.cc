@@ -102,7 +102,7 @@ TEST(HintListing, HasTheFirstHintsOfTheLargestMachineSoon) {
   LinearHints linear;
   linear.domain = NodeMask(all_nodes(64));
   linear.narrowest = 32;
-  linear.needs.push_back({32, std::vector<uint64_t>(64, 1)});
+  linear.needs.push_back({32, SmallWords(64, 1)});
   HintListing listing = list_hints(family_of(linear, 64), {}, 100, kStepsToFirst);
   ASSERT_EQ(listing.hints.size(), 100u);
   EXPECT_EQ(listing.hints.front(), (ListedHint{NodeMask(all_nodes(32)), true}));
@@ -113,7 +113,7 @@ TEST(HintListing, EndsWhereTheStepsAreUsedUp) {
   LinearHints linear;
   linear.domain = NodeMask(all_nodes(64));
   linear.narrowest = 1;
-  linear.needs.push_back({32, std::vector<uint64_t>(64, 1)});
+  linear.needs.push_back({32, SmallWords(64, 1)});
   HintListing listing = list_hints(family_of(linear, 64), {}, kAll, 1000);
   EXPECT_LT(listing.hints.size(), 1000u);
   EXPECT_FALSE(listing.is_whole);

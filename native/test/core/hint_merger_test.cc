@@ -25,7 +25,7 @@ HintFamily linear(std::vector<uint64_t> free, uint64_t total, uint64_t request) 
   int n = static_cast<int>(free.size());
   hints.domain = NodeMask(all_nodes(n));
   hints.narrowest = static_cast<int>((request + total - 1) / total);
-  hints.needs.push_back({request, std::move(free)});
+  hints.needs.push_back({request, SmallWords(free)});
   return {n, false, false, hints};
 }
 

@@ -13,7 +13,7 @@ constexpr uint64_t kGiB = uint64_t{1} << 30;
 MemoryHintsRequest machine(int nodes, uint64_t gib) {
   MemoryHintsRequest request;
   request.nodes = nodes;
-  std::vector<uint64_t> all(static_cast<size_t>(nodes), 8 * kGiB);
+  SmallWords all(static_cast<size_t>(nodes), 8 * kGiB);
   request.types.push_back({gib * kGiB, all, all});
   request.group.resize(static_cast<size_t>(nodes));
   return request;

@@ -59,5 +59,17 @@ TEST(SmallWords, ACopyIsItsOwn) {
   }
 }
 
+TEST(SmallWords, GrowWordByWordAcrossTheLimit) {
+  SmallWords words;
+  std::vector<uint64_t> expected;
+  for (uint64_t word = 1; word <= 20; word++) {
+    words.push_back(word);
+    expected.push_back(word);
+    EXPECT_TRUE(std::ranges::equal(words, expected)) << word;
+  }
+  EXPECT_EQ(words.back(), 20u);
+  EXPECT_EQ((SmallWords{1, 2, 3}), SmallWords(std::span(expected).first(3)));
+}
+
 }  // namespace
 }  // namespace numalign

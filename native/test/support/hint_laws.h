@@ -2,6 +2,7 @@
 // amounts and devices, for random requests. Used by the tests and by native/fuzz.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "core/device_hints.h"
@@ -36,7 +37,7 @@ struct PlainMask {
 inline std::vector<PlainMask> walked_memory_hints(const MemoryHintsRequest& request) {
   size_t masks = size_t{1} << request.nodes;
   std::vector<PlainMask> hints(masks);
-  auto sum = [](const std::vector<uint64_t>& amounts, size_t mask) {
+  auto sum = [](std::span<const uint64_t> amounts, size_t mask) {
     uint64_t total = 0;
     for (size_t node = 0; node < amounts.size(); node++) total += (mask >> node & 1) != 0 ? amounts[node] : 0;
     return total;
