@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "test/support/temporary_folder.h"
+#include "support/temporary_folder.h"
 
 namespace numalign {
 namespace {
