@@ -127,7 +127,7 @@ const assignments: fc.Arbitrary<Assignments> = fc
       unknown,
     }),
     cpus: fc.array(fc.tuple(fc.nat(), fc.nat(), fc.nat(), fc.nat()), { maxLength: 4 }),
-    pods: fc.array(pod, { maxLength: 3 }),
+    pods: fc.uniqueArray(pod, { maxLength: 3, selector: ({ uid }) => uid }),
     lastCpus: fc.array(fc.record({ name: text, cpus }), { maxLength: 2 }),
     unknown,
     hands: fc.array(cpus, { maxLength: 3 }),

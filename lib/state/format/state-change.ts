@@ -66,6 +66,7 @@ function namesBetween(before: readonly NamedCpus[], after: readonly NamedCpus[])
 
 /** @throws ERR_STATE_CORRUPT */
 export function decodeChange(given: Fields): StateChange {
+  if (given.line !== 'change') corrupt('a line in it is no change', given.line);
   const known = {
     ...decodeHeader(given),
     released: listOf(given.released ?? [], 'released', text),
