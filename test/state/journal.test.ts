@@ -1,11 +1,16 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { emptyAssignments } from '../../lib/account/assignments.js';
 import { CpuSet } from '../../lib/index.js';
+import { JournalFollower } from '../../lib/state/files/journal-follower.js';
+import { openFolder } from '../../lib/state/folder/folder.js';
 import type { Checkpoint } from '../../lib/state/format/checkpoint.js';
 import { journalText, readJournal } from '../../lib/state/format/journal.js';
 import { sealText } from '../../lib/state/format/sealed-json.js';
 import { changeText } from '../../lib/state/format/state-change.js';
 import { thrownBy } from '../support/error-of.js';
+import { makeStateDir } from '../support/state-dir.js';
 
 const SETTINGS = {
   managedCPUs: null,
@@ -18,7 +23,11 @@ const SETTINGS = {
   unknown: {},
 };
 
-const header = (generation: number) => ({ generation, bootId: 'boot', writtenAt: '2026-01-01T00:00:00.000Z' });
+const header = (generation: number) => ({
+  generation,
+  bootId: 'boot',
+  writtenAt: '2026-01-01T00:00:00.000Z',
+});
 const FIRST: Checkpoint = { ...header(1), assignments: emptyAssignments(SETTINGS) };
 const second: Checkpoint = { ...header(2), assignments: { ...FIRST.assignments, cpus: [[0, 0, 0, 0]] } };
 const third: Checkpoint = { ...header(3), assignments: { ...second.assignments, cpus: [[1, 1, 0, 0]] } };
@@ -71,5 +80,26 @@ describe('a journal', () => {
     expect(codeOf(BEGIN, last, line)).toBe('ERR_STATE_CORRUPT');
     expect(codeOf(BEGIN, state, line)).toBe('ERR_STATE_CORRUPT');
     expect(codeOf(BEGIN, state)).toBe('ERR_STATE_CORRUPT');
+  });
+});
+
+describe('one who reads a journal that ends with half a line', () => {
+  function look(copy: readonly Buffer[]) {
+    const path = makeStateDir();
+    const { folder } = openFolder(path, 'private');
+    const [line, last] = LINES;
+    writeFileSync(join(path, 'state.json'), Buffer.concat([BEGIN, line, last.subarray(0, last.length >> 1)]));
+    writeFileSync(join(path, 'state.copy.json'), Buffer.concat(copy));
+    return new JournalFollower(folder).look();
+  }
+
+  it('takes it for the last one that was not finished where the copy has no more', () => {
+    expect(look([BEGIN, LINES[0]])).toMatchObject({ kind: 'good', checkpoint: { generation: 2 } });
+    expect(look([BEGIN])).toMatchObject({ kind: 'good', checkpoint: { generation: 2 } });
+    expect(look([])).toMatchObject({ kind: 'good', checkpoint: { generation: 2 } });
+  });
+
+  it('takes it for damage where the copy has that line, though `generation` is gone', () => {
+    expect(look([BEGIN, ...LINES])).toMatchObject({ kind: 'damaged', generation: 3 });
   });
 });

@@ -175,11 +175,23 @@ function* damages() {
     yield* withAndWithout(`state.json: ${what}`, () => writeBeside('state.json', bytes), { mustOpen: true });
   for (const { what, bytes } of lineDamages(state))
     yield* withAndWithout(`state.json: ${what}`, () => writeBeside('state.json', bytes), { mustOpen: true });
-  for (const list of [bitDamages(state, chosen(8 * state.length, some)), cuts(state, some), lineDamages(state)])
+  for (const list of [
+    bitDamages(state, chosen(8 * state.length, some)),
+    cuts(state, some),
+    lineDamages(state),
+  ])
     for (const { what, bytes } of list)
-      yield { what: `state.copy.json: ${what}`, mustOpen: true, apply: () => writeBeside('state.copy.json', bytes) };
+      yield {
+        what: `state.copy.json: ${what}`,
+        mustOpen: true,
+        apply: () => writeBeside('state.copy.json', bytes),
+      };
   // Then only the owner's file says all.
-  for (const list of [bitDamages(state, chosen(8 * state.length, some)), cuts(state, some), lineDamages(state)])
+  for (const list of [
+    bitDamages(state, chosen(8 * state.length, some)),
+    cuts(state, some),
+    lineDamages(state),
+  ])
     for (const { what, bytes } of list)
       yield* withAndWithout(`both states: ${what}`, () => {
         writeBeside('state.json', bytes);

@@ -58,12 +58,7 @@ class DiskFile {
       { name: 'torn', bytes: mixOf(whole, old, half).subarray(0, whole.length) },
       { name: 'zeros', bytes: Buffer.concat([kept, zeros(whole.length - from)]) },
       { name: 'its first half', bytes: Buffer.concat([whole.subarray(0, half), zeros(whole.length - half)]) },
-      // Only a disk leaves such a thing, no process that is killed.
-      {
-        name: 'its last half',
-        bytes: Buffer.concat([kept, zeros(half - from), whole.subarray(half)]),
-        isOfDisk: true,
-      },
+      { name: 'its last half', bytes: Buffer.concat([kept, zeros(half - from), whole.subarray(half)]) },
     ];
   }
 
@@ -176,8 +171,7 @@ export class Disk {
 
   /**
    * Every image that may be left if the power fails now: { files: by path the bytes or 'folder',
-   * how: in words, isLength: one of many ends of what was written last, isOfDisk: only with another
-   * boot }. `promising`: folders whose
+   * how: in words, isLength: one of many ends of what was written last }. `promising`: folders whose
    * every order matters; of the files, each that is not safe takes every variant.
    */
   *images(promising) {
@@ -210,8 +204,7 @@ export class Disk {
         const bytes = new Map(
           [...files].map(([path, file]) => [path, file === 'folder' ? file : contents.get(file).bytes]),
         );
-        const isOfDisk = [...contents.values()].some((variant) => variant.isOfDisk);
-        return { files: bytes, isLength, isOfDisk, how: [...lost, ...damaged].join(', ') || 'nothing lost' };
+        return { files: bytes, isLength, how: [...lost, ...damaged].join(', ') || 'nothing lost' };
       };
       const exactVariants = exact.map((file) => file.variants().map((variant) => [file, variant]));
       for (const chosen of product([...exactVariants, looseVariants]))

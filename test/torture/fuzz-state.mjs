@@ -85,8 +85,7 @@ const largest = Math.max(...corpus.flat().map((bytes) => bytes.length));
 // Smaller ones, which are quicker to read: as they were some lines before.
 for (const [which, files] of corpus.entries()) {
   const lines = linesOf(files[0]);
-  for (let count = 2; count < lines.length; count++)
-    files.push(joined(which, lines.slice(0, count)));
+  for (let count = 2; count < lines.length; count++) files.push(joined(which, lines.slice(0, count)));
 }
 
 // ---- mutations
@@ -234,12 +233,17 @@ function changeOne(body) {
 // ---- lines
 
 function linesOf(bytes) {
-  return (bytes.toString('latin1').match(/[^\n]*\n|[^\n]+$/g) ?? []).map((line) => Buffer.from(line, 'latin1'));
+  return (bytes.toString('latin1').match(/[^\n]*\n|[^\n]+$/g) ?? []).map((line) =>
+    Buffer.from(line, 'latin1'),
+  );
 }
 
 function sealedText(text) {
   const body = Buffer.from(text);
-  return Buffer.concat([body, Buffer.from(`,"checksum":"crc32:${crc32(body).toString(16).padStart(8, '0')}"}\n`)]);
+  return Buffer.concat([
+    body,
+    Buffer.from(`,"checksum":"crc32:${crc32(body).toString(16).padStart(8, '0')}"}\n`),
+  ]);
 }
 
 function sealed(body) {
@@ -450,7 +454,10 @@ function lookFlaw(follower, file) {
 }
 
 const scratch = scratchFolder('fuzz-follow');
-const followed = { path: join(scratch, 'state'), folder: openFolder(join(scratch, 'state'), 'private').folder };
+const followed = {
+  path: join(scratch, 'state'),
+  folder: openFolder(join(scratch, 'state'), 'private').folder,
+};
 const end = Date.now() + given.seconds * 1000;
 const begun = Date.now();
 let [runs, accepted, failures] = [0, 0, 0];

@@ -85,14 +85,14 @@ const steps = new Map();
 // `undefined` among the allowed: no state at all.
 function collect(disk, step, at, allowed, boot) {
   steps.set(step, (steps.get(step) ?? 0) + 1);
-  for (const { files, how, isLength, isOfDisk } of disk.images(PROMISING)) {
+  for (const { files, how, isLength } of disk.images(PROMISING)) {
     if (isLength && lengths++ % LENGTHS !== firstLength) continue;
     const hash = createHash('sha256').update(boot.id);
     for (const [path, bytes] of [...files].sort(([a], [b]) => (a < b ? -1 : 1)))
       hash.update(path).update('\0').update(bytes).update('\0');
     const key = `${hash.digest('hex')} ${allowed.map((state) => state?.generation)}`;
     if (images.has(key)) continue;
-    const image = { files, where: `${step}, ${at}: ${how}`, allowed, boot, isLength, isOfDisk };
+    const image = { files, where: `${step}, ${at}: ${how}`, allowed, boot };
     image.state = checkFile(image);
     images.set(key, image);
     // Where nothing is synced there is no end of what can be left.
@@ -255,7 +255,7 @@ const list = [...images.values()];
 if (violations.length === 0) {
   // Both as if the machine were the same, and as if it had been started anew.
   for (const boot of boots) {
-    const ofBoot = list.filter((image) => image.boot === boot && !image.isOfDisk);
+    const ofBoot = list.filter((image) => image.boot === boot);
     await openAll(sample(ofBoot, 120), boot);
   }
   const rebooted = { part: 'another boot', file: join(folder, 'boot-id of another'), id: randomUUID() };

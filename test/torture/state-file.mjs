@@ -92,7 +92,8 @@ export function decodeMembers(bytes) {
   if (!head || !state) throw new Error('its first lines are damaged');
   if (state.line !== 'state' || head.generation !== state.generation)
     throw new Error('its second line is not the state of its first');
-  if (head.bytes !== Buffer.byteLength(`${lines[1]}\n`)) throw new Error('its second line has another length');
+  if (head.bytes !== Buffer.byteLength(`${lines[1]}\n`))
+    throw new Error('its second line has another length');
   const end = changes.indexOf(undefined);
   if (end >= 0 && (end < changes.length - 1 || rest !== '')) throw new Error('a line in it is damaged');
   const pods = new Map(state.pods.map((pod) => [pod.uid, pod]));

@@ -1,13 +1,6 @@
 // A third party in a state folder that is in use: it puts back an older state and removes files, as
 // an administrator who errs. What living processes hold they go on to hold.
-import {
-  copyFileSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { copyFileSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 const STATE = 'state.json';

@@ -2,15 +2,7 @@
 // where each begins and where it was acknowledged.
 //
 //   node writer.mjs '{ "package", "stateDir", "trace", "part": "first" | "after reboot" }'
-import {
-  appendFileSync,
-  closeSync,
-  fstatSync,
-  fsyncSync,
-  openSync,
-  readFileSync,
-  writeSync,
-} from 'node:fs';
+import { appendFileSync, closeSync, fstatSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 

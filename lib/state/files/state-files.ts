@@ -118,6 +118,17 @@ export function highestOf(folder: NativeFolder): number {
   }
 }
 
+/** The generation that the copy has; 0 where it is no good. It gets a line once that is committed. */
+export function generationInCopy(folder: NativeFolder): number {
+  try {
+    const copy = findState(folder, COPY_FILE);
+    return copy.kind === 'good' ? copy.checkpoint.generation : 0;
+  } catch (error) {
+    if (error instanceof NumalignError) return 0;
+    throw error;
+  }
+}
+
 /** An owner that lives, or may, and of which nobody can tell what it holds. */
 export interface UnknownOwner {
   /** How its uuid begins, where its file was removed: then it may write that again. */

@@ -72,7 +72,12 @@ export function* linesOf(bytes: Buffer, isSealed = true): Generator<SealedLine> 
     const line = newline < 0 ? undefined : bytes.subarray(start, newline);
     const seal = line && sealOf(line);
     const isWhole = line !== undefined && (seal !== undefined || !isSealed);
-    yield { members: isWhole ? parse(line) : undefined, seal: seal ?? '', end, isOpen: !isWhole && end === bytes.length };
+    yield {
+      members: isWhole ? parse(line) : undefined,
+      seal: seal ?? '',
+      end,
+      isOpen: !isWhole && end === bytes.length,
+    };
     start = end;
   }
 }

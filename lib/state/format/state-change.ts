@@ -77,7 +77,7 @@ export function decodeChange(given: Fields): StateChange {
     lastCpus: given.lastCpus === undefined ? undefined : lastCpus(given.lastCpus, 'lastCpus'),
     named: lastCpus(given.named, 'named'),
   };
-  return { ...known, unknown: unknownOf(given, { ...known, line: '', checksum: '' }) };
+  return { ...known, unknown: unknownOf(given, { ...known, format: '', version: 0, line: '', checksum: '' }) };
 }
 
 /** The checkpoint after a change. @throws ERR_STATE_CORRUPT where it contradicts the one before */
