@@ -106,6 +106,14 @@ const mayCommit = ({ op, path }) => path === 'state.json' && ['rename', 'write']
 // Every state that was put in place, the latest last. A step may take several transactions, each of
 // which was acknowledged before the next began.
 const committed = [undefined];
+function note(disk, step) {
+  try {
+    const state = describe(decodeState(disk.read('state.json')));
+    if (state.generation !== committed.at(-1)?.generation) committed.push(state);
+  } catch (error) {
+    violations.push(`${step}: what was written does not load: ${error.message}`);
+  }
+}
 {
   const disk = new Disk();
   let [begun, isRunning, step, boot] = [0, false, '', boots[0]];
@@ -117,10 +125,7 @@ const committed = [undefined];
       isRunning = false;
     } else {
       disk.apply(line);
-      if (mayCommit(line)) {
-        const state = describe(decodeState(disk.read('state.json')));
-        if (state.generation !== committed.at(-1)?.generation) committed.push(state);
-      }
+      if (mayCommit(line)) note(disk, step);
     }
     if (step === BULK) continue;
     const at = line.mark ?? `after ${line.op} ${line.path}`;

@@ -67,10 +67,11 @@ function namesBetween(before: readonly NamedCpus[], after: readonly NamedCpus[])
 /** @throws ERR_STATE_CORRUPT */
 export function decodeChange(given: Fields): StateChange {
   if (given.line !== 'change') corrupt('a line in it is no change', given.line);
+  const { released = [], pods = [] } = given;
   const known = {
     ...decodeHeader(given),
-    released: listOf(given.released ?? [], 'released', text),
-    pods: listOf(given.pods ?? [], 'pods', decodePod),
+    released: listOf(released, 'released', text),
+    pods: listOf(pods, 'pods', decodePod),
     settings: given.settings === undefined ? undefined : decodeSettings(given.settings),
     cpus: given.cpus === undefined ? undefined : listOf(given.cpus, 'cpus', decodeIdentity),
     memory: given.memory === undefined ? undefined : bookedMemory(given.memory, 'memory'),
