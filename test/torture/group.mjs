@@ -88,7 +88,7 @@ export class Group {
   #number = 0;
 
   /**
-   * `settings`: { seed, packages, run, canUnshare, hasUsers, pause }; `folder`: one of its own,
+   * `settings`: { seed, packages, run, canUnshare, hasUsers, pause, disturbed }; `folder`: one of its own,
    * without links; `isInMemory`: on a tmpfs.
    */
   constructor(machine, processes, settings, folder, isInMemory) {
@@ -364,7 +364,9 @@ export class Group {
   /** Lets agents work for a time, kills them all, and checks what was promised. */
   async round(seconds) {
     const canRemove = !this.machine.isReal;
-    this.#vandal = this.#random.chance(3) ? new Vandal(this.#stateDir, this.#random, canRemove) : undefined;
+    const { disturbed } = this.#settings;
+    this.#vandal =
+      this.#random.chance(3) || disturbed ? new Vandal(this.#stateDir, this.#random, canRemove) : undefined;
     // A folder that somebody removes is made again as one of a single user.
     this.#isShared = this.#settings.hasUsers && !(this.#vandal && canRemove) && this.#random.chance(2);
     // Now and then from the very first commit on.

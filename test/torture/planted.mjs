@@ -122,6 +122,7 @@ const BUGS = [
       },
     ],
     find: 'torture.mjs',
+    options: ['--disturbed'],
   },
   {
     name: 'an owner whose file was removed is dead',
@@ -129,6 +130,7 @@ const BUGS = [
     before: ['return owners.isOwnerAlive(uuid) || (path !== undefined && holdsLock(owners, path, uuid));'],
     after: 'return owners.isOwnerAlive(uuid);',
     find: 'torture.mjs',
+    options: ['--disturbed'],
   },
   {
     name: 'what is not in the folder any more was never there',
@@ -136,6 +138,7 @@ const BUGS = [
     before: ['path === undefined ? [] : ownersWithoutFile(owners, path, known)'],
     after: 'path === undefined ? [] : known.slice(known.length)',
     find: 'torture.mjs',
+    options: ['--disturbed'],
   },
   {
     name: 'a recovery that fails takes from owners what they claim',
@@ -143,6 +146,7 @@ const BUGS = [
     before: ['if (!isCommitted && before === undefined) return;'],
     after: '',
     find: 'torture.mjs',
+    options: ['--disturbed'],
   },
   {
     name: 'a request that cannot wait keeps its place',
