@@ -38,7 +38,10 @@ export interface StateChange extends Omit<Checkpoint, 'assignments' | 'refusal'>
 /**
  * The text of the change from one checkpoint to the next; undefined where a change cannot say it.
  */
-export function changeText(before: Checkpoint, { assignments: next, ...header }: Checkpoint): string | undefined {
+export function changeText(
+  before: Checkpoint,
+  { assignments: next, ...header }: Checkpoint,
+): string | undefined {
   const { assignments } = before;
   if (header.generation !== before.generation + 1 || next.unknown !== assignments.unknown) return undefined;
   const changes = podListChanges(assignments.pods, next.pods);
@@ -78,7 +81,10 @@ export function decodeChange(given: Fields): StateChange {
     lastCpus: given.lastCpus === undefined ? undefined : lastCpus(given.lastCpus, 'lastCpus'),
     named: lastCpus(given.named, 'named'),
   };
-  return { ...known, unknown: unknownOf(given, { ...known, format: '', version: 0, line: '', checksum: '' }) };
+  return {
+    ...known,
+    unknown: unknownOf(given, { ...known, format: '', version: 0, line: '', checksum: '' }),
+  };
 }
 
 /** The checkpoint after a change. @throws ERR_STATE_CORRUPT where it contradicts the one before */
