@@ -86,7 +86,7 @@ export function judgeState(bytes: Buffer, highest: number): GoodState | DamagedS
     const { generation } = checkpoint;
     if (generation >= highest || checkpoint.refusal) return { kind: 'good', ...journal };
     const why = `it is older than generation ${highest}, which was committed here`;
-    return damaged(why, { bytes, generation: highest, checkpoint });
+    return damaged(why, { bytes, generation: Math.max(highest, highestIn(bytes)), checkpoint });
   } catch (error) {
     if (!(error instanceof NumalignError) || error.code !== 'ERR_STATE_CORRUPT') throw error;
     return damaged(error.message, { bytes });
