@@ -1,13 +1,14 @@
-import { writeFileSync } from 'node:fs';
+import { appendFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { emptyAssignments } from '../../lib/account/assignments.js';
 import { CpuSet } from '../../lib/index.js';
 import { JournalFollower } from '../../lib/state/files/journal-follower.js';
+import { judgeState } from '../../lib/state/files/state-files.js';
 import { openFolder } from '../../lib/state/folder/folder.js';
 import type { Checkpoint } from '../../lib/state/format/checkpoint.js';
 import { journalText, readJournal } from '../../lib/state/format/journal.js';
-import { sealText } from '../../lib/state/format/sealed-json.js';
+import { sealLine, sealText } from '../../lib/state/format/sealed-json.js';
 import { changeText } from '../../lib/state/format/state-change.js';
 import { thrownBy } from '../support/error-of.js';
 import { makeStateDir } from '../support/state-dir.js';
@@ -101,5 +102,29 @@ describe('one who reads a journal that ends with half a line', () => {
 
   it('takes it for damage where the copy has that line, though `generation` is gone', () => {
     expect(look([BEGIN, ...LINES])).toMatchObject({ kind: 'damaged', generation: 3 });
+  });
+});
+
+describe('one who follows a journal', () => {
+  const next = { line: 'change', ...header(4) };
+  const lines: [string, object][] = [
+    ['a whole state', { ...JSON.parse(`${BEGIN}`.split('\n')[1]!), ...header(4), checksum: undefined }],
+    ['null for grants', { ...next, pods: null }],
+    ['null for releases', { ...next, released: null }],
+    ['a generation that is not the next', { ...next, ...header(5) }],
+    ['members of a first line', { ...next, format: 'x', version: 9 }],
+    ['members that are not known', { ...next, future: true }],
+  ];
+
+  it.each(lines)('finds what one does who reads it whole: a line with %s', (_name, members) => {
+    const path = makeStateDir();
+    const follower = new JournalFollower(openFolder(path, 'private').folder);
+    const before = Buffer.concat([BEGIN, ...LINES]);
+    const line = sealLine(JSON.stringify(members));
+    writeFileSync(join(path, 'state.json'), before);
+    expect(follower.look()).toMatchObject({ kind: 'good', checkpoint: { generation: 3 } });
+    appendFileSync(join(path, 'state.json'), line);
+    const whole = judgeState(Buffer.concat([before, Buffer.from(line)]), 0);
+    expect(follower.look()).toEqual(whole);
   });
 });

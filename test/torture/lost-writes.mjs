@@ -258,15 +258,15 @@ const cpusOf = (keys) =>
 
 const list = [...images.values()];
 if (violations.length === 0) {
-  // Both as if the machine were the same, and as if it had been started anew.
-  for (const boot of boots) {
-    const ofBoot = list.filter((image) => image.boot === boot);
-    await openAll(sample(ofBoot, 60), boot);
-  }
   const rebooted = { part: 'another boot', file: join(folder, 'boot-id of another'), id: randomUUID() };
   writeFileSync(rebooted.file, `${rebooted.id}\n`);
-  // Nothing that is on record counts, and it is archived.
-  await openAll(sample(list, 60), rebooted);
+  // Both as if the machine were the same, and as if it had been started anew: then nothing that is on
+  // record counts, and it is archived.
+  const ofBoot = (boot) => list.filter((image) => image.boot === boot);
+  await Promise.all([
+    ...boots.map((boot) => openAll(sample(ofBoot(boot), 60), boot)),
+    openAll(sample(list, 60), rebooted),
+  ]);
 }
 for (const path of [folder, memory]) rmSync(path, { recursive: true });
 
