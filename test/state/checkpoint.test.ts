@@ -201,6 +201,19 @@ describe('an owner’s file', () => {
     expect(decodeOwnerFile(at(8)).generation).toBe(8);
     expect(thrownBy(() => decodeOwnerFile(at(2 ** 52)))).toMatchObject({ code: 'ERR_STATE_CORRUPT' });
   });
+
+  it('is refused where its last line does not say how many are before it', () => {
+    const { bootId, generation, assignments } = SAMPLE;
+    const header = { uuid: 'ab', kind: 'persistent', pid: null, command: null, cgroup: null } as const;
+    const file = encodeOwnerFile({ ...header, bootId, generation, settings: assignments.settings, pods: [] });
+    for (const other of ['"0000000002"', '1', '{"toString":1}', 'null']) {
+      const damaged = changed(file, '"lines":"0000000001"', `"lines":${other}`);
+      expect(
+        thrownBy(() => decodeOwnerFile(damaged)),
+        other,
+      ).toMatchObject({ code: 'ERR_STATE_CORRUPT' });
+    }
+  });
 });
 
 describe('the state file', () => {
