@@ -1,6 +1,6 @@
 // Damage: single bits of a real state folder's files flipped, its files cut short, and their lines
-// removed, swapped and doubled, while another process owns grants. Whoever then opens the folder is never given a CPU of these, whether the
-// state is refused or recovered.
+// removed, swapped and doubled, while another process owns grants. Whoever then opens the folder is
+// never given a CPU of these, whether the state is refused or recovered.
 //
 //   npm run torture:damage -- --seed S [--sample N] [--bits] [--package DIR]
 //
@@ -151,6 +151,15 @@ function* cuts(bytes, count) {
     yield { what: `cut to ${length} bytes`, bytes: bytes.subarray(0, length) };
 }
 
+/** `bits`: those to flip; `count`: how many lengths. */
+function* everyDamage(bytes, bits, count) {
+  yield* bitDamages(bytes, bits);
+  yield* cuts(bytes, count);
+  yield* lineDamages(bytes);
+}
+
+const someDamage = (bytes) => everyDamage(bytes, chosen(8 * bytes.length, some), some);
+
 // `generation` says what was committed; without it living owners do.
 function* withAndWithout(what, apply, more) {
   const isOne = given.sample > 0;
@@ -169,58 +178,37 @@ function* withAndWithout(what, apply, more) {
 
 function* damages() {
   // What is damaged in one of them is in the other.
-  for (const { what, bytes } of bitDamages(state, bitsOf(state)))
+  for (const { what, bytes } of everyDamage(state, bitsOf(state), given.sample))
     yield* withAndWithout(`state.json: ${what}`, () => writeBeside('state.json', bytes), { mustOpen: true });
-  for (const { what, bytes } of cuts(state, given.sample))
-    yield* withAndWithout(`state.json: ${what}`, () => writeBeside('state.json', bytes), { mustOpen: true });
-  for (const { what, bytes } of lineDamages(state))
-    yield* withAndWithout(`state.json: ${what}`, () => writeBeside('state.json', bytes), { mustOpen: true });
-  for (const list of [
-    bitDamages(state, chosen(8 * state.length, some)),
-    cuts(state, some),
-    lineDamages(state),
-  ])
-    for (const { what, bytes } of list)
-      yield {
-        what: `state.copy.json: ${what}`,
-        mustOpen: true,
-        apply: () => writeBeside('state.copy.json', bytes),
-      };
+  for (const { what, bytes } of someDamage(state))
+    yield {
+      what: `state.copy.json: ${what}`,
+      mustOpen: true,
+      apply: () => writeBeside('state.copy.json', bytes),
+    };
   // Then only the owner's file says all.
-  for (const list of [
-    bitDamages(state, chosen(8 * state.length, some)),
-    cuts(state, some),
-    lineDamages(state),
-  ])
-    for (const { what, bytes } of list)
-      yield* withAndWithout(`both states: ${what}`, () => {
-        writeBeside('state.json', bytes);
-        writeBeside('state.copy.json', bytes);
-      });
+  for (const { what, bytes } of someDamage(state))
+    yield* withAndWithout(`both states: ${what}`, () => {
+      writeBeside('state.json', bytes);
+      writeBeside('state.copy.json', bytes);
+    });
   for (const { what, bytes } of bitDamages(state, chosen(8 * state.length, some)))
     yield* withAndWithout(`state.json cut in the middle and state.copy.json: ${what}`, () => {
       writeBeside('state.json', state.subarray(0, state.length >> 1));
       writeBeside('state.copy.json', bytes);
     });
-  const ofOwner = () => [
-    bitDamages(ownText, chosen(8 * ownText.length, some)),
-    cuts(ownText, some),
-    lineDamages(ownText),
-  ];
-  for (const list of ofOwner())
-    for (const { what, bytes } of list)
-      yield { what: `the owner's file: ${what}`, mustOpen: true, apply: () => inOwners(bytes) };
-  for (const list of ofOwner())
-    for (const { what, bytes } of list)
-      yield {
-        what: `no state, and the owner's file: ${what}`,
-        isKnown: false,
-        apply() {
-          rmSync(join(stateDir, 'state.json'));
-          writeBeside('state.copy.json', Buffer.alloc(0));
-          inOwners(bytes);
-        },
-      };
+  for (const { what, bytes } of someDamage(ownText))
+    yield { what: `the owner's file: ${what}`, mustOpen: true, apply: () => inOwners(bytes) };
+  for (const { what, bytes } of someDamage(ownText))
+    yield {
+      what: `no state, and the owner's file: ${what}`,
+      isKnown: false,
+      apply() {
+        rmSync(join(stateDir, 'state.json'));
+        writeBeside('state.copy.json', Buffer.alloc(0));
+        inOwners(bytes);
+      },
+    };
   yield { what: 'state.json gone', apply: () => rmSync(join(stateDir, 'state.json')) };
   yield {
     what: 'state.json a link',
