@@ -1,6 +1,6 @@
-// Damage: single bits of a real state folder's files flipped and its files cut short, while another
-// process owns grants. Whoever then opens the folder is never given a CPU of these, whether the
-// state is refused or recovered.
+// Damage: single bits of a real state folder's files flipped, its files cut short, and their lines
+// removed, swapped and doubled, while another process owns grants. Whoever then opens the folder is
+// never given a CPU of these, whether the state is refused or recovered.
 //
 //   npm run torture:damage -- --seed S [--sample N] [--bits] [--package DIR]
 //
@@ -23,7 +23,7 @@ import { fileURLToPath } from 'node:url';
 import { freshSeed, parseOptions } from './options.mjs';
 import { Random } from './random.mjs';
 import { scratchFolder } from './scratch.mjs';
-import { decodeState, parseList } from './state-file.mjs';
+import { decodeMembers, decodeState, encodeMembers, parseList } from './state-file.mjs';
 
 // A prober's own owner files last as long as it does.
 const PROBES_PER_PROCESS = 250;
@@ -59,9 +59,18 @@ function start(name, ...args) {
 const owner = start('sample-state.mjs', packageFolder, stateDir);
 const { grants } = await owner.next();
 const owned = new Set(Object.values(grants).flatMap(parseList));
-const pristine = new Map(
-  ['state.json', 'state.copy.json'].map((name) => [name, readFileSync(join(stateDir, name))]),
-);
+// Some lines are behind a whole state that has grants, as after a while.
+const LINES = 4;
+const written = linesOf(readFileSync(join(stateDir, 'state.json')));
+const state = Buffer.concat([
+  Buffer.from(encodeMembers(decodeMembers(Buffer.concat(written.slice(0, -LINES))))),
+  ...written.slice(-LINES),
+]);
+const pristine = new Map([
+  ['state.json', state],
+  ['state.copy.json', state],
+  ['generation', readFileSync(join(stateDir, 'generation'))],
+]);
 const ownerFiles = new Map(
   readdirSync(join(stateDir, 'owners')).map((name) => [name, readFileSync(join(stateDir, 'owners', name))]),
 );
@@ -107,62 +116,99 @@ function bitsOf(bytes) {
   return chosen(bytes.length, 0).map((byte) => 8 * byte + random.below(8));
 }
 
-const state = pristine.get('state.json');
-const previous = pristine.get('state.copy.json');
 const ownText = ownerFiles.get(ownerName);
 const inOwners = (bytes) => writeFileSync(join(stateDir, 'owners', ownerName), bytes);
 const some = given.sample > 0 ? given.sample : 400;
 
+function linesOf(bytes) {
+  const text = bytes.toString('latin1');
+  return (text.match(/[^\n]*\n/g) ?? []).map((line) => Buffer.from(line, 'latin1'));
+}
+
+/** Each line removed, doubled, and swapped with each later one: { what, bytes }. */
+function lineDamages(bytes) {
+  const all = [...everyLineDamage(linesOf(bytes))];
+  return given.sample > 0 ? chosen(all.length, given.sample).map((i) => all[i]) : all;
+}
+
+function* everyLineDamage(lines) {
+  for (const [i, line] of lines.entries()) {
+    yield { what: `line ${i} removed`, bytes: Buffer.concat(lines.toSpliced(i, 1)) };
+    yield { what: `line ${i} doubled`, bytes: Buffer.concat(lines.toSpliced(i, 0, line)) };
+    for (let other = i + 1; other < lines.length; other++) {
+      const swapped = lines.with(i, lines[other]).with(other, line);
+      yield { what: `lines ${i} and ${other} swapped`, bytes: Buffer.concat(swapped) };
+    }
+  }
+}
+
+function* bitDamages(bytes, bits) {
+  for (const bit of bits) yield { what: `bit ${bit} flipped`, bytes: flipped(bytes, bit) };
+}
+
+function* cuts(bytes, count) {
+  for (const length of chosen(bytes.length, count))
+    yield { what: `cut to ${length} bytes`, bytes: bytes.subarray(0, length) };
+}
+
+/** `bits`: those to flip; `count`: how many lengths. */
+function* everyDamage(bytes, bits, count) {
+  yield* bitDamages(bytes, bits);
+  yield* cuts(bytes, count);
+  yield* lineDamages(bytes);
+}
+
+const someDamage = (bytes) => everyDamage(bytes, chosen(8 * bytes.length, some), some);
+
+// `generation` says what was committed; without it living owners do.
+function* withAndWithout(what, apply, more) {
+  const isOne = given.sample > 0;
+  const isFirst = random.chance(2);
+  if (!isOne || isFirst) yield { what, apply, ...more };
+  if (isOne && isFirst) return;
+  yield {
+    what: `${what}, no generation`,
+    ...more,
+    apply() {
+      apply();
+      rmSync(join(stateDir, 'generation'));
+    },
+  };
+}
+
 function* damages() {
-  for (const bit of bitsOf(state))
+  // What is damaged in one of them is in the other.
+  for (const { what, bytes } of everyDamage(state, bitsOf(state), given.sample))
+    yield* withAndWithout(`state.json: ${what}`, () => writeBeside('state.json', bytes), { mustOpen: true });
+  for (const { what, bytes } of someDamage(state))
     yield {
-      what: `bit ${bit} of state.json flipped`,
-      apply: () => writeBeside('state.json', flipped(state, bit)),
-    };
-  for (const length of chosen(state.length, given.sample)) {
-    yield {
-      what: `state.json cut to ${length} bytes`,
-      apply: () => writeBeside('state.json', state.subarray(0, length)),
-    };
-  }
-  // What is not needed may be damaged, and everything works.
-  for (const bit of chosen(8 * previous.length, some)) {
-    yield {
-      what: `bit ${bit} of state.copy.json flipped`,
+      what: `state.copy.json: ${what}`,
       mustOpen: true,
-      apply: () => writeBeside('state.copy.json', flipped(previous, bit)),
+      apply: () => writeBeside('state.copy.json', bytes),
     };
-  }
-  for (const bit of chosen(8 * previous.length, some)) {
+  // Then only the owner's file says all.
+  for (const { what, bytes } of someDamage(state))
+    yield* withAndWithout(`both states: ${what}`, () => {
+      writeBeside('state.json', bytes);
+      writeBeside('state.copy.json', bytes);
+    });
+  for (const { what, bytes } of bitDamages(state, chosen(8 * state.length, some)))
+    yield* withAndWithout(`state.json cut in the middle and state.copy.json: ${what}`, () => {
+      writeBeside('state.json', state.subarray(0, state.length >> 1));
+      writeBeside('state.copy.json', bytes);
+    });
+  for (const { what, bytes } of someDamage(ownText))
+    yield { what: `the owner's file: ${what}`, mustOpen: true, apply: () => inOwners(bytes) };
+  for (const { what, bytes } of someDamage(ownText))
     yield {
-      what: `state.json cut in the middle and bit ${bit} of state.copy.json flipped`,
-      apply() {
-        writeBeside('state.json', state.subarray(0, state.length >> 1));
-        writeBeside('state.copy.json', flipped(previous, bit));
-      },
-    };
-  }
-  for (const bit of chosen(8 * ownText.length, some)) {
-    yield {
-      what: `state.json empty and bit ${bit} of the owner's file flipped`,
-      isKnown: false,
-      apply() {
-        writeBeside('state.json', Buffer.alloc(0));
-        inOwners(flipped(ownText, bit));
-      },
-    };
-  }
-  for (const length of chosen(ownText.length, some)) {
-    yield {
-      what: `neither state and the owner's file cut to ${length} bytes`,
+      what: `no state, and the owner's file: ${what}`,
       isKnown: false,
       apply() {
         rmSync(join(stateDir, 'state.json'));
-        rmSync(join(stateDir, 'state.copy.json'));
-        inOwners(ownText.subarray(0, length));
+        writeBeside('state.copy.json', Buffer.alloc(0));
+        inOwners(bytes);
       },
     };
-  }
   yield { what: 'state.json gone', apply: () => rmSync(join(stateDir, 'state.json')) };
   yield {
     what: 'state.json a link',
@@ -231,7 +277,7 @@ await probe({ what: 'nothing damaged', mustOpen: true, apply() {} }, true);
 for (const damage of damages()) {
   await probe(damage, true);
   // Also by one who has seen it whole.
-  if (given.sample > 0 || random.chance(8)) {
+  if (random.chance(given.sample > 0 ? 3 : 8)) {
     restore(false);
     await probe({ what: 'nothing damaged', mustOpen: true, apply() {} }, false);
     await probe({ ...damage, what: `${damage.what}, after having been read whole` }, false);

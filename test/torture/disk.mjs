@@ -4,8 +4,9 @@
 // The model. What changes a folder (create, link, rename, unlink, mkdir) reaches the disk in order:
 // after a power cut a first part of it is there, at least up to the last fsync of that folder. The
 // folders' parts are independent of each other, but a rename between two is one step, of the folder
-// it leaves. The bytes of a file are safe up to its last fsync; what was written later may be
-// there, not be there, be there by half, or as zeros of the right length.
+// it leaves. The bytes of a file are safe up to its last fsync. What was written later may be there,
+// not be there, be there by half, or as zeros; what it did not touch is safe. Of lines that were
+// written at the end of a file every byte length is looked at.
 
 const folderOf = (path) => {
   const slash = path.lastIndexOf('/');
@@ -18,18 +19,16 @@ class DiskFile {
   safe = 0;
 
   #after(count) {
-    let bytes = Buffer.alloc(0);
-    for (const { offset, data, size } of this.writes.slice(0, count)) {
-      if (size !== undefined)
-        bytes = Buffer.concat([bytes, Buffer.alloc(Math.max(0, size - bytes.length))]).subarray(0, size);
-      else {
-        const grown = Buffer.alloc(Math.max(bytes.length, offset + data.length));
-        bytes.copy(grown);
-        data.copy(grown, offset);
-        bytes = grown;
-      }
+    const writes = this.writes.slice(0, count);
+    const ends = writes.map(({ offset, data, size }) => size ?? offset + data.length);
+    const bytes = Buffer.alloc(Math.max(0, ...ends));
+    let length = 0;
+    for (const { offset, data, size } of writes) {
+      if (size === undefined) data.copy(bytes, offset);
+      else bytes.fill(0, size, length);
+      length = size ?? Math.max(length, offset + data.length);
     }
-    return bytes;
+    return bytes.subarray(0, length);
   }
 
   /** What programs read of it. */
@@ -37,26 +36,57 @@ class DiskFile {
     return this.#after(this.writes.length);
   }
 
+  // No byte before this one was touched since the last fsync.
+  get #touched() {
+    return Math.min(...this.writes.slice(this.safe).map(({ offset, size }) => size ?? offset));
+  }
+
   /** What may be read of it, by what became of the bytes that are not safe. */
   variants() {
     const whole = this.bytes;
     if (this.safe === this.writes.length) return [{ name: 'whole', bytes: whole }];
     const old = this.#after(this.safe);
-    const half = Math.floor(whole.length / 2);
-    const mixed = Buffer.concat([whole.subarray(0, half), old.subarray(half)]);
+    const from = this.#touched;
+    const half = Math.floor((from + whole.length) / 2);
+    const kept = whole.subarray(0, from);
+    const zeros = (length) => Buffer.alloc(Math.max(0, length));
     return [
       { name: 'whole', bytes: whole },
       { name: 'as synced', bytes: old },
-      { name: 'empty', bytes: Buffer.alloc(0) },
+      { name: 'empty', bytes: kept },
       { name: 'cut', bytes: whole.subarray(0, half) },
-      { name: 'torn', bytes: mixed.length > whole.length ? mixed.subarray(0, whole.length) : mixed },
-      { name: 'zeros', bytes: Buffer.alloc(whole.length) },
+      { name: 'torn', bytes: mixOf(whole, old, half).subarray(0, whole.length) },
+      { name: 'zeros', bytes: Buffer.concat([kept, zeros(whole.length - from)]) },
+      { name: 'its first half', bytes: Buffer.concat([whole.subarray(0, half), zeros(whole.length - half)]) },
+      { name: 'its last half', bytes: Buffer.concat([kept, zeros(half - from), whole.subarray(half)]) },
     ];
+  }
+
+  /**
+   * Where lines were written at the end of what is safe: every length that these may have, and each
+   * with the old bytes behind it.
+   */
+  *lengths() {
+    if (this.safe === this.writes.length || this.safe === 0 || this.#touched === 0) return;
+    const whole = this.bytes;
+    const old = this.#after(this.safe);
+    for (let n = this.#touched; n < whole.length; n++) {
+      yield { name: `cut to ${n} bytes`, bytes: whole.subarray(0, n) };
+      if (old.length > n) yield { name: `new up to byte ${n}`, bytes: mixOf(whole, old, n) };
+    }
   }
 }
 
+const mixOf = (first, second, at) => Buffer.concat([first.subarray(0, at), second.subarray(at)]);
+
 // Of the folder itself; owners' files beside.
-const NEVER_SYNCED = new Set(['lock', 'generation']);
+const NEVER_SYNCED = new Set([
+  'lock',
+  'generation',
+  'generation.new',
+  'state.copy.json',
+  'state.copy.json.new',
+]);
 
 export class Disk {
   #descriptors = new Map();
@@ -141,8 +171,8 @@ export class Disk {
 
   /**
    * Every image that may be left if the power fails now: { files: by path the bytes or 'folder',
-   * how: in words }. `promising`: folders whose every order matters; of the files, each that is not
-   * safe takes every variant.
+   * how: in words, isLength: one of many ends of what was written last }. `promising`: folders whose
+   * every order matters; of the files, each that is not safe takes every variant.
    */
   *images(promising) {
     for (const parts of product(this.#parts(promising))) {
@@ -164,19 +194,31 @@ export class Disk {
       const looseVariants = [0, 1, 2, 3].map((i) =>
         loose.map((file) => [file, file.variants()[i] ?? file.variants()[0]]),
       );
-      const exactVariants = exact.map((file) => file.variants().map((variant) => [file, variant]));
-      for (const chosen of product([...exactVariants, looseVariants.length > 0 ? looseVariants : [[]]])) {
-        const contents = new Map([...chosen.slice(0, -1), ...chosen.at(-1)]);
-        const image = new Map(
-          [...files].map(([path, file]) => [path, file === 'folder' ? file : contents.get(file).bytes]),
-        );
+      const image = (contents, isLength) => {
         const lost = parts
           .filter(({ list, count }) => count < list.length)
           .map(({ folder, list, count }) => `${list.length - count} changes of ${folder} lost`);
         const damaged = [...files]
           .filter(([, file]) => file !== 'folder' && contents.get(file).name !== 'whole')
           .map(([path, file]) => `${path} ${contents.get(file).name}`);
-        yield { files: image, how: [...lost, ...damaged].join(', ') || 'nothing lost' };
+        const bytes = new Map(
+          [...files].map(([path, file]) => [path, file === 'folder' ? file : contents.get(file).bytes]),
+        );
+        return { files: bytes, isLength, how: [...lost, ...damaged].join(', ') || 'nothing lost' };
+      };
+      const exactVariants = exact.map((file) => file.variants().map((variant) => [file, variant]));
+      for (const chosen of product([...exactVariants, looseVariants]))
+        yield image(new Map([...chosen.slice(0, -1), ...chosen.at(-1)]), false);
+      // Lengths are many: only where all of the folders' changes are there, or none that may be lost.
+      const isEnd =
+        parts.every(({ list, count }) => count === list.length) ||
+        parts.every(({ folder, count }) => count === this.#changes.get(folder).safe);
+      if (!isEnd) continue;
+      const whole = exactVariants.map(([first]) => first);
+      for (const file of exact) {
+        let i = 0;
+        for (const variant of file.lengths())
+          yield image(new Map([...whole, ...looseVariants[i++ % 4], [file, variant]]), true);
       }
     }
   }

@@ -1,6 +1,8 @@
 // Failpoints: before, in the middle of and after every kind of step that agents were seen to take.
 // The one that was hit the least is the next.
 
+// A transaction takes most kinds of steps once.
+const MOST_TIMES = 12;
 const WHENS = ['before', 'during', 'after'];
 // Half of a call can only be done of a write.
 const whensOf = (kind) => WHENS.filter((when) => when !== 'during' || kind.startsWith('write '));
@@ -37,7 +39,7 @@ export class Failpoints {
     const [, when, kind] = /^(\w+) (.*)$/.exec(this.#random.pick(rare));
     // The first is in the opening, the later ones are in what comes after.
     const isFirst = this.#missed.has(`${when} ${kind}`) || this.#random.chance(3);
-    return { nth: isFirst ? 1 : 1 + this.#random.below(40), when, kind };
+    return { nth: isFirst ? 1 : 1 + this.#random.below(MOST_TIMES), when, kind };
   }
 
   get counts() {

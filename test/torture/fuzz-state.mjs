@@ -1,16 +1,27 @@
-// Fuzzes the formats of the state file and of the owners' files: real files are mutated, as bytes
-// and as structures, also with the checksum made right again. A decoder throws a NumalignError, or
-// gives a value whose encoding decodes to the same; of a state the document's own reader must think
-// alike.
+// Fuzzes the formats of the state file and of the owners' files: lines of real files are mutated, as
+// bytes and as structures, also with their checksums made right again, and put among good ones. A
+// decoder throws a NumalignError, or gives a value whose encoding decodes to the same; of a state
+// the document's own reader must think alike, and a reader that has followed the file as it grew and
+// was replaced.
 //
 //   npm run fuzz:state -- --seconds N --seed S [--package DIR]
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { isDeepStrictEqual } from 'node:util';
+import { crc32 } from 'node:zlib';
 import { freshSeed, parseOptions } from './options.mjs';
 import { Random } from './random.mjs';
 import { scratchFolder } from './scratch.mjs';
@@ -28,17 +39,21 @@ const { NumalignError } = await load('base/errors.js');
 
 // ---- the formats that this package has
 
-const { decodeCheckpoint, encodeCheckpoint } = await load('state/format/journal.js');
+const { decodeCheckpoint, encodeCheckpoint, journalText, readJournal } =
+  await load('state/format/journal.js');
 const { decodeOwnerFile, encodeOwnerFile } = await load('state/format/owner-file.js');
+const { JournalFollower } = await load('state/files/journal-follower.js');
+const { openFolder } = await load('state/folder/folder.js');
 const formats = [
-  { name: 'state', decode: decodeCheckpoint, encode: encodeCheckpoint, folder: '.', agrees: decodeState },
   {
-    name: 'owner',
-    decode: decodeOwnerFile,
-    encode: encodeOwnerFile,
-    folder: 'owners',
-    agrees: () => {},
+    name: 'state',
+    decode: decodeCheckpoint,
+    encode: encodeCheckpoint,
+    folder: '.',
+    agrees: decodeState,
+    follows: followFlaw,
   },
+  { name: 'owner', decode: decodeOwnerFile, encode: encodeOwnerFile, folder: 'owners' },
 ];
 
 // ---- files to begin with
@@ -67,15 +82,10 @@ async function sampleFiles() {
 const corpus = await sampleFiles();
 const largest = Math.max(...corpus.flat().map((bytes) => bytes.length));
 
-// Smaller ones, which are quicker to read: with a few of the grants, and with none.
-for (const files of corpus) {
-  const { checksum: _, ...body } = JSON.parse(files[0]);
-  if (body.pods === undefined) continue;
-  files.push(sealed({ ...body, pods: [], ...(body.memory && { memory: {} }) }));
-  const small = body.pods
-    .filter(({ containers }) => containers.every(({ memory }) => memory.length === 0))
-    .slice(0, 1);
-  if (small.length > 0) files.push(sealed({ ...body, pods: small, ...(body.memory && { memory: {} }) }));
+// Smaller ones, which are quicker to read: as they were some lines before.
+for (const [which, files] of corpus.entries()) {
+  const lines = linesOf(files[0]);
+  for (let count = 2; count < lines.length; count++) files.push(joined(which, lines.slice(0, count)));
 }
 
 // ---- mutations
@@ -220,16 +230,94 @@ function changeOne(body) {
   }
 }
 
-function sealed(body) {
-  const text = JSON.stringify(body).slice(0, -1);
-  return Buffer.from(`${text},"checksum":"sha256:${createHash('sha256').update(text).digest('hex')}"}\n`);
+// ---- lines
+
+function linesOf(bytes) {
+  return (bytes.toString('latin1').match(/[^\n]*\n|[^\n]+$/g) ?? []).map((line) =>
+    Buffer.from(line, 'latin1'),
+  );
 }
 
-function mutateStructure(bytes) {
-  const { checksum: _, ...body } = JSON.parse(bytes);
-  for (let left = 1 + random.below(4); left > 0; left--) changeOne(body);
-  if (Object.keys(body).length === 0) return bytes;
-  return sealed(body);
+function sealedText(text) {
+  // As UTF-8, whatever bytes were put into it.
+  const body = Buffer.from(text.toString());
+  return Buffer.concat([
+    body,
+    Buffer.from(`,"checksum":"crc32:${crc32(body).toString(16).padStart(8, '0')}"}\n`),
+  ]);
+}
+
+function sealed(body) {
+  return sealedText(JSON.stringify(body).slice(0, -1));
+}
+
+/** What a line says, without its checksum; undefined where it is no JSON of members. */
+function bodyOf(line) {
+  try {
+    const { checksum: _, ...body } = JSON.parse(line);
+    return Object.keys(body).length === 0 ? undefined : body;
+  } catch {
+    return undefined;
+  }
+}
+
+// A file of these lines, with what is said of all of them made right.
+function joined(which, lines) {
+  const [first, second] = lines;
+  const head = first && bodyOf(first);
+  if (formats[which].name === 'state') {
+    if (!head || !second) return Buffer.concat(lines);
+    return Buffer.concat([sealed({ ...head, bytes: second.length }), ...lines.slice(1)]);
+  }
+  const body = lines.filter((line) => bodyOf(line)?.lines === undefined);
+  return Buffer.concat([...body, sealed({ lines: String(body.length).padStart(10, '0') })]);
+}
+
+function mutateStructure(line) {
+  const body = bodyOf(line);
+  if (!body) return line;
+  for (let left = 1 + random.below(4); left > 0; left--) if (Object.keys(body).length > 0) changeOne(body);
+  return Object.keys(body).length === 0 ? line : sealed(body);
+}
+
+// Bytes changed before the checksum, which is then made right.
+const mutateSealedBytes = (line) =>
+  sealedText(mutateBytes(line.subarray(0, Math.max(0, line.lastIndexOf(',"checksum"')))));
+
+const mutateLine = (line) =>
+  random.pick([mutateStructure, mutateStructure, mutateStructure, mutateBytes, mutateSealedBytes])(line);
+
+// Lines removed, doubled, moved, from another file, or of the next generation.
+function mutateLines(lines, others) {
+  const at = random.below(lines.length);
+  switch (random.below(5)) {
+    case 0:
+      return lines.toSpliced(at, 1);
+    case 1:
+      return lines.toSpliced(at, 0, lines[at]);
+    case 2:
+      return lines.toSpliced(at, 1).toSpliced(random.below(lines.length), 0, lines[at]);
+    case 3:
+      return lines.toSpliced(at, random.below(2), random.pick(others));
+    default: {
+      const body = bodyOf(lines.at(-1));
+      if (body?.generation === undefined) return lines;
+      return [...lines, sealed({ ...body, line: 'change', generation: body.generation + 1 })];
+    }
+  }
+}
+
+function mutate(which, bytes) {
+  if (random.chance(6)) return mutateBytes(bytes);
+  let lines = linesOf(bytes);
+  for (let left = 1 + random.below(3); left > 0 && lines.length > 0; left--) {
+    if (random.chance(3)) lines = mutateLines(lines, linesOf(random.pick(corpus[which])));
+    else {
+      const at = random.below(lines.length);
+      lines = lines.with(at, mutateLine(lines[at]));
+    }
+  }
+  return random.chance(6) ? Buffer.concat(lines) : joined(which, lines);
 }
 
 function mutateBytes(bytes) {
@@ -256,26 +344,19 @@ function mutateBytes(bytes) {
   return copy;
 }
 
-// Bytes changed below the checksum, which is then made right.
-function mutateSealedBytes(bytes) {
-  const copy = mutateBytes(bytes.subarray(0, bytes.lastIndexOf(',"checksum"')));
-  const text = copy.toString('utf8');
-  return Buffer.from(`${text},"checksum":"sha256:${createHash('sha256').update(text).digest('hex')}"}\n`);
-}
-
 // ---- what is required
 
 /**
  * What is wrong with how a format takes these bytes; undefined where nothing is. Answers through
  * `seen` whether they were accepted.
  */
-function flaw({ decode, encode, agrees }, bytes, seen) {
+function flaw({ decode, encode, agrees, follows }, bytes, seen) {
   let value;
   try {
     value = decode(bytes);
   } catch (error) {
-    if (error instanceof NumalignError) return undefined;
-    return `decoding throws ${error.stack}`;
+    if (!(error instanceof NumalignError)) return `decoding throws ${error.stack}`;
+    return follows?.(bytes);
   }
   // Of a newer format: read as far as it is known, never written.
   if (value.refusal instanceof NumalignError) return undefined;
@@ -290,13 +371,100 @@ function flaw({ decode, encode, agrees }, bytes, seen) {
   if (!isDeepStrictEqual(value, again)) return 'what it decoded decodes to something else once it is encoded';
   if (encode(again) !== text) return 'what it decoded is encoded differently the second time';
   try {
-    agrees(Buffer.from(text));
+    const [read, readAgain] = [bytes, Buffer.from(text)].map((each) => agrees && gistOf(agrees(each)));
+    if (!isDeepStrictEqual(read, readAgain)) return "the document's reader reads something else";
   } catch (error) {
     return `the document's reader does not take what was accepted: ${error.stack}`;
   }
+  return follows?.(bytes);
+}
+
+// Without what one may write in several ways.
+const gistOf = ({ generation, bootId, memory, cpus, pods }) => ({
+  ...{ generation, bootId, memory, cpus },
+  pods: [...pods.values()].map(({ uid, keys }) => ({ uid, keys })),
+});
+
+/** What is wrong with what a reader that follows a file makes of it; undefined where nothing is. */
+function followFlaw(bytes) {
+  const lines = linesOf(bytes);
+  const file = join(followed.path, 'state.json');
+  rmSync(file, { force: true });
+  const follower = new JournalFollower(followed.folder);
+  try {
+    // Whole lines one by one, now and then half of one, and in between another file in its place.
+    let written = Buffer.concat(lines.slice(0, 2));
+    writeFileSync(file, written);
+    for (let at = 2; ; at++) {
+      const wrong = lookFlaw(follower, file);
+      if (wrong !== undefined) return `after ${at} lines: ${wrong}`;
+      if (at >= lines.length) return undefined;
+      const { good } = follower;
+      if (good && random.chance(4)) {
+        appendFileSync(file, lines[at].subarray(0, random.below(lines[at].length)));
+        const torn = lookFlaw(follower, file);
+        if (torn !== undefined) return `with a part of line ${at}: ${torn}`;
+        truncateSync(file, written.length);
+      }
+      if (good && !good.place.hasTail && random.chance(4)) {
+        // Compaction, with the line that comes next, before which there may be one that was not seen.
+        const isUnseen = random.chance(2) && at + 1 < lines.length;
+        if (isUnseen) appendFileSync(file, lines[at++]);
+        const now = judged(file);
+        if (now?.checkpoint && !now.place.hasTail) {
+          written = Buffer.from(journalText(now.checkpoint, now.place.seal));
+          writeFileSync(`${file}.new`, Buffer.concat([written, lines[at]]));
+          renameSync(`${file}.new`, file);
+          written = Buffer.concat([written, lines[at]]);
+          continue;
+        }
+        if (isUnseen) at--;
+        truncateSync(file, written.length);
+      }
+      written = Buffer.concat([written, lines[at]]);
+      appendFileSync(file, lines[at]);
+    }
+  } finally {
+    follower.forget();
+  }
+}
+
+// What the file says when it is read whole; undefined where it is refused.
+function judged(file) {
+  try {
+    return readJournal(readFileSync(file));
+  } catch (error) {
+    if (error instanceof NumalignError) return undefined;
+    throw error;
+  }
+}
+
+function lookFlaw(follower, file) {
+  const whole = judged(file);
+  let found;
+  try {
+    found = follower.look();
+  } catch (error) {
+    if (!(error instanceof NumalignError)) return `following throws ${error.stack}`;
+  }
+  if ((found?.kind === 'good') !== (whole !== undefined))
+    return `one who follows finds ${found?.kind} (${found?.why}), one who reads it whole ${whole ? 'good' : 'damaged'}`;
+  if (!whole) return undefined;
+  const { refusal: _1, ...ofWhole } = whole.checkpoint;
+  const { refusal: _2, ...ofFollower } = found.checkpoint;
+  if (!isDeepStrictEqual(ofFollower, ofWhole)) return 'one who follows reads something else';
+  const { end, seal, hasTail } = found.place;
+  const there = whole.place;
+  if (end !== there.end || seal !== there.seal || hasTail !== there.hasTail)
+    return `one who follows is at ${JSON.stringify(found.place)}, one who reads it whole at ${JSON.stringify(there)}`;
   return undefined;
 }
 
+const scratch = scratchFolder('fuzz-follow');
+const followed = {
+  path: join(scratch, 'state'),
+  folder: openFolder(join(scratch, 'state'), 'private').folder,
+};
 const end = Date.now() + given.seconds * 1000;
 const begun = Date.now();
 let [runs, accepted, failures] = [0, 0, 0];
@@ -304,14 +472,7 @@ while (Date.now() < end && failures < MAX_FAILURES) {
   for (let left = 100; left > 0; left--) {
     const which = random.below(formats.length);
     const format = formats[which];
-    const mutate = random.pick([
-      mutateStructure,
-      mutateStructure,
-      mutateStructure,
-      mutateBytes,
-      mutateSealedBytes,
-    ]);
-    const bytes = mutate(random.pick(corpus[which]));
+    const bytes = mutate(which, random.pick(corpus[which]));
     const seen = { accepted: false };
     const wrong = flaw(format, bytes, seen);
     runs++;
@@ -336,6 +497,7 @@ while (Date.now() < end && failures < MAX_FAILURES) {
     console.log(`VIOLATION ${format.name}: ${wrong}\n    the bytes: ${artifact}`);
   }
 }
+rmSync(scratch, { recursive: true });
 const seconds = (Date.now() - begun) / 1000;
 console.log(
   `fuzz: seed ${given.seed}, ${formats.map(({ name }) => name).join(' and ')}, ${runs} executions, ${Math.round(runs / seconds)} a second, ${accepted} accepted, ${corpus.flat().length} files; ${failures} failures`,

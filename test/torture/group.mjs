@@ -23,7 +23,7 @@ const READ_EVERY_MS = 15;
 const STEPS_TO_LIVE = 600;
 const STEPS_TO_ERROR = 150;
 // Where something fails again and again, by the beginnings of paths; and how often it does there.
-const FAULTY_PATHS = ['state', 'lock', 'owners/', 'waiting/', 'members/'];
+const FAULTY_PATHS = ['state', 'generation', 'lock', 'owners/', 'waiting/', 'members/'];
 const STEPS_TO_ERROR_THERE = 5;
 // The longest wait, being stopped meanwhile, and what a busy machine takes.
 const TICKET_MS = 6000;
@@ -88,7 +88,7 @@ export class Group {
   #number = 0;
 
   /**
-   * `settings`: { seed, packages, run, canUnshare, hasUsers, pause }; `folder`: one of its own,
+   * `settings`: { seed, packages, run, canUnshare, hasUsers, pause, disturbed }; `folder`: one of its own,
    * without links; `isInMemory`: on a tmpfs.
    */
   constructor(machine, processes, settings, folder, isInMemory) {
@@ -340,7 +340,8 @@ export class Group {
           this.#checkCapacity(state);
           this.#history.sawState(begun, now(), state);
         } catch (error) {
-          this.#violation(`${name} does not load: ${error.message}`);
+          // One that was put back may be damaged until the next transaction.
+          if (!this.#vandal) this.#violation(`${name} does not load: ${error.message}`);
         }
       }
     }
@@ -363,7 +364,9 @@ export class Group {
   /** Lets agents work for a time, kills them all, and checks what was promised. */
   async round(seconds) {
     const canRemove = !this.machine.isReal;
-    this.#vandal = this.#random.chance(3) ? new Vandal(this.#stateDir, this.#random, canRemove) : undefined;
+    const { disturbed } = this.#settings;
+    this.#vandal =
+      this.#random.chance(3) || disturbed ? new Vandal(this.#stateDir, this.#random, canRemove) : undefined;
     // A folder that somebody removes is made again as one of a single user.
     this.#isShared = this.#settings.hasUsers && !(this.#vandal && canRemove) && this.#random.chance(2);
     // Now and then from the very first commit on.

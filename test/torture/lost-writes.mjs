@@ -8,7 +8,7 @@
 // cannot be opened.
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash, randomInt, randomUUID } from 'node:crypto';
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -18,9 +18,14 @@ import { Disk } from './disk.mjs';
 import { parseOptions } from './options.mjs';
 import { scratchFolder } from './scratch.mjs';
 import { shimEnvironment } from './shim.mjs';
-import { decodeState, parseList } from './state-file.mjs';
+import { decodeState, parseList, readState } from './state-file.mjs';
 
 const PROMISING = new Set(['.', 'archive', 'quarantine']);
+// What it leaves on the way is like what other steps leave.
+const BULK = 'bulk';
+// By default one of so many lengths of what was written last.
+const LENGTHS = isLong ? 1 : 23;
+const OPENED_PER_PROCESS = 250;
 const MAX_SHOWN = 10;
 const script = (name) => fileURLToPath(new URL(name, import.meta.url));
 
@@ -73,12 +78,15 @@ function describe({ generation, bootId, pods }) {
 const images = new Map();
 const violations = [];
 let opened = 0;
+let lengths = 0;
+const firstLength = randomInt(LENGTHS);
 const steps = new Map();
 
 // `undefined` among the allowed: no state at all.
 function collect(disk, step, at, allowed, boot) {
   steps.set(step, (steps.get(step) ?? 0) + 1);
-  for (const { files, how } of disk.images(PROMISING)) {
+  for (const { files, how, isLength } of disk.images(PROMISING)) {
+    if (isLength && lengths++ % LENGTHS !== firstLength) continue;
     const hash = createHash('sha256').update(boot.id);
     for (const [path, bytes] of [...files].sort(([a], [b]) => (a < b ? -1 : 1)))
       hash.update(path).update('\0').update(bytes).update('\0');
@@ -92,9 +100,20 @@ function collect(disk, step, at, allowed, boot) {
   }
 }
 
+// A line at the end of the file commits, and so does a file that gets its name.
+const mayCommit = ({ op, path }) => path === 'state.json' && ['rename', 'write'].includes(op);
+
 // Every state that was put in place, the latest last. A step may take several transactions, each of
 // which was acknowledged before the next began.
 const committed = [undefined];
+function note(disk, step) {
+  try {
+    const state = describe(decodeState(disk.read('state.json')));
+    if (state.generation !== committed.at(-1)?.generation) committed.push(state);
+  } catch (error) {
+    violations.push(`${step}: what was written does not load: ${error.message}`);
+  }
+}
 {
   const disk = new Disk();
   let [begun, isRunning, step, boot] = [0, false, '', boots[0]];
@@ -106,9 +125,9 @@ const committed = [undefined];
       isRunning = false;
     } else {
       disk.apply(line);
-      if (line.op === 'rename' && line.path === 'state.json')
-        committed.push(describe(decodeState(disk.read('state.json'))));
+      if (mayCommit(line)) note(disk, step);
     }
+    if (step === BULK) continue;
     const at = line.mark ?? `after ${line.op} ${line.path}`;
     const last = committed.length - 1;
     collect(disk, step, at, isRunning ? committed.slice(Math.max(begun, last - 1)) : [committed[last]], boot);
@@ -162,14 +181,20 @@ function write(files, path) {
     if (bytes !== 'folder') writeFileSync(join(path, name), bytes, { mode: 0o600 });
 }
 
-// Opens images in a process that believes to be in one boot.
-// Of `every` images one by default, another one in each run, for the time it takes.
-function sample(list, every) {
+// By default some of the images, others in each run, for the time it takes.
+function sample(list, most) {
+  const every = isLong ? 1 : Math.max(1, Math.floor(list.length / most));
   const first = randomInt(every);
-  return isLong ? list : list.filter((_, i) => i % every === first);
+  return list.filter((_, i) => i % every === first);
 }
 
+// Opens images in a process that believes to be in one boot.
 async function openAll(list, boot) {
+  for (let i = 0; i < list.length && violations.length < MAX_SHOWN; i += OPENED_PER_PROCESS)
+    await openSome(list.slice(i, i + OPENED_PER_PROCESS), boot);
+}
+
+async function openSome(list, boot) {
   const shim = shimEnvironment({ folder: '/nowhere', bootId: boot.file });
   const env = { ...process.env, ...shim, NUMALIGN_SHIM_NO_SYNC: '1' };
   const opener = spawn(process.execPath, [script('opener.mjs'), resolve(packages[0])], {
@@ -182,12 +207,38 @@ async function openAll(list, boot) {
     const path = join(isOfBoot ? memory : folder, `image-${opened++}`);
     write(image.files, path);
     opener.stdin.write(`${JSON.stringify({ stateDir: path })}\n`);
-    const { grants, error } = JSON.parse((await answers.next()).value);
+    const { grants, generation, error } = JSON.parse((await answers.next()).value);
+    const where = `${image.where}, opened after ${boot.part}`;
+    if (error) violations.push(`${where}: cannot be opened: ${error}`);
+    else checkLeft(where, join(path, 'state.json'), generation);
+    if (!error && image.state) checkGrants({ ...image, where }, grants, boot);
+    if (!error && image.state && !isOfBoot) checkArchive(where, image.state, path);
     rmSync(path, { recursive: true });
-    if (error) violations.push(`${image.where}: cannot be opened: ${error}`);
-    else if (image.state) checkGrants(image, grants, boot);
+    if (violations.length >= MAX_SHOWN) break;
   }
   opener.stdin.end();
+}
+
+// It has granted and given back: whoever comes next reads that.
+function checkLeft(where, path, generation) {
+  try {
+    const left = readState(path);
+    if (left?.generation !== generation)
+      violations.push(`${where}: the file then has generation ${left?.generation} instead of ${generation}`);
+  } catch (error) {
+    violations.push(`${where}: the file then does not load: ${error.message}`);
+  }
+}
+
+function checkArchive(where, { bootId, pods }, path) {
+  const names = existsSync(join(path, 'archive')) ? readdirSync(join(path, 'archive')) : [];
+  const isThere = names
+    .filter((name) => name.startsWith(bootId) && name.endsWith('.json'))
+    .some((name) => {
+      const kept = describe(readState(join(path, 'archive', name)));
+      return kept.bootId === bootId && JSON.stringify(kept.pods) === JSON.stringify(pods);
+    });
+  if (!isThere) violations.push(`${where}: what was there is not in the archive`);
 }
 
 // Owners died with the power; what is persistent stays, unless the machine was started anew.
@@ -207,15 +258,15 @@ const cpusOf = (keys) =>
 
 const list = [...images.values()];
 if (violations.length === 0) {
-  // Both as if the machine were the same, and as if it had been started anew.
-  for (const boot of boots) {
-    const ofBoot = list.filter((image) => image.boot === boot);
-    await openAll(sample(ofBoot, 6), boot);
-  }
   const rebooted = { part: 'another boot', file: join(folder, 'boot-id of another'), id: randomUUID() };
   writeFileSync(rebooted.file, `${rebooted.id}\n`);
-  // Other images leave the same: nothing that is on record counts.
-  await openAll(sample(list, 18), rebooted);
+  // Both as if the machine were the same, and as if it had been started anew: then nothing that is on
+  // record counts, and it is archived.
+  const ofBoot = (boot) => list.filter((image) => image.boot === boot);
+  await Promise.all([
+    ...boots.map((boot) => openAll(sample(ofBoot(boot), 60), boot)),
+    openAll(sample(list, 60), rebooted),
+  ]);
 }
 for (const path of [folder, memory]) rmSync(path, { recursive: true });
 

@@ -20,6 +20,7 @@ for await (const line of createInterface({ input: process.stdin })) {
     const grant = await manager.acquire({ cpu: 1 });
     await grant.release();
     answer = { grants, free, generation: manager.generation() };
+    manager.close();
   } catch (error) {
     answer = { error: `${error.code ?? error.name}: ${error.message}` };
   }

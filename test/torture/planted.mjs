@@ -9,8 +9,8 @@ import { fileURLToPath } from 'node:url';
 import { copyPackage, plant, run } from '../support/planting.mjs';
 import { freshSeed, parseOptions } from './options.mjs';
 
-// `before`: texts, exactly one of which is there, and once; `after` stands there instead. `find`:
-// the script that must fail.
+// `before`: texts, exactly one of which is there, and once; `after` stands there instead; `also`: more
+// of the kind. `find`: the script that must fail, `options` what it is told beside the seed.
 const BUGS = [
   {
     name: 'the new file is not synced before it is renamed',
@@ -25,6 +25,67 @@ const BUGS = [
     before: ['if (fsync(fd_.get()) != 0) return error("fsync", "cannot sync the folder");'],
     after: '',
     find: 'lost-writes.mjs',
+  },
+  {
+    name: 'a compaction renames before it syncs',
+    file: 'native/platform/files/folder.cc',
+    before: [
+      `  if (fsync(fd) != 0) return error("fsync", "cannot sync " + beside);
+  if (may_go_on) {
+    if (Result<Done> allowed = may_go_on(); !allowed.ok()) return allowed.error();
+  }
+  if (renameat(fd_.get(), beside.c_str(), fd_.get(), name.c_str()) != 0)
+    return error("rename", "cannot replace " + name);
+`,
+    ],
+    after: `  if (may_go_on) {
+    if (Result<Done> allowed = may_go_on(); !allowed.ok()) return allowed.error();
+  }
+  if (renameat(fd_.get(), beside.c_str(), fd_.get(), name.c_str()) != 0)
+    return error("rename", "cannot replace " + name);
+  if (fsync(fd) != 0) return error("fsync", "cannot sync " + beside);
+`,
+    find: 'lost-writes.mjs',
+  },
+  {
+    name: 'a line is not synced once it is appended',
+    file: 'native/addon/journal_binding.cc',
+    before: ['if (!folder->in_memory()) {'],
+    after: 'if (folder->in_memory()) {',
+    find: 'lost-writes.mjs',
+  },
+  {
+    name: 'what was not finished is not cut off',
+    file: 'lib/state/state-writer.ts',
+    before: ['      journal.cutTail();\n'],
+    after: '',
+    also: [
+      {
+        file: 'lib/state/state-writer.ts',
+        before: ['const at = good.place.end;'],
+        after: 'const at = sizeOf(this.#folder.version(STATE_FILE)!);',
+      },
+    ],
+    find: 'lost-writes.mjs',
+  },
+  {
+    name: 'a line is accepted in spite of a bad checksum',
+    file: 'lib/state/format/sealed-json.ts',
+    before: ['return seal === checksum(line.subarray(0, Math.max(0, body))) ? seal : undefined;'],
+    after: 'return seal;',
+    find: 'damage.mjs',
+    options: ['--sample', '40'],
+  },
+  {
+    name: 'the offset is kept across a compaction',
+    file: 'lib/state/files/journal-follower.ts',
+    before: [
+      `end: head.snapshot, hasTail: false };
+    return withLines({ kind: 'good', checkpoint, place: begin }, next.read(head.snapshot));`,
+    ],
+    after: `hasTail: false };
+    return withLines({ kind: 'good', checkpoint, place: begin }, next.read(place.end));`,
+    find: 'fuzz-state.mjs',
   },
   {
     name: 'the lock file is removed after use',
@@ -51,9 +112,17 @@ const BUGS = [
   {
     name: 'a state that was put back is taken for the newest',
     file: 'lib/state/state-reader.ts',
-    before: ["return why ? { kind: 'damaged', why, generation: checkpoint.generation, checkpoint } : found;"],
+    before: ['return why ? damaged(why, { generation: checkpoint.generation, checkpoint }) : found;'],
     after: 'return why ? found : found;',
+    also: [
+      {
+        file: 'lib/state/files/state-files.ts',
+        before: ['if (generation >= highest || checkpoint.refusal)'],
+        after: 'if (generation >= 0)',
+      },
+    ],
     find: 'torture.mjs',
+    options: ['--disturbed'],
   },
   {
     name: 'an owner whose file was removed is dead',
@@ -61,6 +130,7 @@ const BUGS = [
     before: ['return owners.isOwnerAlive(uuid) || (path !== undefined && holdsLock(owners, path, uuid));'],
     after: 'return owners.isOwnerAlive(uuid);',
     find: 'torture.mjs',
+    options: ['--disturbed'],
   },
   {
     name: 'what is not in the folder any more was never there',
@@ -68,6 +138,7 @@ const BUGS = [
     before: ['path === undefined ? [] : ownersWithoutFile(owners, path, known)'],
     after: 'path === undefined ? [] : known.slice(known.length)',
     find: 'torture.mjs',
+    options: ['--disturbed'],
   },
   {
     name: 'a recovery that fails takes from owners what they claim',
@@ -75,6 +146,7 @@ const BUGS = [
     before: ['if (!isCommitted && before === undefined) return;'],
     after: '',
     find: 'torture.mjs',
+    options: ['--disturbed'],
   },
   {
     name: 'a request that cannot wait keeps its place',
@@ -103,18 +175,21 @@ for (const bug of BUGS.slice(given.from)) {
     // For agents of other users.
     chmodSync(folder, 0o755);
     copyPackage(folder);
-    plant(folder, bug);
+    for (const part of [bug, ...(bug.also ?? [])]) plant(folder, part);
     const script = fileURLToPath(new URL(bug.find, import.meta.url));
-    const options =
-      bug.find === 'torture.mjs' ? ['--seconds', String(given.seconds), '--seed', String(given.seed)] : [];
+    const seconds = ['torture.mjs', 'fuzz-state.mjs'].includes(bug.find)
+      ? ['--seconds', String(given.seconds)]
+      : [];
+    const seed = bug.find === 'lost-writes.mjs' ? [] : ['--seed', String(given.seed)];
+    const options = [...(bug.options ?? []), ...seconds, ...seed];
     const begun = Date.now();
     const { status, stdout, stderr } = run(process.execPath, [script, ...options, '--package', folder]);
-    const seconds = ((Date.now() - begun) / 1000).toFixed(1);
+    const took = ((Date.now() - begun) / 1000).toFixed(1);
     const first = /^VIOLATION (.*)$/m.exec(stdout)?.[1];
     const found = status === 1 && first !== undefined;
     if (!found) missed++;
     console.log(
-      `${found ? 'found' : 'MISSED'}: ${bug.name} (${bug.find}, ${seconds} s)${found ? `\n    ${first}` : `\n${stdout}${stderr}`}`,
+      `${found ? 'found' : 'MISSED'}: ${bug.name} (${bug.find}, ${took} s)${found ? `\n    ${first}` : `\n${stdout}${stderr}`}`,
     );
     // Kept for a look by whoever runs it alone.
     for (const [, left] of stdout.matchAll(/^the state folders and histories are in (.*)$/gm))

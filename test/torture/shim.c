@@ -154,6 +154,12 @@ static int resolve(int dir, const char* name, char* buffer, size_t size) {
     if (strcmp(name, ".") == 0) name = base[0] == '\0' ? "." : "";
   }
   if (name == NULL) return 0;
+  if (strcmp(name, "..") == 0) {
+    const char* last = strrchr(base, '/');
+    if (base[0] == '\0') return 0;
+    return last == NULL ? (size_t)snprintf(buffer, size, ".") < size
+                        : (size_t)snprintf(buffer, size, "%.*s", (int)(last - base), base) < size;
+  }
   const char* slash = base[0] != '\0' && name[0] != '\0' ? "/" : "";
   return (size_t)snprintf(buffer, size, "%s%s%s", base, slash, name) < size;
 }
@@ -297,7 +303,14 @@ static int open_step(int dir, const char* name, int flags, mode_t mode) {
   char path[4096];
   if (!resolve(dir, name, path, sizeof path)) {
     if (boot_id_file != NULL && strcmp(name, "/proc/sys/kernel/random/boot_id") == 0) name = boot_id_file;
-    return REAL(openat)(dir, name, flags, mode);
+    int fd = REAL(openat)(dir, name, flags, mode);
+    // Not every close is seen.
+    if (folder_length > 0 && getpid() == self) {
+      pthread_mutex_lock(&mutex);
+      if (path_of(fd) != NULL) remember(fd, NULL);
+      pthread_mutex_unlock(&mutex);
+    }
+    return fd;
   }
   // Reading changes nothing: a process that dies here has died after its last change.
   if ((flags & O_ACCMODE) == O_RDONLY && (flags & (O_CREAT | O_TRUNC)) == 0) {

@@ -65,7 +65,7 @@ const SEAL = /,"checksum":"crc32:([0-9a-f]{8})"\}$/;
 function decodeLine(line) {
   const seal = SEAL.exec(line);
   const checksum = seal && crc32(line.slice(0, seal.index)).toString(16).padStart(8, '0');
-  return seal && checksum === seal[1] ? JSON.parse(line) : undefined;
+  return seal?.index > 0 && checksum === seal[1] ? JSON.parse(line) : undefined;
 }
 
 function lastCpusAfter(before, { named = [], lastCpus }) {
@@ -85,7 +85,7 @@ function linesOf(bytes) {
  * last line that was not finished does not count.
  */
 export function decodeMembers(bytes) {
-  const { lines } = linesOf(bytes);
+  const { lines, rest } = linesOf(bytes);
   if (!lines[0]?.startsWith('{"format":"numalign-state","version":2,'))
     throw new Error('it does not begin like a state file');
   const [head, state, ...changes] = lines.map(decodeLine);
@@ -94,8 +94,8 @@ export function decodeMembers(bytes) {
     throw new Error('its second line is not the state of its first');
   if (head.bytes !== Buffer.byteLength(`${lines[1]}\n`))
     throw new Error('its second line has another length');
-  const end = changes.findIndex((change) => !change);
-  if (end >= 0 && changes.slice(end).some((change) => change)) throw new Error('a line in it is damaged');
+  const end = changes.indexOf(undefined);
+  if (end >= 0 && (end < changes.length - 1 || rest !== '')) throw new Error('a line in it is damaged');
   const pods = new Map(state.pods.map((pod) => [pod.uid, pod]));
   let members = state;
   for (const change of end < 0 ? changes : changes.slice(0, end)) {

@@ -2,10 +2,11 @@
 // and are killed at every step; a checker outside compares what they were told, the state file and
 // the kernel's masks.
 //
-//   npm run torture -- --seconds N --processes P --seed S [--package DIR ...]
+//   npm run torture -- --seconds N --processes P --seed S [--disturbed] [--package DIR ...]
 //
-// Ends with 1 where any promise was broken. The seed decides what agents do and where they fail;
-// how they are interleaved is the machine's.
+// `--disturbed`: somebody is at work in the folder in every round, and not only in some. Ends with 1
+// where any promise was broken. The seed decides what agents do and where they fail; how they are
+// interleaved is the machine's.
 import { spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { chmodSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs';
@@ -26,6 +27,7 @@ const given = parseOptions('test/torture/torture.mjs', {
   processes: 8,
   seed: freshSeed(),
   pause: 4,
+  disturbed: false,
 });
 shimLibrary();
 const run = randomUUID();
@@ -55,6 +57,7 @@ const settings = {
   run,
   canUnshare,
   pause: given.pause,
+  disturbed: given.disturbed,
   folderOf,
 };
 const machines = [realMachine(), simulatedMachine()].filter(Boolean);

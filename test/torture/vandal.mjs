@@ -1,18 +1,24 @@
 // A third party in a state folder that is in use: it puts back an older state and removes files, as
 // an administrator who errs. What living processes hold they go on to hold.
-import { copyFileSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { copyFileSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+
+const STATE = 'state.json';
+const BACKUPS = 8;
 
 export class Vandal {
   #stateDir;
   #random;
   #actions;
+  /** Of state.json, as it was at some moments before. */
+  #backups = [];
 
   /** `canRemove`: also what only living processes can write again. */
   constructor(stateDir, random, canRemove) {
     this.#stateDir = stateDir;
     this.#random = random;
-    this.#actions = canRemove ? { putBack: 4, owners: 2, contents: 1, folder: 1, away: 1 } : { putBack: 1 };
+    const others = { owners: 2, contents: 1, folder: 1, away: 1 };
+    this.#actions = { putBack: 4, forget: 1, ...(canRemove && others) };
   }
 
   /** Answers what it has done. */
@@ -27,10 +33,41 @@ export class Vandal {
     return action;
   }
 
+  /** An older copy; as a new file, or written over the one that is there. */
   putBack() {
-    const copy = join(this.#stateDir, 'copy');
-    copyFileSync(join(this.#stateDir, 'state.copy.json'), copy);
-    renameSync(copy, join(this.#stateDir, 'state.json'));
+    const path = join(this.#stateDir, STATE);
+    const bytes = this.#older(readFileSync(path));
+    if (this.#random.chance(2)) {
+      const copy = join(this.#stateDir, 'copy');
+      // With its owner and mode.
+      copyFileSync(path, copy);
+      writeFileSync(copy, bytes);
+      renameSync(copy, path);
+    } else {
+      writeFileSync(path, bytes);
+    }
+    this.#backups.push(bytes);
+    if (this.#random.chance(3)) this.forget();
+  }
+
+  // Without its last lines, from some commits ago, or cut in the middle of a line.
+  #older(bytes) {
+    this.#backups.push(bytes);
+    if (this.#backups.length > BACKUPS) this.#backups.splice(this.#random.below(BACKUPS), 1);
+    const what = this.#random.weighted({ line: 3, lines: 2, backup: 2, middle: 2 });
+    if (what === 'backup') return this.#random.pick(this.#backups);
+    const ends = Array.from(bytes.toString('latin1').matchAll(/\n/g), ({ index }) => index + 1);
+    // The head and the whole state are its first lines.
+    const lines = Math.max(0, ends.length - 2);
+    if (what === 'middle' || lines === 0) return bytes.subarray(0, this.#random.below(bytes.length));
+    const gone = what === 'line' ? 1 : 1 + this.#random.below(Math.min(lines, 20));
+    return bytes.subarray(0, ends[ends.length - 1 - gone]);
+  }
+
+  /** What tells that a state is not the last. */
+  forget() {
+    const name = this.#random.pick(['generation', 'state.copy.json']);
+    rmSync(join(this.#stateDir, name), { force: true });
   }
 
   owners() {

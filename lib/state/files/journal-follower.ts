@@ -9,6 +9,7 @@ import { applyChange, decodeChange } from '../format/state-change.js';
 import {
   type FoundState,
   type GoodState,
+  generationInCopy,
   highestOf,
   judgeState,
   STATE_FILE,
@@ -143,10 +144,11 @@ export class JournalFollower {
     return this.#folder.openJournal(STATE_FILE);
   }
 
-  #readWhole(): FoundState {
+  // `least`: the generation that is known to have been committed.
+  #readWhole(least = 0): FoundState {
     this.forget();
     // Before the file is read: it is written after each commit.
-    const highest = highestOf(this.#folder);
+    const highest = Math.max(least, highestOf(this.#folder));
     let bytes: Buffer;
     let version: string;
     try {
@@ -162,6 +164,9 @@ export class JournalFollower {
       return found;
     }
     const found = judgeState(bytes, highest);
+    // Whether the last line was committed after all. Then the file is read again: it may be another by now.
+    const copied = found.kind === 'good' && found.place.hasTail ? generationInCopy(this.#folder) : 0;
+    if (copied > highest) return this.#readWhole(copied);
     if (found.kind === 'good') return this.#note(found, version);
     this.forget();
     return found;

@@ -86,7 +86,7 @@ export function judgeState(bytes: Buffer, highest: number): GoodState | DamagedS
     const { generation } = checkpoint;
     if (generation >= highest || checkpoint.refusal) return { kind: 'good', ...journal };
     const why = `it is older than generation ${highest}, which was committed here`;
-    return damaged(why, { bytes, generation: highest, checkpoint });
+    return damaged(why, { bytes, generation: Math.max(highest, highestIn(bytes)), checkpoint });
   } catch (error) {
     if (!(error instanceof NumalignError) || error.code !== 'ERR_STATE_CORRUPT') throw error;
     return damaged(error.message, { bytes });
@@ -112,6 +112,17 @@ export function highestOf(folder: NativeFolder): number {
   try {
     const text = folder.read(HIGHEST_FILE)?.toString('latin1') ?? '';
     return /^\d{1,15}$/.test(text) ? Number(text) : 0;
+  } catch (error) {
+    if (error instanceof NumalignError) return 0;
+    throw error;
+  }
+}
+
+/** The generation that the copy has; 0 where it is no good. It gets a line once that is committed. */
+export function generationInCopy(folder: NativeFolder): number {
+  try {
+    const copy = findState(folder, COPY_FILE);
+    return copy.kind === 'good' ? copy.checkpoint.generation : 0;
   } catch (error) {
     if (error instanceof NumalignError) return 0;
     throw error;

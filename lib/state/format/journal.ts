@@ -134,9 +134,8 @@ function readLines(bytes: Buffer, isSealed = true): Journal {
     return corrupt('its first line does not fit the second');
   let last = second;
   for (const line of changes) {
-    // Only the last line can be one that was not finished.
     if (line.isOpen) break;
-    if (!line.members) corrupt(`what follows generation ${replay.generation} is damaged`);
+    if (line.members?.line !== 'change') corrupt(`what follows generation ${replay.generation} is damaged`);
     replay.take(line.members);
     last = line;
   }

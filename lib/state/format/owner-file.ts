@@ -63,10 +63,10 @@ export const settingsLine = (generation: number, settings: MachineSettings): str
   sealLine(JSON.stringify({ generation, settings: encodeSettings(settings) }));
 
 const LINE_DIGITS = 10;
+const digitsOf = (lines: number) => String(lines).padStart(LINE_DIGITS, '0');
 
 /** The last line: how many are before it, so that none can be cut off. New lines take its place. */
-export const endLine = (lines: number): string =>
-  sealLine(JSON.stringify({ lines: String(lines).padStart(LINE_DIGITS, '0') }));
+export const endLine = (lines: number): string => sealLine(JSON.stringify({ lines: digitsOf(lines) }));
 
 /** The same for every number of lines. */
 export const END_LENGTH = endLine(0).length;
@@ -94,7 +94,7 @@ function readVersion1(bytes: Buffer): OwnerFile {
 function readLines(bytes: Buffer): OwnerFile {
   const lines = [...linesOf(bytes)].map(({ members }) => members ?? corrupt('a line of it is damaged'));
   const end = lines.pop()?.lines;
-  if (Number(end) !== lines.length) return corrupt('it is cut short');
+  if (end !== digitsOf(lines.length)) return corrupt('it is cut short');
   const [head, ...steps] = lines;
   const pods = new Map<string, unknown>();
   let members = head;

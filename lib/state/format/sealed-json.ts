@@ -21,7 +21,10 @@ export interface SealedLine {
   readonly seal: string;
   /** Where the line ends in the file, behind the newline. */
   readonly end: number;
-  /** It has no newline: it was not finished, or was cut short. */
+  /**
+   * It is the last, and its checksum is not that of its bytes: it was not finished. After a power cut
+   * any part of it may be there, also its end.
+   */
   readonly isOpen: boolean;
 }
 
@@ -69,7 +72,12 @@ export function* linesOf(bytes: Buffer, isSealed = true): Generator<SealedLine> 
     const line = newline < 0 ? undefined : bytes.subarray(start, newline);
     const seal = line && sealOf(line);
     const isWhole = line !== undefined && (seal !== undefined || !isSealed);
-    yield { members: isWhole ? parse(line) : undefined, seal: seal ?? '', end, isOpen: newline < 0 };
+    yield {
+      members: isWhole ? parse(line) : undefined,
+      seal: seal ?? '',
+      end,
+      isOpen: !isWhole && end === bytes.length,
+    };
     start = end;
   }
 }

@@ -69,17 +69,22 @@ function namesBetween(before: readonly NamedCpus[], after: readonly NamedCpus[])
 
 /** @throws ERR_STATE_CORRUPT */
 export function decodeChange(given: Fields): StateChange {
+  if (given.line !== 'change') corrupt('a line in it is no change', given.line);
+  const { released = [], pods = [] } = given;
   const known = {
     ...decodeHeader(given),
-    released: listOf(given.released ?? [], 'released', text),
-    pods: listOf(given.pods ?? [], 'pods', decodePod),
+    released: listOf(released, 'released', text),
+    pods: listOf(pods, 'pods', decodePod),
     settings: given.settings === undefined ? undefined : decodeSettings(given.settings),
     cpus: given.cpus === undefined ? undefined : listOf(given.cpus, 'cpus', decodeIdentity),
     memory: given.memory === undefined ? undefined : bookedMemory(given.memory, 'memory'),
     lastCpus: given.lastCpus === undefined ? undefined : lastCpus(given.lastCpus, 'lastCpus'),
     named: lastCpus(given.named, 'named'),
   };
-  return { ...known, unknown: unknownOf(given, { ...known, line: '', checksum: '' }) };
+  return {
+    ...known,
+    unknown: unknownOf(given, { ...known, format: '', version: 0, line: '', checksum: '' }),
+  };
 }
 
 /** The checkpoint after a change. @throws ERR_STATE_CORRUPT where it contradicts the one before */

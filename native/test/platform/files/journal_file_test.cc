@@ -14,6 +14,8 @@
 namespace numalign {
 namespace {
 
+using test::TemporaryFolder;
+
 constexpr size_t kLimit = 1 << 20;
 
 class JournalFileTest : public testing::Test {

@@ -1,0 +1,131 @@
+// A last line that was not finished, and lines that are damaged.
+import { appendFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { emptyAssignments } from '../../lib/account/assignments.js';
+import { CpuSet } from '../../lib/index.js';
+import { JournalFollower } from '../../lib/state/files/journal-follower.js';
+import { judgeState } from '../../lib/state/files/state-files.js';
+import { openFolder } from '../../lib/state/folder/folder.js';
+import type { Checkpoint } from '../../lib/state/format/checkpoint.js';
+import { journalText, readJournal } from '../../lib/state/format/journal.js';
+import { sealLine, sealText } from '../../lib/state/format/sealed-json.js';
+import { changeText } from '../../lib/state/format/state-change.js';
+import { thrownBy } from '../support/error-of.js';
+import { makeStateDir } from '../support/state-dir.js';
+
+const SETTINGS = {
+  managedCPUs: null,
+  reservedSystemCPUs: CpuSet.parse('0'),
+  strictCPUReservation: false,
+  isolatedCPUs: null,
+  reservedMemory: {},
+  cgroupRoot: null,
+  simulated: true,
+  unknown: {},
+};
+
+const header = (generation: number) => ({
+  generation,
+  bootId: 'boot',
+  writtenAt: '2026-01-01T00:00:00.000Z',
+});
+const FIRST: Checkpoint = { ...header(1), assignments: emptyAssignments(SETTINGS) };
+const second: Checkpoint = { ...header(2), assignments: { ...FIRST.assignments, cpus: [[0, 0, 0, 0]] } };
+const third: Checkpoint = { ...header(3), assignments: { ...second.assignments, cpus: [[1, 1, 0, 0]] } };
+const lineOf = (before: Checkpoint, next: Checkpoint) =>
+  Buffer.from(sealText(changeText(before, next)!).line);
+
+const BEGIN = Buffer.from(journalText(FIRST, null));
+const LINES = [lineOf(FIRST, second), lineOf(second, third)] as const;
+const codeOf = (...parts: readonly Buffer[]) => thrownBy(() => readJournal(Buffer.concat(parts)))?.code;
+
+describe('a journal', () => {
+  it('has what its last line says', () => {
+    const { checkpoint, place } = readJournal(Buffer.concat([BEGIN, ...LINES]));
+    expect(checkpoint).toMatchObject({ generation: 3, assignments: { cpus: [[1, 1, 0, 0]] } });
+    expect(place).toMatchObject({ snapshot: BEGIN.length, hasTail: false });
+  });
+
+  it('whose last line is on the disk in part, whichever part, is as it was before that line', () => {
+    const [line, last] = LINES;
+    const before = Buffer.concat([BEGIN, line]);
+    for (let at = 1; at < last.length; at++) {
+      const parts = [
+        last.subarray(0, at),
+        Buffer.concat([last.subarray(0, at), Buffer.alloc(last.length - at)]),
+        Buffer.concat([Buffer.alloc(at), last.subarray(at)]),
+      ];
+      for (const part of parts) {
+        const { checkpoint, place } = readJournal(Buffer.concat([before, part]));
+        expect(checkpoint.generation, `at ${at}`).toBe(2);
+        expect(place, `at ${at}`).toMatchObject({ end: before.length, hasTail: true });
+      }
+    }
+  });
+
+  // Without its newline it is one with the next, of which only the file `generation` can tell.
+  it('is damaged where a line is that others follow, whichever bit of it', () => {
+    const [line, last] = LINES;
+    for (let bit = 0; bit < 8 * (line.length - 1); bit++) {
+      const damaged = Buffer.from(line);
+      damaged[bit >> 3]! ^= 1 << (bit & 7);
+      expect(codeOf(BEGIN, damaged, last), `bit ${bit}`).toBe('ERR_STATE_CORRUPT');
+    }
+  });
+
+  it('is damaged where a line is missing, or there twice, or the whole state is', () => {
+    const [line, last] = LINES;
+    const state = BEGIN.subarray(BEGIN.indexOf('\n') + 1);
+    expect(codeOf(BEGIN, last)).toBe('ERR_STATE_CORRUPT');
+    expect(codeOf(BEGIN, line, line, last)).toBe('ERR_STATE_CORRUPT');
+    expect(codeOf(BEGIN, last, line)).toBe('ERR_STATE_CORRUPT');
+    expect(codeOf(BEGIN, state, line)).toBe('ERR_STATE_CORRUPT');
+    expect(codeOf(BEGIN, state)).toBe('ERR_STATE_CORRUPT');
+  });
+});
+
+describe('one who reads a journal that ends with half a line', () => {
+  function look(copy: readonly Buffer[]) {
+    const path = makeStateDir();
+    const { folder } = openFolder(path, 'private');
+    const [line, last] = LINES;
+    writeFileSync(join(path, 'state.json'), Buffer.concat([BEGIN, line, last.subarray(0, last.length >> 1)]));
+    writeFileSync(join(path, 'state.copy.json'), Buffer.concat(copy));
+    return new JournalFollower(folder).look();
+  }
+
+  it('takes it for the last one that was not finished where the copy has no more', () => {
+    expect(look([BEGIN, LINES[0]])).toMatchObject({ kind: 'good', checkpoint: { generation: 2 } });
+    expect(look([BEGIN])).toMatchObject({ kind: 'good', checkpoint: { generation: 2 } });
+    expect(look([])).toMatchObject({ kind: 'good', checkpoint: { generation: 2 } });
+  });
+
+  it('takes it for damage where the copy has that line, though `generation` is gone', () => {
+    expect(look([BEGIN, ...LINES])).toMatchObject({ kind: 'damaged', generation: 3 });
+  });
+});
+
+describe('one who follows a journal', () => {
+  const next = { line: 'change', ...header(4) };
+  const lines: [string, object][] = [
+    ['a whole state', { ...JSON.parse(`${BEGIN}`.split('\n')[1]!), ...header(4), checksum: undefined }],
+    ['null for grants', { ...next, pods: null }],
+    ['null for releases', { ...next, released: null }],
+    ['a generation that is not the next', { ...next, ...header(5) }],
+    ['members of a first line', { ...next, format: 'x', version: 9 }],
+    ['members that are not known', { ...next, future: true }],
+  ];
+
+  it.each(lines)('finds what one does who reads it whole: a line with %s', (_name, members) => {
+    const path = makeStateDir();
+    const follower = new JournalFollower(openFolder(path, 'private').folder);
+    const before = Buffer.concat([BEGIN, ...LINES]);
+    const line = sealLine(JSON.stringify(members));
+    writeFileSync(join(path, 'state.json'), before);
+    expect(follower.look()).toMatchObject({ kind: 'good', checkpoint: { generation: 3 } });
+    appendFileSync(join(path, 'state.json'), line);
+    const whole = judgeState(Buffer.concat([before, Buffer.from(line)]), 0);
+    expect(follower.look()).toEqual(whole);
+  });
+});
