@@ -245,7 +245,7 @@ it('lines that contradict those before them are damage', () => {
     line({ pods: [clash] }),
     line({ memory: { 0: { memory: 1 } } }),
     line({ line: 'other' }),
-    line({}).replace('boot', 'book'),
+    `${line({}).replace('boot', 'book')}${line({ generation: 4 })}`,
     `\n${line({})}`,
   ])
     expect(codeOf(wrong), wrong).toBe('ERR_STATE_CORRUPT');

@@ -82,10 +82,12 @@ export function findState(folder: NativeFolder, name: string): FoundState {
 export function judgeState(bytes: Buffer, highest: number): GoodState | DamagedState {
   try {
     const journal = readJournal(bytes);
-    const { checkpoint } = journal;
+    const { checkpoint, place } = journal;
     const { generation } = checkpoint;
     if (generation >= highest || checkpoint.refusal) return { kind: 'good', ...journal };
-    const why = `it is older than generation ${highest}, which was committed here`;
+    const why = place.hasTail
+      ? `the state file is damaged: what follows generation ${generation} is not whole, and generation ${highest} was committed`
+      : `it is older than generation ${highest}, which was committed here`;
     return damaged(why, { bytes, generation: Math.max(highest, highestIn(bytes)), checkpoint });
   } catch (error) {
     if (!(error instanceof NumalignError) || error.code !== 'ERR_STATE_CORRUPT') throw error;
