@@ -138,8 +138,8 @@ Result<UniqueFd> Folder::open_file(const std::string& name, bool create, bool ex
   // Only the file's owner may set it: others find it right already.
   // One with a second name may be a file from elsewhere that somebody has linked here.
   struct stat s;
-  const bool is_ours = fstat(fd.get(), &s) == 0 && s.st_uid == geteuid() && s.st_nlink == 1;
-  if (is_ours && (s.st_mode & 0777) != file_mode_) {
+  const bool is_wrong = fstat(fd.get(), &s) == 0 && (s.st_mode & 0777) != file_mode_;
+  if (is_wrong && s.st_uid == geteuid() && s.st_nlink == 1) {
     if (fchmod(fd.get(), file_mode_) != 0) return error("fchmod", "cannot set the mode of " + name);
   }
   return fd;
@@ -236,10 +236,11 @@ Result<std::optional<FoundFile>> Folder::read_found(const std::string& name, siz
     ssize_t n = pread(fd.get(), bytes.data() + size, bytes.size() - size, static_cast<off_t>(size));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return error("read", "cannot read " + name);
-    if (n == 0) break;
     size += static_cast<size_t>(n);
+    // An ordinary file answers less than it was asked for at its end only.
+    if (size < bytes.size()) break;
     if (size > limit) return too_large();
-    if (size == bytes.size()) bytes.resize(bytes.size() * 2);
+    bytes.resize(bytes.size() * 2);
   }
   bytes.resize(size);
   return std::optional<FoundFile>(
