@@ -14,14 +14,15 @@ export interface PodListChanges {
 
 type Pods = readonly PodAssignment[];
 
-// Each commit asks several times for the same two.
-let last: { readonly before: Pods; readonly after: Pods; readonly changes: PodListChanges } | undefined;
+// Each commit asks several times for the same two. By the later list, and held weakly.
+const known = new WeakMap<Pods, { readonly before: WeakRef<Pods>; readonly changes: PodListChanges }>();
 
 /** One pass over both lists, which compares references where nothing has changed. */
 export function podListChanges(before: Pods, after: Pods): PodListChanges {
-  if (last?.before === before && last.after === after) return last.changes;
+  const last = known.get(after);
+  if (last?.before.deref() === before) return last.changes;
   const changes = compare(before, after);
-  last = { before, after, changes };
+  known.set(after, { before: new WeakRef(before), changes });
   return changes;
 }
 

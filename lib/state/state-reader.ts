@@ -124,8 +124,7 @@ export class StateReader {
     const isAsked = isFirst && this.isOfThisBoot(checkpoint);
     const why = isOlder
       ? `it is older than generation ${highest}, which was committed here`
-      : // Other owners than processes are asked where nothing else tells what was committed.
-        isAsked && flawOf(checkpoint, this.#owners.find(highest > 0));
+      : isAsked && flawOf(checkpoint, this.#owners.find(checkpoint.assignments.pods));
     return why ? damaged(why, { generation: checkpoint.generation, checkpoint }) : found;
   }
 

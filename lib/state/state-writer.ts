@@ -21,6 +21,7 @@ import { checkHoldings } from './format/holdings-check.js';
 import { type JournalPlace, journalText } from './format/journal.js';
 import { sealText } from './format/sealed-json.js';
 import { changeText } from './format/state-change.js';
+import { harmlessly } from './owners/owner-files.js';
 import type { Owners } from './owners/owners.js';
 import { type Clues, generationAfter, isUnused } from './owners/recovery.js';
 import type { StateReader } from './state-reader.js';
@@ -139,7 +140,24 @@ export class StateWriter {
       journal.noteAppended(good, checkpoint, sealed, version);
     } catch (error) {
       if (!(error instanceof NumalignError) || !isFileAtFault(error)) throw error;
-      await this.#replace(checkpoint, { good, ...sealed }, lock, isLast);
+      try {
+        await this.#replace(checkpoint, { good, ...sealed }, lock, isLast);
+      } catch (failure) {
+        if (error.syscall === 'fdatasync') this.#takeBack(good, checkpoint);
+        throw failure;
+      }
+    }
+  }
+
+  // A line that is in the file, and that the kernel may drop: nobody may be told that it is committed.
+  #takeBack(good: GoodState, { generation }: Checkpoint): void {
+    this.#isUnsynced = true;
+    try {
+      this.#reader.journal.cutBehind(good);
+    } catch (error) {
+      if (!(error instanceof NumalignError)) throw error;
+      // It stands, and everybody sees it. Should it get lost, that is to be noticed.
+      harmlessly(() => this.#folder.replace(HIGHEST_FILE, `${generation}`));
     }
   }
 
@@ -153,7 +171,7 @@ export class StateWriter {
   ): Promise<void> {
     const known = this.#reader.journal.good;
     const snapshot = last
-      ? journalText(last.good.checkpoint, last.good.place.seal)
+      ? journalText(last.good.checkpoint, last.good.place.seal || null)
       : journalText(checkpoint, null);
     const bytes = Buffer.from(`${snapshot}${last?.line ?? ''}`);
     const version = await this.#replaceState(bytes, checkpoint.generation, lock, isLast);

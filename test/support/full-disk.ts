@@ -10,10 +10,16 @@ const ignore = () => {};
 const setLimit = (bytes: string) =>
   execFileSync('prlimit', ['--pid', String(process.pid), `--fsize=${bytes}:`]);
 
-/** Commits to a state fail from now on. Answers how to end that. */
-export function breakCommits(stateDir: string): () => void {
+/**
+ * Commits to a state fail from now on. Answers how to end that. `bytes`: how large files may become,
+ * if not as large as the state is now.
+ */
+export function breakCommits(
+  stateDir: string,
+  bytes = statSync(join(stateDir, 'state.json')).size,
+): () => void {
   process.on('SIGXFSZ', ignore);
-  setLimit(String(statSync(join(stateDir, 'state.json')).size));
+  setLimit(String(bytes));
   return () => {
     setLimit('unlimited');
     process.off('SIGXFSZ', ignore);

@@ -75,8 +75,12 @@ export class JournalFollower {
 
   /** Cuts off what was not finished. REQUIRES: the lock. */
   cutTail(): void {
-    const { place } = this.#good!;
-    if (place.hasTail) this.#journal!.cut(place.end, this.#folder);
+    if (this.#good?.place.hasTail) this.cutBehind(this.#good);
+  }
+
+  /** Leaves of the file what it said then. REQUIRES: the lock. @throws ERR_SYSCALL */
+  cutBehind({ place }: GoodState): void {
+    this.#journal!.cut(place.end, this.#folder);
   }
 
   /**
@@ -126,16 +130,14 @@ export class JournalFollower {
   // read. Undefined where it does not.
   #succeed(good: GoodState, journal: NativeJournal): GoodState | undefined {
     const last = withLines(good, journal.read(good.place.end));
-    const next = this.#open();
+    const next = last && this.#open();
     if (!last || !next) return undefined;
-    const head = headIn(next.read(0, HEAD_BYTES));
-    const { checkpoint, place } = last;
-    if (head?.generation !== checkpoint.generation || head.follows !== place.seal) {
-      next.close();
-      return undefined;
-    }
+    // Should that fail, the file is closed with what is forgotten.
     journal.close();
     this.#journal = next;
+    const head = headIn(next.read(0, HEAD_BYTES));
+    const { checkpoint, place } = last;
+    if (head?.generation !== checkpoint.generation || head.follows !== place.seal) return undefined;
     const begin = { ...place, snapshot: head.snapshot, end: head.snapshot, hasTail: false };
     return withLines({ kind: 'good', checkpoint, place: begin }, next.read(head.snapshot));
   }

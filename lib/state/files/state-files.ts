@@ -183,15 +183,15 @@ export function isOwnerAlive(
 
 /**
  * Reads all owners' files. `own`: what this process itself knows to be in its file. `path`: of the
- * state folder, to find those too whose files were removed. `isLockedOnly`: only those of processes
- * that live. REQUIRES: the state's lock, else a file may be half written.
+ * state folder, to find those too whose files were removed. `onRecord`: owners whose files are read
+ * only where they are locked. REQUIRES: the state's lock, else a file may be half written.
  */
 export function findOwners(
   owners: NativeFolder,
   bootId: string,
   own?: OwnerFile,
   path?: string,
-  isLockedOnly = false,
+  onRecord: ReadonlySet<string> = new Set(),
 ): FoundOwners {
   const living: OwnerFile[] = own ? [own] : [];
   const unknown: UnknownOwner[] = [];
@@ -202,7 +202,7 @@ export function findOwners(
   for (const uuid of uuids) {
     if (uuid === own?.uuid) continue;
     const locked = isLocked(owners, uuid) || isFound(uuid);
-    if (isLockedOnly && !locked) continue;
+    if (!locked && onRecord.has(uuid)) continue;
     try {
       const file = decodeOwnerFile(readOwner(owners, uuid));
       if (file.uuid !== uuid) throw new NumalignError('ERR_STATE_CORRUPT', `it is of owner ${file.uuid}`);

@@ -204,7 +204,10 @@ class Replay {
   }
 
   #begin(members: Fields): void {
-    this.#generation = generation(members.generation);
+    const begin = generation(members.generation);
+    // What is known already is at least as new.
+    if (this.#isLenient && begin < this.#generation) return;
+    this.#generation = begin;
     const pods = byUid(members.pods);
     this.#pods = new Map(pods);
     if (this.#pods.size < pods.length) corrupt('a grant is in it twice');

@@ -109,10 +109,24 @@ export class OwnOwner {
     const isDue = this.#bytes > Math.max(LEAST_TO_REWRITE, MOST_REPETITION * this.#wholeBytes);
     if (this.#isTorn || isDue || this.#lock.size() !== this.#bytes || header.bootId !== this.#header.bootId)
       this.#writeWhole(header, news, gone);
-    else {
+    else this.#appendOrShorten(lines, header, news, gone);
+  }
+
+  #appendOrShorten(
+    lines: readonly string[],
+    header: Header,
+    news: readonly PodAssignment[],
+    gone: readonly string[],
+  ): void {
+    try {
       this.#append(lines);
-      this.#note(header, news, gone);
+    } catch (error) {
+      if (news.length > 0) throw error;
+      // What says less fits on a full disk too.
+      this.#writeWhole(header, news, gone);
+      return;
     }
+    this.#note(header, news, gone);
   }
 
   #note(header: Header, news: readonly PodAssignment[], gone: readonly string[]): void {
@@ -177,14 +191,17 @@ export class OwnOwner {
    * @throws ERR_SYSCALL
    */
   reassert(): boolean {
-    if (this.isCurrent && this.#isWhole()) return false;
-    if (this.isCurrent) {
+    const isThere = this.isCurrent;
+    if (isThere && this.#isWhole()) return false;
+    this.#isTorn = true;
+    if (isThere) {
       this.#lock.write(this.#wholeText());
-      return true;
+    } else {
+      const lock = this.#createFile();
+      this.#earlier.push(this.#lock);
+      this.#lock = lock;
     }
-    const lock = this.#createFile();
-    this.#earlier.push(this.#lock);
-    this.#lock = lock;
+    this.#isTorn = false;
     return true;
   }
 

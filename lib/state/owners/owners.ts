@@ -269,10 +269,11 @@ export class Owners implements OwnerRegistry {
   }
 
   /**
-   * What the owners' files say, for a state that is lost. `isLockedOnly`: those of processes that
-   * live.
+   * What the owners' files say, for a state that is lost. With the pods on record only what these do
+   * not say: nothing of their owners that are no processes.
    */
-  find(isLockedOnly = false): FoundOwners {
-    return findOwners(this.#folder, this.#bootId, this.#own?.file, this.#path, isLockedOnly);
+  find(pods: readonly PodAssignment[] = []): FoundOwners {
+    const onRecord = new Set(pods.map(({ owner }) => owner.uuid));
+    return findOwners(this.#folder, this.#bootId, this.#own?.file, this.#path, onRecord);
   }
 }

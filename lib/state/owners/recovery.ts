@@ -43,10 +43,11 @@ export function lastGood(
   known?: Checkpoint,
 ): Checkpoint | undefined {
   const good = [found, previous].flatMap((file) => (file.kind === 'missing' ? [] : (file.checkpoint ?? [])));
-  const bytes = found.kind === 'damaged' ? found.bytes : undefined;
-  const remains = bytes && remainsOf([...(previous.kind === 'good' ? [readPrevious()!] : []), bytes]);
-  const all = [...(remains ? [remains] : []), ...good, ...(known ? [known] : [])];
-  return all.reduce<Checkpoint | undefined>(
+  const own = found.kind === 'damaged' ? found.bytes : undefined;
+  const copied = previous.kind === 'damaged' ? previous.bytes : readPrevious();
+  const parts = found.kind === 'good' ? [] : [[copied], [own], [copied, own]];
+  const remains = parts.flatMap((files) => remainsOf(files.filter((bytes) => bytes !== undefined)) ?? []);
+  return [...remains, ...good, ...(known ? [known] : [])].reduce<Checkpoint | undefined>(
     (best, each) => (best && best.generation >= each.generation ? best : each),
     undefined,
   );

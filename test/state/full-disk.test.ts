@@ -1,0 +1,99 @@
+// What a commit that fails leaves behind.
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it, onTestFinished } from 'vitest';
+import { discover } from '../../lib/entries/topology.js';
+import { openManager } from '../../lib/index.js';
+import { Ledger } from '../../lib/state/ledger.js';
+import { Agent } from '../support/agent.js';
+import { errorOf } from '../support/error-of.js';
+import { breakCommits } from '../support/full-disk.js';
+import { makeStateDir } from '../support/state-dir.js';
+import { membersOf, ownerMembersOf } from '../support/state-text.js';
+
+const MACHINE = 'numa:2(memory=8GiB) core:8 pu:1';
+
+async function open(stateDir = makeStateDir('/dev/shm')) {
+  const manager = await openManager({ topology: await discover({ synthetic: MACHINE }), stateDir });
+  onTestFinished(() => manager.close());
+  return manager;
+}
+
+it('an acquire that could not be written is claimed by nobody, so that an opener finds nothing amiss', async () => {
+  const manager = await open();
+  const { stateDir } = manager;
+  await manager.acquire({ cpu: 1, name: 'kept' });
+  const [{ owner }] = membersOf(stateDir).pods;
+  const repair = breakCommits(stateDir);
+  const error = await errorOf(() => manager.acquire({ cpu: 2, name: 'failed' }));
+  repair();
+  expect(error.code).toBe('ERR_SYSCALL');
+  expect(ownerMembersOf(stateDir, owner.uuid).pods).toMatchObject([{ name: 'kept' }]);
+  const agent = new Agent();
+  await agent.tell('open', { stateDir, simulate: MACHINE });
+  expect(await agent.tell('grants')).toMatchObject([{ name: 'kept' }]);
+  expect(readdirSync(stateDir)).not.toContain('quarantine');
+});
+
+it('a claim is taken back where even the line that says so does not fit', async () => {
+  const manager = await open();
+  const { stateDir } = manager;
+  await manager.acquire({ cpu: 1, name: 'kept' });
+  const [{ owner }] = membersOf(stateDir).pods;
+  // The state is longer than the owner's file.
+  for (let i = 0; i < 3; i++) await manager.acquire({ cpu: 1, owner: 'persistent' });
+  const sizeOf = () => statSync(join(stateDir, 'owners', owner.uuid)).size;
+  const before = sizeOf();
+  const grant = await manager.acquire({ cpu: 2, name: 'other' });
+  const claim = sizeOf() - before;
+  await grant.release();
+  // The line that takes the claim back is longer than what is left then.
+  const limit = sizeOf() + claim + 20;
+  expect(limit).toBeLessThan(statSync(join(stateDir, 'state.json')).size);
+  const repair = breakCommits(stateDir, limit);
+  const error = await errorOf(() => manager.acquire({ cpu: 2, name: 'other' }));
+  repair();
+  expect([error.code, error.errnoName]).toEqual(['ERR_SYSCALL', 'EFBIG']);
+  expect(ownerMembersOf(stateDir, owner.uuid).pods).toMatchObject([{ name: 'kept' }]);
+});
+
+it('an older state that is put back with all its files does not give out what lasts', async () => {
+  const stateDir = makeStateDir('/dev/shm');
+  const manager = await open(stateDir);
+  await manager.acquire({ cpu: 1, owner: 'persistent', name: 'first' });
+  const names = ['state.json', 'state.copy.json', 'generation'];
+  const backup = names.map((name) => [name, readFileSync(join(stateDir, name))] as const);
+  await manager.use({ cpu: 1 }, () => {});
+  const { cpus } = await manager.acquire({ cpu: 2, owner: 'persistent', name: 'second' });
+  manager.close();
+  await new Promise((resolve) => setImmediate(resolve));
+  for (const [name, bytes] of backup) writeFileSync(join(stateDir, name), bytes);
+  const agent = new Agent();
+  await agent.tell('open', { stateDir, simulate: MACHINE });
+  const grants = await agent.tell('grants');
+  expect(grants.map(({ name }: { name: string }) => name)).toEqual(['first', 'second']);
+  const { cpus: others } = await agent.tell('acquire', { cpu: 4 });
+  expect(others.split(',')).not.toContain(String(cpus));
+});
+
+it('a lost state comes back from the good lines of a damaged copy', async () => {
+  const manager = await open();
+  const { stateDir } = manager;
+  await manager.configure({ reservedSystemCPUs: '15' });
+  await manager.acquire({ cpu: 1, owner: 'persistent', name: 'lasting' });
+  for (let i = 0; i < 3; i++) await manager.use({ cpu: 1, owner: 'persistent' }, () => {});
+  const { generation } = membersOf(stateDir);
+  const copy = readFileSync(join(stateDir, 'state.copy.json'), 'utf8').split('\n');
+  copy[copy.length - 3] = copy.at(-3)!.replace('change', 'chance');
+  manager.close();
+  await new Promise((resolve) => setImmediate(resolve));
+  const moved = makeStateDir('/dev/shm');
+  const next = await open(moved);
+  next.close();
+  writeFileSync(join(moved, 'state.copy.json'), copy.join('\n'));
+  writeFileSync(join(moved, 'state.json'), '');
+  const later = await open(moved);
+  expect(String(later.settings().reservedSystemCPUs)).toBe('15');
+  expect(later.generation()).toBeLessThan(generation + 10);
+  expect(Ledger.open(moved).recoveries).toHaveLength(1);
+});
