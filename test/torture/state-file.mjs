@@ -68,7 +68,7 @@ function decodeLine(line) {
   return seal?.index > 0 && checksum === seal[1] ? JSON.parse(line) : undefined;
 }
 
-function lastCpusAfter(before, { named = [], lastCpus }) {
+function lastCpusAfter(before = [], { named = [], lastCpus }) {
   if (lastCpus) return lastCpus;
   const all = named.reduce((list, each) => [...list.filter(({ name }) => name !== each.name), each], before);
   return all.slice(-64);

@@ -49,7 +49,7 @@ Result<bool> add_entries(int fd, const std::string& path, std::vector<pid_t>& th
 
 void sort_once_each(std::vector<pid_t>& threads) {
   std::ranges::sort(threads);
-  threads.erase(std::ranges::unique(threads).begin(), threads.end());
+  threads.erase(std::unique(threads.begin(), threads.end()), threads.end());
 }
 
 }  // namespace
