@@ -19,7 +19,7 @@ import { explain, explaining } from './folder/folder-error.js';
 import type { Checkpoint } from './format/checkpoint.js';
 import { checkHoldings } from './format/holdings-check.js';
 import { type JournalPlace, journalText } from './format/journal.js';
-import { sealText } from './format/sealed-json.js';
+import { type SealedText, sealText } from './format/sealed-json.js';
 import { changeText } from './format/state-change.js';
 import { harmlessly } from './owners/owner-files.js';
 import type { Owners } from './owners/owners.js';
@@ -56,9 +56,8 @@ const isFileAtFault = ({ syscall, errno, errnoName }: NumalignError) =>
   (syscall === 'open' && (errno === ESTALE || /^E(ACCES|PERM|NOENT|LOOP|ISDIR|NXIO)$/.test(errnoName ?? '')));
 
 /** What is in force, and the line that comes next. */
-interface LastChange {
+interface LastChange extends SealedText {
   readonly good: GoodState;
-  readonly line: string;
 }
 
 export class StateWriter {
@@ -170,29 +169,29 @@ export class StateWriter {
     isLast: boolean,
   ): Promise<void> {
     const known = this.#reader.journal.good;
-    const snapshot = last
+    const begin = last
       ? journalText(last.good.checkpoint, last.good.place.seal || null)
       : journalText(checkpoint, null);
-    const bytes = Buffer.from(`${snapshot}${last?.line ?? ''}`);
+    const bytes = Buffer.from(`${begin.text}${last?.line ?? ''}`);
+    const { seal } = last ?? begin;
+    const place = { end: bytes.length, seal, snapshot: Buffer.byteLength(begin.text), hasTail: false };
     const version = await this.#replaceState(bytes, checkpoint.generation, lock, isLast);
     this.#isUnsynced = false;
-    this.#reader.journal.noteReplaced(known, checkpoint, bytes, version);
+    this.#reader.journal.noteReplaced(known, { kind: 'good', checkpoint, place }, version);
   }
 
   /** At first puts the copy in step with a state that is good. Not to have one is no reason to fail. */
   mendCopyOnce({ place }: GoodState): void {
     if (this.#hasMended) return;
     this.#hasMended = true;
-    try {
+    harmlessly(() => {
       const version = this.#folder.version(COPY_FILE);
       if (version !== undefined && sizeOf(version) === place.end) return;
       const text = this.#folder.read(STATE_FILE)?.toString('utf8', 0, place.end);
       if (text === undefined) return;
       quarantineFolder(this.#folder, COPY_FILE);
       this.#folder.replace(COPY_FILE, text);
-    } catch (error) {
-      if (!(error instanceof NumalignError)) throw error;
-    }
+    });
   }
 
   async #replaceState(bytes: Buffer, generation: number, lock: NativeLock, isLast: boolean): Promise<string> {

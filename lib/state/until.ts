@@ -1,7 +1,7 @@
 // until: looks again and again at a state that others change.
 import type { Store } from './store.js';
 
-// What nothing tells: whoever is before us in the queue was stopped, a device is healthy again, the
+// What nothing tells: the process before us in the queue was stopped, a device is healthy again, the
 // last process has left a cgroup of v1, a provider of the caller's has room.
 const PERIOD_MS = 500;
 

@@ -214,7 +214,7 @@ it('lines behind a state say the states that they were made of, whatever came, w
     fc.property(steps, fc.nat(), (list, at) => {
       const states = history(list);
       const begin = at % states.length;
-      let text = journalText(states[begin]!, null);
+      let { text } = journalText(states[begin]!, null);
       expectSame(decodeCheckpoint(Buffer.from(text)), states[begin]);
       for (let i = begin + 1; i < states.length; i++) {
         text += sealText(changeText(states[i - 1]!, states[i]!)!).line;
@@ -226,7 +226,7 @@ it('lines behind a state say the states that they were made of, whatever came, w
 
 it('lines that contradict those before them are damage', () => {
   const [first, second] = history([{ names: ['a', 'b'], seed: 0, named: false }]);
-  const good = `${journalText(first!, null)}${sealText(changeText(first!, second!)!).line}`;
+  const good = `${journalText(first!, null).text}${sealText(changeText(first!, second!)!).line}`;
   const line = (members: object) =>
     sealLine(JSON.stringify({ line: 'change', generation: 3, bootId: 'boot', writtenAt: '', ...members }));
   const codeOf = (text: string) => {

@@ -36,7 +36,7 @@ const third: Checkpoint = { ...header(3), assignments: { ...second.assignments, 
 const lineOf = (before: Checkpoint, next: Checkpoint) =>
   Buffer.from(sealText(changeText(before, next)!).line);
 
-const BEGIN = Buffer.from(journalText(FIRST, null));
+const BEGIN = Buffer.from(journalText(FIRST, null).text);
 const LINES = [lineOf(FIRST, second), lineOf(second, third)] as const;
 const codeOf = (...parts: readonly Buffer[]) => thrownBy(() => readJournal(Buffer.concat(parts)))?.code;
 

@@ -412,7 +412,7 @@ function followFlaw(bytes) {
         if (isUnseen) appendFileSync(file, lines[at++]);
         const now = judged(file);
         if (now?.checkpoint && !now.place.hasTail) {
-          written = Buffer.from(journalText(now.checkpoint, now.place.seal));
+          written = Buffer.from(journalText(now.checkpoint, now.place.seal).text);
           writeFileSync(`${file}.new`, Buffer.concat([written, lines[at]]));
           renameSync(`${file}.new`, file);
           written = Buffer.concat([written, lines[at]]);

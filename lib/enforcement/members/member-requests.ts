@@ -14,7 +14,7 @@ import { type MemberFile, readMemberFile } from './member-file.js';
 const REQUEST = 'clear';
 const ANSWER = '.left';
 const LOOK_MS = 2;
-// Whoever removes a registration may be about to remove the state folder; and what cannot be obeyed
+// A process that removes a registration may be about to remove the state folder; and what cannot be obeyed
 // now may be a moment later.
 const LATER_MS = 1000;
 
@@ -35,7 +35,7 @@ function isAnswer({ text, isSure }: MemberFile, id: string, name: string): boole
   return isSure && text === answerText(id, name);
 }
 
-// The folder may be gone, or closed to us: whoever asks hears nothing, and says so.
+// The folder may be gone, or closed to us: the process that asks hears nothing, and says so.
 function quietly<T>(look: () => T): () => T | undefined {
   return () => {
     try {

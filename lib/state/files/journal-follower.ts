@@ -3,7 +3,7 @@
 import { NumalignError } from '../../base/errors.js';
 import type { NativeFolder, NativeJournal } from '../../base/native-files.js';
 import type { Checkpoint } from '../format/checkpoint.js';
-import { headIn, type JournalPlace, placeIn } from '../format/journal.js';
+import { headIn, type JournalPlace } from '../format/journal.js';
 import { linesOf, type SealedText } from '../format/sealed-json.js';
 import { applyChange, decodeChange } from '../format/state-change.js';
 import {
@@ -94,14 +94,12 @@ export class JournalFollower {
     this.#note({ kind: 'good', checkpoint, place: { ...place, end, seal, hasTail: false } }, version);
   }
 
-  /** Another file was put in place here of that of `good`, with these bytes. */
-  noteReplaced(good: GoodState | undefined, checkpoint: Checkpoint, bytes: Buffer, version: string): void {
+  /** Another file was put in place here of that of `good`, which says `next`. */
+  noteReplaced(good: GoodState | undefined, next: GoodState, version: string): void {
     if (this.#good !== good) return;
     this.forget();
-    const place = placeIn(bytes);
     this.#journal = this.#open();
-    if (place && this.#journal?.version() === version)
-      this.#note({ kind: 'good', checkpoint, place }, version);
+    if (this.#journal?.version() === version) this.#note(next, version);
     else this.forget();
   }
 

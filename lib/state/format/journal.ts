@@ -40,17 +40,23 @@ export interface Journal {
 }
 
 /** The text of a whole file that says one checkpoint. */
-export const encodeCheckpoint = (checkpoint: Checkpoint): string => journalText(checkpoint, null);
+export const encodeCheckpoint = (checkpoint: Checkpoint): string => journalText(checkpoint, null).text;
 
 /** What a whole file says. @throws as {@link readJournal} */
 export const decodeCheckpoint = (bytes: Buffer): Checkpoint => readJournal(bytes).checkpoint;
 
-/** The text of a journal that begins with a checkpoint. `follows`: the seal of its generation in the journal before. */
-export function journalText(checkpoint: Checkpoint, follows: string | null): string {
-  const { line } = sealText(checkpointText(checkpoint));
+/**
+ * The text of a journal that begins with a checkpoint, and the seal of its last line. `follows`: the
+ * seal of its generation in the journal before.
+ */
+export function journalText(
+  checkpoint: Checkpoint,
+  follows: string | null,
+): { readonly text: string; readonly seal: string } {
+  const { line, seal } = sealText(checkpointText(checkpoint));
   const bytes = Buffer.byteLength(line);
   const head = { ...headOf(STATE_FORMAT), generation: checkpoint.generation, follows, bytes };
-  return `${sealLine(JSON.stringify(head))}${line}`;
+  return { text: `${sealLine(JSON.stringify(head))}${line}`, seal };
 }
 
 /** What the head of a journal says. */
@@ -70,14 +76,6 @@ export function headIn(bytes: Buffer): JournalHead | undefined {
   } catch {
     return undefined;
   }
-}
-
-/** Where a file stands that was written here; undefined where it cannot be one. */
-export function placeIn(bytes: Buffer): JournalPlace | undefined {
-  const head = headIn(bytes);
-  let seal = '';
-  for (const line of linesOf(bytes)) seal = line.seal;
-  return head && { end: bytes.length, seal, snapshot: head.snapshot, hasTail: false };
 }
 
 function decodeHead(given: Fields, length: number): JournalHead {

@@ -1,6 +1,7 @@
 // CpuListFile: a file in which the kernel shows a list of CPUs, to be read again and again. It is kept open
-// and read from its beginning, which takes a fifth of opening it each time; the kernel writes the list anew
-// for each such read. Thread-safety: one thread at a time; no two objects share a descriptor or a position.
+// and read from its beginning, which takes a fifth of opening it each time; the kernel writes the list
+// again for each such read. Thread-safety: one thread at a time; no two objects share a descriptor or a
+// position.
 #pragma once
 
 #include <string>

@@ -60,7 +60,7 @@ TEST(CpuListFile, IsReadAgainAfterItHadNoList) {
   EXPECT_TRUE(file.has_changed().value());
 }
 
-// The kernel has it written anew for each reading from the beginning.
+// The kernel writes it again for each reading from the beginning.
 TEST(CpuListFile, ReadsWhatTheKernelShows) {
   CpuListFile file("/sys/devices/system/cpu/online");
   if (!file.read().ok()) GTEST_SKIP() << "hidden here";
