@@ -102,7 +102,8 @@ export class MachineConfiner {
     states: readonly Assignments[],
     unpinned: readonly UnpinnedThread[],
   ): MemberChoices {
-    const pods = states.flatMap((state) => state.pods);
+    // Each once: holders follow from list to list.
+    const pods = [...new Set(states.flatMap((state) => state.pods))];
     const ordinary = this.topology().cpus.difference(bootIsolatedCpus());
     return this.members.choices(present, { pods, unpinned }, (pid) => cpusetOf(cpusets, pid), ordinary);
   }

@@ -8,28 +8,26 @@ import { type Process, processesIn } from './member-processes.js';
 
 export class Holders {
   #pods: readonly PodAssignment[] = [];
-  // Those of processes, by the pid of their owner.
-  readonly #byPid = new Map<number | null, Set<PodAssignment>>();
-  // Those of nobody and of cgroups, by their uids.
-  readonly #others = new Map<string, PodAssignment>();
+  // Those of processes by the pid of their owner, those of nobody and of cgroups by their uid.
+  readonly #grants = new Map<number | string | null, Set<PodAssignment>>();
   readonly #ofCgroups = new Set<PodAssignment>();
 
   /**
    * The grants of a list that a process holds, or for which it has pinned threads of its own though
-   * they are no process's. Where it was attached: see attachedCpus.
+   * they are no process's. Where it was attached: see attachedCpus. The list may have a grant as it
+   * was and as it will be, but nothing twice.
    */
   grantsOf(pods: readonly PodAssignment[], { pid, pinned = [] }: Process): readonly PodAssignment[] {
     this.#follow(pods);
     const found = new Set<PodAssignment>();
     const isHeld = new Map<string, boolean>();
-    for (const pod of this.#byPid.get(pid) ?? []) {
+    for (const pod of this.#grants.get(pid) ?? []) {
       const { owner } = pod;
       if (!isHeld.has(owner.uuid)) isHeld.set(owner.uuid, isHolder(owner, pid));
       if (isHeld.get(owner.uuid)) found.add(pod);
     }
     for (const uid of pinned) {
-      const pod = this.#others.get(uid);
-      if (pod) found.add(pod);
+      for (const pod of this.#grants.get(uid) ?? []) found.add(pod);
     }
     for (const pod of this.#ofCgroups) {
       if (processesIn(pod.owner.cgroup!.path).includes(pid)) found.add(pod);
@@ -46,21 +44,17 @@ export class Holders {
   }
 
   #add(pod: PodAssignment): void {
-    const { uid, owner } = pod;
-    if (owner.kind === 'process') {
-      const own = this.#byPid.get(owner.pid) ?? new Set();
-      this.#byPid.set(owner.pid, own.add(pod));
-      return;
-    }
-    this.#others.set(uid, pod);
-    if (owner.cgroup !== null) this.#ofCgroups.add(pod);
+    const key = keyOf(pod);
+    this.#grants.set(key, (this.#grants.get(key) ?? new Set()).add(pod));
+    if (pod.owner.kind !== 'process' && pod.owner.cgroup !== null) this.#ofCgroups.add(pod);
   }
 
   #drop(pod: PodAssignment): void {
-    const { uid, owner } = pod;
-    const own = this.#byPid.get(owner.pid);
-    if (own?.delete(pod) && own.size === 0) this.#byPid.delete(owner.pid);
-    if (this.#others.get(uid) === pod) this.#others.delete(uid);
+    const key = keyOf(pod);
+    const grants = this.#grants.get(key);
+    if (grants?.delete(pod) && grants.size === 0) this.#grants.delete(key);
     this.#ofCgroups.delete(pod);
   }
 }
+
+const keyOf = ({ uid, owner }: PodAssignment) => (owner.kind === 'process' ? owner.pid : uid);

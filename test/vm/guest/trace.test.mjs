@@ -97,16 +97,21 @@ function counted(names) {
   return [...counts].map(([name, count]) => `${name} ${count}`).join(', ');
 }
 
+// A slow machine runs the others seldom.
+const MOST_LOOKS = 20;
+
 test('the trace sees others on these CPUs while they are nobody’s', async () => {
+  const isSeen = () => {
+    const seen = new Set(switches().map(([, tid]) => Number(tid)));
+    return others.some(({ pid }) => seen.has(pid));
+  };
   put('trace', '');
   put('tracing_on', 1);
-  await new Promise((resolve) => setTimeout(resolve, 2_000));
+  for (let look = 0; look < MOST_LOOKS && !isSeen(); look++) {
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+  }
   put('tracing_on', 0);
-  const seen = new Set(switches().map(([, tid]) => Number(tid)));
-  assert.ok(
-    others.some(({ pid }) => seen.has(pid)),
-    'nobody was there, so that a grant would show nothing',
-  );
+  assert.ok(isSeen(), 'nobody was there, so that a grant would show nothing');
 });
 
 /**
@@ -157,8 +162,12 @@ test('members are off the granted CPUs before they are granted, by their masks a
   const [wanderers, intruders] = [others.slice(0, 2), others.slice(2)];
   const manager = await open(SETTINGS);
   for (const { pid } of wanderers) await manager.addSharedMember({ pid });
-  const found = await foreignTasks(t, manager, MASK_CYCLES, 'members');
+  let found = '';
+  const isFound = ({ pid }) => found.includes(`(${pid})`);
+  for (let look = 0; look < MOST_LOOKS && !intruders.some(isFound); look++) {
+    found = await foreignTasks(t, manager, MASK_CYCLES, 'members');
+    assert.ok(!wanderers.some(isFound), found);
+  }
   // Of the others only those that are no members: so that it is known that somebody could be there.
-  assert.match(found, new RegExp(intruders.map(({ pid }) => `\\(${pid}\\)`).join('|')));
-  for (const { pid } of wanderers) assert.ok(!found.includes(`(${pid})`), found);
+  assert.ok(intruders.some(isFound), found);
 });
