@@ -17,7 +17,10 @@ type Pods = readonly PodAssignment[];
 // Each commit asks several times for the same two. By the later list, and held weakly.
 const known = new WeakMap<Pods, { readonly before: WeakRef<Pods>; readonly changes: PodListChanges }>();
 
-/** One pass over both lists, which compares references where nothing has changed. */
+/**
+ * One pass over both lists, which compares references where nothing has changed. No list has a pod
+ * twice.
+ */
 export function podListChanges(before: Pods, after: Pods): PodListChanges {
   const last = known.get(after);
   if (last?.before.deref() === before) return last.changes;
@@ -49,3 +52,9 @@ export const podsBefore = ({ removed, changed }: PodListChanges): readonly PodAs
 /** The pods that are not in the first list as they are in the second. */
 export const podsAfter = ({ added, changed }: PodListChanges): readonly PodAssignment[] =>
   changed.length === 0 ? added : [...changed.map(({ after }) => after), ...added];
+
+/** The pods of two lists, each once; one that has changed as it is in either. */
+export function podsOfBoth(before: Pods, after: Pods): Pods {
+  const former = podsBefore(podListChanges(before, after));
+  return former.length === 0 ? after : [...new Set([...former, ...after])];
+}

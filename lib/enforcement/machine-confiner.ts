@@ -5,7 +5,7 @@ import { cpusNow } from '../account/cpus-now.js';
 import { cpusOfSome } from '../account/cpus-of-pods.js';
 import type { EnforcementLevel, PodAssignment } from '../account/pod-assignment.js';
 import { cpusOf } from '../account/pod-holdings.js';
-import { podListChanges, podsAfter, podsBefore } from '../account/pod-list-changes.js';
+import { podListChanges, podsAfter, podsBefore, podsOfBoth } from '../account/pod-list-changes.js';
 import { exclusiveCpus, sharedPool } from '../account/pools.js';
 import { unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
@@ -102,8 +102,7 @@ export class MachineConfiner {
     states: readonly Assignments[],
     unpinned: readonly UnpinnedThread[],
   ): MemberChoices {
-    // Each once: holders follow from list to list.
-    const pods = [...new Set(states.flatMap((state) => state.pods))];
+    const pods = podsOfBoth(states[0]!.pods, states.at(-1)!.pods);
     const ordinary = this.topology().cpus.difference(bootIsolatedCpus());
     return this.members.choices(present, { pods, unpinned }, (pid) => cpusetOf(cpusets, pid), ordinary);
   }
@@ -140,7 +139,7 @@ export class MachineConfiner {
     const [first, last] = [states[0]!, states.at(-1)!];
     const changes = podListChanges(first.pods, last.pods);
     const [former, changed] = [podsBefore(changes), new Set(podsAfter(changes))];
-    const now = cpusNow(this.topology(), former.length === 0 ? last.pods : [...former, ...last.pods]);
+    const now = cpusNow(this.topology(), podsOfBoth(first.pods, last.pods));
     // Who was on a grant that ends must leave it, and on a new one nobody can be by right yet.
     const added = podsNotIn(last, first);
     const staying = added.length === 0 ? last.pods : last.pods.filter((pod) => !added.includes(pod));

@@ -6,7 +6,7 @@ import { deviceKeysOf, devicesOfPods } from '../../lib/account/held-devices.js';
 import { bookingFlaw, groupsOfPods } from '../../lib/account/memory-of-pods.js';
 import { mortalOwners } from '../../lib/account/owners-of-pods.js';
 import type { ContainerAssignment, PodAssignment } from '../../lib/account/pod-assignment.js';
-import { podListChanges, podsAfter } from '../../lib/account/pod-list-changes.js';
+import { podListChanges, podsAfter, podsOfBoth } from '../../lib/account/pod-list-changes.js';
 import { CpuSet } from '../../lib/index.js';
 
 const GROUPS = [[0], [1, 2]] as const;
@@ -85,6 +85,16 @@ it('the changes to a list that has one more pod are that pod', () => {
   });
   expect(podListChanges(before, [pod(2, 0)])).toEqual({ removed: [pod(1, 0)], changed: [], added: [] });
   expect(podsAfter(podListChanges(before, [pod(1, 1), pod(2, 0)]))).toEqual([pod(1, 1)]);
+});
+
+it('two lists together have each pod once, one that has changed in both forms', () => {
+  fc.assert(
+    fc.property(list, list, (before, after) => {
+      const both = podsOfBoth(before, after);
+      expect(new Set(both)).toEqual(new Set([...before, ...after]));
+      expect(both).toHaveLength(new Set(both).size);
+    }),
+  );
 });
 
 it('sums over a list are the same, whichever lists were asked about before', () => {

@@ -14,8 +14,8 @@ export class Holders {
 
   /**
    * The grants of a list that a process holds, or for which it has pinned threads of its own though
-   * they are no process's. Where it was attached: see attachedCpus. The list may have a grant as it
-   * was and as it will be, but nothing twice.
+   * they are no process's. Where it was attached: see attachedCpus. See {@link podsOfBoth} for two
+   * lists.
    */
   grantsOf(pods: readonly PodAssignment[], { pid, pinned = [] }: Process): readonly PodAssignment[] {
     this.#follow(pods);
