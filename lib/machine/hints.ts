@@ -22,6 +22,10 @@ export interface TopologyHint {
 export const ANY_NODES: TopologyHint = Object.freeze({ nodes: null, preferred: false });
 const NO_PREFERENCE: TopologyHint = Object.freeze({ nodes: null, preferred: true });
 const HINTS_IN_JSON = 256;
+// Of machines with few nodes, by mask and whether they are preferred: they never change, and each
+// takes longer to make than to merge.
+const HINTS_MADE: TopologyHint[] = [];
+const MOST_HINTS_MADE = 512;
 
 // The packed form of a list, as in native/core/hint_family.h: [flags, number of nodes, count, then
 // for each hint (low, high, preferred)].
@@ -66,6 +70,22 @@ function checkNodes(nodes: NodeSet, hint: TopologyHint): void {
 }
 
 const nodesOf = (numaNodes: readonly number[]) => `of NUMA nodes of the machine (${numaNodes.join(', ')})`;
+
+/** The hint of a packed mask of the machine's nodes; null: of any nodes. */
+export function hintAt(
+  mask: ArrayLike<number> | null,
+  preferred: boolean,
+  numaNodes: readonly number[],
+): TopologyHint {
+  if (mask === null) return preferred ? NO_PREFERENCE : ANY_NODES;
+  const at = 2 * mask[0]! + (preferred ? 1 : 0);
+  const isKept = mask[1] === 0 && at < MOST_HINTS_MADE && isDense(numaNodes);
+  const made = isKept ? HINTS_MADE[at] : undefined;
+  if (made) return made;
+  const hint = Object.freeze({ nodes: nodesAt(mask, numaNodes), preferred });
+  if (isKept) HINTS_MADE[at] = hint;
+  return hint;
+}
 
 /**
  * All hints of one resource over the NUMA nodes of one machine, immutable. Iterating makes the
@@ -152,8 +172,7 @@ export class HintFamily implements Iterable<TopologyHint> {
 
   *#listed(listing: Words): Generator<TopologyHint> {
     for (let at = 1; at < listing.length; at += WORDS_PER_HINT) {
-      const nodes = nodesAt([listing[at]!, listing[at + 1]!], this.numaNodes);
-      yield Object.freeze({ nodes, preferred: listing[at + 2] === 1 });
+      yield hintAt([listing[at]!, listing[at + 1]!], listing[at + 2] === 1, this.numaNodes);
     }
   }
 

@@ -112,6 +112,8 @@ struct HintFamily {
   void append_words(std::vector<uint32_t>& words) const;
   // nullopt: the words are of no family.
   static std::optional<HintFamily> from_words(std::span<const uint32_t> words);
+  // The same without moving a family, which is large. False: this is of no use any more.
+  bool read(std::span<const uint32_t> words);
 
   friend bool operator==(const HintFamily&, const HintFamily&) = default;
 };

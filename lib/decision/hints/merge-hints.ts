@@ -13,8 +13,8 @@ import {
   type TopologyManagerPolicyOptions,
 } from '../../input/policies.js';
 import { NodeSet } from '../../machine/cpu-set.js';
-import { MAX_HINT_NODES, nodesAt } from '../../machine/hint-masks.js';
-import { HintFamily, type TopologyHint, unorderedHints } from '../../machine/hints.js';
+import { MAX_HINT_NODES } from '../../machine/hint-masks.js';
+import { HintFamily, hintAt, type TopologyHint, unorderedHints } from '../../machine/hints.js';
 
 /**
  * What one hint provider answers: for each resource its hints, null for no preference, an empty
@@ -83,10 +83,7 @@ function askToMerge(hints: readonly Hints[], { numaNodes, policy, distances }: M
 function resultOf(answer: Words, { numaNodes }: MergeSite): MergeResult {
   const flags = answer[2]!;
   return {
-    hint: Object.freeze({
-      nodes: flags & 1 ? null : nodesAt(answer, numaNodes),
-      preferred: (flags & 2) !== 0,
-    }),
+    hint: hintAt(flags & 1 ? null : answer, (flags & 2) !== 0, numaNodes),
     admitted: (flags & 4) !== 0,
     exact: (flags & 8) !== 0,
   };
