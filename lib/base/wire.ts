@@ -2,7 +2,7 @@
 // come back. A typed array that was just made is slow to look into for an addon, and slower to
 // make: longer than most of the core's work takes.
 import { types } from 'node:util';
-import type { HintQuestion, Native } from './native-surface.js';
+import type { HintQuestion, Native, PackedHints } from './native-surface.js';
 import type { NativeMove, NativePinOutcome } from './native-threads.js';
 import { copied, type TopologyHandle, type Words } from './words.js';
 
@@ -67,8 +67,8 @@ function wrongList(kind: string): never {
   throw new TypeError(`a ${kind} was expected`);
 }
 
-const isQuestion = (hints: Words | HintQuestion): hints is HintQuestion =>
-  (hints as Partial<HintQuestion>).kind !== undefined;
+const isQuestion = (hints: PackedHints | HintQuestion): hints is HintQuestion =>
+  (hints as PackedHints).words === undefined;
 
 const MOVE_HEADER = 4;
 
@@ -239,9 +239,10 @@ export function wired(addon: WiredFunctions): Wired {
       for (let i = 0; i < hints.length; i++) {
         const each = hints[i]!;
         if (!isQuestion(each)) {
-          reserve(at + 1);
+          const length = put(each.words, at + 2);
           words[at] = 0;
-          at = putBehindLength(each, at + 1);
+          words[at + 1] = length;
+          at += 2 + length;
         } else {
           if (each.kind === 'cpus') topology = each.call.topology;
           at = putQuestion(each, at);

@@ -33,6 +33,7 @@ using HintList = std::vector<ListedHint>;
 // Bit m of `offered`: the mask m is a hint; of `preferred`: and a preferred one. Both have bit_words(n)
 // words.
 struct HintBits {
+  HintBits() {}  // not defaulted: all of it would be filled with zeros first
   SmallWords offered;
   SmallWords preferred;
 
@@ -89,10 +90,19 @@ struct LinearHints {
 };
 
 struct HintFamily {
+  using Masks = std::variant<HintList, HintBits, LinearHints>;
+
+  HintFamily() {}  // as of HintBits
+  HintFamily(int its_nodes, bool has_any_preferred, bool has_any_other, Masks its_masks)
+      : nodes(its_nodes),
+        any_preferred(has_any_preferred),
+        any_other(has_any_other),
+        masks(std::move(its_masks)) {}
+
   int nodes = 0;               // of the machine, at most NodeMask::kBits
   bool any_preferred = false;  // a preferred hint without a mask: no node is worse than another
   bool any_other = false;      // a hint without a mask that is not preferred: nothing can satisfy the request
-  std::variant<HintList, HintBits, LinearHints> masks;
+  Masks masks;
   bool approximate = false;  // telling all it offers or prefers was too much work: LinearHints only
 
   bool offers(NodeMask mask) const;
