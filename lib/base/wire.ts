@@ -68,7 +68,7 @@ function wrongList(kind: string): never {
 }
 
 const isQuestion = (hints: PackedHints | HintQuestion): hints is HintQuestion =>
-  (hints as PackedHints).words === undefined;
+  (hints as Partial<HintQuestion>).kind !== undefined;
 
 const MOVE_HEADER = 4;
 

@@ -93,11 +93,11 @@ struct HintFamily {
   using Masks = std::variant<HintList, HintBits, LinearHints>;
 
   HintFamily() {}  // as of HintBits
-  HintFamily(int its_nodes, bool has_any_preferred, bool has_any_other, Masks its_masks)
-      : nodes(its_nodes),
-        any_preferred(has_any_preferred),
-        any_other(has_any_other),
-        masks(std::move(its_masks)) {}
+  HintFamily(int nodes, bool any_preferred, bool any_other, Masks masks)
+      : nodes(nodes),
+        any_preferred(any_preferred),
+        any_other(any_other),
+        masks(std::move(masks)) {}
 
   int nodes = 0;               // of the machine, at most NodeMask::kBits
   bool any_preferred = false;  // a preferred hint without a mask: no node is worse than another

@@ -129,9 +129,7 @@ function isSameList(a: readonly number[], b: readonly number[]): boolean {
 }
 
 const isFamily = ({ words, numaNodes: own }: HintFamily, numaNodes: readonly number[]) =>
-  isSameList(own, numaNodes) &&
-  types.isUint32Array(words) &&
-  native.isHintFamily(words, numaNodes.length);
+  isSameList(own, numaNodes) && types.isUint32Array(words) && native.isHintFamily(words, numaNodes.length);
 
 function checkHints(hints: ProviderHints): Exclude<ProviderHints, null> {
   if (hints === null || hints === undefined) return {};
