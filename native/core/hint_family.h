@@ -94,10 +94,7 @@ struct HintFamily {
 
   HintFamily() {}  // as of HintBits
   HintFamily(int nodes, bool any_preferred, bool any_other, Masks masks)
-      : nodes(nodes),
-        any_preferred(any_preferred),
-        any_other(any_other),
-        masks(std::move(masks)) {}
+      : nodes(nodes), any_preferred(any_preferred), any_other(any_other), masks(std::move(masks)) {}
 
   int nodes = 0;               // of the machine, at most NodeMask::kBits
   bool any_preferred = false;  // a preferred hint without a mask: no node is worse than another
