@@ -19,7 +19,7 @@ const machines = fc.oneof(
   fc
     .uniqueArray(fc.integer({ min: 0, max: 20 }), { minLength: 1, maxLength: 4 })
     .map((ids) => ids.sort((a, b) => a - b)),
-  fc.constantFrom([0], [0, 1], [0, 1, 2], [0, 1, 2, 3]),
+  fc.constantFrom<number[][]>([0], [0, 1], [0, 1, 2], [0, 1, 2, 3]),
 );
 
 const listOver = (ids: number[]) => {
