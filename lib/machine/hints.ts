@@ -35,6 +35,9 @@ const BITS = 1;
 const BITS_HEADER = 2;
 // Machines of more nodes have more masks than most lists.
 const MOST_IN_BITS = 8;
+// Hints of as many nodes, by mask and whether they are preferred. A hint never changes, and takes
+// as long to make as to merge.
+const hintsOfFewNodes = new Array<TopologyHint | undefined>(2 * 2 ** MOST_IN_BITS);
 const WORDS_PER_HINT = 3;
 // How many hints come from the core at once while they are iterated: few, then more and more.
 const FEWEST_AT_ONCE = 64;
@@ -60,12 +63,27 @@ function checkHint(hint: TopologyHint): void {
     invalidHint(hint, '{ nodes: NodeSet | null, preferred: boolean }');
 }
 
-function checkNodes(nodes: NodeSet, hint: TopologyHint): void {
-  if (!(nodes instanceof NodeSet) || nodes.isEmpty)
-    invalidHint(hint, '{ nodes: a NodeSet that is not empty, or null, preferred: boolean }');
+function invalidNodes(hint: TopologyHint): never {
+  invalidHint(hint, '{ nodes: a NodeSet that is not empty, or null, preferred: boolean }');
 }
 
 const nodesOf = (numaNodes: readonly number[]) => `of NUMA nodes of the machine (${numaNodes.join(', ')})`;
+
+/** The hint of a packed mask of the machine's nodes; null: of any nodes. */
+export function hintAt(
+  mask: ArrayLike<number> | null,
+  preferred: boolean,
+  numaNodes: readonly number[],
+): TopologyHint {
+  if (mask === null) return preferred ? NO_PREFERENCE : ANY_NODES;
+  const at = 2 * mask[0]! + (preferred ? 1 : 0);
+  const isOfFewNodes = mask[1] === 0 && at < hintsOfFewNodes.length && isDense(numaNodes);
+  const known = isOfFewNodes ? hintsOfFewNodes[at] : undefined;
+  if (known) return known;
+  const hint = Object.freeze({ nodes: nodesAt(mask, numaNodes), preferred });
+  if (isOfFewNodes) hintsOfFewNodes[at] = hint;
+  return hint;
+}
 
 /**
  * All hints of one resource over the NUMA nodes of one machine, immutable. Iterating makes the
@@ -106,7 +124,7 @@ export class HintFamily implements Iterable<TopologyHint> {
         words[0]! |= preferred ? ANY_PREFERRED : ANY_OTHER;
         continue;
       }
-      checkNodes(nodes, hint);
+      if (!(nodes instanceof NodeSet) || nodes.isEmpty) invalidNodes(hint);
       // Where node ids are positions, their words are the mask.
       const mask = arePositions ? nodes.words : positions(nodes, numaNodes);
       words[at] = mask[0]!;
@@ -152,8 +170,7 @@ export class HintFamily implements Iterable<TopologyHint> {
 
   *#listed(listing: Words): Generator<TopologyHint> {
     for (let at = 1; at < listing.length; at += WORDS_PER_HINT) {
-      const nodes = nodesAt([listing[at]!, listing[at + 1]!], this.numaNodes);
-      yield Object.freeze({ nodes, preferred: listing[at + 2] === 1 });
+      yield hintAt([listing[at]!, listing[at + 1]!], listing[at + 2] === 1, this.numaNodes);
     }
   }
 
@@ -199,20 +216,19 @@ export function unorderedHints(
   if (hints === null || length > MOST_IN_BITS || !isDense(numaNodes))
     return HintFamily.from(hints, numaNodes);
   checkIterable(hints);
-  const list = [...hints];
   const each = Math.max(1, 2 ** length / 32);
   const words = new Uint32Array(BITS_HEADER + 2 * each);
   let [flags, isOffered] = [0, false];
-  for (let i = 0; i < list.length; i++) {
-    const hint = list[i]!;
+  for (const hint of hints) {
     checkHint(hint);
     const { nodes, preferred } = hint;
     if (nodes === null) {
       flags |= preferred ? ANY_PREFERRED : ANY_OTHER;
       continue;
     }
-    checkNodes(nodes, hint);
+    if (!(nodes instanceof NodeSet)) invalidNodes(hint);
     const mask = onlyWord(nodes);
+    if (mask === 0) invalidNodes(hint);
     if (mask === null || mask >>> length !== 0) invalidHint(hint, nodesOf(numaNodes));
     const at = BITS_HEADER + (mask >>> 5);
     words[at]! |= 1 << (mask & 31);
