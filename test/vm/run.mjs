@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { cacheFolder } from '../../scripts/cache-folder.mjs';
 import { aptCommand, installPackages, root, works } from '../../scripts/steps.mjs';
+import { isLong } from '../support/budget.mjs';
 import { boot } from './boot.mjs';
 import { changedFiles, chooseShapes, commitCount } from './choice.mjs';
 import { prepareEmulator } from './emulator.mjs';
@@ -26,8 +27,8 @@ const SLOW_SECONDS = 10;
 const BOOT_MS = 90_000;
 const MOST_HANGS = 4;
 // The slowest test takes a minute on a machine that is busy.
-const STILL_MS = 5 * 60_000;
-const MINUTES = 20;
+const STILL_MS = (isLong ? 30 : 5) * 60_000;
+const MINUTES = isLong ? 90 : 20;
 const MOST_BOOTS = 3;
 /** Of the machines that no change concerns, so many are booted all the same. */
 const IN_ROTATION = 2;
