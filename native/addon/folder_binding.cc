@@ -122,8 +122,7 @@ class LockRequest;
 // The requests for the lock of one folder that are still waiting, by number. Used on the environment's
 // thread.
 struct LockWaiters {
-  LockWaiters(std::shared_ptr<const Folder> folder, std::string name, std::string note)
-      : queue(std::move(folder), std::move(name), std::move(note)) {}
+  explicit LockWaiters(std::shared_ptr<LockFile> file) : queue(std::move(file)) {}
   LockQueue queue;
   std::map<uint64_t, LockRequest*> waiting;
 };
@@ -282,12 +281,12 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
   void become(const Napi::CallbackInfo& info) {
     (void)of(info[0], "other folder");
     folder_ = Unwrap(info[0].As<Napi::Object>())->folder_;
-    waiters_.reset();
+    forget_lock();
   }
   // The descriptor goes once no job uses it any more.
   void close(const Napi::CallbackInfo&) {
     folder_ = std::make_shared<const Folder>(folder_->closed());
-    waiters_.reset();
+    forget_lock();
   }
   Napi::Value in_memory(const Napi::CallbackInfo& info) {
     return Napi::Boolean::New(info.Env(), folder_->in_memory());
@@ -337,10 +336,10 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
   void replace(const Napi::CallbackInfo& info) {
     unwrap(info.Env(), folder_->replace(to_string(info[0], "the name"), to_string(info[1], "the text")));
   }
-  // (name, name of a copy or "", bytes, stamp, the lock under which it is done or undefined,
-  // whether to release it once it is durable, name of a file that says so or undefined, its text): the
-  // version of the new file, or a promise of it where a device has to be waited for. The job shares the lock:
-  // it cannot go to somebody else before the files are in place.
+  // (name, name of a copy or "", bytes, stamp, the lock under which it is done or undefined, whether to
+  // release it once it is durable, number for the lock's file): the version of the new file, or a promise of
+  // it where a device has to be waited for. The job shares the lock: it cannot go to another process before
+  // the files are in place.
   Napi::Value replace_durably(const Napi::CallbackInfo& info) {
     Napi::Env env = info.Env();
     std::string name = to_string(info[0], "the name");
@@ -348,20 +347,16 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
     std::string_view bytes = to_bytes(info[2]);
     auto stamp = static_cast<uint32_t>(to_int(info[3], "the stamp"));
     std::shared_ptr<HeldLock> lock = info[4].IsUndefined() ? nullptr : LockObject::of(info[4]);
-    bool is_last = !info[5].IsUndefined() && to_bool(info[5], "whether it is the last");
-    std::string record = info[6].IsUndefined() ? "" : to_string(info[6], "the name of the record");
-    std::string text = info[6].IsUndefined() ? "" : to_string(info[7], "the text of the record");
-    auto replace = [folder = folder_, name, copy, stamp, lock, is_last, record,
-                    text](std::string_view bytes) {
+    bool is_last = lock && to_bool(info[5], "whether it is the last");
+    uint64_t number = lock ? to_size(info[6], "the number") : 0;
+    auto replace = [folder = folder_, name, copy, stamp, lock, is_last, number](std::string_view bytes) {
       Result<FileVersion> replaced = folder->replace_durably(
-          name, bytes, stamp, [&] { return lock ? lock->check(*folder) : Result<Done>(Done{}); });
+          name, bytes, stamp, [&] { return lock ? lock->check() : Result<Done>(Done{}); });
+      if (!replaced.ok()) return replaced;
       // What these guard against is rare, so that a full disk does not matter.
-      if (replaced.ok() && !copy.empty()) (void)folder->replace(copy, bytes);
-      if (replaced.ok() && !record.empty()) {
-        if (Result<UniqueFd> fd = folder->open_file(record, true, false); fd.ok())
-          (void)overwrite(fd.value().get(), text);
-      }
-      if (replaced.ok() && lock && is_last) lock->release();
+      if (!copy.empty()) (void)folder->replace(copy, bytes);
+      if (lock) lock->set_number(number);
+      if (is_last) lock->release();
       return replaced;
     };
     // To hand it to another thread and back takes longer.
@@ -377,23 +372,32 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
     return file ? make_journal(info.Env(), std::move(*file)) : info.Env().Undefined();
   }
 
-  // (name, note, whether past those who wait)
+  // (name, note, whether past those that wait)
   Napi::Value try_lock_binding(const Napi::CallbackInfo& info) {
     auto lock = unwrap(info.Env(),
-                       try_lock_file(*folder_, to_string(info[0], "the name"), to_string(info[1], "the note"),
-                                     !info[2].IsUndefined() && to_bool(info[2], "past those who wait")));
+                       lock_file(info).try_lock(!info[2].IsUndefined() && to_bool(info[2], "past those that wait")));
     if (!lock) return info.Env().Undefined();
     return LockObject::make(info.Env(), std::move(*lock));
   }
-  // (name, note, callback(error, lock)): answers the number of the request. One folder waits for one file
-  // only.
+  // (name, note, callback(error, lock)): answers the number of the request.
   Napi::Value wait_lock(const Napi::CallbackInfo& info) {
-    std::string name = to_string(info[0], "the name");
-    std::string note = to_string(info[1], "the note");
     if (!info[2].IsFunction()) throw Napi::TypeError::New(info.Env(), "the callback must be a function");
-    if (!waiters_) waiters_ = std::make_shared<LockWaiters>(folder_, name, note);
+    (void)lock_file(info);
+    if (!waiters_) waiters_ = std::make_shared<LockWaiters>(lock_file_);
     uint64_t id = LockRequest::start(info.Env(), waiters_, info[2].As<Napi::Function>());
     return Napi::Number::New(info.Env(), static_cast<double>(id));
+  }
+  // (name, note). One folder has one lock.
+  LockFile& lock_file(const Napi::CallbackInfo& info) {
+    if (!lock_file_) {
+      lock_file_ = std::make_shared<LockFile>(folder_, to_string(info[0], "the name"),
+                                              to_string(info[1], "the note"));
+    }
+    return *lock_file_;
+  }
+  void forget_lock() {
+    waiters_.reset();
+    lock_file_.reset();
   }
   // (number): whether the request was still waiting; where not, its callback has been called or will be.
   Napi::Value give_up(const Napi::CallbackInfo& info) {
@@ -419,6 +423,7 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
   }
 
   std::shared_ptr<const Folder> folder_;
+  std::shared_ptr<LockFile> lock_file_;
   std::shared_ptr<LockWaiters> waiters_;
 };
 

@@ -18,7 +18,7 @@ class JournalObject : public Napi::ObjectWrap<JournalObject> {
   explicit JournalObject(const Napi::CallbackInfo& info) : ObjectWrap(info) {}
   static Napi::Value make(Napi::Env env, JournalFile file) {
     Napi::Object object = Environment::of(env).journal_class.New({});
-    Unwrap(object)->file_ = std::make_shared<const JournalFile>(std::move(file));
+    Unwrap(object)->file_ = std::make_shared<JournalFile>(std::move(file));
     return object;
   }
   static Napi::Function define(Napi::Env env) {
@@ -33,7 +33,7 @@ class JournalObject : public Napi::ObjectWrap<JournalObject> {
   }
 
  private:
-  const JournalFile& file(Napi::Env env) const {
+  JournalFile& file(Napi::Env env) const {
     if (!file_) throw Napi::Error::New(env, "the journal is closed");
     return *file_;
   }
@@ -49,9 +49,9 @@ class JournalObject : public Napi::ObjectWrap<JournalObject> {
                                                  : from.read_some(offset, to_size(info[1], "how many")));
     return Napi::Buffer<char>::Copy(info.Env(), bytes.data(), bytes.size());
   }
-  // (offset, text, folder, lock, whether it is the last, name of the copy, name of the note, its text): the
+  // (offset, text, folder, lock, whether it is the last, name of the copy, number for the lock's file): the
   // version of the file, or a promise of it where a device has to be waited for. Under the lock, which is
-  // released once the text is durable and copy and note are written, where it is the last.
+  // released once the text is durable and copy and number are written, where it is the last.
   Napi::Value append(const Napi::CallbackInfo& info) {
     Napi::Env env = info.Env();
     (void)file(env);
@@ -61,22 +61,15 @@ class JournalObject : public Napi::ObjectWrap<JournalObject> {
     std::shared_ptr<HeldLock> lock = LockObject::of(info[3]);
     bool is_last = to_bool(info[4], "whether it is the last");
     std::string copy = to_string(info[5], "the name of the copy");
-    std::string name = to_string(info[6], "the name of the note");
-    std::string note = to_string(info[7], "the text of the note");
+    uint64_t number = to_size(info[6], "the number");
     auto append = [=, file = file_]() -> Result<FileVersion> {
-      Result<UniqueFd> end = file->open_end(*folder, offset);
-      if (!end.ok()) return end.error();
-      if (Result<Done> done = lock->check(*folder); !done.ok()) return done.error();
-      if (Result<Done> done = file->append(end.value(), offset, text); !done.ok()) return done.error();
-      if (!folder->in_memory()) {
-        if (Result<Done> done = file->sync(end.value()); !done.ok()) return done.error();
-      }
+      if (Result<Done> done = lock->check(); !done.ok()) return done.error();
+      if (Result<Done> done = file->append(*folder, offset, text); !done.ok()) return done.error();
       Result<FileVersion> version = file->version();
       if (!version.ok()) return version;
       // What these guard against is rare, so that a full disk does not matter.
-      append_to_copy(*folder, copy, offset, text);
-      if (Result<UniqueFd> fd = folder->open_file(name, true, false); fd.ok())
-        (void)overwrite(fd.value().get(), note);
+      (void)file->append_to_copy(*folder, copy, offset, text);
+      lock->set_number(number);
       if (is_last) lock->release();
       return version;
     };
@@ -92,7 +85,7 @@ class JournalObject : public Napi::ObjectWrap<JournalObject> {
   }
   void close(const Napi::CallbackInfo&) { file_.reset(); }
 
-  std::shared_ptr<const JournalFile> file_;
+  std::shared_ptr<JournalFile> file_;
 };
 
 }  // namespace

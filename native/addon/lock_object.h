@@ -23,7 +23,10 @@ class LockObject : public Napi::ObjectWrap<LockObject> {
     return object;
   }
   static Napi::Function define(Napi::Env env) {
-    return DefineClass(env, "Lock", {InstanceMethod<&LockObject::release>("release")});
+    return DefineClass(env, "Lock",
+                       {InstanceMethod<&LockObject::release>("release"),
+                        InstanceMethod<&LockObject::number>("number"),
+                        InstanceMethod<&LockObject::set_number>("setNumber")});
   }
   // The lock of a LockObject, shared so that a job on another thread outlives the object.
   static std::shared_ptr<HeldLock> of(const Napi::Value& value) {
@@ -35,6 +38,15 @@ class LockObject : public Napi::ObjectWrap<LockObject> {
   void release(const Napi::CallbackInfo&) { lock_.reset(); }
 
  private:
+  // That of the lock's file.
+  Napi::Value number(const Napi::CallbackInfo& info) {
+    return Napi::Number::New(info.Env(), lock_ ? static_cast<double>(lock_->number()) : 0);
+  }
+  // (number)
+  void set_number(const Napi::CallbackInfo& info) {
+    if (lock_) lock_->set_number(to_size(info[0], "the number"));
+  }
+
   std::shared_ptr<HeldLock> lock_;
 };
 

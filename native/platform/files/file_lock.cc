@@ -47,27 +47,21 @@ Result<bool> lock_in_turn(int fd, bool block) {
   return true;
 }
 
-enum class Manner { kTry, kTryPastTurnstile, kWait };
+// The first line of the file: a number in so many digits.
+constexpr size_t kDigits = 16;
+constexpr size_t kLine = kDigits + 1;
 
-// The lock of the file that `name` leads to now; an invalid descriptor where it is taken and not waited for.
-Result<UniqueFd> lock_file(const Folder& folder, const std::string& name, const std::string& note,
-                           Manner manner) {
-  for (;;) {
-    Result<UniqueFd> file = folder.open_file(name, true, false);
-    if (!file.ok()) return file;
-    int fd = file.value().get();
-    Result<bool> locked = manner == Manner::kTryPastTurnstile ? lock_byte(fd, kLockByte, F_WRLCK, false)
-                                                              : lock_in_turn(fd, manner == Manner::kWait);
-    if (!locked.ok()) {
-      return syscall_error("fcntl", "cannot lock " + name + " in " + folder.path(),
-                           locked.error().errno_value);
-    }
-    if (!locked.value()) return UniqueFd();
-    if (!is_file_of(folder, name, fd)) continue;
-    // For people only, so a full disk does not matter.
-    (void)overwrite(fd, note);
-    return file;
-  }
+std::string number_line(uint64_t number) {
+  std::string digits = std::to_string(number);
+  return std::string(kDigits - std::min(digits.size(), kDigits), '0') + digits + '\n';
+}
+
+// 0 where the text does not begin with such a line.
+uint64_t number_in(std::string_view text) {
+  if (text.size() < kLine || text[kDigits] != '\n') return 0;
+  const std::string_view digits = text.substr(0, kDigits);
+  if (!std::ranges::all_of(digits, [](char c) { return c >= '0' && c <= '9'; })) return 0;
+  return std::stoull(std::string(digits));
 }
 
 }  // namespace
@@ -114,35 +108,104 @@ Result<bool> is_locked_elsewhere(int fd) {
   return lock.l_type != F_UNLCK;
 }
 
-Result<std::optional<HeldLock>> try_lock_file(const Folder& folder, const std::string& name,
-                                              const std::string& note, bool past_turnstile) {
-  Result<UniqueFd> fd =
-      lock_file(folder, name, note, past_turnstile ? Manner::kTryPastTurnstile : Manner::kTry);
-  if (!fd.ok()) return fd.error();
-  if (!fd.value().valid()) return std::optional<HeldLock>();
-  return std::optional<HeldLock>(HeldLock(std::move(fd).value(), name));
+Result<Done> HeldLock::check() const {
+  if (file_->leads_to(inode_)) return Done{};
+  return syscall_error(
+      "fcntl",
+      "the file " + file_->name_ + " in " + file_->folder_->path() + " was removed while it was locked",
+      ESTALE);
 }
 
-Result<Done> HeldLock::check(const Folder& folder) const {
-  if (is_file_of(folder, name_, fd_.get())) return Done{};
-  return syscall_error(
-      "fcntl", "the file " + name_ + " in " + folder.path() + " was removed while it was locked", ESTALE);
+void HeldLock::sign() {
+  std::string text(kLine + file_->note_.size(), '\0');
+  const ssize_t size = pread(fd_.get(), text.data(), text.size(), 0);
+  text.resize(size > 0 ? static_cast<size_t>(size) : 0);
+  number_ = number_in(text);
+  // For people only, so a full disk does not matter.
+  if (text.size() < kLine || std::string_view(text).substr(kLine) != file_->note_)
+    (void)write_at(fd_.get(), kLine, file_->note_);
+}
+
+void HeldLock::set_number(uint64_t number) {
+  number_ = number;
+  (void)write_at(fd_.get(), 0, number_line(number));
+}
+
+void HeldLock::release() {
+  if (!fd_.valid()) return;
+  // Not by closing it: a child that is about to be executed may have a copy of the descriptor.
+  Result<bool> unlocked = lock_byte(fd_.get(), kLockByte, F_UNLCK, false);
+  if (unlocked.ok())
+    file_->keep({std::move(fd_), inode_});
+  else
+    fd_.reset();
+}
+
+Result<std::optional<HeldLock>> LockFile::try_lock(bool past_turnstile) {
+  return lock(past_turnstile ? Manner::kTryPastTurnstile : Manner::kTry);
+}
+
+Result<HeldLock> LockFile::wait() {
+  Result<std::optional<HeldLock>> held = lock(Manner::kWait);
+  if (!held.ok()) return held.error();
+  return std::move(*held.value());
+}
+
+// A descriptor whose lock was not taken is closed, with whatever it has locked.
+Result<std::optional<HeldLock>> LockFile::lock(Manner manner) {
+  for (;;) {
+    Result<Descriptor> opened = open();
+    if (!opened.ok()) return opened.error();
+    auto [fd, inode] = std::move(opened).value();
+    // What stayed open may be a removed file, whose lock protects nothing; its holder may be stopped.
+    if (manner == Manner::kWait && !leads_to(inode)) continue;
+    Result<bool> locked = manner == Manner::kTryPastTurnstile
+                              ? lock_byte(fd.get(), kLockByte, F_WRLCK, false)
+                              : lock_in_turn(fd.get(), manner == Manner::kWait);
+    if (!locked.ok()) {
+      return syscall_error("fcntl", "cannot lock " + name_ + " in " + folder_->path(),
+                           locked.error().errno_value);
+    }
+    if (!leads_to(inode)) continue;
+    if (!locked.value()) return std::optional<HeldLock>();
+    HeldLock held(shared_from_this(), std::move(fd), inode);
+    held.sign();
+    return std::optional<HeldLock>(std::move(held));
+  }
+}
+
+Result<LockFile::Descriptor> LockFile::open() {
+  {
+    std::lock_guard lock(mutex_);
+    if (spare_.fd.valid()) return std::move(spare_);
+  }
+  Result<UniqueFd> fd = folder_->open_file(name_, true, false);
+  if (!fd.ok()) return fd.error();
+  struct stat s;
+  if (fstat(fd.value().get(), &s) != 0)
+    return syscall_error("fstat", "cannot look at " + name_ + " in " + folder_->path());
+  return Descriptor{std::move(fd).value(), s.st_ino};
+}
+
+bool LockFile::leads_to(uint64_t inode) const {
+  Result<std::optional<FileVersion>> there = folder_->version(name_);
+  return there.ok() && there.value() && there.value()->inode == inode;
+}
+
+void LockFile::keep(Descriptor spare) {
+  std::lock_guard lock(mutex_);
+  if (!spare_.fd.valid()) spare_ = std::move(spare);
 }
 
 struct LockQueue::State {
-  std::shared_ptr<const Folder> folder;
-  std::string name;
-  std::string note;
+  std::shared_ptr<LockFile> file;
   std::mutex mutex;
   std::deque<std::pair<uint64_t, Deliver>> requests;
   bool running = false;
 };
 
-LockQueue::LockQueue(std::shared_ptr<const Folder> folder, std::string name, std::string note)
-    : state_(std::make_shared<State>()) {
-  state_->folder = std::move(folder);
-  state_->name = std::move(name);
-  state_->note = std::move(note);
+LockQueue::LockQueue(std::shared_ptr<LockFile> file) : state_(std::make_shared<State>()) {
+  state_->file = std::move(file);
 }
 
 LockQueue::~LockQueue() {
@@ -156,7 +219,7 @@ Result<uint64_t> LockQueue::wait(Deliver deliver) {
     try {
       std::thread(run, state_).detach();
     } catch (const std::system_error& refused) {
-      return syscall_error("clone", "cannot start a thread to wait for " + state_->name,
+      return syscall_error("clone", "cannot start a thread to wait for " + state_->file->name(),
                            refused.code().value());
     }
     state_->running = true;
@@ -176,14 +239,13 @@ bool LockQueue::give_up(uint64_t request) {
 
 void LockQueue::run(std::shared_ptr<State> state) {
   for (;;) {
-    Result<UniqueFd> fd = lock_file(*state->folder, state->name, state->note, Manner::kWait);
+    Result<HeldLock> held = state->file->wait();
     // Delivered under the mutex, so that give_up() cannot return while it happens.
     std::lock_guard lock(state->mutex);
     if (!state->requests.empty()) {
       Deliver deliver = std::move(state->requests.front().second);
       state->requests.pop_front();
-      deliver(fd.ok() ? Result<HeldLock>(HeldLock(std::move(fd).value(), state->name))
-                      : Result<HeldLock>(fd.error()));
+      deliver(std::move(held));
     }
     if (state->requests.empty()) {
       state->running = false;

@@ -1,7 +1,7 @@
 // Open-file-description locks (fcntl F_OFD_SETLK): the kernel drops them when the last copy of the descriptor
 // is closed, at death too, whatever the pid namespace. Descriptors are close-on-exec; a copy handed to a
-// child keeps the lock for the child. Thread-safety: LockQueue may be used from any thread; the free
-// functions touch only their argument.
+// child keeps the lock for the child. Thread-safety: LockFile and LockQueue may be used from any thread; the
+// free functions touch only their argument.
 #pragma once
 
 #include <cstdint>
@@ -39,23 +39,73 @@ Result<bool> is_locked_elsewhere(int fd);
 // Whether the open file is still the one that the name leads to; a lock on a removed file protects nothing.
 bool is_file_of(const Folder& folder, const std::string& name, int fd);
 
-// The exclusive lock on one file of a folder, held until destroyed. The file says who holds it, for people.
+class LockFile;
+
+// The exclusive lock on one file of a folder, held until released or destroyed. Movable between threads.
 class HeldLock {
  public:
-  HeldLock(UniqueFd fd, std::string name) : fd_(std::move(fd)), name_(std::move(name)) {}
-  // ESTALE where the file was removed or replaced meanwhile: somebody else may hold the lock of the new one.
-  Result<Done> check(const Folder& folder) const;
-  void release() { fd_.reset(); }
+  HeldLock(HeldLock&&) = default;
+  HeldLock& operator=(HeldLock&&) = default;
+  ~HeldLock() { release(); }
+  // ESTALE where the file was removed or replaced meanwhile: another process may hold the lock of the new
+  // one.
+  Result<Done> check() const;
+  // The number that the file has; 0 where it has none.
+  uint64_t number() const { return number_; }
+  // Writes another number. A full disk does not matter: then the file has the number before.
+  void set_number(uint64_t number);
+  // Leaves the file open for the next holder of this process.
+  void release();
 
  private:
+  friend class LockFile;
+  HeldLock(std::shared_ptr<LockFile> file, UniqueFd fd, uint64_t inode)
+      : file_(std::move(file)), fd_(std::move(fd)), inode_(inode) {}
+  // Reads the number, and has the file name this process as the holder.
+  void sign();
+
+  std::shared_ptr<LockFile> file_;
   UniqueFd fd_;
-  std::string name_;
+  uint64_t inode_;
+  uint64_t number_ = 0;
 };
 
-// Takes the lock of `name` if it is free and nobody waits for it. `note` is written into the file. With
-// `past_turnstile` also if somebody waits: should he be stopped, he would keep everybody from a free lock.
-Result<std::optional<HeldLock>> try_lock_file(const Folder& folder, const std::string& name,
-                                              const std::string& note, bool past_turnstile = false);
+// The file of a folder that is locked. Its first line is a number in 16 digits that its holders keep there,
+// the rest is a note of the last holder, for people; what is behind that note means nothing. It stays open
+// from one holder to the next, so that a lock costs no more than the lock.
+class LockFile : public std::enable_shared_from_this<LockFile> {
+ public:
+  LockFile(std::shared_ptr<const Folder> folder, std::string name, std::string note)
+      : folder_(std::move(folder)), name_(std::move(name)), note_(std::move(note)) {}
+
+  // The lock if it is free and nobody waits for it. With `past_turnstile` also if a process waits: should
+  // that one be stopped, it would keep all others from a free lock.
+  Result<std::optional<HeldLock>> try_lock(bool past_turnstile = false);
+  // Blocks until the lock is free, behind those that wait already.
+  Result<HeldLock> wait();
+
+  const std::string& name() const { return name_; }
+
+ private:
+  friend class HeldLock;
+  struct Descriptor {
+    UniqueFd fd;
+    uint64_t inode = 0;
+  };
+  enum class Manner { kTry, kTryPastTurnstile, kWait };
+
+  Result<std::optional<HeldLock>> lock(Manner manner);
+  Result<Descriptor> open();
+  // Whether the name leads to this inode.
+  bool leads_to(uint64_t inode) const;
+  void keep(Descriptor spare);
+
+  const std::shared_ptr<const Folder> folder_;
+  const std::string name_;
+  const std::string note_;
+  std::mutex mutex_;
+  Descriptor spare_;  // not locked; guarded by the mutex
+};
 
 // Waits for the lock of one file, behind those who wait already. A thread of its own blocks in the kernel, at
 // most one for a queue; requests are served in order. A request that was given up costs nothing: the thread
@@ -65,7 +115,7 @@ class LockQueue {
   // Called once for each request that was not given up, on the waiting thread.
   using Deliver = std::function<void(Result<HeldLock>)>;
 
-  LockQueue(std::shared_ptr<const Folder> folder, std::string name, std::string note);
+  explicit LockQueue(std::shared_ptr<LockFile> file);
   // Gives up what is still waiting.
   ~LockQueue();
 

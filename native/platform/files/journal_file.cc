@@ -49,47 +49,61 @@ Result<std::string> JournalFile::read(uint64_t offset, size_t limit) const {
   return error("read", "read all of");
 }
 
-Result<UniqueFd> JournalFile::open_to_write(const Folder& folder, struct stat& s) const {
-  Result<UniqueFd> end = folder.open_to_change(name_, &s);
-  if (!end.ok() || (s.st_ino == identity_.inode && s.st_dev == identity_.device)) return end;
+Result<FileVersion> JournalFile::named(const Folder& folder) const {
+  Result<std::optional<FileVersion>> found = folder.version(name_);
+  if (!found.ok()) return found.error();
   errno = ESTALE;
+  if (found.value() && found.value()->inode == identity_.inode) return *found.value();
   return error("open", "append to");
 }
 
-Result<UniqueFd> JournalFile::open_end(const Folder& folder, uint64_t size) const {
+Result<Done> JournalFile::open_end(const Folder& folder) {
+  if (end_.valid()) return Done{};
   struct stat s;
-  Result<UniqueFd> end = open_to_write(folder, s);
-  if (!end.ok() || static_cast<uint64_t>(s.st_size) == size) return end;
+  Result<UniqueFd> end = folder.open_to_change(name_, &s);
+  if (!end.ok()) return end.error();
   errno = ESTALE;
-  return error("open", "append to");
-}
-
-Result<Done> JournalFile::append(const UniqueFd& end, uint64_t offset, std::string_view bytes) const {
-  Result<Done> written = write_at(end.get(), offset, bytes);
-  if (written.ok()) return written;
-  (void)numalign::cut(end.get(), offset);
-  errno = written.error().errno_value;
-  return error("write", "append to");
-}
-
-Result<Done> JournalFile::sync(const UniqueFd& end) const {
-  if (fdatasync(end.get()) != 0) return error("fdatasync", "sync");
+  if (s.st_ino != identity_.inode || s.st_dev != identity_.device) return error("open", "append to");
+  end_ = std::move(end).value();
   return Done{};
 }
 
-Result<Done> JournalFile::cut(const Folder& folder, uint64_t size) const {
-  struct stat s;
-  Result<UniqueFd> end = open_to_write(folder, s);
-  if (!end.ok()) return end.error();
-  if (Result<Done> done = numalign::cut(end.value().get(), size); done.ok()) return done;
-  return error("ftruncate", "cut");
+Result<Done> JournalFile::append(const Folder& folder, uint64_t offset, std::string_view bytes) {
+  if (Result<Done> opened = open_end(folder); !opened.ok()) return opened;
+  Result<FileVersion> now = named(folder);
+  if (!now.ok()) return now.error();
+  errno = ESTALE;
+  if (now.value().size != offset) return error("open", "append to");
+  if (Result<Done> written = write_at(end_.get(), offset, bytes); !written.ok()) {
+    (void)numalign::cut(end_.get(), offset);
+    errno = written.error().errno_value;
+    return error("write", "append to");
+  }
+  if (!folder.in_memory() && fdatasync(end_.get()) != 0) return error("fdatasync", "sync");
+  return Done{};
 }
 
-void append_to_copy(const Folder& folder, const std::string& name, uint64_t offset, std::string_view bytes) {
-  struct stat s;
-  Result<UniqueFd> copy = folder.open_to_change(name, &s);
-  if (!copy.ok() || static_cast<uint64_t>(s.st_size) != offset) return;
-  if (!write_at(copy.value().get(), offset, bytes).ok()) (void)cut(copy.value().get(), offset);
+bool JournalFile::append_to_copy(const Folder& folder, const std::string& name, uint64_t offset,
+                                 std::string_view bytes) {
+  Result<std::optional<FileVersion>> found = folder.version(name);
+  if (!found.ok() || !found.value() || found.value()->size != offset) return false;
+  if (!copy_.valid() || copy_inode_ != found.value()->inode) {
+    struct stat s;
+    Result<UniqueFd> copy = folder.open_to_change(name, &s);
+    if (!copy.ok() || static_cast<uint64_t>(s.st_size) != offset) return false;
+    copy_ = std::move(copy).value();
+    copy_inode_ = s.st_ino;
+  }
+  if (write_at(copy_.get(), offset, bytes).ok()) return true;
+  (void)numalign::cut(copy_.get(), offset);
+  return false;
+}
+
+Result<Done> JournalFile::cut(const Folder& folder, uint64_t size) {
+  if (Result<Done> opened = open_end(folder); !opened.ok()) return opened;
+  if (Result<FileVersion> now = named(folder); !now.ok()) return now.error();
+  if (Result<Done> done = numalign::cut(end_.get(), size); done.ok()) return done;
+  return error("ftruncate", "cut");
 }
 
 }  // namespace numalign

@@ -1,6 +1,6 @@
-// JournalFile: a file to which records are appended, open for reading. It stays the same file whatever its
-// name leads to later. Thread-safety: const members may be called from any thread; the object must outlive
-// the calls.
+// JournalFile: a file to which records are appended. It stays the same file whatever its name leads to later.
+// Thread-safety: what reads may be called from any thread at any time; what writes REQUIRES the lock of the
+// folder, and so comes from one thread at a time. The object must outlive the calls.
 #pragma once
 
 #include <cstdint>
@@ -25,32 +25,33 @@ class JournalFile {
   Result<std::string> read(uint64_t offset, size_t limit) const;
   // As many bytes from `offset` on, or fewer at the end.
   Result<std::string> read_some(uint64_t offset, size_t most) const;
-  // The same file, open for writing for as long as a commit takes: nobody is kept from making its file system
-  // read-only. ESTALE where the name leads to another file by now, or this one does not end at `size`.
-  Result<UniqueFd> open_end(const Folder& folder, uint64_t size) const;
-  // Writes `bytes` at the end, which REQUIRES to be at `offset`. Where that fails the file is as long as
-  // before, or as much longer as could not be undone.
-  Result<Done> append(const UniqueFd& end, uint64_t offset, std::string_view bytes) const;
-  // fdatasync: what was appended outlives a power cut. After a failure the kernel may have dropped it.
-  Result<Done> sync(const UniqueFd& end) const;
+  // Writes `bytes` at the end, which must be at `offset`, and has them outlive a power cut where the folder is
+  // not in memory. Where to write fails, the file is as long as before, or as much longer as could not be
+  // undone. Where to sync fails (fdatasync), they are there, and the kernel may have dropped them. ESTALE
+  // where the name leads to another file by now, or this one does not end there: nothing is written.
+  Result<Done> append(const Folder& folder, uint64_t offset, std::string_view bytes);
+  // Writes the same at the end of another file of the folder, where that ends at `offset` too: a copy that is
+  // in step stays so. Answers whether it is.
+  bool append_to_copy(const Folder& folder, const std::string& name, uint64_t offset, std::string_view bytes);
   // Cuts off what is behind the first `size` bytes.
-  Result<Done> cut(const Folder& folder, uint64_t size) const;
+  Result<Done> cut(const Folder& folder, uint64_t size);
 
  private:
   JournalFile(UniqueFd fd, const FileIdentity& identity, std::string name, std::string path)
       : fd_(std::move(fd)), identity_(identity), name_(std::move(name)), path_(std::move(path)) {}
   Error error(const char* syscall, const char* what) const;
-  // Whatever size it has.
-  Result<UniqueFd> open_to_write(const Folder& folder, struct stat& s) const;
+  // The file that has the name in `folder`, where it is this one.
+  Result<FileVersion> named(const Folder& folder) const;
+  Result<Done> open_end(const Folder& folder);
 
   UniqueFd fd_;
   FileIdentity identity_;  // of the file
   std::string name_;
   std::string path_;
+  // Open for writing since the first record. A copy that another process has replaced is opened again.
+  UniqueFd end_;
+  UniqueFd copy_;
+  uint64_t copy_inode_ = 0;
 };
-
-// Writes the same at the end of another file of the folder, where that ends at `offset` too: a copy that is
-// in step stays so.
-void append_to_copy(const Folder& folder, const std::string& name, uint64_t offset, std::string_view bytes);
 
 }  // namespace numalign
