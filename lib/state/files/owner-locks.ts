@@ -62,11 +62,10 @@ function readLocks(): string {
  * start.
  */
 export function lockStarts(folder: NativeFolder, path: string): ReadonlySet<bigint> {
-  const length = lengthOf(path);
   const device = deviceOf(folder);
   const starts = new Set<bigint>();
   for (const [, on, start, end] of readLocks().matchAll(LOCK)) {
-    if (on === device && BigInt(end!) - BigInt(start!) + 1n === length) starts.add(BigInt(start!));
+    if (on === device && BigInt(end!) - BigInt(start!) + 1n === lengthOf(path)) starts.add(BigInt(start!));
   }
   return starts;
 }

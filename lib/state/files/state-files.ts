@@ -6,7 +6,7 @@ import type { NativeFolder } from '../../base/native-files.js';
 import { isCgroupAlive } from '../../processes/cgroup-owner.js';
 import type { Checkpoint } from '../format/checkpoint.js';
 import { highestIn, type Journal, readJournal } from '../format/journal.js';
-import { decodeOwnerFile, kindIn, OWNER_FORMAT, type OwnerFile } from '../format/owner-file.js';
+import { decodeOwnerFile, generationIn, kindIn, OWNER_FORMAT, type OwnerFile } from '../format/owner-file.js';
 import { isNewer } from '../format/sealed-json.js';
 import { holdsLock, lockRange, lockStarts, ownersWithoutFile } from './owner-locks.js';
 
@@ -181,17 +181,25 @@ export function isOwnerAlive(
   return kind === 'persistent' || (owners !== undefined && isLocked(owners, uuid, path));
 }
 
+/** A state against which owners' files are held. */
+export interface OnRecord {
+  readonly generation: number;
+  /** The uuids of the owners. */
+  readonly owners: ReadonlySet<string>;
+}
+
 /**
  * Reads all owners' files. `own`: what this process itself knows to be in its file. `path`: of the
- * state folder, to find those too whose files were removed. `onRecord`: owners whose files are read
- * only where they are locked. REQUIRES: the state's lock, else a file may be half written.
+ * state folder, to find those too whose files were removed. `known`: files that say no more than
+ * this are passed over: those of owners on record that are not locked, and those that were written
+ * at an earlier generation. REQUIRES: the state's lock, else a file may be half written.
  */
 export function findOwners(
   owners: NativeFolder,
   bootId: string,
   own?: OwnerFile,
   path?: string,
-  onRecord: ReadonlySet<string> = new Set(),
+  known?: OnRecord,
 ): FoundOwners {
   const living: OwnerFile[] = own ? [own] : [];
   const unknown: UnknownOwner[] = [];
@@ -202,9 +210,11 @@ export function findOwners(
   for (const uuid of uuids) {
     if (uuid === own?.uuid) continue;
     const locked = isLocked(owners, uuid) || isFound(uuid);
-    if (!locked && onRecord.has(uuid)) continue;
+    if (!locked && known?.owners.has(uuid)) continue;
     try {
-      const file = decodeOwnerFile(readOwner(owners, uuid));
+      const bytes = readOwner(owners, uuid);
+      if (known && (generationIn(bytes) ?? Number.POSITIVE_INFINITY) < known.generation) continue;
+      const file = decodeOwnerFile(bytes);
       if (file.uuid !== uuid) throw new NumalignError('ERR_STATE_CORRUPT', `it is of owner ${file.uuid}`);
       // A lock that is held is of this boot, whatever the file says: containers may have boot ids
       // of their own.
@@ -221,8 +231,8 @@ export function findOwners(
         unknown.push({ uuid, error: unknownOwner(uuid, error), isFileMissing: false });
     }
   }
-  const known = own ? [...uuids, own.uuid] : uuids;
-  for (const uuid of path === undefined ? [] : ownersWithoutFile(starts, path, known)) {
+  const withFile = own ? [...uuids, own.uuid] : uuids;
+  for (const uuid of path === undefined ? [] : ownersWithoutFile(starts, path, withFile)) {
     const cause = new NumalignError(
       'ERR_STATE_CORRUPT',
       'its file was removed, and it has not written it again',

@@ -18,7 +18,7 @@ import {
   nodeIds,
   object,
   orNull,
-  record,
+  recordOf,
   text,
   unknownOf,
   whole,
@@ -52,7 +52,7 @@ export function checkpointText({ assignments, refusal: _, ...header }: Checkpoin
 export const cpusText = (cpus: Assignments['cpus']): string => textOf(cpus, (rows) => rows);
 
 export function bookedMemory(value: unknown, where: string): BookedMemory {
-  const byNode = record(value, where, (types, at) => record(types, at, whole));
+  const byNode = recordOf(value, where, (types, at) => recordOf(types, at, whole));
   for (const node of Object.keys(byNode)) nodeIds([Number(node)], where);
   return byNode;
 }
@@ -60,7 +60,7 @@ export function bookedMemory(value: unknown, where: string): BookedMemory {
 export function lastCpus(value: unknown = [], where: string): NamedCpus[] {
   return listOf(value, where, (item, at) => {
     const { name, cpus } = object(item, at);
-    return { name: text(name, `${at}.name`), cpus: cpuSet(cpus, `${at}.cpus`) };
+    return { name: text(name, 'name'), cpus: cpuSet(cpus, 'cpus') };
   });
 }
 
@@ -79,8 +79,9 @@ export function decodeSettings(value: unknown): MachineSettings {
 }
 
 export function decodeIdentity(value: unknown, where: string): CpuIdentity {
-  const row = list(value, where).map((cell) => whole(cell, where));
+  const row = list(value, where);
   if (row.length !== 4) corrupt(`${where} is not [cpu, core, package, node]`, value);
+  for (let column = 0; column < 4; column++) whole(row[column], where);
   return row as unknown as CpuIdentity;
 }
 

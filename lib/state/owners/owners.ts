@@ -269,11 +269,14 @@ export class Owners implements OwnerRegistry {
   }
 
   /**
-   * What the owners' files say, for a state that is lost. With the pods on record only what these do
-   * not say: nothing of their owners that are no processes.
+   * What the owners' files say, for a state that is lost. With one on record only what that may not
+   * know.
    */
-  find(pods: readonly PodAssignment[] = []): FoundOwners {
-    const onRecord = new Set(pods.map(({ owner }) => owner.uuid));
-    return findOwners(this.#folder, this.#bootId, this.#own?.file, this.#path, onRecord);
+  find(checkpoint?: Checkpoint): FoundOwners {
+    const known = checkpoint && {
+      generation: checkpoint.generation,
+      owners: new Set(checkpoint.assignments.pods.map(({ owner }) => owner.uuid)),
+    };
+    return findOwners(this.#folder, this.#bootId, this.#own?.file, this.#path, known);
   }
 }
