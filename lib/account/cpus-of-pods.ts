@@ -16,29 +16,32 @@ const NOTHING: HeldCpus = { cpus: CpuSet.EMPTY, isDisjoint: true };
 
 // In one bitmap for all of them: each union of sets would make another.
 function add({ cpus, isDisjoint }: HeldCpus, pods: readonly PodAssignment[]): HeldCpus {
-  let words = cpus.words;
-  let isOwn = false;
+  let all: Words | undefined;
   let isStillDisjoint = isDisjoint;
   for (const pod of pods) {
-    const own = cpusOf(pod).words;
-    if (own.length === 0) continue;
-    if (!isOwn || own.length > words.length) words = widened(words, own.length);
-    isOwn = true;
-    for (let i = 0; i < own.length; i++) {
-      const word = own[i]!;
-      if (word === 0) continue;
-      if ((words[i]! & word) !== 0) isStillDisjoint = false;
-      words[i]! |= word;
-    }
+    const { words } = cpusOf(pod);
+    if (words.length === 0) continue;
+    if (all === undefined || words.length > all.length) all = copyOf(all ?? cpus.words, words.length);
+    if (!addWords(all, words)) isStillDisjoint = false;
   }
-  return { cpus: isOwn ? new CpuSet(words) : cpus, isDisjoint: isStillDisjoint };
+  return { cpus: all ? new CpuSet(all) : cpus, isDisjoint: isStillDisjoint };
 }
 
-// A copy, with room for twice as many words as it needs.
-function widened(words: Words, least: number): Words {
-  const wide = new Uint32Array(words.length >= least ? words.length : 2 * least);
-  wide.set(words);
-  return wide;
+// With room for twice as many words as it must have room for.
+function copyOf(words: Words, least: number): Words {
+  const copy = new Uint32Array(words.length >= least ? words.length : 2 * least);
+  copy.set(words);
+  return copy;
+}
+
+// Whether none of them was there. A function of its own, which V8 compiles in no time.
+function addWords(all: Words, words: Words): boolean {
+  let areNew = true;
+  for (let i = 0; i < words.length; i++) {
+    if ((all[i]! & words[i]!) !== 0) areNew = false;
+    all[i]! |= words[i]!;
+  }
+  return areNew;
 }
 
 /** The CPUs of all pods of a state, counted once for each list. */

@@ -8,7 +8,7 @@ import type { Checkpoint } from '../format/checkpoint.js';
 import { highestIn, type Journal, readJournal } from '../format/journal.js';
 import { decodeOwnerFile, generationIn, kindIn, OWNER_FORMAT, type OwnerFile } from '../format/owner-file.js';
 import { isNewer } from '../format/sealed-json.js';
-import { holdsLock, lockRange, lockStarts, ownersWithoutFile } from './owner-locks.js';
+import { OwnerLocks } from './owner-locks.js';
 
 export const STATE_FILE = 'state.json';
 /** The same lines, not synced: for the day on which the file is lost. */
@@ -159,7 +159,7 @@ export const NO_OWNERS: FoundOwners = { living: [], unknown: [], latest: undefin
  */
 export function isLocked(owners: NativeFolder, uuid: string, path?: string): boolean {
   try {
-    return owners.isOwnerAlive(uuid) || (path !== undefined && holdsLock(owners, path, uuid));
+    return owners.isOwnerAlive(uuid) || (path !== undefined && new OwnerLocks(owners, path).has(uuid));
   } catch (error) {
     if (
       error instanceof NumalignError &&
@@ -205,11 +205,10 @@ export function findOwners(
   const unknown: UnknownOwner[] = [];
   let latest = own;
   const uuids = owners.list().filter((name) => OWNER_NAME.test(name));
-  const starts = path === undefined ? new Set<bigint>() : lockStarts(owners, path);
-  const isFound = (uuid: string) => path !== undefined && starts.has(lockRange(uuid, path)[0]);
+  const locks = path === undefined ? undefined : new OwnerLocks(owners, path);
   for (const uuid of uuids) {
     if (uuid === own?.uuid) continue;
-    const locked = isLocked(owners, uuid) || isFound(uuid);
+    const locked = isLocked(owners, uuid) || locks?.has(uuid) === true;
     if (!locked && known?.owners.has(uuid)) continue;
     try {
       const bytes = readOwner(owners, uuid);
@@ -232,7 +231,7 @@ export function findOwners(
     }
   }
   const withFile = own ? [...uuids, own.uuid] : uuids;
-  for (const uuid of path === undefined ? [] : ownersWithoutFile(starts, path, withFile)) {
+  for (const uuid of locks?.beside(withFile) ?? []) {
     const cause = new NumalignError(
       'ERR_STATE_CORRUPT',
       'its file was removed, and it has not written it again',

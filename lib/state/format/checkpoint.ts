@@ -8,7 +8,7 @@ import type { Fields } from '../../base/shapes.js';
 import { checkHoldings } from './holdings-check.js';
 import { decodePod } from './pod-record.js';
 import { encodeSettings, podsText, textOf } from './pod-text.js';
-import { corrupt, textOfMembers } from './sealed-json.js';
+import { corrupt, SEAL_MEMBERS, textOfMembers } from './sealed-json.js';
 import {
   cpuSet,
   flag,
@@ -75,7 +75,7 @@ export function decodeSettings(value: unknown): MachineSettings {
     cgroupRoot: orNull(given.cgroupRoot ?? null, 'settings.cgroupRoot', text),
     simulated: flag(given.simulated, 'settings.simulated'),
   };
-  return { ...known, unknown: unknownOf(given, known) };
+  return { ...known, unknown: unknownOf(given, Object.keys(known)) };
 }
 
 export function decodeIdentity(value: unknown, where: string): CpuIdentity {
@@ -105,6 +105,6 @@ export function checkpointOf(given: Fields): Checkpoint {
     lastCpus: lastCpus(given.lastCpus, 'lastCpus'),
   };
   checkHoldings(body);
-  const known = { format: '', version: 0, line: '', checksum: '', ...header, ...body };
+  const known = [...SEAL_MEMBERS, ...Object.keys(header), ...Object.keys(body)];
   return { ...header, assignments: { ...body, unknown: unknownOf(given, known) } };
 }

@@ -24,6 +24,7 @@ import {
   record,
   recordOf,
   text,
+  texts,
   unknownOf,
   uuid,
   whole,
@@ -60,55 +61,60 @@ function decodeReusable(value: unknown, where: string): Reusable {
 
 const KINDS = ['init', 'sidecar', 'app'] as const;
 
+const CONTAINER_MEMBERS = [
+  ...['name', 'kind', 'started', 'request', 'cpus', 'held', 'hint', 'memory', 'devices', 'reusable'],
+];
+
 function decodeContainer(value: unknown, where: string): ContainerAssignment {
   const given = object(value, where);
-  const known = {
-    name: text(given.name, 'name'),
-    kind: oneOf(given.kind, 'kind', KINDS),
-    started: flag(given.started, 'started'),
-    request: recordOf(given.request, 'request', whole),
-    cpus: cpuSet(given.cpus, 'cpus'),
-    held: cpuSet(given.held, 'held'),
-    hint: decodeHint(given.hint, 'hint'),
-    memory: listOf(given.memory, 'memory', memoryBlock),
-    devices: record(given.devices, 'devices', deviceList),
-    reusable: decodeReusable(given.reusable, 'reusable'),
+  const { name, kind, started, request, cpus, held, hint, memory, devices, reusable } = given;
+  return {
+    name: text(name, 'name'),
+    kind: oneOf(kind, 'kind', KINDS),
+    started: flag(started, 'started'),
+    request: recordOf(request, 'request', whole),
+    cpus: cpuSet(cpus, 'cpus'),
+    held: cpuSet(held, 'held'),
+    hint: decodeHint(hint, 'hint'),
+    memory: listOf(memory, 'memory', memoryBlock),
+    devices: record(devices, 'devices', deviceList),
+    reusable: decodeReusable(reusable, 'reusable'),
+    unknown: unknownOf(given, CONTAINER_MEMBERS),
   };
-  return { ...known, unknown: unknownOf(given, known) };
 }
 
+const CGROUP_TEXTS = ['path', 'device', 'inode', 'namespace'] as const;
+
 export function cgroupIdentity(value: unknown, where: string): CgroupIdentity {
-  const { path, device, inode, namespace } = object(value, where);
-  return {
-    path: text(path, `${where}.path`),
-    device: text(device, `${where}.device`),
-    inode: text(inode, `${where}.inode`),
-    namespace: text(namespace, `${where}.namespace`),
-  };
+  const { path, device, inode, namespace } = texts(object(value, where), CGROUP_TEXTS);
+  return { path, device, inode, namespace };
 }
 
 export const OWNER_KINDS = ['process', 'cgroup', 'persistent'] as const;
 
+const OWNER_MEMBERS = ['kind', 'uuid', 'pid', 'command', 'cgroup'];
+
 function decodeOwner(value: unknown, where: string): OwnerRecord {
   const given = object(value, where);
-  const known = {
+  const owner = {
     kind: oneOf(given.kind, 'owner.kind', OWNER_KINDS),
     uuid: uuid(given.uuid, 'owner.uuid'),
     pid: orNull(given.pid, 'owner.pid', whole),
     command: orNull(given.command, 'owner.command', text),
     cgroup: orNull(given.cgroup ?? null, 'owner.cgroup', cgroupIdentity),
+    unknown: unknownOf(given, OWNER_MEMBERS),
   };
-  if (known.kind === 'cgroup' && known.cgroup === null) corrupt(`${where} has no cgroup`, given);
-  return { ...known, unknown: unknownOf(given, known) };
+  if (owner.kind === 'cgroup' && owner.cgroup === null) corrupt(`${where} has no cgroup`, given);
+  return owner;
 }
 
 function upcomingCpus(value: unknown, where: string): UpcomingCpus {
   const { container, cpus, held, by } = object(value, where);
   return {
-    container: text(container, `${where}.container`),
-    cpus: cpuSet(cpus, `${where}.cpus`),
-    held: cpuSet(held, `${where}.held`),
-    by: uuid(by, `${where}.by`),
+    container: text(container, 'upcoming.container'),
+    cpus: cpuSet(cpus, 'upcoming.cpus'),
+    held: cpuSet(held, 'upcoming.held'),
+    by: uuid(by, 'upcoming.by'),
   };
 }
 
@@ -120,22 +126,31 @@ function decodeEnforcement(value: unknown, where: string): PodAssignment['enforc
   };
 }
 
+const POD_TEXTS = ['uid', 'name', 'policy', 'scope', 'admittedAt'] as const;
+
+const POD_MEMBERS = [
+  ...POD_TEXTS,
+  ...['namespace', 'containers', 'options', 'owner', 'enforcement', 'upcoming', 'transfer', 'formerOwner'],
+];
+
 export function decodePod(value: unknown, where: string): PodAssignment {
   const given = object(value, where);
-  const known = {
-    uid: text(given.uid, 'uid'),
-    name: text(given.name, 'name'),
-    namespace: given.namespace == null ? undefined : text(given.namespace, 'namespace'),
-    containers: listOf(given.containers, 'containers', decodeContainer),
-    policy: text(given.policy, 'policy'),
-    scope: text(given.scope, 'scope'),
-    options: recordOf(given.options, 'options', flag),
-    owner: decodeOwner(given.owner, 'owner'),
-    enforcement: decodeEnforcement(given.enforcement, 'enforcement'),
-    upcoming: orNull(given.upcoming ?? null, 'upcoming', upcomingCpus),
-    transfer: orNull(given.transfer ?? null, 'transfer', text),
-    formerOwner: orNull(given.formerOwner ?? null, 'formerOwner', uuid),
-    admittedAt: text(given.admittedAt, 'admittedAt'),
+  const { uid, name, policy, scope, admittedAt } = texts(given, POD_TEXTS);
+  const { namespace, containers, options, owner, enforcement, upcoming, transfer, formerOwner } = given;
+  return {
+    uid,
+    name,
+    namespace: orNull(namespace ?? null, 'namespace', text) ?? undefined,
+    containers: listOf(containers, 'containers', decodeContainer),
+    policy,
+    scope,
+    options: recordOf(options, 'options', flag),
+    owner: decodeOwner(owner, 'owner'),
+    enforcement: decodeEnforcement(enforcement, 'enforcement'),
+    upcoming: orNull(upcoming ?? null, 'upcoming', upcomingCpus),
+    transfer: orNull(transfer ?? null, 'transfer', text),
+    formerOwner: orNull(formerOwner ?? null, 'formerOwner', uuid),
+    admittedAt,
+    unknown: unknownOf(given, POD_MEMBERS),
   };
-  return { ...known, unknown: unknownOf(given, known) };
 }

@@ -61,6 +61,9 @@ export function textOfMembers(members: object, texts: Readonly<Record<string, st
   return `{${[before, ...between, after].filter((part) => part !== '').join(',')}}`;
 }
 
+/** Members that a line of a file or a whole one may have beside what it says. */
+export const SEAL_MEMBERS = ['format', 'version', 'line', 'checksum'] as const;
+
 /** The members that the first line of every file begins with. */
 export const headOf = ({ name, version }: FileFormat) => ({ format: name, version });
 

@@ -15,6 +15,13 @@ export function orNull<T>(value: unknown, where: string, shape: Shape<T>): T | n
   return value === null ? null : shape(value, where);
 }
 
+/** These members of an object are texts. */
+export function texts<Name extends string>(fields: Fields, names: readonly Name[]): Record<Name, string> {
+  for (let i = 0; i < names.length; i++)
+    if (typeof fields[names[i]!] !== 'string') text(fields[names[i]!], names[i]!);
+  return fields as Record<Name, string>;
+}
+
 // What is refused of a part, as what is refused of the whole.
 function ofPart(part: string, error: unknown): unknown {
   if (!(error instanceof NumalignError)) return error;
@@ -96,10 +103,10 @@ function isWithin(depth: number, value: unknown): boolean {
 const NOTHING_UNKNOWN: UnknownFields = Object.freeze({});
 
 // Splits what this version knows from what it must keep.
-export function unknownOf(value: Fields, known: Fields): UnknownFields {
+export function unknownOf(value: Fields, known: readonly string[]): UnknownFields {
   let unknown: [string, unknown][] | undefined;
   for (const name of Object.keys(value)) {
-    if (Object.hasOwn(known, name)) continue;
+    if (known.includes(name)) continue;
     if (!isWithin(MAX_DEPTH, value[name])) corrupt(`${name} is nested deeper than ${MAX_DEPTH} levels`);
     unknown ??= [];
     unknown.push([name, value[name]]);
