@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Assignments } from '../account/assignments.js';
 import type { CpusNow } from '../account/cpus-now.js';
+import { mortalOwners } from '../account/owners-of-pods.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { podContainer } from '../admission/pod-container.js';
 import type { ReadOnlySite } from '../admission/site.js';
@@ -21,7 +22,7 @@ export function grantsOf(
   present: CpusNow,
   isAlive: StateReading['isAlive'],
 ): GrantStatus[] {
-  const survivors = survivorsOf(state.pods.map(({ owner }) => owner));
+  const survivors = survivorsOf(mortalOwners(state.pods));
   const flagsOf = flagsOfEach(state, topology, resources, present);
   return state.pods.map((pod) => ({
     ...grantInfo(pod, topology, isAlive(pod), flagsOf(pod), present),

@@ -127,7 +127,9 @@ const BUGS = [
   {
     name: 'an owner whose file was removed is dead',
     file: 'lib/state/files/state-files.ts',
-    before: ['return owners.isOwnerAlive(uuid) || (path !== undefined && new OwnerLocks(owners, path).has(uuid));'],
+    before: [
+      'return owners.isOwnerAlive(uuid) || (path !== undefined && new OwnerLocks(owners, path).has(uuid));',
+    ],
     after: 'return owners.isOwnerAlive(uuid);',
     find: 'torture.mjs',
     options: ['--disturbed'],

@@ -2,7 +2,7 @@
 // in owners/; the kernel drops the lock when the process dies, in whatever pid namespace. A cgroup
 // owns while a process is in it, a persistent owner until its grant is released.
 import type { Assignments } from '../../account/assignments.js';
-import { mortalOwners, podsOf } from '../../account/owners-of-pods.js';
+import { mortalOwners, podsOf, podsOfDead } from '../../account/owners-of-pods.js';
 import type { OwnerRecord, PodAssignment } from '../../account/pod-assignment.js';
 import { podListChanges, podsAfter, podsBefore } from '../../account/pod-list-changes.js';
 import { randomUUID } from '../../base/builtins.js';
@@ -261,11 +261,12 @@ export class Owners implements OwnerRegistry {
     return this.#own?.record.uuid === uuid;
   }
 
-  /** The grants whose owners are dead. Looks at each owner once. */
+  /** The grants whose owners are dead. */
   deadPods(pods: readonly PodAssignment[]): PodAssignment[] {
-    const dead = mortalOwners(pods).filter((owner) => !this.isAlive(owner));
-    return podsOf(pods, dead).filter(
-      ({ formerOwner }) => formerOwner === null || !this.isProcessAlive(formerOwner),
+    return podsOfDead(
+      pods,
+      (owner) => this.isAlive(owner),
+      (uuid) => this.isProcessAlive(uuid),
     );
   }
 
