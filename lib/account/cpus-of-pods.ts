@@ -22,26 +22,19 @@ function add({ cpus, isDisjoint }: HeldCpus, pods: readonly PodAssignment[]): He
     const { words } = cpusOf(pod);
     if (words.length === 0) continue;
     if (all === undefined || words.length > all.length) all = copyOf(all ?? cpus.words, words.length);
-    if (!addWords(all, words)) isStillDisjoint = false;
+    for (let i = 0; i < words.length; i++) {
+      if ((all[i]! & words[i]!) !== 0) isStillDisjoint = false;
+      all[i]! |= words[i]!;
+    }
   }
   return { cpus: all ? new CpuSet(all) : cpus, isDisjoint: isStillDisjoint };
 }
 
-// With room for twice as many words as it must have room for.
+// `least`: how many words it has at least.
 function copyOf(words: Words, least: number): Words {
-  const copy = new Uint32Array(words.length >= least ? words.length : 2 * least);
+  const copy = new Uint32Array(Math.max(words.length, least));
   copy.set(words);
   return copy;
-}
-
-// Whether none of them was there. A function of its own, which V8 compiles in no time.
-function addWords(all: Words, words: Words): boolean {
-  let areNew = true;
-  for (let i = 0; i < words.length; i++) {
-    if ((all[i]! & words[i]!) !== 0) areNew = false;
-    all[i]! |= words[i]!;
-  }
-  return areNew;
 }
 
 /** The CPUs of all pods of a state, counted once for each list. */

@@ -17,7 +17,7 @@ function checkText(text: unknown, what: string): string {
   );
 }
 
-function checkIds(ids: Iterable<number>, maximum: number, what: string): readonly number[] {
+function checkIds(ids: Iterable<number>, maximum: number, what: string): number[] {
   if (typeof ids !== 'object' || ids === null || !(Symbol.iterator in ids)) {
     throw new NumalignError(
       'ERR_INVALID_ARGUMENT',
@@ -28,9 +28,8 @@ function checkIds(ids: Iterable<number>, maximum: number, what: string): readonl
       },
     );
   }
-  const list: readonly number[] = Array.isArray(ids) ? ids : [...ids];
-  for (let i = 0; i < list.length; i++) {
-    const id = list[i]!;
+  const list = [...ids];
+  for (const id of list) {
     if (!Number.isInteger(id) || id < 0 || id > maximum) {
       throw new NumalignError(
         'ERR_INVALID_ARGUMENT',

@@ -170,10 +170,9 @@ export abstract class IdSet<Self extends IdSet<Self>> implements Iterable<number
 }
 
 /** The words of a set of ids. REQUIRES: every id is an integer from 0 up. */
-export function wordsOf(ids: ArrayLike<number>): Words {
-  let greatest = -1;
-  for (let i = 0; i < ids.length; i++) if (ids[i]! > greatest) greatest = ids[i]!;
-  const words = new Uint32Array((greatest >> 5) + 1);
-  for (let i = 0; i < ids.length; i++) words[ids[i]! >>> 5]! |= 1 << (ids[i]! & 31);
+export function wordsOf(ids: Iterable<number>): Words {
+  const list = [...ids];
+  const words = new Uint32Array(list.reduce((n, id) => Math.max(n, (id >>> 5) + 1), 0));
+  for (const id of list) words[id >>> 5]! |= 1 << (id & 31);
   return words;
 }

@@ -222,7 +222,7 @@ export class ManagerView extends ManagerEmitter {
 
   /**
    * All that the state says at this moment, of one generation, also where it is damaged. Synchronous;
-   * it reads what has changed of the file, and looks through /proc for processes that keep grants
+   * it reads the file at every call, and looks through /proc for processes that keep grants
    * of owners that have ended.
    * @throws ERR_STATE_FOLDER where the folder is closed to this process; ERR_STATE_CORRUPT where
    *   nothing can be told; ERR_STATE_VERSION

@@ -8,7 +8,7 @@ import { WeakValues } from '../base/weak-values.js';
 import { MACHINE_STATE_DIR } from '../input/config.js';
 import { FolderWatch, type Listener, type Listening } from './files/folder-watch.js';
 import { archive } from './files/put-aside.js';
-import { type FoundState, STATE_FILE } from './files/state-files.js';
+import { type GoodState, STATE_FILE } from './files/state-files.js';
 import { canonical, readBootId, scopeOf } from './folder/folder.js';
 import { explaining } from './folder/folder-error.js';
 import type { Checkpoint } from './format/checkpoint.js';
@@ -184,8 +184,8 @@ export class Ledger implements Store {
     return this.#reader.read();
   }
 
-  look(): FoundState | undefined {
-    return this.#folder.isOpen && this.#folder.isCurrent ? this.#reader.journal.look() : undefined;
+  get found(): GoodState | undefined {
+    return this.#reader.journal.good;
   }
 
   isOfThisBoot(checkpoint: Checkpoint): boolean {

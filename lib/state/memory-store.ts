@@ -47,10 +47,6 @@ export class MemoryStore implements Store {
     return this.#checkpoint;
   }
 
-  look(): undefined {
-    return undefined;
-  }
-
   async transact<T>(
     { signal }: TransactOptions,
     decide: (checkpoint: Checkpoint | undefined, commit: Commit) => Promise<T>,

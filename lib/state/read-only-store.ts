@@ -17,6 +17,7 @@ import {
   type FoundState,
   findOwners,
   findState,
+  type GoodState,
   isLocked,
   isOfBoot,
   isOwnerAlive,
@@ -157,13 +158,13 @@ export class ReadOnlyStore implements StateSource {
     return found ?? this.#emptyCheckpoint();
   }
 
+  get found(): GoodState | undefined {
+    return this.#open?.journal.good;
+  }
+
   #emptyCheckpoint(): Checkpoint {
     this.#nothing ??= { generation: 0, bootId: '', writtenAt: '', assignments: this.#empty() };
     return this.#nothing;
-  }
-
-  look(): FoundState | undefined {
-    return this.scope === 'memory' ? undefined : this.#follow()?.journal.look();
   }
 
   #read(): Checkpoint | undefined {

@@ -50,7 +50,7 @@ function readFolder(
 ) {
   for (;;) {
     const version = folder.version(STATE_FILE);
-    const found = ledger.look() ?? findState(folder, STATE_FILE);
+    const found = findState(folder, STATE_FILE, ledger.found);
     const answer = withChild(folder, 'owners', (owners): StateReading | undefined => {
       const checkpoint =
         found.kind === 'good' ? found.checkpoint : recovered(folder, found, owners, totalsOf(topology));

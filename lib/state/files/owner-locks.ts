@@ -7,8 +7,8 @@ import type { NativeFolder } from '../../base/native-files.js';
 // The hexadecimal digits of a uuid that its lock shows: a lock starts below 2^62.
 const START_DIGITS = 15;
 const LENGTH_DIGITS = 12;
-// Of where a lock starts: RFC 9562 has the version, 4, as the third of these digits from the right.
-const LEAST_DECIMALS = String(0x400).length;
+// RFC 9562 has the version, 4, as the third of these digits from the right.
+const LEAST_START = 0x400n;
 
 // How the uuid of an owner begins, as far as its lock shows it.
 const startOf = (uuid: string) => BigInt(`0x${uuid.replaceAll('-', '').slice(0, START_DIGITS)}`);
@@ -70,10 +70,9 @@ function locksBeside(folder: NativeFolder): ListedLock[] {
   const device = deviceOf(folder);
   const locks: ListedLock[] = [];
   for (const [, on, start, end] of readLocks().matchAll(LOCK)) {
-    // One of the first bytes is the state's own lock. A uuid begins with more than that: its version
-    // is among the digits that count.
-    if (on !== device || start!.length < LEAST_DECIMALS) continue;
-    locks.push({ start: BigInt(start!), length: BigInt(end!) - BigInt(start!) + 1n });
+    const lock = { start: BigInt(start!), length: BigInt(end!) - BigInt(start!) + 1n };
+    // The state's own lock is on one of the first bytes, on which no owner's starts.
+    if (on === device && lock.start >= LEAST_START) locks.push(lock);
   }
   return locks;
 }

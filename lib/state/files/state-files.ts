@@ -7,7 +7,7 @@ import { isCgroupAlive } from '../../processes/cgroup-owner.js';
 import type { Checkpoint } from '../format/checkpoint.js';
 import { highestIn, type Journal, readJournal } from '../format/journal.js';
 import { decodeOwnerFile, generationIn, kindIn, OWNER_FORMAT, type OwnerFile } from '../format/owner-file.js';
-import { isNewer } from '../format/sealed-json.js';
+import { checksum, isNewer } from '../format/sealed-json.js';
 import { OwnerLocks } from './owner-locks.js';
 
 export const STATE_FILE = 'state.json';
@@ -24,6 +24,8 @@ export const OWNER_NAME = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 export interface GoodState extends Journal {
   readonly kind: 'good';
+  /** Of the whole file, where it was read whole. */
+  readonly sum?: string;
 }
 
 export interface DamagedState {
@@ -56,11 +58,12 @@ const NO_STATE_FILE: Readonly<Record<string, string>> = {
 };
 
 /**
- * Reads a state file. That in force must have every generation that was committed.
+ * Reads a state file. That in force must have every generation that was committed. `known`: what
+ * was found before, which need not be decoded where the file has the same bytes.
  * @throws ERR_STATE_VERSION, and ERR_SYSCALL where it cannot be read for reasons that say nothing
  *   about the file
  */
-export function findState(folder: NativeFolder, name: string): FoundState {
+export function findState(folder: NativeFolder, name: string, known?: GoodState): FoundState {
   // Before the file is read: it is written after each commit.
   const highest = name === STATE_FILE ? highestOf(folder) : 0;
   let bytes: Buffer | undefined;
@@ -71,20 +74,20 @@ export function findState(folder: NativeFolder, name: string): FoundState {
     if (found === undefined) throw error;
     return found;
   }
-  return bytes ? judgeState(bytes, highest) : { kind: 'missing' };
+  return bytes ? judgeState(bytes, highest, known) : { kind: 'missing' };
 }
 
 /**
  * Whether the bytes of a state file are good. `highest`: the generation that they must have at
- * least.
+ * least. `known`: as for {@link findState}.
  * @throws ERR_STATE_VERSION
  */
-export function judgeState(bytes: Buffer, highest: number): GoodState | DamagedState {
+export function judgeState(bytes: Buffer, highest: number, known?: GoodState): GoodState | DamagedState {
   try {
-    const journal = readJournal(bytes);
-    const { checkpoint, place } = journal;
+    const sum = checksum(bytes);
+    const { checkpoint, place } = sum === known?.sum ? known : readJournal(bytes);
     const { generation } = checkpoint;
-    if (generation >= highest || checkpoint.refusal) return { kind: 'good', ...journal };
+    if (generation >= highest || checkpoint.refusal) return { kind: 'good', checkpoint, place, sum };
     const why = place.hasTail
       ? `the state file is damaged: what follows generation ${generation} is not whole, and generation ${highest} was committed`
       : `it is older than generation ${highest}, which was committed here`;

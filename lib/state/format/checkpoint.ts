@@ -80,8 +80,8 @@ export function decodeSettings(value: unknown): MachineSettings {
 
 export function decodeIdentity(value: unknown, where: string): CpuIdentity {
   const row = list(value, where);
+  for (const cell of row) whole(cell, where);
   if (row.length !== 4) corrupt(`${where} is not [cpu, core, package, node]`, value);
-  for (let column = 0; column < 4; column++) whole(row[column], where);
   return row as unknown as CpuIdentity;
 }
 

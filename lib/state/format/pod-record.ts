@@ -24,7 +24,6 @@ import {
   record,
   recordOf,
   text,
-  texts,
   unknownOf,
   uuid,
   whole,
@@ -59,35 +58,35 @@ function decodeReusable(value: unknown, where: string): Reusable {
   };
 }
 
-const KINDS = ['init', 'sidecar', 'app'] as const;
+const CONTAINER_KINDS = ['init', 'sidecar', 'app'] as const;
 
-const CONTAINER_MEMBERS = [
-  ...['name', 'kind', 'started', 'request', 'cpus', 'held', 'hint', 'memory', 'devices', 'reusable'],
-];
+const CONTAINER_MEMBERS = 'name kind started request cpus held hint memory devices reusable'.split(' ');
 
 function decodeContainer(value: unknown, where: string): ContainerAssignment {
   const given = object(value, where);
-  const { name, kind, started, request, cpus, held, hint, memory, devices, reusable } = given;
   return {
-    name: text(name, 'name'),
-    kind: oneOf(kind, 'kind', KINDS),
-    started: flag(started, 'started'),
-    request: recordOf(request, 'request', whole),
-    cpus: cpuSet(cpus, 'cpus'),
-    held: cpuSet(held, 'held'),
-    hint: decodeHint(hint, 'hint'),
-    memory: listOf(memory, 'memory', memoryBlock),
-    devices: record(devices, 'devices', deviceList),
-    reusable: decodeReusable(reusable, 'reusable'),
+    name: text(given.name, 'name'),
+    kind: oneOf(given.kind, 'kind', CONTAINER_KINDS),
+    started: flag(given.started, 'started'),
+    request: recordOf(given.request, 'request', whole),
+    cpus: cpuSet(given.cpus, 'cpus'),
+    held: cpuSet(given.held, 'held'),
+    hint: decodeHint(given.hint, 'hint'),
+    memory: listOf(given.memory, 'memory', memoryBlock),
+    devices: record(given.devices, 'devices', deviceList),
+    reusable: decodeReusable(given.reusable, 'reusable'),
     unknown: unknownOf(given, CONTAINER_MEMBERS),
   };
 }
 
-const CGROUP_TEXTS = ['path', 'device', 'inode', 'namespace'] as const;
-
 export function cgroupIdentity(value: unknown, where: string): CgroupIdentity {
-  const { path, device, inode, namespace } = texts(object(value, where), CGROUP_TEXTS);
-  return { path, device, inode, namespace };
+  const { path, device, inode, namespace } = object(value, where);
+  return {
+    path: text(path, 'cgroup.path'),
+    device: text(device, 'cgroup.device'),
+    inode: text(inode, 'cgroup.inode'),
+    namespace: text(namespace, 'cgroup.namespace'),
+  };
 }
 
 export const OWNER_KINDS = ['process', 'cgroup', 'persistent'] as const;
@@ -126,31 +125,27 @@ function decodeEnforcement(value: unknown, where: string): PodAssignment['enforc
   };
 }
 
-const POD_TEXTS = ['uid', 'name', 'policy', 'scope', 'admittedAt'] as const;
-
-const POD_MEMBERS = [
-  ...POD_TEXTS,
-  ...['namespace', 'containers', 'options', 'owner', 'enforcement', 'upcoming', 'transfer', 'formerOwner'],
-];
+const POD_MEMBERS =
+  'uid name namespace containers policy scope options owner enforcement upcoming transfer formerOwner admittedAt'.split(
+    ' ',
+  );
 
 export function decodePod(value: unknown, where: string): PodAssignment {
   const given = object(value, where);
-  const { uid, name, policy, scope, admittedAt } = texts(given, POD_TEXTS);
-  const { namespace, containers, options, owner, enforcement, upcoming, transfer, formerOwner } = given;
   return {
-    uid,
-    name,
-    namespace: orNull(namespace ?? null, 'namespace', text) ?? undefined,
-    containers: listOf(containers, 'containers', decodeContainer),
-    policy,
-    scope,
-    options: recordOf(options, 'options', flag),
-    owner: decodeOwner(owner, 'owner'),
-    enforcement: decodeEnforcement(enforcement, 'enforcement'),
-    upcoming: orNull(upcoming ?? null, 'upcoming', upcomingCpus),
-    transfer: orNull(transfer ?? null, 'transfer', text),
-    formerOwner: orNull(formerOwner ?? null, 'formerOwner', uuid),
-    admittedAt,
+    uid: text(given.uid, 'uid'),
+    name: text(given.name, 'name'),
+    namespace: orNull(given.namespace ?? null, 'namespace', text) ?? undefined,
+    containers: listOf(given.containers, 'containers', decodeContainer),
+    policy: text(given.policy, 'policy'),
+    scope: text(given.scope, 'scope'),
+    options: recordOf(given.options, 'options', flag),
+    owner: decodeOwner(given.owner, 'owner'),
+    enforcement: decodeEnforcement(given.enforcement, 'enforcement'),
+    upcoming: orNull(given.upcoming ?? null, 'upcoming', upcomingCpus),
+    transfer: orNull(given.transfer ?? null, 'transfer', text),
+    formerOwner: orNull(given.formerOwner ?? null, 'formerOwner', uuid),
+    admittedAt: text(given.admittedAt, 'admittedAt'),
     unknown: unknownOf(given, POD_MEMBERS),
   };
 }

@@ -42,7 +42,7 @@ const HEAD = /^\{"format":"([a-z-]+)","version":(\d+),/;
 const HEAD_LENGTH = 200;
 
 /** Damage, not forgery, is what it guards against. */
-const checksum = (bytes: string | Uint8Array) => crc32(bytes).toString(16).padStart(8, '0');
+export const checksum = (bytes: string | Uint8Array) => crc32(bytes).toString(16).padStart(8, '0');
 
 /** The line of an object, of which `text` is the JSON, and its seal. */
 export function sealText(text: string): SealedText {

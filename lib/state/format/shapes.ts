@@ -7,20 +7,9 @@ import { CpuSet, NodeSet } from '../../machine/cpu-set.js';
 import { corrupt } from './sealed-json.js';
 
 /** @throws ERR_STATE_CORRUPT */
-export const { object, list, text, matching, flag, whole, oneOf } = shapes((where, value, valid) =>
+export const { object, list, text, matching, flag, whole, oneOf, orNull } = shapes((where, value, valid) =>
   corrupt(`${where} is not ${valid}`, value, valid),
 );
-
-export function orNull<T>(value: unknown, where: string, shape: Shape<T>): T | null {
-  return value === null ? null : shape(value, where);
-}
-
-/** These members of an object are texts. */
-export function texts<Name extends string>(fields: Fields, names: readonly Name[]): Record<Name, string> {
-  for (let i = 0; i < names.length; i++)
-    if (typeof fields[names[i]!] !== 'string') text(fields[names[i]!], names[i]!);
-  return fields as Record<Name, string>;
-}
 
 // What is refused of a part, as what is refused of the whole.
 function ofPart(part: string, error: unknown): unknown {
