@@ -121,7 +121,7 @@ export class JournalFollower {
     if (size > place.end) return withLines(good, journal.read(place.end, size - place.end));
     // Cut off by somebody, or changed where it was read.
     if (size < place.end || !place.hasTail) return undefined;
-    return { kind: 'good', checkpoint: good.checkpoint, place: { ...place, hasTail: false } };
+    return { ...good, place: { ...place, hasTail: false } };
   }
 
   // Another file has its name. Where it begins with what the old one ended with, only the rest is

@@ -24,8 +24,6 @@ export const OWNER_NAME = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 export interface GoodState extends Journal {
   readonly kind: 'good';
-  /** Of the whole file, where it was read whole. */
-  readonly sum?: string;
 }
 
 export interface DamagedState {
@@ -77,6 +75,9 @@ export function findState(folder: NativeFolder, name: string, known?: GoodState)
   return bytes ? judgeState(bytes, highest, known) : { kind: 'missing' };
 }
 
+// The checksum of the whole file, for what was found in it.
+const sums = new WeakMap<GoodState, string>();
+
 /**
  * Whether the bytes of a state file are good. `highest`: the generation that they must have at
  * least. `known`: as for {@link findState}.
@@ -85,9 +86,13 @@ export function findState(folder: NativeFolder, name: string, known?: GoodState)
 export function judgeState(bytes: Buffer, highest: number, known?: GoodState): GoodState | DamagedState {
   try {
     const sum = checksum(bytes);
-    const { checkpoint, place } = sum === known?.sum ? known : readJournal(bytes);
+    const { checkpoint, place } = known && sums.get(known) === sum ? known : readJournal(bytes);
     const { generation } = checkpoint;
-    if (generation >= highest || checkpoint.refusal) return { kind: 'good', checkpoint, place, sum };
+    if (generation >= highest || checkpoint.refusal) {
+      const good: GoodState = { kind: 'good', checkpoint, place };
+      sums.set(good, sum);
+      return good;
+    }
     const why = place.hasTail
       ? `the state file is damaged: what follows generation ${generation} is not whole, and generation ${highest} was committed`
       : `it is older than generation ${highest}, which was committed here`;
