@@ -64,7 +64,7 @@ function translation(before: Rows, now: Rows) {
 }
 
 const isSame = (a: CpuIdentity | undefined, b: CpuIdentity) =>
-  a?.every((id, column) => id === b[column]) === true;
+  a !== undefined && a[0] === b[0] && a[1] === b[1] && a[2] === b[2] && a[3] === b[3];
 
 // For the rows on record, the list of today's CPUs that says the same.
 const sameRows = new WeakMap<readonly CpuIdentity[], readonly CpuIdentity[]>();

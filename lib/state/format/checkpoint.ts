@@ -80,7 +80,7 @@ export function decodeSettings(value: unknown): MachineSettings {
 
 export function decodeIdentity(value: unknown, where: string): CpuIdentity {
   const row = list(value, where);
-  for (const cell of row) whole(cell, where);
+  for (let i = 0; i < row.length; i++) whole(row[i], where);
   if (row.length !== 4) corrupt(`${where} is not [cpu, core, package, node]`, value);
   return row as unknown as CpuIdentity;
 }
