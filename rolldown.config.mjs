@@ -25,10 +25,10 @@ const FILES = {
   doctor: /^(doctor|entries\/diagnostics)/,
   cgroups: /^(cgroups|enforcement\/cpusets)\/(?!files\/mounts)/,
   // Programs that look, recover, repair; kinds of machines and states that few have.
-  rare: /^(status\/|enforcement\/(.*comparison|drift|grant-group|layout\/(differences|facts|steps)|members\/survivors|outsiders)|input\/kubelet-configuration|machine\/(hugepages|machine-json)|processes\/(cgroup-owner|named-processes)|reconcile\/(granted-threads|repair)|state\/(difference|memory-store|read-only-store|folder\/machine-group))/,
+  rare: /^(status\/|admission\/pod-container|enforcement\/(.*comparison|drift|grant-group|layout\/(differences|facts|steps)|members\/survivors|outsiders)|input\/kubelet-configuration|machine\/(hugepages|machine-json)|processes\/(cgroup-owner|named-processes)|reconcile\/(granted-threads|repair)|state\/(difference|memory-store|read-only-store|folder\/machine-group))/,
   // From acquire() to release().
   admission:
-    /^(account\/levels|admission\/(?!diagnostics|manager-watch|on-record|warnings)|audit\/(?!watched-grants)|decision\/(?!flags|grant-info|hints\/hint-providers|machine-settings|memory-tables)|enforcement\/(clearing|enforcer|members\/descent)|input\/(?!duration|enforcement-options|memory-types|option-values|placement)|machine\/hint|state\/owners\/own-owner|threads\/)/,
+    /^(account\/levels|admission\/(?!diagnostics|manager-watch|on-record|transact|warnings)|audit\/(?!watched-grants)|decision\/(?!flags|grant-info|hints\/hint-providers|machine-settings|memory-tables)|enforcement\/clearing|input\/(?!duration|enforcement-options|memory-types|option-values|placement)|machine\/hint|state\/owners\/own-owner|threads\/)/,
   // openManager().
   opening: /./,
 };

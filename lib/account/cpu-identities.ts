@@ -64,7 +64,7 @@ function translation(before: Rows, now: Rows) {
 }
 
 const isSame = (a: CpuIdentity | undefined, b: CpuIdentity) =>
-  a?.every((id, column) => id === b[column]) === true;
+  a !== undefined && a[0] === b[0] && a[1] === b[1] && a[2] === b[2] && a[3] === b[3];
 
 // For the rows on record, the list of today's CPUs that says the same.
 const sameRows = new WeakMap<readonly CpuIdentity[], readonly CpuIdentity[]>();
@@ -110,6 +110,10 @@ function mergedIdentities(
   const merged = [...rows.values()].sort(([a], [b]) => a - b);
   return areSame(recorded.cpus, merged) ? recorded.cpus : merged;
 }
+
+/** Whether all CPUs are where they were when the state was written. */
+export const areInPlace = ({ cpus }: Pick<Assignments, 'cpus'>, topology: Topology): boolean =>
+  areSame(cpus, identitiesOf(topology));
 
 /** A CPU that is elsewhere than when it was granted. */
 export interface CpuMove {

@@ -21,11 +21,19 @@ export function deviceKeys(devices: Readonly<Record<string, readonly DeviceAssig
   return keys;
 }
 
+const NONE: ReadonlySet<string> = new Set();
+
 /** The {@link deviceKey}s of a pod's devices, each once: later containers may have those of init containers. */
 export function deviceKeysOf({ containers }: Pick<PodAssignment, 'containers'>): ReadonlySet<string> {
-  const keys = new Set<string>();
-  for (const { devices } of containers) for (const key of deviceKeys(devices)) keys.add(key);
-  return keys;
+  let keys: Set<string> | undefined;
+  for (const { devices } of containers) {
+    for (const key of deviceKeys(devices)) {
+      keys ??= new Set();
+      keys.add(key);
+    }
+  }
+  // Most pods have none.
+  return keys ?? NONE;
 }
 
 interface HeldDevices {
@@ -43,7 +51,6 @@ function add({ keys, isDisjoint }: HeldDevices, pods: readonly PodAssignment[]):
       all.add(key);
     }
   }
-  // Most pods have none.
   return all ? { keys: all, isDisjoint: isStillDisjoint } : { keys, isDisjoint };
 }
 

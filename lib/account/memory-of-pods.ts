@@ -43,10 +43,16 @@ function addBlock(groups: Map<string, MemoryGroup>, { nodes, type, bytes }: Memo
   }
 }
 
-const memoryOfPods = oncePerPods<MemoryGroups>(
+const groupsOf = oncePerPods<MemoryGroups>(
   (pods) => add(new Map(), pods, 1),
   (earlier, changes) => add(add(earlier, podsBefore(changes), -1), podsAfter(changes), 1),
 );
+
+/** All memory of pods, a block for each type and set of nodes. */
+export const memoryOfPods = (pods: readonly PodAssignment[]): MemoryBlock[] =>
+  [...groupsOf(pods).values()].flatMap(({ nodes, sums }) =>
+    Object.entries(sums).flatMap(([type, bytes]) => (bytes > 0 ? [{ nodes, type, bytes }] : [])),
+  );
 
 const nodesOfGroups = new WeakMap<MemoryGroups, ReadonlyMap<number, readonly number[]>>();
 
@@ -55,7 +61,7 @@ const nodesOfGroups = new WeakMap<MemoryGroups, ReadonlyMap<number, readonly num
  * among them.
  */
 export function groupsOfPods(pods: readonly PodAssignment[]): ReadonlyMap<number, readonly number[]> {
-  const groups = memoryOfPods(pods);
+  const groups = groupsOf(pods);
   let byNode = nodesOfGroups.get(groups);
   if (!byNode) {
     byNode = new Map(
@@ -71,7 +77,7 @@ export function groupsOfPods(pods: readonly PodAssignment[]): ReadonlyMap<number
  * that of the blocks. Costs what the nodes are, whatever the pods.
  */
 export function bookingFlaw(booked: BookedMemory, pods: readonly PodAssignment[]): string | undefined {
-  const groups = memoryOfPods(pods);
+  const groups = groupsOf(pods);
   const groupOf = new Map<number, readonly number[]>();
   const sums = new Map<string, number>();
   const addTo = (nodes: readonly number[], type: string, bytes: number) => {

@@ -33,6 +33,19 @@ const sharesOf = oncePerPods<OwnerShares>(
 export const mortalOwners = (pods: readonly PodAssignment[]): OwnerRecord[] =>
   Array.from(sharesOf(pods).values(), ({ owner }) => owner);
 
+/**
+ * The pods whose owners do not live, and which the owner before has left. Each owner is looked at
+ * once. `isProcessAlive`: of the process with this file.
+ */
+export function podsOfDead(
+  pods: readonly PodAssignment[],
+  isAlive: (owner: OwnerRecord) => boolean,
+  isProcessAlive: (uuid: string) => boolean,
+): PodAssignment[] {
+  const dead = mortalOwners(pods).filter((owner) => !isAlive(owner));
+  return podsOf(pods, dead).filter(({ formerOwner }) => formerOwner === null || !isProcessAlive(formerOwner));
+}
+
 /** Those of the pods that some owners have. */
 export function podsOf(pods: readonly PodAssignment[], owners: readonly OwnerRecord[]): PodAssignment[] {
   if (owners.length === 0) return [];

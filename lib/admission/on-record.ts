@@ -3,7 +3,7 @@ import { type Assignments, findPod } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { NumalignError } from '../base/errors.js';
-import { type Flag, type FlagGround, flagGround, flagsOf } from '../decision/flags.js';
+import { type Flag, type FlagGround, flagGround, flagsOf, flagsOfEach } from '../decision/flags.js';
 import { type GrantInfo, grantInfo } from '../decision/grant-info.js';
 import type { Checkpoint } from '../state/format/checkpoint.js';
 import type { ReadOnlySite } from './site.js';
@@ -65,8 +65,10 @@ export function grantInfos(
   const { ledger, topology, resources } = site;
   const dead = new Set(ledger.owners.deadPods(pods));
   const now = cpusNow(topology, state.pods);
-  return pods.map((pod) => {
-    const flags = flagsOf(pod, state, topology, resources, now);
-    return grantInfo(pod, topology, !dead.has(pod), flags, now);
-  });
+  // To look at all of them costs what all of them are.
+  const flags =
+    pods === state.pods
+      ? flagsOfEach(state, topology, resources, now)
+      : (pod: PodAssignment) => flagsOf(pod, state, topology, resources, now);
+  return pods.map((pod) => grantInfo(pod, topology, !dead.has(pod), flags(pod), now));
 }

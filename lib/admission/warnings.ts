@@ -7,7 +7,7 @@ import type { CpuSnapshot } from '../account/pools.js';
 import { cpusNamed } from '../base/text/cpus-named.js';
 import type { CgroupLimits } from '../cgroups/limits.js';
 import type { DeviceResources } from '../decision/device-resources.js';
-import { type Flag, flagsOf } from '../decision/flags.js';
+import { type Flag, flagsOfEach } from '../decision/flags.js';
 import { memoryTables, totalOn } from '../decision/memory-tables.js';
 import type { Question } from '../decision/place.js';
 import { pageBytes } from '../input/memory-types.js';
@@ -137,8 +137,9 @@ export function grantWarnings(
   resources: DeviceResources,
   present: CpuSnapshot,
 ): GrantFlagged[] {
+  const flagsOf = flagsOfEach(state, topology, resources, present);
   return state.pods.flatMap((pod): GrantFlagged[] => {
-    const flags = flagsOf(pod, state, topology, resources, present);
+    const flags = flagsOf(pod);
     if (flags.length === 0) return [];
     const message = `grant ${pod.name === pod.uid ? pod.uid : `${pod.uid} (${pod.name})`}: ${flags.map((flag) => flag.message).join('; ')}`;
     return [Object.freeze({ code: 'GRANT_FLAGGED', message, uid: pod.uid, flags })];

@@ -2,10 +2,13 @@
 // changed. A flagged grant stays as it is. Pure.
 import { isDeepStrictEqual } from 'node:util';
 import type { Assignments, MachineSettings } from '../account/assignments.js';
-import { type BookedMemory, bookedOn } from '../account/booked-memory.js';
-import { type CpuMove, movedCpus } from '../account/cpu-identities.js';
+import { type BookedMemory, bookedOn, type MemoryBlock } from '../account/booked-memory.js';
+import { areInPlace, type CpuMove, movedCpus } from '../account/cpu-identities.js';
+import { cpusOfPods, cpusOfSome } from '../account/cpus-of-pods.js';
+import { devicesOfPods } from '../account/held-devices.js';
+import { memoryOfPods } from '../account/memory-of-pods.js';
 import type { CpuIdentity, PodAssignment } from '../account/pod-assignment.js';
-import { cpusOf, devicesOf, memoryOf, poolOf } from '../account/pod-holdings.js';
+import { type CpuPool, cpusOf, devicesOf, memoryOf, poolOf } from '../account/pod-holdings.js';
 import type { CpuSnapshot } from '../account/pools.js';
 import { formatBytes } from '../input/quantity.js';
 import { CpuSet, NodeSet } from '../machine/cpu-set.js';
@@ -73,11 +76,35 @@ export function flagsOf(
   present: CpuSnapshot,
 ): readonly Flag[] {
   return Object.freeze([
-    ...cpuFlags(pod, state, present),
+    ...cpuFlags(cpusOf(pod), poolOf(pod), state, present),
     ...moveFlags(pod, state, topology),
-    ...memoryFlags(pod, state, topology),
+    ...memoryFlags(memoryOf(pod), state, topology),
     ...deviceFlags(pod, topology, resources),
   ]);
+}
+
+const NO_FLAGS: readonly Flag[] = Object.freeze([]);
+
+/**
+ * {@link flagsOf} of any pod of a state. Each pod is looked at only where something does not hold of
+ * all of them together.
+ */
+export function flagsOfEach(
+  state: Assignments,
+  topology: Topology,
+  resources: DeviceResources,
+  present: CpuSnapshot,
+): (pod: PodAssignment) => readonly Flag[] {
+  const { pods } = state;
+  const isolated = pods.filter((pod) => poolOf(pod) === 'isolated');
+  const areUnflagged =
+    cpuFlags(cpusOfPods(pods), 'ordinary', state, present).length === 0 &&
+    cpuFlags(cpusOfSome(isolated), 'isolated', state, present).length === 0 &&
+    areInPlace(state, topology) &&
+    memoryFlags(memoryOfPods(pods), state, topology).length === 0 &&
+    (devicesOfPods(pods).keys.size === 0 ||
+      pods.every((pod) => deviceFlags(pod, topology, resources).length === 0));
+  return areUnflagged ? () => NO_FLAGS : (pod) => flagsOf(pod, state, topology, resources, present);
 }
 
 /** What the flags of every pod depend on beside the pod and the settings. */
@@ -128,10 +155,9 @@ function theseAre(cpus: CpuSet): string {
   return cpus.size === 1 ? `CPU ${cpus} is` : `CPUs ${cpus} are`;
 }
 
-function cpuFlags(pod: PodAssignment, { settings }: Assignments, present: CpuSnapshot): CpuFlag[] {
+function cpuFlags(held: CpuSet, pool: CpuPool, { settings }: Assignments, present: CpuSnapshot): CpuFlag[] {
   const { managedCPUs, reservedSystemCPUs, isolatedCPUs } = settings;
   const { online } = present;
-  const held = cpusOf(pod);
   const notIsolated = () => held.intersection(online).difference(isolatedCPUs ?? present.isolated);
   const found: [CpuFlag['code'], CpuSet, string][] = [
     ['CPU_OFFLINE', held.difference(online), 'offline'],
@@ -141,7 +167,7 @@ function cpuFlags(pod: PodAssignment, { settings }: Assignments, present: CpuSna
       managedCPUs === null ? CpuSet.EMPTY : held.difference(managedCPUs),
       'not managed any more',
     ],
-    ['CPU_NOT_ISOLATED', poolOf(pod) === 'isolated' ? notIsolated() : CpuSet.EMPTY, 'not isolated any more'],
+    ['CPU_NOT_ISOLATED', pool === 'isolated' ? notIsolated() : CpuSet.EMPTY, 'not isolated any more'],
   ];
   return found
     .filter(([, cpus]) => !cpus.isEmpty)
@@ -166,13 +192,13 @@ function moveFlags(pod: PodAssignment, state: Assignments, topology: Topology): 
 }
 
 function memoryFlags(
-  pod: PodAssignment,
+  blocks: readonly MemoryBlock[],
   { memory, settings }: Assignments,
   topology: Topology,
 ): MemoryGone[] {
   // Nodes that share memory do so as a whole: how what is booked is divided among them says
   // nothing.
-  return memoryOf(pod).flatMap(({ nodes, type, bytes }): MemoryGone[] => {
+  return blocks.flatMap(({ nodes, type, bytes }): MemoryGone[] => {
     const gone = nodes.filter((id) => !topology.numaNodes.includes(id));
     const there = topology.nodes.filter(({ id }) => nodes.includes(id));
     const booked = nodes.reduce((all, id) => all + bookedOn(memory, id, type), 0);

@@ -8,7 +8,7 @@ import { WeakValues } from '../base/weak-values.js';
 import { MACHINE_STATE_DIR } from '../input/config.js';
 import { FolderWatch, type Listener, type Listening } from './files/folder-watch.js';
 import { archive } from './files/put-aside.js';
-import { STATE_FILE } from './files/state-files.js';
+import { type GoodState, STATE_FILE } from './files/state-files.js';
 import { canonical, readBootId, scopeOf } from './folder/folder.js';
 import { explaining } from './folder/folder-error.js';
 import type { Checkpoint } from './format/checkpoint.js';
@@ -182,6 +182,10 @@ export class Ledger implements Store {
   read(): Checkpoint | undefined {
     this.#look();
     return this.#reader.read();
+  }
+
+  get found(): GoodState | undefined {
+    return this.#reader.journal.good;
   }
 
   isOfThisBoot(checkpoint: Checkpoint): boolean {

@@ -3,6 +3,7 @@
 import { join } from 'node:path';
 import type { Assignments } from '../account/assignments.js';
 import type { TotalOn } from '../account/booked-memory.js';
+import { podsOfDead } from '../account/owners-of-pods.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { withoutPods } from '../account/pod-changes.js';
 import { NumalignError } from '../base/errors.js';
@@ -16,6 +17,7 @@ import {
   type FoundState,
   findOwners,
   findState,
+  type GoodState,
   isLocked,
   isOfBoot,
   isOwnerAlive,
@@ -96,15 +98,15 @@ export function recovered(
 }
 
 /**
- * Whether the owner of a grant lives, or the one before it has not left it yet. `owners`: owners/ of
- * the state folder, undefined where there is none.
+ * The grants whose owners are dead. `owners`: owners/ of the state folder, undefined where there is
+ * none.
  */
-export function isPodAlive(
-  owners: NativeFolder | undefined,
-  { owner, formerOwner }: Pick<PodAssignment, 'owner' | 'formerOwner'>,
-): boolean {
-  const isLeaving = formerOwner !== null && owners !== undefined && isLocked(owners, formerOwner);
-  return isLeaving || isOwnerAlive(owners, owner);
+export function deadPods(owners: NativeFolder | undefined, pods: readonly PodAssignment[]): PodAssignment[] {
+  return podsOfDead(
+    pods,
+    (owner) => isOwnerAlive(owners, owner),
+    (uuid) => owners !== undefined && isLocked(owners, uuid),
+  );
 }
 
 interface Open {
@@ -156,6 +158,10 @@ export class ReadOnlyStore implements StateSource {
     return found ?? this.#emptyCheckpoint();
   }
 
+  get found(): GoodState | undefined {
+    return this.#open?.journal.good;
+  }
+
   #emptyCheckpoint(): Checkpoint {
     this.#nothing ??= { generation: 0, bootId: '', writtenAt: '', assignments: this.#empty() };
     return this.#nothing;
@@ -205,7 +211,7 @@ export class ReadOnlyStore implements StateSource {
   #deadPods(pods: readonly PodAssignment[]): PodAssignment[] {
     return explaining(this.path, () => {
       const owners = this.scope === 'memory' ? undefined : this.#follow()?.owners;
-      return pods.filter((pod) => !isPodAlive(owners, pod));
+      return deadPods(owners, pods);
     });
   }
 

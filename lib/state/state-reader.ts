@@ -124,7 +124,7 @@ export class StateReader {
     const isAsked = isFirst && this.isOfThisBoot(checkpoint);
     const why = isOlder
       ? `it is older than generation ${highest}, which was committed here`
-      : isAsked && flawOf(checkpoint, this.#owners.find(checkpoint.assignments.pods));
+      : isAsked && flawOf(checkpoint, this.#owners.find(checkpoint));
     return why ? damaged(why, { generation: checkpoint.generation, checkpoint }) : found;
   }
 

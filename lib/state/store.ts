@@ -6,6 +6,7 @@ import type { NumalignError } from '../base/errors.js';
 import type { NativeFolder } from '../base/native-files.js';
 import type { Registry } from '../base/registry.js';
 import type { Listener, Listening } from './files/folder-watch.js';
+import type { GoodState } from './files/state-files.js';
 import type { Checkpoint } from './format/checkpoint.js';
 import type { OwnerLookup, OwnerRegistry } from './owners/owner-registry.js';
 import type { WaitQueue } from './wait-queue.js';
@@ -66,6 +67,8 @@ export interface StateSource {
   watch(listener: Listener, listening?: Listening): () => void;
   /** The newest committed checkpoint, undefined before the first commit. */
   read(): Checkpoint | undefined;
+  /** What the file said when it was looked at last, where it was good. */
+  readonly found?: GoodState | undefined;
   /** What was damaged and put together again by this store, the latest last. */
   readonly recoveries: readonly StateRecovered[];
 }

@@ -3,11 +3,12 @@ import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Assignments } from '../account/assignments.js';
 import type { CpusNow } from '../account/cpus-now.js';
+import { mortalOwners } from '../account/owners-of-pods.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { podContainer } from '../admission/pod-container.js';
 import type { ReadOnlySite } from '../admission/site.js';
 import { encodeName } from '../cgroups/files/cgroup-path.js';
-import { flagsOf } from '../decision/flags.js';
+import { flagsOfEach } from '../decision/flags.js';
 import { grantInfo } from '../decision/grant-info.js';
 import { ALL_CONTAINERS } from '../enforcement/layout/layout.js';
 import { survivorsOf } from '../enforcement/members/survivors.js';
@@ -21,9 +22,10 @@ export function grantsOf(
   present: CpusNow,
   isAlive: StateReading['isAlive'],
 ): GrantStatus[] {
-  const survivors = survivorsOf(state.pods.map(({ owner }) => owner));
+  const survivors = survivorsOf(mortalOwners(state.pods));
+  const flagsOf = flagsOfEach(state, topology, resources, present);
   return state.pods.map((pod) => ({
-    ...grantInfo(pod, topology, isAlive(pod), flagsOf(pod, state, topology, resources, present), present),
+    ...grantInfo(pod, topology, isAlive(pod), flagsOf(pod), present),
     containers: pod.containers.map(podContainer),
     survivors: survivors.get(pod.owner.uuid) ?? [],
     cgroups: cgroupsOf(pod),

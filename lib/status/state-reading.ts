@@ -8,7 +8,7 @@ import { type FoundState, findState, isOfBoot, STATE_FILE } from '../state/files
 import { readBootId } from '../state/folder/folder.js';
 import { explaining } from '../state/folder/folder-error.js';
 import type { Checkpoint } from '../state/format/checkpoint.js';
-import { isPodAlive, openExisting, recovered, withChild } from '../state/read-only-store.js';
+import { deadPods, openExisting, recovered, withChild } from '../state/read-only-store.js';
 import { type Waiter, waitersIn } from '../state/wait-queue.js';
 import { membersIn } from './member-status.js';
 import type { MemberStatus, StateStatus } from './status.js';
@@ -22,11 +22,12 @@ export interface StateReading extends Pick<StateStatus, 'exists' | 'isOfEarlierB
 }
 
 /** Of a folder; undefined where there is none, or no state in it. */
-export function readingIn({ ledger: { path }, topology }: ReadOnlySite): StateReading | undefined {
+export function readingIn({ ledger, topology }: ReadOnlySite): StateReading | undefined {
+  const { path } = ledger;
   const folder = openExisting(path);
   if (!folder) return undefined;
   try {
-    return explaining(path, () => readFolder(folder, path, topology));
+    return explaining(path, () => readFolder(folder, ledger, topology));
   } finally {
     folder.close();
   }
@@ -42,23 +43,27 @@ export function readingWithout(site: ReadOnlySite): StateReading {
   return { ...nothing, exists: ledger.scope === 'memory' || checkpoint.generation > 0, checkpoint, isAlive };
 }
 
-function readFolder(folder: NativeFolder, path: string, topology: ReadOnlySite['topology']) {
+function readFolder(
+  folder: NativeFolder,
+  ledger: ReadOnlySite['ledger'],
+  topology: ReadOnlySite['topology'],
+) {
   for (;;) {
     const version = folder.version(STATE_FILE);
-    const found = findState(folder, STATE_FILE);
+    const found = findState(folder, STATE_FILE, ledger.found);
     const answer = withChild(folder, 'owners', (owners): StateReading | undefined => {
       const checkpoint =
         found.kind === 'good' ? found.checkpoint : recovered(folder, found, owners, totalsOf(topology));
       if (!checkpoint) return undefined;
       const { pods } = checkpoint.assignments;
-      const alive = new Set(pods.filter((pod) => isPodAlive(owners, pod)));
+      const dead = new Set(deadPods(owners, pods));
       return {
         exists: true,
         isOfEarlierBoot: !isOfBoot(checkpoint.bootId, readBootId(), owners),
         damage: damageOf(found),
         checkpoint,
-        isAlive: (pod) => alive.has(pod),
-        members: membersIn(folder, path, pods),
+        isAlive: (pod) => !dead.has(pod),
+        members: membersIn(folder, ledger.path, pods),
         waiting: withChild(folder, 'waiting', (waiting) => (waiting ? waitersIn(waiting) : [])),
       };
     });

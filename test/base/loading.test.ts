@@ -57,6 +57,35 @@ describe('the package', () => {
     });
   });
 
+  it('loads nothing that grants where it opens or shows a state in which somebody has grants', () => {
+    const stateDir = mkdtempSync(join(tmpdir(), 'numalign-test-'));
+    onTestFinished(() => rmSync(stateDir, { recursive: true }));
+    const options = JSON.stringify({ stateDir });
+    run(`
+      const { openManager } = await import('numalign');
+      const manager = await openManager(${options});
+      await manager.acquire({ cpu: 1, memory: '1Mi', owner: 'persistent' });
+      console.log(null);
+      manager.close();`);
+    const opened = run(`${RECORD}
+      const { openManager } = await import('numalign');
+      record('import');
+      const manager = await openManager(${options});
+      record('open');
+      manager.close();
+      console.log(JSON.stringify(report));`);
+    expect(opened).toMatchObject({ open: ['opening'] });
+    const shown = run(`${RECORD}
+      const { openManager } = await import('numalign');
+      record('import');
+      const view = await openManager({ ...${options}, readOnly: true });
+      view.status();
+      record('status');
+      view.close();
+      console.log(JSON.stringify(report));`);
+    expect(shown).toMatchObject({ status: ['opening', 'rare'] });
+  });
+
   it('can be removed below a process that holds a grant, which gives it back', () => {
     const folder = mkdtempSync(join(tmpdir(), 'numalign-test-'));
     onTestFinished(() => rmSync(folder, { recursive: true }));

@@ -14,7 +14,14 @@ import type { ContainerAssignment, PodAssignment } from '../../lib/account/pod-a
 import { CpuSet, NodeSet } from '../../lib/index.js';
 import type { Checkpoint } from '../../lib/state/format/checkpoint.js';
 import { decodeCheckpoint, encodeCheckpoint } from '../../lib/state/format/journal.js';
-import { decodeOwnerFile, encodeOwnerFile } from '../../lib/state/format/owner-file.js';
+import {
+  decodeOwnerFile,
+  END_LENGTH,
+  encodeOwnerFile,
+  endLine,
+  generationIn,
+  releaseLine,
+} from '../../lib/state/format/owner-file.js';
 import { thrownBy } from '../support/error-of.js';
 
 const text = fc.string({ unit: 'grapheme', maxLength: 12 });
@@ -203,7 +210,40 @@ describe('an owner’s file', () => {
   });
 });
 
+describe('the generation of an owner’s file', () => {
+  const header = { uuid: 'ab', kind: 'persistent', pid: null, command: null, cgroup: null } as const;
+  const own = (each: PodAssignment): PodAssignment => ({ ...each, owner: { ...each.owner, uuid: 'ab' } });
+
+  it('is read from its last lines', () => {
+    fc.assert(
+      fc.property(checkpoint, fc.nat(), ({ generation, bootId, assignments: { settings, pods } }, later) => {
+        const file = encodeOwnerFile({ ...header, bootId, generation, settings, pods: pods.map(own) });
+        expect(generationIn(Buffer.from(file))).toBe(generation);
+        const grown = `${file.slice(0, -END_LENGTH)}${releaseLine(later, 'x')}${endLine(2 + pods.length)}`;
+        expect(generationIn(Buffer.from(grown))).toBe(decodeOwnerFile(Buffer.from(grown)).generation);
+      }),
+    );
+  });
+
+  it('is not told where these are not whole', () => {
+    const { bootId, generation, assignments } = SAMPLE;
+    const file = encodeOwnerFile({ ...header, bootId, generation, settings: assignments.settings, pods: [] });
+    expect(generationIn(Buffer.from(file.replace('"boot"', '"moot"')))).toBeUndefined();
+    expect(generationIn(Buffer.from(file.slice(0, END_LENGTH)))).toBeUndefined();
+    expect(generationIn(Buffer.alloc(0))).toBeUndefined();
+  });
+});
+
 describe('the state file', () => {
+  it('says where in it something is wrong', () => {
+    const file = encodeCheckpoint({
+      ...SAMPLE,
+      assignments: { ...SAMPLE.assignments, lastCpus: [{ name: 'a', cpus: CpuSet.of(3) }] },
+    });
+    const wrong = thrownBy(() => decodeCheckpoint(changed(file, '"cpus":"3"', '"cpus":"x"')));
+    expect(wrong?.message).toMatch(/^the state file is damaged: lastCpus\[0\]: cpus is not a list of CPUs/);
+  });
+
   it('reads back what was written, with the members that this version does not know', () => {
     fc.assert(
       fc.property(checkpoint, (value) => {

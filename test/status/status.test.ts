@@ -1,5 +1,6 @@
 // The whole of what a state says at one moment, as managers answer it.
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { discover } from '../../lib/entries/topology.js';
@@ -88,6 +89,18 @@ describe('the status of a state', () => {
     const { damage, grants } = (await view(SYNTHETIC, stateDir)).status();
     expect(damage).toBe('the state file is damaged: it does not begin like the state file');
     expect(grants).toMatchObject([{ uid, alive: true }]);
+  });
+
+  it('finds damage that leaves the file as long and as old as it was', async () => {
+    const stateDir = makeStateDir();
+    await (await simulate(SYNTHETIC, { stateDir, reservedSystemCPUs: '0' })).acquire({ cpu: 1 });
+    const looking = await view(SYNTHETIC, stateDir);
+    expect(looking.status().damage).toBeNull();
+    const [file, original] = [join(stateDir, 'state.json'), join(stateDir, 'original')];
+    execFileSync('cp', ['--preserve=timestamps', file, original]);
+    writeFileSync(file, readFileSync(file, 'utf8').replace('"writtenAt"', '"writtenat"'));
+    execFileSync('touch', [`--reference=${original}`, file]);
+    expect(looking.status().damage).toMatch(/^the state file is damaged: /);
   });
 
   it('leaves no file open', async () => {

@@ -127,7 +127,9 @@ const BUGS = [
   {
     name: 'an owner whose file was removed is dead',
     file: 'lib/state/files/state-files.ts',
-    before: ['return owners.isOwnerAlive(uuid) || (path !== undefined && holdsLock(owners, path, uuid));'],
+    before: [
+      'return owners.isOwnerAlive(uuid) || (path !== undefined && new OwnerLocks(owners, path).has(uuid));',
+    ],
     after: 'return owners.isOwnerAlive(uuid);',
     find: 'torture.mjs',
     options: ['--disturbed'],
@@ -135,8 +137,8 @@ const BUGS = [
   {
     name: 'what is not in the folder any more was never there',
     file: 'lib/state/files/state-files.ts',
-    before: ['path === undefined ? [] : ownersWithoutFile(owners, path, known)'],
-    after: 'path === undefined ? [] : known.slice(known.length)',
+    before: ['locks?.beside(withFile) ?? []'],
+    after: 'withFile.slice(withFile.length)',
     find: 'torture.mjs',
     options: ['--disturbed'],
   },

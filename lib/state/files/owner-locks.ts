@@ -7,9 +7,11 @@ import type { NativeFolder } from '../../base/native-files.js';
 // The hexadecimal digits of a uuid that its lock shows: a lock starts below 2^62.
 const START_DIGITS = 15;
 const LENGTH_DIGITS = 12;
+// RFC 9562 has the version, 4, as the third of these digits from the right.
+const LEAST_START = 0x400n;
 
-/** How the uuid of an owner begins, as far as its lock shows it. */
-const prefixOf = (uuid: string) => uuid.replaceAll('-', '').slice(0, START_DIGITS);
+// How the uuid of an owner begins, as far as its lock shows it.
+const startOf = (uuid: string) => BigInt(`0x${uuid.replaceAll('-', '').slice(0, START_DIGITS)}`);
 
 let lastLength: { readonly path: string; readonly length: bigint } | undefined;
 
@@ -27,7 +29,7 @@ function lengthOf(path: string): bigint {
  * which state folder. No file is that long, and none need be: fcntl_locking(2).
  */
 export function lockRange(uuid: string, path: string): [start: bigint, length: bigint] {
-  return [BigInt(`0x${prefixOf(uuid)}`), lengthOf(path)];
+  return [startOf(uuid), lengthOf(path)];
 }
 
 // As proc_locks(5) writes a device: of numbers that stat(2) gives as one.
@@ -57,41 +59,55 @@ function readLocks(): string {
   }
 }
 
-/**
- * The locks of owners in the state folder at `path`, on the file system of `folder`, by where they
- * start.
- */
-export function lockStarts(folder: NativeFolder, path: string): ReadonlySet<bigint> {
-  const length = lengthOf(path);
+/** A lock of an owner of some state folder, by the bytes that it covers. */
+interface ListedLock {
+  readonly start: bigint;
+  readonly length: bigint;
+}
+
+// On the file system of a folder.
+function locksBeside(folder: NativeFolder): ListedLock[] {
   const device = deviceOf(folder);
-  const starts = new Set<bigint>();
+  const locks: ListedLock[] = [];
   for (const [, on, start, end] of readLocks().matchAll(LOCK)) {
-    if (on === device && BigInt(end!) - BigInt(start!) + 1n === length) starts.add(BigInt(start!));
+    const lock = { start: BigInt(start!), length: BigInt(end!) - BigInt(start!) + 1n };
+    // The state's own lock is on one of the first bytes, on which no owner's starts.
+    if (on === device && lock.start >= LEAST_START) locks.push(lock);
   }
-  return starts;
+  return locks;
 }
 
 /**
- * Whether an owner in the state folder at `path` holds its lock, wherever its file is. `owners`:
- * owners/ of it.
+ * The locks of owners in a state folder as the kernel lists them now. The length of a lock, for
+ * which Node has to load its cryptography, is looked at last.
  */
-export function holdsLock(owners: NativeFolder, path: string, uuid: string): boolean {
-  return lockStarts(owners, path).has(lockRange(uuid, path)[0]);
-}
+export class OwnerLocks {
+  readonly #locks: readonly ListedLock[];
+  readonly #path: string;
 
-/**
- * How the uuids begin of owners in the state folder at `path` that hold these locks and are not
- * among `uuids`: their files were removed.
- */
-export function ownersWithoutFile(
-  starts: ReadonlySet<bigint>,
-  path: string,
-  uuids: readonly string[],
-): string[] {
-  const left = new Set(starts);
-  for (const uuid of uuids) left.delete(lockRange(uuid, path)[0]);
-  return [...left].map((start) => {
-    const digits = start.toString(16).padStart(START_DIGITS, '0');
-    return `${digits.slice(0, 8)}-${digits.slice(8, 12)}-${digits.slice(12)}`;
-  });
+  /** `owners`: owners/ of the state folder at `path`. */
+  constructor(owners: NativeFolder, path: string) {
+    this.#locks = locksBeside(owners);
+    this.#path = path;
+  }
+
+  #isOwn({ length }: ListedLock): boolean {
+    return length === lengthOf(this.#path);
+  }
+
+  /** Whether an owner holds its lock, wherever its file is. */
+  has(uuid: string): boolean {
+    const begin = startOf(uuid);
+    return this.#locks.some((lock) => lock.start === begin && this.#isOwn(lock));
+  }
+
+  /** How the uuids begin of owners that are not among these: their files were removed. */
+  beside(uuids: readonly string[]): string[] {
+    const known = new Set(uuids.map(startOf));
+    const others = this.#locks.filter((lock) => !known.has(lock.start) && this.#isOwn(lock));
+    return [...new Set(others.map(({ start }) => start))].map((start) => {
+      const digits = start.toString(16).padStart(START_DIGITS, '0');
+      return `${digits.slice(0, 8)}-${digits.slice(8, 12)}-${digits.slice(12)}`;
+    });
+  }
 }

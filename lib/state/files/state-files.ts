@@ -6,9 +6,9 @@ import type { NativeFolder } from '../../base/native-files.js';
 import { isCgroupAlive } from '../../processes/cgroup-owner.js';
 import type { Checkpoint } from '../format/checkpoint.js';
 import { highestIn, type Journal, readJournal } from '../format/journal.js';
-import { decodeOwnerFile, kindIn, OWNER_FORMAT, type OwnerFile } from '../format/owner-file.js';
-import { isNewer } from '../format/sealed-json.js';
-import { holdsLock, lockRange, lockStarts, ownersWithoutFile } from './owner-locks.js';
+import { decodeOwnerFile, generationIn, kindIn, OWNER_FORMAT, type OwnerFile } from '../format/owner-file.js';
+import { checksum, isNewer } from '../format/sealed-json.js';
+import { OwnerLocks } from './owner-locks.js';
 
 export const STATE_FILE = 'state.json';
 /** The same lines, not synced: for the day on which the file is lost. */
@@ -56,11 +56,12 @@ const NO_STATE_FILE: Readonly<Record<string, string>> = {
 };
 
 /**
- * Reads a state file. That in force must have every generation that was committed.
+ * Reads a state file. That in force must have every generation that was committed. `known`: what
+ * was found before, which need not be decoded where the file has the same bytes.
  * @throws ERR_STATE_VERSION, and ERR_SYSCALL where it cannot be read for reasons that say nothing
  *   about the file
  */
-export function findState(folder: NativeFolder, name: string): FoundState {
+export function findState(folder: NativeFolder, name: string, known?: GoodState): FoundState {
   // Before the file is read: it is written after each commit.
   const highest = name === STATE_FILE ? highestOf(folder) : 0;
   let bytes: Buffer | undefined;
@@ -71,20 +72,27 @@ export function findState(folder: NativeFolder, name: string): FoundState {
     if (found === undefined) throw error;
     return found;
   }
-  return bytes ? judgeState(bytes, highest) : { kind: 'missing' };
+  return bytes ? judgeState(bytes, highest, known) : { kind: 'missing' };
 }
+
+// The checksum of the whole file, for what was found in it.
+const sums = new WeakMap<GoodState, string>();
 
 /**
  * Whether the bytes of a state file are good. `highest`: the generation that they must have at
- * least.
+ * least. `known`: as for {@link findState}.
  * @throws ERR_STATE_VERSION
  */
-export function judgeState(bytes: Buffer, highest: number): GoodState | DamagedState {
+export function judgeState(bytes: Buffer, highest: number, known?: GoodState): GoodState | DamagedState {
   try {
-    const journal = readJournal(bytes);
-    const { checkpoint, place } = journal;
+    const sum = checksum(bytes);
+    const { checkpoint, place } = known && sums.get(known) === sum ? known : readJournal(bytes);
     const { generation } = checkpoint;
-    if (generation >= highest || checkpoint.refusal) return { kind: 'good', ...journal };
+    if (generation >= highest || checkpoint.refusal) {
+      const good: GoodState = { kind: 'good', checkpoint, place };
+      sums.set(good, sum);
+      return good;
+    }
     const why = place.hasTail
       ? `the state file is damaged: what follows generation ${generation} is not whole, and generation ${highest} was committed`
       : `it is older than generation ${highest}, which was committed here`;
@@ -159,7 +167,7 @@ export const NO_OWNERS: FoundOwners = { living: [], unknown: [], latest: undefin
  */
 export function isLocked(owners: NativeFolder, uuid: string, path?: string): boolean {
   try {
-    return owners.isOwnerAlive(uuid) || (path !== undefined && holdsLock(owners, path, uuid));
+    return owners.isOwnerAlive(uuid) || (path !== undefined && new OwnerLocks(owners, path).has(uuid));
   } catch (error) {
     if (
       error instanceof NumalignError &&
@@ -181,30 +189,39 @@ export function isOwnerAlive(
   return kind === 'persistent' || (owners !== undefined && isLocked(owners, uuid, path));
 }
 
+/** A state against which owners' files are held. */
+export interface OnRecord {
+  readonly generation: number;
+  /** The uuids of the owners. */
+  readonly owners: ReadonlySet<string>;
+}
+
 /**
  * Reads all owners' files. `own`: what this process itself knows to be in its file. `path`: of the
- * state folder, to find those too whose files were removed. `onRecord`: owners whose files are read
- * only where they are locked. REQUIRES: the state's lock, else a file may be half written.
+ * state folder, to find those too whose files were removed. `known`: files that say no more than
+ * this are passed over: those of owners on record that are not locked, and those that were written
+ * at an earlier generation. REQUIRES: the state's lock, else a file may be half written.
  */
 export function findOwners(
   owners: NativeFolder,
   bootId: string,
   own?: OwnerFile,
   path?: string,
-  onRecord: ReadonlySet<string> = new Set(),
+  known?: OnRecord,
 ): FoundOwners {
   const living: OwnerFile[] = own ? [own] : [];
   const unknown: UnknownOwner[] = [];
   let latest = own;
   const uuids = owners.list().filter((name) => OWNER_NAME.test(name));
-  const starts = path === undefined ? new Set<bigint>() : lockStarts(owners, path);
-  const isFound = (uuid: string) => path !== undefined && starts.has(lockRange(uuid, path)[0]);
+  const locks = path === undefined ? undefined : new OwnerLocks(owners, path);
   for (const uuid of uuids) {
     if (uuid === own?.uuid) continue;
-    const locked = isLocked(owners, uuid) || isFound(uuid);
-    if (!locked && onRecord.has(uuid)) continue;
+    const locked = isLocked(owners, uuid) || locks?.has(uuid) === true;
+    if (!locked && known?.owners.has(uuid)) continue;
     try {
-      const file = decodeOwnerFile(readOwner(owners, uuid));
+      const bytes = readOwner(owners, uuid);
+      if (known && (generationIn(bytes) ?? Number.POSITIVE_INFINITY) < known.generation) continue;
+      const file = decodeOwnerFile(bytes);
       if (file.uuid !== uuid) throw new NumalignError('ERR_STATE_CORRUPT', `it is of owner ${file.uuid}`);
       // A lock that is held is of this boot, whatever the file says: containers may have boot ids
       // of their own.
@@ -221,8 +238,8 @@ export function findOwners(
         unknown.push({ uuid, error: unknownOwner(uuid, error), isFileMissing: false });
     }
   }
-  const known = own ? [...uuids, own.uuid] : uuids;
-  for (const uuid of path === undefined ? [] : ownersWithoutFile(starts, path, known)) {
+  const withFile = own ? [...uuids, own.uuid] : uuids;
+  for (const uuid of locks?.beside(withFile) ?? []) {
     const cause = new NumalignError(
       'ERR_STATE_CORRUPT',
       'its file was removed, and it has not written it again',

@@ -8,7 +8,7 @@ import type { Fields } from '../../base/shapes.js';
 import { checkHoldings } from './holdings-check.js';
 import { decodePod } from './pod-record.js';
 import { encodeSettings, podsText, textOf } from './pod-text.js';
-import { corrupt, textOfMembers } from './sealed-json.js';
+import { corrupt, SEAL_MEMBERS, textOfMembers } from './sealed-json.js';
 import {
   cpuSet,
   flag,
@@ -18,7 +18,7 @@ import {
   nodeIds,
   object,
   orNull,
-  record,
+  recordOf,
   text,
   unknownOf,
   whole,
@@ -52,7 +52,7 @@ export function checkpointText({ assignments, refusal: _, ...header }: Checkpoin
 export const cpusText = (cpus: Assignments['cpus']): string => textOf(cpus, (rows) => rows);
 
 export function bookedMemory(value: unknown, where: string): BookedMemory {
-  const byNode = record(value, where, (types, at) => record(types, at, whole));
+  const byNode = recordOf(value, where, (types, at) => recordOf(types, at, whole));
   for (const node of Object.keys(byNode)) nodeIds([Number(node)], where);
   return byNode;
 }
@@ -60,7 +60,7 @@ export function bookedMemory(value: unknown, where: string): BookedMemory {
 export function lastCpus(value: unknown = [], where: string): NamedCpus[] {
   return listOf(value, where, (item, at) => {
     const { name, cpus } = object(item, at);
-    return { name: text(name, `${at}.name`), cpus: cpuSet(cpus, `${at}.cpus`) };
+    return { name: text(name, 'name'), cpus: cpuSet(cpus, 'cpus') };
   });
 }
 
@@ -75,11 +75,12 @@ export function decodeSettings(value: unknown): MachineSettings {
     cgroupRoot: orNull(given.cgroupRoot ?? null, 'settings.cgroupRoot', text),
     simulated: flag(given.simulated, 'settings.simulated'),
   };
-  return { ...known, unknown: unknownOf(given, known) };
+  return { ...known, unknown: unknownOf(given, Object.keys(known)) };
 }
 
 export function decodeIdentity(value: unknown, where: string): CpuIdentity {
-  const row = list(value, where).map((cell) => whole(cell, where));
+  const row = list(value, where);
+  for (let i = 0; i < row.length; i++) whole(row[i], where);
   if (row.length !== 4) corrupt(`${where} is not [cpu, core, package, node]`, value);
   return row as unknown as CpuIdentity;
 }
@@ -104,6 +105,6 @@ export function checkpointOf(given: Fields): Checkpoint {
     lastCpus: lastCpus(given.lastCpus, 'lastCpus'),
   };
   checkHoldings(body);
-  const known = { format: '', version: 0, line: '', checksum: '', ...header, ...body };
+  const known = [...SEAL_MEMBERS, ...Object.keys(header), ...Object.keys(body)];
   return { ...header, assignments: { ...body, unknown: unknownOf(given, known) } };
 }

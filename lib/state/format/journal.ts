@@ -241,12 +241,12 @@ class Replay {
 const names = (value: unknown, where: string) =>
   listOf(value, where, (item, at) => {
     const { name, cpus } = object(item, at);
-    return { name: text(name, `${at}.name`), cpus };
+    return { name: text(name, 'name'), cpus };
   });
 
 function byUid(pods: unknown): [string, Fields][] {
   return listOf(pods, 'pods', (item, where) => {
     const pod = object(item, where);
-    return [text(pod.uid, `${where}.uid`), pod];
+    return [text(pod.uid, 'uid'), pod];
   });
 }

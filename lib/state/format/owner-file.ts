@@ -5,7 +5,7 @@ import { isHeldBy } from '../../account/assignments.js';
 import type { CgroupIdentity, OwnerRecord, PodAssignment } from '../../account/pod-assignment.js';
 import type { Fields } from '../../base/shapes.js';
 import { decodeSettings } from './checkpoint.js';
-import { cgroupIdentity, decodePod } from './pod-record.js';
+import { cgroupIdentity, decodePod, OWNER_KINDS } from './pod-record.js';
 import { encodeSettings, podText } from './pod-text.js';
 import {
   corrupt,
@@ -23,8 +23,6 @@ import {
 import { generation, listOf, object, oneOf, orNull, text, uuid, whole } from './shapes.js';
 
 export const OWNER_FORMAT: FileFormat = { name: 'numalign-owner', version: 2, what: 'the owner’s file' };
-
-const KINDS = ['process', 'cgroup', 'persistent'] as const;
 
 export interface OwnerFile {
   readonly uuid: string;
@@ -85,6 +83,17 @@ export function decodeOwnerFile(bytes: Buffer): OwnerFile {
   });
 }
 
+/**
+ * The generation that a file says, from its last lines alone; undefined where those do not tell.
+ */
+export function generationIn(bytes: Buffer): number | undefined {
+  const end = bytes.length - END_LENGTH;
+  if (end <= 0) return undefined;
+  const [last] = linesOf(bytes.subarray(bytes.lastIndexOf('\n', end - 2) + 1));
+  const found = last?.members?.generation;
+  return typeof found === 'number' ? found : undefined;
+}
+
 function readVersion1(bytes: Buffer): OwnerFile {
   const given = membersOfVersion1(bytes.toString('utf8'));
   if (!given) return corrupt('the checksum does not match its bytes');
@@ -110,7 +119,7 @@ function readLines(bytes: Buffer): OwnerFile {
 function decodeHead(given: Fields, pods: readonly PodAssignment[]): OwnerFile {
   return {
     uuid: uuid(given.uuid, 'uuid'),
-    kind: oneOf(given.kind, 'kind', KINDS),
+    kind: oneOf(given.kind, 'kind', OWNER_KINDS),
     pid: orNull(given.pid, 'pid', whole),
     command: orNull(given.command, 'command', text),
     cgroup: orNull(given.cgroup, 'cgroup', cgroupIdentity),

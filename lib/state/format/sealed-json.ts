@@ -42,7 +42,7 @@ const HEAD = /^\{"format":"([a-z-]+)","version":(\d+),/;
 const HEAD_LENGTH = 200;
 
 /** Damage, not forgery, is what it guards against. */
-const checksum = (bytes: string | Uint8Array) => crc32(bytes).toString(16).padStart(8, '0');
+export const checksum = (bytes: string | Uint8Array) => crc32(bytes).toString(16).padStart(8, '0');
 
 /** The line of an object, of which `text` is the JSON, and its seal. */
 export function sealText(text: string): SealedText {
@@ -60,6 +60,9 @@ export function textOfMembers(members: object, texts: Readonly<Record<string, st
   const after = JSON.stringify(others).slice(1, -1);
   return `{${[before, ...between, after].filter((part) => part !== '').join(',')}}`;
 }
+
+/** Members that a line of a file or a whole one may have beside what it says. */
+export const SEAL_MEMBERS = ['format', 'version', 'line', 'checksum'] as const;
 
 /** The members that the first line of every file begins with. */
 export const headOf = ({ name, version }: FileFormat) => ({ format: name, version });

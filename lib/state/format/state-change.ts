@@ -17,7 +17,7 @@ import {
 import { checkHoldings } from './holdings-check.js';
 import { decodePod } from './pod-record.js';
 import { encodeSettings, podsText } from './pod-text.js';
-import { corrupt, textOfMembers } from './sealed-json.js';
+import { corrupt, SEAL_MEMBERS, textOfMembers } from './sealed-json.js';
 import { listOf, text, unknownOf } from './shapes.js';
 
 /** A generation, as a change of the one before. What is undefined stays. */
@@ -83,7 +83,7 @@ export function decodeChange(given: Fields): StateChange {
   };
   return {
     ...known,
-    unknown: unknownOf(given, { ...known, format: '', version: 0, line: '', checksum: '' }),
+    unknown: unknownOf(given, [...SEAL_MEMBERS, ...Object.keys(known)]),
   };
 }
 

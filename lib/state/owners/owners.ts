@@ -2,7 +2,7 @@
 // in owners/; the kernel drops the lock when the process dies, in whatever pid namespace. A cgroup
 // owns while a process is in it, a persistent owner until its grant is released.
 import type { Assignments } from '../../account/assignments.js';
-import { mortalOwners, podsOf } from '../../account/owners-of-pods.js';
+import { mortalOwners, podsOf, podsOfDead } from '../../account/owners-of-pods.js';
 import type { OwnerRecord, PodAssignment } from '../../account/pod-assignment.js';
 import { podListChanges, podsAfter, podsBefore } from '../../account/pod-list-changes.js';
 import { randomUUID } from '../../base/builtins.js';
@@ -20,7 +20,7 @@ import { type Header, newOwner } from './owner-record.js';
 import type { OwnerRegistry } from './owner-registry.js';
 
 // How often a transaction looks at all files of owners.
-const SWEEP_PERIOD_MS = 1000;
+const SWEEP_PERIOD_S = 1;
 
 /**
  * The owners of one state folder, this environment among them. Every member but the questions
@@ -132,9 +132,10 @@ export class Owners implements OwnerRegistry {
     this.#turn++;
     this.#header = { bootId: this.#bootId, generation, settings };
     harmlessly(() => this.#followOwn(pods));
-    const now = performance.now();
+    // Node loads a part of itself for performance.now().
+    const now = process.uptime();
     if (now < this.#nextSweep) return;
-    this.#nextSweep = now + SWEEP_PERIOD_MS;
+    this.#nextSweep = now + SWEEP_PERIOD_S;
     harmlessly(() => this.#others.sweep(pods, this.#header!, this.#own?.record.uuid));
   }
 
@@ -260,20 +261,24 @@ export class Owners implements OwnerRegistry {
     return this.#own?.record.uuid === uuid;
   }
 
-  /** The grants whose owners are dead. Looks at each owner once. */
+  /** The grants whose owners are dead. */
   deadPods(pods: readonly PodAssignment[]): PodAssignment[] {
-    const dead = mortalOwners(pods).filter((owner) => !this.isAlive(owner));
-    return podsOf(pods, dead).filter(
-      ({ formerOwner }) => formerOwner === null || !this.isProcessAlive(formerOwner),
+    return podsOfDead(
+      pods,
+      (owner) => this.isAlive(owner),
+      (uuid) => this.isProcessAlive(uuid),
     );
   }
 
   /**
-   * What the owners' files say, for a state that is lost. With the pods on record only what these do
-   * not say: nothing of their owners that are no processes.
+   * What the owners' files say, for a state that is lost. With one on record only what that may not
+   * know.
    */
-  find(pods: readonly PodAssignment[] = []): FoundOwners {
-    const onRecord = new Set(pods.map(({ owner }) => owner.uuid));
-    return findOwners(this.#folder, this.#bootId, this.#own?.file, this.#path, onRecord);
+  find(checkpoint?: Checkpoint): FoundOwners {
+    const known = checkpoint && {
+      generation: checkpoint.generation,
+      owners: new Set(checkpoint.assignments.pods.map(({ owner }) => owner.uuid)),
+    };
+    return findOwners(this.#folder, this.#bootId, this.#own?.file, this.#path, known);
   }
 }

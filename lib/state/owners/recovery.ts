@@ -60,8 +60,11 @@ export function lastGood(
 export function flawOf({ generation, assignments: { pods } }: Checkpoint, { living, unknown }: FoundOwners) {
   const seen = Math.max(0, ...living.map((file) => file.generation));
   if (seen > generation) return `it is older than generation ${seen}, of which a living owner has written`;
-  const isOnRecord = (pod: PodAssignment) =>
-    pods.some((each) => each.uid === pod.uid && podText(each) === podText(pod));
+  const byUid = new Map(pods.map((pod) => [pod.uid, pod]));
+  const isOnRecord = (pod: PodAssignment) => {
+    const recorded = byUid.get(pod.uid);
+    return recorded !== undefined && podText(recorded) === podText(pod);
+  };
   // Its owner was brought in step with this generation or has gone on: what it has more was
   // committed since. Not so of owners that are no processes: what has written their files may have
   // ended before the commit.
