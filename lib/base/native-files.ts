@@ -3,6 +3,10 @@ import type { NumalignError } from './errors.js';
 
 /** The exclusive lock of a folder, held until released or until the environment ends. */
 export interface NativeLock {
+  /** The one that its file has; 0 where it has none. */
+  number(): number;
+  /** Below 10^15. Where the disk is full the file keeps the one before. */
+  setNumber(number: number): void;
   release(): void;
 }
 
@@ -34,11 +38,11 @@ export interface NativeJournal {
    * Appends a text to the file, which must have its name in `folder` and end at `offset` (else
    * ESTALE), and makes it durable.
    * `lock`: must still be the one of its file in `folder` (else ESTALE); released once that is done
-   * if it `isLast`, after the text was appended to the file `copy`, where that ends there too, and
-   * `noteText` written to the file `note`. Answers the version of the file: at
-   * once where the folder is in memory, else once the device has it. Where to write fails, the file
-   * is as it was; where to sync it fails (`fdatasync`), the text is there, and may be lost with the
-   * power.
+   * if it `isLast`, after the text was appended to the file `copy` (which is written whole where it
+   * did not end there too), and the lock's file has got this `number`. Answers the version of the
+   * file: at once where the folder is in memory, else once the device has it. Where to write fails,
+   * the file is as it was; where to sync it fails (`fdatasync`), the text is there, and may be lost
+   * with the power.
    */
   append(
     offset: number,
@@ -47,8 +51,7 @@ export interface NativeJournal {
     lock: NativeLock,
     isLast: boolean,
     copy: string,
-    note: string,
-    noteText: string,
+    number: number,
   ): string | Promise<string>;
   /** Leaves the first `size` bytes. */
   cut(size: number, folder: NativeFolder): void;
@@ -95,8 +98,8 @@ export interface NativeFolder {
   /**
    * `stamp`: nanoseconds of the modification time, 0 to 999,999,999. `lock`: must still be the one
    * of its file (else ESTALE); released once the new file is durable if it `isLast`, after the same
-   * bytes were written to the file `copy`, if any, and `text` to the file `record`. Answers the version of the new file: at once where the folder
-   * is in memory, else once the device has it.
+   * bytes were written to the file `copy`, if any, and its file has got this `number`. Answers the
+   * version of the new file: at once where the folder is in memory, else once the device has it.
    */
   replaceDurably(
     name: string,
@@ -105,8 +108,7 @@ export interface NativeFolder {
     stamp: number,
     lock?: NativeLock,
     isLast?: boolean,
-    record?: string,
-    text?: string,
+    number?: number,
   ): string | Promise<string>;
   /** An ordinary file; undefined where there is none. */
   openJournal(name: string): NativeJournal | undefined;
@@ -114,6 +116,8 @@ export interface NativeFolder {
   tryLock(name: string, note: string, pastWaiting?: boolean): NativeLock | undefined;
   waitLock(name: string, note: string, callback: (error?: NumalignError, lock?: NativeLock) => void): number;
   giveUp(request: number): boolean;
+  /** That of the lock's file, read without the lock; 0 where it has none. */
+  lockNumber(name: string): number;
   /**
    * A new file in place of any other, locked. Nobody sees half of it, and where it fails nothing
    * has changed. `start`, `length`: the bytes that the lock covers, as /proc/locks shows them; else

@@ -231,7 +231,7 @@ export class Ledger implements Store {
   ): Promise<T> {
     try {
       this.#reader.checkCurrent();
-      const found = explaining(this.path, () => this.#reader.loadChecked());
+      const found = explaining(this.path, () => this.#reader.loadChecked(lock));
       if (found.kind === 'good' && !found.checkpoint.refusal) this.#writer.mendCopyOnce(found);
       const checkpoint = found.kind === 'good' ? found.checkpoint : await this.#writer.recover(found, lock);
       explaining(this.path, () => this.#folder.rejoinParts());

@@ -1,11 +1,11 @@
 // StateLock: the lock under which a state is changed, by one process at a time.
 import { NumalignError } from '../base/errors.js';
 import type { NativeFolder, NativeLock } from '../base/native-files.js';
+import { LOCK_FILE } from './files/state-files.js';
 import { explain, explaining } from './folder/folder-error.js';
 import { lockHolder, lockNote } from './owners/lock-holder.js';
 import type { TransactOptions } from './store.js';
 
-const LOCK = 'lock';
 // How often whoever waits for the lock looks whether it is free though his turn has not come.
 const PASS_MS = 250;
 
@@ -25,7 +25,7 @@ export class StateLock {
    */
   take(options: TransactOptions): NativeLock | Promise<NativeLock> {
     const note = lockNote();
-    const lock = explaining(this.#path, () => this.#folder.tryLock(LOCK, note));
+    const lock = explaining(this.#path, () => this.#folder.tryLock(LOCK_FILE, note));
     return lock ?? this.#wait(note, options);
   }
 
@@ -34,7 +34,7 @@ export class StateLock {
     const folder = this.#folder;
     return new Promise((resolve, reject) => {
       let settled = false;
-      const request = folder.waitLock(LOCK, note, (error, lock) => {
+      const request = folder.waitLock(LOCK_FILE, note, (error, lock) => {
         if (settled) lock?.release();
         else settle(() => (lock ? resolve(lock) : reject(explain(this.#path, error))));
       });
@@ -42,7 +42,7 @@ export class StateLock {
       // A stopped process that waits must not keep everybody from a lock that is free.
       const take = () => {
         try {
-          const lock = folder.tryLock(LOCK, note, true);
+          const lock = folder.tryLock(LOCK_FILE, note, true);
           if (lock) settle(() => resolve(lock));
         } catch (error) {
           settle(() => reject(explain(this.#path, error)));
@@ -71,7 +71,9 @@ export class StateLock {
   }
 
   #timeoutError(lockTimeoutMs: number): NumalignError {
-    const { holder, pid, isStopped } = lockHolder(this.#folder.read(LOCK)?.toString('utf8') ?? '');
+    const text = this.#folder.read(LOCK_FILE)?.toString('utf8') ?? '';
+    // Its first line is the number.
+    const { holder, pid, isStopped } = lockHolder(text.slice(text.indexOf('\n') + 1));
     const stopped = isStopped ? `, which is stopped: continue it (kill -CONT ${pid}) or end it` : '';
     return new NumalignError(
       'ERR_LOCK_TIMEOUT',

@@ -2,7 +2,7 @@
 // they are damaged. Takes no lock, and never sees half a state.
 import type { TotalOn } from '../account/booked-memory.js';
 import type { NumalignError } from '../base/errors.js';
-import type { NativeFolder } from '../base/native-files.js';
+import type { NativeFolder, NativeLock } from '../base/native-files.js';
 import { JournalFollower } from './files/journal-follower.js';
 import { COPY_FILE, damaged, type FoundState, findState, highestOf, isOfBoot } from './files/state-files.js';
 import { explaining, folderError } from './folder/folder-error.js';
@@ -107,19 +107,18 @@ export class StateReader {
   }
 
   /** As a transaction finds it: {@link load}, unless living owners know better. */
-  loadChecked(): FoundState {
-    return this.#checkPast(this.load());
+  loadChecked(lock: NativeLock): FoundState {
+    return this.#checkPast(this.load(), lock.number());
   }
 
   // A whole file may have been put back from a copy. An opener has seen no generation yet, but
   // living owners have.
-  #checkPast(found: FoundState): FoundState {
+  #checkPast(found: FoundState, highest: number): FoundState {
     const isFirst = !this.#hasTransacted;
     this.#hasTransacted = true;
     if (found.kind !== 'good') return found;
     const { checkpoint } = found;
     this.#adoptBoot(checkpoint);
-    const highest = highestOf(this.#folder);
     const isOlder = highest > checkpoint.generation;
     const isAsked = isFirst && this.isOfThisBoot(checkpoint);
     const why = isOlder

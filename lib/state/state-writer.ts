@@ -11,7 +11,6 @@ import {
   type FoundState,
   findState,
   type GoodState,
-  HIGHEST_FILE,
   STATE_FILE,
   sizeOf,
 } from './files/state-files.js';
@@ -125,7 +124,7 @@ export class StateWriter {
       journal.cutTail();
       const { line } = sealed;
       const at = good.place.end;
-      const note = `${checkpoint.generation}`;
+      const { generation } = checkpoint;
       const version = await journal.file!.append(
         at,
         line,
@@ -133,8 +132,7 @@ export class StateWriter {
         lock,
         isLast,
         COPY_FILE,
-        HIGHEST_FILE,
-        note,
+        generation,
       );
       journal.noteAppended(good, checkpoint, sealed, version);
     } catch (error) {
@@ -142,21 +140,21 @@ export class StateWriter {
       try {
         await this.#replace(checkpoint, { good, ...sealed }, lock, isLast);
       } catch (failure) {
-        if (error.syscall === 'fdatasync') this.#takeBack(good, checkpoint);
+        if (error.syscall === 'fdatasync') this.#takeBack(good, checkpoint, lock);
         throw failure;
       }
     }
   }
 
   // A line that is in the file, and that the kernel may drop: nobody may be told that it is committed.
-  #takeBack(good: GoodState, { generation }: Checkpoint): void {
+  #takeBack(good: GoodState, { generation }: Checkpoint, lock: NativeLock): void {
     this.#isUnsynced = true;
     try {
       this.#reader.journal.cutBehind(good);
     } catch (error) {
       if (!(error instanceof NumalignError)) throw error;
       // It stands, and everybody sees it. Should it get lost, that is to be noticed.
-      harmlessly(() => this.#folder.replace(HIGHEST_FILE, `${generation}`));
+      lock.setNumber(generation);
     }
   }
 
@@ -197,16 +195,7 @@ export class StateWriter {
   async #replaceState(bytes: Buffer, generation: number, lock: NativeLock, isLast: boolean): Promise<string> {
     const stamp = generation % 1_000_000_000;
     const replace = () =>
-      this.#folder.replaceDurably(
-        STATE_FILE,
-        COPY_FILE,
-        bytes,
-        stamp,
-        lock,
-        isLast,
-        HIGHEST_FILE,
-        `${generation}`,
-      );
+      this.#folder.replaceDurably(STATE_FILE, COPY_FILE, bytes, stamp, lock, isLast, generation);
     try {
       return await replace();
     } catch (error) {

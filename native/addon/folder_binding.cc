@@ -226,6 +226,7 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
                            InstanceMethod<&FolderObject::open_journal>("openJournal"),
                            InstanceMethod<&FolderObject::try_lock_binding>("tryLock"),
                            InstanceMethod<&FolderObject::wait_lock>("waitLock"),
+                           InstanceMethod<&FolderObject::lock_number>("lockNumber"),
                            InstanceMethod<&FolderObject::give_up>("giveUp"),
                            InstanceMethod<&FolderObject::create_owner>("createOwner"),
                            InstanceMethod<&FolderObject::is_owner_alive>("isOwnerAlive"),
@@ -386,6 +387,11 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
     if (!waiters_) waiters_ = std::make_shared<LockWaiters>(lock_file_);
     uint64_t id = LockRequest::start(info.Env(), waiters_, info[2].As<Napi::Function>());
     return Napi::Number::New(info.Env(), static_cast<double>(id));
+  }
+  // (name): read without the lock.
+  Napi::Value lock_number(const Napi::CallbackInfo& info) {
+    const uint64_t number = number_in_lock_file(*folder_, to_string(info[0], "the name"));
+    return Napi::Number::New(info.Env(), static_cast<double>(number));
   }
   // (name, note). One folder has one lock.
   LockFile& lock_file(const Napi::CallbackInfo& info) {

@@ -68,7 +68,7 @@ class JournalObject : public Napi::ObjectWrap<JournalObject> {
       Result<FileVersion> version = file->version();
       if (!version.ok()) return version;
       // What these guard against is rare, so that a full disk does not matter.
-      (void)file->append_to_copy(*folder, copy, offset, text);
+      if (!file->append_to_copy(*folder, copy, offset, text)) (void)file->copy_to(*folder, copy, kMostBytes);
       lock->set_number(number);
       if (is_last) lock->release();
       return version;

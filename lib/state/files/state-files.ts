@@ -13,8 +13,8 @@ import { OwnerLocks } from './owner-locks.js';
 export const STATE_FILE = 'state.json';
 /** The same lines, not synced: for the day on which the file is lost. */
 export const COPY_FILE = 'state.copy.json';
-/** The highest generation that was committed: state.json may be put back from a copy. */
-export const HIGHEST_FILE = 'generation';
+/** Has the highest generation that was committed: state.json may be put back from a copy. */
+export const LOCK_FILE = 'lock';
 
 /** The size of a file in its version, which is inode:size:time. */
 export const sizeOf = (version: string) => Number(version.split(':')[1]);
@@ -114,19 +114,8 @@ export function whyUnreadable(folder: NativeFolder, error: unknown): DamagedStat
   return why === undefined ? undefined : damaged(why, { isFolder: name === 'EISDIR' });
 }
 
-/**
- * The highest generation that is known to have been committed; 0 where there is no such file, or
- * somebody has put something else there. Longer numbers leave no room to count on.
- */
-export function highestOf(folder: NativeFolder): number {
-  try {
-    const text = folder.read(HIGHEST_FILE)?.toString('latin1') ?? '';
-    return /^\d{1,15}$/.test(text) ? Number(text) : 0;
-  } catch (error) {
-    if (error instanceof NumalignError) return 0;
-    throw error;
-  }
-}
+/** The highest generation that is known to have been committed; 0 where nothing says so. */
+export const highestOf = (folder: NativeFolder) => folder.lockNumber(LOCK_FILE);
 
 /** The generation that the copy has; 0 where it is no good. It gets a line once that is committed. */
 export function generationInCopy(folder: NativeFolder): number {

@@ -1,7 +1,9 @@
 #include "platform/files/file_lock.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -51,6 +53,11 @@ Result<bool> lock_in_turn(int fd, bool block) {
 constexpr size_t kDigits = 16;
 constexpr size_t kLine = kDigits + 1;
 
+// Greater ones leave no room to count on: somebody else has written them.
+constexpr uint64_t kNumberLimit = 1'000'000'000'000'000;
+// Whether a number that is being written is read as it is then: the second time it is the same.
+constexpr int kNumberReads = 10;
+
 std::string number_line(uint64_t number) {
   std::string digits = std::to_string(number);
   return std::string(kDigits - std::min(digits.size(), kDigits), '0') + digits + '\n';
@@ -61,8 +68,13 @@ uint64_t number_in(std::string_view text) {
   if (text.size() < kLine || text[kDigits] != '\n') return 0;
   const std::string_view digits = text.substr(0, kDigits);
   if (!std::ranges::all_of(digits, [](char c) { return c >= '0' && c <= '9'; })) return 0;
-  return std::stoull(std::string(digits));
+  const uint64_t number = std::stoull(std::string(digits));
+  return number < kNumberLimit ? number : 0;
 }
+
+// Grows in a child that was forked and goes on without exec: its descriptors are copies of its parent's.
+std::atomic<unsigned> forks = 0;
+[[maybe_unused]] const int kCountsForks = pthread_atfork(nullptr, nullptr, [] { forks++; });
 
 }  // namespace
 
@@ -109,7 +121,7 @@ Result<bool> is_locked_elsewhere(int fd) {
 }
 
 Result<Done> HeldLock::check() const {
-  if (file_->leads_to(inode_)) return Done{};
+  if (file_->leads_to(open_.inode)) return Done{};
   return syscall_error(
       "fcntl",
       "the file " + file_->name_ + " in " + file_->folder_->path() + " was removed while it was locked",
@@ -118,27 +130,42 @@ Result<Done> HeldLock::check() const {
 
 void HeldLock::sign() {
   std::string text(kLine + file_->note_.size(), '\0');
-  const ssize_t size = pread(fd_.get(), text.data(), text.size(), 0);
+  const int fd = open_.fd.get();
+  const ssize_t size = pread(fd, text.data(), text.size(), 0);
   text.resize(size > 0 ? static_cast<size_t>(size) : 0);
   number_ = number_in(text);
   // For people only, so a full disk does not matter.
-  if (text.size() < kLine || std::string_view(text).substr(kLine) != file_->note_)
-    (void)write_at(fd_.get(), kLine, file_->note_);
+  if (text.size() < kLine || text[kDigits] != '\n')
+    (void)write_at(fd, 0, number_line(0) + file_->note_);
+  else if (std::string_view(text).substr(kLine) != file_->note_)
+    (void)write_at(fd, kLine, file_->note_);
 }
 
 void HeldLock::set_number(uint64_t number) {
   number_ = number;
-  (void)write_at(fd_.get(), 0, number_line(number));
+  (void)write_at(open_.fd.get(), 0, number_line(number));
 }
 
 void HeldLock::release() {
-  if (!fd_.valid()) return;
+  if (!open_.fd.valid()) return;
   // Not by closing it: a child that is about to be executed may have a copy of the descriptor.
-  Result<bool> unlocked = lock_byte(fd_.get(), kLockByte, F_UNLCK, false);
-  if (unlocked.ok())
-    file_->keep({std::move(fd_), inode_});
-  else
-    fd_.reset();
+  if (open_.forks == forks && lock_byte(open_.fd.get(), kLockByte, F_UNLCK, false).ok())
+    file_->keep(std::move(open_));
+  open_.fd.reset();
+}
+
+uint64_t number_in_lock_file(const Folder& folder, const std::string& name) {
+  Result<UniqueFd> file = folder.open_to_look(name);
+  if (!file.ok()) return 0;
+  uint64_t before = 0;
+  for (int reads = 0; reads < kNumberReads; reads++) {
+    char line[kLine];
+    if (pread(file.value().get(), line, kLine, 0) != static_cast<ssize_t>(kLine)) return 0;
+    const uint64_t number = number_in({line, kLine});
+    if (reads > 0 && number == before) return number;
+    before = number;
+  }
+  return before;
 }
 
 Result<std::optional<HeldLock>> LockFile::try_lock(bool past_turnstile) {
@@ -148,43 +175,45 @@ Result<std::optional<HeldLock>> LockFile::try_lock(bool past_turnstile) {
 Result<HeldLock> LockFile::wait() {
   Result<std::optional<HeldLock>> held = lock(Manner::kWait);
   if (!held.ok()) return held.error();
-  return std::move(*held.value());
+  return std::move(*std::move(held).value());
 }
 
 // A descriptor whose lock was not taken is closed, with whatever it has locked.
 Result<std::optional<HeldLock>> LockFile::lock(Manner manner) {
   for (;;) {
-    Result<Descriptor> opened = open();
+    Result<LockDescriptor> opened = open();
     if (!opened.ok()) return opened.error();
-    auto [fd, inode] = std::move(opened).value();
+    LockDescriptor file = std::move(opened).value();
+    const int fd = file.fd.get();
     // What stayed open may be a removed file, whose lock protects nothing; its holder may be stopped.
-    if (manner == Manner::kWait && !leads_to(inode)) continue;
+    if (manner == Manner::kWait && !leads_to(file.inode)) continue;
     Result<bool> locked = manner == Manner::kTryPastTurnstile
-                              ? lock_byte(fd.get(), kLockByte, F_WRLCK, false)
-                              : lock_in_turn(fd.get(), manner == Manner::kWait);
+                              ? lock_byte(fd, kLockByte, F_WRLCK, false)
+                              : lock_in_turn(fd, manner == Manner::kWait);
     if (!locked.ok()) {
       return syscall_error("fcntl", "cannot lock " + name_ + " in " + folder_->path(),
                            locked.error().errno_value);
     }
-    if (!leads_to(inode)) continue;
+    if (!leads_to(file.inode)) continue;
     if (!locked.value()) return std::optional<HeldLock>();
-    HeldLock held(shared_from_this(), std::move(fd), inode);
+    HeldLock held(shared_from_this(), std::move(file));
     held.sign();
     return std::optional<HeldLock>(std::move(held));
   }
 }
 
-Result<LockFile::Descriptor> LockFile::open() {
+Result<LockDescriptor> LockFile::open() {
   {
     std::lock_guard lock(mutex_);
-    if (spare_.fd.valid()) return std::move(spare_);
+    LockDescriptor spare = std::move(spare_);
+    if (spare.fd.valid() && spare.forks == forks) return spare;
   }
   Result<UniqueFd> fd = folder_->open_file(name_, true, false);
   if (!fd.ok()) return fd.error();
   struct stat s;
   if (fstat(fd.value().get(), &s) != 0)
     return syscall_error("fstat", "cannot look at " + name_ + " in " + folder_->path());
-  return Descriptor{std::move(fd).value(), s.st_ino};
+  return LockDescriptor{std::move(fd).value(), s.st_ino, forks};
 }
 
 bool LockFile::leads_to(uint64_t inode) const {
@@ -192,7 +221,7 @@ bool LockFile::leads_to(uint64_t inode) const {
   return there.ok() && there.value() && there.value()->inode == inode;
 }
 
-void LockFile::keep(Descriptor spare) {
+void LockFile::keep(LockDescriptor spare) {
   std::lock_guard lock(mutex_);
   if (!spare_.fd.valid()) spare_ = std::move(spare);
 }

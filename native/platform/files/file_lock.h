@@ -41,11 +41,25 @@ bool is_file_of(const Folder& folder, const std::string& name, int fd);
 
 class LockFile;
 
+// A lock file that is open. A description of the kernel's is never used by two holders at once: both would
+// have its locks. `forks`: of which of the processes that have forked from another one it is.
+struct LockDescriptor {
+  UniqueFd fd;
+  uint64_t inode = 0;
+  unsigned forks = 0;
+};
+
 // The exclusive lock on one file of a folder, held until released or destroyed. Movable between threads.
 class HeldLock {
  public:
   HeldLock(HeldLock&&) = default;
-  HeldLock& operator=(HeldLock&&) = default;
+  HeldLock& operator=(HeldLock&& other) {
+    release();
+    file_ = std::move(other.file_);
+    open_ = std::move(other.open_);
+    number_ = other.number_;
+    return *this;
+  }
   ~HeldLock() { release(); }
   // ESTALE where the file was removed or replaced meanwhile: another process may hold the lock of the new
   // one.
@@ -54,21 +68,25 @@ class HeldLock {
   uint64_t number() const { return number_; }
   // Writes another number. A full disk does not matter: then the file has the number before.
   void set_number(uint64_t number);
-  // Leaves the file open for the next holder of this process.
+  // Leaves the file open for the next holder of this process. In a child that was forked meanwhile only the
+  // child's copy is closed: the lock is the parent's.
   void release();
 
  private:
   friend class LockFile;
-  HeldLock(std::shared_ptr<LockFile> file, UniqueFd fd, uint64_t inode)
-      : file_(std::move(file)), fd_(std::move(fd)), inode_(inode) {}
+  HeldLock(std::shared_ptr<LockFile> file, LockDescriptor open)
+      : file_(std::move(file)), open_(std::move(open)) {}
   // Reads the number, and has the file name this process as the holder.
   void sign();
 
   std::shared_ptr<LockFile> file_;
-  UniqueFd fd_;
-  uint64_t inode_;
+  LockDescriptor open_;
   uint64_t number_ = 0;
 };
+
+// The number that the lock file of this name has, read without the lock: 0 where it has none, or cannot be
+// read.
+uint64_t number_in_lock_file(const Folder& folder, const std::string& name);
 
 // The file of a folder that is locked. Its first line is a number in 16 digits that its holders keep there,
 // the rest is a note of the last holder, for people; what is behind that note means nothing. It stays open
@@ -88,23 +106,19 @@ class LockFile : public std::enable_shared_from_this<LockFile> {
 
  private:
   friend class HeldLock;
-  struct Descriptor {
-    UniqueFd fd;
-    uint64_t inode = 0;
-  };
   enum class Manner { kTry, kTryPastTurnstile, kWait };
 
   Result<std::optional<HeldLock>> lock(Manner manner);
-  Result<Descriptor> open();
+  Result<LockDescriptor> open();
   // Whether the name leads to this inode.
   bool leads_to(uint64_t inode) const;
-  void keep(Descriptor spare);
+  void keep(LockDescriptor spare);
 
   const std::shared_ptr<const Folder> folder_;
   const std::string name_;
   const std::string note_;
   std::mutex mutex_;
-  Descriptor spare_;  // not locked; guarded by the mutex
+  LockDescriptor spare_;  // not locked; guarded by the mutex
 };
 
 // Waits for the lock of one file, behind those who wait already. A thread of its own blocks in the kernel, at

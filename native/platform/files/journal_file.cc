@@ -99,6 +99,12 @@ bool JournalFile::append_to_copy(const Folder& folder, const std::string& name, 
   return false;
 }
 
+Result<Done> JournalFile::copy_to(const Folder& folder, const std::string& name, size_t limit) const {
+  Result<std::string> bytes = read(0, limit);
+  if (!bytes.ok()) return bytes.error();
+  return folder.replace(name, bytes.value());
+}
+
 Result<Done> JournalFile::cut(const Folder& folder, uint64_t size) {
   if (Result<Done> opened = open_end(folder); !opened.ok()) return opened;
   if (Result<FileVersion> now = named(folder); !now.ok()) return now.error();

@@ -33,6 +33,9 @@ class JournalFile {
   // Writes the same at the end of another file of the folder, where that ends at `offset` too: a copy that is
   // in step stays so. Answers whether it is.
   bool append_to_copy(const Folder& folder, const std::string& name, uint64_t offset, std::string_view bytes);
+  // Writes another file of the folder with all that this one has, not durably. EFBIG where that is more than
+  // `limit` bytes.
+  Result<Done> copy_to(const Folder& folder, const std::string& name, size_t limit) const;
   // Cuts off what is behind the first `size` bytes.
   Result<Done> cut(const Folder& folder, uint64_t size);
 
