@@ -125,15 +125,7 @@ export class StateWriter {
       const { line } = sealed;
       const at = good.place.end;
       const { generation } = checkpoint;
-      const version = await journal.file!.append(
-        at,
-        line,
-        this.#folder,
-        lock,
-        isLast,
-        COPY_FILE,
-        generation,
-      );
+      const version = await journal.file!.append(at, line, this.#folder, lock, isLast, COPY_FILE, generation);
       journal.noteAppended(good, checkpoint, sealed, version);
     } catch (error) {
       if (!(error instanceof NumalignError) || !isFileAtFault(error)) throw error;

@@ -375,8 +375,8 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
 
   // (name, note, whether past those that wait)
   Napi::Value try_lock_binding(const Napi::CallbackInfo& info) {
-    auto lock = unwrap(info.Env(),
-                       lock_file(info).try_lock(!info[2].IsUndefined() && to_bool(info[2], "past those that wait")));
+    auto lock = unwrap(info.Env(), lock_file(info).try_lock(!info[2].IsUndefined() &&
+                                                            to_bool(info[2], "past those that wait")));
     if (!lock) return info.Env().Undefined();
     return LockObject::make(info.Env(), std::move(*lock));
   }
@@ -396,8 +396,8 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
   // (name, note). One folder has one lock.
   LockFile& lock_file(const Napi::CallbackInfo& info) {
     if (!lock_file_) {
-      lock_file_ = std::make_shared<LockFile>(folder_, to_string(info[0], "the name"),
-                                              to_string(info[1], "the note"));
+      lock_file_ =
+          std::make_shared<LockFile>(folder_, to_string(info[0], "the name"), to_string(info[1], "the note"));
     }
     return *lock_file_;
   }

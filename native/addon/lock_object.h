@@ -23,10 +23,10 @@ class LockObject : public Napi::ObjectWrap<LockObject> {
     return object;
   }
   static Napi::Function define(Napi::Env env) {
-    return DefineClass(env, "Lock",
-                       {InstanceMethod<&LockObject::release>("release"),
-                        InstanceMethod<&LockObject::number>("number"),
-                        InstanceMethod<&LockObject::set_number>("setNumber")});
+    return DefineClass(
+        env, "Lock",
+        {InstanceMethod<&LockObject::release>("release"), InstanceMethod<&LockObject::number>("number"),
+         InstanceMethod<&LockObject::set_number>("setNumber")});
   }
   // The lock of a LockObject, shared so that a job on another thread outlives the object.
   static std::shared_ptr<HeldLock> of(const Napi::Value& value) {

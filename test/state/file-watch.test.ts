@@ -66,7 +66,7 @@ it('tells once of each append, and of nothing else in the folder', async () => {
   const { told, next } = watching(path);
   for (let n = 1; n <= 20; n++) {
     const heard = next();
-    for (const name of ['lock', 'state.json.new', 'generation']) writeFileSync(join(folder, name), 'x');
+    for (const name of ['lock', 'state.json.new', 'state.copy.json']) writeFileSync(join(folder, name), 'x');
     rmSync(join(folder, 'state.json.new'));
     appendFileSync(path, 'x');
     await heard;

@@ -36,27 +36,38 @@ describe('a state folder', () => {
     },
   );
 
-  it.runIf(canMount)('that becomes read-only grants nothing, and its state can still be read', async () => {
+  // As where the kernel makes a file system read-only by itself, after an error of its device: it
+  // does not do so at anybody's wish while a file is open for writing there.
+  it('that becomes read-only grants nothing, and its state can still be read', async () => {
     const stateDir = makeStateDir();
-    mkdirSync(stateDir, { recursive: true });
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'mode=0700', 'tmpfs', stateDir]);
-    onTestFinished(() => void execFileSync('umount', ['-l', stateDir]));
-    // No file is open for writing then, which the kernel would not make read-only: neither an
-    // owner's nor a member's.
-    const manager = await openManager({ stateDir, sharedMember: false });
-    const grant = await manager.acquire({ cpu: 1, owner: 'persistent' });
+    const topology = await discover({ synthetic: 'core:4 pu:1' });
+    const manager = await openManager({ stateDir, topology });
+    const { uid } = await manager.acquire({ cpu: 1, owner: 'persistent' });
     const before = readFileSync(join(stateDir, 'state.json'), 'utf8');
-    execFileSync('mount', ['-o', 'remount,ro', stateDir]);
-    for (const action of [() => manager.acquire({ cpu: 1, owner: 'persistent' }), () => grant.release()]) {
-      expect(await errorOf(action)).toMatchObject({
+    const agent = new Agent(['python3', SECCOMP, 'EROFS=pwrite64', '--']);
+    await agent.tell('open', { stateDir, simulate: 'core:4 pu:1' });
+    const grant = { cpu: 1, owner: 'persistent' };
+    for (const { error } of [await agent.ask('acquire', grant), await agent.ask('release', { uid })]) {
+      expect(error).toMatchObject({
         code: 'ERR_STATE_FOLDER',
         message: expect.stringContaining('read-only'),
       });
     }
-    expect(manager.grants().map(({ uid }) => uid)).toEqual([grant.uid]);
+    expect((await agent.tell('grants')).map((each: { uid: string }) => each.uid)).toEqual([uid]);
     expect(readFileSync(join(stateDir, 'state.json'), 'utf8')).toBe(before);
-    execFileSync('mount', ['-o', 'remount,rw', stateDir]);
-    await grant.release();
+    await manager.release(uid);
+  });
+
+  it.runIf(canMount)('that was made read-only is refused', async () => {
+    const stateDir = makeStateDir();
+    mkdirSync(stateDir, { recursive: true });
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'mode=0700', 'tmpfs', stateDir]);
+    onTestFinished(() => void execFileSync('umount', ['-l', stateDir]));
+    execFileSync('mount', ['-o', 'remount,ro', stateDir]);
+    expect(await errorOf(() => openManager({ stateDir }))).toMatchObject({
+      code: 'ERR_STATE_FOLDER',
+      message: expect.stringContaining('read-only'),
+    });
   });
 
   it.runIf(canMount)('on a full disk keeps what is granted, and its owners’ files say the same', async () => {

@@ -61,7 +61,7 @@ it('an older state that is put back with all its files does not give out what la
   const stateDir = makeStateDir('/dev/shm');
   const manager = await open(stateDir);
   await manager.acquire({ cpu: 1, owner: 'persistent', name: 'first' });
-  const names = ['state.json', 'state.copy.json', 'generation'];
+  const names = ['state.json', 'state.copy.json', 'lock'];
   const backup = names.map((name) => [name, readFileSync(join(stateDir, name))] as const);
   await manager.use({ cpu: 1 }, () => {});
   const { cpus } = await manager.acquire({ cpu: 2, owner: 'persistent', name: 'second' });

@@ -1,6 +1,5 @@
 // A state folder of which somebody puts back, removes or replaces files while owners live: no CPU
 // is granted twice.
-import { execFileSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import {
   copyFileSync,
@@ -21,6 +20,7 @@ import { isLong } from '../support/budget.mjs';
 import { makeStateDir } from '../support/state-dir.js';
 import { stateBefore } from '../support/state-text.js';
 import { stopWithoutLock } from '../support/stop.js';
+import { readHighest, writeHighest } from '../torture/state-file.mjs';
 
 const MACHINE = 'core:8 pu:1';
 const STATE = 'state.json';
@@ -115,7 +115,7 @@ describe('the generation before, put back,', () => {
     await expect.poll(async () => (await witness.tell('grants'))[0].upcoming).toBe('0-3');
     await stopWithoutLock(agent, stateDir);
     const [owner] = readdirSync(join(stateDir, 'owners'));
-    for (const name of [STATE, 'generation', join('owners', owner!)])
+    for (const name of [STATE, 'lock', join('owners', owner!)])
       copyFileSync(join(backup, name), join(stateDir, name));
     const next = await opener(stateDir);
     const other = await acquire(next, { cpu: 1 });
@@ -130,19 +130,19 @@ describe('the generation before, put back,', () => {
     const held = await acquire(await opener(stateDir), { cpu: 3 });
     await held.agent.tell('close');
     putBack(stateDir);
-    rmSync(join(stateDir, 'generation'));
+    writeHighest(stateDir);
     await expectNoDoubleGrant(await opener(stateDir), held);
   });
 
   it.each([
-    ['a folder', (path: string) => mkdirSync(path)],
-    ['a number that nothing has led to', (path: string) => writeFileSync(path, '999999999999999')],
-    ['no number', (path: string) => writeFileSync(path, 'x'.repeat(100_000))],
-  ])('may have %s as its record of the highest, and grants go on', async (_, put) => {
+    ['a number that nothing has led to', '0999999999999999\n'],
+    ['a number that leaves no room', '9999999999999999\n'],
+    ['no number', 'x'.repeat(100_000)],
+    ['nothing', ''],
+  ])('may have %s as its record of the highest, and grants go on', async (_, text) => {
     const stateDir = makeStateDir();
     const held = await acquire(await opener(stateDir), { cpu: 3 });
-    rmSync(join(stateDir, 'generation'));
-    put(join(stateDir, 'generation'));
+    writeFileSync(join(stateDir, 'lock'), text);
     await expectNoDoubleGrant(await opener(stateDir), held);
   });
 
@@ -156,9 +156,6 @@ describe('the generation before, put back,', () => {
     expect(readHighest(stateDir)).toBeGreaterThan(before);
   });
 });
-
-const readHighest = (stateDir: string) =>
-  Number(execFileSync('cat', [join(stateDir, 'generation')], { encoding: 'latin1' }));
 
 describe('an owner whose file was removed', () => {
   const all: [string, (stateDir: string) => void][] = [
@@ -340,9 +337,9 @@ describe('a file that was put back over an owner’s', () => {
     copyFileSync(path, join(stateDir, 'copy'));
     const second = await acquire(agent, { cpu: 2 });
     putBack(stateDir);
-    rmSync(join(stateDir, 'generation'));
+    writeHighest(stateDir);
     copyFileSync(join(stateDir, 'copy'), path);
-    await expect.poll(() => existsSync(join(stateDir, 'generation'))).toBe(true);
+    await expect.poll(() => readHighest(stateDir)).toBeGreaterThan(0);
     await expectNoDoubleGrant(await opener(stateDir), first, second);
   });
 });

@@ -15,6 +15,7 @@ import { Ledger } from '../../lib/state/ledger.js';
 import { type Clues, generationAfter } from '../../lib/state/owners/recovery.js';
 import { makeStateDir } from '../support/state-dir.js';
 import { stateBefore } from '../support/state-text.js';
+import { writeHighest } from '../torture/state-file.mjs';
 
 const isRoot = process.getuid?.() === 0;
 const NOBODY = 65_534;
@@ -98,7 +99,7 @@ describe('a recovery', () => {
       join(moved, 'state.json'),
       text.replace(`"generation":${generation}`, `"generation":${generation + 100}`),
     );
-    rmSync(join(moved, 'generation'));
+    writeHighest(moved);
     await recover(await open(moved));
     expect(checkpointIn(moved, 'state.json').generation).toBeGreaterThan(generation + 100);
   });

@@ -55,7 +55,7 @@ function copyOf(stateDir: string): string {
   const copy = mkdtempSync(join(stateDir, '../../numalign-test-'));
   onTestFinished(() => rmSync(copy, { recursive: true, force: true }));
   mkdirSync(join(copy, 'owners'));
-  for (const name of [STATE, COPY, 'generation']) copyFileSync(join(stateDir, name), join(copy, name));
+  for (const name of [STATE, COPY, 'lock']) copyFileSync(join(stateDir, name), join(copy, name));
   for (const name of readdirSync(join(stateDir, 'owners'))) {
     linkSync(join(stateDir, 'owners', name), join(copy, 'owners', name));
   }

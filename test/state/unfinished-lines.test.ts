@@ -64,7 +64,7 @@ describe('a journal', () => {
     }
   });
 
-  // Without its newline it is one with the next, of which only the file `generation` can tell.
+  // Without its newline it is one with the next, of which only the file `lock` can tell.
   it('is damaged where a line is that others follow, whichever bit of it', () => {
     const [line, last] = LINES;
     for (let bit = 0; bit < 8 * (line.length - 1); bit++) {
@@ -101,7 +101,7 @@ describe('one who reads a journal that ends with half a line', () => {
     expect(look([])).toMatchObject({ kind: 'good', checkpoint: { generation: 2 } });
   });
 
-  it('takes it for damage where the copy has that line, though `generation` is gone', () => {
+  it('takes it for damage where the copy has that line, though `lock` has no number', () => {
     expect(look([BEGIN, ...LINES])).toMatchObject({ kind: 'damaged', generation: 3 });
   });
 });

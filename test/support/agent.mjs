@@ -64,7 +64,7 @@ const verbs = {
   audit: ({ uid, ...options }) => grants.get(uid).audit(options),
   // By the grant that was acquired last.
   spawn: ([command, ...args]) => [...grants.values()].at(-1).spawn(command, args, { stdio: 'ignore' }).pid,
-  release: ({ uid }) => grants.get(uid).release(),
+  release: ({ uid }) => grants.get(uid)?.release() ?? manager.release(uid),
   close: () => manager.close(),
   // Nothing of this grant, or of the manager before, is referenced any more. Needs --expose-gc.
   forget({ uid }) {

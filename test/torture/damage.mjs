@@ -23,7 +23,14 @@ import { fileURLToPath } from 'node:url';
 import { freshSeed, parseOptions } from './options.mjs';
 import { Random } from './random.mjs';
 import { scratchFolder } from './scratch.mjs';
-import { decodeMembers, decodeState, encodeMembers, parseList } from './state-file.mjs';
+import {
+  decodeMembers,
+  decodeState,
+  encodeMembers,
+  parseList,
+  readHighest,
+  writeHighest,
+} from './state-file.mjs';
 
 // A prober's own owner files last as long as it does.
 const PROBES_PER_PROCESS = 250;
@@ -69,8 +76,8 @@ const state = Buffer.concat([
 const pristine = new Map([
   ['state.json', state],
   ['state.copy.json', state],
-  ['generation', readFileSync(join(stateDir, 'generation'))],
 ]);
+const highest = readHighest(stateDir);
 const ownerFiles = new Map(
   readdirSync(join(stateDir, 'owners')).map((name) => [name, readFileSync(join(stateDir, 'owners', name))]),
 );
@@ -88,6 +95,7 @@ function restore(forgetProber) {
     if (!['owners', 'lock'].includes(name)) rmSync(join(stateDir, name), { recursive: true, force: true });
   }
   for (const [name, bytes] of pristine) writeBeside(name, bytes);
+  writeHighest(stateDir, highest);
   for (const name of readdirSync(join(stateDir, 'owners'))) {
     if (!ownerFiles.has(name) && forgetProber) rmSync(join(stateDir, 'owners', name));
   }
@@ -160,18 +168,18 @@ function* everyDamage(bytes, bits, count) {
 
 const someDamage = (bytes) => everyDamage(bytes, chosen(8 * bytes.length, some), some);
 
-// `generation` says what was committed; without it living owners do.
+// The lock's file says what was committed; without it living owners do.
 function* withAndWithout(what, apply, more) {
   const isOne = given.sample > 0;
   const isFirst = random.chance(2);
   if (!isOne || isFirst) yield { what, apply, ...more };
   if (isOne && isFirst) return;
   yield {
-    what: `${what}, no generation`,
+    what: `${what}, no highest generation`,
     ...more,
     apply() {
       apply();
-      rmSync(join(stateDir, 'generation'));
+      writeHighest(stateDir);
     },
   };
 }

@@ -80,13 +80,7 @@ class DiskFile {
 const mixOf = (first, second, at) => Buffer.concat([first.subarray(0, at), second.subarray(at)]);
 
 // Of the folder itself; owners' files beside.
-const NEVER_SYNCED = new Set([
-  'lock',
-  'generation',
-  'generation.new',
-  'state.copy.json',
-  'state.copy.json.new',
-]);
+const NEVER_SYNCED = new Set(['lock', 'state.copy.json', 'state.copy.json.new']);
 
 export class Disk {
   #descriptors = new Map();

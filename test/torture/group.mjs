@@ -23,7 +23,7 @@ const READ_EVERY_MS = 15;
 const STEPS_TO_LIVE = 600;
 const STEPS_TO_ERROR = 150;
 // Where something fails again and again, by the beginnings of paths; and how often it does there.
-const FAULTY_PATHS = ['state', 'generation', 'lock', 'owners/', 'waiting/', 'members/'];
+const FAULTY_PATHS = ['state', 'lock', 'owners/', 'waiting/', 'members/'];
 const STEPS_TO_ERROR_THERE = 5;
 // The longest wait, being stopped meanwhile, and what a busy machine takes.
 const TICKET_MS = 6000;

@@ -49,9 +49,9 @@ const BUGS = [
   },
   {
     name: 'a line is not synced once it is appended',
-    file: 'native/addon/journal_binding.cc',
-    before: ['if (!folder->in_memory()) {'],
-    after: 'if (folder->in_memory()) {',
+    file: 'native/platform/files/journal_file.cc',
+    before: ['if (!folder.in_memory() && fdatasync'],
+    after: 'if (folder.in_memory() && fdatasync',
     find: 'lost-writes.mjs',
   },
   {

@@ -1,6 +1,7 @@
 // Reads state.json by docs/state-format.md, with no code of the package: what the package writes
 // must be what the document says.
-import { readFileSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 
 /** The ids of a list such as `0-3,8`. */
@@ -175,4 +176,19 @@ export function readState(path) {
     throw error;
   }
   return decodeState(bytes);
+}
+
+const NUMBER_DIGITS = 16;
+
+/** The highest generation that was committed, of the first line of the lock's file. */
+export function readHighest(stateDir) {
+  const [, digits] = /^(\d{16})\n/.exec(readFileSync(join(stateDir, 'lock'), 'latin1')) ?? [];
+  return Number(digits ?? 0);
+}
+
+/** Writes it there; by default what says nothing. The file stays the one that is locked. */
+export function writeHighest(stateDir, generation = 0) {
+  const file = openSync(join(stateDir, 'lock'), 'r+');
+  writeSync(file, `${String(generation).padStart(NUMBER_DIGITS, '0')}\n`, 0);
+  closeSync(file);
 }

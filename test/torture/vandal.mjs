@@ -2,6 +2,7 @@
 // an administrator who errs. What living processes hold they go on to hold.
 import { copyFileSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { writeHighest } from './state-file.mjs';
 
 const STATE = 'state.json';
 const BACKUPS = 8;
@@ -66,8 +67,8 @@ export class Vandal {
 
   /** What tells that a state is not the last. */
   forget() {
-    const name = this.#random.pick(['generation', 'state.copy.json']);
-    rmSync(join(this.#stateDir, name), { force: true });
+    if (this.#random.chance(2)) writeHighest(this.#stateDir);
+    else rmSync(join(this.#stateDir, 'state.copy.json'), { force: true });
   }
 
   owners() {

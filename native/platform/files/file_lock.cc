@@ -187,9 +187,8 @@ Result<std::optional<HeldLock>> LockFile::lock(Manner manner) {
     const int fd = file.fd.get();
     // What stayed open may be a removed file, whose lock protects nothing; its holder may be stopped.
     if (manner == Manner::kWait && !leads_to(file.inode)) continue;
-    Result<bool> locked = manner == Manner::kTryPastTurnstile
-                              ? lock_byte(fd, kLockByte, F_WRLCK, false)
-                              : lock_in_turn(fd, manner == Manner::kWait);
+    Result<bool> locked = manner == Manner::kTryPastTurnstile ? lock_byte(fd, kLockByte, F_WRLCK, false)
+                                                              : lock_in_turn(fd, manner == Manner::kWait);
     if (!locked.ok()) {
       return syscall_error("fcntl", "cannot lock " + name_ + " in " + folder_->path(),
                            locked.error().errno_value);

@@ -25,8 +25,8 @@ class JournalFile {
   Result<std::string> read(uint64_t offset, size_t limit) const;
   // As many bytes from `offset` on, or fewer at the end.
   Result<std::string> read_some(uint64_t offset, size_t most) const;
-  // Writes `bytes` at the end, which must be at `offset`, and has them outlive a power cut where the folder is
-  // not in memory. Where to write fails, the file is as long as before, or as much longer as could not be
+  // Writes `bytes` at the end, which must be at `offset`, and has them outlive a power cut where the folder
+  // is not in memory. Where to write fails, the file is as long as before, or as much longer as could not be
   // undone. Where to sync fails (fdatasync), they are there, and the kernel may have dropped them. ESTALE
   // where the name leads to another file by now, or this one does not end there: nothing is written.
   Result<Done> append(const Folder& folder, uint64_t offset, std::string_view bytes);

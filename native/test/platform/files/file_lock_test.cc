@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <future>
 #include <thread>
 
@@ -22,11 +23,21 @@ std::shared_ptr<const Folder> open(const TemporaryFolder& temporary) {
   return std::make_shared<const Folder>(std::move(Folder::open(temporary.path(), {})).value());
 }
 
+// As another manager of the process has it.
+std::shared_ptr<LockFile> lock_file(std::shared_ptr<const Folder> folder,
+                                    const std::string& note = "a test") {
+  return std::make_shared<LockFile>(std::move(folder), "lock", note);
+}
+
 // Takes the lock if it is free.
-std::optional<HeldLock> try_lock_or_die(const Folder& folder, const std::string& note = "a test") {
-  Result<std::optional<HeldLock>> lock = try_lock_file(folder, "lock", note);
+std::optional<HeldLock> try_lock_or_die(LockFile& file, bool past_turnstile = false) {
+  Result<std::optional<HeldLock>> lock = file.try_lock(past_turnstile);
   EXPECT_TRUE(lock.ok());
   return std::move(lock).value();
+}
+std::optional<HeldLock> try_lock_or_die(const std::shared_ptr<const Folder>& folder,
+                                        const std::string& note = "a test") {
+  return try_lock_or_die(*lock_file(folder, note));
 }
 
 // Byte 1, which the first who waits for the lock has.
@@ -53,27 +64,27 @@ void wait_for_turnstile(const Folder& folder) {
 TEST(FileLock, KnowsWhetherItsFileWasRemoved) {
   TemporaryFolder temporary;
   auto folder = open(temporary);
-  std::optional<HeldLock> lock = try_lock_or_die(*folder);
+  std::optional<HeldLock> lock = try_lock_or_die(folder);
   ASSERT_TRUE(lock);
-  EXPECT_TRUE(lock->check(*folder).ok());
+  EXPECT_TRUE(lock->check().ok());
   ASSERT_TRUE(folder->remove("lock").ok());
-  EXPECT_EQ(lock->check(*folder).error().errno_value, ESTALE);
+  EXPECT_EQ(lock->check().error().errno_value, ESTALE);
   // Somebody else has it now, in another file.
-  std::optional<HeldLock> other = try_lock_or_die(*folder);
+  std::optional<HeldLock> other = try_lock_or_die(folder);
   ASSERT_TRUE(other);
-  EXPECT_EQ(lock->check(*folder).error().errno_value, ESTALE);
-  EXPECT_TRUE(other->check(*folder).ok());
+  EXPECT_EQ(lock->check().error().errno_value, ESTALE);
+  EXPECT_TRUE(other->check().ok());
 }
 
 TEST(FileLock, IsHeldByOneAtATimeEvenWithinAProcess) {
   TemporaryFolder temporary;
   auto folder = open(temporary);
-  std::optional<HeldLock> first = try_lock_or_die(*folder, "the first");
+  std::optional<HeldLock> first = try_lock_or_die(folder, "the first");
   ASSERT_TRUE(first);
-  EXPECT_FALSE(try_lock_or_die(*folder, "the second"));
-  EXPECT_EQ(*folder->read("lock", 100).value(), "the first");
+  EXPECT_FALSE(try_lock_or_die(folder, "the second"));
+  EXPECT_EQ(*folder->read("lock", 100).value(), "0000000000000000\nthe first");
   first->release();
-  EXPECT_TRUE(try_lock_or_die(*folder));
+  EXPECT_TRUE(try_lock_or_die(folder));
 }
 
 TEST(FileLock, IsDroppedByTheKernelWhenItsProcessIsKilled) {
@@ -83,7 +94,7 @@ TEST(FileLock, IsDroppedByTheKernelWhenItsProcessIsKilled) {
   ASSERT_EQ(pipe(ready), 0);
   pid_t child = fork();
   if (child == 0) {
-    std::optional<HeldLock> lock = std::move(try_lock_file(*folder, "lock", "the child")).value();
+    std::optional<HeldLock> lock = std::move(lock_file(folder, "the child")->try_lock()).value();
     if (write(ready[1], lock ? "y" : "n", 1) == 1) pause();
     _exit(1);
   }
@@ -92,10 +103,10 @@ TEST(FileLock, IsDroppedByTheKernelWhenItsProcessIsKilled) {
   close(ready[0]);
   close(ready[1]);
   EXPECT_EQ(taken, 'y');
-  EXPECT_FALSE(try_lock_or_die(*folder));
+  EXPECT_FALSE(try_lock_or_die(folder));
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
-  EXPECT_TRUE(try_lock_or_die(*folder));
+  EXPECT_TRUE(try_lock_or_die(folder));
 }
 
 TEST(FileLock, GoesToThoseWhoWaitUnlessTheyArePassed) {
@@ -105,26 +116,154 @@ TEST(FileLock, GoesToThoseWhoWaitUnlessTheyArePassed) {
   UniqueFd waiting = std::move(folder->open_file("lock", true, false)).value();
   struct flock taken = turnstile();
   ASSERT_EQ(fcntl(waiting.get(), F_OFD_SETLK, &taken), 0);
-  EXPECT_FALSE(try_lock_or_die(*folder));
-  std::optional<HeldLock> passed = std::move(try_lock_file(*folder, "lock", "a test", true)).value();
+  EXPECT_FALSE(try_lock_or_die(folder));
+  std::optional<HeldLock> passed = try_lock_or_die(*lock_file(folder), true);
   EXPECT_TRUE(passed);
   waiting.reset();
-  EXPECT_FALSE(try_lock_or_die(*folder));
+  EXPECT_FALSE(try_lock_or_die(folder));
   passed->release();
-  EXPECT_TRUE(try_lock_or_die(*folder));
+  EXPECT_TRUE(try_lock_or_die(folder));
 }
 
 TEST(FileLock, KeepsOutVersionsThatLockTheWholeFileAndIsKeptOutByThem) {
   TemporaryFolder temporary;
   auto folder = open(temporary);
-  std::optional<HeldLock> lock = try_lock_or_die(*folder);
+  std::optional<HeldLock> lock = try_lock_or_die(folder);
   ASSERT_TRUE(lock);
   UniqueFd earlier = std::move(folder->open_file("lock", false, false)).value();
   EXPECT_FALSE(try_lock(earlier.get()).value());
   lock->release();
   EXPECT_TRUE(try_lock(earlier.get()).value());
-  EXPECT_FALSE(try_lock_or_die(*folder));
-  EXPECT_FALSE(std::move(try_lock_file(*folder, "lock", "a test", true)).value());
+  EXPECT_FALSE(try_lock_or_die(folder));
+  EXPECT_FALSE(try_lock_or_die(*lock_file(folder), true));
+}
+
+TEST(FileLock, StaysOneFileFromHolderToHolderAndIsHeldByOneAtATime) {
+  TemporaryFolder temporary;
+  auto folder = open(temporary);
+  const auto file = lock_file(folder);
+  for (int round = 0; round < 3; round++) {
+    std::optional<HeldLock> lock = try_lock_or_die(*file);
+    ASSERT_TRUE(lock);
+    EXPECT_FALSE(try_lock_or_die(*file));
+    EXPECT_FALSE(try_lock_or_die(*file, true));
+    EXPECT_FALSE(try_lock_or_die(folder));
+    lock->release();
+    std::optional<HeldLock> other = try_lock_or_die(folder);
+    ASSERT_TRUE(other);
+    EXPECT_FALSE(try_lock_or_die(*file));
+  }
+  EXPECT_TRUE(try_lock_or_die(*file));
+}
+
+TEST(FileLock, IsTakenOfTheFileThatHasTheNameThoughAnotherStayedOpen) {
+  TemporaryFolder temporary;
+  auto folder = open(temporary);
+  const auto file = lock_file(folder);
+  try_lock_or_die(*file)->release();
+  ASSERT_TRUE(folder->remove("lock").ok());
+  std::optional<HeldLock> other = try_lock_or_die(folder);
+  ASSERT_TRUE(other);
+  EXPECT_FALSE(try_lock_or_die(*file));
+  other->release();
+  std::optional<HeldLock> lock = std::move(file->wait()).value();
+  EXPECT_TRUE(lock->check().ok());
+  EXPECT_FALSE(try_lock_or_die(folder));
+}
+
+TEST(FileLock, GoesWithItsHolderThoughAChildHasACopyOfItsDescriptor) {
+  TemporaryFolder temporary;
+  auto folder = open(temporary);
+  const auto file = lock_file(folder);
+  std::optional<HeldLock> lock = try_lock_or_die(*file);
+  ASSERT_TRUE(lock);
+  pid_t child = fork();
+  if (child == 0) {
+    pause();
+    _exit(0);
+  }
+  lock->release();
+  EXPECT_TRUE(try_lock_or_die(folder));
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+}
+
+// The status with which a child ends that runs this.
+int status_of_child(const std::function<int()>& run) {
+  pid_t child = fork();
+  if (child == 0) _exit(run());
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WEXITSTATUS(status);
+}
+
+TEST(FileLock, IsNotReleasedByAChildThatWasForkedWhileItWasHeld) {
+  TemporaryFolder temporary;
+  auto folder = open(temporary);
+  std::optional<HeldLock> lock = try_lock_or_die(folder);
+  ASSERT_TRUE(lock);
+  EXPECT_EQ(status_of_child([&] {
+              lock->release();
+              return 7;
+            }),
+            7);
+  EXPECT_FALSE(try_lock_or_die(folder));
+}
+
+TEST(FileLock, IsNotSharedWithAChildByTheFileThatStayedOpen) {
+  TemporaryFolder temporary;
+  auto folder = open(temporary);
+  const auto file = lock_file(folder);
+  try_lock_or_die(*file)->release();
+  int go[2];
+  ASSERT_EQ(pipe(go), 0);
+  pid_t child = fork();
+  if (child == 0) {
+    char byte;
+    const bool is_told = read(go[0], &byte, 1) == 1;
+    Result<std::optional<HeldLock>> taken = file->try_lock();
+    _exit(is_told && taken.ok() && !std::move(taken).value() ? 7 : 1);
+  }
+  std::optional<HeldLock> lock = try_lock_or_die(*file);
+  ASSERT_TRUE(lock);
+  ASSERT_EQ(write(go[1], "x", 1), 1);
+  int status = 0;
+  waitpid(child, &status, 0);
+  close(go[0]);
+  close(go[1]);
+  EXPECT_EQ(WEXITSTATUS(status), 7);
+}
+
+TEST(FileLock, HasTheNumberThatItsHoldersKeepThere) {
+  TemporaryFolder temporary;
+  auto folder = open(temporary);
+  EXPECT_EQ(number_in_lock_file(*folder, "lock"), 0u);
+  std::optional<HeldLock> first = try_lock_or_die(folder, "the first, with a long note\n");
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->number(), 0u);
+  first->set_number(42);
+  EXPECT_EQ(first->number(), 42u);
+  first->release();
+  std::optional<HeldLock> second = try_lock_or_die(folder, "the second\n");
+  ASSERT_TRUE(second);
+  EXPECT_EQ(second->number(), 42u);
+  EXPECT_EQ(number_in_lock_file(*folder, "lock"), 42u);
+  EXPECT_EQ(folder->read("lock", 100).value()->substr(0, 28), "0000000000000042\nthe second\n");
+}
+
+TEST(FileLock, HasNoNumberWhereSomebodyElseHasWrittenTheFile) {
+  for (const std::string text : {"", "4711 a holder of an earlier version", "000000000000004\n",
+                                 "-000000000000042\n", "00000000000000042\n", "9999999999999999\n"}) {
+    TemporaryFolder temporary;
+    auto folder = open(temporary);
+    ASSERT_TRUE(folder->replace("lock", text).ok());
+    EXPECT_EQ(number_in_lock_file(*folder, "lock"), 0u) << text;
+    std::optional<HeldLock> lock = try_lock_or_die(folder);
+    ASSERT_TRUE(lock);
+    EXPECT_EQ(lock->number(), 0u) << text;
+    lock->set_number(5);
+    EXPECT_EQ(number_in_lock_file(*folder, "lock"), 5u) << text;
+  }
 }
 
 TEST(FileLock, IsSeenAsHeldElsewhereThroughEveryOtherDescription) {
@@ -146,7 +285,7 @@ TEST(FileLock, IsSeenAsHeldElsewhereThroughEveryOtherDescription) {
 
 TEST(LockQueue, ServesRequestsInOrderOneAtATime) {
   TemporaryFolder temporary;
-  LockQueue queue(open(temporary), "lock", "the queue");
+  LockQueue queue(lock_file(open(temporary)));
   std::atomic<int> inside = 0;
   std::atomic<int> served = 0;
   std::promise<void> done;
@@ -165,8 +304,8 @@ TEST(LockQueue, ServesRequestsInOrderOneAtATime) {
 TEST(LockQueue, CallsNoRequestThatWasGivenUp) {
   TemporaryFolder temporary;
   auto folder = open(temporary);
-  std::optional<HeldLock> holder = try_lock_or_die(*folder);
-  LockQueue queue(folder, "lock", "the queue");
+  std::optional<HeldLock> holder = try_lock_or_die(folder);
+  LockQueue queue(lock_file(folder));
   std::atomic<bool> given_up_was_called = false;
   std::promise<void> served;
   uint64_t first = queue.wait([&](Result<HeldLock>) { given_up_was_called = true; }).value();
@@ -181,15 +320,15 @@ TEST(LockQueue, CallsNoRequestThatWasGivenUp) {
 TEST(LockQueue, LetsTheLockGoWhenNobodyWaitsAnyMore) {
   TemporaryFolder temporary;
   auto folder = open(temporary);
-  std::optional<HeldLock> holder = try_lock_or_die(*folder);
+  std::optional<HeldLock> holder = try_lock_or_die(folder);
   {
-    LockQueue queue(folder, "lock", "the queue");
+    LockQueue queue(lock_file(folder));
     (void)queue.wait([](Result<HeldLock>) { ADD_FAILURE() << "the queue is gone"; });
   }
   holder->release();
   auto end = std::chrono::steady_clock::now() + 30s;
   std::optional<HeldLock> again;
-  while (!(again = try_lock_or_die(*folder)) && std::chrono::steady_clock::now() < end) {
+  while (!(again = try_lock_or_die(folder)) && std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(1ms);
   }
   EXPECT_TRUE(again);
@@ -202,7 +341,7 @@ TEST(LockQueue, KeepsManyThreadsApart) {
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; t++) {
     threads.emplace_back([&] {
-      LockQueue queue(open(temporary), "lock", "a thread");
+      LockQueue queue(lock_file(open(temporary)));
       for (int i = 0; i < kRounds; i++) {
         std::promise<HeldLock> taken;
         (void)queue.wait([&](Result<HeldLock> lock) { taken.set_value(std::move(lock).value()); });
@@ -218,13 +357,13 @@ TEST(LockQueue, KeepsManyThreadsApart) {
 TEST(LockQueue, IsNotFooledByAReplacedFile) {
   TemporaryFolder temporary;
   auto folder = open(temporary);
-  std::optional<HeldLock> old_lock = try_lock_or_die(*folder);
+  std::optional<HeldLock> old_lock = try_lock_or_die(folder);
   std::promise<void> served;
-  LockQueue queue(folder, "lock", "the queue");
+  LockQueue queue(lock_file(folder));
   (void)queue.wait([&](Result<HeldLock>) { served.set_value(); });
   wait_for_turnstile(*folder);
   ASSERT_TRUE(folder->remove("lock").ok());
-  std::optional<HeldLock> new_lock = try_lock_or_die(*folder);
+  std::optional<HeldLock> new_lock = try_lock_or_die(folder);
   ASSERT_TRUE(new_lock);
   old_lock->release();
   std::future<void> future = served.get_future();
