@@ -219,7 +219,7 @@ export class Ledger implements Store {
       const taken = this.#lock.take(options);
       // In one go where the lock is free: it must not be held while the caller's own code runs.
       const lock = taken instanceof Promise ? await taken : taken;
-      return await this.#guard.during(() => this.#holding(lock, decide));
+      return await this.#guard.during(() => this.#holding(lock, lock !== taken, decide));
     } finally {
       end();
     }
@@ -227,10 +227,12 @@ export class Ledger implements Store {
 
   async #holding<T>(
     lock: NativeLock,
+    hasWaited: boolean,
     decide: (checkpoint: Checkpoint | undefined, commit: Commit) => Promise<T>,
   ): Promise<T> {
     try {
-      this.#reader.checkCurrent();
+      // Meanwhile somebody may have replaced the folder.
+      if (hasWaited) this.#reader.checkCurrent();
       const found = explaining(this.path, () => this.#reader.loadChecked(lock));
       if (found.kind === 'good' && !found.checkpoint.refusal) this.#writer.mendCopyOnce(found);
       const checkpoint = found.kind === 'good' ? found.checkpoint : await this.#writer.recover(found, lock);

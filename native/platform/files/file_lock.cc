@@ -24,12 +24,13 @@ struct flock write_lock(LockRange range) {
 
 // The byte that is the lock, and the one that those who wait for it pass one after the other. Earlier
 // versions lock the whole file, and so both.
-constexpr off_t kLockByte = 0;
-constexpr off_t kTurnstileByte = 1;
+constexpr LockRange kLockByte = {0, 1};
+constexpr LockRange kTurnstileByte = {1, 1};
+constexpr LockRange kBothBytes = {0, 2};
 
-// True where the byte was locked (or with F_UNLCK let go), false where it is taken and `block` is false.
-Result<bool> lock_byte(int fd, off_t byte, short type, bool block) {
-  struct flock lock = write_lock({byte, 1});
+// True where the bytes were locked (or with F_UNLCK let go), false where they are taken and `block` is false.
+Result<bool> lock_bytes(int fd, LockRange bytes, short type, bool block) {
+  struct flock lock = write_lock(bytes);
   lock.l_type = type;
   while (fcntl(fd, block ? F_OFD_SETLKW : F_OFD_SETLK, &lock) != 0) {
     if (errno == EINTR) continue;
@@ -39,14 +40,16 @@ Result<bool> lock_byte(int fd, off_t byte, short type, bool block) {
   return true;
 }
 
-// Through the turnstile to the lock: whoever has just let it go finds the next one there already.
+// Through the turnstile to the lock: whoever has just let it go finds the next one there already. Who only
+// tries takes both at once, or nothing.
 Result<bool> lock_in_turn(int fd, bool block) {
-  Result<bool> entered = lock_byte(fd, kTurnstileByte, F_WRLCK, block);
-  if (!entered.ok() || !entered.value()) return entered;
-  Result<bool> locked = lock_byte(fd, kLockByte, F_WRLCK, block);
+  if (block) {
+    Result<bool> entered = lock_bytes(fd, kTurnstileByte, F_WRLCK, true);
+    if (!entered.ok()) return entered;
+  }
+  Result<bool> locked = lock_bytes(fd, block ? kLockByte : kBothBytes, F_WRLCK, block);
   if (!locked.ok() || !locked.value()) return locked;
-  if (Result<bool> left = lock_byte(fd, kTurnstileByte, F_UNLCK, false); !left.ok()) return left;
-  return true;
+  return lock_bytes(fd, kTurnstileByte, F_UNLCK, false);
 }
 
 // The first line of the file: a number in so many digits.
@@ -149,7 +152,7 @@ void HeldLock::set_number(uint64_t number) {
 void HeldLock::release() {
   if (!open_.fd.valid()) return;
   // Not by closing it: a child that is about to be executed may have a copy of the descriptor.
-  if (open_.forks == forks && lock_byte(open_.fd.get(), kLockByte, F_UNLCK, false).ok())
+  if (open_.forks == forks && lock_bytes(open_.fd.get(), kLockByte, F_UNLCK, false).ok())
     file_->keep(std::move(open_));
   open_.fd.reset();
 }
@@ -178,7 +181,7 @@ Result<HeldLock> LockFile::wait() {
   return std::move(*std::move(held).value());
 }
 
-// A descriptor whose lock was not taken is closed, with whatever it has locked.
+// A descriptor with which something went wrong is closed, with whatever it has locked.
 Result<std::optional<HeldLock>> LockFile::lock(Manner manner) {
   for (;;) {
     Result<LockDescriptor> opened = open();
@@ -187,14 +190,17 @@ Result<std::optional<HeldLock>> LockFile::lock(Manner manner) {
     const int fd = file.fd.get();
     // What stayed open may be a removed file, whose lock protects nothing; its holder may be stopped.
     if (manner == Manner::kWait && !leads_to(file.inode)) continue;
-    Result<bool> locked = manner == Manner::kTryPastTurnstile ? lock_byte(fd, kLockByte, F_WRLCK, false)
+    Result<bool> locked = manner == Manner::kTryPastTurnstile ? lock_bytes(fd, kLockByte, F_WRLCK, false)
                                                               : lock_in_turn(fd, manner == Manner::kWait);
     if (!locked.ok()) {
       return syscall_error("fcntl", "cannot lock " + name_ + " in " + folder_->path(),
                            locked.error().errno_value);
     }
     if (!leads_to(file.inode)) continue;
-    if (!locked.value()) return std::optional<HeldLock>();
+    if (!locked.value()) {
+      keep(std::move(file));
+      return std::optional<HeldLock>();
+    }
     HeldLock held(shared_from_this(), std::move(file));
     held.sign();
     return std::optional<HeldLock>(std::move(held));

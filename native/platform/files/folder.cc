@@ -1,6 +1,5 @@
 #include "platform/files/folder.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/stat.h>
@@ -8,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <memory>
+#include "platform/files/folder_entries.h"
 
 namespace numalign {
 namespace {
@@ -149,7 +148,7 @@ Result<UniqueFd> Folder::create_file(const std::string& name) const {
   UniqueFd fd(openat(fd_.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | kOpenFlags, 0600));
   if (!fd.valid()) return error("open", "cannot create " + name);
   // The umask must not decide whether the folder's group can use the file.
-  if (fchmod(fd.get(), file_mode_) == 0) return fd;
+  if (file_mode_ == 0600 || fchmod(fd.get(), file_mode_) == 0) return fd;
   Error failure = error("fchmod", "cannot set the mode of " + name);
   (void)remove(name);
   return failure;
@@ -257,18 +256,18 @@ Result<std::optional<FileVersion>> Folder::version(const std::string& name) cons
 }
 
 Result<std::vector<std::string>> Folder::list() const {
-  // A descriptor of its own: readdir moves the position that all copies of a descriptor share.
+  // A descriptor of its own: to read moves the position that all copies of a descriptor share.
   UniqueFd fd(openat(fd_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd.valid()) return error("open", "cannot list the files");
-  std::unique_ptr<DIR, decltype([](DIR* d) { closedir(d); })> folder(fdopendir(fd.get()));
-  if (!folder) return error("fdopendir", "cannot list the files");
-  (void)fd.release();  // closedir closes it
   std::vector<std::string> names;
-  while (const dirent* entry = readdir(folder.get())) {
-    std::string name = entry->d_name;
+  const auto add = [&](std::string name) {
     if (name != "." && name != "..") names.push_back(std::move(name));
+  };
+  for (;;) {
+    const long size = read_entries(fd.get(), add);
+    if (size == 0) return names;
+    if (size < 0) return error("getdents64", "cannot list the files");
   }
-  return names;
 }
 
 Result<Done> Folder::remove(const std::string& name) const {
@@ -282,9 +281,12 @@ Result<Done> Folder::move(const std::string& name, const Folder& to, const std::
 }
 
 Result<UniqueFd> Folder::write_new(const std::string& name, std::string_view bytes) const {
-  // What a crash left behind under this name is overwritten.
-  if (Result<Done> removed = remove(name); !removed.ok()) return removed.error();
-  Result<UniqueFd> file = open_file(name, true, true);
+  Result<UniqueFd> file = create_file(name);
+  if (!file.ok() && file.error().errno_value == EEXIST) {
+    // What a crash left behind under this name is overwritten.
+    if (Result<Done> removed = remove(name); !removed.ok()) return removed.error();
+    file = create_file(name);
+  }
   if (!file.ok()) return file;
   if (Result<Done> written = write_at(file.value().get(), 0, bytes); !written.ok()) {
     Error failure = syscall_error(written.error().syscall.c_str(), "cannot write " + name + " in " + path_,

@@ -14,6 +14,7 @@
 
 #include "core/id_list.h"
 #include "platform/files/cpu_list_file.h"
+#include "platform/files/folder_entries.h"
 
 namespace numalign {
 namespace {
@@ -22,26 +23,13 @@ std::string thread_name(pid_t tid) {
   return tid == 0 ? std::string("the calling thread") : "thread " + std::to_string(tid);
 }
 
-// linux/dirent.h; glibc's headers have none for the system call.
-struct FolderEntry {
-  uint64_t inode;
-  int64_t next;
-  unsigned short bytes;
-  unsigned char type;
-  char name[1];  // and more
-};
-
 // Adds the threads that one call of getdents64(2) answers. False at the end of the folder.
 Result<bool> add_entries(int fd, const std::string& path, std::vector<pid_t>& threads) {
-  alignas(FolderEntry) char buffer[16 * 1024];
-  const long size = syscall(SYS_getdents64, fd, buffer, sizeof buffer);
+  const long size = read_entries(fd, [&](const char* name) {
+    if (name[0] != '.') threads.push_back(std::atoi(name));
+  });
   if (size < 0) {
     return syscall_error("getdents64", "cannot list the threads in " + path, errno == ENOENT ? ESRCH : errno);
-  }
-  for (long at = 0; at < size;) {
-    const auto* entry = reinterpret_cast<const FolderEntry*>(buffer + at);
-    if (entry->name[0] != '.') threads.push_back(std::atoi(entry->name));
-    at += entry->bytes;
   }
   return size > 0;
 }
