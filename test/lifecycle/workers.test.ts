@@ -111,13 +111,15 @@ describe('a Worker', () => {
       }`;
     // Descriptors by what they lead to, so that a failure names what was left open.
     const fds = () =>
-      readdirSync('/proc/self/fd').flatMap((fd) => {
-        try {
-          return [readlinkSync(`/proc/self/fd/${fd}`)].filter((path) => path.includes(stateDir));
-        } catch {
-          return []; // the one that was reading the folder
-        }
-      });
+      readdirSync('/proc/self/fd')
+        .flatMap((fd) => {
+          try {
+            return [readlinkSync(`/proc/self/fd/${fd}`)].filter((path) => path.includes(stateDir));
+          } catch {
+            return []; // the one that was reading the folder
+          }
+        })
+        .sort();
     const tasks = () => readdirSync('/proc/self/task').length;
     await (await manager.acquire({ cpu: 1 })).release();
     const before = { fds: fds(), tasks: tasks() };
