@@ -29,9 +29,19 @@ const sharesOf = oncePerPods<OwnerShares>(
   (earlier, changes) => add(add(earlier, podsBefore(changes), -1), podsAfter(changes), 1),
 );
 
+// By the shares of a list of pods: many lists have the same.
+const ownersOfShares = new WeakMap<OwnerShares, readonly OwnerRecord[]>();
+
 /** The owners that can die: each process and each cgroup once. */
-export const mortalOwners = (pods: readonly PodAssignment[]): OwnerRecord[] =>
-  Array.from(sharesOf(pods).values(), ({ owner }) => owner);
+export function mortalOwners(pods: readonly PodAssignment[]): readonly OwnerRecord[] {
+  const shares = sharesOf(pods);
+  let owners = ownersOfShares.get(shares);
+  if (!owners) {
+    owners = Array.from(shares.values(), ({ owner }) => owner);
+    ownersOfShares.set(shares, owners);
+  }
+  return owners;
+}
 
 /** Those of the pods that some owners have. */
 export function podsOf(pods: readonly PodAssignment[], owners: readonly OwnerRecord[]): PodAssignment[] {

@@ -37,8 +37,12 @@ export class OwnerGuard {
     this.#owners = owners;
     this.#state = state;
     this.#watch = new OwnerWatch(path, {
-      closed: (name) => (owners.isOwnProcess(name) ? this.#restore() : this.#mourn(name)),
+      closed: (name) => {
+        living.doubt(name);
+        owners.isOwnProcess(name) ? this.#restore() : this.#mourn(name);
+      },
       disturbed: (name) => {
+        living.forget(name);
         if (name === undefined || owners.isOwnProcess(name)) this.#restore();
       },
       missed: () => {
@@ -46,6 +50,7 @@ export class OwnerGuard {
         for (const uuid of owners.withLeftGrants()) this.#mourn(uuid);
       },
     });
+    const living = owners.hear(this.#watch);
   }
 
   /** See {@link Store.watchOwners}. */

@@ -50,6 +50,8 @@ class Watcher {
     return 0;
   }
   Source& source() { return source_; }
+  // Whether the callback was not called yet for something that has happened.
+  bool owes() const { return left_ > 0 || source_.has_unread(); }
   void close() {
     if (closing_) return;
     closing_ = true;
@@ -77,10 +79,12 @@ class Watcher {
   void deliver() {
     auto events = source_.read();
     if (!events.ok() || closing_) return;
+    left_ = events.value().size();
     Napi::HandleScope scope(env_);
     try {
       Napi::Function callback = callback_.Value();
       for (const auto& event : events.value()) {
+        left_--;
         callback.MakeCallback(env_.Global(), arguments_of(env_, event), context_);
         if (closing_) return;
       }
@@ -95,10 +99,11 @@ class Watcher {
   Napi::AsyncContext context_;
   uv_poll_t* poll_;
   napi_async_cleanup_hook_handle hook_ = nullptr;
+  size_t left_ = 0;  // read, and not told yet
   bool closing_ = false;
 };
 
-// What JavaScript has of a Watcher; add() and remove() for Inotify only.
+// What JavaScript has of a Watcher; add(), remove() and owesNothing() for Inotify only.
 template <typename Source>
 class NoticesObject : public Napi::ObjectWrap<NoticesObject<Source>> {
  public:
@@ -132,6 +137,10 @@ class NoticesObject : public Napi::ObjectWrap<NoticesObject<Source>> {
     int watch = to_int(info[0], "the watch");
     if (watcher_) watcher_->source().remove(watch);
   }
+  // Whether the callback was called for all that has happened.
+  Napi::Value owes_nothing(const Napi::CallbackInfo& info) {
+    return Napi::Boolean::New(info.Env(), watcher_ && !watcher_->owes());
+  }
 
  private:
   Watcher<Source>* watcher_ = nullptr;
@@ -143,11 +152,12 @@ using CpuEventsObject = NoticesObject<CpuEvents>;
 }  // namespace
 
 void export_notices(Napi::Env env, Napi::Object exports) {
-  // (callback(watch, mask, name)): { add(path, mask), remove(watch), close() }.
+  // (callback(watch, mask, name)): { add(path, mask), remove(watch), owesNothing(), close() }.
   exports["Inotify"] =
       InotifyObject::DefineClass(env, "Inotify",
                                  {InotifyObject::InstanceMethod<&InotifyObject::add>("add"),
                                   InotifyObject::InstanceMethod<&InotifyObject::remove>("remove"),
+                                  InotifyObject::InstanceMethod<&InotifyObject::owes_nothing>("owesNothing"),
                                   InotifyObject::InstanceMethod<&InotifyObject::close>("close")});
   // (callback()): { close() }.
   exports["CpuEvents"] = CpuEventsObject::DefineClass(

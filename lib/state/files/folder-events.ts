@@ -56,6 +56,10 @@ class FolderEvents {
     }
   }
 
+  get owesNothing(): boolean {
+    return this.#inotify?.owesNothing() ?? false;
+  }
+
   #end(watch: number, listening: Listening): void {
     const all = this.#listeners.get(watch);
     if (!all?.delete(listening)) return;
@@ -117,6 +121,12 @@ const folderEvents = () => new FolderEvents();
 export function watchFolder(path: string, mask: number, listener: FolderListener): () => void {
   return ENVIRONMENT.of(folderEvents).watch(path, mask, IN_ONLYDIR | IN_DONT_FOLLOW, listener);
 }
+
+/**
+ * Whether every listener was called for all that has happened to what it watches. The kernel says
+ * that a file was closed before it lets its locks go.
+ */
+export const isAllTold = (): boolean => ENVIRONMENT.of(folderEvents).owesNothing;
 
 /** As {@link watchFolder}, of one file. */
 export function watchFile(path: string, mask: number, listener: FolderListener): () => void {

@@ -4,9 +4,11 @@ import { join } from 'node:path';
 import {
   IN_CLOSE_WRITE,
   IN_DELETE,
+  IN_IGNORED,
   IN_MOVE_SELF,
   IN_MOVED,
   IN_Q_OVERFLOW,
+  isAllTold,
   watchFolder,
 } from '../files/folder-events.js';
 
@@ -27,6 +29,7 @@ export class OwnerWatch {
   readonly #path: string;
   readonly #events: OwnerEvents;
   #ends: (() => void)[] = [];
+  #era: object | undefined;
   #timer: NodeJS.Timeout | undefined;
 
   /** `path`: of the state folder. */
@@ -46,10 +49,19 @@ export class OwnerWatch {
         watchFolder(join(this.#path, 'owners'), IN_CLOSE_WRITE | IN_DELETE | IN_MOVED | IN_MOVE_SELF, tell),
       );
       this.#ends.push(watchFolder(this.#path, IN_MOVE_SELF, tell));
+      this.#era = {};
     } catch {
       this.stop();
       this.#timer = setInterval(() => this.#lookAgain(), PERIOD_WITHOUT_INOTIFY_MS).unref();
     }
+  }
+
+  /**
+   * The same object as long as everything that happens to the files is told; undefined where
+   * something may not have been told yet, or never is.
+   */
+  get era(): object | undefined {
+    return this.#era && isAllTold() ? this.#era : undefined;
   }
 
   get isActive(): boolean {
@@ -61,6 +73,7 @@ export class OwnerWatch {
     this.#timer = undefined;
     for (const end of this.#ends) end();
     this.#ends = [];
+    this.#era = undefined;
   }
 
   /** Another folder is at the path. */
@@ -76,8 +89,12 @@ export class OwnerWatch {
   }
 
   #tell(mask: number, name: string): void {
-    if (mask & IN_Q_OVERFLOW) this.#events.missed();
-    else if (mask & IN_MOVE_SELF) this.#events.disturbed(undefined);
+    // The folder is gone, and its watch with it.
+    if (mask & IN_IGNORED) this.#era = undefined;
+    if (mask & IN_Q_OVERFLOW) {
+      this.#era &&= {};
+      this.#events.missed();
+    } else if (mask & IN_MOVE_SELF) this.#events.disturbed(undefined);
     else if (mask & IN_CLOSE_WRITE) this.#events.closed(name);
     else this.#events.disturbed(name);
   }
