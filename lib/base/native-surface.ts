@@ -203,6 +203,11 @@ export interface Native {
   onlineCpus(): Words;
   /** As {@link onlineCpus}, of one of CPU_LISTS; undefined where there is none. */
   readCpuList(which: number): Words | undefined;
+  /**
+   * What {@link onlineCpus} answers, and {@link readCpuList} for `isolated` and `partitions`; undefined
+   * where there is none. The same array as long as all of them say the same.
+   */
+  kernelCpus(): readonly (Words | undefined)[];
   threadId(): number;
   threads(): { tid: number; role: ThreadRole; cpus: Words }[];
 

@@ -2,6 +2,7 @@
 import { native } from '../base/native.js';
 import { CPU_LISTS, type CpuListName } from '../base/native-tables.js';
 import { ENVIRONMENT } from '../base/registry.js';
+import type { Words } from '../base/words.js';
 import { CpuSet } from './cpu-set.js';
 import { listedCpus } from './online-cpus.js';
 
@@ -12,14 +13,38 @@ function readList(name: CpuListName): CpuSet {
   return words === undefined ? CpuSet.EMPTY : listedCpus(words);
 }
 
-/**
- * CPUs over which the kernel balances no load: isolcpus=, and isolated partitions of cgroup v2
- * where it tells of them (/sys/devices/system/cpu/isolated, cpuset.cpus.isolated of the root
- * cgroup). A thread with several of them in its mask stays on one.
- */
-export function unbalancedCpus(): CpuSet {
-  return readList('isolated').union(readList('partitions'));
+/** What the kernel tells of the machine's CPUs at one moment. */
+export interface KernelCpus {
+  /** undefined where that is hidden. */
+  readonly online: CpuSet | undefined;
+  /**
+   * Over which it balances no load: isolcpus=, and isolated partitions of cgroup v2 where it tells
+   * of them (/sys/devices/system/cpu/isolated, cpuset.cpus.isolated of the root cgroup). A thread
+   * with several of them in its mask stays on one.
+   */
+  readonly unbalanced: CpuSet;
+  /** These, and {@link ticklessCpus}. */
+  readonly isolated: CpuSet;
 }
+
+const known = new WeakMap<readonly (Words | undefined)[], KernelCpus>();
+
+/** Read anew each time: the same object as long as the kernel tells the same. */
+export function kernelCpus(): KernelCpus {
+  const lists = native.kernelCpus();
+  let cpus = known.get(lists);
+  if (!cpus) {
+    const [online, isolated, partitions] = lists.map((words) => words && listedCpus(words));
+    const unbalanced = (isolated ?? CpuSet.EMPTY).union(partitions ?? CpuSet.EMPTY);
+    cpus = Object.freeze({ online, unbalanced, isolated: unbalanced.union(ticklessCpus()) });
+    known.set(lists, cpus);
+  }
+  return cpus;
+}
+
+export const unbalancedCpus = (): CpuSet => kernelCpus().unbalanced;
+
+export const kernelIsolatedCpus = (): CpuSet => kernelCpus().isolated;
 
 /** isolcpus= alone: CPUs that no process may use at first. */
 export function bootIsolatedCpus(): CpuSet {
@@ -40,9 +65,4 @@ const readTickless = () => readList('tickless');
 export function ticklessCpus(): CpuSet {
   // Only a boot changes it.
   return ENVIRONMENT.of(readTickless);
-}
-
-/** {@link unbalancedCpus}, read anew where it is not given, and {@link ticklessCpus}. */
-export function kernelIsolatedCpus(unbalanced = unbalancedCpus()): CpuSet {
-  return unbalanced.union(ticklessCpus());
 }

@@ -6,9 +6,11 @@
 #include <sys/types.h>
 
 #include <array>
+#include <optional>
 #include <span>
 #include <string>
 
+#include "platform/files/cgroup_root.h"
 #include "platform/files/cpu_list_file.h"
 #include "platform/threads/affinity.h"
 
@@ -16,9 +18,13 @@ namespace numalign::addon {
 
 // A list that the kernel shows, and its words as JavaScript has them.
 struct CpuList {
-  explicit CpuList(const char* path) : file(path) {}
+  explicit CpuList(const char* path, bool needs_cgroup2 = false) : file(path) {
+    if (needs_cgroup2) root.emplace();
+  }
   CpuListFile file;
-  Napi::ObjectReference words;
+  std::optional<CgroupRoot> root;  // where else there is no such file
+  Napi::ObjectReference words;  // empty where there is none
+  uint64_t changes = 0;         // how often it was found to be another
 };
 
 struct Environment {
@@ -43,8 +49,11 @@ struct Environment {
   // isolcpus=, and of the newest kernels isolated partitions too; all isolated partitions, nested ones too,
   // in the root of cgroup v2 only, and not of older kernels; nohz_full=.
   std::array<CpuList, 3> cpu_lists{CpuList("/sys/devices/system/cpu/isolated"),
-                                   CpuList("/sys/fs/cgroup/cpuset.cpus.isolated"),
+                                   CpuList("/sys/fs/cgroup/cpuset.cpus.isolated", true),
                                    CpuList("/sys/devices/system/cpu/nohz_full")};
+  // The words of those that are online, isolated and in partitions, and the sum of their changes then.
+  Napi::ObjectReference kernel_cpus;
+  uint64_t changes = 0;
 };
 
 // Each file of bindings adds its functions to the export table.

@@ -312,12 +312,23 @@ Napi::Value settle_choices(const Napi::CallbackInfo& info) {
                                                               to_id_set<CpuTag>(info[0]), dry_run)));
 }
 
-// The words of a list of CPUs: the same array as long as the file says the same.
-Result<Napi::Value> listed_cpus(Napi::Env env, CpuList& list) {
-  Result<bool> changed = list.file.has_changed();
-  if (!changed.ok()) return changed.error();
-  if (changed.value()) list.words = Napi::Persistent(from_id_set(env, list.file.cpus()).As<Napi::Object>());
-  return Napi::Value(list.words.Value());
+// Reads a list of CPUs: its words are the same array as long as the file says the same.
+Result<Done> refresh(Napi::Env env, CpuList& list) {
+  const bool is_possible = !list.root || list.root->is_unified();
+  Result<bool> changed = is_possible ? list.file.has_changed() : Result<bool>(false);
+  if (is_possible && changed.ok()) {
+    if (!changed.value() && !list.words.IsEmpty()) return Done{};
+    list.words = Napi::Persistent(from_id_set(env, list.file.cpus()).As<Napi::Object>());
+    list.changes++;
+    return Done{};
+  }
+  if (!list.words.IsEmpty()) list.changes++;
+  list.words.Reset();
+  return changed.ok() ? Result<Done>(Done{}) : changed.error();
+}
+
+Napi::Value words_of(Napi::Env env, const CpuList& list) {
+  return list.words.IsEmpty() ? env.Undefined() : Napi::Value(list.words.Value());
 }
 
 // (which of CPU_LISTS in lib/base/native-tables.ts): words; undefined where there is no such file, or no list
@@ -327,12 +338,34 @@ Napi::Value read_cpu_list_binding(const Napi::CallbackInfo& info) {
   const int which = to_int(info[0], "which list");
   if (which < 0 || static_cast<size_t>(which) >= lists.size())
     throw Napi::RangeError::New(info.Env(), "there is no such list");
-  Result<Napi::Value> words = listed_cpus(info.Env(), lists[which]);
-  return words.ok() ? words.value() : info.Env().Undefined();
+  (void)refresh(info.Env(), lists[which]);
+  return words_of(info.Env(), lists[which]);
 }
 
 Napi::Value online_cpus_binding(const Napi::CallbackInfo& info) {
-  return unwrap(info.Env(), listed_cpus(info.Env(), Environment::of(info.Env()).online_cpus));
+  CpuList& list = Environment::of(info.Env()).online_cpus;
+  unwrap(info.Env(), refresh(info.Env(), list));
+  return words_of(info.Env(), list);
+}
+
+// [words of those that are online, of isolated ones, of isolated partitions], undefined where there are none:
+// the same array as long as all of them say the same
+Napi::Value kernel_cpus(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  Environment& data = Environment::of(env);
+  CpuList* lists[] = {&data.online_cpus, &data.cpu_lists[0], &data.cpu_lists[1]};
+  uint64_t changes = 0;
+  for (CpuList* list : lists) {
+    (void)refresh(env, *list);
+    changes += list->changes;
+  }
+  if (data.kernel_cpus.IsEmpty() || changes != data.changes) {
+    auto words = Napi::Array::New(env, std::size(lists));
+    for (uint32_t i = 0; i < std::size(lists); i++) words[i] = words_of(env, *lists[i]);
+    data.kernel_cpus = Napi::Persistent(words.As<Napi::Object>());
+    data.changes = changes;
+  }
+  return data.kernel_cpus.Value();
 }
 
 Napi::Value thread_id(const Napi::CallbackInfo& info) {
@@ -382,6 +415,7 @@ void export_threads(Napi::Env env, Napi::Object exports) {
   exports["affinity"] = Napi::Function::New(env, affinity);
   exports["readCpuList"] = Napi::Function::New(env, read_cpu_list_binding);
   exports["onlineCpus"] = Napi::Function::New(env, online_cpus_binding);
+  exports["kernelCpus"] = Napi::Function::New(env, kernel_cpus);
   exports["threadId"] = Napi::Function::New(env, thread_id);
   exports["threads"] = Napi::Function::New(env, threads);
 }
