@@ -51,8 +51,14 @@ export function planningQuestion(
 ): Question {
   // A pod of this uid may be on its way to be admitted, and what providers hold for it must stay.
   const ownUid = providers.isEmpty ? uid : randomUUID();
+  // Member by member: to add some to a spread object takes many times as long.
   return {
-    ...{ topology, present, state, request, resources, providers: providers.list },
+    topology,
+    present,
+    state,
+    request,
+    resources,
+    providers: providers.list,
     owner: PERSISTENT_OWNER,
     uid: ownUid,
     trialUid: ownUid,

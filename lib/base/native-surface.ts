@@ -24,6 +24,8 @@ import type { TopologyHandle, Words } from './words.js';
 export interface BestFitCall {
   readonly topology: TopologyHandle;
   readonly available: Words;
+  /** Only those that are among these too; undefined: all. */
+  readonly within?: Words | undefined;
   readonly count: number;
   readonly spread: boolean;
   readonly alignByL3: boolean;
@@ -82,10 +84,16 @@ export type HintQuestion =
   | { readonly kind: 'memory'; readonly call: MemoryHintsCall }
   | { readonly kind: 'devices'; readonly call: DeviceHintsCall };
 
+/** A family of hints. One that is of any nodes has no preference, and plays no part in a merge. */
+export interface HintWords {
+  readonly words: Words;
+  readonly isAny: boolean;
+}
+
 /** A merge of the hints of some resources. */
 export interface MergeHintsCall {
   /** Families of hints, and what others are asked by; at most one question for CPUs. */
-  readonly hints: readonly (Words | HintQuestion)[];
+  readonly hints: readonly (HintWords | HintQuestion)[];
   /** How many there are. */
   readonly nodes: number;
   /** Counts through TOPOLOGY_MANAGER_POLICIES. */
@@ -203,11 +211,6 @@ export interface Native {
   onlineCpus(): Words;
   /** As {@link onlineCpus}, of one of CPU_LISTS; undefined where there is none. */
   readCpuList(which: number): Words | undefined;
-  /**
-   * What {@link onlineCpus} answers, and {@link readCpuList} for `isolated` and `partitions`; undefined
-   * where there is none. The same array as long as all of them say the same.
-   */
-  kernelCpus(): readonly (Words | undefined)[];
   threadId(): number;
   threads(): { tid: number; role: ThreadRole; cpus: Words }[];
 

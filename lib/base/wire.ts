@@ -2,7 +2,7 @@
 // come back. A typed array that was just made is slow to look into for an addon, and slower to
 // make: longer than most of the core's work takes.
 import { types } from 'node:util';
-import type { HintQuestion, Native } from './native-surface.js';
+import type { HintQuestion, HintWords, Native } from './native-surface.js';
 import type { NativeMove, NativePinOutcome } from './native-threads.js';
 import { copied, type TopologyHandle, type Words } from './words.js';
 
@@ -67,7 +67,7 @@ function wrongList(kind: string): never {
   throw new TypeError(`a ${kind} was expected`);
 }
 
-const isQuestion = (hints: Words | HintQuestion): hints is HintQuestion =>
+const isQuestion = (hints: HintWords | HintQuestion): hints is HintQuestion =>
   (hints as Partial<HintQuestion>).kind !== undefined;
 
 const MOVE_HEADER = 4;
@@ -115,6 +115,13 @@ export function wired(addon: WiredFunctions): Wired {
     reserve(at + length);
     if (length > 64) words.set(list, at);
     else for (let i = 0; i < length; i++) words[at + i] = list[i]!;
+    return length;
+  }
+
+  // What two sets have in common.
+  function putBoth(a: Words, b: Words): number {
+    const length = Math.min(put(a, 0), b.length);
+    for (let i = 0; i < length; i++) words[i]! &= b[i]!;
     return length;
   }
 
@@ -189,11 +196,12 @@ export function wired(addon: WiredFunctions): Wired {
 
   return {
     bestFit(call) {
-      const { topology, available, count, cpuGroupSize } = call;
+      const { topology, available, within, count, cpuGroupSize } = call;
       const { spread, alignByL3, distributeAcrossNuma, wholeCores } = call;
       const flags =
         (spread ? 1 : 0) | (alignByL3 ? 2 : 0) | (distributeAcrossNuma ? 4 : 0) | (wholeCores ? 8 : 0);
-      return taken(addon.bestFit(topology, put(available, 0), count, flags, cpuGroupSize));
+      const length = within ? putBoth(available, within) : put(available, 0);
+      return taken(addon.bestFit(topology, length, count, flags, cpuGroupSize));
     },
 
     cpuHints({ topology, available, reusable, count, alignBySocket }) {
@@ -235,20 +243,23 @@ export function wired(addon: WiredFunctions): Wired {
       const count = distances ? put(distances, MERGE_HEADER) : 0;
       let at = MERGE_HEADER + count;
       let topology: TopologyHandle | undefined;
+      let given = 0;
       amountsUsed = 0;
       for (let i = 0; i < hints.length; i++) {
         const each = hints[i]!;
-        if (!isQuestion(each)) {
-          reserve(at + 1);
-          words[at] = 0;
-          at = putBehindLength(each, at + 1);
-        } else {
+        if (isQuestion(each)) {
           if (each.kind === 'cpus') topology = each.call.topology;
           at = putQuestion(each, at);
+        } else if (each.isAny) continue;
+        else {
+          reserve(at + 1);
+          words[at] = 0;
+          at = putBehindLength(each.words, at + 1);
         }
+        given++;
       }
       reserve(at);
-      words[0] = hints.length;
+      words[0] = given;
       words[1] = nodes;
       words[2] = policy;
       words[3] = count;

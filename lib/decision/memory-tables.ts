@@ -98,7 +98,7 @@ const rowsOfStates = new WeakMap<Assignments, { topology: Topology; rows: Map<st
 
 /** What there is of a type for a container that is placed. */
 export function memoryRow({ topology, state, memory }: Draft, type: string): MemoryRow {
-  if (memory.blocks.size > 0) return findRow(topology, state.settings, memory.booked(), type);
+  if (memory.containers.length > 0) return findRow(topology, state.settings, memory.booked(), type);
   let known = rowsOfStates.get(state);
   if (known?.topology !== topology) {
     known = { topology, rows: new Map() };

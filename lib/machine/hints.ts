@@ -3,9 +3,9 @@
 import { display } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
-import type { Words } from '../base/words.js';
+import { copied, type Words } from '../base/words.js';
 import { NodeSet } from './cpu-set.js';
-import { isDense, maskOf, nodesAt, positions } from './hint-masks.js';
+import { isDense, maskOf, nodesAt, oncePerMask, positions } from './hint-masks.js';
 import { onlyWord } from './id-set.js';
 
 /**
@@ -152,8 +152,8 @@ export class HintFamily implements Iterable<TopologyHint> {
 
   *#listed(listing: Words): Generator<TopologyHint> {
     for (let at = 1; at < listing.length; at += WORDS_PER_HINT) {
-      const nodes = nodesAt([listing[at]!, listing[at + 1]!], this.numaNodes);
-      yield Object.freeze({ nodes, preferred: listing[at + 2] === 1 });
+      const hintAt = listing[at + 2] === 1 ? preferredHintAt : otherHintAt;
+      yield hintAt([listing[at]!, listing[at + 1]!], this.numaNodes);
     }
   }
 
@@ -185,6 +185,48 @@ export class HintFamily implements Iterable<TopologyHint> {
     const packed = [...masks].filter(isHere).flatMap((nodes) => maskOf(nodes, this.numaNodes));
     return new HintFamily(native.withoutPreferred(this.words, packed), this.numaNodes);
   }
+}
+
+const withNodes = (preferred: boolean) =>
+  oncePerMask(
+    (mask, numaNodes): TopologyHint => Object.freeze({ nodes: nodesAt(mask, numaNodes), preferred }),
+  );
+
+/** The preferred hint with the nodes of a packed mask, and the other one. */
+export const preferredHintAt = withNodes(true);
+export const otherHintAt = withNodes(false);
+
+/** The hint without nodes. */
+export const hintOfAny = (preferred: boolean): TopologyHint => (preferred ? NO_PREFERENCE : ANY_NODES);
+
+// Families never change either: of machines of few nodes most are among the last ones, which are found by
+// their words.
+const MOST_KEPT_WORDS = 20;
+const KEPT_FAMILIES = 64;
+const familiesOf = new WeakMap<readonly number[], (HintFamily | undefined)[]>();
+
+/** The family of some words on their way: a part of others, which are copied where need be. */
+export function familyAt(words: Words, at: number, length: number, numaNodes: readonly number[]): HintFamily {
+  if (length > MOST_KEPT_WORDS) return new HintFamily(copied(words, at, length), numaNodes);
+  let families = familiesOf.get(numaNodes);
+  if (!families) {
+    families = new Array<HintFamily | undefined>(KEPT_FAMILIES).fill(undefined);
+    familiesOf.set(numaNodes, families);
+  }
+  let sum = length;
+  for (let i = at; i < at + length; i++) sum = Math.imul(sum ^ words[i]!, 0x01000193);
+  const place = (sum ^ (sum >>> 16)) & (KEPT_FAMILIES - 1);
+  const kept = families[place];
+  if (kept && isPart(kept.words, words, at, length)) return kept;
+  const family = new HintFamily(copied(words, at, length), numaNodes);
+  families[place] = family;
+  return family;
+}
+
+function isPart(words: Words, of: Words, at: number, length: number): boolean {
+  if (words.length !== length) return false;
+  for (let i = 0; i < length; i++) if (words[i] !== of[at + i]) return false;
+  return true;
 }
 
 /**

@@ -169,6 +169,14 @@ export abstract class IdSet<Self extends IdSet<Self>> implements Iterable<number
   }
 }
 
+/** How many ids two sets have in common, without a set of these. */
+export function sizeOfBoth<Self extends IdSet<Self>>(a: IdSet<Self>, b: IdSet<Self>): number {
+  const length = Math.min(a.words.length, b.words.length);
+  let n = 0;
+  for (let i = 0; i < length; i++) n += popcount(a.words[i]! & b.words[i]!);
+  return n;
+}
+
 /** The words of a set of ids. REQUIRES: every id is an integer from 0 up. */
 export function wordsOf(ids: Iterable<number>): Words {
   const list = [...ids];

@@ -2,9 +2,8 @@
 import { native } from '../base/native.js';
 import { CPU_LISTS, type CpuListName } from '../base/native-tables.js';
 import { ENVIRONMENT } from '../base/registry.js';
-import type { Words } from '../base/words.js';
 import { CpuSet } from './cpu-set.js';
-import { listedCpus } from './online-cpus.js';
+import { listedCpus, readOnlineCpus } from './online-cpus.js';
 
 // None where there is no such file, or it says `(null)`: a kernel that knows nohz_full= and was
 // started without it. Asked for often, so not by way of an error.
@@ -27,18 +26,25 @@ export interface KernelCpus {
   readonly isolated: CpuSet;
 }
 
-const known = new WeakMap<readonly (Words | undefined)[], KernelCpus>();
+interface Told {
+  readonly online: CpuSet | undefined;
+  readonly isolated: CpuSet;
+  readonly partitions: CpuSet;
+  readonly cpus: KernelCpus;
+}
+
+let last: Told | undefined;
 
 /** Read anew each time: the same object as long as the kernel tells the same. */
 export function kernelCpus(): KernelCpus {
-  const lists = native.kernelCpus();
-  let cpus = known.get(lists);
-  if (!cpus) {
-    const [online, isolated, partitions] = lists.map((words) => words && listedCpus(words));
-    const unbalanced = (isolated ?? CpuSet.EMPTY).union(partitions ?? CpuSet.EMPTY);
-    cpus = Object.freeze({ online, unbalanced, isolated: unbalanced.union(ticklessCpus()) });
-    known.set(lists, cpus);
-  }
+  const online = readOnlineCpus();
+  const isolated = readList('isolated');
+  const partitions = readList('partitions');
+  if (last?.online === online && last?.isolated === isolated && last.partitions === partitions)
+    return last.cpus;
+  const unbalanced = isolated.union(partitions);
+  const cpus = Object.freeze({ online, unbalanced, isolated: unbalanced.union(ticklessCpus()) });
+  last = { online, isolated, partitions, cpus };
   return cpus;
 }
 

@@ -24,7 +24,6 @@ struct CpuList {
   CpuListFile file;
   std::optional<CgroupRoot> root;  // where else there is no such file
   Napi::ObjectReference words;  // empty where there is none
-  uint64_t changes = 0;         // how often it was found to be another
 };
 
 struct Environment {
@@ -51,9 +50,6 @@ struct Environment {
   std::array<CpuList, 3> cpu_lists{CpuList("/sys/devices/system/cpu/isolated"),
                                    CpuList("/sys/fs/cgroup/cpuset.cpus.isolated", true),
                                    CpuList("/sys/devices/system/cpu/nohz_full")};
-  // The words of those that are online, isolated and in partitions, and the sum of their changes then.
-  Napi::ObjectReference kernel_cpus;
-  uint64_t changes = 0;
 };
 
 // Each file of bindings adds its functions to the export table.

@@ -319,10 +319,8 @@ Result<Done> refresh(Napi::Env env, CpuList& list) {
   if (is_possible && changed.ok()) {
     if (!changed.value() && !list.words.IsEmpty()) return Done{};
     list.words = Napi::Persistent(from_id_set(env, list.file.cpus()).As<Napi::Object>());
-    list.changes++;
     return Done{};
   }
-  if (!list.words.IsEmpty()) list.changes++;
   list.words.Reset();
   return changed.ok() ? Result<Done>(Done{}) : changed.error();
 }
@@ -346,26 +344,6 @@ Napi::Value online_cpus_binding(const Napi::CallbackInfo& info) {
   CpuList& list = Environment::of(info.Env()).online_cpus;
   unwrap(info.Env(), refresh(info.Env(), list));
   return words_of(info.Env(), list);
-}
-
-// [words of those that are online, of isolated ones, of isolated partitions], undefined where there are none:
-// the same array as long as all of them say the same
-Napi::Value kernel_cpus(const Napi::CallbackInfo& info) {
-  Napi::Env env = info.Env();
-  Environment& data = Environment::of(env);
-  CpuList* lists[] = {&data.online_cpus, &data.cpu_lists[0], &data.cpu_lists[1]};
-  uint64_t changes = 0;
-  for (CpuList* list : lists) {
-    (void)refresh(env, *list);
-    changes += list->changes;
-  }
-  if (data.kernel_cpus.IsEmpty() || changes != data.changes) {
-    auto words = Napi::Array::New(env, std::size(lists));
-    for (uint32_t i = 0; i < std::size(lists); i++) words[i] = words_of(env, *lists[i]);
-    data.kernel_cpus = Napi::Persistent(words.As<Napi::Object>());
-    data.changes = changes;
-  }
-  return data.kernel_cpus.Value();
 }
 
 Napi::Value thread_id(const Napi::CallbackInfo& info) {
@@ -415,7 +393,6 @@ void export_threads(Napi::Env env, Napi::Object exports) {
   exports["affinity"] = Napi::Function::New(env, affinity);
   exports["readCpuList"] = Napi::Function::New(env, read_cpu_list_binding);
   exports["onlineCpus"] = Napi::Function::New(env, online_cpus_binding);
-  exports["kernelCpus"] = Napi::Function::New(env, kernel_cpus);
   exports["threadId"] = Napi::Function::New(env, thread_id);
   exports["threads"] = Napi::Function::New(env, threads);
 }

@@ -3,7 +3,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { native } from '../../lib/base/native.js';
-import type { DeviceHintsCall, HintQuestion, MemoryHintsCall } from '../../lib/base/native-surface.js';
+import type {
+  DeviceHintsCall,
+  HintQuestion,
+  HintWords,
+  MemoryHintsCall,
+} from '../../lib/base/native-surface.js';
 import { mergeOffered } from '../../lib/decision/hints/merge-hints.js';
 import { HintFamily } from '../../lib/entries/topology.js';
 import { NodeSet } from '../../lib/index.js';
@@ -323,7 +328,7 @@ describe('what the core is asked by in a merge', () => {
     );
   });
 
-  it.each<[string, (call: MemoryHintsCall) => HintQuestion | Uint32Array]>([
+  it.each<[string, (call: MemoryHintsCall) => HintQuestion | HintWords]>([
     ['memory of no type', (call) => ({ kind: 'memory', call: { ...call, types: 0 } })],
     ['memory of a type without amounts', (call) => ({ kind: 'memory', call: { ...call, types: 2 } })],
     ['memory of another number of nodes', (call) => ({ kind: 'memory', call: { ...call, groups: [0, 0] } })],
@@ -332,14 +337,14 @@ describe('what the core is asked by in a merge', () => {
       'devices of another machine',
       () => ({ kind: 'devices', call: { nodes: 2, request: 1, devices: [4, 0, 1] } }),
     ],
-    ['words that are no hints', () => Uint32Array.of(7, 2, 0)],
+    ['words that are no hints', () => ({ words: Uint32Array.of(7, 2, 0), isAny: false })],
   ])('is refused: %s', (_, wrong) => {
     const call = memoryCall({
       types: [{ request: 1, free: [2, 2], allocatable: [2, 2] }],
       groups: [[], []],
       reusable: [],
     });
-    const merge = (hints: (HintQuestion | Uint32Array)[]) =>
+    const merge = (hints: (HintQuestion | HintWords)[]) =>
       native.mergeHints({ hints, nodes: 2, policy: 1, distances: undefined });
     expect(merge([{ kind: 'memory', call }])[2]).toBeGreaterThan(0);
     expect(() => merge([{ kind: 'memory', call }, wrong(call)])).toThrow();

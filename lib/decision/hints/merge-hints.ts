@@ -5,7 +5,7 @@ import { checkOptions, invalidOption } from '../../base/check-options.js';
 import { NumalignError } from '../../base/errors.js';
 import { native } from '../../base/native.js';
 import type { HintQuestion } from '../../base/native-surface.js';
-import { copied, type Words } from '../../base/words.js';
+import type { Words } from '../../base/words.js';
 import { parseTopologyPolicy, parseTopologyPolicyOptions } from '../../input/placement.js';
 import {
   TOPOLOGY_MANAGER_POLICIES,
@@ -13,8 +13,16 @@ import {
   type TopologyManagerPolicyOptions,
 } from '../../input/policies.js';
 import { NodeSet } from '../../machine/cpu-set.js';
-import { MAX_HINT_NODES, nodesAt } from '../../machine/hint-masks.js';
-import { HintFamily, type TopologyHint, unorderedHints } from '../../machine/hints.js';
+import { MAX_HINT_NODES } from '../../machine/hint-masks.js';
+import {
+  familyAt,
+  HintFamily,
+  hintOfAny,
+  otherHintAt,
+  preferredHintAt,
+  type TopologyHint,
+  unorderedHints,
+} from '../../machine/hints.js';
 
 /**
  * What one hint provider answers: for each resource its hints, null for no preference, an empty
@@ -66,14 +74,8 @@ export type Hints = HintFamily | HintQuestion;
 
 // The core's answer, good until the next call.
 function askToMerge(hints: readonly Hints[], { numaNodes, policy, distances }: MergeSite): Words {
-  const given: (Words | HintQuestion)[] = [];
-  for (const each of hints) {
-    if (!(each instanceof HintFamily)) given.push(each);
-    // What has no preference plays no part.
-    else if (!each.isAny) given.push(each.words);
-  }
   return native.mergeHints({
-    hints: given,
+    hints,
     nodes: numaNodes.length,
     policy: TOPOLOGY_MANAGER_POLICIES.indexOf(policy),
     distances,
@@ -82,11 +84,10 @@ function askToMerge(hints: readonly Hints[], { numaNodes, policy, distances }: M
 
 function resultOf(answer: Words, { numaNodes }: MergeSite): MergeResult {
   const flags = answer[2]!;
+  const isPreferred = (flags & 2) !== 0;
+  const hintAt = isPreferred ? preferredHintAt : otherHintAt;
   return {
-    hint: Object.freeze({
-      nodes: flags & 1 ? null : nodesAt(answer, numaNodes),
-      preferred: (flags & 2) !== 0,
-    }),
+    hint: flags & 1 ? hintOfAny(isPreferred) : hintAt(answer, numaNodes),
     admitted: (flags & 4) !== 0,
     exact: (flags & 8) !== 0,
   };
@@ -109,7 +110,7 @@ export function mergeOffered(
       continue;
     }
     const length = answer[at]!;
-    families.push(new HintFamily(copied(answer, at + 1, length), site.numaNodes));
+    families.push(familyAt(answer, at + 1, length, site.numaNodes));
     at += 1 + length;
   }
   return { merged: resultOf(answer, site), families };
