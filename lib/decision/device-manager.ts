@@ -5,6 +5,7 @@
 import { deviceKey, deviceKeys, heldDevices } from '../account/held-devices.js';
 import type { DeviceAssignment } from '../account/pod-assignment.js';
 import { oncePerPods } from '../account/pod-summary.js';
+import { withLast } from '../base/collections/lists.js';
 import { native } from '../base/native.js';
 import { Refusal } from '../base/refusal.js';
 import { byteOrder, type Device } from '../input/devices.js';
@@ -30,12 +31,12 @@ export function deviceRequests(
   container: ContainerRequest | undefined,
 ): readonly DeviceRequest[] {
   if (resources.size === 0) return NO_REQUESTS;
-  let requests: DeviceRequest[] | undefined;
+  let requests = NO_REQUESTS;
   for (const resource of resources.values()) {
     const count = amountFor(pod, container, resource.name);
-    if (count > 0) (requests ??= []).push({ resource, count });
+    if (count > 0) requests = withLast(requests, { resource, count });
   }
-  return requests ?? NO_REQUESTS;
+  return requests;
 }
 
 function isAligned({ devices }: DeviceResource): boolean {
@@ -224,10 +225,11 @@ const FEW_IDS = 8;
 // In the order of the devices.
 function assigned({ devices }: DeviceResource, chosen: readonly string[]): readonly DeviceAssignment[] {
   const ids = chosen.length > FEW_IDS ? new Set(chosen) : undefined;
-  const own: DeviceAssignment[] = [];
-  for (let i = 0; i < devices.length && own.length < chosen.length; i++) {
+  const own = new Array<DeviceAssignment>(chosen.length);
+  let next = 0;
+  for (let i = 0; i < devices.length && next < chosen.length; i++) {
     const device = devices[i]!;
-    if (ids ? ids.has(device.id) : chosen.includes(device.id)) own.push(assignmentOf(device));
+    if (ids ? ids.has(device.id) : chosen.includes(device.id)) own[next++] = assignmentOf(device);
   }
   return own;
 }
@@ -256,7 +258,10 @@ function choose(
   const must = isEnough ? kept : kept.concat(aligned);
   if (must.length === count) return must;
   const from = isEnough ? aligned : otherDevices(available, nodes);
-  if (!resource.preferredAllocation) return must.concat(from.slice(0, count - must.length));
+  if (!resource.preferredAllocation) {
+    const rest = from.slice(0, count - must.length);
+    return must.length === 0 ? rest : must.concat(rest);
+  }
   const choice = askForPreferred(resource, [...must, ...from].sort(byteOrder), must, count) ?? [];
   const preferred = choice.filter((id) => from.includes(id));
   const rest = from.filter((id) => !preferred.includes(id));
@@ -271,18 +276,19 @@ function countIn(nodes: NodeSet, numaNodes: readonly number[]): number {
 
 // Those that are near no other node first. `most`: more are of no use.
 function nearDevices(available: readonly Device[], nodes: NodeSet, most: number): readonly string[] {
-  const near: string[] = [];
-  let partlyNear: { readonly id: string; readonly outside: number }[] | undefined;
-  for (let i = 0; i < available.length && near.length < most; i++) {
+  const near = new Array<string>(Math.min(most, available.length));
+  let next = 0;
+  let partlyNear: readonly { readonly id: string; readonly outside: number }[] = [];
+  for (let i = 0; i < available.length && next < most; i++) {
     const { id, numaNodes } = available[i]!;
     if (numaNodes === null) continue;
     const inside = countIn(nodes, numaNodes);
-    if (inside > 0 && inside === numaNodes.length) near.push(id);
-    else if (inside > 0) (partlyNear ??= []).push({ id, outside: numaNodes.length - inside });
+    if (inside > 0 && inside === numaNodes.length) near[next++] = id;
+    else if (inside > 0) partlyNear = withLast(partlyNear, { id, outside: numaNodes.length - inside });
   }
-  if (!partlyNear || near.length === most) return near;
-  partlyNear.sort((a, b) => a.outside - b.outside);
-  return near.concat(partlyNear.map(({ id }) => id));
+  if (next === near.length) return near;
+  const others = [...partlyNear].sort((a, b) => a.outside - b.outside);
+  return near.slice(0, next).concat(others.map(({ id }) => id));
 }
 
 // Those that are near none of these nodes, those that tell no node last; all of them where the

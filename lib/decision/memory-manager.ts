@@ -2,6 +2,7 @@
 // booked. Follows the kubelet's policies None and Static (v1.32). Pure.
 import { type BookedMemory, bookMemory, type MemoryBlock, memoryGroups } from '../account/booked-memory.js';
 import { groupsOfPods } from '../account/memory-of-pods.js';
+import { withLast } from '../base/collections/lists.js';
 import { native } from '../base/native.js';
 import type { HintQuestion } from '../base/native-surface.js';
 import { Refusal } from '../base/refusal.js';
@@ -49,12 +50,12 @@ export function memoryRequests(
 ): MemoryRequests {
   if (!isManaged(pod, placement, topology)) return NO_REQUESTS;
   const types = container ? Object.keys(container.requests) : typesOfPod(pod);
-  const requests: MemoryRequest[] = [];
+  let requests = NO_REQUESTS;
   for (let i = 0; i < types.length; i++) {
     const type = types[i]!;
     if (!isMemoryType(type)) continue;
     const bytes = amountFor(pod, container, type);
-    if (bytes > 0) requests.push({ type, bytes });
+    if (bytes > 0) requests = withLast(requests, { type, bytes });
   }
   return requests;
 }
@@ -266,6 +267,7 @@ function insufficient(draft: Draft, requests: MemoryRequests, why: string): Refu
 }
 
 function amountIn(blocks: readonly MemoryBlock[], { nodes, type }: MemoryBlock): number {
+  if (blocks.length === 0) return 0;
   return blocks.find((block) => block.type === type && isSame(block.nodes, nodes))?.bytes ?? 0;
 }
 
@@ -285,12 +287,10 @@ export function memoryLeft(
   given: readonly MemoryBlock[],
 ): MemoryDraft {
   if (given.length === 0) return draft.memory;
-  let { reusable } = draft.memory;
-  const more: MemoryBlock[] = [];
-  let { containers } = draft.memory;
+  const before = draft.memory;
+  let { reusable, containers } = before;
   for (const block of given) {
-    const reused = amountIn(reusable, block);
-    more.push(reused === 0 ? block : { ...block, bytes: Math.max(0, block.bytes - reused) });
+    const reused = amountIn(before.reusable, block);
     // An init container leaves all of its own to those that come later; of what others have left,
     // these take.
     const left = kind === 'init' ? Math.max(reused, block.bytes) : Math.max(0, reused - block.bytes);
@@ -302,7 +302,9 @@ export function memoryLeft(
   // Of a last container only who keeps the state wants to know.
   let known: BookedMemory | undefined;
   const booked = () => {
-    known ??= more.reduce((sum, block) => bookOn(draft, sum, block), draft.memory.booked());
+    known ??= given
+      .map((block) => ({ ...block, bytes: Math.max(0, block.bytes - amountIn(before.reusable, block)) }))
+      .reduce((sum, block) => bookOn(draft, sum, block), before.booked());
     return known;
   };
   return { booked, containers, reusable };
@@ -317,7 +319,7 @@ function bookOn(draft: Draft, booked: BookedMemory, block: MemoryBlock): BookedM
 
 // What is taken over from init containers counts once, and with the container that has it now.
 function afterHandOver(containers: MemoryDraft['containers'], taken: MemoryBlock): MemoryDraft['containers'] {
-  if (!containers.some(({ kind }) => kind === 'init')) return containers;
+  if (containers.length === 0 || !containers.some(({ kind }) => kind === 'init')) return containers;
   let left = taken.bytes;
   return containers.map((container) => {
     if (container.kind !== 'init') return container;

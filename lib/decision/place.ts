@@ -9,13 +9,14 @@ import {
 } from '../account/pod-assignment.js';
 import { type CpuPool, cpusOf, ISOLATED_OPTION } from '../account/pod-holdings.js';
 import type { CpuSnapshot } from '../account/pools.js';
+import { withLast } from '../base/collections/lists.js';
 import { Refusal } from '../base/refusal.js';
 import { placementOptions } from '../input/placement.js';
 import { amountFor, type PodRequest } from '../input/pod-request.js';
 import type { AdmissionRequest } from '../input/request.js';
 import type { ContainerRequest } from '../input/resource-amounts.js';
 import { CpuSet } from '../machine/cpu-set.js';
-import { ANY_NODES, type TopologyHint } from '../machine/hints.js';
+import { ANY_NODES, type HintFamily, type TopologyHint } from '../machine/hints.js';
 import type { Topology } from '../machine/topology.js';
 import { exclusiveCount } from './cpu-choices.js';
 import { checkSharedPool, leavesNoPool } from './cpu-limits.js';
@@ -85,8 +86,8 @@ export interface Progress {
   /** As it is for the container at hand. */
   draft: Draft;
   /** By container, as far as it has come. */
-  readonly given: Given[];
-  readonly offers: Offer[];
+  given: readonly Given[];
+  offers: readonly Offer[];
   /** The container at hand; undefined: the whole pod. */
   container: ContainerRequest | undefined;
 }
@@ -106,6 +107,9 @@ interface Requests {
   readonly memory: MemoryRequests;
 }
 
+const NOTHING_GIVEN: Progress['given'] = [];
+const NO_OFFERS: Progress['offers'] = [];
+
 export function begin(question: Question, pool: CpuPool): Progress {
   const { topology, present, state, request, resources, within } = question;
   const { pod, placement, isForCaller } = request;
@@ -116,8 +120,8 @@ export function begin(question: Question, pool: CpuPool): Progress {
     question,
     pool,
     draft: resizing(draft, question),
-    given: [],
-    offers: [],
+    given: NOTHING_GIVEN,
+    offers: NO_OFFERS,
     container: undefined,
   };
 }
@@ -144,7 +148,7 @@ export function place(progress: Progress): void {
     progress.container = container;
     const requests = requestsFor(progress.draft, container);
     const hint = forPod ?? admittedHint(progress, requests);
-    progress.given.push(allocate(progress, container, requests, hint));
+    progress.given = withLast(progress.given, allocate(progress, container, requests, hint));
   }
   progress.container = undefined;
   // All that the last container leaves, nobody else wants to know.
@@ -176,63 +180,70 @@ function admittedHint(progress: Progress, requests: Requests): TopologyHint {
   const { topology, request } = progress.question;
   const { topologyPolicy, preferClosest } = request.placement;
   if (topologyPolicy === 'none') return ANY_NODES;
-  const { asked, hints } = collectHints(progress, requests);
+  const asked = askedFor(progress, requests);
+  const hints = new Array<Hints>(asked.length);
+  for (let i = 0; i < asked.length; i++) hints[i] = asked[i]!.hints;
   const { merged, families } = mergeOffered(hints, {
     numaNodes: topology.numaNodes,
     policy: topologyPolicy,
     distances: preferClosest ? topology.distances : undefined,
   });
-  const offered: OfferedHints[] = [];
-  for (let i = 0; i < asked.length; i++) {
-    const { provider, resource, at } = asked[i]!;
-    offered.push({ provider, resource, hints: families[at]! });
-  }
-  progress.offers.push({ container: progress.container?.name ?? null, offered, merged });
+  progress.offers = withLast(progress.offers, {
+    container: progress.container?.name ?? null,
+    offered: offeredHints(asked, families),
+    merged,
+  });
   if (merged.admitted) return merged.hint;
   const message = `the resources cannot be aligned as ${topologyPolicy} asks`;
   throw new Refusal('TopologyAffinityError', 'ERR_TOPOLOGY_AFFINITY', message);
 }
 
-/** A resource, and the place of its hints in a list: types of memory share theirs. */
+/** Who is asked for hints: of memory several resources, which share them. */
 interface Asked {
   readonly provider: string | null;
   readonly resource: string;
-  readonly at: number;
+  readonly others: readonly string[];
+  readonly hints: Hints;
 }
 
+const NO_OTHERS: readonly string[] = [];
+
 // In the kubelet's order, and custom providers behind.
-function collectHints(
-  progress: Progress,
-  requests: Requests,
-): { readonly asked: readonly Asked[]; readonly hints: readonly Hints[] } {
+function askedFor(progress: Progress, { devices, memory }: Requests): readonly Asked[] {
   const { topology, providers } = progress.question;
   const { draft, container } = progress;
-  const asked: Asked[] = [];
-  const hints: Hints[] = [];
-  for (let i = 0; i < requests.devices.length; i++) {
-    const request = requests.devices[i]!;
-    asked.push({ provider: null, resource: request.resource.name, at: hints.length });
-    hints.push(deviceHints(draft, request));
-  }
   const cpu = cpuHints(draft, container);
-  if (cpu) {
-    asked.push({ provider: null, resource: 'cpu', at: hints.length });
-    hints.push(cpu);
+  const memoryQuestion = memoryHints(draft, memory);
+  const asked = new Array<Asked>(devices.length + (cpu ? 1 : 0) + (memoryQuestion ? 1 : 0));
+  for (let i = 0; i < devices.length; i++) {
+    const resource = devices[i]!.resource.name;
+    asked[i] = { provider: null, resource, others: NO_OTHERS, hints: deviceHints(draft, devices[i]!) };
   }
-  const memory = memoryHints(draft, requests.memory);
-  if (memory) {
-    for (let i = 0; i < requests.memory.length; i++)
-      asked.push({ provider: null, resource: requests.memory[i]!.type, at: hints.length });
-    hints.push(memory);
+  let at = devices.length;
+  if (cpu) asked[at++] = { provider: null, resource: 'cpu', others: NO_OTHERS, hints: cpu };
+  if (memoryQuestion) {
+    const others = memory.length === 1 ? NO_OTHERS : memory.slice(1).map(({ type }) => type);
+    asked[at++] = { provider: null, resource: memory[0]!.type, others, hints: memoryQuestion };
   }
   for (const provider of providers) {
     const offered = askForHints(provider, hintRequest(progress), topology.numaNodes);
-    for (const resource of Object.keys(offered)) {
-      asked.push({ provider: provider.name, resource, at: hints.length });
-      hints.push(offered[resource]!);
-    }
+    for (const resource of Object.keys(offered))
+      asked.push({ provider: provider.name, resource, others: NO_OTHERS, hints: offered[resource]! });
   }
-  return { asked, hints };
+  return asked;
+}
+
+// Each type of memory is a resource.
+function offeredHints(asked: readonly Asked[], families: readonly HintFamily[]): readonly OfferedHints[] {
+  const offered = new Array<OfferedHints>(asked.length);
+  let next = 0;
+  for (let i = 0; i < asked.length; i++) {
+    const { provider, resource, others } = asked[i]!;
+    const hints = families[i]!;
+    offered[next++] = { provider, resource, hints };
+    for (const other of others) offered[next++] = { provider, resource: other, hints };
+  }
+  return offered;
 }
 
 function allocate(

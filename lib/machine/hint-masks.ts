@@ -57,7 +57,9 @@ export function oncePerMask<T>(
   return (mask, numaNodes) => {
     const isKept = numaNodes.length <= FEW_NODES && isDense(numaNodes) && mask[0]! < 2 ** numaNodes.length;
     if (!isKept) return make(mask, numaNodes);
-    return (known[mask[0]!] ??= make(mask, numaNodes));
+    const at = mask[0]!;
+    known[at] ??= make(mask, numaNodes);
+    return known[at];
   };
 }
 

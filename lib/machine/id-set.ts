@@ -147,10 +147,11 @@ export abstract class IdSet<Self extends IdSet<Self>> implements Iterable<number
   }
 
   toArray(): number[] {
-    const ids: number[] = [];
+    const ids = new Array<number>(this.size);
+    let next = 0;
     for (let i = 0; i < this.words.length; i++) {
       for (let word = this.words[i]!; word !== 0; word &= word - 1) {
-        ids.push(i * WORD_BITS + 31 - Math.clz32(word & -word));
+        ids[next++] = i * WORD_BITS + 31 - Math.clz32(word & -word);
       }
     }
     return ids;

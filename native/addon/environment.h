@@ -23,7 +23,7 @@ struct CpuList {
   }
   CpuListFile file;
   std::optional<CgroupRoot> root;  // where else there is no such file
-  Napi::ObjectReference words;  // empty where there is none
+  Napi::ObjectReference words;     // empty where there is none
 };
 
 struct Environment {

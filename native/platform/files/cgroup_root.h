@@ -1,5 +1,5 @@
-// CgroupRoot: whether cgroup v2 is mounted where it usually is, so that its files can be there. Thread-safety:
-// one thread at a time.
+// CgroupRoot: whether cgroup v2 is mounted where it usually is, so that its files can be there.
+// Thread-safety: one thread at a time.
 #pragma once
 
 #include "platform/files/unique_fd.h"
@@ -8,8 +8,8 @@ namespace numalign {
 
 class CgroupRoot {
  public:
-  // At /sys/fs/cgroup, as this process sees it at this moment. Looks there only where something was mounted or
-  // unmounted since the last call, which takes a tenth of a look for a file that is not there.
+  // At /sys/fs/cgroup, as this process sees it at this moment. Looks there only where something was mounted
+  // or unmounted since the last call, which takes a tenth of a look for a file that is not there.
   bool is_unified();
 
  private:

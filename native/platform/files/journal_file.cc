@@ -36,9 +36,8 @@ Result<std::optional<JournalFile>> JournalFile::open(const Folder& folder, const
   Result<UniqueFd> fd = folder.open_to_look(name, &s);
   if (!fd.ok() && fd.error().errno_value == ENOENT) return std::optional<JournalFile>();
   if (!fd.ok()) return fd.error();
-  return std::optional<JournalFile>(
-      JournalFile(std::move(fd).value(), {s.st_dev, s.st_ino}, time_step_of(folder), name,
-                  folder.path() + "/" + name));
+  return std::optional<JournalFile>(JournalFile(std::move(fd).value(), {s.st_dev, s.st_ino},
+                                                time_step_of(folder), name, folder.path() + "/" + name));
 }
 
 Result<FileVersion> JournalFile::version() const {
