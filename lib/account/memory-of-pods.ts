@@ -48,6 +48,12 @@ const memoryOfPods = oncePerPods<MemoryGroups>(
   (earlier, changes) => add(add(earlier, podsBefore(changes), -1), podsAfter(changes), 1),
 );
 
+function nodesIn(groups: MemoryGroups): ReadonlyMap<number, readonly number[]> {
+  const byNode = new Map<number, readonly number[]>();
+  for (const { nodes } of groups.values()) for (const node of nodes) byNode.set(node, nodes);
+  return byNode;
+}
+
 const nodesOfGroups = new WeakMap<MemoryGroups, ReadonlyMap<number, readonly number[]>>();
 
 /**
@@ -58,9 +64,7 @@ export function groupsOfPods(pods: readonly PodAssignment[]): ReadonlyMap<number
   const groups = memoryOfPods(pods);
   let byNode = nodesOfGroups.get(groups);
   if (!byNode) {
-    byNode = new Map(
-      [...groups.values()].flatMap(({ nodes }) => nodes.map((node) => [node, nodes] as const)),
-    );
+    byNode = nodesIn(groups);
     nodesOfGroups.set(groups, byNode);
   }
   return byNode;

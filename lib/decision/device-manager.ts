@@ -4,7 +4,6 @@
 
 import { deviceKey, deviceKeys, heldDevices } from '../account/held-devices.js';
 import type { DeviceAssignment } from '../account/pod-assignment.js';
-import { oncePerPods } from '../account/pod-summary.js';
 import { withLast } from '../base/collections/lists.js';
 import { native } from '../base/native.js';
 import { Refusal } from '../base/refusal.js';
@@ -56,8 +55,11 @@ function keysOf({ name, devices }: DeviceResource): readonly string[] {
   return keys;
 }
 
-// By list, as the pods on record leave it.
-const availableBesides = oncePerPods(() => new WeakMap<readonly Device[], readonly Device[]>());
+// Of lists that never change: what was left of them last, and by what.
+const lastAvailable = new WeakMap<
+  readonly Device[],
+  { readonly held: ReadonlySet<string>; readonly available: readonly Device[] }
+>();
 
 /** The healthy devices that nobody holds. */
 export function availableDevices(
@@ -65,14 +67,14 @@ export function availableDevices(
   resource: DeviceResource,
 ): readonly Device[] {
   const { name, devices } = resource;
-  const lists = availableBesides(state.pods);
-  let available = lists.get(devices);
-  if (!available) {
-    const held = heldDevices(state);
+  const held = heldDevices(state);
+  let last = lastAvailable.get(devices);
+  if (last?.held !== held) {
     const keys = keysOf(resource);
-    available = devices.filter(({ healthy }, i) => healthy && !held.has(keys[i]!));
-    lists.set(devices, available);
+    last = { held, available: devices.filter(({ healthy }, i) => healthy && !held.has(keys[i]!)) };
+    lastAvailable.set(devices, last);
   }
+  const { available } = last;
   if (takenDevices.size === 0) return available;
   return available.filter(({ id }) => !takenDevices.has(deviceKey(name, id)));
 }
