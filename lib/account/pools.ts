@@ -57,7 +57,9 @@ export function freeCpus(state: Assignments, now: CpuSnapshot, pool: CpuPool = '
 }
 
 const freeOf = (pool: CpuPool) =>
-  oncePerMoment((state: Assignments, now) => grantableCpus(state.settings, now, pool).difference(exclusiveCpus(state)));
+  oncePerMoment((state: Assignments, now) =>
+    grantableCpus(state.settings, now, pool).difference(exclusiveCpus(state)),
+  );
 const freeOrdinary = freeOf('ordinary');
 const freeIsolated = freeOf('isolated');
 

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "platform/files/cgroup_root.h"
 #include "platform/files/cpu_list_file.h"
@@ -37,6 +38,7 @@ struct Environment {
   // there, and to make one here, costs more than most of the calls.
   std::span<uint32_t> words;
   std::span<double> amounts;
+  std::vector<uint32_t> answer;         // to the merge at hand
   Napi::ObjectReference wire;           // keeps both
   Napi::FunctionReference error_class;  // set by setErrorClass before anything can fail
   Napi::FunctionReference folder_class;
