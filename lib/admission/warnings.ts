@@ -206,7 +206,9 @@ function hugepageWarnings(pod: PodAssignment, before: Assignments, topology: Top
 function resourceWarnings({ request, resources, providers }: Question): Warning[] {
   const warnings: ResourceUnknown[] = [];
   if (providers.length > 0) return warnings;
-  for (const { requests } of request.pod.containers) {
+  const { containers } = request.pod;
+  for (let i = 0; i < containers.length; i++) {
+    const { requests } = containers[i]!;
     for (const resource of Object.keys(requests)) {
       const isUnknown = requests[resource]! > 0 && !resources.has(resource) && isExtendedResource(resource);
       if (!isUnknown || warnings.some((warning) => warning.resource === resource)) continue;

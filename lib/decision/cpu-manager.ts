@@ -58,7 +58,8 @@ export function cpuHints(draft: Draft, container: ContainerRequest | undefined):
 /** The CPUs of these NUMA nodes; `alignBySocket`: of all sockets that have any of them. */
 export function cpusOfNodes({ nodes, packages }: Topology, wanted: NodeSet, alignBySocket: boolean): CpuSet {
   let near = CpuSet.EMPTY;
-  for (const { id, cpus } of nodes) if (wanted.has(id)) near = near.union(cpus);
+  // By index: to iterate over a list that is frozen makes an object for each member.
+  for (let i = 0; i < nodes.length; i++) if (wanted.has(nodes[i]!.id)) near = near.union(nodes[i]!.cpus);
   if (!alignBySocket) return near;
   return packages
     .filter(({ cpus }) => cpus.intersects(near))

@@ -142,7 +142,10 @@ export function place(progress: Progress): void {
     : placement.scope === 'pod'
       ? admittedHint(progress, requestsFor(progress.draft, undefined))
       : undefined;
-  for (const container of pod.containers) {
+  // By index: to iterate over a list that is frozen makes an object for each member.
+  const { containers } = pod;
+  for (let i = 0; i < containers.length; i++) {
+    const container = containers[i]!;
     const last = progress.given.at(-1);
     if (last) progress.draft = draftAfter(progress.draft, last);
     progress.container = container;

@@ -1,7 +1,6 @@
 // Amounts of resources as a pod asks for them.
 import { inspect } from 'node:util';
 import { invalidOption } from '../base/check-options.js';
-import { withLast } from '../base/collections/lists.js';
 import { NumalignError } from '../base/errors.js';
 import { type Fields, shapes } from '../base/shapes.js';
 import { hugepageType, pageBytes } from './memory-types.js';
@@ -29,8 +28,9 @@ export function nanosOf(amounts: Amounts, resource: string): bigint {
   return amountIn(amounts, resource)?.nanos ?? 0n;
 }
 
-export function amountIn(amounts: Amounts, resource: string): Amount | undefined {
-  for (let i = 0; i < amounts.length; i++) {
+/** `length`: as far as the list is filled. */
+export function amountIn(amounts: Amounts, resource: string, length = amounts.length): Amount | undefined {
+  for (let i = 0; i < length; i++) {
     if (amounts[i]!.resource === resource) return amounts[i]!.amount;
   }
   return undefined;
@@ -71,9 +71,12 @@ export const isNeverOvercommitted = (resource: string) =>
 
 export function parseAmounts(value: unknown, field: string, refuse: Refuse = fail): Amounts {
   if (value === undefined || value === null) return NO_AMOUNTS;
-  let amounts = NO_AMOUNTS;
   const all = podShape.object(value, field);
-  for (const resource of Object.keys(all)) {
+  const names = Object.keys(all);
+  // As long as it will be: one that grows takes several times as much.
+  const amounts = new Array<ResourceAmount>(names.length);
+  for (let i = 0; i < names.length; i++) {
+    const resource = names[i]!;
     const given = all[resource];
     if (!isResourceName(resource)) {
       refuse(field, resource, 'keyed by names such as cpu, memory or example.com/gpu');
@@ -91,9 +94,9 @@ export function parseAmounts(value: unknown, field: string, refuse: Refuse = fai
         refuse(`${field}.${resource}`, given, `whole pages of ${page} bytes`);
       // hugepages-2048Ki are hugepages-2Mi.
       name = hugepageType(page);
-      if (amountIn(amounts, name)) refuse(field, resource, `given once, as ${name}`);
+      if (amountIn(amounts, name, i)) refuse(field, resource, `given once, as ${name}`);
     }
-    amounts = withLast(amounts, { resource: name, amount });
+    amounts[i] = { resource: name, amount };
   }
   return amounts;
 }
