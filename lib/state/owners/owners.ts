@@ -52,7 +52,7 @@ export class Owners implements OwnerRegistry {
     this.#others = new OwnerFiles(folder, path);
   }
 
-  /** From now on nobody need be looked at again of whom the kernel tells that he has not ended. */
+  /** From now on an owner need not be looked at again as long as these say nothing of it. */
   hear(notices: OwnerNotices): LivingOwners {
     this.#living = new LivingOwners(notices, () => this.#folder.isLocal() && this.#folder.isCurrent());
     return this.#living;
