@@ -29,6 +29,11 @@ export interface MemoryDraft {
    * is the later one's.
    */
   readonly containers: readonly ContainerMemory[];
+  /**
+   * By node those that its memory is allocated together with; undefined: as the pods on record have
+   * it.
+   */
+  readonly groups: ReadonlyMap<number, readonly number[]> | undefined;
   /** What init containers have left behind for later ones on just these nodes. */
   readonly reusable: readonly MemoryBlock[];
 }
@@ -98,7 +103,12 @@ export function firstDraft(
     free: freeCpus(state, present, pool).intersection(allowed),
     taken: CpuSet.EMPTY,
     reusable: CpuSet.EMPTY,
-    memory: { booked: () => state.memory, containers: NO_CONTAINERS, reusable: NOTHING },
+    memory: {
+      booked: () => state.memory,
+      containers: NO_CONTAINERS,
+      groups: undefined,
+      reusable: NOTHING,
+    },
     takenDevices: NO_DEVICES,
     reusableDevices: NO_IDS,
     kept: undefined,

@@ -1,6 +1,6 @@
 // The Memory Manager: hints for memory and hugepages, and the NUMA nodes on which a container's are
 // booked. Follows the kubelet's policies None and Static (v1.32). Pure.
-import { type BookedMemory, bookMemory, type MemoryBlock, memoryGroups } from '../account/booked-memory.js';
+import { type BookedMemory, bookMemory, type MemoryBlock } from '../account/booked-memory.js';
 import { groupsOfPods } from '../account/memory-of-pods.js';
 import { withLast } from '../base/collections/lists.js';
 import { native } from '../base/native.js';
@@ -60,13 +60,22 @@ export function memoryRequests(
   return requests;
 }
 
-/** By node those that its memory is allocated together with. */
 type Groups = ReadonlyMap<number, readonly number[]>;
 
-function groupsOf({ state, memory: { containers } }: Draft): Groups {
-  const groups = groupsOfPods(state.pods);
-  if (containers.length === 0) return groups;
-  return new Map([...groups, ...memoryGroups(containers.flatMap(({ blocks }) => blocks))]);
+const groupsOf = ({ state, memory }: Draft): Groups => memory.groups ?? groupsOfPods(state.pods);
+
+// With what a container was given. Most are given memory of nodes that are grouped so already.
+function groupsWith(groups: Groups, given: readonly MemoryBlock[]): Groups {
+  let next: Map<number, readonly number[]> | undefined;
+  for (const { nodes } of given) {
+    for (const node of nodes) {
+      const known = (next ?? groups).get(node);
+      if (known && isSame(known, nodes)) continue;
+      next ??= new Map(groups);
+      next.set(node, nodes);
+    }
+  }
+  return next ?? groups;
 }
 
 /** Groups as the core asks for them. */
@@ -307,7 +316,7 @@ export function memoryLeft(
       .reduce((sum, block) => bookOn(draft, sum, block), before.booked());
     return known;
   };
-  return { booked, containers, reusable };
+  return { booked, containers, groups: groupsWith(groupsOf(draft), given), reusable };
 }
 
 // Blocks of one container are of different types, and do not take from each other.

@@ -7,7 +7,7 @@ import { hugepageType, MEMORY } from '../input/memory-types.js';
 import { MAX_HINT_NODES } from '../machine/hint-masks.js';
 import type { NumaNode } from '../machine/machine-description.js';
 import type { Topology } from '../machine/topology.js';
-import type { Draft } from './draft.js';
+import type { Draft, MemoryDraft } from './draft.js';
 
 /**
  * What one NUMA node has of one type of memory, in bytes. `total` of ordinary memory leaves out
@@ -101,18 +101,18 @@ interface TypedRows<Row> {
 }
 
 // By what never changes, and the machine that was asked about last.
-function oncePerType<Of extends object, Row>(
-  find: (of: Of, topology: Topology, type: string) => Row,
-): (of: Of, topology: Topology, type: string) => Row {
+function oncePerType<Of extends object, Row, More extends unknown[] = []>(
+  find: (of: Of, topology: Topology, type: string, ...more: More) => Row,
+): (of: Of, topology: Topology, type: string, ...more: More) => Row {
   const known = new WeakMap<Of, TypedRows<Row>>();
-  return (of, topology, type) => {
+  return (of, topology, type, ...more) => {
     let all = known.get(of);
     if (all?.topology !== topology) {
       all = { topology, rows: [] };
       known.set(of, all);
     }
     for (const each of all.rows) if (each.type === type) return each.row;
-    const row = find(of, topology, type);
+    const row = find(of, topology, type, ...more);
     all.rows = withLast(all.rows, { type, row });
     return row;
   };
@@ -127,10 +127,15 @@ const rowOn = oncePerType(({ settings, memory }: Assignments, topology, type) =>
   findRow(topology, settings, memory, type),
 );
 
+// Beside the containers before it.
+const rowBeside = oncePerType((memory: MemoryDraft, topology, type, settings: MachineSettings) =>
+  findRow(topology, settings, memory.booked(), type),
+);
+
 /** What there is of a type for a container that is placed. */
 export function memoryRow({ topology, state, memory }: Draft, type: string): MemoryRow {
   if (memory.containers.length === 0) return rowOn(state, topology, type);
-  return findRow(topology, state.settings, memory.booked(), type);
+  return rowBeside(memory, topology, type, state.settings);
 }
 
 function findRow(
