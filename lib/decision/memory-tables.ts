@@ -94,9 +94,11 @@ export interface MemoryRow {
   readonly free: readonly number[];
 }
 
+// Machines have few types of memory, whatever pods ask for.
+const MOST_TYPES = 16;
+
 interface TypedRows<Row> {
   readonly topology: Topology;
-  /** Machines have few types. */
   rows: readonly { readonly type: string; readonly row: Row }[];
 }
 
@@ -113,7 +115,7 @@ function oncePerType<Of extends object, Row, More extends unknown[] = []>(
     }
     for (const each of all.rows) if (each.type === type) return each.row;
     const row = find(of, topology, type, ...more);
-    all.rows = withLast(all.rows, { type, row });
+    all.rows = withLast(all.rows.length < MOST_TYPES ? all.rows : [], { type, row });
     return row;
   };
 }

@@ -280,7 +280,7 @@ export function checkAcquirable(
 
 /** @throws ERR_INVALID_OPTION, ERR_INVALID_POD, ERR_INVALID_QUANTITY */
 export function parseAdmit(pod: unknown, options: AdmitOptions, placement: Placement): AdmissionRequest {
-  const given = options === NO_OPTIONS ? NO_OPTIONS : checkOptions(options, REQUEST_OPTIONS, 'admit');
+  const given = checkOptions(options, REQUEST_OPTIONS, 'admit');
   // What a file was read into.
   if (typeof pod === 'string' || pod instanceof Uint8Array) {
     throw new NumalignError('ERR_INVALID_POD', 'the pod must be an object, not text: parse it first', {
@@ -291,11 +291,7 @@ export function parseAdmit(pod: unknown, options: AdmitOptions, placement: Place
   }
   const parsed = parsePod(pod);
   // Member by member: to add what is spread takes many times as long.
-  const {
-    owner,
-    wait,
-    enforcement,
-    placement: placed,
-  } = given === NO_OPTIONS ? commonOf(placement) : parseCommon(given, placement);
+  const common = given === NO_OPTIONS ? commonOf(placement) : parseCommon(given, placement);
+  const { owner, wait, enforcement, placement: placed } = common;
   return Object.freeze({ pod: parsed, isForCaller: false, owner, wait, enforcement, placement: placed });
 }

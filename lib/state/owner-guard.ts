@@ -42,8 +42,12 @@ export class OwnerGuard {
         owners.isOwnProcess(name) ? this.#restore() : this.#mourn(name);
       },
       disturbed: (name) => {
-        living.forget(name);
+        if (name !== undefined) living.doubt(name);
         if (name === undefined || owners.isOwnProcess(name)) this.#restore();
+      },
+      placed: (name) => {
+        living.settle(name);
+        if (owners.isOwnProcess(name)) this.#restore();
       },
       missed: () => {
         this.#restore();

@@ -50,7 +50,7 @@ class Watcher {
     return 0;
   }
   Source& source() { return source_; }
-  // Whether the callback was not called yet for something that has happened.
+  // Whether something has happened for which the callback was not called yet, or has not returned.
   bool owes() const { return left_ > 0 || source_.has_unread(); }
   void close() {
     if (closing_) return;
@@ -81,15 +81,16 @@ class Watcher {
     if (!events.ok() || closing_) return;
     left_ = events.value().size();
     Napi::HandleScope scope(env_);
-    try {
-      Napi::Function callback = callback_.Value();
-      for (const auto& event : events.value()) {
-        left_--;
+    Napi::Function callback = callback_.Value();
+    for (const auto& event : events.value()) {
+      // What one event fails with does not keep the others from being told.
+      try {
         callback.MakeCallback(env_.Global(), arguments_of(env_, event), context_);
-        if (closing_) return;
+      } catch (const Napi::Error& error) {
+        napi_fatal_exception(env_, error.Value());
       }
-    } catch (const Napi::Error& error) {
-      napi_fatal_exception(env_, error.Value());
+      if (closing_) return;
+      left_--;
     }
   }
 
@@ -99,7 +100,7 @@ class Watcher {
   Napi::AsyncContext context_;
   uv_poll_t* poll_;
   napi_async_cleanup_hook_handle hook_ = nullptr;
-  size_t left_ = 0;  // read, and not told yet
+  size_t left_ = 0;  // events that were read, of which the callback has not returned yet
   bool closing_ = false;
 };
 

@@ -1,7 +1,7 @@
 // Whether other owners live, as plans see it: each is looked at once, as long as the kernel says
 // nothing of its file.
-import { closeSync, openSync, readdirSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { closeSync, mkdirSync, openSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { mortalOwners } from '../../lib/account/owners-of-pods.js';
 import type { OwnerRecord } from '../../lib/account/pod-assignment.js';
@@ -42,7 +42,8 @@ async function known() {
   const { stateDir, agent, file, pods } = await beside();
   const watch = new OwnerWatch(stateDir, {
     closed: (name) => living.doubt(name),
-    disturbed() {},
+    disturbed: (name) => living.doubt(name!),
+    placed: (name) => living.settle(name),
     missed() {},
   });
   const living = new LivingOwners(watch, () => true);
@@ -51,7 +52,7 @@ async function known() {
   const owners = mortalOwners(pods());
   const folder = native.Folder.open(join(file, '..'), false, 0o700, -1);
   const look = vi.fn(({ uuid }: OwnerRecord) => folder.isOwnerAlive(uuid));
-  return { agent, file, living, look, dead: () => living.deadAmong(owners, look) };
+  return { stateDir, agent, file, living, look, dead: () => living.deadAmong(owners, look) };
 }
 
 it('looks at an owner once', async () => {
@@ -72,6 +73,61 @@ it('looks each time at an owner whose file was closed', async () => {
     expect(look).toHaveBeenCalledTimes(1 + n);
     await nextTurn();
   }
+});
+
+it('looks each time at an owner whose file is elsewhere, and once where it is there again', async () => {
+  const { stateDir, agent, file, look, dead } = await known();
+  agent.process.kill('SIGSTOP');
+  renameSync(file, join(stateDir, 'away'));
+  await nextTurn();
+  dead();
+  dead();
+  expect(look).toHaveBeenCalledTimes(2);
+  renameSync(join(stateDir, 'away'), file);
+  await nextTurn();
+  for (let n = 0; n < 5; n++) expect(dead()).toEqual([]);
+  expect(look).toHaveBeenCalledTimes(3);
+  agent.process.kill('SIGCONT');
+});
+
+it('looks each time where another folder is in the place of the one that is watched', async () => {
+  const { stateDir, agent, file, look, dead } = await known();
+  dead();
+  agent.process.kill('SIGSTOP');
+  const folder = join(stateDir, 'owners');
+  renameSync(folder, join(stateDir, 'away'));
+  mkdirSync(folder);
+  renameSync(join(stateDir, 'away', basename(file)), file);
+  for (let n = 1; n <= 3; n++) {
+    dead();
+    expect(look).toHaveBeenCalledTimes(1 + n);
+    await nextTurn();
+  }
+  agent.process.kill('SIGCONT');
+});
+
+it('remembers the files of many others that were closed no longer than they matter', async () => {
+  const { file, living, look, dead } = await known();
+  living.doubt(basename(file));
+  dead();
+  for (let n = 0; n < 1000; n++) living.doubt(`of an owner that has ended ${n}`);
+  dead();
+  dead();
+  expect(look).toHaveBeenCalledTimes(2);
+});
+
+it('sees that an owner has ended whose file was moved away before', async () => {
+  const { stateDir, manager, agent, file } = await beside();
+  expect(isFree(manager)).toBe(false);
+  agent.process.kill('SIGSTOP');
+  renameSync(file, join(stateDir, 'away'));
+  for (let n = 0; n < 3; n++) {
+    expect(isFree(manager)).toBe(false);
+    await nextTurn();
+  }
+  agent.process.kill('SIGKILL');
+  const begin = Date.now();
+  while (!isFree(manager)) expect(Date.now() - begin).toBeLessThan(LONGEST_MS);
 });
 
 it('sees that an owner has ended before its event loop is told', async () => {

@@ -9,6 +9,8 @@ export interface OwnerNotices {
 }
 
 const NOBODY: readonly OwnerRecord[] = [];
+// The oldest doubts are of owners that have ended long ago.
+const MOST_DOUBTS = 256;
 
 export class LivingOwners {
   readonly #notices: OwnerNotices;
@@ -17,7 +19,8 @@ export class LivingOwners {
   #era: object | undefined;
   #isCertain = false;
   readonly #living = new Set<string>();
-  // Those whose files were closed: the kernel says so just before it lets the lock go.
+  // Those of whose end nothing more may be told: files that were closed, which the kernel says just
+  // before it lets the lock go, and files that are not there.
   readonly #doubtful = new Set<string>();
   // All of them live.
   #all: readonly OwnerRecord[] | undefined;
@@ -35,14 +38,13 @@ export class LivingOwners {
   ): readonly OwnerRecord[] {
     if (!this.#follow()) return owners.filter((owner) => !isAlive(owner));
     if (this.#all === owners) return NOBODY;
-    const dead = owners.filter(({ uuid }) => !this.#living.has(uuid)).filter((owner) => !isAlive(owner));
-    for (const owner of owners) {
-      // Of the processes in a cgroup nothing is told here.
-      const isTold = owner.kind === 'process' && !this.#doubtful.has(owner.uuid);
-      if (isTold && !dead.includes(owner)) this.#living.add(owner.uuid);
-    }
-    this.#all = owners.every(({ uuid }) => this.#living.has(uuid)) ? owners : undefined;
-    return dead;
+    const unknown = owners.filter(({ uuid }) => !this.#living.has(uuid));
+    const alive = unknown.filter(isAlive);
+    // Of the processes in a cgroup nothing is told here.
+    const certain = alive.filter(({ kind, uuid }) => kind === 'process' && !this.#doubtful.has(uuid));
+    for (const { uuid } of certain) this.#living.add(uuid);
+    if (certain.length === unknown.length) this.#all = owners;
+    return alive.length === unknown.length ? NOBODY : unknown.filter((owner) => !alive.includes(owner));
   }
 
   #follow(): boolean {
@@ -50,23 +52,34 @@ export class LivingOwners {
     if (era === undefined) return false;
     if (era !== this.#era) {
       this.forget();
-      this.#doubtful.clear();
       this.#era = era;
       this.#isCertain = this.#areComplete();
     }
     return this.#isCertain;
   }
 
-  /** The file of an owner was closed. */
+  /** From now on an owner is looked at each time. */
   doubt(uuid: string): void {
+    this.#forget(uuid);
     this.#doubtful.add(uuid);
-    this.forget(uuid);
+    const [oldest] = this.#doubtful;
+    if (this.#doubtful.size > MOST_DOUBTS) this.#doubtful.delete(oldest!);
   }
 
-  /** Something has happened to the file of an owner, or perhaps to all. */
-  forget(uuid?: string): void {
+  /** The file of an owner is there, where its end is told. */
+  settle(uuid: string): void {
+    this.#forget(uuid);
+    this.#doubtful.delete(uuid);
+  }
+
+  /** All are looked at once more. */
+  forget(): void {
     this.#all = undefined;
-    if (uuid === undefined) this.#living.clear();
-    else this.#living.delete(uuid);
+    this.#living.clear();
+  }
+
+  #forget(uuid: string): void {
+    this.#all = undefined;
+    this.#living.delete(uuid);
   }
 }

@@ -6,11 +6,14 @@ import {
   IN_DELETE,
   IN_IGNORED,
   IN_MOVE_SELF,
-  IN_MOVED,
+  IN_MOVED_FROM,
+  IN_MOVED_TO,
   IN_Q_OVERFLOW,
   isAllTold,
   watchFolder,
 } from '../files/folder-events.js';
+
+const OWNERS_MASK = IN_CLOSE_WRITE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_MOVE_SELF;
 
 // Where the kernel has no watch left to give (inotify's limits).
 const PERIOD_WITHOUT_INOTIFY_MS = 500;
@@ -18,8 +21,12 @@ const PERIOD_WITHOUT_INOTIFY_MS = 500;
 export interface OwnerEvents {
   /** A file was closed that was open for writing. */
   closed(name: string): void;
-  /** A file was removed or replaced; `undefined`: any may have been. */
+  /**
+   * A file was removed, or moved to where nothing is told of it; `undefined`: any may have been.
+   */
   disturbed(name: string | undefined): void;
+  /** A file has this name that had another, or was elsewhere. */
+  placed(name: string): void;
   /** Some of this may have happened without the kernel's saying so. */
   missed(): void;
 }
@@ -45,9 +52,7 @@ export class OwnerWatch {
     this.#timer = undefined;
     const tell = (mask: number, name: string) => this.#tell(mask, name);
     try {
-      this.#ends.push(
-        watchFolder(join(this.#path, 'owners'), IN_CLOSE_WRITE | IN_DELETE | IN_MOVED | IN_MOVE_SELF, tell),
-      );
+      this.#ends.push(watchFolder(join(this.#path, 'owners'), OWNERS_MASK, tell));
       this.#ends.push(watchFolder(this.#path, IN_MOVE_SELF, tell));
       this.#era = {};
     } catch {
@@ -89,13 +94,14 @@ export class OwnerWatch {
   }
 
   #tell(mask: number, name: string): void {
-    // The folder is gone, and its watch with it.
-    if (mask & IN_IGNORED) this.#era = undefined;
+    // What is at the path now is not watched.
+    if (mask & (IN_IGNORED | IN_MOVE_SELF)) this.#era = undefined;
     if (mask & IN_Q_OVERFLOW) {
       this.#era &&= {};
       this.#events.missed();
     } else if (mask & IN_MOVE_SELF) this.#events.disturbed(undefined);
     else if (mask & IN_CLOSE_WRITE) this.#events.closed(name);
-    else this.#events.disturbed(name);
+    else if (mask & IN_MOVED_TO) this.#events.placed(name);
+    else if (mask & (IN_MOVED_FROM | IN_DELETE)) this.#events.disturbed(name);
   }
 }
