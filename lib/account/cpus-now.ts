@@ -19,7 +19,7 @@ export interface CpusNow extends CpuSnapshot {
  * these are not isolated for others.
  */
 export function cpusNow(topology: Topology, pods: readonly PodAssignment[] = []): CpusNow {
-  const kernel = topology.isSimulated ? NOTHING_TOLD : kernelCpus();
+  const kernel = topology.isSimulated ? NO_KERNEL : kernelCpus();
   const ofGrants = topology.isSimulated ? CpuSet.EMPTY : isolatedByGrants(pods);
   const last = lastOf.get(topology);
   if (last?.kernel === kernel && last.ofGrants === ofGrants) return last.now;
@@ -33,7 +33,7 @@ export function cpusNow(topology: Topology, pods: readonly PodAssignment[] = [])
 }
 
 // Of a described machine.
-const NOTHING_TOLD: KernelCpus = { online: undefined, isolated: CpuSet.EMPTY, unbalanced: CpuSet.EMPTY };
+const NO_KERNEL: KernelCpus = { online: undefined, isolated: CpuSet.EMPTY, unbalanced: CpuSet.EMPTY };
 
 interface Last {
   readonly kernel: KernelCpus;

@@ -30,7 +30,7 @@ export interface NativeJournal {
   version(): string;
   /**
    * Whether nothing has happened to the file, nor to its name, since {@link confirm}: by one fstat(2).
-   * False where that cannot be told, such as just after a change.
+   * False where that is not certain, such as just after a change.
    */
   isUntouched(): boolean;
   /**
@@ -89,7 +89,7 @@ export interface NativeFolder {
   close(): void;
   /** On a file system of memory, which does not outlive a boot. */
   isInMemory(): boolean;
-  /** On a file system of which this kernel tells all that happens: inotify(7), and times of files. */
+  /** On a file system that this kernel alone changes: inotify(7) and times of files show all of it. */
   isLocal(): boolean;
   /** `known`: answered itself where the file has these bytes. */
   read(name: string, known?: Buffer): Buffer | undefined;
@@ -145,6 +145,6 @@ export interface NativeInotify extends NativeNotices {
   add(path: string, mask: number): number;
   /** Nothing where the watch has ended with what was watched. */
   remove(watch: number): void;
-  /** Whether the callback was called for all that has happened. */
-  owesNothing(): boolean;
+  /** Whether the callback is still to be called for something that has happened. */
+  hasPending(): boolean;
 }

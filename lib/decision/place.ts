@@ -108,7 +108,6 @@ interface Requests {
 }
 
 const NOTHING_GIVEN: Progress['given'] = [];
-const NO_OFFERS: Progress['offers'] = [];
 
 export function begin(question: Question, pool: CpuPool): Progress {
   const { topology, present, state, request, resources, within } = question;
@@ -121,7 +120,8 @@ export function begin(question: Question, pool: CpuPool): Progress {
     pool,
     draft: resizing(draft, question),
     given: NOTHING_GIVEN,
-    offers: NO_OFFERS,
+    // The caller of a plan gets this very list.
+    offers: [],
     container: undefined,
   };
 }
@@ -154,7 +154,7 @@ export function place(progress: Progress): void {
     progress.given = withLast(progress.given, allocate(progress, container, requests, hint));
   }
   progress.container = undefined;
-  // All that the last container leaves, nobody else wants to know.
+  // What the last container leaves matters for nothing else.
   const { draft } = progress;
   const last = progress.given.at(-1)!;
   if (leavesNoPool(draft, cpusTaken(draft, last.cpus))) checkSharedPool(draftAfter(draft, last));
@@ -201,7 +201,7 @@ function admittedHint(progress: Progress, requests: Requests): TopologyHint {
   throw new Refusal('TopologyAffinityError', 'ERR_TOPOLOGY_AFFINITY', message);
 }
 
-/** Who is asked for hints: of memory several resources, which share them. */
+/** A provider that is asked for hints: of memory several resources, which share them. */
 interface Asked {
   readonly provider: string | null;
   readonly resource: string;

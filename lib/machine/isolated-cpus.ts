@@ -12,13 +12,13 @@ function readList(name: CpuListName): CpuSet {
   return words === undefined ? CpuSet.EMPTY : listedCpus(words);
 }
 
-/** What the kernel tells of the machine's CPUs at one moment. */
+/** What the kernel says of the machine's CPUs at one moment. */
 export interface KernelCpus {
   /** undefined where that is hidden. */
   readonly online: CpuSet | undefined;
   /**
-   * Over which it balances no load: isolcpus=, and isolated partitions of cgroup v2 where it tells
-   * of them (/sys/devices/system/cpu/isolated, cpuset.cpus.isolated of the root cgroup). A thread
+   * Over which it balances no load: isolcpus=, and isolated partitions of cgroup v2 where it
+   * shows them (/sys/devices/system/cpu/isolated, cpuset.cpus.isolated of the root cgroup). A thread
    * with several of them in its mask stays on one.
    */
   readonly unbalanced: CpuSet;
@@ -26,16 +26,16 @@ export interface KernelCpus {
   readonly isolated: CpuSet;
 }
 
-interface Told {
+interface Lists {
   readonly online: CpuSet | undefined;
   readonly isolated: CpuSet;
   readonly partitions: CpuSet;
   readonly cpus: KernelCpus;
 }
 
-let last: Told | undefined;
+let last: Lists | undefined;
 
-/** Read anew each time: the same object as long as the kernel tells the same. */
+/** Read each time: the same object as long as the kernel says the same. */
 export function kernelCpus(): KernelCpus {
   const online = readOnlineCpus();
   const isolated = readList('isolated');

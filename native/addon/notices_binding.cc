@@ -51,7 +51,7 @@ class Watcher {
   }
   Source& source() { return source_; }
   // Whether something has happened for which the callback was not called yet, or has not returned.
-  bool owes() const { return left_ > 0 || source_.has_unread(); }
+  bool has_pending() const { return left_ > 0 || source_.has_unread(); }
   void close() {
     if (closing_) return;
     closing_ = true;
@@ -83,7 +83,7 @@ class Watcher {
     Napi::HandleScope scope(env_);
     Napi::Function callback = callback_.Value();
     for (const auto& event : events.value()) {
-      // What one event fails with does not keep the others from being told.
+      // A callback that throws does not stop those of the events behind it.
       try {
         callback.MakeCallback(env_.Global(), arguments_of(env_, event), context_);
       } catch (const Napi::Error& error) {
@@ -104,7 +104,7 @@ class Watcher {
   bool closing_ = false;
 };
 
-// What JavaScript has of a Watcher; add(), remove() and owesNothing() for Inotify only.
+// What JavaScript has of a Watcher; add(), remove() and hasPending() for Inotify only.
 template <typename Source>
 class NoticesObject : public Napi::ObjectWrap<NoticesObject<Source>> {
  public:
@@ -138,9 +138,9 @@ class NoticesObject : public Napi::ObjectWrap<NoticesObject<Source>> {
     int watch = to_int(info[0], "the watch");
     if (watcher_) watcher_->source().remove(watch);
   }
-  // Whether the callback was called for all that has happened.
-  Napi::Value owes_nothing(const Napi::CallbackInfo& info) {
-    return Napi::Boolean::New(info.Env(), watcher_ && !watcher_->owes());
+  // Whether the callback is still to be called for something that has happened; true once it never is.
+  Napi::Value has_pending(const Napi::CallbackInfo& info) {
+    return Napi::Boolean::New(info.Env(), !watcher_ || watcher_->has_pending());
   }
 
  private:
@@ -153,12 +153,12 @@ using CpuEventsObject = NoticesObject<CpuEvents>;
 }  // namespace
 
 void export_notices(Napi::Env env, Napi::Object exports) {
-  // (callback(watch, mask, name)): { add(path, mask), remove(watch), owesNothing(), close() }.
+  // (callback(watch, mask, name)): { add(path, mask), remove(watch), hasPending(), close() }.
   exports["Inotify"] =
       InotifyObject::DefineClass(env, "Inotify",
                                  {InotifyObject::InstanceMethod<&InotifyObject::add>("add"),
                                   InotifyObject::InstanceMethod<&InotifyObject::remove>("remove"),
-                                  InotifyObject::InstanceMethod<&InotifyObject::owes_nothing>("owesNothing"),
+                                  InotifyObject::InstanceMethod<&InotifyObject::has_pending>("hasPending"),
                                   InotifyObject::InstanceMethod<&InotifyObject::close>("close")});
   // (callback()): { close() }.
   exports["CpuEvents"] = CpuEventsObject::DefineClass(

@@ -130,7 +130,7 @@ it('sees that an owner has ended whose file was moved away before', async () => 
   while (!isFree(manager)) expect(Date.now() - begin).toBeLessThan(LONGEST_MS);
 });
 
-it('sees that an owner has ended before its event loop is told', async () => {
+it('sees the end of an owner before its event loop has the notice', async () => {
   const { manager, agent } = await beside();
   await nextTurn();
   expect(isFree(manager)).toBe(false);
@@ -139,7 +139,7 @@ it('sees that an owner has ended before its event loop is told', async () => {
   while (!isFree(manager)) expect(Date.now() - begin).toBeLessThan(LONGEST_MS);
 });
 
-it('sees that an owner has ended when it has been told', async () => {
+it('sees the end of an owner after its event loop has had the notice', async () => {
   const { manager, agent } = await beside({ sharedMember: false });
   await nextTurn();
   expect(isFree(manager)).toBe(false);

@@ -56,8 +56,8 @@ class FolderEvents {
     }
   }
 
-  get owesNothing(): boolean {
-    return this.#inotify?.owesNothing() ?? false;
+  get hasPending(): boolean {
+    return this.#inotify?.hasPending() ?? false;
   }
 
   #end(watch: number, listening: Listening): void {
@@ -123,10 +123,10 @@ export function watchFolder(path: string, mask: number, listener: FolderListener
 }
 
 /**
- * Whether every listener was called for all that has happened to what it watches. The kernel says
- * that a file was closed before it lets its locks go.
+ * Whether a listener is still to be called for something that has happened. The kernel queues the
+ * event of a file that is closed before it lets the file's locks go.
  */
-export const isAllTold = (): boolean => ENVIRONMENT.of(folderEvents).owesNothing;
+export const hasPendingEvents = (): boolean => ENVIRONMENT.of(folderEvents).hasPending;
 
 /** As {@link watchFolder}, of one file. */
 export function watchFile(path: string, mask: number, listener: FolderListener): () => void {

@@ -1,8 +1,8 @@
-// LivingOwners: the owners that are known to live, as long as the kernel tells of the end of each.
+// LivingOwners: the owners that are known to live, as long as the kernel gives notice of each end.
 // To look at one takes as long as half a decision.
 import type { OwnerRecord } from '../../account/pod-assignment.js';
 
-/** What the kernel tells of the owners' files. */
+/** The kernel's notices of the owners' files. */
 export interface OwnerNotices {
   /** As {@link OwnerWatch.era}. */
   readonly era: object | undefined;
@@ -19,13 +19,13 @@ export class LivingOwners {
   #era: object | undefined;
   #isCertain = false;
   readonly #living = new Set<string>();
-  // Those of whose end nothing more may be told: files that were closed, which the kernel says just
-  // before it lets the lock go, and files that are not there.
+  // Those of whose end no further notice may come: files that were closed, whose locks the kernel lets
+  // go just after the notice, and files that are not there.
   readonly #doubtful = new Set<string>();
   // All of them live.
   #all: readonly OwnerRecord[] | undefined;
 
-  /** `areComplete`: whether the notices tell of everything that happens to the files. */
+  /** `areComplete`: whether there is a notice of everything that happens to the files. */
   constructor(notices: OwnerNotices, areComplete: () => boolean) {
     this.#notices = notices;
     this.#areComplete = areComplete;
@@ -40,7 +40,7 @@ export class LivingOwners {
     if (this.#all === owners) return NOBODY;
     const unknown = owners.filter(({ uuid }) => !this.#living.has(uuid));
     const alive = unknown.filter(isAlive);
-    // Of the processes in a cgroup nothing is told here.
+    // Of the processes in a cgroup there is no notice.
     const certain = alive.filter(({ kind, uuid }) => kind === 'process' && !this.#doubtful.has(uuid));
     for (const { uuid } of certain) this.#living.add(uuid);
     if (certain.length === unknown.length) this.#all = owners;
@@ -66,7 +66,7 @@ export class LivingOwners {
     if (this.#doubtful.size > MOST_DOUBTS) this.#doubtful.delete(oldest!);
   }
 
-  /** The file of an owner is there, where its end is told. */
+  /** The file of an owner is there, so that there will be a notice of its end. */
   settle(uuid: string): void {
     this.#forget(uuid);
     this.#doubtful.delete(uuid);

@@ -2,6 +2,7 @@
 // closes its own; one that is removed or replaced was so by somebody else.
 import { join } from 'node:path';
 import {
+  hasPendingEvents,
   IN_CLOSE_WRITE,
   IN_DELETE,
   IN_IGNORED,
@@ -9,7 +10,6 @@ import {
   IN_MOVED_FROM,
   IN_MOVED_TO,
   IN_Q_OVERFLOW,
-  isAllTold,
   watchFolder,
 } from '../files/folder-events.js';
 
@@ -22,7 +22,7 @@ export interface OwnerEvents {
   /** A file was closed that was open for writing. */
   closed(name: string): void;
   /**
-   * A file was removed, or moved to where nothing is told of it; `undefined`: any may have been.
+   * A file was removed, or moved to a folder that is not watched; `undefined`: any may have been.
    */
   disturbed(name: string | undefined): void;
   /** A file has this name that had another, or was elsewhere. */
@@ -62,11 +62,11 @@ export class OwnerWatch {
   }
 
   /**
-   * The same object as long as everything that happens to the files is told; undefined where
-   * something may not have been told yet, or never is.
+   * The same object as long as every event of the files comes; undefined where one is still to come,
+   * or none does.
    */
   get era(): object | undefined {
-    return this.#era && isAllTold() ? this.#era : undefined;
+    return this.#era && !hasPendingEvents() ? this.#era : undefined;
   }
 
   get isActive(): boolean {

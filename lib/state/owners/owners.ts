@@ -273,8 +273,8 @@ export class Owners implements OwnerRegistry {
   }
 
   /**
-   * The grants whose owners are dead. Looks at each owner once: in each transaction anew, otherwise
-   * where the kernel may not have told of its end.
+   * The grants whose owners are dead. Looks at each owner once in each transaction, and otherwise
+   * where its end may have come without notice.
    */
   deadPods(pods: readonly PodAssignment[]): readonly PodAssignment[] {
     const owners = mortalOwners(pods);

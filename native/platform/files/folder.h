@@ -71,7 +71,7 @@ class Folder {
   // Whether its file system is one of memory (tmpfs), where to write and to sync waits for no device.
   bool in_memory() const { return storage_ == Storage::kMemory; }
   // Whether its file system is known to be this kernel's alone (tmpfs, ext4, xfs, btrfs), so that inotify(7)
-  // and the times of its files tell of everything that happens to them.
+  // and the times of its files show everything that happens to them.
   bool is_local() const { return storage_ != Storage::kOther; }
   Result<FolderOwner> owner() const;
   // A text that no other folder has while this one is open: device and inode.

@@ -31,7 +31,7 @@ class JournalFile {
   Result<FileVersion> version() const;
   Result<FileStamp> stamp() const;
   // How long after a change its time is still the present one to the file system: a later change may have the
-  // same. Nothing where the times do not tell of all changes.
+  // same. Nothing where the times do not show all changes.
   std::optional<int64_t> time_step_ns() const { return time_step_ns_; }
   // All bytes from `offset` to where the file ends now. EFBIG where these are more than `limit`.
   Result<std::string> read(uint64_t offset, size_t limit) const;
@@ -71,7 +71,7 @@ class JournalFile {
 // to look at the name takes twice as long. Used on one thread.
 class JournalWitness {
  public:
-  // Whether nothing has happened since confirm(). False where that cannot be told.
+  // Whether nothing has happened since confirm(). False where that is not certain.
   bool is_untouched(const JournalFile& file);
   // Since is_untouched() was false, the name was seen to lead to the file, as it is known.
   void confirm() { confirmed_ = found_; }

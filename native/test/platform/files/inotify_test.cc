@@ -93,7 +93,7 @@ TEST(Inotify, RefusesALinkAndAFileWhereAFolderIsAskedFor) {
   EXPECT_EQ(inotify.add(temporary.path() + "/link", kMask).error().errno_value, ENOTDIR);
 }
 
-// So that who finds a lock, and nothing unread, knows that it was not let go.
+// So no lock is gone without a notice that is unread, or was read.
 TEST(Inotify, HasSomethingToReadBeforeTheLockOfAProcessThatDiesIsGone) {
   TemporaryFolder temporary;
   Folder folder = Folder::open(temporary.path(), {}).value();

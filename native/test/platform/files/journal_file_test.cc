@@ -124,7 +124,7 @@ TEST_F(JournalFileTest, KeepsACopyInStepThatWasInStep) {
   EXPECT_FALSE(folder().version("none").value());
 }
 
-// A journal on a file system of memory, and one who has looked at it and its name.
+// A journal on a file system of memory, and a witness that has looked at it and its name.
 class JournalWitnessTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -190,7 +190,7 @@ TEST_F(JournalWitnessTest, DoesNotRelyOnTheTimeOfAChangeThatIsStillGoingOn) {
 }
 
 TEST_F(JournalFileTest, IsNotReliedOnWhereItsFileSystemMayBeShared) {
-  // Files of procfs have no times that tell anything.
+  // Files of procfs have no times that mean anything.
   Folder folder = Folder::open("/proc/" + std::to_string(getpid()), {}).value();
   EXPECT_FALSE(folder.is_local());
   EXPECT_FALSE(JournalFile::open(folder, "status").value()->time_step_ns());
