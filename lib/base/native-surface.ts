@@ -84,16 +84,15 @@ export type HintQuestion =
   | { readonly kind: 'memory'; readonly call: MemoryHintsCall }
   | { readonly kind: 'devices'; readonly call: DeviceHintsCall };
 
-/** A family of hints. One that is of any nodes has no preference, and plays no part in a merge. */
-export interface HintWords {
+/** The words of a family of hints. */
+export interface PackedHints {
   readonly words: Words;
-  readonly isAny: boolean;
 }
 
 /** A merge of the hints of some resources. */
 export interface MergeHintsCall {
   /** Families of hints, and what others are asked by; at most one question for CPUs. */
-  readonly hints: readonly (HintWords | HintQuestion)[];
+  readonly hints: readonly (PackedHints | HintQuestion)[];
   /** How many there are. */
   readonly nodes: number;
   /** Counts through TOPOLOGY_MANAGER_POLICIES. */

@@ -2,7 +2,7 @@
 // come back. A typed array that was just made is slow to look into for an addon, and slower to
 // make: longer than most of the core's work takes.
 import { types } from 'node:util';
-import type { HintQuestion, HintWords, Native } from './native-surface.js';
+import type { HintQuestion, Native, PackedHints } from './native-surface.js';
 import type { NativeMove, NativePinOutcome } from './native-threads.js';
 import { copied, type TopologyHandle, type Words } from './words.js';
 
@@ -44,8 +44,8 @@ export interface WiredFunctions {
   listHints(words: number, after: number, limit: number, isBounded: boolean): Answer;
   withoutPreferred(words: number, masks: number): Answer;
   /**
-   * [how many moved, how many unmovable; of each: tid, errno, words of before, words of now, these
-   * words]
+   * [how many moved, how many unmovable; of each that has moved, to where it was asked to: tid, words
+   * of before, these words; of each other: tid, errno, words of before, words of now, these words]
    */
   pin(tid: number, cpus: number, grant?: string, owner?: string, replace?: boolean): Answer;
   /**
@@ -67,26 +67,31 @@ function wrongList(kind: string): never {
   throw new TypeError(`a ${kind} was expected`);
 }
 
-const isQuestion = (hints: HintWords | HintQuestion): hints is HintQuestion =>
+const isQuestion = (hints: PackedHints | HintQuestion): hints is HintQuestion =>
   (hints as Partial<HintQuestion>).kind !== undefined;
 
-const MOVE_HEADER = 4;
+const MOVED_HEADER = 2;
+const UNMOVABLE_HEADER = 4;
 
-function outcomeOf(words: Words): NativePinOutcome {
+// `cpus`: what was asked for. A set never changes: it stands for what all that have moved have now.
+function outcomeOf(words: Words, cpus: Words): NativePinOutcome {
   const moved: NativeMove[] = [];
   const unmovable: NativeMove[] = [];
   let at = 2;
-  for (let left = words[0]! + words[1]!; left > 0; left--) {
-    const before = words[at + 2]!;
-    const now = words[at + 3]!;
-    const behind = at + MOVE_HEADER + before;
-    const move = {
+  for (let left = words[0]!; left > 0; left--) {
+    const length = words[at + 1]!;
+    moved.push({ tid: words[at]!, before: copied(words, at + MOVED_HEADER, length), now: cpus, errno: 0 });
+    at += MOVED_HEADER + length;
+  }
+  for (let left = words[1]!; left > 0; left--) {
+    const [before, now] = [words[at + 2]!, words[at + 3]!];
+    const behind = at + UNMOVABLE_HEADER + before;
+    unmovable.push({
       tid: words[at]!,
-      before: copied(words, at + MOVE_HEADER, before),
+      before: copied(words, at + UNMOVABLE_HEADER, before),
       now: copied(words, behind, now),
       errno: words[at + 1]!,
-    };
-    (left > words[1]! ? moved : unmovable).push(move);
+    });
     at = behind + now;
   }
   return { moved, unmovable };
@@ -224,7 +229,7 @@ export function wired(addon: WiredFunctions): Wired {
     pin({ tid, cpus, grant, owner, replace }) {
       const count = put(cpus, 0);
       const answer = grant === '' ? addon.pin(tid, count) : addon.pin(tid, count, grant, owner, replace);
-      return outcomeOf(typeof answer === 'number' ? words : answer);
+      return outcomeOf(typeof answer === 'number' ? words : answer, cpus);
     },
 
     isHintFamily: (family, nodes) => addon.isHintFamily(put(family, 0), nodes),
@@ -243,23 +248,21 @@ export function wired(addon: WiredFunctions): Wired {
       const count = distances ? put(distances, MERGE_HEADER) : 0;
       let at = MERGE_HEADER + count;
       let topology: TopologyHandle | undefined;
-      let given = 0;
       amountsUsed = 0;
       for (let i = 0; i < hints.length; i++) {
         const each = hints[i]!;
-        if (isQuestion(each)) {
+        if (!isQuestion(each)) {
+          const length = put(each.words, at + 2);
+          words[at] = 0;
+          words[at + 1] = length;
+          at += 2 + length;
+        } else {
           if (each.kind === 'cpus') topology = each.call.topology;
           at = putQuestion(each, at);
-        } else if (each.isAny) continue;
-        else {
-          reserve(at + 1);
-          words[at] = 0;
-          at = putBehindLength(each.words, at + 1);
         }
-        given++;
       }
       reserve(at);
-      words[0] = given;
+      words[0] = hints.length;
       words[1] = nodes;
       words[2] = policy;
       words[3] = count;

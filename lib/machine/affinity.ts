@@ -95,6 +95,8 @@ export interface PinOwner {
   replace: boolean;
 }
 
+const NOBODY: PinOwner = { grant: '', owner: '', replace: false };
+
 /** Pins for a grant, or for nobody. @throws as {@link pin}, and ERR_ALREADY_PINNED. */
 export function pinFor(cpus: CpuSet, threads: Threads, { grant, owner, replace }: PinOwner): PinResult {
   if (cpus.isEmpty) {
@@ -129,14 +131,14 @@ export function pinFor(cpus: CpuSet, threads: Threads, { grant, owner, replace }
  */
 export function pin(cpus: CpuSet | string, options: PinOptions = {}): PinResult {
   const { threads = 'process' } = checkOptions(options, ['threads'], 'pin') as PinOptions;
-  return pinFor(CpuSet.coerce(cpus), threads, { grant: '', owner: '', replace: false });
+  return pinFor(CpuSet.coerce(cpus), threads, NOBODY);
 }
 
 /**
  * Pins one thread of this process, by default the calling one. Same as {@link pin} with `threads`.
  */
 export function pinThread(cpus: CpuSet | string, tid?: number): PinResult {
-  return pin(cpus, { threads: tid ?? 'current' });
+  return pinFor(CpuSet.coerce(cpus), tid ?? 'current', NOBODY);
 }
 
 /**

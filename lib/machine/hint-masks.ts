@@ -42,29 +42,8 @@ function positionsIn(mask: ArrayLike<number>, count: number): number[] {
 
 const firstBits = (count: number) => (count >= 32 ? ~0 : (1 << Math.max(count, 0)) - 1);
 
-/** Most machines have no more nodes, and so no more masks. */
-const FEW_NODES = 8;
-const FEW_MASKS = 2 ** FEW_NODES;
-
-/**
- * What is made of a packed mask ([low, high], bit i stands for numaNodes[i]), once for each mask of
- * few nodes. REQUIRES: `make` answers what never changes.
- */
-export function oncePerMask<T>(
-  make: (mask: ArrayLike<number>, numaNodes: readonly number[]) => T,
-): (mask: ArrayLike<number>, numaNodes: readonly number[]) => T {
-  const known: (T | undefined)[] = new Array(FEW_MASKS).fill(undefined);
-  return (mask, numaNodes) => {
-    const isKept = numaNodes.length <= FEW_NODES && isDense(numaNodes) && mask[0]! < 2 ** numaNodes.length;
-    if (!isKept) return make(mask, numaNodes);
-    const at = mask[0]!;
-    known[at] ??= make(mask, numaNodes);
-    return known[at];
-  };
-}
-
-/** The nodes of a packed mask. */
-export const nodesAt = oncePerMask((mask, numaNodes) => {
+/** The nodes of a packed mask: [low, high], bit i stands for numaNodes[i]. */
+export function nodesAt(mask: ArrayLike<number>, numaNodes: readonly number[]): NodeSet {
   const { length } = numaNodes;
   if (isDense(numaNodes)) {
     const high = mask[1]! & firstBits(length - 32);
@@ -74,4 +53,4 @@ export const nodesAt = oncePerMask((mask, numaNodes) => {
     return new NodeSet(words);
   }
   return NodeSet.from(positionsIn(mask, length).map((i) => numaNodes[i]!));
-});
+}

@@ -5,7 +5,7 @@ import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { copied, type Words } from '../base/words.js';
 import { NodeSet } from './cpu-set.js';
-import { isDense, maskOf, nodesAt, oncePerMask, positions } from './hint-masks.js';
+import { isDense, maskOf, nodesAt, positions } from './hint-masks.js';
 import { onlyWord } from './id-set.js';
 
 /**
@@ -34,7 +34,10 @@ const LIST_HEADER = 3;
 const BITS = 1;
 const BITS_HEADER = 2;
 // Machines of more nodes have more masks than most lists.
-const MOST_IN_BITS = 8;
+const FEW_NODES = 8;
+// Hints of machines of few nodes, by mask and whether they are preferred. A hint never changes, and
+// takes as long to make as to merge.
+const hintsOfFewNodes = new Array<TopologyHint | undefined>(2 * 2 ** FEW_NODES);
 const WORDS_PER_HINT = 3;
 // How many hints come from the core at once while they are iterated: few, then more and more.
 const FEWEST_AT_ONCE = 64;
@@ -60,12 +63,31 @@ function checkHint(hint: TopologyHint): void {
     invalidHint(hint, '{ nodes: NodeSet | null, preferred: boolean }');
 }
 
-function checkNodes(nodes: NodeSet, hint: TopologyHint): void {
-  if (!(nodes instanceof NodeSet) || nodes.isEmpty)
-    invalidHint(hint, '{ nodes: a NodeSet that is not empty, or null, preferred: boolean }');
+function invalidNodes(hint: TopologyHint): never {
+  invalidHint(hint, '{ nodes: a NodeSet that is not empty, or null, preferred: boolean }');
 }
 
 const nodesOf = (numaNodes: readonly number[]) => `of NUMA nodes of the machine (${numaNodes.join(', ')})`;
+
+// Few nodes, whose ids are their positions: their masks mean the same on each such machine.
+const areFew = (numaNodes: readonly number[]) => numaNodes.length <= FEW_NODES && isDense(numaNodes);
+
+function newHint(mask: ArrayLike<number>, preferred: boolean, numaNodes: readonly number[]): TopologyHint {
+  return Object.freeze({ nodes: nodesAt(mask, numaNodes), preferred });
+}
+
+/** The hint of a packed mask of the machine's nodes; null: of any nodes. */
+export function hintAt(
+  mask: ArrayLike<number> | null,
+  preferred: boolean,
+  numaNodes: readonly number[],
+): TopologyHint {
+  if (mask === null) return preferred ? NO_PREFERENCE : ANY_NODES;
+  if (!areFew(numaNodes) || mask[0]! >>> numaNodes.length !== 0) return newHint(mask, preferred, numaNodes);
+  const at = 2 * mask[0]! + (preferred ? 1 : 0);
+  hintsOfFewNodes[at] ??= newHint(mask, preferred, numaNodes);
+  return hintsOfFewNodes[at];
+}
 
 /**
  * All hints of one resource over the NUMA nodes of one machine, immutable. Iterating makes the
@@ -106,7 +128,7 @@ export class HintFamily implements Iterable<TopologyHint> {
         words[0]! |= preferred ? ANY_PREFERRED : ANY_OTHER;
         continue;
       }
-      checkNodes(nodes, hint);
+      if (!(nodes instanceof NodeSet) || nodes.isEmpty) invalidNodes(hint);
       // Where node ids are positions, their words are the mask.
       const mask = arePositions ? nodes.words : positions(nodes, numaNodes);
       words[at] = mask[0]!;
@@ -152,8 +174,7 @@ export class HintFamily implements Iterable<TopologyHint> {
 
   *#listed(listing: Words): Generator<TopologyHint> {
     for (let at = 1; at < listing.length; at += WORDS_PER_HINT) {
-      const hintAt = listing[at + 2] === 1 ? preferredHintAt : otherHintAt;
-      yield hintAt([listing[at]!, listing[at + 1]!], this.numaNodes);
+      yield hintAt([listing[at]!, listing[at + 1]!], listing[at + 2] === 1, this.numaNodes);
     }
   }
 
@@ -187,20 +208,8 @@ export class HintFamily implements Iterable<TopologyHint> {
   }
 }
 
-const withNodes = (preferred: boolean) =>
-  oncePerMask(
-    (mask, numaNodes): TopologyHint => Object.freeze({ nodes: nodesAt(mask, numaNodes), preferred }),
-  );
-
-/** The preferred hint with the nodes of a packed mask, and the other one. */
-export const preferredHintAt = withNodes(true);
-export const otherHintAt = withNodes(false);
-
-/** The hint without nodes. */
-export const hintOfAny = (preferred: boolean): TopologyHint => (preferred ? NO_PREFERENCE : ANY_NODES);
-
-// Families never change either: of machines of few nodes most are among the last ones, which are found by
-// their words.
+// Families never change either: of machines of few nodes most are among the last ones, which are
+// found by their words.
 const MOST_KEPT_WORDS = 20;
 const KEPT_FAMILIES = 64;
 const familiesOf = new WeakMap<readonly number[], (HintFamily | undefined)[]>();
@@ -238,23 +247,21 @@ export function unorderedHints(
   numaNodes: readonly number[],
 ): HintFamily {
   const { length } = numaNodes;
-  if (hints === null || length > MOST_IN_BITS || !isDense(numaNodes))
-    return HintFamily.from(hints, numaNodes);
+  if (hints === null || !areFew(numaNodes)) return HintFamily.from(hints, numaNodes);
   checkIterable(hints);
-  const list = [...hints];
   const each = Math.max(1, 2 ** length / 32);
   const words = new Uint32Array(BITS_HEADER + 2 * each);
   let [flags, isOffered] = [0, false];
-  for (let i = 0; i < list.length; i++) {
-    const hint = list[i]!;
+  for (const hint of hints) {
     checkHint(hint);
     const { nodes, preferred } = hint;
     if (nodes === null) {
       flags |= preferred ? ANY_PREFERRED : ANY_OTHER;
       continue;
     }
-    checkNodes(nodes, hint);
+    if (!(nodes instanceof NodeSet)) invalidNodes(hint);
     const mask = onlyWord(nodes);
+    if (mask === 0) invalidNodes(hint);
     if (mask === null || mask >>> length !== 0) invalidHint(hint, nodesOf(numaNodes));
     const at = BITS_HEADER + (mask >>> 5);
     words[at]! |= 1 << (mask & 31);

@@ -15,10 +15,14 @@
 namespace numalign::addon {
 namespace {
 
+void read_family(Napi::Env env, std::span<const uint32_t> words, HintFamily& family) {
+  if (!family.read(words)) throw Napi::TypeError::New(env, "these words are no family of hints");
+}
+
 HintFamily to_family(Napi::Env env, std::span<const uint32_t> words) {
-  std::optional<HintFamily> family = HintFamily::from_words(words);
-  if (!family) throw Napi::TypeError::New(env, "these words are no family of hints");
-  return *std::move(family);
+  HintFamily family;
+  read_family(env, words, family);
+  return family;
 }
 
 // Of every set and list an argument says how many words of it are on the wire, in the order of the arguments.
@@ -235,10 +239,10 @@ class OfferReader {
   uint32_t word() { return take(1).front(); }
 
   // A family as it was packed: its length, its words.
-  HintFamily family() {
-    HintFamily family = to_family(env_, take(word()));
-    if (family.nodes == nodes_) return family;
-    throw Napi::RangeError::New(env_, "a family of hints is of another number of nodes");
+  void family(HintFamily& family) {
+    read_family(env_, take(word()), family);
+    if (family.nodes != nodes_)
+      throw Napi::RangeError::New(env_, "a family of hints is of another number of nodes");
   }
   // Each as the arguments of the function that gives such hints alone. Of sets and lists the length comes
   // first.
@@ -319,7 +323,7 @@ Napi::Value merge_hints_binding(const Napi::CallbackInfo& info) {
   for (size_t i = 0; i < count; i++) {
     const uint32_t kind = reader.word();
     if (kind == kFamily) {
-      families.push_back(reader.family());
+      reader.family(families.emplace_back());
       continue;
     }
     if (kind > kDevices) throw Napi::RangeError::New(env, "there is no such question");
@@ -341,7 +345,7 @@ Napi::Value merge_hints_binding(const Napi::CallbackInfo& info) {
   result[1] = static_cast<uint32_t>(merged.mask.bits() >> 32);
   result[2] = (merged.any ? 1u : 0u) | (merged.preferred ? 2u : 0u) | (merged.admitted ? 4u : 0u) |
               (merged.exact ? 8u : 0u);
-  return answer.empty() ? env.Undefined() : to_wire(env, answer);
+  return answer.empty() ? Napi::Value() : to_wire(env, answer);
 }
 
 }  // namespace

@@ -63,20 +63,24 @@ Napi::Value from_outcome(Napi::Env env, const PinOutcome& outcome) {
               details);
 }
 
-// [how many moved, how many unmovable; of each: tid, errno, words of before, words of now, these words]
+// [how many moved, how many unmovable; of each that has moved, to where it was asked to: tid, words of
+// before, these words; of each other: tid, errno, words of before, words of now, these words]
 std::vector<uint32_t> words_of(const PinOutcome& outcome) {
   constexpr size_t kUsual = 64;
   std::vector<uint32_t> words;
   words.reserve(kUsual);
   words = {static_cast<uint32_t>(outcome.moved.size()), static_cast<uint32_t>(outcome.unmovable.size())};
-  for (const std::vector<ThreadMove>* moves : {&outcome.moved, &outcome.unmovable}) {
-    for (const ThreadMove& move : *moves) {
-      words.insert(words.end(),
-                   {static_cast<uint32_t>(move.tid), static_cast<uint32_t>(move.errno_value), 0, 0});
-      size_t lengths = words.size() - 2;
-      words[lengths] = append_words(words, move.before);
-      words[lengths + 1] = append_words(words, move.now);
-    }
+  for (const ThreadMove& move : outcome.moved) {
+    words.insert(words.end(), {static_cast<uint32_t>(move.tid), 0});
+    size_t length = words.size() - 1;
+    words[length] = append_words(words, move.before);
+  }
+  for (const ThreadMove& move : outcome.unmovable) {
+    words.insert(words.end(),
+                 {static_cast<uint32_t>(move.tid), static_cast<uint32_t>(move.errno_value), 0, 0});
+    size_t lengths = words.size() - 2;
+    words[lengths] = append_words(words, move.before);
+    words[lengths + 1] = append_words(words, move.now);
   }
   return words;
 }

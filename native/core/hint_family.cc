@@ -57,10 +57,9 @@ void write_bits(Writer& writer, std::span<const uint64_t> bits, int nodes) {
   for (size_t i = 0; i < words32(nodes); i++) writer.word(static_cast<uint32_t>(bits[i / 2] >> (i % 2 * 32)));
 }
 
-SmallWords read_bits(Reader& reader, int nodes) {
-  SmallWords bits(HintBits::bit_words(nodes));
-  for (size_t i = 0; i < words32(nodes); i++) bits[i / 2] |= uint64_t{reader.word()} << (i % 2 * 32);
-  return bits;
+void read_bits(Reader& reader, int nodes, SmallWords& bits) {
+  bits.resize(HintBits::bit_words(nodes));
+  for (uint64_t& word : bits) word = nodes <= 5 ? reader.word() : reader.wide();
 }
 
 void write_list(Writer& writer, const HintList& list) {
@@ -70,28 +69,30 @@ void write_list(Writer& writer, const HintList& list) {
   }
 }
 
-std::optional<HintList> read_list(Reader& reader, int nodes, uint32_t count) {
-  if (reader.left() != size_t{count} * 3) return std::nullopt;
-  HintList list(count);
+// Each of the three forms is read into where it stays. False: it is none.
+bool read_list(Reader& reader, int nodes, uint32_t count, HintList& list) {
+  if (reader.left() != size_t{count} * 3) return false;
+  list.resize(count);
   for (ListedHint& hint : list) {
     hint.mask = NodeMask(reader.wide());
     hint.preferred = reader.word() != 0;
-    if (hint.mask.empty() || (hint.mask.bits() & ~all_nodes(nodes)) != 0) return std::nullopt;
+    if (hint.mask.empty() || (hint.mask.bits() & ~all_nodes(nodes)) != 0) return false;
   }
-  return list;
+  return true;
 }
 
-std::optional<HintBits> read_hint_bits(Reader& reader, int nodes) {
-  if (nodes > kEnumeratedNodes) return std::nullopt;
-  HintBits bits{read_bits(reader, nodes), read_bits(reader, nodes)};
+bool read_hint_bits(Reader& reader, int nodes, HintBits& bits) {
+  if (nodes > kEnumeratedNodes) return false;
+  read_bits(reader, nodes, bits.offered);
+  read_bits(reader, nodes, bits.preferred);
   uint64_t valid = nodes < 6 ? all_nodes(1 << nodes) : ~uint64_t{0};
+  uint64_t any = 0;
   for (size_t i = 0; i < bits.offered.size(); i++) {
-    if ((bits.preferred[i] & ~bits.offered[i]) != 0 || (bits.offered[i] & ~valid) != 0) return std::nullopt;
+    if ((bits.preferred[i] & ~bits.offered[i]) != 0 || (bits.offered[i] & ~valid) != 0) return false;
+    any |= bits.offered[i];
   }
-  if (HintBits::test(bits.offered, 0)) return std::nullopt;  // the empty mask is no hint
-  // Where nothing is offered the family is an empty list.
-  if (std::ranges::all_of(bits.offered, [](uint64_t word) { return word == 0; })) return std::nullopt;
-  return bits;
+  // The empty mask is no hint. Where nothing is offered the family is an empty list.
+  return !HintBits::test(bits.offered, 0) && any != 0;
 }
 
 std::optional<Need> read_need(Reader& reader, int nodes, NodeMask domain) {
@@ -106,8 +107,7 @@ std::optional<Need> read_need(Reader& reader, int nodes, NodeMask domain) {
   return need.request > 0 ? std::optional(std::move(need)) : std::nullopt;
 }
 
-std::optional<LinearHints> read_linear(Reader& reader, int nodes) {
-  LinearHints linear;
+bool read_linear(Reader& reader, int nodes, LinearHints& linear) {
   uint32_t needs = reader.word();
   uint32_t listed = reader.word();
   linear.must = NodeMask(reader.wide());
@@ -117,19 +117,16 @@ std::optional<LinearHints> read_linear(Reader& reader, int nodes) {
   bool is_right = needs > 0 && (linear.must.bits() & ~linear.domain.bits()) == 0 &&
                   (linear.domain.bits() & ~all_nodes(nodes)) == 0 && linear.narrowest >= 1 &&
                   linear.narrowest <= nodes && linear.packages_needed >= 0 && linear.packages_needed <= 64;
-  if (!is_right) return std::nullopt;
+  if (!is_right) return false;
   for (uint32_t i = 0; i < needs; i++) {
     std::optional<Need> need = read_need(reader, nodes, linear.domain);
-    if (!need) return std::nullopt;  // past the end too, where the request is 0
+    if (!need) return false;  // past the end too, where the request is 0
     linear.needs.push_back(*std::move(need));
   }
   for (int i = 0; linear.packages_needed > 0 && i < nodes; i++) linear.packages.push_back(reader.wide());
-  std::optional<HintList> list = read_list(reader, nodes, listed);
-  if (!list) return std::nullopt;
+  if (!read_list(reader, nodes, listed, linear.listed)) return false;
   auto not_below = [](const ListedHint& a, const ListedHint& b) { return a.mask.bits() >= b.mask.bits(); };
-  if (std::ranges::adjacent_find(*list, not_below) != list->end()) return std::nullopt;
-  linear.listed = *std::move(list);
-  return linear.is_empty() ? std::nullopt : std::optional(std::move(linear));
+  return std::ranges::adjacent_find(linear.listed, not_below) == linear.listed.end() && !linear.is_empty();
 }
 
 // Bit b of [k]: b has k bits.
@@ -305,37 +302,37 @@ void HintFamily::append_words(std::vector<uint32_t>& words) const {
   }
 }
 
-std::optional<HintFamily> HintFamily::from_words(std::span<const uint32_t> words) {
+bool HintFamily::read(std::span<const uint32_t> words) {
   Reader reader(words);
   uint32_t head = reader.word();
-  HintFamily family;
-  uint32_t nodes = reader.word();
+  uint32_t count = reader.word();
   uint32_t form = head & 0xff;
   uint32_t allowed = form == kLinear ? kApproximate : kAnyPreferred | kAnyOther;
-  if (nodes < 1 || nodes > NodeMask::kBits || (head & ~(0xffu | allowed)) != 0) return std::nullopt;
-  family.nodes = static_cast<int>(nodes);
-  family.any_preferred = (head & kAnyPreferred) != 0;
-  family.any_other = (head & kAnyOther) != 0;
-  family.approximate = (head & kApproximate) != 0;
-  auto put = [&](auto&& read) {
-    if (read) family.masks = *std::move(read);
-    return read.has_value();
-  };
+  if (count < 1 || count > NodeMask::kBits || (head & ~(0xffu | allowed)) != 0) return false;
+  nodes = static_cast<int>(count);
+  any_preferred = (head & kAnyPreferred) != 0;
+  any_other = (head & kAnyOther) != 0;
+  approximate = (head & kApproximate) != 0;
   bool is_read = false;
   switch (form) {
     case kList:
-      is_read = put(read_list(reader, family.nodes, reader.word()));
+      is_read = read_list(reader, nodes, reader.word(), masks.emplace<HintList>());
       break;
     case kBits:
-      is_read = put(read_hint_bits(reader, family.nodes));
+      is_read = read_hint_bits(reader, nodes, masks.emplace<HintBits>());
       break;
     case kLinear:
-      is_read = put(read_linear(reader, family.nodes));
+      is_read = read_linear(reader, nodes, masks.emplace<LinearHints>());
       break;
     default:
       break;
   }
-  if (!is_read || !reader.at_end()) return std::nullopt;
+  return is_read && reader.at_end();
+}
+
+std::optional<HintFamily> HintFamily::from_words(std::span<const uint32_t> words) {
+  std::optional<HintFamily> family(std::in_place);
+  if (!family->read(words)) family.reset();
   return family;
 }
 

@@ -33,6 +33,7 @@ using HintList = std::vector<ListedHint>;
 // Bit m of `offered`: the mask m is a hint; of `preferred`: and a preferred one. Both have bit_words(n)
 // words.
 struct HintBits {
+  HintBits() {}  // not defaulted: all of it would be filled with zeros first
   SmallWords offered;
   SmallWords preferred;
 
@@ -89,10 +90,16 @@ struct LinearHints {
 };
 
 struct HintFamily {
+  using Masks = std::variant<HintList, HintBits, LinearHints>;
+
+  HintFamily() {}  // as of HintBits
+  HintFamily(int nodes, bool any_preferred, bool any_other, Masks masks)
+      : nodes(nodes), any_preferred(any_preferred), any_other(any_other), masks(std::move(masks)) {}
+
   int nodes = 0;               // of the machine, at most NodeMask::kBits
   bool any_preferred = false;  // a preferred hint without a mask: no node is worse than another
   bool any_other = false;      // a hint without a mask that is not preferred: nothing can satisfy the request
-  std::variant<HintList, HintBits, LinearHints> masks;
+  Masks masks;
   bool approximate = false;  // telling all it offers or prefers was too much work: LinearHints only
 
   bool offers(NodeMask mask) const;
@@ -112,6 +119,8 @@ struct HintFamily {
   void append_words(std::vector<uint32_t>& words) const;
   // nullopt: the words are of no family.
   static std::optional<HintFamily> from_words(std::span<const uint32_t> words);
+  // The same without moving a family, which is large. False: this is of no use any more.
+  bool read(std::span<const uint32_t> words);
 
   friend bool operator==(const HintFamily&, const HintFamily&) = default;
 };

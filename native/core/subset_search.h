@@ -2,6 +2,7 @@
 // with too many nodes to enumerate. Exact within a budget of steps. One thread uses one object.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -17,7 +18,9 @@ namespace numalign {
 class BestMasks {
  public:
   // `distances`: nodes x nodes, or empty.
-  BestMasks(std::span<const uint32_t> distances, int nodes) : distances_(distances), nodes_(nodes) {}
+  BestMasks(std::span<const uint32_t> distances, int nodes) : distances_(distances), nodes_(nodes) {
+    std::fill_n(masks_.begin(), nodes + 1, 0);
+  }
 
   bool by_distance() const { return !distances_.empty(); }
   uint64_t between(int a, int b) const { return distances_[a * nodes_ + b]; }
@@ -45,8 +48,8 @@ class BestMasks {
   uint64_t of_size(int size) const { return masks_[size]; }
   uint64_t distance_of_size(int size) const { return distances_of_[size]; }
   uint64_t narrowest() const {
-    for (uint64_t mask : masks_) {
-      if (mask != 0) return mask;
+    for (int size = 0; size <= nodes_; size++) {
+      if (masks_[size] != 0) return masks_[size];
     }
     return 0;
   }
@@ -54,7 +57,8 @@ class BestMasks {
  private:
   std::span<const uint32_t> distances_;
   int nodes_;
-  std::array<uint64_t, NodeMask::kBits + 1> masks_{};
+  // By size, up to that of the machine.
+  std::array<uint64_t, NodeMask::kBits + 1> masks_;
   std::array<uint64_t, NodeMask::kBits + 1> distances_of_;  // of those that are there
 };
 

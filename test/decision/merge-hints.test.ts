@@ -14,10 +14,13 @@ const hint = (nodes: number[] | null, preferred: boolean): TopologyHint => ({
 
 const plain = ({ nodes, preferred }: TopologyHint) => ({ nodes: nodes?.toArray() ?? null, preferred });
 
-/** Node ids with holes, and hint lists over them. */
-const machines = fc
-  .uniqueArray(fc.integer({ min: 0, max: 20 }), { minLength: 1, maxLength: 4 })
-  .map((ids) => ids.sort((a, b) => a - b));
+/** Node ids with holes and without, and hint lists over them. */
+const machines = fc.oneof(
+  fc
+    .uniqueArray(fc.integer({ min: 0, max: 20 }), { minLength: 1, maxLength: 4 })
+    .map((ids) => ids.sort((a, b) => a - b)),
+  fc.constantFrom<number[][]>([0], [0, 1], [0, 1, 2], [0, 1, 2, 3]),
+);
 
 const listOver = (ids: number[]) => {
   const masked = fc.record({ nodes: fc.subarray(ids, { minLength: 1 }), preferred: fc.boolean() });
@@ -127,12 +130,30 @@ describe('mergeHints', () => {
     ['a hint without preferred', [{ nodes: null }]],
     ['an array of ids for nodes', [{ nodes: [0], preferred: true }]],
     ['an empty mask', [hint([], true)]],
-    ['a node that the machine does not have', [hint([1], true)]],
+    ['a node that the machine does not have', [hint([3], true)]],
+    ['a node far beyond those that the machine has', [hint([0, 40], true)]],
     ['null in a list', [null]],
   ])('refuses %s as hints', (_, hints) => {
+    for (const numaNodes of [
+      [0, 1],
+      [0, 2],
+    ]) {
+      const action = () => mergeHints([{ r: hints as TopologyHint[] }], { numaNodes, policy: 'restricted' });
+      expect(action).toThrow(expect.objectContaining({ code: 'ERR_INVALID_ARGUMENT' }));
+    }
+  });
+
+  it.each<[string, unknown]>([
+    ['none', undefined],
+    ['of no hints', Uint32Array.of(7, 2, 0)],
+    ['of a family without preference and others behind', Uint32Array.of(256, 2, 0, 1)],
+  ])('refuses a family whose words are %s, by the name of its resource', (_, words) => {
+    const numaNodes = [0, 1];
+    const wrong = new HintFamily(words as Uint32Array, numaNodes);
+    const right = [hint([0], true)];
     const action = () =>
-      mergeHints([{ r: hints as TopologyHint[] }], { numaNodes: [0, 2], policy: 'restricted' });
-    expect(action).toThrow(expect.objectContaining({ code: 'ERR_INVALID_ARGUMENT' }));
+      mergeHints([null, { right }, { wrong, alsoRight: right }], { numaNodes, policy: 'restricted' });
+    expect(action).toThrow(/for wrong/);
   });
 
   it.each<[string, object]>([

@@ -6,8 +6,8 @@ import { native } from '../../lib/base/native.js';
 import type {
   DeviceHintsCall,
   HintQuestion,
-  HintWords,
   MemoryHintsCall,
+  PackedHints,
 } from '../../lib/base/native-surface.js';
 import { mergeOffered } from '../../lib/decision/hints/merge-hints.js';
 import { HintFamily } from '../../lib/entries/topology.js';
@@ -328,7 +328,7 @@ describe('what the core is asked by in a merge', () => {
     );
   });
 
-  it.each<[string, (call: MemoryHintsCall) => HintQuestion | HintWords]>([
+  it.each<[string, (call: MemoryHintsCall) => HintQuestion | PackedHints]>([
     ['memory of no type', (call) => ({ kind: 'memory', call: { ...call, types: 0 } })],
     ['memory of a type without amounts', (call) => ({ kind: 'memory', call: { ...call, types: 2 } })],
     ['memory of another number of nodes', (call) => ({ kind: 'memory', call: { ...call, groups: [0, 0] } })],
@@ -337,14 +337,14 @@ describe('what the core is asked by in a merge', () => {
       'devices of another machine',
       () => ({ kind: 'devices', call: { nodes: 2, request: 1, devices: [4, 0, 1] } }),
     ],
-    ['words that are no hints', () => ({ words: Uint32Array.of(7, 2, 0), isAny: false })],
+    ['words that are no hints', () => ({ words: Uint32Array.of(7, 2, 0) })],
   ])('is refused: %s', (_, wrong) => {
     const call = memoryCall({
       types: [{ request: 1, free: [2, 2], allocatable: [2, 2] }],
       groups: [[], []],
       reusable: [],
     });
-    const merge = (hints: (HintQuestion | HintWords)[]) =>
+    const merge = (hints: (HintQuestion | PackedHints)[]) =>
       native.mergeHints({ hints, nodes: 2, policy: 1, distances: undefined });
     expect(merge([{ kind: 'memory', call }])[2]).toBeGreaterThan(0);
     expect(() => merge([{ kind: 'memory', call }, wrong(call)])).toThrow();

@@ -16,7 +16,12 @@ import { join } from 'node:path';
 // answered as the topology's leaf, 0x1f, would be. Emulated throughout: /dev/kvm of a virtual
 // machine often cannot start a stock kernel.
 const CPU = 'Skylake-Server,vendor=GenuineIntel,level=0x20';
-const KERNEL_ARGUMENTS = 'console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable random.trust_cpu=1';
+// rcu_expedited: an emulated CPU may be late for the timers that other grace periods wait for, and
+// each process that moves to a cgroup waits for one.
+const KERNEL_ARGUMENTS =
+  'console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable random.trust_cpu=1 rcupdate.rcu_expedited=1';
+/** The time that a machine has to say what its processes wait for. */
+const ANSWER_MS = 20_000;
 
 const shared = (tag, path, more = '') => [
   ...['-fsdev', `local,id=${tag},path=${path},security_model=none,multidevs=remap${more}`],
@@ -28,10 +33,11 @@ const quoted = (word) => `'${word.replaceAll("'", `'\\''`)}'`;
 /**
  * Runs a command in the folder that it runs in here. Answers its exit status (undefined where the
  * machine gave none), what QEMU complained of, whether the command has printed anything, whether
- * its time was over, and the machine as lstopo saw it before. `console`: a file to keep what the
- * kernel says in; `temporary`: a folder for what is nobody's afterwards; `bootMs`: the time until
- * the command has printed something. When this process exits, so does the machine; `signal` ends it
- * before.
+ * its time was over, what its processes waited for where it printed nothing for `stillMs` (each with
+ * its state and its place in the kernel; empty where the machine did not answer), and the machine as
+ * lstopo saw it before. `console`: a file to keep what the kernel says in; `temporary`: a folder for
+ * what is nobody's afterwards; `bootMs`: the time until the command has printed something. When this
+ * process exits, so does the machine; `signal` ends it before.
  * @param shape one of {@link SHAPES}
  */
 export async function boot(
@@ -39,11 +45,11 @@ export async function boot(
   { image, initrd },
   emulator,
   command,
-  { cwd, console, temporary, bootMs, timeoutMs, disk, signal, onOutput },
+  { cwd, console, temporary, bootMs, stillMs, timeoutMs, disk, signal, onOutput },
 ) {
   const job = mkdtempSync(join(temporary, 'job-'));
   const paths = Object.fromEntries(
-    ['command', 'output', 'status', 'xml'].map((name) => [name, join(job, name)]),
+    ['command', 'output', 'processes', 'status', 'xml'].map((name) => [name, join(job, name)]),
   );
   const { PATH = '', HOME = '', NUMALIGN_TEST_LONG = '' } = process.env;
   const environment = Object.entries({ PATH, HOME, NUMALIGN_TEST_LONG, NUMALIGN_SHAPE: shape.name }).map(
@@ -80,18 +86,23 @@ export async function boot(
     ...shared('host', '/', ',readonly=on'),
     ...shared('job', job),
     ...(disk ? ['-drive', `if=virtio,format=raw,file=${disk}`] : []),
-    ...['-serial', `file:${console}`],
+    ...['-chardev', `stdio,id=console,signal=off,logfile=${console}`, '-serial', 'chardev:console'],
   ];
   let read = 0;
   // Whole lines while it runs.
   const follow = (isOver) => {
     const bytes = readFileSync(paths.output);
     const end = isOver ? bytes.length : bytes.lastIndexOf('\n') + 1;
-    if (end > read) onOutput(bytes.subarray(read, end).toString('utf8'));
-    read = Math.max(read, end);
+    if (end <= read) return;
+    onOutput(bytes.subarray(read, end).toString('utf8'));
+    read = end;
+    clearTimeout(timers.still);
+    timers.still = setTimeout(ask, stillMs);
   };
   watchFile(paths.output, { interval: 200 }, () => follow(false));
-  const qemu = spawn(emulator.program, args, { stdio: ['ignore', 'ignore', 'pipe'] });
+  const qemu = spawn(emulator.program, args, { stdio: ['pipe', 'ignore', 'pipe'] });
+  // It may have ended.
+  qemu.stdin.on('error', () => {});
   const kill = () => qemu.kill('SIGKILL');
   // Before what is in the folders goes.
   process.prependListener('exit', kill);
@@ -99,30 +110,38 @@ export async function boot(
   let complaint = '';
   qemu.stderr.on('data', (data) => (complaint += data));
   let isTooLate = false;
-  const timers = [
-    setTimeout(() => read === 0 && kill(), bootMs),
-    setTimeout(() => {
+  let isStill = false;
+  const ask = () => {
+    isStill = true;
+    qemu.stdin.write('\n');
+    timers.answer = setTimeout(kill, ANSWER_MS);
+  };
+  const timers = {
+    boot: setTimeout(() => read === 0 && kill(), bootMs),
+    whole: setTimeout(() => {
       isTooLate = true;
       kill();
     }, timeoutMs),
-  ];
+  };
   try {
     await new Promise((resolve, reject) => qemu.once('error', reject).once('close', resolve));
   } finally {
-    timers.forEach(clearTimeout);
     unwatchFile(paths.output);
+    follow(true);
+    Object.values(timers).forEach(clearTimeout);
     process.off('exit', kill);
   }
-  follow(true);
   const status =
     existsSync(paths.status) && statSync(paths.status).size > 0
       ? Number(readFileSync(paths.status, 'utf8'))
       : undefined;
-  const xml = existsSync(paths.xml) ? readFileSync(paths.xml, 'utf8') : undefined;
+  const textOf = (path) => (existsSync(path) ? readFileSync(path, 'utf8') : undefined);
+  const xml = textOf(paths.xml);
+  const still = isStill ? (textOf(paths.processes) ?? '') : undefined;
   // For every CPU it tells what features it does not emulate.
   complaint = complaint
     .split('\n')
     .filter((line) => !line.includes(': warning: '))
     .join('\n');
-  return { status, complaint, hasStarted: read > 0, isTooLate, xml };
+  return { status, complaint, hasStarted: read > 0, isTooLate, still, xml };
 }

@@ -10,6 +10,22 @@ $box mount -t 9p -o "ro,$options,cache=loose" host /host || $box reboot -f
 $box mount -t tmpfs -o mode=755 layer /layer
 $box mkdir /layer/upper /layer/work
 $box mount -t overlay -o lowerdir=/host,upperdir=/layer/upper,workdir=/layer/work overlay /newroot
+# Where no result comes, a line from the host asks what all threads wait for; of the kernel's, those
+# that nothing interrupts.
+(
+  read -r _ </dev/ttyS0
+  for thread in /newroot/proc/[0-9]*/task/[0-9]*; do
+    read -r stat <"$thread/stat"
+    fields=${stat##*) }
+    case $fields in
+      D*) ;;
+      ?' 2 '*) continue ;;
+    esac
+    read -r place <"$thread/wchan"
+    echo "${stat%) *}) ${fields%% *} $place: $($box tr '\0' ' ' <"$thread/cmdline")"
+    [ "${fields%% *}" != D ] || $box cat "$thread/stack"
+  done >/newroot/job/processes 2>/newroot/dev/null
+) &
 for folder in proc sys dev; do $box mount --move /$folder /newroot/$folder; done
 $box mkdir -p /newroot/dev/pts /newroot/dev/shm /newroot/dev/hugepages /newroot/job /newroot/disk
 $box mount -t devpts devpts /newroot/dev/pts

@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { cacheFolder } from '../../scripts/cache-folder.mjs';
 import { aptCommand, installPackages, root, works } from '../../scripts/steps.mjs';
+import { isLong } from '../support/budget.mjs';
 import { boot } from './boot.mjs';
 import { changedFiles, chooseShapes, commitCount } from './choice.mjs';
 import { prepareEmulator } from './emulator.mjs';
@@ -25,7 +26,9 @@ const SLOW_SECONDS = 10;
 // times in a row.
 const BOOT_MS = 90_000;
 const MOST_HANGS = 4;
-const MINUTES = 40;
+// The slowest test takes a minute on a machine that is busy.
+const STILL_MS = (isLong ? 30 : 5) * 60_000;
+const MINUTES = isLong ? 90 : 20;
 const MOST_BOOTS = 3;
 /** Of the machines that no change concerns, so many are booted all the same. */
 const IN_ROTATION = 2;
@@ -176,10 +179,14 @@ async function bootOnce(shape, files, kernel, console_, { disk, say }) {
     noted: (text) => say(`    ${text}`),
   });
   const command = ['node', '--test', '--test-reporter=tap', '--test-concurrency=1', ...files.map(testFile)];
-  const { status, complaint, hasStarted, isTooLate, xml } = await boot(shape, kernel, emulator, command, {
-    ...{ cwd: root, console: console_, temporary, bootMs: BOOT_MS, timeoutMs: minutes * 60_000, disk },
-    onOutput: (text) => reader.add(text),
-  });
+  const { status, complaint, hasStarted, isTooLate, still, xml } = await boot(
+    ...[shape, kernel, emulator, command],
+    {
+      ...{ cwd: root, console: console_, temporary, disk },
+      ...{ bootMs: BOOT_MS, stillMs: STILL_MS, timeoutMs: minutes * 60_000 },
+      onOutput: (text) => reader.add(text),
+    },
+  );
   reader.end();
   if (values.fixtures && FIXTURES.includes(shape) && xml !== undefined)
     writeFileSync(join(root, 'test/fixtures/machines', `${shape.name}.xml`), xml);
@@ -187,7 +194,11 @@ async function bootOnce(shape, files, kernel, console_, { disk, say }) {
   if (status === undefined) {
     const why = complaint ? ` (${complaint.trim()})` : '';
     const what = isTooLate ? `no result in ${minutes} minutes` : 'the machine gave no result';
-    const isDead = !isTooLate && reader.failed === 0;
+    if (still !== undefined) say(still.trimEnd().replace(/^/gm, '      '));
+    // Threads that wait for each other are the package's fault; one that waits in the kernel, where
+    // nothing interrupts it, and a kernel that does not answer are the machine's.
+    const isItself = still === undefined || still === '' || /^\d+ \(.*\) D /m.test(still);
+    const isDead = !isTooLate && isItself && reader.failed === 0;
     return { tests, isDead, isHung: isDead && !hasStarted, wrong: `${what}: see ${console_}${why}` };
   }
   return {

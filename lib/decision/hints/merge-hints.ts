@@ -14,15 +14,7 @@ import {
 } from '../../input/policies.js';
 import { NodeSet } from '../../machine/cpu-set.js';
 import { MAX_HINT_NODES } from '../../machine/hint-masks.js';
-import {
-  familyAt,
-  HintFamily,
-  hintOfAny,
-  otherHintAt,
-  preferredHintAt,
-  type TopologyHint,
-  unorderedHints,
-} from '../../machine/hints.js';
+import { familyAt, HintFamily, hintAt, type TopologyHint, unorderedHints } from '../../machine/hints.js';
 
 /**
  * What one hint provider answers: for each resource its hints, null for no preference, an empty
@@ -84,10 +76,8 @@ function askToMerge(hints: readonly Hints[], { numaNodes, policy, distances }: M
 
 function resultOf(answer: Words, { numaNodes }: MergeSite): MergeResult {
   const flags = answer[2]!;
-  const isPreferred = (flags & 2) !== 0;
-  const hintAt = isPreferred ? preferredHintAt : otherHintAt;
   return {
-    hint: flags & 1 ? hintOfAny(isPreferred) : hintAt(answer, numaNodes),
+    hint: hintAt(flags & 1 ? null : answer, (flags & 2) !== 0, numaNodes),
     admitted: (flags & 4) !== 0,
     exact: (flags & 8) !== 0,
   };
@@ -140,20 +130,8 @@ function isSameList(a: readonly number[], b: readonly number[]): boolean {
   return true;
 }
 
-const isFamily = ({ words, numaNodes }: HintFamily) =>
-  types.isUint32Array(words) && native.isHintFamily(words, numaNodes.length);
-
-// The words of what is a family already are looked at by the merge, where it gets them.
-function packed(
-  resource: string,
-  given: Iterable<TopologyHint> | null,
-  numaNodes: readonly number[],
-  pack: typeof HintFamily.from,
-): HintFamily {
-  if (!(given instanceof HintFamily)) return pack(given, numaNodes);
-  if (isSameList(given.numaNodes, numaNodes) && (!given.isAny || isFamily(given))) return given;
-  throw noFamily(resource, given, numaNodes);
-}
+const isFamily = ({ words, numaNodes: own }: HintFamily, numaNodes: readonly number[]) =>
+  isSameList(own, numaNodes) && types.isUint32Array(words) && native.isHintFamily(words, numaNodes.length);
 
 function checkHints(hints: ProviderHints): Exclude<ProviderHints, null> {
   if (hints === null || hints === undefined) return {};
@@ -172,8 +150,8 @@ function checkHints(hints: ProviderHints): Exclude<ProviderHints, null> {
 export function packHints(hints: ProviderHints, numaNodes: readonly number[]): Record<string, HintFamily> {
   return Object.fromEntries(
     Object.entries(checkHints(hints)).map(([resource, given]) => {
-      const family = packed(resource, given, numaNodes, HintFamily.from);
-      if (isFamily(family)) return [resource, family];
+      const family = given instanceof HintFamily ? given : HintFamily.from(given, numaNodes);
+      if (isFamily(family, numaNodes)) return [resource, family];
       throw noFamily(resource, family, numaNodes);
     }),
   );
@@ -215,24 +193,29 @@ export function mergeHints(providers: readonly ProviderHints[], options: MergeOp
   const families: HintFamily[] = [];
   for (const hints of providers) {
     const lists = checkHints(hints);
-    for (const resource of Object.keys(lists))
-      families.push(packed(resource, lists[resource]!, numaNodes, unorderedHints));
+    for (const resource of Object.keys(lists)) {
+      const given = lists[resource]!;
+      const family = given instanceof HintFamily ? given : unorderedHints(given, numaNodes);
+      families.push(family);
+      if (!isSameList(family.numaNodes, numaNodes)) throw wrongFamily(providers, families, numaNodes)!;
+    }
   }
   try {
     const site = { numaNodes, policy, distances };
     return resultOf(askToMerge(families, site), site);
   } catch (error) {
+    // The words of families are looked at by the merge, where it gets them.
     throw wrongFamily(providers, families, numaNodes) ?? error;
   }
 }
 
-// The first of these families, which are all that the providers gave, that is none.
+// The first of these families, which are the first that the providers gave, that is none.
 function wrongFamily(
   providers: readonly ProviderHints[],
   families: readonly HintFamily[],
   numaNodes: readonly number[],
 ): NumalignError | undefined {
-  const wrong = families.findIndex((family) => !isFamily(family));
+  const wrong = families.findIndex((family) => !isFamily(family, numaNodes));
   if (wrong < 0) return undefined;
   const resources = providers.flatMap((hints) => Object.keys(checkHints(hints)));
   return noFamily(resources[wrong]!, families[wrong]!, numaNodes);

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <future>
 #include <map>
 #include <memory>
 #include <optional>
@@ -227,14 +228,12 @@ MachineTree tree_of(hwloc_topology_t topology) {
 
 // ---- PCI devices ----
 
-std::vector<PciDevice> read_machine_devices(const std::vector<NodeInfo>& nodes) {
-  std::vector<PciDevice> devices = read_pci_devices("/sys");
+// The firmware may name a node that has nothing else, and is not online.
+void forget_unknown_nodes(std::vector<PciDevice>& devices, const std::vector<NodeInfo>& nodes) {
   for (PciDevice& device : devices) {
-    // The firmware may name a node that has nothing else, and is not online.
     std::erase_if(device.nodes,
                   [&](int node) { return std::ranges::find(nodes, node, &NodeInfo::node) == nodes.end(); });
   }
-  return devices;
 }
 
 // The nodes of the CPUs that devices are near; unknown where those are the CPUs of every one of several
@@ -279,17 +278,23 @@ Result<TopologySpec> read_by_hwloc(const std::optional<std::string>& synthetic) 
 }
 
 Result<TopologySpec> discover_machine() {
+  // hwloc takes twice as long as the devices, which can be read on another CPU meanwhile.
+  auto beside = std::async(std::launch::async, [] {
+    std::vector<PciDevice> devices = read_pci_devices("/sys");
+    return std::pair(std::move(devices), cpuset_limit());
+  });
   Result<TopologySpec> read = read_by_hwloc(std::nullopt);
   if (!read.ok()) return read.error();
   TopologySpec spec = std::move(read).value();
   CpuSet online = spec.possible;
   spec.possible = online | read_cpu_list("cpu/possible");
   spec.isolated = read_cpu_list("cpu/isolated");
-  Result<CpuSet> allowed = cpuset_limit(spec.possible);
-  if (!allowed.ok()) return allowed.error();
-  spec.allowed = allowed.value() & online;
-  spec.devices = read_machine_devices(spec.nodes);
   add_machine_distances(spec.nodes);
+  auto [devices, limit] = beside.get();
+  if (!limit.ok()) return limit.error();
+  spec.allowed = limit.value() & online;
+  spec.devices = std::move(devices);
+  forget_unknown_nodes(spec.devices, spec.nodes);
   return spec;
 }
 

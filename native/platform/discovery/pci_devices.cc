@@ -31,10 +31,10 @@ std::vector<std::string> list(const std::string& folder) {
   return names;
 }
 
-// The first line of an attribute; nothing where it cannot be read. A number of any kind fits.
+// The first line of an attribute; nothing where it cannot be read. What is read here fits.
 std::optional<std::string> read_attribute(const UniqueFd& device, const char* name) {
   UniqueFd file(openat(device.get(), name, O_RDONLY | O_CLOEXEC));
-  char text[32];
+  char text[128];
   ssize_t length = file.valid() ? read(file.get(), text, sizeof text) : -1;
   if (length <= 0) return std::nullopt;
   std::string line(text, static_cast<size_t>(length));
@@ -49,18 +49,39 @@ std::optional<Number> parse_number(std::string_view text, int base) {
   return number;
 }
 
-// "0x8086"
-std::optional<uint32_t> read_hex(const UniqueFd& device, const char* name) {
-  std::optional<std::string> text = read_attribute(device, name);
-  if (!text || !text->starts_with("0x")) return std::nullopt;
-  return parse_number<uint32_t>(std::string_view(*text).substr(2), 16);
-}
+// "pci:v00008086d00001572sv00008086sd00000001bc02sc00i00": what the files vendor, device and class say, in
+// one. (So does uevent, but some kernels have its reader wait for the driver.)
+class Modalias {
+ public:
+  explicit Modalias(std::string_view text) : left_(text) {}
+
+  // The number of so many digits behind `name`; nothing where something else comes next.
+  std::optional<uint16_t> take(std::string_view name, size_t digits) {
+    std::string_view text = left_.substr(0, name.size() + digits);
+    if (!text.starts_with(name)) return std::nullopt;
+    left_ = left_.substr(text.size());
+    return text.size() < name.size() + digits ? std::nullopt
+                                              : parse_number<uint16_t>(text.substr(name.size()), 16);
+  }
+  void skip_to(std::string_view name) { left_ = left_.substr(std::min(left_.find(name), left_.size())); }
+
+ private:
+  std::string_view left_;
+};
 
 // What a link points to; empty where there is none.
-fs::path link_target(int folder, const char* name) {
+std::string link_target(int folder, const char* name) {
   char target[PATH_MAX];
   ssize_t length = readlinkat(folder, name, target, sizeof target);
-  return length < 0 ? fs::path() : fs::path(std::string_view(target, static_cast<size_t>(length)));
+  return length < 0 ? std::string() : std::string(target, static_cast<size_t>(length));
+}
+
+std::string_view last_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+// Without its last name.
+std::string_view folder_of(std::string_view path) {
+  size_t end = path.rfind('/');
+  return end == path.npos ? std::string_view() : path.substr(0, end);
 }
 
 std::vector<int> read_numa_node(const UniqueFd& device) {
@@ -74,18 +95,21 @@ std::vector<int> read_numa_node(const UniqueFd& device) {
 // the time of whole paths, and never a mixture of a device and the one that came in its place.
 std::optional<PciDevice> read_device(const UniqueFd& folder, const std::string& id) {
   UniqueFd at(openat(folder.get(), id.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  std::optional<uint32_t> code = read_hex(at, "class");  // with the programming interface: 0x010802
-  if (!code || *code > 0xffffff || *code >> 16 == kBridges) return std::nullopt;
-  std::optional<uint32_t> vendor = read_hex(at, "vendor");
-  std::optional<uint32_t> device = read_hex(at, "device");
-  if (!vendor || !device || *vendor > UINT16_MAX || *device > UINT16_MAX) return std::nullopt;
-  std::string parent = link_target(at.get(), "physfn").filename().string();
+  std::string text = read_attribute(at, "modalias").value_or("");
+  Modalias alias(text);
+  std::optional<uint16_t> vendor = alias.take("pci:v", 8);
+  std::optional<uint16_t> device = alias.take("d", 8);
+  alias.skip_to("bc");
+  std::optional<uint16_t> base_class = alias.take("bc", 2);
+  std::optional<uint16_t> subclass = alias.take("sc", 2);
+  if (!vendor || !device || !base_class || !subclass || *base_class == kBridges) return std::nullopt;
+  std::string parent(last_name(link_target(at.get(), "physfn")));
   return PciDevice{
       .id = id,
-      .device_class = static_cast<uint16_t>(*code >> 8),
-      .vendor = static_cast<uint16_t>(*vendor),
-      .device = static_cast<uint16_t>(*device),
-      .driver = link_target(at.get(), "driver").filename().string(),
+      .device_class = static_cast<uint16_t>(*base_class << 8 | *subclass),
+      .vendor = *vendor,
+      .device = *device,
+      .driver = std::string(last_name(link_target(at.get(), "driver"))),
       .names = {},
       .nodes = read_numa_node(at),
       .parent = is_pci_address(parent) && parent != id ? parent : "",
@@ -108,13 +132,11 @@ using NamesOf = std::map<std::string, std::vector<std::string>>;
 // last PCI device on the way. One readlink() an entry finds them whatever lies between.
 void add_names(const std::string& folder, std::string_view only_below, NamesOf& names_of) {
   for (const std::string& entry : list(folder)) {
-    fs::path target = link_target(AT_FDCWD, (folder + "/" + entry).c_str());
-    if (!only_below.empty() && target.parent_path().filename() != only_below) continue;
-    std::string device;
-    for (const fs::path& part : target) {
-      if (is_pci_address(part.native())) device = part.native();
-    }
-    if (!device.empty()) names_of[device].push_back(disk_name(entry));
+    std::string target = link_target(AT_FDCWD, (folder + "/" + entry).c_str());
+    std::string_view above = folder_of(target);
+    if (!only_below.empty() && last_name(above) != only_below) continue;
+    while (!above.empty() && !is_pci_address(last_name(above))) above = folder_of(above);
+    if (!above.empty()) names_of[std::string(last_name(above))].push_back(disk_name(entry));
   }
 }
 

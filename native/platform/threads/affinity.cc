@@ -11,7 +11,6 @@
 #include <fstream>
 #include <string>
 #include <string_view>
-#include <thread>
 
 #include "core/id_list.h"
 #include "platform/files/cpu_list_file.h"
@@ -140,13 +139,11 @@ Result<std::vector<pid_t>> process_threads() { return threads_of(0); }
 
 Result<CpuSet> online_cpus() { return CpuListFile(kOnlineCpus).read(); }
 
-Result<CpuSet> cpuset_limit(const CpuSet& possible) {
-  Result<CpuSet> limit = CpuSet();
-  std::thread([&] {
-    Result<Done> widened = set_affinity(0, possible);
-    limit = widened.ok() ? get_affinity(0) : Result<CpuSet>(widened.error());
-  }).join();
-  return limit;
+Result<CpuSet> cpuset_limit() {
+  CpuSet all;
+  all.insert_range(0, CpuSet::kMaxId);
+  Result<Done> widened = set_affinity(0, all);
+  return widened.ok() ? get_affinity(0) : Result<CpuSet>(widened.error());
 }
 
 }  // namespace numalign

@@ -64,8 +64,9 @@ inline constexpr const char* kOnlineCpus = "/sys/devices/system/cpu/online";
 // Those that are online at this moment. ENOENT, EACCES: hidden from a container.
 Result<CpuSet> online_cpus();
 
-// The CPUs that the kernel would let this process use: its cpuset, whatever its present masks are. Found by a
-// thread of its own that asks for all of `possible` and reads back.
-Result<CpuSet> cpuset_limit(const CpuSet& possible);
+// The CPUs that the kernel would let this process use: its cpuset, whatever its present masks are. REQUIRES:
+// the calling thread ends now. It asks for all CPUs and reads back, and keeps them: to give it its own mask
+// again could undo a pin that another thread makes meanwhile.
+Result<CpuSet> cpuset_limit();
 
 }  // namespace numalign

@@ -25,16 +25,14 @@ Result<ThreadMove> move_thread(pid_t tid, const CpuSet& cpus) {
   }
   Result<CpuSet> before = get_affinity(tid);
   if (!before.ok()) return before.error();
-  ThreadMove move{tid, before.value(), before.value()};
   if (Result<Done> set = set_affinity(tid, cpus); !set.ok()) {
-    move.errno_value = set.error().errno_value;
-    if (move.errno_value == ESRCH) return set.error();
-    return move;
+    const int why = set.error().errno_value;
+    if (why == ESRCH) return set.error();
+    return ThreadMove{tid, before.value(), before.value(), why};
   }
   Result<CpuSet> now = get_affinity(tid);
   if (!now.ok()) return now.error();
-  move.now = now.value();
-  return move;
+  return ThreadMove{tid, std::move(before).value(), std::move(now).value()};
 }
 
 // Without CAP_SYS_NICE a thread that has the flag keeps it: it does nothing to an ordinary thread whose nice

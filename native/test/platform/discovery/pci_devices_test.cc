@@ -5,6 +5,7 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <string>
 #include <thread>
 #include <vector>
@@ -26,10 +27,13 @@ void link(const fs::path& path, const std::string& target) {
   fs::create_symlink(target, path);
 }
 
+// As the kernel writes it.
+std::string alias(const std::string& classes, const std::string& vendor = "00008086") {
+  return "pci:v" + vendor + "d00001572sv00008086sd00000001" + classes + "\n";
+}
+
 struct Attributes {
-  std::string device_class = "0x020000\n";
-  std::string vendor = "0x8086\n";
-  std::string device = "0x1572\n";
+  std::string modalias = alias("bc02sc00i00");
   std::string numa_node = "1\n";
 };
 
@@ -42,9 +46,7 @@ class FakeSysfs {
 
   void add(const std::string& id, const Attributes& attributes = {}) {
     fs::path folder = folder_of(id);
-    write_file(folder / "class", attributes.device_class);
-    write_file(folder / "vendor", attributes.vendor);
-    write_file(folder / "device", attributes.device);
+    write_file(folder / "modalias", attributes.modalias);
     write_file(folder / "numa_node", attributes.numa_node);
     link(root() / "bus/pci/devices" / id, "../../../devices/pci0000:00/" + id);
   }
@@ -98,9 +100,9 @@ TEST(PciDevices, GivesVirtualFunctionsTheirPhysicalFunction) {
 
 TEST(PciDevices, LeavesBridgesOut) {
   FakeSysfs sysfs;
-  sysfs.add("0000:00:00.0", {.device_class = "0x060000\n"});
-  sysfs.add("0000:00:1f.0", {.device_class = "0x060100\n"});
-  sysfs.add("0000:00:1f.2", {.device_class = "0x010601\n"});
+  sysfs.add("0000:00:00.0", {.modalias = alias("bc06sc00i00")});
+  sysfs.add("0000:00:1f.0", {.modalias = alias("bc06sc01i00")});
+  sysfs.add("0000:00:1f.2", {.modalias = alias("bc01sc06i01")});
   std::vector<PciDevice> devices = read_pci_devices(sysfs.path());
   ASSERT_EQ(ids(devices), Texts{"0000:00:1f.2"});
   EXPECT_EQ(devices[0].device_class, 0x0106);
@@ -156,15 +158,18 @@ TEST(PciDevices, LeavesOutWhatIsGoneOrMakesNoSense) {
   sysfs.add("0000:01:00.0");
   link(sysfs.root() / "bus/pci/devices/0000:02:00.0", "../../../devices/pci0000:00/0000:02:00.0");
   sysfs.add("0000:03:00.0");
-  fs::remove(sysfs.folder_of("0000:03:00.0") / "vendor");
-  sysfs.add("0000:04:00.0", {.device_class = "0x"});
-  sysfs.add("0000:05:00.0", {.device_class = "0x1000000\n"});
-  sysfs.add("0000:06:00.0", {.vendor = "0x18086\n"});
-  sysfs.add("0000:07:00.0", {.device = std::string(100000, '0')});
-  sysfs.add("0000:08:00.0", {.vendor = "8086\n"});
-  sysfs.add("0000:09:00.0", {.device_class = std::string(3, '\0')});
+  fs::remove(sysfs.folder_of("0000:03:00.0") / "modalias");
+  sysfs.add("0000:04:00.0", {.modalias = ""});
+  sysfs.add("0000:05:00.0", {.modalias = alias("bc02sc")});
+  sysfs.add("0000:06:00.0", {.modalias = alias("bc02sc00i00", "00018086")});
+  sysfs.add("0000:07:00.0", {.modalias = std::string(100000, '0')});
+  sysfs.add("0000:08:00.0", {.modalias = alias("bc02sc00i00", "8086")});
+  sysfs.add("0000:09:00.0", {.modalias = alias("")});
+  sysfs.add("0000:0b:00.0", {.modalias = alias("bc02bc02sc00i00")});
+  sysfs.add("0000:0c:00.0", {.modalias = "usb" + alias("bc02sc00i00")});
+  sysfs.add("0000:0d:00.0", {.modalias = std::string(40, '\0')});
   sysfs.add("not-an-address");
-  fs::create_directories(sysfs.root() / "bus/pci/devices/0000:0a:00.0/class");
+  fs::create_directories(sysfs.root() / "bus/pci/devices/0000:0a:00.0/modalias");
   EXPECT_EQ(ids(read_pci_devices(sysfs.path())), Texts{"0000:01:00.0"});
 }
 
@@ -211,18 +216,35 @@ TEST(PciDevices, CanReadWhileDevicesComeAndGo) {
   changes.join();
 }
 
+uint32_t number_in(const fs::path& path) {
+  std::string text;
+  std::ifstream(path) >> text;
+  return static_cast<uint32_t>(std::stoul(text, nullptr, 16));
+}
+
+// The kernel has files for the numbers too.
 TEST(PciDevices, SeesWhatThisMachineHas) {
   std::error_code error;
-  size_t entries = 0;
+  std::map<std::string, PciDevice> expected;
   for (fs::directory_iterator at("/sys/bus/pci/devices", error), end; !error && at != end; ++at) {
-    std::ifstream file(at->path() / "class");
-    std::string device_class;
-    file >> device_class;
-    entries += device_class.starts_with("0x06") ? 0 : 1;
+    PciDevice device;
+    device.id = at->path().filename();
+    device.device_class = static_cast<uint16_t>(number_in(at->path() / "class") >> 8);
+    device.vendor = static_cast<uint16_t>(number_in(at->path() / "vendor"));
+    device.device = static_cast<uint16_t>(number_in(at->path() / "device"));
+    std::error_code no_driver;
+    device.driver = fs::read_symlink(at->path() / "driver", no_driver).filename();
+    if (device.device_class >> 8 != 0x06) expected[device.id] = device;
   }
   std::vector<PciDevice> devices = read_pci_devices("/sys");
-  EXPECT_EQ(devices.size(), entries);
-  for (const PciDevice& device : devices) EXPECT_TRUE(is_pci_address(device.id)) << device.id;
+  EXPECT_EQ(devices.size(), expected.size());
+  for (PciDevice& device : devices) {
+    EXPECT_TRUE(is_pci_address(device.id)) << device.id;
+    device.names.clear();
+    device.nodes.clear();
+    device.parent.clear();
+    EXPECT_EQ(device, expected[device.id]) << device.id;
+  }
 }
 
 }  // namespace
