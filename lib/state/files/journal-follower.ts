@@ -48,12 +48,16 @@ export class JournalFollower {
    *   about the file
    */
   look(): FoundState {
+    if (this.#good && this.#journal?.isUntouched()) return this.#good;
     const version = this.#folder.version(STATE_FILE);
     if (version === undefined) {
       this.forget();
       return { kind: 'missing' };
     }
-    if (this.#good && version === this.#version) return this.#good;
+    if (this.#good && version === this.#version) {
+      this.#journal?.confirm();
+      return this.#good;
+    }
     const good = this.#good && this.#journal && this.#follow(this.#good, this.#journal, version);
     if (good && !good.place.hasTail) return this.#note(good, version);
     return this.#readWhole();
