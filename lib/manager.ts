@@ -15,6 +15,7 @@ import {
   type AdmitOptions,
   checkAcquirable,
   checkSignal,
+  NO_OPTIONS,
   parseAcquire,
   parseAdmit,
 } from './input/request.js';
@@ -96,7 +97,7 @@ export class Manager extends MachineManager {
    *   where the uid is placed with another request; ERR_LOCK_TIMEOUT, ERR_STATE_*, ERR_SYSCALL (a
    *   full disk, say); the signal's reason.
    */
-  async admit(pod: PodSpec, options: AdmitOptions = {}): Promise<Pod> {
+  async admit(pod: PodSpec, options: AdmitOptions = NO_OPTIONS): Promise<Pod> {
     const site = this.#site;
     const request = parseAdmit(pod, options, this.#parts.config.placement);
     checkPlacement(request.placement, this.topology);

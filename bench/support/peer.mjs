@@ -1,15 +1,27 @@
 // Another process of a state folder, started by peers.mjs: opens a manager, perhaps with grants,
 // and answers calls. Further owners are its Workers: each environment of Node is an owner.
 import { once } from 'node:events';
+import { watch } from 'node:fs';
+import { join } from 'node:path';
 import { monitorEventLoopDelay, performance } from 'node:perf_hooks';
 import { Worker } from 'node:worker_threads';
 import { manyPod, openAt } from './nodes.mjs';
 
-const { stateDir, machine, isOpen, grants, owners, isListener, options } = JSON.parse(process.argv[2]);
+const { stateDir, machine, isOpen, grants, owners, isListener, isWatch, options } = JSON.parse(
+  process.argv[2],
+);
 
 const manager = isOpen ? await openAt(stateDir, machine, options) : undefined;
 for (let i = 0; i < grants; i++) await manager.admit(manyPod(machine));
 if (isListener) manager.on('change', () => {});
+
+let fileWatch;
+function watchFile() {
+  fileWatch?.close();
+  // Another file takes its place now and then.
+  fileWatch = watch(join(stateDir, 'state.json'), (event) => event === 'rename' && watchFile());
+}
+if (isWatch) watchFile();
 
 const workers = [];
 for (let i = 0; i < owners; i++) {
@@ -61,6 +73,7 @@ async function close() {
     await ended;
   }
   manager?.close();
+  fileWatch?.close();
 }
 
 const calls = { commit, begin, end, close };

@@ -7,7 +7,8 @@ const PEER = fileURLToPath(new URL('peer.mjs', import.meta.url));
 
 /**
  * Starts a process with a manager in this folder (but for `isOpen: false`) that has `grants`
- * grants, and with `owners` further owners of one grant each. Answers `call(what, given)`, which
+ * grants, and with `owners` further owners of one grant each; `isWatch`: with a bare watch of the
+ * file that commits change. Answers `call(what, given)`, which
  * asks it for something (see peer.mjs), `pid`, and `close()`.
  */
 export async function startPeer({
@@ -17,9 +18,10 @@ export async function startPeer({
   grants = 0,
   owners = 0,
   isListener = false,
+  isWatch = false,
   options = {},
 }) {
-  const order = { stateDir, machine, isOpen, grants, owners, isListener, options };
+  const order = { stateDir, machine, isOpen, grants, owners, isListener, isWatch, options };
   const child = fork(PEER, [JSON.stringify(order)]);
   const ended = once(child, 'exit');
   async function answer() {

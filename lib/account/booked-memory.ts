@@ -89,16 +89,6 @@ export function memoryBlocks(pods: readonly WithMemory[]): MemoryBlock[] {
   return blocks;
 }
 
-/**
- * For each node on which memory is allocated the nodes that it is allocated together with, itself
- * among them.
- */
-export function memoryGroups(blocks: readonly MemoryBlock[]): ReadonlyMap<number, readonly number[]> {
-  const groups = new Map<number, readonly number[]>();
-  for (const { nodes } of blocks) for (const node of nodes) groups.set(node, nodes);
-  return groups;
-}
-
 export interface MemoryBlock {
   readonly nodes: readonly number[];
   /** `memory`, or a hugepage type such as `hugepages-2Mi`. */

@@ -1,7 +1,7 @@
 // Reads what decisions look at of a machine's CPUs: the one file here that asks the machine.
 import { CpuSet } from '../machine/cpu-set.js';
-import { kernelIsolatedCpus, unbalancedCpus } from '../machine/isolated-cpus.js';
-import { onlineCpus } from '../machine/online-cpus.js';
+import { type KernelCpus, kernelCpus } from '../machine/isolated-cpus.js';
+import { cpusAmong } from '../machine/online-cpus.js';
 import type { Topology } from '../machine/topology.js';
 import type { PodAssignment } from './pod-assignment.js';
 import { cpusOf, poolOf } from './pod-holdings.js';
@@ -19,23 +19,39 @@ export interface CpusNow extends CpuSnapshot {
  * these are not isolated for others.
  */
 export function cpusNow(topology: Topology, pods: readonly PodAssignment[] = []): CpusNow {
-  if (topology.isSimulated) return sameAsLast(topology, topology.cpus, CpuSet.EMPTY, CpuSet.EMPTY);
-  const unbalanced = unbalancedCpus();
-  const isolated = kernelIsolatedCpus(unbalanced).difference(isolatedByGrants(pods));
-  return sameAsLast(topology, onlineCpus(topology), isolated, unbalanced);
+  const kernel = topology.isSimulated ? NO_KERNEL : kernelCpus();
+  const ofGrants = topology.isSimulated ? CpuSet.EMPTY : isolatedByGrants(pods);
+  const last = lastOf.get(topology);
+  if (last?.kernel === kernel && last.ofGrants === ofGrants) return last.now;
+  const now = sameAs(last?.now, {
+    online: cpusAmong(topology, kernel.online),
+    isolated: kernel.isolated.difference(ofGrants),
+    unbalanced: kernel.unbalanced,
+  });
+  lastOf.set(topology, { kernel, ofGrants, now });
+  return now;
 }
 
-const lastOf = new WeakMap<Topology, CpusNow>();
+// Of a described machine.
+const NO_KERNEL: KernelCpus = { online: undefined, isolated: CpuSet.EMPTY, unbalanced: CpuSet.EMPTY };
+
+interface Last {
+  readonly kernel: KernelCpus;
+  readonly ofGrants: CpuSet;
+  readonly now: CpusNow;
+}
+
+const lastOf = new WeakMap<Topology, Last>();
 
 // The same object as long as nothing has changed: what follows from it need not be found once more.
-function sameAsLast(topology: Topology, online: CpuSet, isolated: CpuSet, unbalanced: CpuSet): CpusNow {
-  const last = lastOf.get(topology);
-  if (last?.online.equals(online) && last.isolated.equals(isolated) && last.unbalanced.equals(unbalanced)) {
+function sameAs(last: CpusNow | undefined, now: CpusNow): CpusNow {
+  if (
+    last?.online.equals(now.online) &&
+    last.isolated.equals(now.isolated) &&
+    last.unbalanced.equals(now.unbalanced)
+  )
     return last;
-  }
-  const now = Object.freeze({ online, isolated, unbalanced });
-  lastOf.set(topology, now);
-  return now;
+  return Object.freeze(now);
 }
 
 const isolatedByGrants = oncePerPods((pods) =>

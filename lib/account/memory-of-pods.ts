@@ -54,6 +54,12 @@ export const memoryOfPods = (pods: readonly PodAssignment[]): MemoryBlock[] =>
     Object.entries(sums).flatMap(([type, bytes]) => (bytes > 0 ? [{ nodes, type, bytes }] : [])),
   );
 
+function nodesIn(groups: MemoryGroups): ReadonlyMap<number, readonly number[]> {
+  const byNode = new Map<number, readonly number[]>();
+  for (const { nodes } of groups.values()) for (const node of nodes) byNode.set(node, nodes);
+  return byNode;
+}
+
 const nodesOfGroups = new WeakMap<MemoryGroups, ReadonlyMap<number, readonly number[]>>();
 
 /**
@@ -64,9 +70,7 @@ export function groupsOfPods(pods: readonly PodAssignment[]): ReadonlyMap<number
   const groups = groupsOf(pods);
   let byNode = nodesOfGroups.get(groups);
   if (!byNode) {
-    byNode = new Map(
-      [...groups.values()].flatMap(({ nodes }) => nodes.map((node) => [node, nodes] as const)),
-    );
+    byNode = nodesIn(groups);
     nodesOfGroups.set(groups, byNode);
   }
   return byNode;

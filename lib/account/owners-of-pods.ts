@@ -29,20 +29,29 @@ const sharesOf = oncePerPods<OwnerShares>(
   (earlier, changes) => add(add(earlier, podsBefore(changes), -1), podsAfter(changes), 1),
 );
 
+// By the shares of a list of pods: many lists have the same.
+const ownersOfShares = new WeakMap<OwnerShares, readonly OwnerRecord[]>();
+
 /** The owners that can die: each process and each cgroup once. */
-export const mortalOwners = (pods: readonly PodAssignment[]): OwnerRecord[] =>
-  Array.from(sharesOf(pods).values(), ({ owner }) => owner);
+export function mortalOwners(pods: readonly PodAssignment[]): readonly OwnerRecord[] {
+  const shares = sharesOf(pods);
+  let owners = ownersOfShares.get(shares);
+  if (!owners) {
+    owners = Array.from(shares.values(), ({ owner }) => owner);
+    ownersOfShares.set(shares, owners);
+  }
+  return owners;
+}
 
 /**
- * The pods whose owners do not live, and which the owner before has left. Each owner is looked at
- * once. `isProcessAlive`: of the process with this file.
+ * The pods of dead owners, which the owner before has left. `isProcessAlive`: of the process with
+ * this file.
  */
 export function podsOfDead(
   pods: readonly PodAssignment[],
-  isAlive: (owner: OwnerRecord) => boolean,
+  dead: readonly OwnerRecord[],
   isProcessAlive: (uuid: string) => boolean,
 ): PodAssignment[] {
-  const dead = mortalOwners(pods).filter((owner) => !isAlive(owner));
   return podsOf(pods, dead).filter(({ formerOwner }) => formerOwner === null || !isProcessAlive(formerOwner));
 }
 

@@ -21,17 +21,34 @@ export function universe(settings: MachineSettings, { online }: Pick<CpuSnapshot
   return settings.managedCPUs === null ? online : settings.managedCPUs.intersection(online);
 }
 
+// Asked for by every plan, which finds it as the plan before did, on a state or on the settings of many.
+function oncePerMoment<Of extends object>(
+  find: (of: Of, now: CpuSnapshot) => CpuSet,
+): (of: Of, now: CpuSnapshot) => CpuSet {
+  const found = new WeakMap<Of, { readonly now: CpuSnapshot; readonly cpus: CpuSet }>();
+  return (of, now) => {
+    let known = found.get(of);
+    if (known?.now !== now) {
+      known = { now, cpus: find(of, now) };
+      found.set(of, known);
+    }
+    return known.cpus;
+  };
+}
+
 /** The managed CPUs that are isolated, granted or not. Those that are reserved stay so. */
-export function isolatedPool(settings: MachineSettings, now: CpuSnapshot): CpuSet {
+export const isolatedPool = oncePerMoment((settings: MachineSettings, now) => {
   const isolated = settings.isolatedCPUs ?? now.isolated;
   return universe(settings, now).intersection(isolated).difference(settings.reservedSystemCPUs);
-}
+});
+
+const ordinaryPool = oncePerMoment((settings: MachineSettings, now) =>
+  universe(settings, now).difference(settings.reservedSystemCPUs).difference(isolatedPool(settings, now)),
+);
 
 /** Managed CPUs of a pool, granted or not, reserved ones left out. */
 export function grantableCpus(settings: MachineSettings, now: CpuSnapshot, pool: CpuPool): CpuSet {
-  const isolated = isolatedPool(settings, now);
-  if (pool === 'isolated') return isolated;
-  return universe(settings, now).difference(settings.reservedSystemCPUs).difference(isolated);
+  return pool === 'isolated' ? isolatedPool(settings, now) : ordinaryPool(settings, now);
 }
 
 /** What a new grant may take of a pool: CPUs that nobody holds, reserved ones left out. */
@@ -39,31 +56,20 @@ export function freeCpus(state: Assignments, now: CpuSnapshot, pool: CpuPool = '
   return pool === 'isolated' ? freeIsolated(state, now) : freeOrdinary(state, now);
 }
 
-// Asked for by every plan on a state, which finds it as the plan before did.
-function oncePerMoment(
-  find: (state: Assignments, now: CpuSnapshot) => CpuSet,
-): (state: Assignments, now: CpuSnapshot) => CpuSet {
-  const found = new WeakMap<Assignments, { readonly now: CpuSnapshot; readonly cpus: CpuSet }>();
-  return (state, now) => {
-    let known = found.get(state);
-    if (known?.now !== now) {
-      known = { now, cpus: find(state, now) };
-      found.set(state, known);
-    }
-    return known.cpus;
-  };
-}
-
 const freeOf = (pool: CpuPool) =>
-  oncePerMoment((state, now) => grantableCpus(state.settings, now, pool).difference(exclusiveCpus(state)));
+  oncePerMoment((state: Assignments, now) =>
+    grantableCpus(state.settings, now, pool).difference(exclusiveCpus(state)),
+  );
 const freeOrdinary = freeOf('ordinary');
 const freeIsolated = freeOf('isolated');
 
-/** Where everything without exclusive CPUs runs. Derived, never stored. */
-export const sharedPool = oncePerMoment((state, now) => {
-  const { settings } = state;
-  const shared = universe(settings, now)
-    .difference(isolatedPool(settings, now))
-    .difference(exclusiveCpus(state));
-  return settings.strictCPUReservation ? shared.difference(settings.reservedSystemCPUs) : shared;
+// Shared until granted.
+const shareableCpus = oncePerMoment((settings: MachineSettings, now) => {
+  const shareable = universe(settings, now).difference(isolatedPool(settings, now));
+  return settings.strictCPUReservation ? shareable.difference(settings.reservedSystemCPUs) : shareable;
 });
+
+/** Where everything without exclusive CPUs runs. Derived, never stored. */
+export const sharedPool = oncePerMoment((state: Assignments, now) =>
+  shareableCpus(state.settings, now).difference(exclusiveCpus(state)),
+);

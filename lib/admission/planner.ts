@@ -7,7 +7,7 @@ import { whyShared } from '../decision/cpu-choices.js';
 import { type MemoryTable, memoryTables } from '../decision/memory-tables.js';
 import { checkPlacement, type Placement } from '../input/placement.js';
 import type { PodSpec } from '../input/pod-request.js';
-import { type AdmissionRequest, type AdmitOptions, parseAdmit } from '../input/request.js';
+import { type AdmissionRequest, type AdmitOptions, NO_OPTIONS, parseAdmit } from '../input/request.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import { placedPod } from './placed-pod.js';
 import { type Plan, plan, planOfPlaced } from './plan.js';
@@ -52,7 +52,7 @@ export class Planner {
    * @throws as {@link Manager.plan}; a pod without uid may not have the name of one before it
    *   (ERR_POD_CONFLICT)
    */
-  plan(spec: PodSpec, options: AdmitOptions = {}): PodPlan {
+  plan(spec: PodSpec, options: AdmitOptions = NO_OPTIONS): PodPlan {
     const request = requestFor(this.#site, this.#placement, spec, options);
     const placed = placedPod(this.#ground.state, request.pod);
     if (placed) {

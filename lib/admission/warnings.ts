@@ -179,13 +179,15 @@ export function settingWarnings(
  * some are booked.
  */
 export function warningsOf(pod: PodAssignment, question: Question): readonly Warning[] {
-  return hugepageWarnings(pod, question.state, question.topology).concat(resourceWarnings(question));
+  const { state, topology } = question;
+  const unknown = resourceWarnings(question);
+  return topology.isSimulated ? unknown : hugepageWarnings(pod, state, topology).concat(unknown);
 }
 
-// `before`: the state without the pod. Simulated machines have no kernel.
+// `before`: the state without the pod. REQUIRES: a machine that has a kernel.
 function hugepageWarnings(pod: PodAssignment, before: Assignments, topology: Topology): Warning[] {
   const isOfHugepages = ({ type }: MemoryBlock) => pageBytes(type) !== undefined;
-  if (topology.isSimulated || !pod.containers.some(({ memory }) => memory.some(isOfHugepages))) return [];
+  if (!pod.containers.some(({ memory }) => memory.some(isOfHugepages))) return [];
   const blocks = memoryOf(pod).filter(isOfHugepages);
   const tables = memoryTables(before, topology);
   return blocks.flatMap(({ type, nodes }): Warning[] => {
@@ -203,18 +205,19 @@ function hugepageWarnings(pod: PodAssignment, before: Assignments, topology: Top
 }
 
 function resourceWarnings({ request, resources, providers }: Question): Warning[] {
-  if (providers.length > 0) return [];
-  const unknown: string[] = [];
-  for (const { requests } of request.pod.containers) {
-    for (const name of Object.keys(requests)) {
-      const isUnknown = requests[name]! > 0 && !resources.has(name) && isExtendedResource(name);
-      if (isUnknown && !unknown.includes(name)) unknown.push(name);
+  const warnings: ResourceUnknown[] = [];
+  if (providers.length > 0) return warnings;
+  const { containers } = request.pod;
+  for (let i = 0; i < containers.length; i++) {
+    const { requests } = containers[i]!;
+    for (const resource of Object.keys(requests)) {
+      const isUnknown = requests[resource]! > 0 && !resources.has(resource) && isExtendedResource(resource);
+      if (!isUnknown || warnings.some((warning) => warning.resource === resource)) continue;
+      const message = `nobody gives out ${resource} here: register its devices, or a hint provider`;
+      warnings.push(Object.freeze({ code: 'RESOURCE_UNKNOWN', message, resource }));
     }
   }
-  return unknown.map((resource) => {
-    const message = `nobody gives out ${resource} here: register its devices, or a hint provider`;
-    return Object.freeze({ code: 'RESOURCE_UNKNOWN', message, resource });
-  });
+  return warnings;
 }
 
 /** Why a new grant has not reached the level of enforcement that was aimed at. */

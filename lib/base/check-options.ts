@@ -57,8 +57,8 @@ export function checkOptions(
       { value: options, valid },
     );
   }
-  for (const key of Object.keys(options)) {
-    if (valid.includes(key)) continue;
+  for (const key in options) {
+    if (valid.includes(key) || !Object.hasOwn(options, key)) continue;
     const nearest = nearestOf(key.toLowerCase(), valid);
     const guess = nearest === undefined ? '.' : `; did you mean "${nearest}"?`;
     throw new NumalignError(

@@ -32,6 +32,16 @@ export interface NativeOwner {
 export interface NativeJournal {
   /** As {@link NativeFolder.version}. */
   version(): string;
+  /**
+   * Whether nothing has happened to the file, nor to its name, since {@link confirm}: by one fstat(2).
+   * False where that is not certain, such as just after a change.
+   */
+  isUntouched(): boolean;
+  /**
+   * Since {@link isUntouched} was false, the name was seen to lead to the file in the version that is
+   * known.
+   */
+  confirm(): void;
   /** The bytes from an offset on, `most` of them. */
   read(offset: number, most?: number): Buffer;
   /**
@@ -82,6 +92,8 @@ export interface NativeFolder {
   close(): void;
   /** On a file system of memory, which does not outlive a boot. */
   isInMemory(): boolean;
+  /** On a file system that this kernel alone changes: inotify(7) and times of files show all of it. */
+  isLocal(): boolean;
   /** `known`: answered itself where the file has these bytes. */
   read(name: string, known?: Buffer): Buffer | undefined;
   /** The bytes, and what fstat(2) says of the very inode that has them. */
@@ -137,4 +149,6 @@ export interface NativeInotify extends NativeNotices {
   add(path: string, mask: number): number;
   /** Nothing where the watch has ended with what was watched. */
   remove(watch: number): void;
+  /** Whether the callback is still to be called for something that has happened. */
+  hasPending(): boolean;
 }

@@ -24,6 +24,8 @@ import type { TopologyHandle, Words } from './words.js';
 export interface BestFitCall {
   readonly topology: TopologyHandle;
   readonly available: Words;
+  /** Only those that are among these too; undefined: all. */
+  readonly within?: Words | undefined;
   readonly count: number;
   readonly spread: boolean;
   readonly alignByL3: boolean;

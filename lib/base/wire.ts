@@ -123,6 +123,13 @@ export function wired(addon: WiredFunctions): Wired {
     return length;
   }
 
+  // What two sets have in common.
+  function putBoth(a: Words, b: Words): number {
+    const length = Math.min(put(a, 0), b.length);
+    for (let i = 0; i < length; i++) words[i]! &= b[i]!;
+    return length;
+  }
+
   // Lists of numbers become no typed array on their way: to make one takes longer than to copy it.
   function putNumbers(list: readonly number[], at: number): number {
     if (!Array.isArray(list)) wrongList('list of numbers');
@@ -194,11 +201,12 @@ export function wired(addon: WiredFunctions): Wired {
 
   return {
     bestFit(call) {
-      const { topology, available, count, cpuGroupSize } = call;
+      const { topology, available, within, count, cpuGroupSize } = call;
       const { spread, alignByL3, distributeAcrossNuma, wholeCores } = call;
       const flags =
         (spread ? 1 : 0) | (alignByL3 ? 2 : 0) | (distributeAcrossNuma ? 4 : 0) | (wholeCores ? 8 : 0);
-      return taken(addon.bestFit(topology, put(available, 0), count, flags, cpuGroupSize));
+      const length = within ? putBoth(available, within) : put(available, 0);
+      return taken(addon.bestFit(topology, length, count, flags, cpuGroupSize));
     },
 
     cpuHints({ topology, available, reusable, count, alignBySocket }) {

@@ -95,11 +95,16 @@ function keptShared(draft: Draft, count: number, most: number): string {
   return `${count} ${nounOf(draft, count)} asked for; ${most === 0 ? 'none' : most} can be granted: ${why}`;
 }
 
+/** Whether a pod that takes these leaves no CPU for everything else to run on. */
+export function leavesNoPool({ state, present }: Pick<Draft, 'state' | 'present'>, taken: CpuSet): boolean {
+  return !taken.isEmpty && sharedPool(state, present).isSubsetOf(taken);
+}
+
 /** Whether the pod leaves a CPU for everything else to run on. @throws ERR_SHARED_POOL_EMPTY */
 export function checkSharedPool(draft: Draft): void {
   const { present, state, pod, placement, taken } = draft;
+  if (!leavesNoPool(draft, taken)) return;
   const pool = sharedPool(state, present);
-  if (taken.isEmpty || !pool.isSubsetOf(taken)) return;
   // As it was before the pod took any.
   const before = {
     ...draft,

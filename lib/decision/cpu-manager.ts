@@ -1,27 +1,29 @@
 // The CPU Manager: hints for CPUs, and which CPUs a container gets. Follows the kubelet's policies
 // none and static (v1.32). Pure.
 import { NumalignError } from '../base/errors.js';
+import { native } from '../base/native.js';
 import type { Placement } from '../input/placement.js';
 import type { ContainerRequest } from '../input/resource-amounts.js';
 import { CpuSet, type NodeSet } from '../machine/cpu-set.js';
 import { HintFamily, type TopologyHint } from '../machine/hints.js';
+import { sizeOfBoth } from '../machine/id-set.js';
 import type { Topology } from '../machine/topology.js';
 import { choices, exclusiveCount, oneThreadACore, podExclusiveCount, siblings } from './cpu-choices.js';
 import { checkMultiple, checkSmtAlignment, insufficient, mustBeWhole, smtAlignment } from './cpu-limits.js';
 import type { CpusLeft, Draft } from './draft.js';
 import type { Hints } from './hints/merge-hints.js';
 
+/** What the pod has taken once a container has been given these. */
+export const cpusTaken = ({ taken }: Pick<CpusLeft, 'taken'>, { cpus, held }: CpuAllocation): CpuSet =>
+  taken.union(cpus).union(held);
+
 /** What is left once a container has been given its CPUs. */
-export function cpusLeft(
-  draft: CpusLeft,
-  { kind }: ContainerRequest,
-  { cpus, held }: CpuAllocation,
-): CpusLeft {
-  const all = cpus.union(held);
+export function cpusLeft(draft: CpusLeft, { kind }: ContainerRequest, given: CpuAllocation): CpusLeft {
+  const all = given.cpus.union(given.held);
   if (all.isEmpty) return draft;
   return {
     free: draft.free.difference(all),
-    taken: draft.taken.union(all),
+    taken: cpusTaken(draft, given),
     reusable: kind === 'init' ? draft.reusable.union(all) : draft.reusable.difference(all),
   };
 }
@@ -56,7 +58,8 @@ export function cpuHints(draft: Draft, container: ContainerRequest | undefined):
 /** The CPUs of these NUMA nodes; `alignBySocket`: of all sockets that have any of them. */
 export function cpusOfNodes({ nodes, packages }: Topology, wanted: NodeSet, alignBySocket: boolean): CpuSet {
   let near = CpuSet.EMPTY;
-  for (const { id, cpus } of nodes) if (wanted.has(id)) near = near.union(cpus);
+  // By index: to iterate over a list that is frozen makes an object for each member.
+  for (let i = 0; i < nodes.length; i++) if (wanted.has(nodes[i]!.id)) near = near.union(nodes[i]!.cpus);
   if (!alignBySocket) return near;
   return packages
     .filter(({ cpus }) => cpus.intersects(near))
@@ -75,17 +78,12 @@ export function allocateCpus(draft: Draft, container: ContainerRequest, hint: To
   checkSmtAlignment(draft, count);
   const { machine, from } = choices(draft, count);
   if (from.size < count) throw insufficient(draft, count, from);
-  const cpus = takeNearFirst(machine, placement, from, nearCpus(machine, placement, from, hint), count);
+  const cpus = takeNearFirst(machine, placement, from, nearCpus(machine, placement, hint.nodes), count);
   return { cpus, held: placement.holdSiblings ? siblings(topology, cpus) : CpuSet.EMPTY };
 }
 
-function nearCpus(
-  machine: Topology,
-  { alignBySocket }: Placement,
-  from: CpuSet,
-  { nodes }: TopologyHint,
-): CpuSet {
-  return nodes === null ? CpuSet.EMPTY : from.intersection(cpusOfNodes(machine, nodes, alignBySocket));
+function nearCpus(machine: Topology, { alignBySocket }: Placement, nodes: NodeSet | null): CpuSet {
+  return nodes === null ? CpuSet.EMPTY : cpusOfNodes(machine, nodes, alignBySocket);
 }
 
 /**
@@ -142,17 +140,12 @@ function grownCpus(draft: Draft, kept: CpuAllocation, hint: TopologyHint, count:
   if (from.size < missing) throw insufficient(draft, missing, from);
   // Without a hint near what it has.
   const nodes = hint.nodes ?? topology.nodesOf(kept.cpus);
-  const more = takeNearFirst(
-    machine,
-    placement,
-    from,
-    nearCpus(machine, placement, from, { ...hint, nodes }),
-    missing,
-  );
+  const more = takeNearFirst(machine, placement, from, nearCpus(machine, placement, nodes), missing);
   const held = placement.holdSiblings ? siblings(topology, more) : CpuSet.EMPTY;
   return { cpus: kept.cpus.union(more), held: kept.held.union(held) };
 }
 
+// `near`: CPUs of the machine, whether they are among `from` or not.
 function takeNearFirst(
   machine: Topology,
   placement: Placement,
@@ -160,22 +153,15 @@ function takeNearFirst(
   near: CpuSet,
   count: number,
 ): CpuSet {
-  const take = (nearby: number, isWhole: boolean) => {
-    const aligned = takeCpus(machine, placement, near, nearby, isWhole);
-    if (nearby === count) return aligned;
-    return aligned.union(
-      takeCpus(machine, placement, from.difference(aligned), count - aligned.size, isWhole),
-    );
-  };
-  const most = Math.min(near.size, count);
-  const cpus = take(most, false);
+  const most = Math.min(sizeOfBoth(from, near), count);
+  const cpus = takeParts(machine, placement, from, near, most, count, false);
   const mayNotBeWhole = mustBeWhole(placement) && !machine.isUniform;
   if (!mayNotBeWhole || machine.wholeCores(cpus).equals(cpus)) return cpus;
   // Cores of different sizes may not add up on the near nodes alone; if they do nowhere, there is
   // no need to try.
   const tryTake = (nearby: number) => {
     try {
-      return take(nearby, true);
+      return takeParts(machine, placement, from, near, nearby, count, true);
     } catch (error) {
       if (error instanceof NumalignError && error.code === 'ERR_INSUFFICIENT_CPUS') return undefined;
       throw error;
@@ -192,8 +178,24 @@ function takeNearFirst(
   });
 }
 
+// So many of those that are near, and the rest anywhere.
+function takeParts(
+  machine: Topology,
+  placement: Placement,
+  from: CpuSet,
+  near: CpuSet,
+  nearby: number,
+  count: number,
+  isWhole: boolean,
+): CpuSet {
+  const aligned = takeCpus(machine, placement, from, nearby, isWhole, near);
+  if (nearby === count) return aligned;
+  return aligned.union(takeCpus(machine, placement, from.difference(aligned), count - aligned.size, isWhole));
+}
+
 /**
- * Takes `count` of `from` by best fit; `isWhole`: in whole cores whatever their sizes.
+ * Takes `count` of `from` by best fit; `isWhole`: in whole cores whatever their sizes; `within`:
+ * only those that are in it too.
  * @throws ERR_INSUFFICIENT_CPUS
  */
 export function takeCpus(
@@ -202,13 +204,19 @@ export function takeCpus(
   from: CpuSet,
   count: number,
   isWhole = false,
+  within: CpuSet = from,
 ): CpuSet {
   if (count === 0) return CpuSet.EMPTY;
-  return machine.bestFit(from, count, {
-    strategy: placement.distributeAcrossCores ? 'spread' : 'packed',
+  const words = native.bestFit({
+    topology: machine.handle,
+    available: from.words,
+    within: within.words,
+    count,
+    spread: placement.distributeAcrossCores,
+    alignByL3: placement.preferAlignByUncoreCache,
     distributeAcrossNuma: placement.distributeAcrossNuma && !isWhole,
     cpuGroupSize: placement.fullPhysicalCpusOnly ? machine.cpusPerCore : 1,
-    preferAlignByUncoreCache: placement.preferAlignByUncoreCache,
     wholeCores: isWhole,
   });
+  return new CpuSet(words);
 }

@@ -7,7 +7,7 @@ import type { CpuPool } from '../account/pod-holdings.js';
 import { NumalignError } from '../base/errors.js';
 import { Refusal } from '../base/refusal.js';
 import type { IsolationChoice } from '../input/policies.js';
-import { begin, type Offer, place, podAssignment, type Question, undo } from './place.js';
+import { begin, memoryOf, type Offer, place, podAssignment, type Question, undo } from './place.js';
 import { collectAmounts, type Rejection, rejectionOf, withRollback } from './rejection.js';
 
 /** The answer to a request that is admitted. */
@@ -44,7 +44,7 @@ export function decideIn(question: Question, pool: CpuPool): Decision | Rejectio
   try {
     place(progress);
     const pod = podAssignment(progress);
-    const { memory } = progress.draft;
+    const memory = memoryOf(progress);
     const next = () => addPod(question.state, pod, memory.booked());
     return { admitted: true, pod, next, offers: progress.offers };
   } catch (error) {

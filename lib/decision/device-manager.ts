@@ -4,7 +4,7 @@
 
 import { deviceKey, deviceKeys, heldDevices } from '../account/held-devices.js';
 import type { DeviceAssignment } from '../account/pod-assignment.js';
-import { oncePerPods } from '../account/pod-summary.js';
+import { withLast } from '../base/collections/lists.js';
 import { native } from '../base/native.js';
 import { Refusal } from '../base/refusal.js';
 import { byteOrder, type Device } from '../input/devices.js';
@@ -30,15 +30,18 @@ export function deviceRequests(
   container: ContainerRequest | undefined,
 ): readonly DeviceRequest[] {
   if (resources.size === 0) return NO_REQUESTS;
-  const requests: DeviceRequest[] = [];
-  resources.forEach((resource) => {
+  let requests = NO_REQUESTS;
+  for (const resource of resources.values()) {
     const count = amountFor(pod, container, resource.name);
-    if (count > 0) requests.push({ resource, count });
-  });
+    if (count > 0) requests = withLast(requests, { resource, count });
+  }
   return requests;
 }
 
-const isAligned = ({ devices }: DeviceResource) => devices.some(({ numaNodes }) => numaNodes !== null);
+function isAligned({ devices }: DeviceResource): boolean {
+  for (let i = 0; i < devices.length; i++) if (devices[i]!.numaNodes !== null) return true;
+  return false;
+}
 
 // Of lists that never change.
 const keysOfLists = new WeakMap<readonly Device[], readonly string[]>();
@@ -52,8 +55,11 @@ function keysOf({ name, devices }: DeviceResource): readonly string[] {
   return keys;
 }
 
-// By list, as the pods on record leave it.
-const availableBesides = oncePerPods(() => new WeakMap<readonly Device[], readonly Device[]>());
+// Of lists that never change: what was left of them last, and by what.
+const lastAvailable = new WeakMap<
+  readonly Device[],
+  { readonly held: ReadonlySet<string>; readonly available: readonly Device[] }
+>();
 
 /** The healthy devices that nobody holds. */
 export function availableDevices(
@@ -61,42 +67,23 @@ export function availableDevices(
   resource: DeviceResource,
 ): readonly Device[] {
   const { name, devices } = resource;
-  const lists = availableBesides(state.pods);
-  let available = lists.get(devices);
-  if (!available) {
-    const held = heldDevices(state);
+  const held = heldDevices(state);
+  let last = lastAvailable.get(devices);
+  if (last?.held !== held) {
     const keys = keysOf(resource);
-    available = devices.filter(({ healthy }, i) => healthy && !held.has(keys[i]!));
-    lists.set(devices, available);
+    last = { held, available: devices.filter(({ healthy }, i) => healthy && !held.has(keys[i]!)) };
+    lastAvailable.set(devices, last);
   }
+  const { available } = last;
   if (takenDevices.size === 0) return available;
   return available.filter(({ id }) => !takenDevices.has(deviceKey(name, id)));
 }
 
 const NO_IDS: ReadonlySet<string> = new Set();
+const NO_LIST: readonly string[] = [];
 
 function reusableIds({ reusableDevices }: Draft, { name }: DeviceResource): ReadonlySet<string> {
   return reusableDevices.get(name) ?? NO_IDS;
-}
-
-interface OfferedDevices {
-  readonly resource: string;
-  readonly hints: Hints;
-}
-
-/**
- * The hints for a container, or for the whole pod, by resource. Devices of which none tells its
- * NUMA nodes have no preference.
- * @throws ERR_PREFERRED_ALLOCATION
- */
-export function deviceHints(
-  draft: Draft,
-  container: ContainerRequest | undefined,
-): readonly OfferedDevices[] {
-  return deviceRequests(draft, container).map(({ resource, count }) => ({
-    resource: resource.name,
-    hints: hintsOf(draft, resource, count),
-  }));
 }
 
 // Of one device on its way to the core: its mask, low and high, and its flags.
@@ -141,7 +128,12 @@ function rowsOf(
   return rows;
 }
 
-function hintsOf(draft: Draft, resource: DeviceResource, count: number): Hints {
+/**
+ * The hints for so many devices of a resource. Devices of which none tells its NUMA nodes have no
+ * preference.
+ * @throws ERR_PREFERRED_ALLOCATION
+ */
+export function deviceHints(draft: Draft, { resource, count }: DeviceRequest): Hints {
   const { topology } = draft;
   const { devices } = resource;
   if (!isAligned(resource)) return HintFamily.from(null, topology.numaNodes);
@@ -203,24 +195,45 @@ export type DeviceAllocation = Readonly<Record<string, readonly DeviceAssignment
 export function allocateDevices(
   draft: Draft,
   container: ContainerRequest,
+  requests: readonly DeviceRequest[],
   hint: TopologyHint,
 ): DeviceAllocation {
   const allocation: Record<string, readonly DeviceAssignment[]> = {};
-  const requests = deviceRequests(draft, container);
   let taken = draft.takenDevices;
   for (let next = 0; next < requests.length; next++) {
     const { resource, count } = requests[next]!;
-    const chosen = new Set(choose(draft, taken, resource, count, hint));
-    const own: DeviceAssignment[] = [];
-    for (const { id, numaNodes } of resource.devices) {
-      if (own.length === count) break;
-      if (chosen.has(id)) own.push(Object.freeze({ id, nodes: numaNodes }));
-    }
-    allocation[resource.name] = own;
+    allocation[resource.name] = assigned(resource, choose(draft, taken, resource, count, hint));
     // Of a PCI device that two resources have, the second must know.
     if (next + 1 < requests.length) taken = devicesLeft(draft, container, allocation).takenDevices;
   }
   return allocation;
+}
+
+// Lists never change.
+const assignments = new WeakMap<Device, DeviceAssignment>();
+
+function assignmentOf(device: Device): DeviceAssignment {
+  let assignment = assignments.get(device);
+  if (!assignment) {
+    assignment = Object.freeze({ id: device.id, nodes: device.numaNodes });
+    assignments.set(device, assignment);
+  }
+  return assignment;
+}
+
+// A set of so many ids is made faster than they are looked through for each device.
+const FEW_IDS = 8;
+
+// In the order of the devices.
+function assigned({ devices }: DeviceResource, chosen: readonly string[]): readonly DeviceAssignment[] {
+  const ids = chosen.length > FEW_IDS ? new Set(chosen) : undefined;
+  const own = new Array<DeviceAssignment>(chosen.length);
+  let next = 0;
+  for (let i = 0; i < devices.length && next < chosen.length; i++) {
+    const device = devices[i]!;
+    if (ids ? ids.has(device.id) : chosen.includes(device.id)) own[next++] = assignmentOf(device);
+  }
+  return own;
 }
 
 // `taken`: by the pod, with what this container has taken so far.
@@ -232,20 +245,25 @@ function choose(
   hint: TopologyHint,
 ): readonly string[] {
   const reusable = reusableIds(draft, resource);
-  const kept = reusable.size > 0 ? [...reusable].sort(byteOrder).slice(0, count) : [];
+  const kept = reusable.size > 0 ? [...reusable].sort(byteOrder).slice(0, count) : NO_LIST;
   const needed = count - kept.length;
   if (needed === 0) return kept;
   const available = availableDevices({ state: draft.state, takenDevices: taken }, resource);
   if (available.length < needed) throw insufficient(resource, count, available.length + kept.length);
 
   const nodes = isAligned(resource) ? hint.nodes : null;
-  const aligned = nodes === null ? [] : nearDevices(available, nodes);
+  // A callback chooses among all of them; else the first will do.
+  const most = resource.preferredAllocation ? available.length : needed + 1;
+  const aligned = nodes === null ? NO_LIST : nearDevices(available, nodes, most);
   const isEnough = aligned.length > needed;
   // Where the aligned ones do not suffice, all of them are in, and the choice is about the rest.
-  const must = isEnough ? kept : [...kept, ...aligned];
+  const must = isEnough ? kept : kept.concat(aligned);
   if (must.length === count) return must;
   const from = isEnough ? aligned : otherDevices(available, nodes);
-  if (!resource.preferredAllocation) return [...must, ...from.slice(0, count - must.length)];
+  if (!resource.preferredAllocation) {
+    const rest = from.slice(0, count - must.length);
+    return must.length === 0 ? rest : must.concat(rest);
+  }
   const choice = askForPreferred(resource, [...must, ...from].sort(byteOrder), must, count) ?? [];
   const preferred = choice.filter((id) => from.includes(id));
   const rest = from.filter((id) => !preferred.includes(id));
@@ -258,19 +276,21 @@ function countIn(nodes: NodeSet, numaNodes: readonly number[]): number {
   return count;
 }
 
-// Those that are near no other node first.
-function nearDevices(available: readonly Device[], nodes: NodeSet): string[] {
-  const near: string[] = [];
-  const partlyNear: { readonly id: string; readonly outside: number }[] = [];
-  for (const { id, numaNodes } of available) {
+// Those that are near no other node first. `most`: more are of no use.
+function nearDevices(available: readonly Device[], nodes: NodeSet, most: number): readonly string[] {
+  const near = new Array<string>(Math.min(most, available.length));
+  let next = 0;
+  let partlyNear: readonly { readonly id: string; readonly outside: number }[] = [];
+  for (let i = 0; i < available.length && next < most; i++) {
+    const { id, numaNodes } = available[i]!;
     if (numaNodes === null) continue;
     const inside = countIn(nodes, numaNodes);
-    if (inside > 0 && inside === numaNodes.length) near.push(id);
-    else if (inside > 0) partlyNear.push({ id, outside: numaNodes.length - inside });
+    if (inside > 0 && inside === numaNodes.length) near[next++] = id;
+    else if (inside > 0) partlyNear = withLast(partlyNear, { id, outside: numaNodes.length - inside });
   }
-  partlyNear.sort((a, b) => a.outside - b.outside);
-  for (const { id } of partlyNear) near.push(id);
-  return near;
+  if (next === near.length) return near;
+  const others = [...partlyNear].sort((a, b) => a.outside - b.outside);
+  return near.slice(0, next).concat(others.map(({ id }) => id));
 }
 
 // Those that are near none of these nodes, those that tell no node last; all of them where the

@@ -8,19 +8,32 @@ import type { CpuSnapshot } from '../account/pools.js';
 import { freeCpus } from '../account/pools.js';
 import type { Placement } from '../input/placement.js';
 import type { PodRequest } from '../input/pod-request.js';
+import type { ContainerRequest } from '../input/resource-amounts.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import type { DeviceResources } from './device-resources.js';
+
+/** What a container has. */
+export interface ContainerMemory {
+  readonly name: string;
+  readonly kind: ContainerRequest['kind'];
+  readonly blocks: readonly MemoryBlock[];
+}
 
 /** The memory of a machine while a pod is placed on it. */
 export interface MemoryDraft {
   /** With what the pod has taken so far: found where it is asked for. */
   readonly booked: () => BookedMemory;
   /**
-   * What each of its containers has; what a later one has taken over from an init container is the
-   * later one's.
+   * What its containers have that have any; what a later one has taken over from an init container
+   * is the later one's.
    */
-  readonly blocks: ReadonlyMap<string, readonly MemoryBlock[]>;
+  readonly containers: readonly ContainerMemory[];
+  /**
+   * By node those that its memory is allocated together with; undefined: as the pods on record have
+   * it.
+   */
+  readonly groups: ReadonlyMap<number, readonly number[]> | undefined;
   /** What init containers have left behind for later ones on just these nodes. */
   readonly reusable: readonly MemoryBlock[];
 }
@@ -64,7 +77,7 @@ export interface Draft {
 }
 
 // Of drafts that have just begun: a draft is never changed, only replaced.
-const NO_BLOCKS: MemoryDraft['blocks'] = new Map();
+const NO_CONTAINERS: MemoryDraft['containers'] = [];
 const NOTHING: readonly MemoryBlock[] = [];
 const NO_DEVICES: Draft['takenDevices'] = new Set();
 const NO_IDS: Draft['reusableDevices'] = new Map();
@@ -90,7 +103,12 @@ export function firstDraft(
     free: freeCpus(state, present, pool).intersection(allowed),
     taken: CpuSet.EMPTY,
     reusable: CpuSet.EMPTY,
-    memory: { booked: () => state.memory, blocks: NO_BLOCKS, reusable: NOTHING },
+    memory: {
+      booked: () => state.memory,
+      containers: NO_CONTAINERS,
+      groups: undefined,
+      reusable: NOTHING,
+    },
     takenDevices: NO_DEVICES,
     reusableDevices: NO_IDS,
     kept: undefined,

@@ -1,7 +1,8 @@
 // The Memory Manager: hints for memory and hugepages, and the NUMA nodes on which a container's are
 // booked. Follows the kubelet's policies None and Static (v1.32). Pure.
-import { type BookedMemory, bookMemory, type MemoryBlock, memoryGroups } from '../account/booked-memory.js';
+import { type BookedMemory, bookMemory, type MemoryBlock } from '../account/booked-memory.js';
 import { groupsOfPods } from '../account/memory-of-pods.js';
+import { withLast } from '../base/collections/lists.js';
 import { native } from '../base/native.js';
 import type { HintQuestion } from '../base/native-surface.js';
 import { Refusal } from '../base/refusal.js';
@@ -25,7 +26,7 @@ export interface MemoryRequest {
 }
 
 /** Each type once; what is not in it is not asked for. */
-type MemoryRequests = readonly MemoryRequest[];
+export type MemoryRequests = readonly MemoryRequest[];
 
 const NO_REQUESTS: MemoryRequests = [];
 
@@ -49,57 +50,85 @@ export function memoryRequests(
 ): MemoryRequests {
   if (!isManaged(pod, placement, topology)) return NO_REQUESTS;
   const types = container ? Object.keys(container.requests) : typesOfPod(pod);
-  const requests: MemoryRequest[] = [];
+  let requests = NO_REQUESTS;
   for (let i = 0; i < types.length; i++) {
     const type = types[i]!;
     if (!isMemoryType(type)) continue;
     const bytes = amountFor(pod, container, type);
-    if (bytes > 0) requests.push({ type, bytes });
+    if (bytes > 0) requests = withLast(requests, { type, bytes });
   }
   return requests;
 }
 
-function groupsOf({ state, memory }: Draft): ReadonlyMap<number, readonly number[]> {
-  const groups = groupsOfPods(state.pods);
-  if (memory.blocks.size === 0) return groups;
-  return new Map([...groups, ...memoryGroups([...memory.blocks.values()].flat())]);
+type Groups = ReadonlyMap<number, readonly number[]>;
+
+const groupsOf = ({ state, memory }: Draft): Groups => memory.groups ?? groupsOfPods(state.pods);
+
+// With what a container was given. Most are given memory of nodes that are grouped so already.
+function groupsWith(groups: Groups, given: readonly MemoryBlock[]): Groups {
+  let next: Map<number, readonly number[]> | undefined;
+  for (const { nodes } of given) {
+    for (const node of nodes) {
+      const known = (next ?? groups).get(node);
+      if (known && isSame(known, nodes)) continue;
+      next ??= new Map(groups);
+      next.set(node, nodes);
+    }
+  }
+  return next ?? groups;
+}
+
+/** Groups as the core asks for them. */
+interface GroupMasks {
+  readonly numaNodes: readonly number[];
+  /** By node, low and high; empty where it is in no group. */
+  readonly words: readonly number[];
+  /** By node whether its group takes nothing more. */
+  readonly closed: readonly boolean[];
+}
+
+// Of groups on record, which many pods are placed beside.
+const masksOfGroups = new WeakMap<Groups, GroupMasks>();
+
+function groupMasks(groups: Groups, numaNodes: readonly number[]): GroupMasks {
+  let masks = masksOfGroups.get(groups);
+  if (masks?.numaNodes !== numaNodes) {
+    const isThere = (node: number) => numaNodes.includes(node);
+    masks = {
+      numaNodes,
+      words: numaNodes.flatMap((node) => maskOf(groups.get(node)?.filter(isThere) ?? [], numaNodes)),
+      // A group that has lost a node is to be as it was when the node comes back.
+      closed: numaNodes.map((node) => groups.get(node)?.every(isThere) === false),
+    };
+    masksOfGroups.set(groups, masks);
+  }
+  return masks;
 }
 
 const NO_BLOCKS: readonly MemoryBlock[] = [];
 
-// A mask: low and high.
-const NO_NODES = [0, 0] as const;
+const NO_NODES: readonly number[] = [];
+const NO_ROWS: readonly number[] = [];
+// Low and high.
+const NO_MASK = [0, 0] as const;
 
 const isSame = (a: readonly number[], b: readonly number[]) =>
   a.length === b.length && a.every((node, i) => node === b[i]);
 
 /** For all sets of NUMA nodes on which the request can be booked, those with `must` in them only. */
-function candidates(draft: Draft, requests: MemoryRequests, must: readonly number[] = []): MemoryQuestion {
+function candidates(draft: Draft, requests: MemoryRequests, must = NO_NODES): MemoryQuestion {
   const { topology, memory } = draft;
   const { numaNodes } = topology;
-  const groups = groupsOf(draft);
-  // A group that has lost a node takes nothing more: it is to be as it was when the node comes
-  // back.
-  const isThere = (node: number) => numaNodes.includes(node);
-  const isClosed = (node: number) => groups.get(node)?.every(isThere) === false;
-  const groupWords: number[] = [];
-  for (let i = 0; i < numaNodes.length; i++) {
-    const group = groups.get(numaNodes[i]!);
-    if (group) groupWords.push(...maskOf(group.filter(isThere), numaNodes));
-    else groupWords.push(0, 0);
-  }
-  const amounts: number[] = [];
+  const { length } = numaNodes;
+  const { words, closed } = groupMasks(groupsOf(draft), numaNodes);
+  const amounts = new Array<number>(requests.length * (1 + 2 * length));
+  let next = 0;
   for (let at = 0; at < requests.length; at++) {
     const { type, bytes } = requests[at]!;
     const { allocatable, free } = memoryRow(draft, type);
-    amounts.push(bytes);
-    for (let i = 0; i < free.length; i++) amounts.push(isClosed(numaNodes[i]!) ? 0 : free[i]!);
-    for (let i = 0; i < allocatable.length; i++) amounts.push(allocatable[i]!);
-  }
-  const reusable: number[] = [];
-  for (const block of memory.reusable) {
-    reusable.push(...maskOf(block.nodes, numaNodes));
-    for (const { type } of requests) reusable.push(type === block.type ? block.bytes : 0);
+    amounts[next++] = bytes;
+    for (let i = 0; i < length; i++) amounts[next++] = closed[i] ? 0 : free[i]!;
+    for (let i = 0; i < length; i++) amounts[next++] = allocatable[i]!;
   }
   return {
     kind: 'memory',
@@ -107,29 +136,35 @@ function candidates(draft: Draft, requests: MemoryRequests, must: readonly numbe
       nodes: numaNodes.length,
       types: requests.length,
       amounts,
-      groups: groupWords,
-      reusable,
-      must: must.length > 0 ? maskOf(must, numaNodes) : NO_NODES,
+      groups: words,
+      reusable: memory.reusable.length > 0 ? reusableRows(memory.reusable, requests, numaNodes) : NO_ROWS,
+      must: must.length > 0 ? maskOf(must, numaNodes) : NO_MASK,
     },
   };
 }
 
+function reusableRows(
+  blocks: readonly MemoryBlock[],
+  requests: MemoryRequests,
+  numaNodes: readonly number[],
+): readonly number[] {
+  return blocks.flatMap(({ nodes, type, bytes }) => [
+    ...maskOf(nodes, numaNodes),
+    ...requests.map((request) => (request.type === type ? bytes : 0)),
+  ]);
+}
+
 /**
- * The hints for a container, or for the whole pod, the same for each type: all must fit on the same
- * nodes. Undefined: no preference.
+ * The hints for a container, or for the whole pod, by what is asked for, the same for each type: all
+ * must fit on the same nodes. Undefined: no preference.
  */
-export function memoryHints(
-  draft: Draft,
-  container: ContainerRequest | undefined,
-): { readonly types: readonly string[]; readonly question: MemoryQuestion } | undefined {
-  const requests = memoryRequests(draft, container);
-  if (requests.length === 0) return undefined;
-  return { types: requests.map(({ type }) => type), question: candidates(draft, requests, keptNodes(draft)) };
+export function memoryHints(draft: Draft, requests: MemoryRequests): MemoryQuestion | undefined {
+  return requests.length === 0 ? undefined : candidates(draft, requests, keptNodes(draft));
 }
 
 // Where a container that is resized has memory: it keeps that.
 function keptNodes({ kept }: Draft): readonly number[] {
-  return kept ? [...new Set(kept.memory.flatMap(({ nodes }) => nodes))].sort((a, b) => a - b) : [];
+  return kept ? [...new Set(kept.memory.flatMap(({ nodes }) => nodes))].sort((a, b) => a - b) : NO_NODES;
 }
 
 const keptBytes = ({ kept }: Draft, type: string) =>
@@ -165,10 +200,9 @@ function bestOf(
  */
 export function allocateMemory(
   draft: Draft,
-  container: ContainerRequest,
+  requests: MemoryRequests,
   hint: TopologyHint,
 ): readonly MemoryBlock[] {
-  const requests = memoryRequests(draft, container);
   if (requests.length === 0 || isKept(draft, requests)) return NO_BLOCKS;
   const nodes = chooseNodes(draft, requests, hint);
   return requests.map(({ type, bytes }) => ({ nodes, type, bytes }));
@@ -177,7 +211,7 @@ export function allocateMemory(
 function chooseNodes(draft: Draft, requests: MemoryRequests, hint: TopologyHint): readonly number[] {
   const groups = groupsOf(draft);
   const kept = keptNodes(draft);
-  if (!isGrowing(draft, requests)) {
+  if (draft.kept && !isGrowing(draft, requests)) {
     if (haveEnough(draft, requests, kept)) return kept;
     throw insufficient(draft, requests, `NUMA nodes ${NodeSet.from(kept)}, where it is, have lost some`);
   }
@@ -205,7 +239,8 @@ function chooseNodes(draft: Draft, requests: MemoryRequests, hint: TopologyHint)
     );
   }
   const { nodes } = chosen;
-  const clash = nodes.find((node) => !isSame(groups.get(node) ?? nodes, nodes));
+  const clash =
+    groups.size === 0 ? undefined : nodes.find((node) => !isSame(groups.get(node) ?? nodes, nodes));
   if (clash !== undefined) {
     const message = `memory of NUMA node ${clash} is allocated alone or with other nodes than ${NodeSet.from(nodes)}`;
     throw insufficient(draft, requests, message);
@@ -241,6 +276,7 @@ function insufficient(draft: Draft, requests: MemoryRequests, why: string): Refu
 }
 
 function amountIn(blocks: readonly MemoryBlock[], { nodes, type }: MemoryBlock): number {
+  if (blocks.length === 0) return 0;
   return blocks.find((block) => block.type === type && isSame(block.nodes, nodes))?.bytes ?? 0;
 }
 
@@ -260,26 +296,27 @@ export function memoryLeft(
   given: readonly MemoryBlock[],
 ): MemoryDraft {
   if (given.length === 0) return draft.memory;
-  let { reusable } = draft.memory;
-  const more: MemoryBlock[] = [];
-  const blocks = new Map(draft.memory.blocks);
+  const before = draft.memory;
+  let { reusable, containers } = before;
   for (const block of given) {
-    const reused = amountIn(reusable, block);
-    more.push(reused === 0 ? block : { ...block, bytes: Math.max(0, block.bytes - reused) });
+    const reused = amountIn(before.reusable, block);
     // An init container leaves all of its own to those that come later; of what others have left,
     // these take.
     const left = kind === 'init' ? Math.max(reused, block.bytes) : Math.max(0, reused - block.bytes);
     if (left !== reused) reusable = replaceAmount(reusable, block, left);
-    handOver(blocks, draft.pod, block);
+    containers = afterHandOver(containers, block);
   }
-  blocks.set(name, given);
+  const own = { name, kind, blocks: given };
+  containers = containers.length === 0 ? [own] : [...containers, own];
   // Of a last container only who keeps the state wants to know.
   let known: BookedMemory | undefined;
   const booked = () => {
-    known ??= more.reduce((sum, block) => bookOn(draft, sum, block), draft.memory.booked());
+    known ??= given
+      .map((block) => ({ ...block, bytes: Math.max(0, block.bytes - amountIn(before.reusable, block)) }))
+      .reduce((sum, block) => bookOn(draft, sum, block), before.booked());
     return known;
   };
-  return { booked, blocks, reusable };
+  return { booked, containers, groups: groupsWith(groupsOf(draft), given), reusable };
 }
 
 // Blocks of one container are of different types, and do not take from each other.
@@ -290,21 +327,17 @@ function bookOn(draft: Draft, booked: BookedMemory, block: MemoryBlock): BookedM
 }
 
 // What is taken over from init containers counts once, and with the container that has it now.
-function handOver(
-  blocks: Map<string, readonly MemoryBlock[]>,
-  { containers }: PodRequest,
-  taken: MemoryBlock,
-): void {
+function afterHandOver(containers: MemoryDraft['containers'], taken: MemoryBlock): MemoryDraft['containers'] {
+  if (containers.length === 0 || !containers.some(({ kind }) => kind === 'init')) return containers;
   let left = taken.bytes;
-  for (const { name, kind } of containers) {
-    const held = blocks.get(name);
-    if (kind !== 'init' || !held) continue;
-    const rest = held.map((block) => {
+  return containers.map((container) => {
+    if (container.kind !== 'init') return container;
+    const blocks = container.blocks.map((block) => {
       if (block.type !== taken.type || !isSame(block.nodes, taken.nodes)) return block;
       const over = Math.min(left, block.bytes);
       left -= over;
       return { ...block, bytes: block.bytes - over };
     });
-    blocks.set(name, rest);
-  }
+    return { ...container, blocks };
+  });
 }

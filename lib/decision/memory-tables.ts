@@ -2,11 +2,12 @@
 import type { Assignments, MachineSettings } from '../account/assignments.js';
 import { type BookedMemory, bookedOn, type TotalOn } from '../account/booked-memory.js';
 import { groupsOfPods } from '../account/memory-of-pods.js';
+import { withLast } from '../base/collections/lists.js';
 import { hugepageType, MEMORY } from '../input/memory-types.js';
 import { MAX_HINT_NODES } from '../machine/hint-masks.js';
 import type { NumaNode } from '../machine/machine-description.js';
 import type { Topology } from '../machine/topology.js';
-import type { Draft } from './draft.js';
+import type { Draft, MemoryDraft } from './draft.js';
 
 /**
  * What one NUMA node has of one type of memory, in bytes. `total` of ordinary memory leaves out
@@ -93,32 +94,59 @@ export interface MemoryRow {
   readonly free: readonly number[];
 }
 
-// Of a state without what a pod takes: the same for all pods that are placed on it.
-const rowsOfStates = new WeakMap<Assignments, { topology: Topology; rows: Map<string, MemoryRow> }>();
+// Machines have few types of memory, whatever pods ask for.
+const MOST_TYPES = 16;
+
+interface TypedRows<Row> {
+  readonly topology: Topology;
+  rows: readonly { readonly type: string; readonly row: Row }[];
+}
+
+// By what never changes, and the machine that was asked about last.
+function oncePerType<Of extends object, Row, More extends unknown[] = []>(
+  find: (of: Of, topology: Topology, type: string, ...more: More) => Row,
+): (of: Of, topology: Topology, type: string, ...more: More) => Row {
+  const known = new WeakMap<Of, TypedRows<Row>>();
+  return (of, topology, type, ...more) => {
+    let all = known.get(of);
+    if (all?.topology !== topology) {
+      all = { topology, rows: [] };
+      known.set(of, all);
+    }
+    for (const each of all.rows) if (each.type === type) return each.row;
+    const row = find(of, topology, type, ...more);
+    all.rows = withLast(all.rows.length < MOST_TYPES ? all.rows : [], { type, row });
+    return row;
+  };
+}
+
+const allocatableRow = oncePerType((settings: MachineSettings, { nodes }, type) =>
+  nodes.map((node) => allocatableOn(node, type, settings)),
+);
+
+// The same for all pods that are placed on a state.
+const rowOn = oncePerType(({ settings, memory }: Assignments, topology, type) =>
+  findRow(topology, settings, memory, type),
+);
+
+// Beside the containers before it.
+const rowBeside = oncePerType((memory: MemoryDraft, topology, type, settings: MachineSettings) =>
+  findRow(topology, settings, memory.booked(), type),
+);
 
 /** What there is of a type for a container that is placed. */
 export function memoryRow({ topology, state, memory }: Draft, type: string): MemoryRow {
-  if (memory.blocks.size > 0) return findRow(topology, state.settings, memory.booked(), type);
-  let known = rowsOfStates.get(state);
-  if (known?.topology !== topology) {
-    known = { topology, rows: new Map() };
-    rowsOfStates.set(state, known);
-  }
-  let row = known.rows.get(type);
-  if (!row) {
-    row = findRow(topology, state.settings, state.memory, type);
-    known.rows.set(type, row);
-  }
-  return row;
+  if (memory.containers.length === 0) return rowOn(state, topology, type);
+  return rowBeside(memory, topology, type, state.settings);
 }
 
 function findRow(
-  { nodes }: Topology,
+  topology: Topology,
   settings: MachineSettings,
   booked: BookedMemory,
   type: string,
 ): MemoryRow {
-  const allocatable = nodes.map((node) => allocatableOn(node, type, settings));
-  const free = nodes.map(({ id }, i) => Math.max(0, allocatable[i]! - bookedOn(booked, id, type)));
+  const allocatable = allocatableRow(settings, topology, type);
+  const free = topology.nodes.map(({ id }, i) => Math.max(0, allocatable[i]! - bookedOn(booked, id, type)));
   return { allocatable, free };
 }

@@ -9,20 +9,28 @@ import {
 } from '../account/pod-assignment.js';
 import { type CpuPool, cpusOf, ISOLATED_OPTION } from '../account/pod-holdings.js';
 import type { CpuSnapshot } from '../account/pools.js';
+import { withLast } from '../base/collections/lists.js';
 import { Refusal } from '../base/refusal.js';
 import { placementOptions } from '../input/placement.js';
 import { amountFor, type PodRequest } from '../input/pod-request.js';
 import type { AdmissionRequest } from '../input/request.js';
 import type { ContainerRequest } from '../input/resource-amounts.js';
 import { CpuSet } from '../machine/cpu-set.js';
-import { ANY_NODES, type TopologyHint } from '../machine/hints.js';
+import { ANY_NODES, type HintFamily, type TopologyHint } from '../machine/hints.js';
 import type { Topology } from '../machine/topology.js';
 import { exclusiveCount } from './cpu-choices.js';
-import { checkSharedPool } from './cpu-limits.js';
-import { allocateCpus, cpuHints, cpusLeft, keptCpus } from './cpu-manager.js';
-import { allocateDevices, deviceHints, devicesLeft } from './device-manager.js';
+import { checkSharedPool, leavesNoPool } from './cpu-limits.js';
+import { allocateCpus, type CpuAllocation, cpuHints, cpusLeft, cpusTaken, keptCpus } from './cpu-manager.js';
+import {
+  allocateDevices,
+  type DeviceAllocation,
+  type DeviceRequest,
+  deviceHints,
+  deviceRequests,
+  devicesLeft,
+} from './device-manager.js';
 import type { DeviceResources } from './device-resources.js';
-import { type Draft, firstDraft, nextDraft, withKept } from './draft.js';
+import { type Draft, firstDraft, type MemoryDraft, nextDraft, withKept } from './draft.js';
 import type { OfferedHints } from './explanation.js';
 import {
   askForHints,
@@ -32,7 +40,13 @@ import {
   type HintRequest,
 } from './hints/hint-provider.js';
 import { type Hints, type MergeResult, mergeOffered } from './hints/merge-hints.js';
-import { allocateMemory, memoryHints, memoryLeft } from './memory-manager.js';
+import {
+  allocateMemory,
+  type MemoryRequests,
+  memoryHints,
+  memoryLeft,
+  memoryRequests,
+} from './memory-manager.js';
 
 /** When what is only planned is admitted. */
 export const NEVER = '1970-01-01T00:00:00.000Z';
@@ -69,12 +83,31 @@ export interface Offer {
 export interface Progress {
   readonly question: Question;
   readonly pool: CpuPool;
+  /** As it is for the container at hand. */
   draft: Draft;
-  readonly containers: Omit<ContainerAssignment, 'memory' | 'reusable'>[];
-  readonly offers: Offer[];
+  /** By container, as far as it has come. */
+  given: readonly Given[];
+  offers: readonly Offer[];
   /** The container at hand; undefined: the whole pod. */
   container: ContainerRequest | undefined;
 }
+
+/** What a container was given near its hint, and what that leaves of memory. */
+interface Given {
+  readonly container: ContainerRequest;
+  readonly hint: TopologyHint;
+  readonly cpus: CpuAllocation;
+  readonly devices: DeviceAllocation;
+  readonly memory: MemoryDraft;
+}
+
+/** What is asked of the managers for a container, or for the whole pod. */
+interface Requests {
+  readonly devices: readonly DeviceRequest[];
+  readonly memory: MemoryRequests;
+}
+
+const NOTHING_GIVEN: Progress['given'] = [];
 
 export function begin(question: Question, pool: CpuPool): Progress {
   const { topology, present, state, request, resources, within } = question;
@@ -86,7 +119,8 @@ export function begin(question: Question, pool: CpuPool): Progress {
     question,
     pool,
     draft: resizing(draft, question),
-    containers: [],
+    given: NOTHING_GIVEN,
+    // The caller of a plan gets this very list.
     offers: [],
     container: undefined,
   };
@@ -106,15 +140,32 @@ export function place(progress: Progress): void {
   const forPod = progress.question.resized
     ? resizedHint(progress, progress.question.resized)
     : placement.scope === 'pod'
-      ? admittedHint(progress)
+      ? admittedHint(progress, requestsFor(progress.draft, undefined))
       : undefined;
-  for (const container of pod.containers) {
+  // By index: to iterate over a list that is frozen makes an object for each member.
+  const { containers } = pod;
+  for (let i = 0; i < containers.length; i++) {
+    const container = containers[i]!;
+    const last = progress.given.at(-1);
+    if (last) progress.draft = draftAfter(progress.draft, last);
     progress.container = container;
-    const hint = forPod ?? admittedHint(progress);
-    progress.containers.push(allocate(progress, container, hint));
+    const requests = requestsFor(progress.draft, container);
+    const hint = forPod ?? admittedHint(progress, requests);
+    progress.given = withLast(progress.given, allocate(progress, container, requests, hint));
   }
   progress.container = undefined;
-  checkSharedPool(progress.draft);
+  // What the last container leaves matters for nothing else.
+  const { draft } = progress;
+  const last = progress.given.at(-1)!;
+  if (leavesNoPool(draft, cpusTaken(draft, last.cpus))) checkSharedPool(draftAfter(draft, last));
+}
+
+function requestsFor(draft: Draft, container: ContainerRequest | undefined): Requests {
+  return { devices: deviceRequests(draft, container), memory: memoryRequests(draft, container) };
+}
+
+function draftAfter(draft: Draft, { container, cpus, devices, memory }: Given): Draft {
+  return nextDraft(draft, cpusLeft(draft, container, cpus), devicesLeft(draft, container, devices), memory);
 }
 
 // Only growth can be where it should not.
@@ -124,99 +175,93 @@ function resizedHint(progress: Progress, { containers: [now] }: PodAssignment): 
   const isGrowing = Object.entries(requests).some(
     ([resource, amount]) => amount > (now!.request[resource] ?? 0),
   );
-  return isGrowing ? admittedHint(progress) : now!.hint;
+  return isGrowing ? admittedHint(progress, requestsFor(progress.draft, progress.container)) : now!.hint;
 }
 
 /** The merged hint for the container at hand, or for the pod. @throws ERR_TOPOLOGY_AFFINITY */
-function admittedHint(progress: Progress): TopologyHint {
+function admittedHint(progress: Progress, requests: Requests): TopologyHint {
   const { topology, request } = progress.question;
   const { topologyPolicy, preferClosest } = request.placement;
   if (topologyPolicy === 'none') return ANY_NODES;
-  const { asked, hints } = collectHints(progress);
+  const asked = askedFor(progress, requests);
+  const hints = new Array<Hints>(asked.length);
+  for (let i = 0; i < asked.length; i++) hints[i] = asked[i]!.hints;
   const { merged, families } = mergeOffered(hints, {
     numaNodes: topology.numaNodes,
     policy: topologyPolicy,
     distances: preferClosest ? topology.distances : undefined,
   });
-  const offered: OfferedHints[] = [];
-  for (let i = 0; i < asked.length; i++) {
-    const { provider, resources } = asked[i]!;
-    for (const resource of resources) offered.push({ provider, resource, hints: families[i]! });
-  }
-  progress.offers.push({ container: progress.container?.name ?? null, offered, merged });
+  progress.offers = withLast(progress.offers, {
+    container: progress.container?.name ?? null,
+    offered: offeredHints(asked, families),
+    merged,
+  });
   if (merged.admitted) return merged.hint;
   const message = `the resources cannot be aligned as ${topologyPolicy} asks`;
   throw new Refusal('TopologyAffinityError', 'ERR_TOPOLOGY_AFFINITY', message);
 }
 
-/** Of which resources the hints are that are at the same place of another list. */
+/** A provider that is asked for hints: of memory several resources, which share them. */
 interface Asked {
   readonly provider: string | null;
-  readonly resources: readonly string[];
+  readonly resource: string;
+  readonly others: readonly string[];
+  readonly hints: Hints;
 }
 
-const CPU: Asked = { provider: null, resources: ['cpu'] };
+const NO_OTHERS: readonly string[] = [];
 
 // In the kubelet's order, and custom providers behind.
-function collectHints(progress: Progress): { readonly asked: Asked[]; readonly hints: Hints[] } {
+function askedFor(progress: Progress, { devices, memory }: Requests): readonly Asked[] {
   const { topology, providers } = progress.question;
   const { draft, container } = progress;
-  const asked: Asked[] = [];
-  const hints: Hints[] = [];
-  for (const { resource, hints: offered } of deviceHints(draft, container)) {
-    asked.push({ provider: null, resources: [resource] });
-    hints.push(offered);
-  }
   const cpu = cpuHints(draft, container);
-  if (cpu) {
-    asked.push(CPU);
-    hints.push(cpu);
+  const memoryQuestion = memoryHints(draft, memory);
+  const asked = new Array<Asked>(devices.length + (cpu ? 1 : 0) + (memoryQuestion ? 1 : 0));
+  for (let i = 0; i < devices.length; i++) {
+    const resource = devices[i]!.resource.name;
+    asked[i] = { provider: null, resource, others: NO_OTHERS, hints: deviceHints(draft, devices[i]!) };
   }
-  const memory = memoryHints(draft, container);
-  if (memory) {
-    asked.push({ provider: null, resources: memory.types });
-    hints.push(memory.question);
+  let at = devices.length;
+  if (cpu) asked[at++] = { provider: null, resource: 'cpu', others: NO_OTHERS, hints: cpu };
+  if (memoryQuestion) {
+    const others = memory.length === 1 ? NO_OTHERS : memory.slice(1).map(({ type }) => type);
+    asked[at++] = { provider: null, resource: memory[0]!.type, others, hints: memoryQuestion };
   }
   for (const provider of providers) {
     const offered = askForHints(provider, hintRequest(progress), topology.numaNodes);
-    for (const resource of Object.keys(offered)) {
-      asked.push({ provider: provider.name, resources: [resource] });
-      hints.push(offered[resource]!);
-    }
+    for (const resource of Object.keys(offered))
+      asked.push({ provider: provider.name, resource, others: NO_OTHERS, hints: offered[resource]! });
   }
-  return { asked, hints };
+  return asked;
+}
+
+// Each type of memory is a resource.
+function offeredHints(asked: readonly Asked[], families: readonly HintFamily[]): readonly OfferedHints[] {
+  const offered = new Array<OfferedHints>(asked.length);
+  let next = 0;
+  for (let i = 0; i < asked.length; i++) {
+    const { provider, resource, others } = asked[i]!;
+    const hints = families[i]!;
+    offered[next++] = { provider, resource, hints };
+    for (const other of others) offered[next++] = { provider, resource: other, hints };
+  }
+  return offered;
 }
 
 function allocate(
   progress: Progress,
   container: ContainerRequest,
+  requests: Requests,
   hint: TopologyHint,
-): Progress['containers'][number] {
-  const { request, providers } = progress.question;
+): Given {
+  const { providers } = progress.question;
   const { draft } = progress;
-  const devices = draft.kept?.devices ?? allocateDevices(draft, container, hint);
-  const allocation = allocateCpus(draft, container, hint);
-  const memory = allocateMemory(draft, container, hint);
+  const devices = draft.kept?.devices ?? allocateDevices(draft, container, requests.devices, hint);
+  const cpus = allocateCpus(draft, container, hint);
+  const blocks = allocateMemory(draft, requests.memory, hint);
   for (const provider of providers) askToAllocate(provider, hintRequest(progress), hint);
-  progress.draft = nextDraft(
-    draft,
-    cpusLeft(draft, container, allocation),
-    devicesLeft(draft, container, devices),
-    memoryLeft(draft, container, memory),
-  );
-  const { name, kind, requests } = container;
-  const { cpus, held } = allocation;
-  return {
-    name,
-    kind,
-    started: request.isForCaller,
-    request: requests,
-    cpus,
-    held,
-    hint,
-    devices,
-    unknown: {},
-  };
+  return { container, hint, cpus, devices, memory: memoryLeft(draft, container, blocks) };
 }
 
 export function hintRequest({ question, container }: Progress): HintRequest {
@@ -241,15 +286,21 @@ function podRequests(pod: PodRequest): Record<string, number> {
   );
 }
 
-export function podAssignment({ question, pool, draft, containers }: Progress): PodAssignment {
+/** The memory of the machine with all containers. REQUIRES: they are placed. */
+export const memoryOf = ({ given }: Progress): MemoryDraft => given.at(-1)!.memory;
+
+/** REQUIRES: all containers are placed. */
+export function podAssignment(progress: Progress): PodAssignment {
+  const { question, pool, draft, given } = progress;
   const { request, owner, uid, now } = question;
   const { pod, placement } = request;
-  const isIsolated = pool === 'isolated' && !draft.taken.isEmpty;
+  const isIsolated = pool === 'isolated' && !cpusTaken(draft, given.at(-1)!.cpus).isEmpty;
+  const { containers: memory } = memoryOf(progress);
   return {
     uid,
     name: pod.name ?? uid,
     namespace: pod.namespace,
-    containers: containers.map((container) => withMemoryAndReusable(draft, container)),
+    containers: given.map((each) => assignmentOf(each, memory, request.isForCaller)),
     policy: placement.topologyPolicy,
     scope: placement.scope,
     options: isIsolated
@@ -261,35 +312,40 @@ export function podAssignment({ question, pool, draft, containers }: Progress): 
     transfer: JUST_PLACED.transfer,
     formerOwner: JUST_PLACED.formerOwner,
     admittedAt: now,
-    unknown: {},
+    unknown: NOTHING_UNKNOWN,
   };
 }
 
-// Known at the end only: later containers take over what init containers have had.
-function withMemoryAndReusable(
-  { memory: { blocks } }: Draft,
-  { name, kind, started, request, cpus, held, hint, devices, unknown }: Progress['containers'][number],
+// `containers`: what they have of memory at the end; later ones take over what init containers have had.
+function assignmentOf(
+  { container: { name, kind, requests }, hint, cpus: { cpus, held }, devices }: Given,
+  containers: MemoryDraft['containers'],
+  started: boolean,
 ): ContainerAssignment {
-  const memory = blocks.get(name) ?? [];
+  const memory = containers.find((container) => container.name === name)?.blocks ?? NO_BLOCKS;
   const isLeft = kind === 'init';
   return {
     name,
     kind,
     started,
-    request,
+    request: requests,
     cpus,
     held,
     hint,
     devices,
-    unknown,
+    unknown: NOTHING_UNKNOWN,
     memory,
-    reusable: {
-      cpus: isLeft ? cpus.union(held) : CpuSet.EMPTY,
-      memory: isLeft ? memory : [],
-      devices: isLeft ? devices : {},
-    },
+    reusable: isLeft ? { cpus: cpus.union(held), memory, devices } : NOTHING_LEFT,
   };
 }
+
+const NOTHING_UNKNOWN: ContainerAssignment['unknown'] = Object.freeze({});
+const NO_BLOCKS: ContainerAssignment['memory'] = Object.freeze([]);
+const NOTHING_LEFT: ContainerAssignment['reusable'] = Object.freeze({
+  cpus: CpuSet.EMPTY,
+  memory: NO_BLOCKS,
+  devices: Object.freeze({}),
+});
 
 /**
  * Has custom providers give back what they allocated for a pod that is not admitted after all.

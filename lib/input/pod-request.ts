@@ -1,13 +1,17 @@
 // A pod as callers give it, in their own words or as a Kubernetes manifest -> what it asks for,
 // checked and frozen. null stands for a field left out, as Kubernetes reads it.
 import { checkOptions, isName, NAME } from '../base/check-options.js';
+import { withLast } from '../base/collections/lists.js';
 import type { Fields } from '../base/shapes.js';
 import {
   type Amounts,
+  amountIn,
   type ContainerRequest,
   fail,
   inUnits,
   isNeverOvercommitted,
+  NO_AMOUNTS,
+  nanosOf,
   parseAmounts,
   podShape,
   type ResourceAmounts,
@@ -77,17 +81,20 @@ export interface PodRequest {
   /** In the order in which they are admitted: init containers and sidecars, then the others. */
   readonly containers: readonly ContainerRequest[];
 }
-type ParsedContainer = ContainerRequest & {
-  readonly exact: { readonly requests: Amounts; readonly limits: Amounts };
-};
+
+/** A container, and what it asks for exactly. */
+interface ParsedContainer {
+  readonly container: ContainerRequest;
+  readonly requests: Amounts;
+  /** The same object where it requests what is its limit. */
+  readonly limits: Amounts;
+}
 
 const DEFAULT_NAMESPACE = 'default';
 const POD_KEYS = ['uid', 'name', 'initContainers', 'containers'] as const;
 const MANIFEST_KEYS = ['apiVersion', 'kind', 'metadata', 'spec'] as const;
 const RESOURCES_KEYS = ['requests', 'limits'] as const;
 const CONTAINER_KEYS = ['name', 'restartPolicy', 'resources', ...RESOURCES_KEYS] as const;
-
-const NO_AMOUNTS: Amounts = new Map();
 
 const CONTAINER_NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 
@@ -131,22 +138,24 @@ function parseContainer(
   const ownRequests = hasRequests ? parseAmounts(given.requests, `${at}.requests`) : undefined;
   const limits = parseAmounts(given.limits, `${at}.limits`);
   // Most containers ask for what they may use.
-  const requests = ownRequests ?? limits;
-  for (const [resource, limit] of ownRequests ? limits : NO_AMOUNTS) {
-    const request = requests.get(resource) ?? limit;
-    const isWrong = isNeverOvercommitted(resource) ? request !== limit : request > limit;
+  let requests = ownRequests ?? limits;
+  for (const { resource, amount: limit } of ownRequests ? limits : NO_AMOUNTS) {
+    const request = amountIn(requests, resource);
+    if (!request) {
+      requests = withLast(requests, { resource, amount: limit });
+      continue;
+    }
+    const isWrong = isNeverOvercommitted(resource)
+      ? request.nanos !== limit.nanos
+      : request.nanos > limit.nanos;
     if (isWrong) {
       const valid = isNeverOvercommitted(resource) ? 'its limit' : 'at most its limit';
       fail(`${at}.requests.${resource}`, (given.requests as ResourceAmounts)[resource], valid);
     }
-    requests.set(resource, request);
   }
-  return {
-    name,
-    kind: parseKind(container.restartPolicy, `${field}.restartPolicy`, isInit),
-    requests: inUnits(requests, `${at}.requests`),
-    exact: { requests, limits },
-  };
+  const kind = parseKind(container.restartPolicy, `${field}.restartPolicy`, isInit);
+  const parsed = Object.freeze({ name, kind, requests: inUnits(requests, `${at}.requests`) });
+  return { container: parsed, requests, limits };
 }
 
 /** As Kubernetes computes it: over all containers, by cpu and memory alone, exactly. */
@@ -154,11 +163,14 @@ function qosClassOf(containers: readonly ParsedContainer[]): QosClass {
   let [isAnything, isGuaranteed] = [false, true];
   for (const resource of ['cpu', 'memory']) {
     let [requested, limited] = [0n, 0n];
-    for (const { exact } of containers) {
-      const limit = exact.limits.get(resource) ?? 0n;
-      requested += exact.requests.get(resource) ?? 0n;
-      limited += limit;
+    for (const { requests, limits } of containers) {
+      const limit = nanosOf(limits, resource);
       if (limit === 0n) isGuaranteed = false;
+      if (limit > 0n) isAnything = true;
+      // Those that request what is their limit make no difference.
+      if (requests === limits) continue;
+      requested += nanosOf(requests, resource);
+      limited += limit;
     }
     if (requested + limited > 0n) isAnything = true;
     if (requested !== limited) isGuaranteed = false;
@@ -169,10 +181,10 @@ function qosClassOf(containers: readonly ParsedContainer[]): QosClass {
 
 /** The containers that lack a limit, or request less than theirs, and of what. */
 function flawsOf(containers: readonly ParsedContainer[]): string {
-  const flaws = containers.flatMap(({ name, exact: { requests, limits } }) => {
+  const flaws = containers.flatMap(({ container: { name }, requests, limits }) => {
     const resources = ['cpu', 'memory'];
-    const unlimited = resources.filter((resource) => !limits.get(resource));
-    const lower = resources.filter((resource) => requests.get(resource) !== limits.get(resource));
+    const unlimited = resources.filter((resource) => nanosOf(limits, resource) === 0n);
+    const lower = resources.filter((resource) => nanosOf(requests, resource) !== nanosOf(limits, resource));
     if (unlimited.length > 0) return [`container ${name} has no limit of ${unlimited.join(' and ')}`];
     return lower.length > 0 ? [`container ${name} requests less ${lower.join(' and ')} than its limit`] : [];
   });
@@ -198,18 +210,14 @@ export function parsePod(value: unknown): PodRequest {
   }
   if (!isManifest) checkOptions(pod, POD_KEYS, 'the pod');
 
-  const containers: ParsedContainer[] = [];
-  for (const key of ['initContainers', 'containers'] as const) {
-    const field = `${specField}${key}`;
-    const list = podShape.list(spec[key] ?? [], field, 'a list of containers');
-    if (key === 'containers' && list.length === 0) fail(field, spec[key], 'a list of at least one container');
-    for (let i = 0; i < list.length; i++) {
-      const container = parseContainer(list[i], `${field}[${i}]`, key === 'initContainers', isManifest);
-      if (containers.some(({ name }) => name === container.name))
-        fail(`${field}[${i}].name`, container.name, 'unique in the pod');
-      containers.push(container);
-    }
-  }
+  const init = containersIn(
+    spec.initContainers,
+    `${specField}initContainers`,
+    true,
+    isManifest,
+    NO_CONTAINERS,
+  );
+  const containers = containersIn(spec.containers, `${specField}containers`, false, isManifest, init);
   const qosClass = qosClassOf(containers);
   return Object.freeze({
     uid: parseName(metadata.uid, `${nameField}uid`),
@@ -218,10 +226,33 @@ export function parsePod(value: unknown): PodRequest {
       (isManifest ? parseName(metadata.namespace, 'metadata.namespace') : undefined) ?? DEFAULT_NAMESPACE,
     qosClass,
     notGuaranteed: qosClass === 'Guaranteed' ? null : flawsOf(containers),
-    containers: Object.freeze(
-      containers.map(({ name, kind, requests }) => Object.freeze({ name, kind, requests })),
-    ),
+    containers: Object.freeze(containers.map(({ container }) => container)),
   });
+}
+
+const NO_CONTAINERS: readonly ParsedContainer[] = [];
+const NO_LIST: readonly unknown[] = [];
+
+// Those before, and those of a list.
+function containersIn(
+  given: unknown,
+  field: string,
+  isInit: boolean,
+  isManifest: boolean,
+  before: readonly ParsedContainer[],
+): readonly ParsedContainer[] {
+  const list = podShape.list(given ?? NO_LIST, field, 'a list of containers');
+  if (list.length === 0 && isInit) return before;
+  if (list.length === 0) fail(field, given, 'a list of at least one container');
+  let containers = before;
+  for (let i = 0; i < list.length; i++) {
+    const parsed = parseContainer(list[i], `${field}[${i}]`, isInit, isManifest);
+    const { name } = parsed.container;
+    for (const { container } of containers)
+      if (container.name === name) fail(`${field}[${i}].name`, name, 'unique in the pod');
+    containers = withLast(containers, parsed);
+  }
+  return containers;
 }
 
 /** What a container asks for of a resource, whatever its name. */

@@ -86,6 +86,40 @@ export function wholeValue(nanos: bigint, where = 'the amount'): number {
   return toNumber(divide(nanos, UNIT), where, 'at most 2^53-1');
 }
 
+/** A quantity that was read, with the numbers that stand for it where they were asked for. */
+export interface Amount {
+  readonly nanos: bigint;
+  milli: number | undefined;
+  whole: number | undefined;
+}
+
+// Pods come in few shapes, and an exact amount takes longer to find than a text.
+const known = new Map<unknown, Amount>();
+const MOST_KNOWN = 256;
+
+/** As {@link parseQuantity}; the same object for the same quantity. `where`: a field of `of`. */
+export function parseAmount(value: unknown, of: string, where: string): Amount {
+  let amount = known.get(value);
+  if (!amount) {
+    amount = { nanos: parseQuantity(value, `${of}.${where}`), milli: undefined, whole: undefined };
+    if (known.size === MOST_KNOWN) known.clear();
+    known.set(value, amount);
+  }
+  return amount;
+}
+
+/** As {@link milliValue}. */
+export function milliOf(amount: Amount, of: string, where: string): number {
+  amount.milli ??= milliValue(amount.nanos, `${of}.${where}`);
+  return amount.milli;
+}
+
+/** As {@link wholeValue}. */
+export function wholeOf(amount: Amount, of: string, where: string): number {
+  amount.whole ??= wholeValue(amount.nanos, `${of}.${where}`);
+  return amount.whole;
+}
+
 /** `62.8 GiB`: three digits at least, binary units. */
 export function formatBytes(bytes: number): string {
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];

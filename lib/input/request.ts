@@ -161,6 +161,21 @@ function parseCommon(options: Record<string, unknown>, placement: Placement) {
   } as const;
 }
 
+/** Of what leaves everything to the manager. */
+export const NO_OPTIONS: AdmitOptions & Record<string, unknown> = Object.freeze({});
+
+const commons = new WeakMap<Placement, ReturnType<typeof parseCommon>>();
+
+// The same for all requests without options.
+function commonOf(placement: Placement): ReturnType<typeof parseCommon> {
+  let common = commons.get(placement);
+  if (!common) {
+    common = parseCommon(NO_OPTIONS, placement);
+    commons.set(placement, common);
+  }
+  return common;
+}
+
 const isAbsolutePath = (value: unknown): value is string => typeof value === 'string' && isAbsolute(value);
 
 function parseOwner(owner: unknown = 'process'): OwnerChoice {
@@ -276,6 +291,7 @@ export function parseAdmit(pod: unknown, options: AdmitOptions, placement: Place
   }
   const parsed = parsePod(pod);
   // Member by member: to add what is spread takes many times as long.
-  const { owner, wait, enforcement, placement: placed } = parseCommon(given, placement);
+  const common = given === NO_OPTIONS ? commonOf(placement) : parseCommon(given, placement);
+  const { owner, wait, enforcement, placement: placed } = common;
   return Object.freeze({ pod: parsed, isForCaller: false, owner, wait, enforcement, placement: placed });
 }

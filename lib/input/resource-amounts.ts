@@ -5,7 +5,7 @@ import { NumalignError } from '../base/errors.js';
 import { type Fields, shapes } from '../base/shapes.js';
 import { hugepageType, pageBytes } from './memory-types.js';
 import { option } from './option-values.js';
-import { milliValue, parseQuantity, type Quantity, UNIT, wholeValue } from './quantity.js';
+import { type Amount, milliOf, parseAmount, type Quantity, UNIT, wholeOf } from './quantity.js';
 
 /** Amounts by the name of the resource, such as `{ cpu: 2, memory: '1Gi' }`. */
 export type ResourceAmounts = Readonly<Record<string, Quantity>>;
@@ -13,8 +13,28 @@ export type ResourceAmounts = Readonly<Record<string, Quantity>>;
 /** Millicores in one CPU. */
 export const MILLI = 1000;
 
-/** By resource, in nano-units. */
-export type Amounts = Map<string, bigint>;
+/** What is asked for, each resource once. */
+export type Amounts = readonly ResourceAmount[];
+
+interface ResourceAmount {
+  readonly resource: string;
+  readonly amount: Amount;
+}
+
+export const NO_AMOUNTS: Amounts = [];
+
+/** In nano-units; 0 where it is not asked for. */
+export function nanosOf(amounts: Amounts, resource: string): bigint {
+  return amountIn(amounts, resource)?.nanos ?? 0n;
+}
+
+/** `length`: as far as the list is filled. */
+export function amountIn(amounts: Amounts, resource: string, length = amounts.length): Amount | undefined {
+  for (let i = 0; i < length; i++) {
+    if (amounts[i]!.resource === resource) return amounts[i]!.amount;
+  }
+  return undefined;
+}
 /** Throws for a field whose value is not valid. */
 type Refuse = (field: string, value: unknown, valid: string) => never;
 // Kubernetes' qualified names: a name, perhaps behind a domain.
@@ -50,39 +70,44 @@ export const isNeverOvercommitted = (resource: string) =>
   isOfDevices(resource) || resource.startsWith('hugepages-');
 
 export function parseAmounts(value: unknown, field: string, refuse: Refuse = fail): Amounts {
-  const amounts: Amounts = new Map();
-  if (value === undefined || value === null) return amounts;
+  if (value === undefined || value === null) return NO_AMOUNTS;
   const all = podShape.object(value, field);
-  for (const resource of Object.keys(all)) {
+  const names = Object.keys(all);
+  // As long as it will be: one that grows takes several times as much.
+  const amounts = new Array<ResourceAmount>(names.length);
+  for (let i = 0; i < names.length; i++) {
+    const resource = names[i]!;
     const given = all[resource];
     if (!isResourceName(resource)) {
       refuse(field, resource, 'keyed by names such as cpu, memory or example.com/gpu');
     }
-    const where = `${field}.${resource}`;
-    const amount = parseQuantity(given, where);
+    const amount = parseAmount(given, field, resource);
+    const { nanos } = amount;
     let name = resource;
-    if (amount < 0n) refuse(where, given, 'zero or more');
+    if (nanos < 0n) refuse(`${field}.${resource}`, given, 'zero or more');
     // Half a device cannot be had, nor half a page.
-    if (isOfDevices(resource) && amount % UNIT !== 0n) refuse(where, given, 'a whole number');
+    if (isOfDevices(resource) && nanos % UNIT !== 0n) refuse(`${field}.${resource}`, given, 'a whole number');
     if (resource.startsWith('hugepages-')) {
       const page =
         pageBytes(resource) ?? refuse(field, resource, 'named with a page size, such as hugepages-2Mi');
-      if (amount % (BigInt(page) * UNIT) !== 0n) refuse(where, given, `whole pages of ${page} bytes`);
+      if (nanos % (BigInt(page) * UNIT) !== 0n)
+        refuse(`${field}.${resource}`, given, `whole pages of ${page} bytes`);
       // hugepages-2048Ki are hugepages-2Mi.
       name = hugepageType(page);
-      if (amounts.has(name)) refuse(field, resource, `given once, as ${name}`);
+      if (amountIn(amounts, name, i)) refuse(field, resource, `given once, as ${name}`);
     }
-    amounts.set(name, amount);
+    amounts[i] = { resource: name, amount };
   }
   return amounts;
 }
 
 export function inUnits(amounts: Amounts, field: string): ContainerRequest['requests'] {
   const numbers: Record<string, number> = {};
-  amounts.forEach((amount, resource) => {
-    const inUnit = resource === 'cpu' ? milliValue : wholeValue;
-    numbers[resource] = inUnit(amount, `${field}.${resource}`);
-  });
+  for (let i = 0; i < amounts.length; i++) {
+    const { resource, amount } = amounts[i]!;
+    const inUnit = resource === 'cpu' ? milliOf : wholeOf;
+    numbers[resource] = inUnit(amount, field, resource);
+  }
   return Object.freeze(numbers);
 }
 

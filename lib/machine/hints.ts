@@ -3,7 +3,7 @@
 import { display } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
-import type { Words } from '../base/words.js';
+import { copied, type Words } from '../base/words.js';
 import { NodeSet } from './cpu-set.js';
 import { isDense, maskOf, nodesAt, positions } from './hint-masks.js';
 import { onlyWord } from './id-set.js';
@@ -34,10 +34,10 @@ const LIST_HEADER = 3;
 const BITS = 1;
 const BITS_HEADER = 2;
 // Machines of more nodes have more masks than most lists.
-const MOST_IN_BITS = 8;
-// Hints of as many nodes, by mask and whether they are preferred. A hint never changes, and takes
-// as long to make as to merge.
-const hintsOfFewNodes = new Array<TopologyHint | undefined>(2 * 2 ** MOST_IN_BITS);
+const FEW_NODES = 8;
+// Hints of machines of few nodes, by mask and whether they are preferred. A hint never changes, and
+// takes as long to make as to merge.
+const hintsOfFewNodes = new Array<TopologyHint | undefined>(2 * 2 ** FEW_NODES);
 const WORDS_PER_HINT = 3;
 // How many hints come from the core at once while they are iterated: few, then more and more.
 const FEWEST_AT_ONCE = 64;
@@ -69,6 +69,13 @@ function invalidNodes(hint: TopologyHint): never {
 
 const nodesOf = (numaNodes: readonly number[]) => `of NUMA nodes of the machine (${numaNodes.join(', ')})`;
 
+// Few nodes, whose ids are their positions: their masks mean the same on each such machine.
+const areFew = (numaNodes: readonly number[]) => numaNodes.length <= FEW_NODES && isDense(numaNodes);
+
+function newHint(mask: ArrayLike<number>, preferred: boolean, numaNodes: readonly number[]): TopologyHint {
+  return Object.freeze({ nodes: nodesAt(mask, numaNodes), preferred });
+}
+
 /** The hint of a packed mask of the machine's nodes; null: of any nodes. */
 export function hintAt(
   mask: ArrayLike<number> | null,
@@ -76,13 +83,10 @@ export function hintAt(
   numaNodes: readonly number[],
 ): TopologyHint {
   if (mask === null) return preferred ? NO_PREFERENCE : ANY_NODES;
+  if (!areFew(numaNodes) || mask[0]! >>> numaNodes.length !== 0) return newHint(mask, preferred, numaNodes);
   const at = 2 * mask[0]! + (preferred ? 1 : 0);
-  const isOfFewNodes = mask[1] === 0 && at < hintsOfFewNodes.length && isDense(numaNodes);
-  const known = isOfFewNodes ? hintsOfFewNodes[at] : undefined;
-  if (known) return known;
-  const hint = Object.freeze({ nodes: nodesAt(mask, numaNodes), preferred });
-  if (isOfFewNodes) hintsOfFewNodes[at] = hint;
-  return hint;
+  hintsOfFewNodes[at] ??= newHint(mask, preferred, numaNodes);
+  return hintsOfFewNodes[at];
 }
 
 /**
@@ -204,6 +208,36 @@ export class HintFamily implements Iterable<TopologyHint> {
   }
 }
 
+// Families never change either: of machines of few nodes most are among the last ones, which are
+// found by their words.
+const MOST_KEPT_WORDS = 20;
+const KEPT_FAMILIES = 64;
+const familiesOf = new WeakMap<readonly number[], (HintFamily | undefined)[]>();
+
+/** The family of some words on their way: a part of others, which are copied where need be. */
+export function familyAt(words: Words, at: number, length: number, numaNodes: readonly number[]): HintFamily {
+  if (length > MOST_KEPT_WORDS) return new HintFamily(copied(words, at, length), numaNodes);
+  let families = familiesOf.get(numaNodes);
+  if (!families) {
+    families = new Array<HintFamily | undefined>(KEPT_FAMILIES).fill(undefined);
+    familiesOf.set(numaNodes, families);
+  }
+  let sum = length;
+  for (let i = at; i < at + length; i++) sum = Math.imul(sum ^ words[i]!, 0x01000193);
+  const place = (sum ^ (sum >>> 16)) & (KEPT_FAMILIES - 1);
+  const kept = families[place];
+  if (kept && isPart(kept.words, words, at, length)) return kept;
+  const family = new HintFamily(copied(words, at, length), numaNodes);
+  families[place] = family;
+  return family;
+}
+
+function isPart(words: Words, of: Words, at: number, length: number): boolean {
+  if (words.length !== length) return false;
+  for (let i = 0; i < length; i++) if (words[i] !== of[at + i]) return false;
+  return true;
+}
+
 /**
  * As {@link HintFamily.from}, for a merge: in which order hints were written, and which of them twice,
  * is lost. On machines of few nodes it is packed in a fraction of the time.
@@ -213,8 +247,7 @@ export function unorderedHints(
   numaNodes: readonly number[],
 ): HintFamily {
   const { length } = numaNodes;
-  if (hints === null || length > MOST_IN_BITS || !isDense(numaNodes))
-    return HintFamily.from(hints, numaNodes);
+  if (hints === null || !areFew(numaNodes)) return HintFamily.from(hints, numaNodes);
   checkIterable(hints);
   const each = Math.max(1, 2 ** length / 32);
   const words = new Uint32Array(BITS_HEADER + 2 * each);

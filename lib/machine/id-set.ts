@@ -147,10 +147,11 @@ export abstract class IdSet<Self extends IdSet<Self>> implements Iterable<number
   }
 
   toArray(): number[] {
-    const ids: number[] = [];
+    const ids = new Array<number>(this.size);
+    let next = 0;
     for (let i = 0; i < this.words.length; i++) {
       for (let word = this.words[i]!; word !== 0; word &= word - 1) {
-        ids.push(i * WORD_BITS + 31 - Math.clz32(word & -word));
+        ids[next++] = i * WORD_BITS + 31 - Math.clz32(word & -word);
       }
     }
     return ids;
@@ -167,6 +168,14 @@ export abstract class IdSet<Self extends IdSet<Self>> implements Iterable<number
   [inspect.custom](): string {
     return `${this.constructor.name}(${this})`;
   }
+}
+
+/** How many ids two sets have in common, without a set of these. */
+export function sizeOfBoth<Self extends IdSet<Self>>(a: IdSet<Self>, b: IdSet<Self>): number {
+  const length = Math.min(a.words.length, b.words.length);
+  let n = 0;
+  for (let i = 0; i < length; i++) n += popcount(a.words[i]! & b.words[i]!);
+  return n;
 }
 
 /** The words of a set of ids. REQUIRES: every id is an integer from 0 up. */

@@ -3,7 +3,7 @@ import { native } from '../base/native.js';
 import { CPU_LISTS, type CpuListName } from '../base/native-tables.js';
 import { ENVIRONMENT } from '../base/registry.js';
 import { CpuSet } from './cpu-set.js';
-import { listedCpus } from './online-cpus.js';
+import { listedCpus, readOnlineCpus } from './online-cpus.js';
 
 // None where there is no such file, or it says `(null)`: a kernel that knows nohz_full= and was
 // started without it. Asked for often, so not by way of an error.
@@ -12,14 +12,45 @@ function readList(name: CpuListName): CpuSet {
   return words === undefined ? CpuSet.EMPTY : listedCpus(words);
 }
 
-/**
- * CPUs over which the kernel balances no load: isolcpus=, and isolated partitions of cgroup v2
- * where it tells of them (/sys/devices/system/cpu/isolated, cpuset.cpus.isolated of the root
- * cgroup). A thread with several of them in its mask stays on one.
- */
-export function unbalancedCpus(): CpuSet {
-  return readList('isolated').union(readList('partitions'));
+/** What the kernel says of the machine's CPUs at one moment. */
+export interface KernelCpus {
+  /** undefined where that is hidden. */
+  readonly online: CpuSet | undefined;
+  /**
+   * Over which it balances no load: isolcpus=, and isolated partitions of cgroup v2 where it
+   * shows them (/sys/devices/system/cpu/isolated, cpuset.cpus.isolated of the root cgroup). A thread
+   * with several of them in its mask stays on one.
+   */
+  readonly unbalanced: CpuSet;
+  /** These, and {@link ticklessCpus}. */
+  readonly isolated: CpuSet;
 }
+
+interface Lists {
+  readonly online: CpuSet | undefined;
+  readonly isolated: CpuSet;
+  readonly partitions: CpuSet;
+  readonly cpus: KernelCpus;
+}
+
+let last: Lists | undefined;
+
+/** Read each time: the same object as long as the kernel says the same. */
+export function kernelCpus(): KernelCpus {
+  const online = readOnlineCpus();
+  const isolated = readList('isolated');
+  const partitions = readList('partitions');
+  if (last?.online === online && last?.isolated === isolated && last.partitions === partitions)
+    return last.cpus;
+  const unbalanced = isolated.union(partitions);
+  const cpus = Object.freeze({ online, unbalanced, isolated: unbalanced.union(ticklessCpus()) });
+  last = { online, isolated, partitions, cpus };
+  return cpus;
+}
+
+export const unbalancedCpus = (): CpuSet => kernelCpus().unbalanced;
+
+export const kernelIsolatedCpus = (): CpuSet => kernelCpus().isolated;
 
 /** isolcpus= alone: CPUs that no process may use at first. */
 export function bootIsolatedCpus(): CpuSet {
@@ -40,9 +71,4 @@ const readTickless = () => readList('tickless');
 export function ticklessCpus(): CpuSet {
   // Only a boot changes it.
   return ENVIRONMENT.of(readTickless);
-}
-
-/** {@link unbalancedCpus}, read anew where it is not given, and {@link ticklessCpus}. */
-export function kernelIsolatedCpus(unbalanced = unbalancedCpus()): CpuSet {
-  return unbalanced.union(ticklessCpus());
 }

@@ -29,7 +29,10 @@ export function readOnlineCpus(): CpuSet | undefined {
  * change. /sys/devices/system/cpu/online is read each time.
  */
 export function onlineCpus(topology: Topology): CpuSet {
-  if (topology.isSimulated) return topology.cpus;
-  const online = readOnlineCpus();
+  return topology.isSimulated ? topology.cpus : cpusAmong(topology, readOnlineCpus());
+}
+
+/** The same of a machine where these are online; undefined: that is hidden. */
+export function cpusAmong(topology: Topology, online: CpuSet | undefined): CpuSet {
   return !online || topology.cpus.isSubsetOf(online) ? topology.cpus : topology.cpus.intersection(online);
 }

@@ -21,7 +21,7 @@ import { type Settings, settingsNow } from '../decision/machine-settings.js';
 import { type MemoryTable, memoryTables } from '../decision/memory-tables.js';
 import type { SharedMember } from '../enforcement/members/shared-member.js';
 import type { PodSpec } from '../input/pod-request.js';
-import type { AdmitOptions } from '../input/request.js';
+import { type AdmitOptions, NO_OPTIONS } from '../input/request.js';
 import { exportKubelet } from '../kubelet/kubelet-export.js';
 import type { KubeletFiles } from '../kubelet/kubelet-files.js';
 import type { CpuSet } from '../machine/cpu-set.js';
@@ -155,7 +155,7 @@ export class ManagerView extends ManagerEmitter {
    * set.
    * @throws what {@link Manager.admit} throws before it decides, and ERR_HINT_PROVIDER
    */
-  plan(pod: PodSpec, options: AdmitOptions = {}): PlanOnRecord {
+  plan(pod: PodSpec, options: AdmitOptions = NO_OPTIONS): PlanOnRecord {
     const site = this.#site;
     return planFor(site, requestFor(site, this.#parts.placement, pod, options));
   }
@@ -165,7 +165,7 @@ export class ManagerView extends ManagerEmitter {
    * would, in less time. What is changed in `pod` or `options` afterwards does not count.
    * @throws as {@link plan}, of the pod and the options
    */
-  prepare(pod: PodSpec, options: AdmitOptions = {}): PreparedPod {
+  prepare(pod: PodSpec, options: AdmitOptions = NO_OPTIONS): PreparedPod {
     return new PreparedPod(() => this.#site, requestFor(this.#site, this.#parts.placement, pod, options));
   }
 
@@ -183,7 +183,7 @@ export class ManagerView extends ManagerEmitter {
    * would get some.
    * @throws as {@link plan}
    */
-  whyShared(pod: PodSpec, options: AdmitOptions = {}): readonly (string | null)[] {
+  whyShared(pod: PodSpec, options: AdmitOptions = NO_OPTIONS): readonly (string | null)[] {
     return reasonsToShare(requestFor(this.#site, this.#parts.placement, pod, options));
   }
 

@@ -1,10 +1,10 @@
 // Ledger: the state folder. Readers take no lock and never see half a state; a transaction holds
 // the lock, reloads, and commits durably.
 import { existsSync } from 'node:fs';
+import { WeakValues } from '../base/collections/weak-values.js';
 import type { NumalignError } from '../base/errors.js';
 import type { NativeFolder, NativeLock } from '../base/native-files.js';
 import { ENVIRONMENT, Registry } from '../base/registry.js';
-import { WeakValues } from '../base/weak-values.js';
 import { MACHINE_STATE_DIR } from '../input/config.js';
 import { FolderWatch, type Listener, type Listening } from './files/folder-watch.js';
 import { archive } from './files/put-aside.js';

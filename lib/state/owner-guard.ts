@@ -37,15 +37,24 @@ export class OwnerGuard {
     this.#owners = owners;
     this.#state = state;
     this.#watch = new OwnerWatch(path, {
-      closed: (name) => (owners.isOwnProcess(name) ? this.#restore() : this.#mourn(name)),
+      closed: (name) => {
+        living.doubt(name);
+        owners.isOwnProcess(name) ? this.#restore() : this.#mourn(name);
+      },
       disturbed: (name) => {
+        if (name !== undefined) living.doubt(name);
         if (name === undefined || owners.isOwnProcess(name)) this.#restore();
+      },
+      placed: (name) => {
+        living.settle(name);
+        if (owners.isOwnProcess(name)) this.#restore();
       },
       missed: () => {
         this.#restore();
         for (const uuid of owners.withLeftGrants()) this.#mourn(uuid);
       },
     });
+    const living = owners.hear(this.#watch);
   }
 
   /** See {@link Store.watchOwners}. */

@@ -3,7 +3,7 @@
 import { join } from 'node:path';
 import type { Assignments } from '../account/assignments.js';
 import type { TotalOn } from '../account/booked-memory.js';
-import { podsOfDead } from '../account/owners-of-pods.js';
+import { mortalOwners, podsOfDead } from '../account/owners-of-pods.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { withoutPods } from '../account/pod-changes.js';
 import { NumalignError } from '../base/errors.js';
@@ -102,11 +102,8 @@ export function recovered(
  * none.
  */
 export function deadPods(owners: NativeFolder | undefined, pods: readonly PodAssignment[]): PodAssignment[] {
-  return podsOfDead(
-    pods,
-    (owner) => isOwnerAlive(owners, owner),
-    (uuid) => owners !== undefined && isLocked(owners, uuid),
-  );
+  const dead = mortalOwners(pods).filter((owner) => !isOwnerAlive(owners, owner));
+  return podsOfDead(pods, dead, (uuid) => owners !== undefined && isLocked(owners, uuid));
 }
 
 interface Open {

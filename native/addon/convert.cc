@@ -101,9 +101,9 @@ IdSet<Tag> id_set_of(Napi::Env env, std::span<const uint32_t> words32) {
   constexpr size_t kMaxWords = IdSet<Tag>::kMaxId / 32 + 1;
   size_t n = words32.size();
   if (n > kMaxWords) throw Napi::RangeError::New(env, "a set has ids above its maximum");
-  std::vector<uint64_t> words((n + 1) / 2);
+  SmallWords words((n + 1) / 2);
   for (size_t i = 0; i < n; i++) words[i / 2] |= static_cast<uint64_t>(words32[i]) << (i % 2 * 32);
-  return IdSet<Tag>::from_words(words);
+  return IdSet<Tag>::from_words(std::move(words));
 }
 
 template <class Tag>

@@ -6,9 +6,12 @@
 #include <sys/types.h>
 
 #include <array>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
+#include "platform/files/cgroup_root.h"
 #include "platform/files/cpu_list_file.h"
 #include "platform/threads/affinity.h"
 
@@ -16,9 +19,12 @@ namespace numalign::addon {
 
 // A list that the kernel shows, and its words as JavaScript has them.
 struct CpuList {
-  explicit CpuList(const char* path) : file(path) {}
+  explicit CpuList(const char* path, bool needs_cgroup2 = false) : file(path) {
+    if (needs_cgroup2) root.emplace();
+  }
   CpuListFile file;
-  Napi::ObjectReference words;
+  std::optional<CgroupRoot> root;  // where else there is no such file
+  Napi::ObjectReference words;     // empty where there is none
 };
 
 struct Environment {
@@ -32,6 +38,7 @@ struct Environment {
   // there, and to make one here, costs more than most of the calls.
   std::span<uint32_t> words;
   std::span<double> amounts;
+  std::vector<uint32_t> answer;         // to the merge at hand
   Napi::ObjectReference wire;           // keeps both
   Napi::FunctionReference error_class;  // set by setErrorClass before anything can fail
   Napi::FunctionReference folder_class;
@@ -43,7 +50,7 @@ struct Environment {
   // isolcpus=, and of the newest kernels isolated partitions too; all isolated partitions, nested ones too,
   // in the root of cgroup v2 only, and not of older kernels; nohz_full=.
   std::array<CpuList, 3> cpu_lists{CpuList("/sys/devices/system/cpu/isolated"),
-                                   CpuList("/sys/fs/cgroup/cpuset.cpus.isolated"),
+                                   CpuList("/sys/fs/cgroup/cpuset.cpus.isolated", true),
                                    CpuList("/sys/devices/system/cpu/nohz_full")};
 };
 

@@ -211,6 +211,7 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
                            InstanceMethod<&FolderObject::owner>("owner"),
                            InstanceMethod<&FolderObject::identity>("identity"),
                            InstanceMethod<&FolderObject::in_memory>("isInMemory"),
+                           InstanceMethod<&FolderObject::is_local>("isLocal"),
                            InstanceMethod<&FolderObject::become>("become"),
                            InstanceMethod<&FolderObject::close>("close"),
                            InstanceMethod<&FolderObject::is_current>("isCurrent"),
@@ -291,6 +292,9 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
   }
   Napi::Value in_memory(const Napi::CallbackInfo& info) {
     return Napi::Boolean::New(info.Env(), folder_->in_memory());
+  }
+  Napi::Value is_local(const Napi::CallbackInfo& info) {
+    return Napi::Boolean::New(info.Env(), folder_->is_local());
   }
   Napi::Value is_current(const Napi::CallbackInfo& info) {
     return Napi::Boolean::New(info.Env(), folder_->is_current());

@@ -292,9 +292,6 @@ class OfferReader {
 
 // Words of what is merged, before those of families.
 constexpr size_t kMerged = 3;
-// What most machines need: words for which memory is fetched once.
-constexpr size_t kMostAnswered = 128;
-
 enum Kind : uint32_t { kFamily, kCpus, kMemory, kDevices };
 
 // (topology, or undefined where nothing is asked for CPUs). On the wire: how many families and questions,
@@ -320,7 +317,9 @@ Napi::Value merge_hints_binding(const Napi::CallbackInfo& info) {
   options.distances = reader.take(distances);
   std::vector<HintFamily> families;
   families.reserve(std::min(wire.size(), count) + 1);
-  std::vector<uint32_t> answer;  // of what is asked, if anything is
+  // Of what is asked, if anything is. Kept, so that memory for it is fetched once.
+  std::vector<uint32_t>& answer = Environment::of(env).answer;
+  answer.clear();
   for (size_t i = 0; i < count; i++) {
     const uint32_t kind = reader.word();
     if (kind == kFamily) {
@@ -332,10 +331,7 @@ Napi::Value merge_hints_binding(const Napi::CallbackInfo& info) {
     families.push_back(kind == kCpus     ? reader.cpus()
                        : kind == kMemory ? reader.memory(times)
                                          : reader.devices());
-    if (answer.empty()) {
-      answer.reserve(kMostAnswered);
-      answer.resize(kMerged);
-    }
+    if (answer.empty()) answer.resize(kMerged);
     const size_t at = answer.size();
     answer.push_back(0);
     families.back().append_words(answer);

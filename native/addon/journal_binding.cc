@@ -25,6 +25,8 @@ class JournalObject : public Napi::ObjectWrap<JournalObject> {
     return DefineClass(env, "Journal",
                        {
                            InstanceMethod<&JournalObject::version>("version"),
+                           InstanceMethod<&JournalObject::is_untouched>("isUntouched"),
+                           InstanceMethod<&JournalObject::confirm>("confirm"),
                            InstanceMethod<&JournalObject::read>("read"),
                            InstanceMethod<&JournalObject::append>("append"),
                            InstanceMethod<&JournalObject::cut>("cut"),
@@ -40,6 +42,10 @@ class JournalObject : public Napi::ObjectWrap<JournalObject> {
   Napi::Value version(const Napi::CallbackInfo& info) {
     return from_version(info.Env(), unwrap(info.Env(), file(info.Env()).version()));
   }
+  Napi::Value is_untouched(const Napi::CallbackInfo& info) {
+    return Napi::Boolean::New(info.Env(), witness_.is_untouched(file(info.Env())));
+  }
+  void confirm(const Napi::CallbackInfo&) { witness_.confirm(); }
   // (offset, how many bytes at most, or undefined)
   Napi::Value read(const Napi::CallbackInfo& info) {
     uint64_t offset = to_size(info[0], "the offset");
@@ -86,6 +92,7 @@ class JournalObject : public Napi::ObjectWrap<JournalObject> {
   void close(const Napi::CallbackInfo&) { file_.reset(); }
 
   std::shared_ptr<JournalFile> file_;
+  JournalWitness witness_;
 };
 
 }  // namespace

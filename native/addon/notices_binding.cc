@@ -50,6 +50,8 @@ class Watcher {
     return 0;
   }
   Source& source() { return source_; }
+  // Whether something has happened for which the callback was not called yet, or has not returned.
+  bool has_pending() const { return left_ > 0 || source_.has_unread(); }
   void close() {
     if (closing_) return;
     closing_ = true;
@@ -77,15 +79,18 @@ class Watcher {
   void deliver() {
     auto events = source_.read();
     if (!events.ok() || closing_) return;
+    left_ = events.value().size();
     Napi::HandleScope scope(env_);
-    try {
-      Napi::Function callback = callback_.Value();
-      for (const auto& event : events.value()) {
+    Napi::Function callback = callback_.Value();
+    for (const auto& event : events.value()) {
+      // A callback that throws does not stop those of the events behind it.
+      try {
         callback.MakeCallback(env_.Global(), arguments_of(env_, event), context_);
-        if (closing_) return;
+      } catch (const Napi::Error& error) {
+        napi_fatal_exception(env_, error.Value());
       }
-    } catch (const Napi::Error& error) {
-      napi_fatal_exception(env_, error.Value());
+      if (closing_) return;
+      left_--;
     }
   }
 
@@ -95,10 +100,11 @@ class Watcher {
   Napi::AsyncContext context_;
   uv_poll_t* poll_;
   napi_async_cleanup_hook_handle hook_ = nullptr;
+  size_t left_ = 0;  // events that were read, of which the callback has not returned yet
   bool closing_ = false;
 };
 
-// What JavaScript has of a Watcher; add() and remove() for Inotify only.
+// What JavaScript has of a Watcher; add(), remove() and hasPending() for Inotify only.
 template <typename Source>
 class NoticesObject : public Napi::ObjectWrap<NoticesObject<Source>> {
  public:
@@ -132,6 +138,10 @@ class NoticesObject : public Napi::ObjectWrap<NoticesObject<Source>> {
     int watch = to_int(info[0], "the watch");
     if (watcher_) watcher_->source().remove(watch);
   }
+  // Whether the callback is still to be called for something that has happened; true once it never is.
+  Napi::Value has_pending(const Napi::CallbackInfo& info) {
+    return Napi::Boolean::New(info.Env(), !watcher_ || watcher_->has_pending());
+  }
 
  private:
   Watcher<Source>* watcher_ = nullptr;
@@ -143,11 +153,12 @@ using CpuEventsObject = NoticesObject<CpuEvents>;
 }  // namespace
 
 void export_notices(Napi::Env env, Napi::Object exports) {
-  // (callback(watch, mask, name)): { add(path, mask), remove(watch), close() }.
+  // (callback(watch, mask, name)): { add(path, mask), remove(watch), hasPending(), close() }.
   exports["Inotify"] =
       InotifyObject::DefineClass(env, "Inotify",
                                  {InotifyObject::InstanceMethod<&InotifyObject::add>("add"),
                                   InotifyObject::InstanceMethod<&InotifyObject::remove>("remove"),
+                                  InotifyObject::InstanceMethod<&InotifyObject::has_pending>("hasPending"),
                                   InotifyObject::InstanceMethod<&InotifyObject::close>("close")});
   // (callback()): { close() }.
   exports["CpuEvents"] = CpuEventsObject::DefineClass(

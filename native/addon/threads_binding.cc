@@ -316,12 +316,21 @@ Napi::Value settle_choices(const Napi::CallbackInfo& info) {
                                                               to_id_set<CpuTag>(info[0]), dry_run)));
 }
 
-// The words of a list of CPUs: the same array as long as the file says the same.
-Result<Napi::Value> listed_cpus(Napi::Env env, CpuList& list) {
-  Result<bool> changed = list.file.has_changed();
-  if (!changed.ok()) return changed.error();
-  if (changed.value()) list.words = Napi::Persistent(from_id_set(env, list.file.cpus()).As<Napi::Object>());
-  return Napi::Value(list.words.Value());
+// Reads a list of CPUs: its words are the same array as long as the file says the same.
+Result<Done> refresh(Napi::Env env, CpuList& list) {
+  const bool is_possible = !list.root || list.root->is_unified();
+  Result<bool> changed = is_possible ? list.file.has_changed() : Result<bool>(false);
+  if (is_possible && changed.ok()) {
+    if (!changed.value() && !list.words.IsEmpty()) return Done{};
+    list.words = Napi::Persistent(from_id_set(env, list.file.cpus()).As<Napi::Object>());
+    return Done{};
+  }
+  list.words.Reset();
+  return changed.ok() ? Result<Done>(Done{}) : changed.error();
+}
+
+Napi::Value words_of(Napi::Env env, const CpuList& list) {
+  return list.words.IsEmpty() ? env.Undefined() : Napi::Value(list.words.Value());
 }
 
 // (which of CPU_LISTS in lib/base/native-tables.ts): words; undefined where there is no such file, or no list
@@ -331,12 +340,14 @@ Napi::Value read_cpu_list_binding(const Napi::CallbackInfo& info) {
   const int which = to_int(info[0], "which list");
   if (which < 0 || static_cast<size_t>(which) >= lists.size())
     throw Napi::RangeError::New(info.Env(), "there is no such list");
-  Result<Napi::Value> words = listed_cpus(info.Env(), lists[which]);
-  return words.ok() ? words.value() : info.Env().Undefined();
+  (void)refresh(info.Env(), lists[which]);
+  return words_of(info.Env(), lists[which]);
 }
 
 Napi::Value online_cpus_binding(const Napi::CallbackInfo& info) {
-  return unwrap(info.Env(), listed_cpus(info.Env(), Environment::of(info.Env()).online_cpus));
+  CpuList& list = Environment::of(info.Env()).online_cpus;
+  unwrap(info.Env(), refresh(info.Env(), list));
+  return words_of(info.Env(), list);
 }
 
 Napi::Value thread_id(const Napi::CallbackInfo& info) {

@@ -40,9 +40,10 @@ class IdSet {
   IdSet(std::initializer_list<int> ids) {
     for (int id : ids) insert(id);
   }
-  static IdSet from_words(std::span<const Word> words) {
+  static IdSet from_words(std::span<const Word> words) { return from_words(SmallWords(words)); }
+  static IdSet from_words(SmallWords words) {
     IdSet set;
-    set.words_ = SmallWords(words);
+    set.words_ = std::move(words);
     set.trim();
     return set;
   }

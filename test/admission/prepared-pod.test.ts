@@ -127,3 +127,21 @@ describe('a prepared pod', () => {
     expect(thrownBy(() => prepared.plan())).toMatchObject({ code: 'ERR_MANAGER_CLOSED' });
   });
 });
+
+describe('a plan', () => {
+  it.each(['none', 'best-effort'] as const)(
+    'under %s has lists of its own, whatever is done to those of the one before',
+    async (policy) => {
+      const manager = await newManager();
+      const plan = () => manager.plan(pod(1), { policy });
+      const before = plan();
+      const { hints, containers, warnings } = plan();
+      for (const list of [hints, containers, warnings] as unknown[][]) list.push('mine');
+      expect(plan()).toEqual(before);
+      manager.prepare(pod(1), { policy }).plan();
+      expect(plan()).toEqual(before);
+      expect(Object.isFrozen(plan().hints)).toBe(false);
+      manager.close();
+    },
+  );
+});

@@ -1,7 +1,7 @@
 // What is kept in memory for an owner, and objects by name that nobody need keep.
 import { describe, expect, it } from 'vitest';
+import { WeakValues } from '../../lib/base/collections/weak-values.js';
 import { Registry } from '../../lib/base/registry.js';
-import { WeakValues } from '../../lib/base/weak-values.js';
 
 describe('a registry', () => {
   it('makes each thing once, for its owner', () => {

@@ -188,6 +188,16 @@ const deviceMachineOf = (nodes: number) =>
 
 const deviceMachines = sizes.chain(deviceMachineOf);
 
+// First: hints are shared by all tests of a process.
+describe('a family whose words are of more nodes than its list', () => {
+  it('does not change the hints of other machines', () => {
+    const [few, more] = [idsOf(2), idsOf(3)];
+    const right = HintFamily.from([{ nodes: NodeSet.of(0, 2), preferred: true }], more);
+    new HintFamily(right.words, few).toArray();
+    expect(right.toArray().map(({ nodes }) => `${nodes}`)).toEqual(['0,2']);
+  });
+});
+
 describe('the hints of memory', () => {
   it('are those of the walked rules, in the kubelet’s order', () => {
     fc.assert(

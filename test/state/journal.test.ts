@@ -1,6 +1,6 @@
 // The state as a journal: a line for each commit, read as it grows.
 import { createHash } from 'node:crypto';
-import { appendFileSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -220,6 +220,34 @@ it('lines behind a state say the states that they were made of, whatever came, w
         text += sealText(changeText(states[i - 1]!, states[i]!)!).line;
         expectSame(decodeCheckpoint(Buffer.from(text)), states[i]);
       }
+    }),
+  );
+});
+
+function checkpointIn(follower: JournalFollower): unknown {
+  const found = follower.look();
+  return plain(found.kind === 'good' ? found.checkpoint : found);
+}
+
+it('lines are read to the same state whether they come one by one or many at once', () => {
+  const stateDir = makeStateDir('/dev/shm');
+  mkdirSync(stateDir);
+  const file = join(stateDir, 'state.json');
+  const folder = native.Folder.open(stateDir, false, 0o700, -1);
+  fc.assert(
+    fc.property(steps, fc.array(fc.boolean(), { minLength: 8, maxLength: 8 }), (list, looks) => {
+      const states = history(list);
+      writeFileSync(file, journalText(states[0]!, null).text);
+      const follower = new JournalFollower(folder);
+      follower.look();
+      const opened = follower.file;
+      for (let i = 1; i < states.length; i++) {
+        appendFileSync(file, sealText(changeText(states[i - 1]!, states[i]!)!).line);
+        if (looks[i - 1] || i === states.length - 1) expect(checkpointIn(follower)).toEqual(plain(states[i]));
+      }
+      // It was read whole once.
+      expect(follower.file).toBe(opened);
+      follower.forget();
     }),
   );
 });

@@ -17,6 +17,7 @@ async function watched() {
   const watch = new OwnerWatch(stateDir, {
     closed: (name) => events.push(`closed ${name}`),
     disturbed: (name) => events.push(`disturbed ${name}`),
+    placed: (name) => events.push(`placed ${name}`),
     missed: () => events.push('missed'),
   });
   watch.start();
@@ -41,6 +42,16 @@ it('hears of the end of a process once', async () => {
   const { agent, events } = await watched();
   await agent.kill();
   await expect.poll(() => events).toEqual([expect.stringMatching(/^closed [0-9a-f-]{36}$/)]);
+});
+
+it('hears that a file is moved away, and that it is there again', async () => {
+  const { stateDir, agent, events } = await watched();
+  const [uuid] = readdirSync(join(stateDir, 'owners'));
+  agent.process.kill('SIGSTOP');
+  renameSync(join(stateDir, 'owners', uuid!), join(stateDir, 'away'));
+  renameSync(join(stateDir, 'away'), join(stateDir, 'owners', uuid!));
+  await expect.poll(() => events).toEqual([`disturbed ${uuid}`, `placed ${uuid}`]);
+  agent.process.kill('SIGCONT');
 });
 
 it('hears that its folder is moved away, and no more after it was stopped', async () => {
@@ -82,7 +93,7 @@ it('takes no further instance for what is watched in the same turn of the event 
   const { stateDir, watch: first } = await watched();
   first.stop();
   for (let i = 0; i < 3; i += 1) {
-    const watch = new OwnerWatch(stateDir, { closed() {}, disturbed() {}, missed() {} });
+    const watch = new OwnerWatch(stateDir, { closed() {}, disturbed() {}, placed() {}, missed() {} });
     watch.start();
     watch.stop();
     expect(instances()).toBe(1);

@@ -5,7 +5,7 @@ import { checkOptions, invalidOption } from '../../base/check-options.js';
 import { NumalignError } from '../../base/errors.js';
 import { native } from '../../base/native.js';
 import type { HintQuestion } from '../../base/native-surface.js';
-import { copied, type Words } from '../../base/words.js';
+import type { Words } from '../../base/words.js';
 import { parseTopologyPolicy, parseTopologyPolicyOptions } from '../../input/placement.js';
 import {
   TOPOLOGY_MANAGER_POLICIES,
@@ -14,7 +14,7 @@ import {
 } from '../../input/policies.js';
 import { NodeSet } from '../../machine/cpu-set.js';
 import { MAX_HINT_NODES } from '../../machine/hint-masks.js';
-import { HintFamily, hintAt, type TopologyHint, unorderedHints } from '../../machine/hints.js';
+import { familyAt, HintFamily, hintAt, type TopologyHint, unorderedHints } from '../../machine/hints.js';
 
 /**
  * What one hint provider answers: for each resource its hints, null for no preference, an empty
@@ -92,15 +92,17 @@ export function mergeOffered(
   site: MergeSite,
 ): { readonly merged: MergeResult; readonly families: readonly HintFamily[] } {
   const answer = askToMerge(hints, site);
-  const families: HintFamily[] = [];
+  // As long as it will be: one that grows takes several times as much.
+  const families = new Array<HintFamily>(hints.length);
   let at = MERGED;
-  for (const each of hints) {
+  for (let i = 0; i < hints.length; i++) {
+    const each = hints[i]!;
     if (each instanceof HintFamily) {
-      families.push(each);
+      families[i] = each;
       continue;
     }
     const length = answer[at]!;
-    families.push(new HintFamily(copied(answer, at + 1, length), site.numaNodes));
+    families[i] = familyAt(answer, at + 1, length, site.numaNodes);
     at += 1 + length;
   }
   return { merged: resultOf(answer, site), families };

@@ -29,6 +29,8 @@ export class FileWatch {
   readonly #changed: () => void;
   #isStarted = false;
   #ends: (() => void)[] = [];
+  // One of them.
+  #endFile: (() => void) | undefined;
   #timer: NodeJS.Timeout | undefined;
 
   /** `changed` is called to look after the file is watched, and so misses nothing. */
@@ -50,6 +52,16 @@ export class FileWatch {
     this.#unwatch();
   }
 
+  /** Nothing that happens to the file is told until {@link resume}. */
+  pause(): void {
+    this.#endFile?.();
+    this.#endFile = undefined;
+  }
+
+  resume(): void {
+    if (this.#isStarted && !this.#endFile) this.#follow();
+  }
+
   /** The path may lead to something else. */
   restart(): void {
     this.#tell(IN_MOVE_SELF);
@@ -58,6 +70,7 @@ export class FileWatch {
   #unwatch(): void {
     for (const end of this.#ends) end();
     this.#ends = [];
+    this.#endFile = undefined;
   }
 
   // Where the kernel does not watch, it is asked again at each look.
@@ -84,6 +97,7 @@ export class FileWatch {
       if (
         this.#add(() => watchFile(this.#path, IN_MODIFY | REPLACED, (mask) => this.#tell(mask & ~IN_MODIFY)))
       ) {
+        this.#endFile = this.#ends.at(-1);
         if (this.#add(() => watchFolder(folder, GONE, () => this.#tell(GONE)))) return;
       }
       this.#unwatch();

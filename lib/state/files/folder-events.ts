@@ -56,6 +56,10 @@ class FolderEvents {
     }
   }
 
+  get hasPending(): boolean {
+    return this.#inotify?.hasPending() ?? false;
+  }
+
   #end(watch: number, listening: Listening): void {
     const all = this.#listeners.get(watch);
     if (!all?.delete(listening)) return;
@@ -117,6 +121,12 @@ const folderEvents = () => new FolderEvents();
 export function watchFolder(path: string, mask: number, listener: FolderListener): () => void {
   return ENVIRONMENT.of(folderEvents).watch(path, mask, IN_ONLYDIR | IN_DONT_FOLLOW, listener);
 }
+
+/**
+ * Whether a listener is still to be called for something that has happened. The kernel queues the
+ * event of a file that is closed before it lets the file's locks go.
+ */
+export const hasPendingEvents = (): boolean => ENVIRONMENT.of(folderEvents).hasPending;
 
 /** As {@link watchFolder}, of one file. */
 export function watchFile(path: string, mask: number, listener: FolderListener): () => void {

@@ -1,8 +1,10 @@
-// FolderWatch: tells at once when somebody commits, and who waits in the queue when somebody stops
-// waiting. Between these nothing wakes the process.
+// FolderWatch: tells when another process commits, and those that wait in the queue when another
+// stops waiting. Between these nothing wakes the process. A stream of commits wakes a process that
+// does not wait a few times a second, however many they are.
 import { join } from 'node:path';
 import { FileWatch } from './file-watch.js';
 import { IN_DELETE, IN_MOVED_FROM, watchFolder } from './folder-events.js';
+import { LookBudget } from './look-budget.js';
 
 /**
  * Told of everything that may have changed who holds what. It says only that a look is worth while.
@@ -13,7 +15,7 @@ export type Listener = () => void;
 export interface Listening {
   /** It does not keep the process alive. */
   readonly isQuiet?: boolean;
-  /** It hears of the queue too: somebody has stopped waiting. */
+  /** It waits in the queue: hears of each commit at once, and when another stops waiting. */
   readonly queue?: boolean;
 }
 
@@ -28,6 +30,9 @@ export class FolderWatch {
   readonly #rung = new Set<'state' | 'queue'>();
   #endQueue: (() => void) | undefined;
   #alive: NodeJS.Timeout | undefined;
+  readonly #budget = new LookBudget();
+  // Of those that do not wait in the queue.
+  #next: NodeJS.Timeout | undefined;
 
   /** `file`: the one in the folder that commits change. */
   constructor(path: string, file: string) {
@@ -62,11 +67,18 @@ export class FolderWatch {
   #follow(): void {
     const all = [...this.#listeners.values()];
     if (all.length > 0) this.#file.start();
-    else this.#file.stop();
+    else {
+      this.#file.stop();
+      clearTimeout(this.#next);
+      this.#next = undefined;
+    }
     if (!all.some(({ queue }) => queue)) {
       this.#endQueue?.();
       this.#endQueue = undefined;
-    } else this.#endQueue ??= this.#watchQueue();
+    } else {
+      this.#endQueue ??= this.#watchQueue();
+      this.#file.resume();
+    }
     const isKept = all.some(({ isQuiet }) => !isQuiet);
     if (isKept === (this.#alive !== undefined)) return;
     clearInterval(this.#alive);
@@ -90,7 +102,24 @@ export class FolderWatch {
     setImmediate(() => {
       const isState = this.#rung.has('state');
       this.#rung.clear();
-      for (const [listener, { queue }] of [...this.#listeners]) if (isState || queue) listener();
+      const isDue = isState && this.#isDue();
+      for (const [listener, { queue }] of [...this.#listeners]) if (queue || isDue) listener();
     });
+  }
+
+  // Whether those that do not wait in the queue hear of it now; else they hear later. Until then
+  // commits do not wake this process, unless another here waits.
+  #isDue(): boolean {
+    const all = [...this.#listeners.values()];
+    if (all.every(({ queue }) => queue)) return false;
+    const waitMs = this.#budget.take(performance.now());
+    if (waitMs === 0) return true;
+    if (!all.some(({ queue }) => queue)) this.#file.pause();
+    this.#next ??= setTimeout(() => {
+      this.#next = undefined;
+      this.#file.resume();
+      this.#ring('state');
+    }, waitMs).unref();
+    return false;
   }
 }

@@ -3,9 +3,9 @@
 import { NumalignError } from '../../base/errors.js';
 import type { NativeFolder, NativeJournal } from '../../base/native-files.js';
 import type { Checkpoint } from '../format/checkpoint.js';
-import { headIn, type JournalPlace } from '../format/journal.js';
+import { headIn } from '../format/journal.js';
 import { linesOf, type SealedText } from '../format/sealed-json.js';
-import { applyChange, decodeChange } from '../format/state-change.js';
+import { applyChanges, decodeChange, type StateChange } from '../format/state-change.js';
 import {
   type FoundState,
   type GoodState,
@@ -48,12 +48,16 @@ export class JournalFollower {
    *   about the file
    */
   look(): FoundState {
+    if (this.#good && this.#journal?.isUntouched()) return this.#good;
     const version = this.#folder.version(STATE_FILE);
     if (version === undefined) {
       this.forget();
       return { kind: 'missing' };
     }
-    if (this.#good && version === this.#version) return this.#good;
+    if (this.#good && version === this.#version) {
+      this.#journal?.confirm();
+      return this.#good;
+    }
     const good = this.#good && this.#journal && this.#follow(this.#good, this.#journal, version);
     if (good && !good.place.hasTail) return this.#note(good, version);
     return this.#readWhole();
@@ -177,17 +181,19 @@ const inodeOf = (version: string) => version.slice(0, version.indexOf(':'));
 
 // The state with the lines that come next. Undefined where one of them is damaged.
 function withLines({ checkpoint, place }: GoodState, bytes: Buffer): GoodState | undefined {
-  let next = checkpoint;
-  let now: JournalPlace = { ...place, hasTail: false };
-  for (const { members, seal, end, isOpen } of linesOf(bytes)) {
-    if (isOpen) {
-      now = { ...now, hasTail: true };
-      break;
-    }
-    const change = members && decodeChange(members);
-    if (change?.generation !== next.generation + 1) return undefined;
-    next = applyChange(next, change);
-    now = { ...now, end: place.end + end, seal };
+  const changes: StateChange[] = [];
+  let { generation } = checkpoint;
+  let { end, seal } = place;
+  let hasTail = false;
+  for (const line of linesOf(bytes)) {
+    hasTail = line.isOpen;
+    if (hasTail) break;
+    const change = line.members && decodeChange(line.members);
+    if (change?.generation !== ++generation) return undefined;
+    changes.push(change);
+    end = place.end + line.end;
+    seal = line.seal;
   }
-  return { kind: 'good', checkpoint: next, place: now };
+  const next = applyChanges(checkpoint, changes);
+  return { kind: 'good', checkpoint: next, place: { ...place, end, seal, hasTail } };
 }

@@ -6,7 +6,7 @@ import type { OwnerChoice } from '../../input/request.js';
 export interface OwnerLookup {
   isOwn(owner: OwnerRecord): boolean;
   /** The grants whose owners are dead. */
-  deadPods(pods: readonly PodAssignment[]): PodAssignment[];
+  deadPods(pods: readonly PodAssignment[]): readonly PodAssignment[];
 }
 
 /**

@@ -2,13 +2,18 @@
 // closes its own; one that is removed or replaced was so by somebody else.
 import { join } from 'node:path';
 import {
+  hasPendingEvents,
   IN_CLOSE_WRITE,
   IN_DELETE,
+  IN_IGNORED,
   IN_MOVE_SELF,
-  IN_MOVED,
+  IN_MOVED_FROM,
+  IN_MOVED_TO,
   IN_Q_OVERFLOW,
   watchFolder,
 } from '../files/folder-events.js';
+
+const OWNERS_MASK = IN_CLOSE_WRITE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_MOVE_SELF;
 
 // Where the kernel has no watch left to give (inotify's limits).
 const PERIOD_WITHOUT_INOTIFY_MS = 500;
@@ -16,8 +21,12 @@ const PERIOD_WITHOUT_INOTIFY_MS = 500;
 export interface OwnerEvents {
   /** A file was closed that was open for writing. */
   closed(name: string): void;
-  /** A file was removed or replaced; `undefined`: any may have been. */
+  /**
+   * A file was removed, or moved to a folder that is not watched; `undefined`: any may have been.
+   */
   disturbed(name: string | undefined): void;
+  /** A file has this name that had another, or was elsewhere. */
+  placed(name: string): void;
   /** Some of this may have happened without the kernel's saying so. */
   missed(): void;
 }
@@ -27,6 +36,7 @@ export class OwnerWatch {
   readonly #path: string;
   readonly #events: OwnerEvents;
   #ends: (() => void)[] = [];
+  #era: object | undefined;
   #timer: NodeJS.Timeout | undefined;
 
   /** `path`: of the state folder. */
@@ -42,14 +52,21 @@ export class OwnerWatch {
     this.#timer = undefined;
     const tell = (mask: number, name: string) => this.#tell(mask, name);
     try {
-      this.#ends.push(
-        watchFolder(join(this.#path, 'owners'), IN_CLOSE_WRITE | IN_DELETE | IN_MOVED | IN_MOVE_SELF, tell),
-      );
+      this.#ends.push(watchFolder(join(this.#path, 'owners'), OWNERS_MASK, tell));
       this.#ends.push(watchFolder(this.#path, IN_MOVE_SELF, tell));
+      this.#era = {};
     } catch {
       this.stop();
       this.#timer = setInterval(() => this.#lookAgain(), PERIOD_WITHOUT_INOTIFY_MS).unref();
     }
+  }
+
+  /**
+   * The same object as long as every event of the files comes; undefined where one is still to come,
+   * or none does.
+   */
+  get era(): object | undefined {
+    return this.#era && !hasPendingEvents() ? this.#era : undefined;
   }
 
   get isActive(): boolean {
@@ -61,6 +78,7 @@ export class OwnerWatch {
     this.#timer = undefined;
     for (const end of this.#ends) end();
     this.#ends = [];
+    this.#era = undefined;
   }
 
   /** Another folder is at the path. */
@@ -76,9 +94,14 @@ export class OwnerWatch {
   }
 
   #tell(mask: number, name: string): void {
-    if (mask & IN_Q_OVERFLOW) this.#events.missed();
-    else if (mask & IN_MOVE_SELF) this.#events.disturbed(undefined);
+    // What is at the path now is not watched.
+    if (mask & (IN_IGNORED | IN_MOVE_SELF)) this.#era = undefined;
+    if (mask & IN_Q_OVERFLOW) {
+      this.#era &&= {};
+      this.#events.missed();
+    } else if (mask & IN_MOVE_SELF) this.#events.disturbed(undefined);
     else if (mask & IN_CLOSE_WRITE) this.#events.closed(name);
-    else this.#events.disturbed(name);
+    else if (mask & IN_MOVED_TO) this.#events.placed(name);
+    else if (mask & (IN_MOVED_FROM | IN_DELETE)) this.#events.disturbed(name);
   }
 }

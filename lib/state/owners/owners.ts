@@ -13,11 +13,14 @@ import type { OwnerChoice } from '../../input/request.js';
 import { type FoundOwners, findOwners, isLocked, isOwnerAlive, OWNER_NAME } from '../files/state-files.js';
 import type { Checkpoint } from '../format/checkpoint.js';
 import { decodeOwnerFile } from '../format/owner-file.js';
+import { LivingOwners, type OwnerNotices } from './living-owners.js';
 import { OwnOwner } from './own-owner.js';
 import { harmlessly, OwnerFiles } from './owner-files.js';
 import { union } from './owner-pods.js';
 import { type Header, newOwner } from './owner-record.js';
 import type { OwnerRegistry } from './owner-registry.js';
+
+const NONE: readonly PodAssignment[] = [];
 
 // How often a transaction looks at all files of owners.
 const SWEEP_PERIOD_S = 1;
@@ -30,6 +33,7 @@ export class Owners implements OwnerRegistry {
   readonly #folder: NativeFolder;
   readonly #path: string;
   readonly #others: OwnerFiles;
+  #living: LivingOwners | undefined;
   #bootId: string;
   // This environment, where it owns something.
   #own: OwnOwner | undefined;
@@ -46,6 +50,12 @@ export class Owners implements OwnerRegistry {
     this.#path = path;
     this.#bootId = bootId;
     this.#others = new OwnerFiles(folder, path);
+  }
+
+  /** From now on an owner need not be looked at again as long as these say nothing of it. */
+  hear(notices: OwnerNotices): LivingOwners {
+    this.#living = new LivingOwners(notices, () => this.#folder.isLocal() && this.#folder.isCurrent());
+    return this.#living;
   }
 
   /** This boot has another id where the state's other users are. */
@@ -130,6 +140,8 @@ export class Owners implements OwnerRegistry {
   follow({ generation, assignments }: Checkpoint): void {
     const { pods, settings } = assignments;
     this.#turn++;
+    // What is given away and taken back goes by a look.
+    this.#living?.forget();
     this.#header = { bootId: this.#bootId, generation, settings };
     harmlessly(() => this.#followOwn(pods));
     // Node loads a part of itself for performance.now().
@@ -261,13 +273,16 @@ export class Owners implements OwnerRegistry {
     return this.#own?.record.uuid === uuid;
   }
 
-  /** The grants whose owners are dead. */
-  deadPods(pods: readonly PodAssignment[]): PodAssignment[] {
-    return podsOfDead(
-      pods,
-      (owner) => this.isAlive(owner),
-      (uuid) => this.isProcessAlive(uuid),
-    );
+  /**
+   * The grants whose owners are dead. Looks at each owner once in each transaction, and otherwise
+   * where its end may have come without notice.
+   */
+  deadPods(pods: readonly PodAssignment[]): readonly PodAssignment[] {
+    const owners = mortalOwners(pods);
+    if (owners.length === 0) return NONE;
+    const isAlive = (owner: OwnerRecord) => this.isAlive(owner);
+    const dead = this.#living?.deadAmong(owners, isAlive) ?? owners.filter((owner) => !isAlive(owner));
+    return dead.length === 0 ? NONE : podsOfDead(pods, dead, (uuid) => this.isProcessAlive(uuid));
   }
 
   /**

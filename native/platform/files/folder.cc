@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "platform/files/folder_entries.h"
+#include "platform/folder_entries.h"
 
 namespace numalign {
 namespace {
@@ -104,9 +104,24 @@ Result<Folder> Folder::open_at(int parent, const std::string& name, std::string 
   if (!fd.valid()) return syscall_error("open", "cannot open the folder " + path);
   struct stat s;
   if (fstat(fd.get(), &s) != 0) return syscall_error("fstat", "cannot look at the folder " + path);
+  Storage storage = storage_of(fd.get());
+  return Folder(std::move(path), std::move(fd), {s.st_dev, s.st_ino}, s.st_mode & 0660, storage);
+}
+
+Folder::Storage Folder::storage_of(int fd) {
   struct statfs fs;
-  bool in_memory = fstatfs(fd.get(), &fs) == 0 && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
-  return Folder(std::move(path), std::move(fd), {s.st_dev, s.st_ino}, s.st_mode & 0660, in_memory);
+  if (fstatfs(fd, &fs) != 0) return Storage::kOther;
+  switch (fs.f_type) {
+    case TMPFS_MAGIC:
+    case RAMFS_MAGIC:
+      return Storage::kMemory;
+    case EXT4_SUPER_MAGIC:
+    case XFS_SUPER_MAGIC:
+    case BTRFS_SUPER_MAGIC:
+      return Storage::kLocal;
+    default:
+      return Storage::kOther;
+  }
 }
 
 Result<FolderOwner> Folder::owner() const {
@@ -201,7 +216,7 @@ Result<UniqueFd> Folder::open_ordinary(const std::string& name, int flags, struc
 Result<Folder> Folder::with_own_files() const {
   UniqueFd fd(fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0));
   if (!fd.valid()) return error("fcntl", "cannot open the folder again");
-  return Folder(path_, std::move(fd), identity_, file_mode_ & ~0022U, in_memory_);
+  return Folder(path_, std::move(fd), identity_, file_mode_ & ~0022U, storage_);
 }
 
 Result<UniqueFd> Folder::open_to_read(const std::string& name) const {

@@ -63,13 +63,16 @@ class Folder {
   // is its owner's word.
   Result<Folder> with_own_files() const;
   // This folder without a descriptor: what needs one fails with EBADF.
-  Folder closed() const { return Folder(path_, UniqueFd(), identity_, file_mode_, in_memory_); }
+  Folder closed() const { return Folder(path_, UniqueFd(), identity_, file_mode_, storage_); }
   // A folder inside this one.
   Result<Folder> open_child(const std::string& name, const FolderOptions& options) const;
 
   const std::string& path() const { return path_; }
   // Whether its file system is one of memory (tmpfs), where to write and to sync waits for no device.
-  bool in_memory() const { return in_memory_; }
+  bool in_memory() const { return storage_ == Storage::kMemory; }
+  // Whether its file system is known to be this kernel's alone (tmpfs, ext4, xfs, btrfs), so that inotify(7)
+  // and the times of its files show everything that happens to them.
+  bool is_local() const { return storage_ != Storage::kOther; }
   Result<FolderOwner> owner() const;
   // A text that no other folder has while this one is open: device and inode.
   Result<std::string> identity() const;
@@ -110,12 +113,14 @@ class Folder {
                                       const std::function<Result<Done>()>& may_go_on = {}) const;
 
  private:
-  Folder(std::string path, UniqueFd fd, const FileIdentity& identity, unsigned file_mode, bool in_memory)
+  enum class Storage { kMemory, kLocal, kOther };
+  static Storage storage_of(int fd);
+  Folder(std::string path, UniqueFd fd, const FileIdentity& identity, unsigned file_mode, Storage storage)
       : path_(std::move(path)),
         fd_(std::move(fd)),
         identity_(identity),
         file_mode_(file_mode),
-        in_memory_(in_memory) {}
+        storage_(storage) {}
   static Result<Folder> open_at(int parent, const std::string& name, std::string path,
                                 const FolderOptions& options);
   Error error(const char* syscall, const std::string& what) const;
@@ -131,7 +136,7 @@ class Folder {
   UniqueFd fd_;
   FileIdentity identity_;
   unsigned file_mode_;  // for new files: what the folder's own mode allows
-  bool in_memory_;
+  Storage storage_;
 };
 
 // Writes all of `bytes` into an open file, from `offset` on.

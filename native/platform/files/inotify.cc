@@ -1,6 +1,7 @@
 #include "platform/files/inotify.h"
 
 #include <sys/inotify.h>
+#include <sys/ioctl.h>
 
 namespace numalign {
 
@@ -17,6 +18,11 @@ Result<int> Inotify::add(const std::string& path, uint32_t mask) {
 }
 
 void Inotify::remove(int watch) { inotify_rm_watch(fd_.get(), watch); }
+
+bool Inotify::has_unread() const {
+  int bytes = 0;
+  return ioctl(fd_.get(), FIONREAD, &bytes) != 0 || bytes > 0;
+}
 
 Result<std::vector<FolderEvent>> Inotify::read() {
   std::vector<FolderEvent> events;

@@ -28,6 +28,9 @@ class Inotify {
   void remove(int watch);
   // What has happened since the last call; never waits.
   Result<std::vector<FolderEvent>> read();
+  // Whether read() would answer anything. The kernel has queued an event before it goes on with what the
+  // event is about: before the locks of a file that is closed are gone.
+  bool has_unread() const;
   // Gives the instance back to the user's account. Nothing else is called from then on.
   void close() { fd_.reset(); }
   // Becomes readable with an event. Owned by this object.

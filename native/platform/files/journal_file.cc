@@ -2,9 +2,30 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 namespace numalign {
+namespace {
+
+constexpr int64_t kSecondNs = 1'000'000'000;
+
+int64_t to_ns(const struct timespec& time) { return time.tv_sec * kSecondNs + time.tv_nsec; }
+
+// The clock that file systems read.
+int64_t file_time_ns() {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME_COARSE, &now);
+  return to_ns(now);
+}
+
+// On disk some count whole seconds.
+std::optional<int64_t> time_step_of(const Folder& folder) {
+  if (!folder.is_local()) return std::nullopt;
+  return folder.in_memory() ? 1 : kSecondNs;
+}
+
+}  // namespace
 
 Error JournalFile::error(const char* syscall, const char* what) const {
   return syscall_error(syscall, std::string("cannot ") + what + " " + path_);
@@ -15,14 +36,32 @@ Result<std::optional<JournalFile>> JournalFile::open(const Folder& folder, const
   Result<UniqueFd> fd = folder.open_to_look(name, &s);
   if (!fd.ok() && fd.error().errno_value == ENOENT) return std::optional<JournalFile>();
   if (!fd.ok()) return fd.error();
-  return std::optional<JournalFile>(
-      JournalFile(std::move(fd).value(), {s.st_dev, s.st_ino}, name, folder.path() + "/" + name));
+  return std::optional<JournalFile>(JournalFile(std::move(fd).value(), {s.st_dev, s.st_ino},
+                                                time_step_of(folder), name, folder.path() + "/" + name));
 }
 
 Result<FileVersion> JournalFile::version() const {
   struct stat s;
   if (fstat(fd_.get(), &s) != 0) return error("fstat", "look at");
   return version_of(s);
+}
+
+Result<FileStamp> JournalFile::stamp() const {
+  struct stat s;
+  if (fstat(fd_.get(), &s) != 0) return error("fstat", "look at");
+  return FileStamp{version_of(s), static_cast<uint64_t>(s.st_nlink), to_ns(s.st_ctim)};
+}
+
+bool JournalWitness::is_untouched(const JournalFile& file) {
+  found_.reset();
+  if (!file.time_step_ns()) return false;
+  const int64_t before = file_time_ns();
+  Result<FileStamp> stamp = file.stamp();
+  if (!stamp.ok()) return false;
+  if (confirmed_ == stamp.value()) return true;
+  confirmed_.reset();
+  if (stamp.value().changed_ns + *file.time_step_ns() <= before) found_ = stamp.value();
+  return false;
 }
 
 Result<std::string> JournalFile::read_some(uint64_t offset, size_t most) const {

@@ -14,7 +14,7 @@
 
 #include "core/id_list.h"
 #include "platform/files/cpu_list_file.h"
-#include "platform/files/folder_entries.h"
+#include "platform/folder_entries.h"
 
 namespace numalign {
 namespace {

@@ -7,6 +7,7 @@
 #include <sys/poll.h>
 #include <sys/wait.h>
 
+#include "platform/files/file_lock.h"
 #include "platform/files/folder.h"
 #include "support/temporary_folder.h"
 
@@ -90,6 +91,38 @@ TEST(Inotify, RefusesALinkAndAFileWhereAFolderIsAskedFor) {
   constexpr uint32_t kMask = IN_CLOSE_WRITE | IN_ONLYDIR | IN_DONT_FOLLOW;
   EXPECT_EQ(inotify.add(temporary.path() + "/file", kMask).error().errno_value, ENOTDIR);
   EXPECT_EQ(inotify.add(temporary.path() + "/link", kMask).error().errno_value, ENOTDIR);
+}
+
+// So no lock is gone without a notice that is unread, or was read.
+TEST(Inotify, HasSomethingToReadBeforeTheLockOfAProcessThatDiesIsGone) {
+  TemporaryFolder temporary;
+  Folder folder = Folder::open(temporary.path(), {}).value();
+  Inotify inotify = open_or_die();
+  (void)inotify.add(temporary.path(), IN_CLOSE_WRITE).value();
+  for (int round = 0; round < 20; round++) {
+    int pipe_ends[2];
+    ASSERT_EQ(pipe(pipe_ends), 0);
+    pid_t child = fork();
+    if (child == 0) {
+      UniqueFd owner = create_locked_file(folder, "owner", "", {}).value();
+      (void)!write(pipe_ends[1], "x", 1);
+      for (;;) pause();
+    }
+    char byte;
+    ASSERT_EQ(read(pipe_ends[0], &byte, 1), 1);
+    UniqueFd file = folder.open_to_look("owner").value();
+    (void)inotify.read();
+    EXPECT_FALSE(inotify.has_unread());
+    kill(child, SIGKILL);
+    bool is_locked = true;
+    while (is_locked) {
+      is_locked = is_locked_elsewhere(file.get()).value();
+      if (!is_locked) EXPECT_TRUE(inotify.has_unread());
+    }
+    waitpid(child, nullptr, 0);
+    close(pipe_ends[0]);
+    close(pipe_ends[1]);
+  }
 }
 
 }  // namespace

@@ -5,9 +5,13 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <optional>
 
 #include "support/temporary_folder.h"
 
@@ -148,6 +152,78 @@ TEST_F(JournalFileTest, WritesACopyOfAllThatItHas) {
   ASSERT_TRUE(file.copy_to(folder(), "copy", kLimit).ok());
   EXPECT_EQ(folder().read("copy", kLimit).value(), "one\ntwo\n");
   EXPECT_EQ(file.copy_to(folder(), "copy", 7).error().errno_value, EFBIG);
+}
+
+// A journal on a file system of memory, and a witness that has looked at it and its name.
+class JournalWitnessTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!std::filesystem::exists("/dev/shm")) GTEST_SKIP() << "there is no file system of memory";
+    temporary_.emplace("/dev/shm");
+    std::ofstream(path()) << "one\n";
+    folder_.emplace(Folder::open(temporary_->path(), {}).value());
+    file_.emplace(std::move(*JournalFile::open(*folder_, "journal").value()));
+    look();
+  }
+  std::string path(const std::string& name = "journal") const { return temporary_->path() + "/" + name; }
+  // Until the clock has gone on since the last change.
+  void look() {
+    while (!witness_.is_untouched(*file_)) witness_.confirm();
+  }
+
+  std::optional<TemporaryFolder> temporary_;
+  std::optional<Folder> folder_;
+  std::optional<JournalFile> file_;
+  JournalWitness witness_;
+};
+
+TEST_F(JournalWitnessTest, KnowsAFileThatNothingHasHappenedTo) {
+  EXPECT_TRUE(witness_.is_untouched(*file_));
+  std::ofstream(path("another")) << "two\n";
+  (void)file_->read(0, kLimit);
+  EXPECT_TRUE(witness_.is_untouched(*file_));
+}
+
+TEST_F(JournalWitnessTest, SeesWhatHappensToTheFileAndToItsName) {
+  const std::pair<const char*, std::function<void()>> changes[] = {
+      {"appended", [&] { std::ofstream(path(), std::ios::app) << "two\n"; }},
+      {"as long", [&] { std::ofstream(path(), std::ios::in) << "six\n"; }},
+      {"cut", [&] { std::filesystem::resize_file(path(), 1); }},
+      {"moved", [&] { std::filesystem::rename(path(), path("away")); }},
+      {"moved back", [&] { std::filesystem::rename(path("away"), path()); }},
+      {"linked", [&] { std::filesystem::create_hard_link(path(), path("link")); }},
+      {"replaced",
+       [&] {
+         std::ofstream(path("new")) << "one\n";
+         std::filesystem::rename(path("new"), path());
+       }},
+      {"removed", [&] { std::filesystem::remove(path("link")); }},
+  };
+  for (const auto& [what, change] : changes) {
+    change();
+    EXPECT_FALSE(witness_.is_untouched(*file_)) << what;
+    look();
+  }
+}
+
+TEST_F(JournalWitnessTest, DoesNotRelyOnTheTimeOfAChangeThatIsStillGoingOn) {
+  std::ofstream(path(), std::ios::app) << "two\n";
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME_COARSE, &now);
+  struct stat s;
+  ASSERT_EQ(stat(path().c_str(), &s), 0);
+  if (std::pair(s.st_ctim.tv_sec, s.st_ctim.tv_nsec) < std::pair(now.tv_sec, now.tv_nsec))
+    GTEST_SKIP() << "the clock has gone on";
+  EXPECT_FALSE(witness_.is_untouched(*file_));
+  witness_.confirm();
+  EXPECT_FALSE(witness_.is_untouched(*file_));
+}
+
+TEST_F(JournalFileTest, IsNotReliedOnWhereItsFileSystemMayBeShared) {
+  // Files of procfs have no times that mean anything.
+  Folder folder = Folder::open("/proc/" + std::to_string(getpid()), {}).value();
+  EXPECT_FALSE(folder.is_local());
+  EXPECT_FALSE(JournalFile::open(folder, "status").value()->time_step_ns());
 }
 
 }  // namespace

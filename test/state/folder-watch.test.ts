@@ -1,0 +1,108 @@
+// How often those that listen hear of a stream of commits.
+import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as pause, setImmediate as turn } from 'node:timers/promises';
+import fc from 'fast-check';
+import { expect, it, onTestFinished } from 'vitest';
+import { FolderWatch } from '../../lib/state/files/folder-watch.js';
+import { LookBudget } from '../../lib/state/files/look-budget.js';
+import { makeStateDir } from '../support/state-dir.js';
+
+const AT_ONCE = 10;
+const PERIOD_MS = 250;
+
+function makeWatch() {
+  const folder = makeStateDir();
+  mkdirSync(folder);
+  const file = join(folder, 'state.json');
+  writeFileSync(file, '');
+  const watch = new FolderWatch(folder, 'state.json');
+  const read = () => readFileSync(file, 'utf8').length;
+  /** Counts how often a listener is called, and says how long the file was then. */
+  const listen = (listening = {}) => {
+    const heard = { times: 0, length: -1 };
+    const look = () => Object.assign(heard, { times: heard.times + 1, length: read() });
+    onTestFinished(watch.add(look, listening));
+    return heard;
+  };
+  const commit = () => appendFileSync(file, '.');
+  return { listen, commit, read };
+}
+
+/** Commits until a listener that is called at once has heard of all of them. */
+async function stream(commit: () => void, heard: { times: number }, times: number) {
+  for (let i = 0; i < times; i++) {
+    const before = heard.times;
+    commit();
+    while (heard.times === before) await turn();
+  }
+}
+
+it('a budget has no more looks in any time than ten and four a second, and has one when it says so', () => {
+  fc.assert(
+    fc.property(fc.array(fc.tuple(fc.nat(600), fc.boolean()), { maxLength: 60 }), (steps) => {
+      const budget = new LookBudget();
+      const looks: number[] = [];
+      let now = 1e6;
+      for (const [wait, isPatient] of steps) {
+        now += wait;
+        const left = budget.take(now);
+        if (left === 0) looks.push(now);
+        else if (isPatient) {
+          now += left;
+          expect(budget.take(now)).toBe(0);
+          looks.push(now);
+        }
+      }
+      for (let i = 0; i < looks.length; i++) {
+        for (let j = i; j < looks.length; j++)
+          expect(j - i + 1).toBeLessThanOrEqual(AT_ONCE + (looks[j]! - looks[i]!) / PERIOD_MS + 1e-9);
+      }
+    }),
+  );
+});
+
+it('a budget that nothing was taken from for long has ten looks at once', () => {
+  const budget = new LookBudget();
+  for (const begin of [0, 1e5]) {
+    const waits = Array.from({ length: AT_ONCE + 1 }, () => budget.take(begin));
+    expect(waits).toEqual([...new Array(AT_ONCE).fill(0), PERIOD_MS]);
+  }
+});
+
+it('those that wait in the queue hear of every commit, and others of a stream only now and then', async () => {
+  const { listen, commit, read } = makeWatch();
+  const bystander = listen();
+  const waiting = listen({ queue: true });
+  const begin = performance.now();
+  await stream(commit, waiting, 40);
+  const most = AT_ONCE + 1 + (performance.now() - begin) / PERIOD_MS;
+  expect(bystander.times).toBeGreaterThanOrEqual(AT_ONCE);
+  expect(bystander.times).toBeLessThanOrEqual(most);
+  await expect.poll(() => bystander.length).toBe(read());
+});
+
+it('the last of a stream of commits is heard of, also where none wakes the process meanwhile', async () => {
+  const { listen, commit, read } = makeWatch();
+  const bystander = listen();
+  const begin = performance.now();
+  for (let i = 0; i < 60; i++) {
+    commit();
+    await pause(2);
+  }
+  await expect.poll(() => bystander.length).toBe(read());
+  expect(bystander.times).toBeLessThanOrEqual(AT_ONCE + 1 + (performance.now() - begin) / PERIOD_MS);
+});
+
+it('one that comes to wait in the queue during a stream hears of the next commit', async () => {
+  const { listen, commit } = makeWatch();
+  const bystander = listen();
+  // Until there is one of which it will hear later.
+  for (let heard = -1; bystander.times !== heard; ) {
+    heard = bystander.times;
+    commit();
+    await pause(20);
+  }
+  const waiting = listen({ queue: true });
+  await stream(commit, waiting, 3);
+});
