@@ -82,9 +82,10 @@ function namesBetween(before: readonly NamedCpus[], after: readonly NamedCpus[])
   return isSame ? { named } : { lastCpus: after };
 }
 
-const CHANGE_MEMBERS = 'generation bootId writtenAt released pods settings cpus memory lastCpus named'.split(
-  ' ',
-);
+const CHANGE_MEMBERS = [
+  ...SEAL_MEMBERS,
+  ...'generation bootId writtenAt released pods settings cpus memory lastCpus named'.split(' '),
+];
 
 /** Of pods no more than their uids. @throws ERR_STATE_CORRUPT */
 export function decodeChange(given: Fields): StateChange {
@@ -99,7 +100,7 @@ export function decodeChange(given: Fields): StateChange {
     memory: given.memory === undefined ? undefined : bookedMemory(given.memory, 'memory'),
     lastCpus: given.lastCpus === undefined ? undefined : lastCpus(given.lastCpus, 'lastCpus'),
     named: lastCpus(given.named, 'named'),
-    unknown: unknownOf(given, [...SEAL_MEMBERS, ...CHANGE_MEMBERS]),
+    unknown: unknownOf(given, CHANGE_MEMBERS),
   };
 }
 

@@ -19,8 +19,8 @@ export class LivingOwners {
   #era: object | undefined;
   #isCertain = false;
   readonly #living = new Set<string>();
-  // Those of whose end no further notice may come: files that were closed, whose locks the kernel lets
-  // go just after the notice, and files that are not there.
+  // Their end may come without another notice: files that were closed, whose locks the kernel lets go
+  // just after the notice, and files that are not there.
   readonly #doubtful = new Set<string>();
   // All of them live.
   #all: readonly OwnerRecord[] | undefined;
