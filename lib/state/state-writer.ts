@@ -97,12 +97,14 @@ export class StateWriter {
     try {
       await this.#write(checkpoint, lock, isLast, before === undefined);
     } catch (error) {
-      // It may be in place although syncing it failed: then everybody sees it, and it counts.
+      // It may be in place although syncing it failed: then others have seen it, and it counts.
       if (!reader.finds(checkpoint)) {
         settle?.(false);
         throw explain(this.#path, error);
       }
       this.#isUnsynced = true;
+      // Should it get lost, that is to be noticed.
+      lock.setNumber(generation);
     }
     settle?.(true);
     reader.noteCommitted(checkpoint);
@@ -129,24 +131,7 @@ export class StateWriter {
       journal.noteAppended(good, checkpoint, sealed, version);
     } catch (error) {
       if (!(error instanceof NumalignError) || !isFileAtFault(error)) throw error;
-      try {
-        await this.#replace(checkpoint, { good, ...sealed }, lock, isLast);
-      } catch (failure) {
-        if (error.syscall === 'fdatasync') this.#takeBack(good, checkpoint, lock);
-        throw failure;
-      }
-    }
-  }
-
-  // A line that is in the file, and that the kernel may drop: nobody may be told that it is committed.
-  #takeBack(good: GoodState, { generation }: Checkpoint, lock: NativeLock): void {
-    this.#isUnsynced = true;
-    try {
-      this.#reader.journal.cutBehind(good);
-    } catch (error) {
-      if (!(error instanceof NumalignError)) throw error;
-      // It stands, and everybody sees it. Should it get lost, that is to be noticed.
-      lock.setNumber(generation);
+      await this.#replace(checkpoint, { good, ...sealed }, lock, isLast);
     }
   }
 

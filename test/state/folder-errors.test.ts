@@ -1,7 +1,17 @@
 // State folders that cannot be used, or not by everybody: clear errors, the old state intact. And
 // folders seen from a user namespace.
 import { execFileSync, spawnSync } from 'node:child_process';
-import { chmodSync, chownSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statfsSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -14,6 +24,7 @@ import { canMount } from '../support/rights.js';
 import { makeStateDir } from '../support/state-dir.js';
 import { membersOf, ownerMembersOf } from '../support/state-text.js';
 import { AGENT, canBeStranger, forStrangers } from '../support/strangers.js';
+import { readHighest } from '../torture/state-file.mjs';
 
 const SECCOMP = fileURLToPath(new URL('../support/seccomp.py', import.meta.url));
 const isRoot = process.getuid?.() === 0;
@@ -22,6 +33,7 @@ const ALL = affinity();
 const RESERVED = String(ALL.first);
 const REST = ALL.difference(CpuSet.of(ALL.first!));
 const F_OFD_SETLK = 37;
+const TMPFS_MAGIC = 0x01021994;
 
 describe('a state folder', () => {
   it.each(['EINVAL', 'ENOLCK', 'EOPNOTSUPP'])(
@@ -57,6 +69,27 @@ describe('a state folder', () => {
     expect(readFileSync(join(stateDir, 'state.json'), 'utf8')).toBe(before);
     await manager.release(uid);
   });
+
+  // Where the folder is in memory there is nothing to sync.
+  it.skipIf(statfsSync(tmpdir()).type === TMPFS_MAGIC)(
+    'of which a device syncs nothing keeps a line that others may have read, and takes none after it',
+    async () => {
+      const stateDir = makeStateDir();
+      const topology = await discover({ synthetic: 'core:4 pu:1' });
+      const manager = await openManager({ stateDir, topology });
+      await manager.acquire({ cpu: 1 });
+      const agent = new Agent(['python3', SECCOMP, 'EIO=fdatasync', 'EIO=fsync', '--']);
+      await agent.tell('open', { stateDir, simulate: 'core:4 pu:1' });
+      const { uid } = await agent.tell('acquire', { cpu: 1, owner: 'persistent' });
+      const { generation } = membersOf(stateDir);
+      const { error } = await agent.ask('release', { uid });
+      expect(error).toMatchObject({ code: 'ERR_SYSCALL', message: expect.stringContaining('cannot sync') });
+      expect(manager.grants().map((each) => each.uid)).toContain(uid);
+      expect(membersOf(stateDir).generation).toBe(generation);
+      expect(readHighest(stateDir)).toBe(generation);
+      await manager.release(uid);
+    },
+  );
 
   it.runIf(canMount)('that was made read-only is refused', async () => {
     const stateDir = makeStateDir();

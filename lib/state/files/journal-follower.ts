@@ -77,14 +77,9 @@ export class JournalFollower {
     this.#version = undefined;
   }
 
-  /** Cuts off what was not finished. REQUIRES: the lock. */
+  /** Cuts off what was not finished. REQUIRES: the lock. @throws ERR_SYSCALL */
   cutTail(): void {
-    if (this.#good?.place.hasTail) this.cutBehind(this.#good);
-  }
-
-  /** Leaves of the file what it said then. REQUIRES: the lock. @throws ERR_SYSCALL */
-  cutBehind({ place }: GoodState): void {
-    this.#journal!.cut(place.end, this.#folder);
+    if (this.#good?.place.hasTail) this.#journal!.cut(this.#good.place.end, this.#folder);
   }
 
   /**
