@@ -109,6 +109,8 @@ export class JournalFollower {
 
   // Undefined where the file has to be read whole.
   #follow(good: GoodState, journal: NativeJournal, version: string): GoodState | undefined {
+    // A line of a newer file may build on what is not known here.
+    if (good.checkpoint.refusal) return undefined;
     const isSame = inodeOf(version) === inodeOf(this.#version!);
     try {
       return isSame ? this.#grow(good, journal, sizeOf(version)) : this.#succeed(good, journal);
