@@ -11,7 +11,13 @@ import { discover } from '../../lib/entries/topology.js';
 import { CpuSet, type Manager, openManager } from '../../lib/index.js';
 import { JournalFollower } from '../../lib/state/files/journal-follower.js';
 import type { Checkpoint } from '../../lib/state/format/checkpoint.js';
-import { decodeCheckpoint, encodeCheckpoint, journalText } from '../../lib/state/format/journal.js';
+import {
+  decodeCheckpoint,
+  encodeCheckpoint,
+  journalText,
+  readJournal,
+  withLines,
+} from '../../lib/state/format/journal.js';
 import { sealLine, sealText } from '../../lib/state/format/sealed-json.js';
 import { changeText } from '../../lib/state/format/state-change.js';
 import { Ledger } from '../../lib/state/ledger.js';
@@ -250,6 +256,32 @@ it('lines are read to the same state whether they come one by one or many at onc
       follower.forget();
     }),
   );
+});
+
+it('what lines name only in passing, or not at all, stays the same object', () => {
+  const states = history([
+    { names: ['a', 'b'], seed: 0, named: true },
+    { names: ['a', 'b', 'c'], seed: 0, named: false },
+    { names: ['a', 'b'], seed: 0, named: false },
+  ]);
+  const before = readJournal(Buffer.from(journalText(states[1]!, null).text));
+  const lines = [2, 3].map((i) => sealText(changeText(states[i - 1]!, states[i]!)!).line);
+  const { generation, assignments } = withLines(before, Buffer.from(lines.join(''))).checkpoint;
+  expect(generation).toBe(4);
+  for (const [name, value] of Object.entries(before.checkpoint.assignments))
+    expect(assignments[name as keyof Assignments], name).toBe(value);
+});
+
+it('lines add names also where the whole state has no member for them', () => {
+  const [first, second] = history([{ names: [], seed: 0, named: true }]);
+  const text = journalText(first!, null).text.split('\n');
+  const { lastCpus: _, checksum: _seal, ...members } = JSON.parse(text[1]!);
+  const { line } = sealText(JSON.stringify(members));
+  const { checksum: _of, ...head } = JSON.parse(text[0]!);
+  const begin = sealLine(JSON.stringify({ ...head, bytes: line.length })) + line;
+  const next = sealText(changeText(first!, second!)!).line;
+  expectSame(decodeCheckpoint(Buffer.from(begin + next)), second);
+  expectSame(withLines(readJournal(Buffer.from(begin)), Buffer.from(next)).checkpoint, second);
 });
 
 it('lines that contradict those before them are damage', () => {

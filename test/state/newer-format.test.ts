@@ -1,10 +1,11 @@
 // A state that a newer numalign wrote: it is looked at, and not a byte of it is changed.
 import { createHash } from 'node:crypto';
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { appendFileSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { discover } from '../../lib/entries/topology.js';
 import { type Manager, openManager } from '../../lib/index.js';
+import { sealLine } from '../../lib/state/format/sealed-json.js';
 import { numalign } from '../cli/numalign.js';
 import { errorOf } from '../support/error-of.js';
 import { makeStateDir } from '../support/state-dir.js';
@@ -70,6 +71,19 @@ describe('a state of a newer format', () => {
     }
     expect(everything(stateDir)).toEqual(before);
     expect(manager.grants()).toHaveLength(2);
+  });
+
+  it('is left alone by a manager that was open, also once it has grown by a line', async () => {
+    const { stateDir, manager } = await newer((text) =>
+      text.replace(/^.*$/gm, (line) => line && sealLine(line.replace(/,"seal":.*$/, '}')).trimEnd()),
+    );
+    expect(manager.grants()).toHaveLength(2);
+    const next = { line: 'change', generation: manager.generation() + 1, bootId: 'boot', writtenAt: '' };
+    appendFileSync(join(stateDir, 'state.json'), sealLine(JSON.stringify(next)));
+    expect(manager.generation()).toBe(next.generation);
+    const before = everything(stateDir);
+    expect((await errorOf(() => manager.acquire({ cpu: 1 }))).code).toBe('ERR_STATE_VERSION');
+    expect(everything(stateDir)).toEqual(before);
   });
 
   it('is refused where what is known of it cannot be made out', async () => {

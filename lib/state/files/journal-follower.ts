@@ -3,9 +3,8 @@
 import { NumalignError } from '../../base/errors.js';
 import type { NativeFolder, NativeJournal } from '../../base/native-files.js';
 import type { Checkpoint } from '../format/checkpoint.js';
-import { headIn } from '../format/journal.js';
-import { linesOf, type SealedText } from '../format/sealed-json.js';
-import { applyChanges, decodeChange, type StateChange } from '../format/state-change.js';
+import { headIn, withLines } from '../format/journal.js';
+import type { SealedText } from '../format/sealed-json.js';
 import {
   type FoundState,
   type GoodState,
@@ -104,6 +103,8 @@ export class JournalFollower {
 
   // Undefined where the file has to be read whole.
   #follow(good: GoodState, journal: NativeJournal, version: string): GoodState | undefined {
+    // A line of a newer file may build on what is not known here.
+    if (good.checkpoint.refusal) return undefined;
     const isSame = inodeOf(version) === inodeOf(this.#version!);
     try {
       return isSame ? this.#grow(good, journal, sizeOf(version)) : this.#succeed(good, journal);
@@ -127,8 +128,8 @@ export class JournalFollower {
   // read. Undefined where it does not.
   #succeed(good: GoodState, journal: NativeJournal): GoodState | undefined {
     const last = withLines(good, journal.read(good.place.end));
-    const next = last && this.#open();
-    if (!last || !next) return undefined;
+    const next = this.#open();
+    if (!next) return undefined;
     // Should that fail, the file is closed with what is forgotten.
     journal.close();
     this.#journal = next;
@@ -136,7 +137,7 @@ export class JournalFollower {
     const { checkpoint, place } = last;
     if (head?.generation !== checkpoint.generation || head.follows !== place.seal) return undefined;
     const begin = { ...place, snapshot: head.snapshot, end: head.snapshot, hasTail: false };
-    return withLines({ kind: 'good', checkpoint, place: begin }, next.read(head.snapshot));
+    return withLines({ ...last, place: begin }, next.read(head.snapshot));
   }
 
   #open(): NativeJournal | undefined {
@@ -173,22 +174,3 @@ export class JournalFollower {
 }
 
 const inodeOf = (version: string) => version.slice(0, version.indexOf(':'));
-
-// The state with the lines that come next. Undefined where one of them is damaged.
-function withLines({ checkpoint, place }: GoodState, bytes: Buffer): GoodState | undefined {
-  const changes: StateChange[] = [];
-  let { generation } = checkpoint;
-  let { end, seal } = place;
-  let hasTail = false;
-  for (const line of linesOf(bytes)) {
-    hasTail = line.isOpen;
-    if (hasTail) break;
-    const change = line.members && decodeChange(line.members);
-    if (change?.generation !== ++generation) return undefined;
-    changes.push(change);
-    end = place.end + line.end;
-    seal = line.seal;
-  }
-  const next = applyChanges(checkpoint, changes);
-  return { kind: 'good', checkpoint: next, place: { ...place, end, seal, hasTail } };
-}

@@ -2,9 +2,10 @@
 // describes them. Pure.
 import type { Assignments, MachineSettings, NamedCpus } from '../../account/assignments.js';
 import type { BookedMemory } from '../../account/booked-memory.js';
-import type { CpuIdentity } from '../../account/pod-assignment.js';
+import type { CpuIdentity, PodAssignment } from '../../account/pod-assignment.js';
 import type { NumalignError } from '../../base/errors.js';
-import type { Fields } from '../../base/shapes.js';
+import type { Fields, Shape } from '../../base/shapes.js';
+import { CpuSet } from '../../machine/cpu-set.js';
 import { checkHoldings } from './holdings-check.js';
 import { decodePod } from './pod-record.js';
 import { encodeSettings, podsText, textOf } from './pod-text.js';
@@ -51,15 +52,17 @@ export function checkpointText({ assignments, refusal: _, ...header }: Checkpoin
 
 export const cpusText = (cpus: Assignments['cpus']): string => textOf(cpus, (rows) => rows);
 
-export function bookedMemory(value: unknown, where: string): BookedMemory {
+function bookedMemory(value: unknown, where: string): BookedMemory {
   const byNode = recordOf(value, where, (types, at) => recordOf(types, at, whole));
   for (const node of Object.keys(byNode)) nodeIds([Number(node)], where);
   return byNode;
 }
 
-export function lastCpus(value: unknown = [], where: string): NamedCpus[] {
+function lastCpus(value: unknown = [], where: string): NamedCpus[] {
   return listOf(value, where, (item, at) => {
     const { name, cpus } = object(item, at);
+    // It is decoded already.
+    if (cpus instanceof CpuSet) return item as NamedCpus;
     return { name: text(name, 'name'), cpus: cpuSet(cpus, 'cpus') };
   });
 }
@@ -78,33 +81,51 @@ export function decodeSettings(value: unknown): MachineSettings {
   return { ...known, unknown: unknownOf(given, Object.keys(known)) };
 }
 
-export function decodeIdentity(value: unknown, where: string): CpuIdentity {
+function decodeIdentity(value: unknown, where: string): CpuIdentity {
   const row = list(value, where);
   for (let i = 0; i < row.length; i++) whole(row[i], where);
   if (row.length !== 4) corrupt(`${where} is not [cpu, core, package, node]`, value);
   return row as unknown as CpuIdentity;
 }
 
-/** What a line or a file says of itself, beside the assignments. */
-export function decodeHeader(given: Fields): Omit<Checkpoint, 'assignments'> {
-  return {
+/**
+ * What the members say. `before`: its pods stay, beside those of the members, and so does what is
+ * unknown in it; the other members may be its own, which are decoded already.
+ * @throws ERR_STATE_CORRUPT
+ */
+export function checkpointOf(given: Fields, before?: Assignments): Checkpoint {
+  const header = {
     generation: generation(given.generation),
     bootId: text(given.bootId, 'bootId'),
     writtenAt: text(given.writtenAt, 'writtenAt'),
   };
-}
-
-/** What the members say. @throws ERR_STATE_CORRUPT */
-export function checkpointOf(given: Fields): Checkpoint {
-  const header = decodeHeader(given);
+  const member = <K extends keyof Assignments>(name: K, shape: Shape<Assignments[K]>) =>
+    before && given[name] === before[name] ? before[name] : shape(given[name], name);
   const body = {
-    settings: decodeSettings(given.settings),
-    cpus: listOf(given.cpus, 'cpus', decodeIdentity),
-    pods: listOf(given.pods, 'pods', decodePod),
-    memory: bookedMemory(given.memory, 'memory'),
-    lastCpus: lastCpus(given.lastCpus, 'lastCpus'),
+    settings: member('settings', decodeSettings),
+    cpus: member('cpus', (rows, where) => listOf(rows, where, decodeIdentity)),
+    pods: withPods(before?.pods ?? [], listOf(given.pods, 'pods', decodePod)),
+    memory: member('memory', bookedMemory),
+    lastCpus: member('lastCpus', lastCpus),
   };
   checkHoldings(body);
   const known = [...SEAL_MEMBERS, ...Object.keys(header), ...Object.keys(body)];
-  return { ...header, assignments: { ...body, unknown: unknownOf(given, known) } };
+  const more = unknownOf(given, known);
+  const isSame = before && Object.keys(more).length === 0;
+  const unknown = isSame ? before.unknown : { ...before?.unknown, ...more };
+  return { ...header, assignments: { ...body, unknown } };
+}
+
+// Pods that come last, or replace one of their uid where that is.
+function withPods(
+  before: readonly PodAssignment[],
+  next: readonly PodAssignment[],
+): readonly PodAssignment[] {
+  if (next.length === 0) return before;
+  const pods = before.slice();
+  for (const pod of next) {
+    const place = before.findIndex(({ uid }) => uid === pod.uid);
+    pods[place < 0 ? pods.length : place] = pod;
+  }
+  return pods;
 }

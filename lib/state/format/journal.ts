@@ -1,9 +1,9 @@
 // The text of state.json: a head, the whole state at one generation, and a line for each commit
 // since. docs/state-format.md describes it. Pure.
-import { rememberNames } from '../../account/pod-changes.js';
 import type { NumalignError } from '../../base/errors.js';
 import type { Fields } from '../../base/shapes.js';
 import { type Checkpoint, checkpointOf, checkpointText } from './checkpoint.js';
+import { Replay } from './replay.js';
 import {
   corrupt,
   type FileFormat,
@@ -13,11 +13,12 @@ import {
   membersOfVersion1,
   newerVersion,
   reading,
+  type SealedLine,
   sealLine,
   sealText,
   versionOf,
 } from './sealed-json.js';
-import { GENERATIONS, generation, list, listOf, object, text, whole } from './shapes.js';
+import { GENERATIONS, generation, text, whole } from './shapes.js';
 
 export const STATE_FORMAT: FileFormat = { name: 'numalign-state', version: 2, what: 'the state file' };
 
@@ -121,8 +122,7 @@ function readVersion1(bytes: Buffer): Journal {
 }
 
 function readLines(bytes: Buffer, isSealed = true): Journal {
-  const lines = [...linesOf(bytes, isSealed)];
-  const [first, second, ...changes] = lines;
+  const [first, second] = linesOf(bytes, isSealed);
   if (!first?.members) return corrupt('its first line is damaged');
   if (!second?.members) return corrupt('the whole state in it is damaged, or cut short');
   const { generation: begin, snapshot } = decodeHead(first.members, first.end);
@@ -130,15 +130,28 @@ function readLines(bytes: Buffer, isSealed = true): Journal {
   replay.take(second.members);
   if (replay.generation !== begin || (isSealed && second.end !== snapshot))
     return corrupt('its first line does not fit the second');
-  let last = second;
-  for (const line of changes) {
-    if (line.isOpen) break;
+  const place = { end: second.end, seal: second.seal, snapshot, hasTail: false };
+  return readChanges(replay, place, linesOf(bytes.subarray(second.end), isSealed));
+}
+
+/** A journal with the lines that come behind it. @throws ERR_STATE_CORRUPT where one is no good */
+export function withLines<Known extends Journal>(journal: Known, bytes: Buffer): Known {
+  const { checkpoint, place } = journal;
+  return { ...journal, ...readChanges(new Replay({ before: checkpoint }), place, linesOf(bytes)) };
+}
+
+function readChanges(replay: Replay, place: JournalPlace, lines: Iterable<SealedLine>): Journal {
+  let { end, seal } = place;
+  let hasTail = false;
+  for (const line of lines) {
+    hasTail = line.isOpen;
+    if (hasTail) break;
     if (line.members?.line !== 'change') corrupt(`what follows generation ${replay.generation} is damaged`);
     replay.take(line.members);
-    last = line;
+    end = place.end + line.end;
+    seal = line.seal;
   }
-  const place = { end: last.end, seal: last.seal, snapshot, hasTail: last !== lines.at(-1) };
-  return { checkpoint: replay.checkpoint(), place };
+  return { checkpoint: replay.checkpoint(), place: { ...place, end, seal, hasTail } };
 }
 
 /**
@@ -147,7 +160,7 @@ function readLines(bytes: Buffer, isSealed = true): Journal {
  * newer version.
  */
 export function remainsOf(files: readonly Buffer[]): Checkpoint | undefined {
-  const replay = new Replay(true);
+  const replay = new Replay({ isLenient: true });
   try {
     for (const bytes of files) {
       for (const { members } of linesOf(bytes)) {
@@ -167,86 +180,4 @@ export function highestIn(bytes: Buffer): number {
   return Array.from(found, ([, digits]) => Number(digits))
     .filter((number) => number < GENERATIONS)
     .reduce((highest, number) => Math.max(highest, number), 0);
-}
-
-/**
- * Lines one after the other, as they are in the file: only what is left in the end is decoded.
- * `isLenient`: lines may be missing, and what follows them is left out.
- */
-class Replay {
-  readonly #isLenient: boolean;
-  // By uid, in the order of the list.
-  #pods = new Map<string, Fields>();
-  #members: Fields | undefined;
-  #generation = 0;
-  #isBroken = false;
-
-  constructor(isLenient = false) {
-    this.#isLenient = isLenient;
-  }
-
-  get generation(): number {
-    return this.#generation;
-  }
-
-  get isEmpty(): boolean {
-    return this.#members === undefined;
-  }
-
-  /** The line of a whole state, or of a change. @throws ERR_STATE_CORRUPT */
-  take(members: Fields): void {
-    if (members.line === 'state') this.#begin(members);
-    else if (members.line !== 'change') corrupt('a line of it is of no kind that is known');
-    else if (this.#members) this.#change(members, this.#members);
-    else if (!this.#isLenient) corrupt('it does not begin with a whole state');
-  }
-
-  #begin(members: Fields): void {
-    const begin = generation(members.generation);
-    // What is known already is at least as new.
-    if (this.#isLenient && begin < this.#generation) return;
-    this.#generation = begin;
-    const pods = byUid(members.pods);
-    this.#pods = new Map(pods);
-    if (this.#pods.size < pods.length) corrupt('a grant is in it twice');
-    this.#members = members;
-    this.#isBroken = false;
-  }
-
-  #change({ released = [], pods = [], named = [], ...others }: Fields, members: Fields): void {
-    const next = generation(others.generation);
-    if (this.#isLenient && next <= this.#generation) return;
-    this.#isBroken ||= next !== this.#generation + 1;
-    if (this.#isBroken && !this.#isLenient) corrupt(`generation ${next} follows ${this.#generation}`);
-    if (this.#isBroken) {
-      if (others.settings !== undefined) this.#members = { ...members, settings: others.settings };
-      return;
-    }
-    for (const uid of listOf(released, 'released', text)) {
-      if (!this.#pods.delete(uid)) corrupt(`${uid} is released, and is not on record`, uid);
-    }
-    for (const [uid, pod] of byUid(pods)) this.#pods.set(uid, pod);
-    this.#members = { ...members, ...others };
-    if (others.lastCpus === undefined && list(named, 'named').length > 0)
-      this.#members.lastCpus = rememberNames(names(members.lastCpus, 'lastCpus'), names(named, 'named'));
-    this.#generation = next;
-  }
-
-  /** @throws ERR_STATE_CORRUPT */
-  checkpoint(): Checkpoint {
-    return checkpointOf({ ...this.#members, pods: [...this.#pods.values()] });
-  }
-}
-
-const names = (value: unknown, where: string) =>
-  listOf(value, where, (item, at) => {
-    const { name, cpus } = object(item, at);
-    return { name: text(name, 'name'), cpus };
-  });
-
-function byUid(pods: unknown): [string, Fields][] {
-  return listOf(pods, 'pods', (item, where) => {
-    const pod = object(item, where);
-    return [text(pod.uid, 'uid'), pod];
-  });
 }

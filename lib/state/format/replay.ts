@@ -1,0 +1,121 @@
+// Replay: the lines of a journal one after the other. Only what is left in the end is decoded. Pure.
+import type { NamedCpus } from '../../account/assignments.js';
+import type { PodAssignment } from '../../account/pod-assignment.js';
+import { rememberNames } from '../../account/pod-changes.js';
+import type { Fields } from '../../base/shapes.js';
+import { type Checkpoint, checkpointOf } from './checkpoint.js';
+import { corrupt } from './sealed-json.js';
+import { generation, list, listOf, object, text } from './shapes.js';
+
+// The CPUs may be text still.
+type Named = Pick<NamedCpus, 'name'>;
+
+export class Replay {
+  readonly #isLenient: boolean;
+  #before: Checkpoint | undefined;
+  // Of its pods those that no line has released.
+  #kept: readonly PodAssignment[] = [];
+  // By uid: those of the lines. They come last, or replace a kept one of their uid where it is.
+  #pods = new Map<string, Fields>();
+  // The others, and in place of `lastCpus` what it is once names were added to it.
+  #members: Fields | undefined;
+  #lastCpus: readonly Named[] | undefined;
+  #generation = 0;
+  #isBroken = false;
+
+  /**
+   * `before`: the lines come behind it; without it they begin with a whole state. `isLenient`: lines
+   * may be missing, and what follows them is left out.
+   */
+  constructor({ before, isLenient = false }: { before?: Checkpoint; isLenient?: boolean } = {}) {
+    this.#isLenient = isLenient;
+    if (!before) return;
+    const { assignments, refusal: _, ...header } = before;
+    const { settings, cpus, pods, memory, lastCpus } = assignments;
+    this.#before = before;
+    this.#kept = pods;
+    this.#members = { ...header, settings, cpus, memory };
+    this.#lastCpus = lastCpus;
+    this.#generation = before.generation;
+  }
+
+  get generation(): number {
+    return this.#generation;
+  }
+
+  get isEmpty(): boolean {
+    return this.#members === undefined;
+  }
+
+  /** The line of a whole state, or of a change. @throws ERR_STATE_CORRUPT */
+  take(members: Fields): void {
+    if (members.line === 'state') this.#begin(members);
+    else if (members.line !== 'change') corrupt('a line of it is of no kind that is known');
+    else if (this.#members) this.#change(members, this.#members);
+    else if (!this.#isLenient) corrupt('it does not begin with a whole state');
+  }
+
+  #begin(members: Fields): void {
+    const begin = generation(members.generation);
+    // What is known already is at least as new.
+    if (this.#isLenient && begin < this.#generation) return;
+    this.#generation = begin;
+    const pods = byUid(members.pods);
+    this.#before = undefined;
+    this.#kept = [];
+    this.#pods = new Map(pods);
+    if (this.#pods.size < pods.length) corrupt('a grant is in it twice');
+    this.#members = members;
+    this.#lastCpus = undefined;
+    this.#isBroken = false;
+  }
+
+  #change({ released = [], pods = [], named = [], ...others }: Fields, members: Fields): void {
+    const next = generation(others.generation);
+    if (this.#isLenient && next <= this.#generation) return;
+    this.#isBroken ||= next !== this.#generation + 1;
+    if (this.#isBroken && !this.#isLenient) corrupt(`generation ${next} follows ${this.#generation}`);
+    if (this.#isBroken) {
+      if (others.settings !== undefined) this.#members = { ...members, settings: others.settings };
+      return;
+    }
+    for (const uid of listOf(released, 'released', text)) this.#release(uid);
+    for (const [uid, pod] of byUid(pods)) this.#pods.set(uid, pod);
+    this.#members = { ...members, ...others };
+    if (others.lastCpus !== undefined) this.#lastCpus = undefined;
+    else if (list(named, 'named').length > 0) {
+      const before = this.#lastCpus ?? names(members.lastCpus, 'lastCpus');
+      this.#lastCpus = rememberNames(before, names(named, 'named'));
+    }
+    this.#generation = next;
+  }
+
+  #release(uid: string): void {
+    const isGiven = this.#pods.delete(uid);
+    const place = this.#kept.findIndex((pod) => pod.uid === uid);
+    if (place >= 0) this.#kept = this.#kept.toSpliced(place, 1);
+    else if (!isGiven) corrupt(`${uid} is released, and is not on record`, uid);
+  }
+
+  /** @throws ERR_STATE_CORRUPT */
+  checkpoint(): Checkpoint {
+    const before = this.#before;
+    if (before?.generation === this.#generation) return before;
+    const lastCpus = this.#lastCpus ?? this.#members?.lastCpus;
+    const members = { ...this.#members, pods: [...this.#pods.values()], lastCpus };
+    return checkpointOf(members, before && { ...before.assignments, pods: this.#kept });
+  }
+}
+
+const names = (value: unknown = [], where: string) =>
+  listOf(value, where, (item, at) => {
+    const { name, cpus } = object(item, at);
+    return { name: text(name, 'name'), cpus };
+  });
+
+function byUid(pods: unknown): [string, Fields][] {
+  return listOf(pods, 'pods', (item, where) => {
+    const pod = object(item, where);
+    return [text(pod.uid, 'uid'), pod];
+  });
+}
