@@ -39,8 +39,9 @@ export let livingPods: (view: ManagerView) => readonly PodAssignment[];
  * Made by {@link openManager} with `readOnly`: answers what a {@link Manager} answers, and changes
  * nothing. No folder, file, lock or cgroup is made, and this process becomes no shared member. It
  * needs the right to read the state folder, neither to write it nor to be in its group. Emits
- * `change` within milliseconds of anybody's commit, with all that has changed since the last; while
- * somebody listens, it watches the folder and keeps the process alive.
+ * `change` within milliseconds of anybody's commit, in a stream of commits once a second, with all
+ * that has changed since the last; while somebody listens, it watches the folder and keeps the
+ * process alive.
  */
 export class ManagerView extends ManagerEmitter {
   readonly #parts: ViewParts;

@@ -68,7 +68,9 @@ export class Reconciler {
   #next: Promise<ReconcileReport> | undefined;
   #timer: NodeJS.Timeout | undefined;
   #soon: NodeJS.Timeout | undefined;
-  #ends: (() => void)[] = [];
+  #endCpus: (() => void) | undefined;
+  // Of the state; none while a round is to come.
+  #endState: (() => void) | undefined;
   #generation: number | undefined;
 
   private constructor(store: Store) {
@@ -102,22 +104,31 @@ export class Reconciler {
     if (!client) {
       clearTimeout(this.#soon);
       this.#soon = undefined;
-      for (const end of this.#ends) end();
-      this.#ends = [];
+      this.#endCpus?.();
+      this.#endCpus = undefined;
+      this.#unwatchState();
       return;
     }
     const wait = Math.min(client.periodMs * (1 + JITTER * (2 * Math.random() - 1)), 2 ** 31 - 1);
     this.#timer = setTimeout(() => this.#runQuietly(), wait).unref();
-    if (this.#ends.length > 0) return;
-    this.#ends = [
-      this.#store.watch(() => this.#look(), { isQuiet: true }),
-      watchCpus(() => this.#runIn(AFTER_HOTPLUG_MS)),
-    ];
+    this.#endCpus ??= watchCpus(() => this.#runIn(AFTER_HOTPLUG_MS));
+    if (!this.#soon) this.#watchState();
   }
 
-  // A commit, or what may be one.
+  #watchState(): void {
+    this.#endState ??= this.#store.watch(() => this.#look(), { isQuiet: true });
+  }
+
+  #unwatchState(): void {
+    this.#endState?.();
+    this.#endState = undefined;
+  }
+
+  // A commit, or what may be one. Those that follow before the round do not wake the process.
   #look(): void {
-    if (!this.#soon && this.#readGeneration() !== this.#generation) this.#runIn(AFTER_COMMIT_MS);
+    if (this.#soon || this.#readGeneration() === this.#generation) return;
+    this.#unwatchState();
+    this.#runIn(AFTER_COMMIT_MS);
   }
 
   #runIn(wait: number): void {
@@ -178,6 +189,8 @@ export class Reconciler {
   async #round(client: Reconciling): Promise<ReconcileReport> {
     const { site } = client;
     if (site.topology.isSimulated) return NOTHING_DONE;
+    // Watched first, so that no commit is missed.
+    if (this.#background) this.#watchState();
     this.#generation = this.#readGeneration();
     for (const each of new Set([client, ...this.#clients])) await refreshSite(each.site);
     const hotplug = await this.#substitute(client);

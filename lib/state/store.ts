@@ -62,7 +62,8 @@ export interface StateSource {
   readonly registry: Pick<Registry<StateSource>, 'of'>;
   /**
    * Has `listener` called after everybody's commits and when an owner has ended: within
-   * milliseconds, once for several. Answers how to end it.
+   * milliseconds, once for several; in a stream of commits once a second, unless it waits in the
+   * queue. Answers how to end it.
    */
   watch(listener: Listener, listening?: Listening): () => void;
   /** The newest committed checkpoint, undefined before the first commit. */

@@ -1,6 +1,6 @@
 // FolderWatch: tells when another process commits, and those that wait in the queue when another
 // stops waiting. Between these nothing wakes the process. A stream of commits wakes a process that
-// does not wait a few times a second, however many they are.
+// does not wait once a second, however many they are.
 import { join } from 'node:path';
 import { FileWatch } from './file-watch.js';
 import { IN_DELETE, IN_MOVED_FROM, watchFolder } from './folder-events.js';

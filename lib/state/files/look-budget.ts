@@ -1,9 +1,9 @@
 // LookBudget: how often to look at what changes without end.
 
 const LOOKS_AT_ONCE = 10;
-const PERIOD_MS = 250;
+const PERIOD_MS = 1000;
 
-/** Ten looks at once, and one more for every quarter of a second since. */
+/** Ten looks at once, and one more for every second since. */
 export class LookBudget {
   #left = LOOKS_AT_ONCE;
   #at: number | undefined;

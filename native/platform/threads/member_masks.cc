@@ -44,15 +44,19 @@ class Confiner {
       if (refused == 0) now = cut(to_be);
     } else if (!has_it) {
       Result<Done> set = set_affinity(tid, to_be);
+      const bool is_set = set.ok();
       // Its cpuset has none of what it has chosen.
-      if (!set.ok() && set.error().errno_value == EINVAL && !request_.only_narrow)
+      if (!is_set && set.error().errno_value == EINVAL && !request_.only_narrow)
         set = set_affinity(tid, request_.pool);
       if (!set.ok() && set.error().errno_value == ESRCH) return;
       if (!set.ok()) refused = set.error().errno_value;
-      Result<CpuSet> read_back = get_affinity(tid);
-      if (!read_back.ok()) return;
-      if (read_back.value() != now) result_.moved++;
-      now = std::move(read_back).value();
+      // A cpuset has cut nothing off a part of what the thread had.
+      const bool is_part = is_set && to_be.is_subset_of(mask.value());
+      Result<CpuSet> after = is_part && obeys_ ? Result<CpuSet>(to_be) : get_affinity(tid);
+      if (!after.ok()) return;
+      if (is_part) obeys_ = after.value() == to_be;
+      if (after.value() != now) result_.moved++;
+      now = std::move(after).value();
     }
     const bool is_stuck = now.intersects(request_.taken);
     if (is_stuck) result_.stuck.push_back({tid, refused, now});
@@ -122,6 +126,8 @@ class Confiner {
   std::map<pid_t, MemberThread> remembered_;
   std::set<pid_t> own_choices_;
   std::optional<bool> may_move_;
+  // The kernel has done what it was told, as one does that no filter or sandbox stands for.
+  bool obeys_ = false;
   Confinement result_;
 };
 
