@@ -8,6 +8,8 @@ const ROOMS = [
   'account',
   'input',
   'decision/hints',
+  'decision/devices',
+  'decision/memory',
   'decision',
   'cgroups/files',
   'cgroups/groups',

@@ -7,7 +7,7 @@ import { withoutPods } from '../account/pod-changes.js';
 import { freeCpus } from '../account/pools.js';
 import { NumalignError } from '../base/errors.js';
 import { type Decision, decide, decideIn } from '../decision/decision.js';
-import { NEVER, type Question, undo } from '../decision/place.js';
+import { NEVER, type Question, undo } from '../decision/question.js';
 import { type Rejection, withRollback } from '../decision/rejection.js';
 import type { AdmissionRequest } from '../input/request.js';
 import { inTurn } from '../state/turns.js';
