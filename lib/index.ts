@@ -14,8 +14,8 @@ export { type ErrorCode, type ErrorDetails, NumalignError } from './base/errors.
 export type { Flag } from './decision/flags.js';
 export type { GrantInfo } from './decision/grant-info.js';
 export type { Settings } from './decision/machine-settings.js';
-export type { MemoryTable } from './decision/memory-tables.js';
-export type { Offer } from './decision/place.js';
+export type { MemoryTable } from './decision/memory/memory-tables.js';
+export type { Offer } from './decision/progress.js';
 export type { Rejection } from './decision/rejection.js';
 export type { SharedMember } from './enforcement/members/shared-member.js';
 export { Grant, type Transfer } from './grant.js';

@@ -1,9 +1,9 @@
 // OpenManager: how a machine, and the state that its processes share, are opened.
 import { cpusNow } from './account/cpus-now.js';
 import { grantWarnings, settingWarnings } from './admission/warnings.js';
-import type { DeviceResource } from './decision/device-resources.js';
+import type { DeviceResource } from './decision/devices/device-resources.js';
 import { checkRecorded, firstState } from './decision/machine-settings.js';
-import { totalsOf } from './decision/memory-tables.js';
+import { totalsOf } from './decision/memory/memory-tables.js';
 import { SharedMembers } from './enforcement/members/shared-members.js';
 import { type Config, MACHINE_STATE_DIR, type ManagerOptions, parseConfig } from './input/config.js';
 import { checkPlacement } from './input/placement.js';

@@ -3,9 +3,8 @@ import { CpuSet } from '../machine/cpu-set.js';
 import { type KernelCpus, kernelCpus } from '../machine/isolated-cpus.js';
 import { cpusAmong } from '../machine/online-cpus.js';
 import type { Topology } from '../machine/topology.js';
+import { cpusOfPartitions } from './cpus-of-pods.js';
 import type { PodAssignment } from './pod-assignment.js';
-import { cpusOf, poolOf } from './pod-holdings.js';
-import { oncePerPods } from './pod-summary.js';
 import type { CpuSnapshot } from './pools.js';
 
 /** `unbalanced`: CPUs over which the kernel balances no load. */
@@ -20,7 +19,7 @@ export interface CpusNow extends CpuSnapshot {
  */
 export function cpusNow(topology: Topology, pods: readonly PodAssignment[] = []): CpusNow {
   const kernel = topology.isSimulated ? NO_KERNEL : kernelCpus();
-  const ofGrants = topology.isSimulated ? CpuSet.EMPTY : isolatedByGrants(pods);
+  const ofGrants = topology.isSimulated ? CpuSet.EMPTY : cpusOfPartitions(pods);
   const last = lastOf.get(topology);
   if (last?.kernel === kernel && last.ofGrants === ofGrants) return last.now;
   const now = sameAs(last?.now, {
@@ -53,9 +52,3 @@ function sameAs(last: CpusNow | undefined, now: CpusNow): CpusNow {
     return last;
   return Object.freeze(now);
 }
-
-const isolatedByGrants = oncePerPods((pods) =>
-  pods
-    .filter((pod) => pod.enforcement.level === 'isolated' && poolOf(pod) === 'ordinary')
-    .reduce((cpus, pod) => cpus.union(cpusOf(pod)), CpuSet.EMPTY),
-);

@@ -2,7 +2,7 @@
 import type { Words } from '../base/words.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { PodAssignment } from './pod-assignment.js';
-import { cpusOf } from './pod-holdings.js';
+import { cpusOf, poolOf } from './pod-holdings.js';
 import { podsAfter, podsBefore } from './pod-list-changes.js';
 import { oncePerPods } from './pod-summary.js';
 
@@ -44,17 +44,28 @@ function addWords(all: Words, words: Words): boolean {
   return areNew;
 }
 
-/** The CPUs of all pods of a state, counted once for each list. */
-export const heldCpus = oncePerPods(
-  (pods) => add(NOTHING, pods),
-  (earlier, changes) => {
-    if (!earlier.isDisjoint) return undefined;
-    const { cpus } = add(NOTHING, podsBefore(changes));
-    return add({ cpus: earlier.cpus.difference(cpus), isDisjoint: true }, podsAfter(changes));
-  },
-);
+// Of pods of one kind, counted once for each list.
+const heldBy = (isOne: (pod: PodAssignment) => boolean) =>
+  oncePerPods(
+    (pods) => add(NOTHING, pods.filter(isOne)),
+    (earlier, changes) => {
+      if (!earlier.isDisjoint) return undefined;
+      const { cpus } = add(NOTHING, podsBefore(changes).filter(isOne));
+      return add({ cpus: earlier.cpus.difference(cpus), isDisjoint: true }, podsAfter(changes).filter(isOne));
+    },
+  );
 
+/** The CPUs of all pods of a state. */
+export const heldCpus = heldBy(() => true);
 export const cpusOfPods = (pods: readonly PodAssignment[]): CpuSet => heldCpus(pods).cpus;
 
-/** The same of pods that are no whole state, counted at each call. */
+const heldByPartitions = heldBy((pod) => pod.enforcement.level === 'isolated' && poolOf(pod) === 'ordinary');
+
+/**
+ * Ordinary CPUs that grants have made isolated partitions. The same object for lists between which
+ * these have not changed.
+ */
+export const cpusOfPartitions = (pods: readonly PodAssignment[]): CpuSet => heldByPartitions(pods).cpus;
+
+/** The CPUs of pods that are no whole state, counted at each call. */
 export const cpusOfSome = (pods: readonly PodAssignment[]): CpuSet => add(NOTHING, pods).cpus;

@@ -53,8 +53,11 @@ export const podsBefore = ({ removed, changed }: PodListChanges): readonly PodAs
 export const podsAfter = ({ added, changed }: PodListChanges): readonly PodAssignment[] =>
   changed.length === 0 ? added : [...changed.map(({ after }) => after), ...added];
 
-/** The pods of two lists, each once; one that has changed as it is in either. */
+/**
+ * The pods of two lists, each once; one that has changed as it is in either. Those of the first list
+ * alone come last: so the changes from either list are few.
+ */
 export function podsOfBoth(before: Pods, after: Pods): Pods {
   const former = podsBefore(podListChanges(before, after));
-  return former.length === 0 ? after : [...new Set([...former, ...after])];
+  return former.length === 0 ? after : [...new Set([...after, ...former])];
 }

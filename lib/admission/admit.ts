@@ -1,13 +1,13 @@
 // Admit: the one way from a request to a committed grant.
+import { randomUUID } from 'node:crypto';
 import { type Assignments, findPod } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { withoutPods } from '../account/pod-changes.js';
 import { freeCpus } from '../account/pools.js';
-import { randomUUID } from '../base/builtins.js';
 import { NumalignError } from '../base/errors.js';
 import { type Decision, decide, decideIn } from '../decision/decision.js';
-import { NEVER, type Question, undo } from '../decision/place.js';
+import { NEVER, type Question, undo } from '../decision/question.js';
 import { type Rejection, withRollback } from '../decision/rejection.js';
 import type { AdmissionRequest } from '../input/request.js';
 import { inTurn } from '../state/turns.js';

@@ -1,10 +1,10 @@
 // Planner: pods planned one on top of the other.
+import { randomUUID } from 'node:crypto';
 import { type Assignments, findPod } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { type Holding, holdingOf } from '../account/pod-holdings.js';
-import { randomUUID } from '../base/builtins.js';
 import { whyShared } from '../decision/cpu-choices.js';
-import { type MemoryTable, memoryTables } from '../decision/memory-tables.js';
+import { type MemoryTable, memoryTables } from '../decision/memory/memory-tables.js';
 import { checkPlacement, type Placement } from '../input/placement.js';
 import type { PodSpec } from '../input/pod-request.js';
 import { type AdmissionRequest, type AdmitOptions, NO_OPTIONS, parseAdmit } from '../input/request.js';

@@ -1,11 +1,11 @@
 // What pods are planned on.
+import { randomUUID } from 'node:crypto';
 import type { Assignments } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { removePods } from '../account/pod-changes.js';
 import type { CpuSnapshot } from '../account/pools.js';
-import { randomUUID } from '../base/builtins.js';
-import { NEVER, type Question } from '../decision/place.js';
+import { NEVER, type Question } from '../decision/question.js';
 import type { AdmissionRequest } from '../input/request.js';
 import { knownCheckpoint } from './on-record.js';
 import { PERSISTENT_OWNER } from './placed-pod.js';

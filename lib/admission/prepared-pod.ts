@@ -1,5 +1,5 @@
 // PreparedPod: a pod whose request is read and checked once, to be planned again and again.
-import type { DeviceResource } from '../decision/device-resources.js';
+import type { DeviceResource } from '../decision/devices/device-resources.js';
 import { pageBytes } from '../input/memory-types.js';
 import { checkPlacement } from '../input/placement.js';
 import type { AdmissionRequest } from '../input/request.js';

@@ -1,6 +1,6 @@
 // Site: where admission happens.
 import type { EnforcementRequest } from '../account/levels.js';
-import type { DeviceResources } from '../decision/device-resources.js';
+import type { DeviceResources } from '../decision/devices/device-resources.js';
 import type { HintProviders } from '../decision/hints/hint-providers.js';
 import type { Enforcer } from '../enforcement/enforcer.js';
 import type { Topology } from '../machine/topology.js';

@@ -9,7 +9,7 @@ import { removePods, replacePod } from '../account/pod-changes.js';
 import { sharedPool } from '../account/pools.js';
 import type { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
-import { totalsOf } from '../decision/memory-tables.js';
+import { totalsOf } from '../decision/memory/memory-tables.js';
 import type { UnpinnedThread } from '../enforcement/members/confinement.js';
 import type { Checkpoint } from '../state/format/checkpoint.js';
 import type { Commit } from '../state/store.js';

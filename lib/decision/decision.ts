@@ -7,7 +7,10 @@ import type { CpuPool } from '../account/pod-holdings.js';
 import { NumalignError } from '../base/errors.js';
 import { Refusal } from '../base/refusal.js';
 import type { IsolationChoice } from '../input/policies.js';
-import { begin, memoryOf, type Offer, place, podAssignment, type Question, undo } from './place.js';
+import { podAssignment } from './assignment.js';
+import { place } from './place.js';
+import { begin, memoryOf, type Offer } from './progress.js';
+import { type Question, undo } from './question.js';
 import { collectAmounts, type Rejection, rejectionOf, withRollback } from './rejection.js';
 
 /** The answer to a request that is admitted. */

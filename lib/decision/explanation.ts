@@ -13,11 +13,12 @@ import type { ContainerRequest } from '../input/resource-amounts.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { HintFamily } from '../machine/hints.js';
 import { choices, exclusiveCount, podExclusiveCount } from './cpu-choices.js';
-import { availableDevices, deviceRequests } from './device-manager.js';
+import { availableDevices } from './devices/device-draft.js';
+import { deviceRequests } from './devices/device-requests.js';
 import type { Draft } from './draft.js';
 import type { NodeAmount } from './hints/hint-provider.js';
-import { memoryRequests } from './memory-manager.js';
-import { memoryTables } from './memory-tables.js';
+import { memoryRequests } from './memory/memory-requests.js';
+import { memoryTables } from './memory/memory-tables.js';
 
 /** The hints of one resource that went into a merge. */
 export interface OfferedHints {

@@ -14,8 +14,8 @@ import { formatBytes } from '../input/quantity.js';
 import { CpuSet, NodeSet } from '../machine/cpu-set.js';
 import { PCI_ADDRESS } from '../machine/pci-address.js';
 import type { Topology } from '../machine/topology.js';
-import type { DeviceResource, DeviceResources } from './device-resources.js';
-import { allocatableOn, isMemoryKnown } from './memory-tables.js';
+import type { DeviceResource, DeviceResources } from './devices/device-resources.js';
+import { allocatableOn, isMemoryKnown } from './memory/memory-tables.js';
 
 /**
  * Held CPUs that are offline (they are the grant's again when they come back), reserved for the

@@ -18,7 +18,7 @@ import type { Placement } from '../input/placement.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import { takeCpus } from './cpu-manager.js';
-import { totalOn } from './memory-tables.js';
+import { totalOn } from './memory/memory-tables.js';
 
 export const DEFAULT_SETTINGS: MachineSettings = {
   managedCPUs: null,

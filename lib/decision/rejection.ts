@@ -8,7 +8,9 @@ import type { Placement } from '../input/placement.js';
 import { TOPOLOGY_MANAGER_POLICIES } from '../input/policies.js';
 import { type Explanation, explain, type Holder, holdersOf, type OfferedHints } from './explanation.js';
 import { askForAmounts, type NodeAmount } from './hints/hint-provider.js';
-import { begin, hintRequest, type Offer, type Progress, place, type Question, undo } from './place.js';
+import { place } from './place.js';
+import { begin, type Offer, type Progress } from './progress.js';
+import { hintRequest, type Question, undo } from './question.js';
 
 /** The other answer to a request: why it is not admitted. */
 export interface Rejection {

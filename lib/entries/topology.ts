@@ -1,6 +1,9 @@
 // numalign/topology: machines, topology hints and their merge, devices and resources of your own.
 
-export type { PreferredAllocation, PreferredAllocationRequest } from '../decision/device-resources.js';
+export type {
+  PreferredAllocation,
+  PreferredAllocationRequest,
+} from '../decision/devices/device-resources.js';
 export type {
   HintProvider,
   HintRequest,

@@ -6,7 +6,7 @@ import type { PodAssignment } from '../account/pod-assignment.js';
 import { cpusOf } from '../account/pod-holdings.js';
 import { universe } from '../account/pools.js';
 import { NumalignError } from '../base/errors.js';
-import { memoryTables } from '../decision/memory-tables.js';
+import { memoryTables } from '../decision/memory/memory-tables.js';
 import { isMemoryType } from '../input/memory-types.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';

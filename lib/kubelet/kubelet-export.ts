@@ -7,7 +7,7 @@ import { removePods } from '../account/pod-changes.js';
 import { type CpuSnapshot, exclusiveCpus, freeCpus, sharedPool } from '../account/pools.js';
 import { assignmentsOf } from '../admission/on-record.js';
 import type { ReadOnlySite } from '../admission/site.js';
-import { type MemoryTable, memoryTables } from '../decision/memory-tables.js';
+import { type MemoryTable, memoryTables } from '../decision/memory/memory-tables.js';
 import { MEMORY } from '../input/memory-types.js';
 import type { Placement } from '../input/placement.js';
 import { CpuSet } from '../machine/cpu-set.js';

@@ -13,7 +13,7 @@ import {
   checkPreferredAllocation,
   type DeviceResource,
   type PreferredAllocation,
-} from '../decision/device-resources.js';
+} from '../decision/devices/device-resources.js';
 import type { HintProvider } from '../decision/hints/hint-provider.js';
 import type { Settings } from '../decision/machine-settings.js';
 import type { ReconcileReport } from '../enforcement/drift.js';

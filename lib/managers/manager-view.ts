@@ -18,7 +18,7 @@ import { WatchedGrants } from '../audit/watched-grants.js';
 import type { NumalignError } from '../base/errors.js';
 import type { GrantInfo } from '../decision/grant-info.js';
 import { type Settings, settingsNow } from '../decision/machine-settings.js';
-import { type MemoryTable, memoryTables } from '../decision/memory-tables.js';
+import { type MemoryTable, memoryTables } from '../decision/memory/memory-tables.js';
 import type { SharedMember } from '../enforcement/members/shared-member.js';
 import type { PodSpec } from '../input/pod-request.js';
 import { type AdmitOptions, NO_OPTIONS } from '../input/request.js';

@@ -8,7 +8,7 @@ import { commitEnforced, withoutDead } from '../admission/transact.js';
 import { grantWarnings, settingWarnings, stateArchived, type Warning } from '../admission/warnings.js';
 import { isInInitialCgroupNamespace } from '../cgroups/files/cgroup-namespace.js';
 import { checkRecorded, firstState } from '../decision/machine-settings.js';
-import { totalsOf } from '../decision/memory-tables.js';
+import { totalsOf } from '../decision/memory/memory-tables.js';
 import { type Config, MACHINE_CGROUP_ROOT } from '../input/config.js';
 import { allowing } from '../machine/topology-refresh.js';
 import type { Store } from '../state/store.js';

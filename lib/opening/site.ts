@@ -2,7 +2,7 @@
 import { newManagerId } from '../admission/diagnostics.js';
 import type { ReadOnlySite, Site } from '../admission/site.js';
 import { NumalignError } from '../base/errors.js';
-import type { DeviceResource } from '../decision/device-resources.js';
+import type { DeviceResource } from '../decision/devices/device-resources.js';
 import { HintProviders } from '../decision/hints/hint-providers.js';
 import { NO_ENFORCER } from '../enforcement/enforcer.js';
 import { enforcerOf } from '../enforcement/machine-enforcer.js';

@@ -5,7 +5,7 @@ import { freeCpus, sharedPool } from '../account/pools.js';
 import type { ReadOnlySite } from '../admission/site.js';
 import { lapsedGrants, settingWarnings } from '../admission/warnings.js';
 import { settingsNow } from '../decision/machine-settings.js';
-import { memoryTables } from '../decision/memory-tables.js';
+import { memoryTables } from '../decision/memory/memory-tables.js';
 import { grantsOf } from './grant-status.js';
 import { readingIn, readingWithout, type StateReading } from './state-reading.js';
 import type { StateStatus } from './status.js';

@@ -3,7 +3,7 @@ import type { PodAssignment } from '../account/pod-assignment.js';
 import { currentCheckpoint } from '../admission/on-record.js';
 import type { ReadOnlySite } from '../admission/site.js';
 import type { NativeFolder } from '../base/native-files.js';
-import { totalsOf } from '../decision/memory-tables.js';
+import { totalsOf } from '../decision/memory/memory-tables.js';
 import { type FoundState, findState, isOfBoot, STATE_FILE } from '../state/files/state-files.js';
 import { readBootId } from '../state/folder/folder.js';
 import { explaining } from '../state/folder/folder-error.js';

@@ -4,7 +4,7 @@ import type { LapsedGrant, Warning } from '../admission/warnings.js';
 import type { NumalignError } from '../base/errors.js';
 import type { GrantInfo } from '../decision/grant-info.js';
 import type { Settings } from '../decision/machine-settings.js';
-import type { MemoryTable } from '../decision/memory-tables.js';
+import type { MemoryTable } from '../decision/memory/memory-tables.js';
 import type { ProcessEntry } from '../enforcement/members/member-entry.js';
 import type { SharedMember } from '../enforcement/members/shared-member.js';
 import type { Survivor } from '../enforcement/members/survivors.js';

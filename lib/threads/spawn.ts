@@ -1,6 +1,5 @@
 // Programs that are started on the CPUs of a grant.
-import type { ChildProcess, SpawnOptions, StdioOptions } from 'node:child_process';
-import { childProcess } from '../base/builtins.js';
+import { type ChildProcess, type SpawnOptions, type StdioOptions, spawn } from 'node:child_process';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
 import type { GrantedThreads } from './granted-threads.js';
@@ -33,7 +32,6 @@ export function spawnOn(
   // Behind the standard streams, which are pipes where they are left out.
   while (streams.length < 3) streams.push('pipe');
   if (ownerFd !== undefined) streams.push(ownerFd);
-  const { spawn } = childProcess();
   const env = { ...(options.env ?? process.env), ...variables };
   return startOn(target, () =>
     preferring(target.memoryNodes, () => spawn(command, args, { ...options, env, stdio: streams })),

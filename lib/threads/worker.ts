@@ -1,6 +1,5 @@
 // Workers that are born on the CPUs of a grant.
-import type { Worker, WorkerOptions } from 'node:worker_threads';
-import { workerThreads } from '../base/builtins.js';
+import { Worker, type WorkerOptions } from 'node:worker_threads';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { CpuSet } from '../machine/cpu-set.js';
@@ -40,7 +39,6 @@ export function startWorker(
   }
   // A thread is born with the mask and the memory policy of the one that starts it.
   target.learnChoices();
-  const { Worker } = workerThreads();
   const start = () => native.bornOn(cpus.words, () => new Worker(filename, workerOptions));
   const startHere = () => target.group?.startInside(start) ?? start();
   const { value: worker, tid } = preferring(target.memoryNodes, startHere);

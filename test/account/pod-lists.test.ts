@@ -1,7 +1,7 @@
 // What is worked out of lists of pods follows what changes between them.
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { cpusOfPods, cpusOfSome, heldCpus } from '../../lib/account/cpus-of-pods.js';
+import { cpusOfPartitions, cpusOfPods, cpusOfSome, heldCpus } from '../../lib/account/cpus-of-pods.js';
 import { deviceKeysOf, devicesOfPods } from '../../lib/account/held-devices.js';
 import { bookingFlaw, groupsOfPods } from '../../lib/account/memory-of-pods.js';
 import { mortalOwners } from '../../lib/account/owners-of-pods.js';
@@ -26,7 +26,7 @@ function podOf(id: number, variant: number): PodAssignment {
     ...{ uid: `${id}`, name: `${id}`, containers: [container], policy: 'none', scope: 'container' },
     ...{
       options: {},
-      enforcement: { level: 'recorded' as const, target: null },
+      enforcement: { level: id % 5 === 0 ? ('isolated' as const) : ('recorded' as const), target: null },
       upcoming: null,
       transfer: null,
     },
@@ -97,12 +97,30 @@ it('two lists together have each pod once, one that has changed in both forms', 
   );
 });
 
+it('two lists together differ from each by what is different between the two', () => {
+  const before = [pod(1, 0), pod(2, 0), pod(3, 0), pod(4, 0)];
+  const after = [pod(1, 0), pod(3, 1), pod(4, 0)];
+  const both = podsOfBoth(before, after);
+  const [left, had] = [podListChanges(after, both), podListChanges(before, both)];
+  expect(left).toEqual({ removed: [], changed: [], added: [pod(2, 0), pod(3, 0)] });
+  expect(podsAfter(had)).toEqual([pod(3, 1), pod(2, 0), pod(3, 0)]);
+});
+
+it('CPUs of partitions are the same object where other grants come and go', () => {
+  const before = [pod(1, 0), pod(2, 0), pod(5, 0)];
+  const cpus = cpusOfPartitions(before);
+  expect(String(cpus)).toBe('5');
+  expect(cpusOfPartitions([...before, pod(7, 0)])).toBe(cpus);
+});
+
 it('sums over a list are the same, whichever lists were asked about before', () => {
   fc.assert(
     fc.property(lists, (all) => {
       for (const each of all) {
         expect(String(cpusOfPods(each))).toBe(String(cpusOfSome(each)));
         expect(heldCpus(each).isDisjoint).toBe(true);
+        const isolated = each.filter(({ enforcement }) => enforcement.level === 'isolated');
+        expect(String(cpusOfPartitions(each))).toBe(String(cpusOfSome(isolated)));
         expect([...devicesOfPods(each).keys].sort()).toEqual(
           each.flatMap((p) => [...deviceKeysOf(p)]).sort(),
         );

@@ -5,7 +5,7 @@ import type { Assignments } from '../../lib/account/assignments.js';
 import { identitiesOf } from '../../lib/account/cpu-identities.js';
 import type { CpuIdentity, PodAssignment } from '../../lib/account/pod-assignment.js';
 import { ISOLATED_OPTION } from '../../lib/account/pod-holdings.js';
-import type { DeviceResources } from '../../lib/decision/device-resources.js';
+import type { DeviceResources } from '../../lib/decision/devices/device-resources.js';
 import { flagsOf, flagsOfEach } from '../../lib/decision/flags.js';
 import { discover } from '../../lib/entries/topology.js';
 import { CpuSet } from '../../lib/index.js';

@@ -14,7 +14,7 @@ const CONCERNS = {
   '4-nodes-pci': [
     ...[
       'lib/input/devices',
-      'lib/decision/device-',
+      'lib/decision/devices/',
       'lib/machine/pci-address',
       'native/core/device',
       'native/platform/discovery/pci',
@@ -23,6 +23,7 @@ const CONCERNS = {
   ],
   '8-nodes': [
     'lib/decision/hints/merge-hints',
+    'lib/decision/alignment',
     'lib/decision/place',
     'lib/decision/decision',
     'lib/admission/',
@@ -40,8 +41,8 @@ const CONCERNS = {
     'lib/account/cpu-identities',
     'native/platform/discovery/hwloc',
   ],
-  'memory-only-node': ['lib/decision/memory-', 'native/core/memory_hints', 'native/platform/memory/'],
-  'cpu-only-node': ['lib/decision/memory-', 'native/platform/discovery/hwloc'],
+  'memory-only-node': ['lib/decision/memory/', 'native/core/memory_hints', 'native/platform/memory/'],
+  'cpu-only-node': ['lib/decision/memory/', 'native/platform/discovery/hwloc'],
   isolated: [
     ...[
       'lib/threads/',

@@ -52,9 +52,9 @@ const BUGS = [
   },
   {
     name: 'a device is near every node',
-    file: 'lib/decision/device-manager.ts',
-    before: ['devices.some(({ numaNodes }) => numaNodes !== null)'],
-    after: 'devices.some(({ numaNodes }) => numaNodes === undefined)',
+    file: 'lib/decision/devices/device-resources.ts',
+    before: ['if (devices[i]!.numaNodes !== null) return true;'],
+    after: 'if (devices[i]!.numaNodes === undefined) return true;',
     shape: '4-nodes-pci',
     test: 'devices',
     find: 'a device comes with CPUs and memory of its node: those that the kernel calls local to it',

@@ -9,7 +9,7 @@ import { removePods, replacePod } from '../../account/pod-changes.js';
 import { runningCpus } from '../../account/pod-holdings.js';
 import { NumalignError } from '../../base/errors.js';
 import { decide } from '../../decision/decision.js';
-import { NEVER } from '../../decision/place.js';
+import { NEVER } from '../../decision/question.js';
 import { type Placement, recordedPlacement } from '../../input/placement.js';
 import type { ResizeRequest } from '../../input/request.js';
 import { MILLI } from '../../input/resource-amounts.js';

@@ -1,11 +1,11 @@
 // Transfer: a grant changes hands between live processes. On record all the time, and free for
 // nobody until whoever hands it over has left the CPUs.
+import { randomUUID } from 'node:crypto';
 import { findPod } from '../../account/assignments.js';
 import { cpusNow } from '../../account/cpus-now.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { replacePod } from '../../account/pod-changes.js';
 import { sharedPool } from '../../account/pools.js';
-import { randomUUID } from '../../base/builtins.js';
 import { NumalignError } from '../../base/errors.js';
 import { until } from '../../state/until.js';
 import type { Vacate } from '../../threads/vacate.js';

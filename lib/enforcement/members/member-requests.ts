@@ -1,10 +1,10 @@
 // MemberRequests: members that nobody here can move (another pid namespace, another user) are asked
 // to leave CPUs themselves, and answer when they have. The one that asks holds the state's lock.
 // Whoever is asked only leaves: late or early, that takes CPUs from nobody.
+import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { randomUUID } from '../../base/builtins.js';
 import type { NativeFolder } from '../../base/native-files.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import { FileWatch } from '../../state/files/file-watch.js';

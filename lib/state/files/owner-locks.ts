@@ -1,7 +1,7 @@
 // OwnerLocks: the locks of owners as the kernel lists them, also of owners whose files were
 // removed.
+import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { createHash } from '../../base/builtins.js';
 import type { NativeFolder } from '../../base/native-files.js';
 
 // The hexadecimal digits of a uuid that its lock shows: a lock starts below 2^62.

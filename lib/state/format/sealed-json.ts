@@ -1,7 +1,8 @@
 // Sealed JSON: lines of JSON, each of which ends with a checksum over every byte of it before. The
 // first line of a file begins with the file's format and version. How state.json and the owners'
 // files are written. Pure.
-import { crc32, createHash } from '../../base/builtins.js';
+import { createHash } from 'node:crypto';
+import { crc32 } from 'node:zlib';
 import { NumalignError } from '../../base/errors.js';
 import { type Fields, isObject } from '../../base/shapes.js';
 

@@ -1,8 +1,9 @@
 // OwnOwner: this environment (main thread or Worker) as an owner. Its locked file says which grants
 // are its own.
+import { randomUUID } from 'node:crypto';
+import { crc32 } from 'node:zlib';
 import { isHeldBy } from '../../account/assignments.js';
 import type { OwnerRecord, PodAssignment } from '../../account/pod-assignment.js';
-import { crc32, randomUUID } from '../../base/builtins.js';
 import type { NativeFolder, NativeOwner } from '../../base/native-files.js';
 import { lockRange } from '../files/owner-locks.js';
 import {

@@ -1,7 +1,7 @@
 // Machines to be drawn, and somebody to hold what they have.
 import type { Holder, Holdings } from '../../../lib/cli/picture/holdings.js';
 import type { Settings } from '../../../lib/decision/machine-settings.js';
-import { memoryTables } from '../../../lib/decision/memory-tables.js';
+import { memoryTables } from '../../../lib/decision/memory/memory-tables.js';
 import { CpuSet } from '../../../lib/machine/cpu-set.js';
 import type { Topology } from '../../../lib/machine/topology.js';
 import { emptyState } from '../../support/empty-state.js';

@@ -1,10 +1,10 @@
 // DeviceResources: the devices that one manager knows, by the name of the resource. What a
 // preferred-allocation callback answers is checked here.
-import { display, invalidOption, thrownText } from '../base/check-options.js';
-import { Refusal } from '../base/refusal.js';
-import { ENVIRONMENT } from '../base/registry.js';
-import type { Device } from '../input/devices.js';
-import { abandon } from './hints/hint-provider.js';
+import { display, invalidOption, thrownText } from '../../base/check-options.js';
+import { Refusal } from '../../base/refusal.js';
+import { ENVIRONMENT } from '../../base/registry.js';
+import type { Device } from '../../input/devices.js';
+import { abandon } from '../hints/hint-provider.js';
 
 /** A question to a {@link PreferredAllocation}, as the device plugin API of Kubernetes asks it. */
 export interface PreferredAllocationRequest {
@@ -33,6 +33,12 @@ export interface DeviceResource {
 
 /** By name. */
 export type DeviceResources = ReadonlyMap<string, DeviceResource>;
+
+/** Whether any of the devices tells its NUMA nodes. */
+export function isAligned({ devices }: DeviceResource): boolean {
+  for (let i = 0; i < devices.length; i++) if (devices[i]!.numaNodes !== null) return true;
+  return false;
+}
 
 /** @throws ERR_INVALID_OPTION */
 export function checkPreferredAllocation(value: unknown): PreferredAllocation | undefined {

@@ -1,13 +1,13 @@
 // What NUMA nodes have of each type of memory, and what of it is taken. Pure.
-import type { Assignments, MachineSettings } from '../account/assignments.js';
-import { type BookedMemory, bookedOn, type TotalOn } from '../account/booked-memory.js';
-import { groupsOfPods } from '../account/memory-of-pods.js';
-import { withLast } from '../base/collections/lists.js';
-import { hugepageType, MEMORY } from '../input/memory-types.js';
-import { MAX_HINT_NODES } from '../machine/hint-masks.js';
-import type { NumaNode } from '../machine/machine-description.js';
-import type { Topology } from '../machine/topology.js';
-import type { Draft, MemoryDraft } from './draft.js';
+import type { Assignments, MachineSettings } from '../../account/assignments.js';
+import { type BookedMemory, bookedOn, type TotalOn } from '../../account/booked-memory.js';
+import { groupsOfPods } from '../../account/memory-of-pods.js';
+import { withLast } from '../../base/collections/lists.js';
+import { hugepageType, MEMORY } from '../../input/memory-types.js';
+import { MAX_HINT_NODES } from '../../machine/hint-masks.js';
+import type { NumaNode } from '../../machine/machine-description.js';
+import type { Topology } from '../../machine/topology.js';
+import type { MemoryDraft, MemoryGround } from './memory-draft.js';
 
 /**
  * What one NUMA node has of one type of memory, in bytes. `total` of ordinary memory leaves out
@@ -135,7 +135,7 @@ const rowBeside = oncePerType((memory: MemoryDraft, topology, type, settings: Ma
 );
 
 /** What there is of a type for a container that is placed. */
-export function memoryRow({ topology, state, memory }: Draft, type: string): MemoryRow {
+export function memoryRow({ topology, state, memory }: MemoryGround, type: string): MemoryRow {
   if (memory.containers.length === 0) return rowOn(state, topology, type);
   return rowBeside(memory, topology, type, state.settings);
 }

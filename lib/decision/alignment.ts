@@ -1,0 +1,98 @@
+// Alignment: what all providers offer for a container, or for the whole pod, merged to one hint. Pure,
+// but for what custom hint providers do.
+import { withLast } from '../base/collections/lists.js';
+import { Refusal } from '../base/refusal.js';
+import type { ContainerRequest } from '../input/resource-amounts.js';
+import { ANY_NODES, type HintFamily, type TopologyHint } from '../machine/hints.js';
+import { cpuHints } from './cpu-manager.js';
+import { deviceHints } from './devices/device-hints.js';
+import { type DeviceRequest, deviceRequests } from './devices/device-requests.js';
+import type { Draft } from './draft.js';
+import type { OfferedHints } from './explanation.js';
+import { askForHints } from './hints/hint-provider.js';
+import { type Hints, mergeOffered } from './hints/merge-hints.js';
+import { memoryHints } from './memory/memory-hints.js';
+import { type MemoryRequests, memoryRequests } from './memory/memory-requests.js';
+import type { Progress } from './progress.js';
+import { hintRequest } from './question.js';
+
+/** What is asked of the managers for a container, or for the whole pod. */
+export interface Requests {
+  readonly devices: readonly DeviceRequest[];
+  readonly memory: MemoryRequests;
+}
+
+export function requestsFor(draft: Draft, container: ContainerRequest | undefined): Requests {
+  return { devices: deviceRequests(draft, container), memory: memoryRequests(draft, container) };
+}
+
+/** The merged hint for the container at hand, or for the pod. @throws ERR_TOPOLOGY_AFFINITY */
+export function admittedHint(progress: Progress, requests: Requests): TopologyHint {
+  const { topology, request } = progress.question;
+  const { topologyPolicy, preferClosest } = request.placement;
+  if (topologyPolicy === 'none') return ANY_NODES;
+  const asked = askedFor(progress, requests);
+  const hints = new Array<Hints>(asked.length);
+  for (let i = 0; i < asked.length; i++) hints[i] = asked[i]!.hints;
+  const { merged, families } = mergeOffered(hints, {
+    numaNodes: topology.numaNodes,
+    policy: topologyPolicy,
+    distances: preferClosest ? topology.distances : undefined,
+  });
+  progress.offers = withLast(progress.offers, {
+    container: progress.container?.name ?? null,
+    offered: offeredHints(asked, families),
+    merged,
+  });
+  if (merged.admitted) return merged.hint;
+  const message = `the resources cannot be aligned as ${topologyPolicy} asks`;
+  throw new Refusal('TopologyAffinityError', 'ERR_TOPOLOGY_AFFINITY', message);
+}
+
+/** A provider that is asked for hints: of memory several resources, which share them. */
+interface Asked {
+  readonly provider: string | null;
+  readonly resource: string;
+  readonly others: readonly string[];
+  readonly hints: Hints;
+}
+
+const NO_OTHERS: readonly string[] = [];
+
+// In the kubelet's order, and custom providers behind.
+function askedFor(progress: Progress, { devices, memory }: Requests): readonly Asked[] {
+  const { topology, providers } = progress.question;
+  const { draft, container } = progress;
+  const cpu = cpuHints(draft, container);
+  const memoryQuestion = memoryHints(draft, memory);
+  const asked = new Array<Asked>(devices.length + (cpu ? 1 : 0) + (memoryQuestion ? 1 : 0));
+  for (let i = 0; i < devices.length; i++) {
+    const resource = devices[i]!.resource.name;
+    asked[i] = { provider: null, resource, others: NO_OTHERS, hints: deviceHints(draft, devices[i]!) };
+  }
+  let at = devices.length;
+  if (cpu) asked[at++] = { provider: null, resource: 'cpu', others: NO_OTHERS, hints: cpu };
+  if (memoryQuestion) {
+    const others = memory.length === 1 ? NO_OTHERS : memory.slice(1).map(({ type }) => type);
+    asked[at++] = { provider: null, resource: memory[0]!.type, others, hints: memoryQuestion };
+  }
+  for (const provider of providers) {
+    const offered = askForHints(provider, hintRequest(progress), topology.numaNodes);
+    for (const resource of Object.keys(offered))
+      asked.push({ provider: provider.name, resource, others: NO_OTHERS, hints: offered[resource]! });
+  }
+  return asked;
+}
+
+// Each type of memory is a resource.
+function offeredHints(asked: readonly Asked[], families: readonly HintFamily[]): readonly OfferedHints[] {
+  const offered = new Array<OfferedHints>(asked.length);
+  let next = 0;
+  for (let i = 0; i < asked.length; i++) {
+    const { provider, resource, others } = asked[i]!;
+    const hints = families[i]!;
+    offered[next++] = { provider, resource, hints };
+    for (const other of others) offered[next++] = { provider, resource: other, hints };
+  }
+  return offered;
+}

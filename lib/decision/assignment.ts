@@ -1,0 +1,66 @@
+// The assignment of a pod whose containers are placed, as it goes on record. Pure.
+import { type ContainerAssignment, JUST_PLACED, type PodAssignment } from '../account/pod-assignment.js';
+import { ISOLATED_OPTION } from '../account/pod-holdings.js';
+import { placementOptions } from '../input/placement.js';
+import { CpuSet } from '../machine/cpu-set.js';
+import { cpusTaken } from './cpu-manager.js';
+import type { MemoryDraft } from './memory/memory-draft.js';
+import { type Given, memoryOf, type Progress } from './progress.js';
+
+/** REQUIRES: all containers are placed. */
+export function podAssignment(progress: Progress): PodAssignment {
+  const { question, pool, draft, given } = progress;
+  const { request, owner, uid, now } = question;
+  const { pod, placement } = request;
+  const isIsolated = pool === 'isolated' && !cpusTaken(draft, given.at(-1)!.cpus).isEmpty;
+  const { containers: memory } = memoryOf(progress);
+  return {
+    uid,
+    name: pod.name ?? uid,
+    namespace: pod.namespace,
+    containers: given.map((each) => assignmentOf(each, memory, request.isForCaller)),
+    policy: placement.topologyPolicy,
+    scope: placement.scope,
+    options: isIsolated
+      ? { ...placementOptions(placement), [ISOLATED_OPTION]: true }
+      : placementOptions(placement),
+    owner,
+    enforcement: JUST_PLACED.enforcement,
+    upcoming: JUST_PLACED.upcoming,
+    transfer: JUST_PLACED.transfer,
+    formerOwner: JUST_PLACED.formerOwner,
+    admittedAt: now,
+    unknown: NOTHING_UNKNOWN,
+  };
+}
+
+// `containers`: what they have of memory at the end; later ones take over what init containers have had.
+function assignmentOf(
+  { container: { name, kind, requests }, hint, cpus: { cpus, held }, devices }: Given,
+  containers: MemoryDraft['containers'],
+  started: boolean,
+): ContainerAssignment {
+  const memory = containers.find((container) => container.name === name)?.blocks ?? NO_BLOCKS;
+  const isLeft = kind === 'init';
+  return {
+    name,
+    kind,
+    started,
+    request: requests,
+    cpus,
+    held,
+    hint,
+    devices,
+    unknown: NOTHING_UNKNOWN,
+    memory,
+    reusable: isLeft ? { cpus: cpus.union(held), memory, devices } : NOTHING_LEFT,
+  };
+}
+
+const NOTHING_UNKNOWN: ContainerAssignment['unknown'] = Object.freeze({});
+const NO_BLOCKS: ContainerAssignment['memory'] = Object.freeze([]);
+const NOTHING_LEFT: ContainerAssignment['reusable'] = Object.freeze({
+  cpus: CpuSet.EMPTY,
+  memory: NO_BLOCKS,
+  devices: Object.freeze({}),
+});

@@ -1,0 +1,151 @@
+// Which devices a container gets. Follows the kubelet's Device Manager (v1.32); where that picks
+// among equals at random, the lowest id comes first here. Pure, but for preferred-allocation
+// callbacks.
+import type { DeviceAssignment } from '../../account/pod-assignment.js';
+import { withLast } from '../../base/collections/lists.js';
+import { Refusal } from '../../base/refusal.js';
+import { byteOrder, type Device } from '../../input/devices.js';
+import type { ContainerRequest } from '../../input/resource-amounts.js';
+import type { NodeSet } from '../../machine/cpu-set.js';
+import type { TopologyHint } from '../../machine/hints.js';
+import {
+  availableDevices,
+  type DeviceAllocation,
+  type DeviceGround,
+  devicesLeft,
+  reusableIds,
+} from './device-draft.js';
+import type { DeviceRequest } from './device-requests.js';
+import { askForPreferred, type DeviceResource, isAligned } from './device-resources.js';
+
+const NO_LIST: readonly string[] = [];
+
+/**
+ * Takes devices for one container: what init containers have left, then those near the hint's NUMA
+ * nodes, then any.
+ * @throws ERR_INSUFFICIENT_DEVICES, ERR_PREFERRED_ALLOCATION
+ */
+export function allocateDevices(
+  draft: DeviceGround,
+  container: ContainerRequest,
+  requests: readonly DeviceRequest[],
+  hint: TopologyHint,
+): DeviceAllocation {
+  const allocation: Record<string, readonly DeviceAssignment[]> = {};
+  let taken = draft.takenDevices;
+  for (let next = 0; next < requests.length; next++) {
+    const { resource, count } = requests[next]!;
+    allocation[resource.name] = assigned(resource, choose(draft, taken, resource, count, hint));
+    // Of a PCI device that two resources have, the second must know.
+    if (next + 1 < requests.length) taken = devicesLeft(draft, container, allocation).takenDevices;
+  }
+  return allocation;
+}
+
+// Lists never change.
+const assignments = new WeakMap<Device, DeviceAssignment>();
+
+function assignmentOf(device: Device): DeviceAssignment {
+  let assignment = assignments.get(device);
+  if (!assignment) {
+    assignment = Object.freeze({ id: device.id, nodes: device.numaNodes });
+    assignments.set(device, assignment);
+  }
+  return assignment;
+}
+
+// A set of so many ids is made faster than they are looked through for each device.
+const FEW_IDS = 8;
+
+// In the order of the devices.
+function assigned({ devices }: DeviceResource, chosen: readonly string[]): readonly DeviceAssignment[] {
+  const ids = chosen.length > FEW_IDS ? new Set(chosen) : undefined;
+  const own = new Array<DeviceAssignment>(chosen.length);
+  let next = 0;
+  for (let i = 0; i < devices.length && next < chosen.length; i++) {
+    const device = devices[i]!;
+    if (ids ? ids.has(device.id) : chosen.includes(device.id)) own[next++] = assignmentOf(device);
+  }
+  return own;
+}
+
+// `taken`: by the pod, with what this container has taken so far.
+function choose(
+  draft: DeviceGround,
+  taken: ReadonlySet<string>,
+  resource: DeviceResource,
+  count: number,
+  hint: TopologyHint,
+): readonly string[] {
+  const reusable = reusableIds(draft, resource);
+  const kept = reusable.size > 0 ? [...reusable].sort(byteOrder).slice(0, count) : NO_LIST;
+  const needed = count - kept.length;
+  if (needed === 0) return kept;
+  const available = availableDevices({ state: draft.state, takenDevices: taken }, resource);
+  if (available.length < needed) throw insufficient(resource, count, available.length + kept.length);
+
+  const nodes = isAligned(resource) ? hint.nodes : null;
+  // A callback chooses among all of them; else the first will do.
+  const most = resource.preferredAllocation ? available.length : needed + 1;
+  const aligned = nodes === null ? NO_LIST : nearDevices(available, nodes, most);
+  const isEnough = aligned.length > needed;
+  // Where the aligned ones do not suffice, all of them are in, and the choice is about the rest.
+  const must = isEnough ? kept : kept.concat(aligned);
+  if (must.length === count) return must;
+  const from = isEnough ? aligned : otherDevices(available, nodes);
+  if (!resource.preferredAllocation) {
+    const rest = from.slice(0, count - must.length);
+    return must.length === 0 ? rest : must.concat(rest);
+  }
+  const choice = askForPreferred(resource, [...must, ...from].sort(byteOrder), must, count) ?? [];
+  const preferred = choice.filter((id) => from.includes(id));
+  const rest = from.filter((id) => !preferred.includes(id));
+  return [...must, ...preferred, ...rest].slice(0, count);
+}
+
+function countIn(nodes: NodeSet, numaNodes: readonly number[]): number {
+  let count = 0;
+  for (let i = 0; i < numaNodes.length; i++) if (nodes.has(numaNodes[i]!)) count++;
+  return count;
+}
+
+// Those that are near no other node first. `most`: more are of no use.
+function nearDevices(available: readonly Device[], nodes: NodeSet, most: number): readonly string[] {
+  const near = new Array<string>(Math.min(most, available.length));
+  let next = 0;
+  let partlyNear: readonly { readonly id: string; readonly outside: number }[] = [];
+  for (let i = 0; i < available.length && next < most; i++) {
+    const { id, numaNodes } = available[i]!;
+    if (numaNodes === null) continue;
+    const inside = countIn(nodes, numaNodes);
+    if (inside > 0 && inside === numaNodes.length) near[next++] = id;
+    else if (inside > 0) partlyNear = withLast(partlyNear, { id, outside: numaNodes.length - inside });
+  }
+  if (next === near.length) return near;
+  const others = [...partlyNear].sort((a, b) => a.outside - b.outside);
+  return near.slice(0, next).concat(others.map(({ id }) => id));
+}
+
+// Those that are near none of these nodes, those that tell no node last; all of them where the
+// nodes say nothing.
+function otherDevices(available: readonly Device[], nodes: NodeSet | null): string[] {
+  if (nodes === null) return available.map(({ id }) => id);
+  const elsewhere: string[] = [];
+  const nowhere: string[] = [];
+  for (const { id, numaNodes } of available) {
+    if (numaNodes === null) nowhere.push(id);
+    else if (countIn(nodes, numaNodes) === 0) elsewhere.push(id);
+  }
+  return elsewhere.concat(nowhere);
+}
+
+function insufficient({ name, devices }: DeviceResource, count: number, free: number): Refusal {
+  const sick = devices.filter(({ healthy }) => !healthy).length;
+  const why = sick > 0 ? ` (${sick} of ${devices.length} are unhealthy)` : '';
+  const message = `devices of ${name} asked for: ${count}, free: ${free}${why}`;
+  return new Refusal('UnexpectedAdmissionError', 'ERR_INSUFFICIENT_DEVICES', message, {
+    value: count,
+    valid: free > 0 ? `1 to ${free}` : 'none at present',
+    resource: name,
+  });
+}

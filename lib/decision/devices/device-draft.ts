@@ -1,0 +1,96 @@
+// The devices that a pod can have, as far as its decision has come. Pure.
+import type { Assignments } from '../../account/assignments.js';
+import { deviceKey, deviceKeys, heldDevices } from '../../account/held-devices.js';
+import type { DeviceAssignment } from '../../account/pod-assignment.js';
+import type { Device } from '../../input/devices.js';
+import type { PodRequest } from '../../input/pod-request.js';
+import type { ContainerRequest } from '../../input/resource-amounts.js';
+import type { Topology } from '../../machine/topology.js';
+import type { DeviceResource, DeviceResources } from './device-resources.js';
+
+/** What containers that are placed leave of devices to later ones. */
+export interface DevicesLeft {
+  /** Those that the containers have taken so far, by their keys. */
+  readonly takenDevices: ReadonlySet<string>;
+  /** What init containers have left behind for later ones: ids by resource. */
+  readonly reusableDevices: ReadonlyMap<string, ReadonlySet<string>>;
+}
+
+/** What devices are chosen by. */
+export interface DeviceGround extends DevicesLeft {
+  readonly topology: Topology;
+  /** Without the pod. */
+  readonly state: Assignments;
+  readonly pod: PodRequest;
+  /** The devices that this manager knows. */
+  readonly resources: DeviceResources;
+}
+
+// Of lists that never change.
+const keysOfLists = new WeakMap<readonly Device[], readonly string[]>();
+
+function keysOf({ name, devices }: DeviceResource): readonly string[] {
+  let keys = keysOfLists.get(devices);
+  if (!keys) {
+    keys = devices.map(({ id }) => deviceKey(name, id));
+    keysOfLists.set(devices, keys);
+  }
+  return keys;
+}
+
+// Of lists that never change: what was left of them last, and by what.
+const lastAvailable = new WeakMap<
+  readonly Device[],
+  { readonly held: ReadonlySet<string>; readonly available: readonly Device[] }
+>();
+
+/** The healthy devices that nobody holds. */
+export function availableDevices(
+  { state, takenDevices }: Pick<DeviceGround, 'state' | 'takenDevices'>,
+  resource: DeviceResource,
+): readonly Device[] {
+  const { name, devices } = resource;
+  const held = heldDevices(state);
+  let last = lastAvailable.get(devices);
+  if (last?.held !== held) {
+    const keys = keysOf(resource);
+    last = { held, available: devices.filter(({ healthy }, i) => healthy && !held.has(keys[i]!)) };
+    lastAvailable.set(devices, last);
+  }
+  const { available } = last;
+  if (takenDevices.size === 0) return available;
+  return available.filter(({ id }) => !takenDevices.has(deviceKey(name, id)));
+}
+
+const NO_IDS: ReadonlySet<string> = new Set();
+
+/** The ids of devices of a resource that init containers have left behind. */
+export function reusableIds({ reusableDevices }: DevicesLeft, { name }: DeviceResource): ReadonlySet<string> {
+  return reusableDevices.get(name) ?? NO_IDS;
+}
+
+/** Ids by resource, in byte order. */
+export type DeviceAllocation = Readonly<Record<string, readonly DeviceAssignment[]>>;
+
+/** What is left once a container has been given its devices. */
+export function devicesLeft(
+  draft: DevicesLeft,
+  { kind }: ContainerRequest,
+  allocation: DeviceAllocation,
+): DevicesLeft {
+  const names = Object.keys(allocation);
+  if (names.length === 0) return draft;
+  const takenDevices = new Set(draft.takenDevices);
+  for (const key of deviceKeys(allocation)) takenDevices.add(key);
+  // Others than init containers leave nothing behind.
+  const changed = kind === 'init' ? names : names.filter((name) => draft.reusableDevices.has(name));
+  if (changed.length === 0) return { takenDevices, reusableDevices: draft.reusableDevices };
+  const reusableDevices = new Map(draft.reusableDevices);
+  for (const name of changed) {
+    const devices = allocation[name]!;
+    const own = new Set(reusableDevices.get(name));
+    for (const { id } of devices) kind === 'init' ? own.add(id) : own.delete(id);
+    reusableDevices.set(name, own);
+  }
+  return { takenDevices, reusableDevices };
+}

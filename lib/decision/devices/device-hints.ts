@@ -1,0 +1,109 @@
+// The hints of the Device Manager. Follows the kubelet's (v1.32). Pure, but for preferred-allocation
+// callbacks.
+import { native } from '../../base/native.js';
+import type { Device } from '../../input/devices.js';
+import type { NodeSet } from '../../machine/cpu-set.js';
+import { maskOf } from '../../machine/hint-masks.js';
+import { HintFamily } from '../../machine/hints.js';
+import type { Hints } from '../hints/merge-hints.js';
+import { availableDevices, type DeviceGround, reusableIds } from './device-draft.js';
+import type { DeviceRequest } from './device-requests.js';
+import { askForPreferred, type DeviceResource, isAligned } from './device-resources.js';
+
+// Of one device on its way to the core: its mask, low and high, and its flags.
+const DEVICE_COLUMNS = 3;
+
+interface Rows {
+  readonly numaNodes: readonly number[];
+  readonly rows: readonly number[];
+}
+
+// Of lists that never change, on machines that do not either: without the flags of the devices, and of those
+// that are available with them.
+const rowsOfLists = new WeakMap<readonly Device[], Rows>();
+const rowsOfAvailable = new WeakMap<readonly Device[], Rows>();
+
+function plainRows({ devices }: DeviceResource, numaNodes: readonly number[]): readonly number[] {
+  const known = rowsOfLists.get(devices);
+  if (known?.numaNodes === numaNodes) return known.rows;
+  const rows = devices.flatMap((device) => [...maskOf(device.numaNodes ?? [], numaNodes), 0]);
+  rowsOfLists.set(devices, { numaNodes, rows });
+  return rows;
+}
+
+function rowsOf(
+  resource: DeviceResource,
+  numaNodes: readonly number[],
+  available: readonly Device[],
+  reusable: ReadonlySet<string>,
+): readonly number[] {
+  const known = reusable.size === 0 ? rowsOfAvailable.get(available) : undefined;
+  if (known?.numaNodes === numaNodes) return known.rows;
+  const { devices } = resource;
+  const rows = plainRows(resource, numaNodes).slice();
+  let next = 0;
+  for (let i = 0; i < devices.length; i++) {
+    // They are in the same order.
+    const isAvailable = devices[i] === available[next];
+    if (isAvailable) next++;
+    rows[DEVICE_COLUMNS * i + 2] = (isAvailable ? 1 : 0) | (reusable.has(devices[i]!.id) ? 2 : 0);
+  }
+  if (reusable.size === 0) rowsOfAvailable.set(available, { numaNodes, rows });
+  return rows;
+}
+
+/**
+ * The hints for so many devices of a resource. Devices of which none tells its NUMA nodes have no
+ * preference.
+ * @throws ERR_PREFERRED_ALLOCATION
+ */
+export function deviceHints(draft: DeviceGround, { resource, count }: DeviceRequest): Hints {
+  const { topology } = draft;
+  const { devices } = resource;
+  if (!isAligned(resource)) return HintFamily.from(null, topology.numaNodes);
+  if (count > devices.length) return HintFamily.from([], topology.numaNodes);
+  const available = availableDevices(draft, resource);
+  const reusable = reusableIds(draft, resource);
+  const rows = rowsOf(resource, topology.numaNodes, available, reusable);
+  const call = { nodes: topology.nodes.length, request: count, devices: rows };
+  if (!resource.preferredAllocation) return { kind: 'devices', call };
+  const family = new HintFamily(native.deviceHints(call), topology.numaNodes);
+  return shapedByChoice(resource, family, available, reusable, count);
+}
+
+// Sets of NUMA nodes for which a callback is asked, while others wait.
+const MOST_CHOICES = 256;
+
+// Masks in which the callback finds no good choice are not preferred, as long as it finds one in
+// others.
+function shapedByChoice(
+  resource: DeviceResource,
+  family: HintFamily,
+  available: readonly Device[],
+  reusable: ReadonlySet<string>,
+  count: number,
+): HintFamily {
+  if (reusable.size >= count) return family;
+  // Preferred ones are the narrowest of all, and come first.
+  const preferred = family.first(MOST_CHOICES + 1).filter((hint) => hint.preferred);
+  if (preferred.length > MOST_CHOICES) return family;
+  const free = new Set(available.map(({ id }) => id));
+  const refused: NodeSet[] = [];
+  let isAnyGood = false;
+  for (const { nodes } of preferred) {
+    const near = resource.devices.filter(
+      ({ id, numaNodes }) =>
+        reusable.has(id) || (free.has(id) && numaNodes?.some((node) => nodes!.has(node))),
+    );
+    const ids = near.map(({ id }) => id);
+    const choice = askForPreferred(
+      resource,
+      ids,
+      ids.filter((id) => reusable.has(id)),
+      count,
+    );
+    if (choice === null || choice.length === count) isAnyGood = true;
+    else refused.push(nodes!);
+  }
+  return isAnyGood && refused.length > 0 ? family.withoutPreferred(refused) : family;
+}

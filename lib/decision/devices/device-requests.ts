@@ -1,0 +1,27 @@
+// What is asked of the Device Manager. Pure.
+import { withLast } from '../../base/collections/lists.js';
+import { amountFor } from '../../input/pod-request.js';
+import type { ContainerRequest } from '../../input/resource-amounts.js';
+import type { DeviceGround } from './device-draft.js';
+import type { DeviceResource } from './device-resources.js';
+
+export interface DeviceRequest {
+  readonly resource: DeviceResource;
+  readonly count: number;
+}
+
+const NO_REQUESTS: readonly DeviceRequest[] = [];
+
+/** What a container, or the whole pod, asks for of the resources that this manager knows. */
+export function deviceRequests(
+  { pod, resources }: Pick<DeviceGround, 'pod' | 'resources'>,
+  container: ContainerRequest | undefined,
+): readonly DeviceRequest[] {
+  if (resources.size === 0) return NO_REQUESTS;
+  let requests = NO_REQUESTS;
+  for (const resource of resources.values()) {
+    const count = amountFor(pod, container, resource.name);
+    if (count > 0) requests = withLast(requests, { resource, count });
+  }
+  return requests;
+}

@@ -1,0 +1,68 @@
+// The hints of the Memory Manager, for memory and hugepages. Follows the kubelet's policies None and
+// Static (v1.32). Pure.
+import type { MemoryBlock } from '../../account/booked-memory.js';
+import type { HintQuestion } from '../../base/native-surface.js';
+import { maskOf } from '../../machine/hint-masks.js';
+import type { MemoryGround } from './memory-draft.js';
+import { groupMasks, groupsOf } from './memory-groups.js';
+import type { MemoryRequests } from './memory-requests.js';
+import { memoryRow } from './memory-tables.js';
+
+export type MemoryQuestion = Extract<HintQuestion, { readonly kind: 'memory' }>;
+
+const NO_NODES: readonly number[] = [];
+const NO_ROWS: readonly number[] = [];
+// Low and high.
+const NO_MASK = [0, 0] as const;
+
+/** For all sets of NUMA nodes on which the request can be booked, those with `must` in them only. */
+export function candidates(draft: MemoryGround, requests: MemoryRequests, must = NO_NODES): MemoryQuestion {
+  const { topology, memory } = draft;
+  const { numaNodes } = topology;
+  const { length } = numaNodes;
+  const { words, closed } = groupMasks(groupsOf(draft), numaNodes);
+  const amounts = new Array<number>(requests.length * (1 + 2 * length));
+  let next = 0;
+  for (let at = 0; at < requests.length; at++) {
+    const { type, bytes } = requests[at]!;
+    const { allocatable, free } = memoryRow(draft, type);
+    amounts[next++] = bytes;
+    for (let i = 0; i < length; i++) amounts[next++] = closed[i] ? 0 : free[i]!;
+    for (let i = 0; i < length; i++) amounts[next++] = allocatable[i]!;
+  }
+  return {
+    kind: 'memory',
+    call: {
+      nodes: numaNodes.length,
+      types: requests.length,
+      amounts,
+      groups: words,
+      reusable: memory.reusable.length > 0 ? reusableRows(memory.reusable, requests, numaNodes) : NO_ROWS,
+      must: must.length > 0 ? maskOf(must, numaNodes) : NO_MASK,
+    },
+  };
+}
+
+function reusableRows(
+  blocks: readonly MemoryBlock[],
+  requests: MemoryRequests,
+  numaNodes: readonly number[],
+): readonly number[] {
+  return blocks.flatMap(({ nodes, type, bytes }) => [
+    ...maskOf(nodes, numaNodes),
+    ...requests.map((request) => (request.type === type ? bytes : 0)),
+  ]);
+}
+
+/**
+ * The hints for a container, or for the whole pod, by what is asked for, the same for each type: all
+ * must fit on the same nodes. Undefined: no preference.
+ */
+export function memoryHints(draft: MemoryGround, requests: MemoryRequests): MemoryQuestion | undefined {
+  return requests.length === 0 ? undefined : candidates(draft, requests, keptNodes(draft));
+}
+
+/** Where a container that is resized has memory: it keeps that. */
+export function keptNodes({ kept }: MemoryGround): readonly number[] {
+  return kept ? [...new Set(kept.memory.flatMap(({ nodes }) => nodes))].sort((a, b) => a - b) : NO_NODES;
+}

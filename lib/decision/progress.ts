@@ -1,0 +1,77 @@
+// Progress: how far a decision has come. Pure.
+import type { ContainerAssignment } from '../account/pod-assignment.js';
+import { type CpuPool, cpusOf } from '../account/pod-holdings.js';
+import type { ContainerRequest } from '../input/resource-amounts.js';
+import type { TopologyHint } from '../machine/hints.js';
+import { exclusiveCount } from './cpu-choices.js';
+import { type CpuAllocation, cpusLeft, keptCpus } from './cpu-manager.js';
+import { type DeviceAllocation, devicesLeft } from './devices/device-draft.js';
+import { type Draft, firstDraft, nextDraft, withKept } from './draft.js';
+import type { OfferedHints } from './explanation.js';
+import type { MergeResult } from './hints/merge-hints.js';
+import type { MemoryDraft } from './memory/memory-draft.js';
+import type { Question } from './question.js';
+
+/** What was merged to one hint: for a container, or (null) for the whole pod. */
+export interface Offer {
+  readonly container: string | null;
+  readonly offered: readonly OfferedHints[];
+  readonly merged: MergeResult;
+}
+
+export interface Progress {
+  readonly question: Question;
+  readonly pool: CpuPool;
+  /** As it is for the container at hand. */
+  draft: Draft;
+  /** By container, as far as it has come. */
+  given: readonly Given[];
+  offers: readonly Offer[];
+  /** The container at hand; undefined: the whole pod. */
+  container: ContainerRequest | undefined;
+}
+
+/** What a container was given near its hint, and what that leaves of memory. */
+export interface Given {
+  readonly container: ContainerRequest;
+  readonly hint: TopologyHint;
+  readonly cpus: CpuAllocation;
+  readonly devices: DeviceAllocation;
+  readonly memory: MemoryDraft;
+}
+
+const NOTHING_GIVEN: Progress['given'] = [];
+
+export function begin(question: Question, pool: CpuPool): Progress {
+  const { topology, present, state, request, resources, within } = question;
+  const { pod, placement, isForCaller } = request;
+  const usable = isForCaller ? topology.allowed : topology.cpus;
+  const allowed = within?.intersection(usable) ?? usable;
+  const draft = firstDraft({ topology, present, pool, state, pod, placement, allowed, resources });
+  return {
+    question,
+    pool,
+    draft: resizing(draft, question),
+    given: NOTHING_GIVEN,
+    // The caller of a plan gets this very list.
+    offers: [],
+    container: undefined,
+  };
+}
+
+// CPUs that are announced are settled; else what is given up is chosen before anything is taken.
+function resizing(draft: Draft, { resized, request }: Question): Draft {
+  if (!resized) return draft;
+  const [now] = resized.containers as [ContainerAssignment];
+  const count = exclusiveCount(request.pod, request.pod.containers[0]!, request.placement);
+  const { cpus, held } = resized.upcoming ?? keptCpus(draft, now, count);
+  return withKept(draft, { cpus, held, memory: now.memory, devices: now.devices }, cpusOf(resized));
+}
+
+/** The draft once one more container has been placed. */
+export function draftAfter(draft: Draft, { container, cpus, devices, memory }: Given): Draft {
+  return nextDraft(draft, cpusLeft(draft, container, cpus), devicesLeft(draft, container, devices), memory);
+}
+
+/** The memory of the machine with all containers. REQUIRES: they are placed. */
+export const memoryOf = ({ given }: Progress): MemoryDraft => given.at(-1)!.memory;
