@@ -1,4 +1,5 @@
 import {
+  appendFileSync,
   chmodSync,
   existsSync,
   mkdirSync,
@@ -14,6 +15,7 @@ import { formatCpuManagerState } from '../../lib/entries/kubelet.js';
 import { discover } from '../../lib/entries/topology.js';
 import { CpuSet, openManager } from '../../lib/index.js';
 import { makeNewer } from '../support/newer-state.js';
+import { decodeMembers, encodeMembers } from '../torture/state-file.mjs';
 import { newFolder, numalign } from './numalign.js';
 
 const NAMES = ['cpu_manager_state', 'memory_manager_state'];
@@ -45,6 +47,109 @@ function cpuFile(cpus: string, uid = 'pod-a'): string {
   const entries = new Map([[uid, new Map([['app', CpuSet.parse(cpus)]])]]);
   return formatCpuManagerState({ policyName: 'static', defaultCpuSet: CpuSet.EMPTY, entries });
 }
+
+/** A folder whose state has a grant that has come, one that was resized, and one that has ended. */
+async function stateWithHistory() {
+  const stateDir = newFolder();
+  const topology = await discover({ synthetic: 'core:8 pu:1' });
+  const manager = await openManager({ stateDir, topology });
+  await manager.acquire({ cpu: 1, name: 'lasting', owner: 'persistent' });
+  const grant = await manager.acquire({ cpu: 1, name: 'growing' });
+  await grant.resize({ cpu: 2 });
+  await grant.release();
+  const generation = manager.generation();
+  manager.close();
+  return { stateDir, generation, file: join(stateDir, 'state.json') };
+}
+
+const shown = (stateDir: string, ...more: string[]) =>
+  numalign(['state', 'show', '--state-dir', stateDir, ...more]);
+
+const shownJson = async (stateDir: string) => JSON.parse((await shown(stateDir, '--output', 'json')).stdout);
+
+describe('numalign state show', () => {
+  it('has a line for each commit: what has come, changed and ended', async () => {
+    const { stateDir } = await stateWithHistory();
+    const { stdout, code } = await shown(stateDir);
+    expect(stdout).toMatch(/the whole state: 0 grants/);
+    const signs = [...stdout.matchAll(/ ([-+~]) (\w+) \(/g)].map(([, sign, name]) => `${sign} ${name}`);
+    expect(signs.filter((sign, i) => sign !== signs[i - 1])).toEqual([
+      '+ lasting',
+      '+ growing',
+      '~ growing',
+      '- growing',
+    ]);
+    expect(code).toBe(0);
+  });
+
+  it('says in JSON what every line of the file says, and where it is', async () => {
+    const { stateDir, file, generation } = await stateWithHistory();
+    const journal = await shownJson(stateDir);
+    const bytes = readFileSync(file);
+    expect(journal).toMatchObject({ file, version: 2, bytes: bytes.length, damage: null });
+    expect([journal.generation, journal.highest, journal.copy]).toEqual([generation, generation, generation]);
+    for (const { offset, bytes: length, record } of journal.lines)
+      expect(record).toEqual(JSON.parse(bytes.toString('utf8', offset, offset + length)));
+    expect(journal.lines.at(-1)).toMatchObject({ kind: 'change', generation });
+  });
+
+  it('shows no more lines than it is asked for, the last ones', async () => {
+    const { stateDir } = await stateWithHistory();
+    const { stdout } = await shown(stateDir, '--last', '1');
+    expect(stdout).toContain('- growing');
+    expect(stdout).not.toContain('lasting');
+    expect((await shown(stateDir, '--last', '0')).code).toBe(2);
+  });
+
+  it('shows what is good of a damaged file, and which line is not, and ends with 1', async () => {
+    const { stateDir, file } = await stateWithHistory();
+    const text = readFileSync(file, 'utf8');
+    const lines = text.split('\n');
+    lines[2] = lines[2]!.replace('lasting', 'lusting');
+    writeFileSync(file, lines.join('\n'));
+    const { stdout, code } = await shown(stateDir);
+    expect(stdout).toMatch(/DAMAGED, \d+ bytes/);
+    expect(stdout).toContain('growing');
+    expect(code).toBe(1);
+    const kinds = (await shownJson(stateDir)).lines.map(({ kind }: { kind: string }) => kind);
+    expect(kinds.filter((kind: string) => kind === 'damaged')).toHaveLength(1);
+    expect(kinds[2]).toBe('damaged');
+  });
+
+  it('tells a line that was not finished from a damaged one', async () => {
+    const { stateDir, file } = await stateWithHistory();
+    const before = readFileSync(file).length;
+    appendFileSync(file, '{"line":"chan');
+    const { lines, damage } = await shownJson(stateDir);
+    expect(lines.at(-1)).toMatchObject({ kind: 'unfinished', offset: before, bytes: 13, record: null });
+    expect(damage).toBeNull();
+  });
+
+  it('shows the lines of a newer version as far as they are lines of JSON', async () => {
+    const { stateDir } = await stateWithHistory();
+    makeNewer(stateDir);
+    const { version, lines } = await shownJson(stateDir);
+    expect(version).toBe(99);
+    expect(lines.every(({ record }: { record: unknown }) => record !== null)).toBe(true);
+  });
+
+  it('says that there is none, and makes none', async () => {
+    const stateDir = join(newFolder(), 'none');
+    const { stdout, code } = await shown(stateDir);
+    expect([stdout, code, existsSync(stateDir)]).toEqual([`no state in ${stateDir}\n`, 0, false]);
+  });
+
+  it('steers no terminal by what a file says', async () => {
+    const { stateDir, file } = await stateWithHistory();
+    const members = { ...decodeMembers(readFileSync(file)), generation: 99 };
+    members.pods[0].name = 'evil\u001b[31m\nname';
+    writeFileSync(file, encodeMembers(members));
+    const { stdout } = await shown(stateDir);
+    expect(stdout).toContain('evil');
+    expect(stdout).not.toContain('\u001b');
+    expect(stdout).not.toMatch(/^name/m);
+  });
+});
 
 describe('numalign state export', () => {
   it('writes both files for their user alone, and changes nothing else', async () => {

@@ -201,7 +201,7 @@ describe('docs/command-line.md', () => {
 
   it('has every command, and no other', () => {
     const usages = rows(section(page, '## Commands')).flatMap(([usage]) => codeIn(usage!));
-    expect(usages.map((usage) => /^[a-z]+(?: (?:export|import))?/.exec(usage)![0]).sort()).toEqual(all);
+    expect(usages.map((usage) => /^[a-z]+(?: (?:show|export|import))?/.exec(usage)![0]).sort()).toEqual(all);
     const printing = all.filter((name) => name !== 'completion');
     expect([...keysOf.keys()].sort()).toEqual([...printing, 'status --watch'].sort());
   });
@@ -227,6 +227,7 @@ describe('docs/command-line.md', () => {
       ['configure', ['--no-strict']],
       ['doctor', []],
       ['agent', ['--port', '0', '--beside-kubelet'], { isEndless: true }],
+      ['state show', []],
       ['state export', kubelet],
       ['release', ['job']],
       ['state import', kubelet],

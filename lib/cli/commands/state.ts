@@ -1,13 +1,16 @@
-// numalign state: what numalign has given out as the kubelet's state files, and the other way.
+// numalign state: the file of the state, line by line; what numalign has given out as the kubelet's
+// state files, and the other way.
 import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { NumalignError } from '../../base/errors.js';
+import { stateJournal } from '../../entries/diagnostics.js';
 import { parseCpuManagerState, parseMemoryManagerState } from '../../entries/kubelet.js';
 import { openManager } from '../../index.js';
 import { outputOption } from '../arguments/arguments.js';
 import { readKubeletFolder, writeKubeletFolder } from '../arguments/kubelet-folder.js';
 import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
 import { ofOneGeneration, withView } from '../arguments/view.js';
+import { journalText } from '../pages/journal-text.js';
 import { podTable } from '../pages/pod-text.js';
 import { print } from '../terminal/output.js';
 import { stdoutPage } from '../terminal/terminal.js';
@@ -32,16 +35,61 @@ function kubeletOption(): Option {
 export function addState(program: Command): void {
   const state = program
     .command('state')
-    .description("Write or read the kubelet's state files.")
+    .description("Show the file of the state; write or read the kubelet's state files.")
     .addHelpText(
       'after',
       `
 Examples:
+  $ numalign state show --last 10
   $ numalign state export --kubelet ./kubelet-state
   $ numalign state import --kubelet /var/lib/kubelet`,
     );
+  addShow(state);
   addExport(state);
   addImport(state);
+}
+
+function addShow(state: Command): void {
+  state
+    .command('show')
+    .description('Show the file of the state line by line: a line for each commit, also where it is damaged.')
+    .addOption(stateDirOption())
+    .addOption(outputOption())
+    .addOption(
+      new Option('--last <count>', 'no more lines than these, from the end of the file').argParser(lineCount),
+    )
+    .addHelpText(
+      'after',
+      `
+Only looks, and takes no lock. "+" is a grant that comes, "~" one that changes, "-" one that ends. docs/state-format.md describes the file.
+
+Exit code: 0, also where there is no state; 1 where the file is damaged, and for an error; 2 for a wrong command line.
+
+Examples:
+  $ numalign state show
+  $ numalign state show --last 10 --state-dir ~/numalign
+  $ numalign state show --output json | jq -c '.lines[].record'`,
+    )
+    .action(showState);
+}
+
+function lineCount(value: string): number {
+  if (!/^[1-9]\d{0,14}$/.test(value))
+    throw new InvalidArgumentError('It must be a whole number, at least 1.');
+  return Number(value);
+}
+
+function showState({
+  stateDir = MACHINE_STATE_DIR,
+  output,
+  last = Number.MAX_SAFE_INTEGER,
+}: Pick<StateFlags, 'stateDir' | 'output'> & { last?: number }): void {
+  const journal = stateJournal({ stateDir });
+  const { lines, damage } = journal;
+  if (output === 'json') print(formatJson({ stateDir, ...journal, lines: lines.slice(-last) }));
+  else if (lines.length === 0 && damage === null) print(printable(`no state in ${stateDir}`) + '\n');
+  else print(journalText(journal, last, stdoutPage()));
+  if (damage !== null) process.exitCode = 1;
 }
 
 function addExport(state: Command): void {

@@ -6,9 +6,10 @@ import type { Checkpoint } from '../format/checkpoint.js';
 import { headIn, withLines } from '../format/journal.js';
 import type { SealedText } from '../format/sealed-json.js';
 import {
+  COPY_FILE,
+  committedIn,
   type FoundState,
   type GoodState,
-  generationInCopy,
   highestOf,
   judgeState,
   STATE_FILE,
@@ -165,7 +166,8 @@ export class JournalFollower {
     }
     const found = judgeState(bytes, highest);
     // Whether the last line was committed after all. Then the file is read again: it may be another by now.
-    const copied = found.kind === 'good' && found.place.hasTail ? generationInCopy(this.#folder) : 0;
+    const copied =
+      found.kind === 'good' && found.place.hasTail ? (committedIn(this.#folder, COPY_FILE) ?? 0) : 0;
     if (copied > highest) return this.#readWhole(copied);
     if (found.kind === 'good') return this.#note(found, version);
     this.forget();

@@ -117,13 +117,13 @@ export function whyUnreadable(folder: NativeFolder, error: unknown): DamagedStat
 /** The highest generation that is known to have been committed; 0 where nothing says so. */
 export const highestOf = (folder: NativeFolder) => folder.lockNumber(LOCK_FILE);
 
-/** The generation that the copy has; 0 where it is no good. It gets a line once that is committed. */
-export function generationInCopy(folder: NativeFolder): number {
+/** The generation that a file has; undefined where it is no good, or there is none. */
+export function committedIn(folder: NativeFolder, name: string): number | undefined {
   try {
-    const copy = findState(folder, COPY_FILE);
-    return copy.kind === 'good' ? copy.checkpoint.generation : 0;
+    const found = findState(folder, name);
+    return found.kind === 'good' ? found.checkpoint.generation : undefined;
   } catch (error) {
-    if (error instanceof NumalignError) return 0;
+    if (error instanceof NumalignError) return undefined;
     throw error;
   }
 }

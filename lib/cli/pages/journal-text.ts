@@ -1,0 +1,130 @@
+// The file of a state in lines, as `numalign state show` prints it. Pure.
+import type { JournalLine, StateJournal } from '../../entries/diagnostics.js';
+import { table } from '../terminal/table.js';
+import type { Page } from '../terminal/terminal.js';
+import { counted, printable } from '../terminal/text.js';
+
+const COLUMNS = [
+  { title: 'OFFSET' },
+  { title: 'GENERATION' },
+  { title: 'WRITTEN', isLesser: true },
+  { title: 'WHAT IT SAYS', flexible: true },
+];
+
+// What a change has in place of what was there, and how it is called.
+const REPLACED = {
+  settings: 'settings',
+  cpus: 'CPUs of the machine',
+  memory: 'memory',
+  lastCpus: 'last CPUs',
+};
+
+const listIn = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
+// A line whose checksum is right may say anything.
+const fieldsOf = (value: unknown) => (value ?? {}) as Readonly<Record<string, unknown>>;
+const textOf = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value));
+
+// What the id of a grant begins with is enough beside its name.
+const ID_LENGTH = 8;
+
+function grantTitle(pod: unknown): string {
+  const { uid, name } = fieldsOf(pod);
+  return name === undefined || name === uid
+    ? textOf(uid)
+    : `${textOf(name)} (${textOf(uid).slice(0, ID_LENGTH)})`;
+}
+
+function holdingText(pod: unknown): string {
+  const containers = listIn(fieldsOf(pod).containers).map(fieldsOf);
+  const cpus = containers
+    .map((container) => container.cpus)
+    .filter((list) => list !== undefined && list !== '');
+  const memory = containers.flatMap((container) => listIn(container.memory));
+  const devices = containers.flatMap(({ devices }) =>
+    Object.entries(fieldsOf(devices)).map(([resource, list]) => `${listIn(list).length} of ${resource}`),
+  );
+  const { upcoming } = fieldsOf(pod);
+  return [
+    cpus.length === 0 ? 'no exclusive CPUs' : `CPUs ${cpus.map(textOf).join(' and ')}`,
+    ...memory.map((block) => {
+      const { type, bytes, nodes } = fieldsOf(block);
+      return `${textOf(bytes)} bytes of ${textOf(type)} on nodes ${listIn(nodes).join(',')}`;
+    }),
+    ...devices,
+    ...(upcoming ? [`to have ${textOf(fieldsOf(upcoming).cpus)}`] : []),
+  ].join(', ');
+}
+
+const grantText = (pod: unknown) => `${grantTitle(pod)}: ${holdingText(pod)}`;
+
+type Names = Map<unknown, string>;
+
+// Remembers names, since a release has only the uid.
+function grantTexts(pods: unknown, names: Names, sign: string): string[] {
+  return listIn(pods).map((pod) => {
+    names.set(fieldsOf(pod).uid, grantTitle(pod));
+    return `${sign} ${grantText(pod)}`;
+  });
+}
+
+function changeTexts(record: Readonly<Record<string, unknown>>, names: Names): string[] {
+  const released = listIn(record.released).map((uid) => `- ${names.get(uid) ?? textOf(uid)}`);
+  const isKnown = (pod: unknown) => names.has(fieldsOf(pod).uid);
+  const pods = listIn(record.pods).flatMap((pod) => grantTexts([pod], names, isKnown(pod) ? '~' : '+'));
+  const replaced = Object.entries(REPLACED).filter(([member]) => record[member] !== undefined);
+  const texts = [...released, ...pods, ...replaced.map(([, what]) => `new ${what}`)];
+  return texts.length === 0 ? ['nothing of grants and settings'] : texts;
+}
+
+function textsOf({ kind, record, bytes }: JournalLine, names: Names): string[] {
+  const members = fieldsOf(record);
+  switch (kind) {
+    case 'head':
+      return [
+        members.follows
+          ? `begins here, after a line with the checksum ${textOf(members.follows)}`
+          : 'begins here',
+      ];
+    case 'state': {
+      const pods = listIn(members.pods);
+      return [`the whole state: ${counted(pods.length, 'grant')}`, ...grantTexts(pods, names, ' ')];
+    }
+    case 'change':
+      return changeTexts(members, names);
+    case 'unfinished':
+      return [`not finished, ${counted(bytes, 'byte')}: the next commit cuts it off`];
+    case 'damaged':
+      return [`DAMAGED, ${counted(bytes, 'byte')}: the checksum is another`];
+    default:
+      return ['of a kind that is not known here'];
+  }
+}
+
+function rowsOf(line: JournalLine, names: Names): string[][] {
+  const place = [String(line.offset), String(line.generation ?? ''), line.writtenAt ?? ''];
+  return textsOf(line, names).map((text, i) => [...(i === 0 ? place : ['', '', '']), text].map(printable));
+}
+
+function summary({ version, bytes, generation, highest, copy, damage }: StateJournal): string[] {
+  const format = version === null ? 'no format that is known' : `format version ${version}`;
+  return [
+    `${format}, ${counted(bytes, 'byte')}, ${generation === null ? 'no good generation' : `generation ${generation}`}`,
+    `committed: ${highest === 0 ? 'not known' : `up to generation ${highest}`}; copy: ${copy === null ? 'none that is good' : `generation ${copy}`}`,
+    ...(damage === null ? [] : [`damage: ${damage}`]),
+  ].map(printable);
+}
+
+/** `last`: only so many lines of the file, from its end. */
+export function journalText(journal: StateJournal, last: number, page: Page): string {
+  const names: Names = new Map();
+  const rows = journal.lines
+    .map((line) => rowsOf(line, names))
+    .slice(-last)
+    .flat();
+  const lines = [
+    printable(journal.file),
+    ...summary(journal),
+    ...(rows.length === 0 ? [] : ['', ...table(COLUMNS, rows, page)]),
+  ];
+  return `${lines.join('\n')}\n`;
+}

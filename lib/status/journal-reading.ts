@@ -1,0 +1,107 @@
+// What the file of a state says, line by line, also where it is damaged. Only looks.
+import { join } from 'node:path';
+import { checkOptions } from '../base/check-options.js';
+import { NumalignError } from '../base/errors.js';
+import type { NativeFolder } from '../base/native-files.js';
+import { MACHINE_STATE_DIR, parseConfig } from '../input/config.js';
+import {
+  COPY_FILE,
+  committedIn,
+  findState,
+  highestOf,
+  STATE_FILE,
+  whyUnreadable,
+} from '../state/files/state-files.js';
+import { explaining } from '../state/folder/folder-error.js';
+import { type JournalLine, journalLines, journalVersion } from '../state/format/journal-lines.js';
+import { openExisting } from '../state/read-only-store.js';
+
+/** The file of a state as it stands. */
+export interface StateJournal {
+  /** Its path. */
+  readonly file: string;
+  /** Of its format; null where there is no such file, or it does not begin like one. */
+  readonly version: number | null;
+  readonly bytes: number;
+  /** The generation that it leads to; null where it is damaged, or there is none. */
+  readonly generation: number | null;
+  /** The highest one that is known to have been committed; 0 where nothing says so. */
+  readonly highest: number;
+  /** That of the copy beside it; null where that is damaged, or there is none. */
+  readonly copy: number | null;
+  /** Why it is not trusted; null where it is good, or there is none. */
+  readonly damage: string | null;
+  readonly lines: readonly JournalLine[];
+}
+
+const NOTHING = {
+  version: null,
+  bytes: 0,
+  generation: null,
+  highest: 0,
+  copy: null,
+  damage: null,
+  lines: [],
+};
+
+/** Of {@link stateJournal}. */
+export interface StateJournalOptions {
+  /** The folder of the state. Default: the machine's. */
+  stateDir?: string;
+}
+
+/**
+ * The file of a state line by line, as `numalign state show` prints it: also where it is damaged, of a
+ * newer version or of another machine. Synchronous: reads all of it, takes no lock and changes
+ * nothing.
+ * @throws ERR_INVALID_OPTION; ERR_STATE_FOLDER where the folder is closed to this process; ERR_SYSCALL
+ */
+export function stateJournal(options: StateJournalOptions = {}): StateJournal {
+  const given = parseConfig(checkOptions(options, ['stateDir'], 'stateJournal'));
+  const stateDir = given.stateDir ?? MACHINE_STATE_DIR;
+  const file = join(stateDir, STATE_FILE);
+  const folder = openExisting(stateDir);
+  if (!folder) return { file, ...NOTHING };
+  try {
+    return explaining(stateDir, () => ({ file, ...readJournalIn(folder) }));
+  } finally {
+    folder.close();
+  }
+}
+
+function readJournalIn(folder: NativeFolder): Omit<StateJournal, 'file'> {
+  for (;;) {
+    const version = folder.version(STATE_FILE);
+    const { version: format, bytes, lines } = textOf(folder);
+    const { generation, damage } = judgementOf(folder);
+    const answer = {
+      ...{ version: format, bytes, generation, highest: highestOf(folder) },
+      ...{ copy: committedIn(folder, COPY_FILE) ?? null, damage, lines },
+    };
+    // All of it is of one moment.
+    if (folder.version(STATE_FILE) === version) return answer;
+  }
+}
+
+function textOf(folder: NativeFolder): Pick<StateJournal, 'version' | 'bytes' | 'lines'> {
+  let bytes: Buffer | undefined;
+  try {
+    bytes = folder.read(STATE_FILE);
+  } catch (error) {
+    if (!whyUnreadable(folder, error)) throw error;
+  }
+  if (!bytes) return NOTHING;
+  return { version: journalVersion(bytes), bytes: bytes.length, lines: journalLines(bytes) };
+}
+
+function judgementOf(folder: NativeFolder): Pick<StateJournal, 'generation' | 'damage'> {
+  try {
+    const found = findState(folder, STATE_FILE);
+    if (found.kind === 'good') return { generation: found.checkpoint.generation, damage: null };
+    return { generation: null, damage: found.kind === 'damaged' ? found.why : null };
+  } catch (error) {
+    // Of a newer version of which nothing can be made out here.
+    if (!(error instanceof NumalignError) || error.code !== 'ERR_STATE_VERSION') throw error;
+    return { generation: null, damage: error.message };
+  }
+}
