@@ -1,4 +1,5 @@
-// Several processes that admit and release in one state folder, in which many grants live.
+// Several processes that admit and release in one state folder, in which many grants live, beside one
+// process that does so alone.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
@@ -11,7 +12,7 @@ import { number, percent } from './support/units.mjs';
 import { yardstick } from './support/yardstick.mjs';
 
 export const description =
-  'admit with 512 live grants and 8 processes that contend: how long beside one append, and how fair';
+  'admit with 512 live grants and 8 processes that contend: how long beside one append, how many beside one process alone, and how fair';
 export const options = {
   admits: { type: 'string', help: 'contention: how many admissions at least (default 600)' },
   contend: { type: 'string', help: 'contention: for how many seconds at most (default 20)' },
@@ -21,18 +22,24 @@ const GRANTS = 512;
 const PROCESSES = 8;
 // Of each process on average, before shares say anything.
 const ENOUGH = 10;
+// One process alone before and after: a part of the time each.
+const ALONE = 4;
 const CONTENDER = fileURLToPath(new URL('support/contender.mjs', import.meta.url));
 const MACHINE = MACHINES.simulated;
 
 // All begin together, and end when together they have done enough or the time is over.
-async function contend(stateDir, { admits, seconds }) {
-  const children = Array.from({ length: PROCESSES }, () =>
+async function contend(stateDir, processes, { admits, seconds }) {
+  const children = Array.from({ length: processes }, () =>
     fork(CONTENDER, [JSON.stringify({ stateDir, machine: MACHINE })]),
   );
   const exits = children.map((child) => once(child, 'exit'));
   await Promise.all(children.map((child) => once(child, 'message')));
+  let isStopped = false;
+  // Once, to those that are still there. What has become of the others is in the results.
   const stop = () => {
-    for (const child of children) child.send('stop');
+    if (isStopped) return;
+    isStopped = true;
+    for (const child of children) if (child.connected) child.send('stop', () => {});
   };
   let done = 0;
   const results = children.map(
@@ -41,21 +48,25 @@ async function contend(stateDir, { admits, seconds }) {
         child.once('exit', (code) => reject(new Error(`a process that contends ended with ${code}`)));
         child.on('message', (message) => {
           if (message.times) resolve(message.times);
-          else if (++done === admits) stop();
+          else if (++done >= admits) stop();
         });
       }),
   );
   const timer = setTimeout(stop, seconds * 1000);
+  const begin = performance.now();
   for (const child of children) child.send('go');
   try {
     const times = await Promise.all(results);
+    const took = (performance.now() - begin) / 1000;
     await Promise.all(exits);
-    return times;
+    return { times, admitsASecond: times.flat().length / took };
   } finally {
     clearTimeout(timer);
     for (const child of children) child.kill();
   }
 }
+
+const ofOne = ({ admits, seconds }) => ({ admits: Math.ceil(admits / ALONE), seconds: seconds / ALONE });
 
 // An append of what a record has to say of a grant at the least.
 function appends(stateDir, manager) {
@@ -69,11 +80,13 @@ async function measure({ where, path, fileSystem }, limits) {
   try {
     const others = [...appends(stateDir, manager)];
     const emptyBefore = emptyNow();
-    const begin = performance.now();
-    const times = await contend(stateDir, limits);
-    const seconds = (performance.now() - begin) / 1000;
+    const alone = [await contend(stateDir, 1, ofOne(limits))];
+    const { times, admitsASecond } = await contend(stateDir, PROCESSES, limits);
+    alone.push(await contend(stateDir, 1, ofOne(limits)));
     const emptyNs = (emptyBefore + emptyNow()) / 2;
     others.push(...appends(stateDir, manager));
+    // The better of both turns: what it can do.
+    const aloneASecond = Math.max(...alone.map((one) => one.admitsASecond));
     const samples = times.flat();
     const share = samples.length / PROCESSES;
     const slowest = Math.min(...times.map(({ length }) => length));
@@ -81,10 +94,12 @@ async function measure({ where, path, fileSystem }, limits) {
     return {
       ...measured,
       costE: measured.medianNs / emptyNs,
-      admitsASecond: samples.length / seconds,
+      admitsASecond,
+      // How many times as many as all together one process alone has.
+      aloneOverSum: aloneASecond / admitsASecond,
       // How many times as many as the slowest process the average has had.
       unfairness: share < ENOUGH ? 0 : share / slowest,
-      remark: `${number(samples.length / seconds)} admissions a second; slowest process ${percent(slowest / share)} of its share; ${fileSystem}`,
+      remark: `${number(admitsASecond)} admissions a second, ${number(aloneASecond)} of one process alone; slowest process ${percent(slowest / share)} of its share; ${fileSystem}`,
     };
   } finally {
     close();

@@ -33,17 +33,17 @@ function timeOfCall(call, least = ROUND_MS) {
 
 /**
  * A row of times at each n: `[n, measure]`, where `measure` answers nanoseconds. All n in turn, of
- * each the least. An n of 0 has no logarithm and is only shown.
+ * each the least. An n of 0 has no logarithm: it is part of the last over the first only.
  */
 async function growth(name, subjects, rounds = 12) {
   const least = new Map(subjects.map(([n]) => [n, Number.POSITIVE_INFINITY]));
   for (let round = 0; round < rounds; round++) {
     for (const [n, measure] of subjects) least.set(n, Math.min(least.get(n), await measure()));
   }
-  const points = [...least].filter(([n]) => n > 0);
+  const points = [...least];
   return {
     name,
-    exponent: growthExponent(points),
+    exponent: growthExponent(points.filter(([n]) => n > 0)),
     lastOverFirst: points.at(-1)[1] / points[0][1],
     remark: [...least].map(([n, ns]) => `${n.toLocaleString('en')}: ${duration(ns)}`).join(', '),
   };
@@ -94,6 +94,25 @@ async function admissions() {
   } finally {
     for (const peer of peers.values()) await peer.close();
     for (const node of nodes.values()) node.close();
+  }
+}
+
+async function admissionsByOwners() {
+  const { path } = stateParents().at(-1);
+  const machine = MACHINES.simulated;
+  const [nodes, peers, subjects] = [[], [], []];
+  try {
+    for (const owners of [0, 1, 8, 64]) {
+      const node = await newNode(path, machine, 0);
+      nodes.push(node);
+      peers.push(await startPeer({ stateDir: node.stateDir, machine, owners, isOpen: false }));
+      for (let i = 0; i < 20; i++) await admission(node);
+      subjects.push([owners, () => admission(node)]);
+    }
+    return await growth('admit, 0 to 64 living owners', subjects);
+  } finally {
+    for (const peer of peers) await peer.close();
+    for (const node of nodes) node.close();
   }
 }
 
@@ -157,7 +176,7 @@ async function plansByOwners() {
       peers.push(await startPeer({ stateDir: node.stateDir, machine, owners, isOpen: false }));
       subjects.push([owners, plans(node.manager)]);
     }
-    return await growthOfCalls('plan, 1 to 32 foreign owners', subjects);
+    return await growthOfCalls('plan, 0 to 32 foreign owners', subjects);
   } finally {
     for (const peer of peers) await peer.close();
     for (const node of nodes) node.close();
@@ -190,13 +209,14 @@ async function takesBy(name, counts, of) {
 export async function run() {
   return [
     ...(await admissions()),
+    await admissionsByOwners(),
     await plansBy('plan, 2 to 2,048 CPUs', CPU_COUNTS, async (n) => ({ topology: await machineOf(1, n) })),
     await plansBy('plan, 1 to 64 NUMA nodes', NODES, async (n) => ({ topology: await machineOf(n, CPUS) })),
     await plansBy('plan, 1 to 64 containers', [1, 4, 16, 64], async (containers) => ({
       topology: await machineOf(2, 128),
       containers,
     })),
-    await plansBy('plan, 1 to 512 devices', [0, 1, 8, 64, 512], withDevices),
+    await plansBy('plan, 0 to 512 devices', [0, 1, 8, 64, 512], withDevices),
     await plansByOwners(),
     await takesBy('take, 2 to 2,048 CPUs', CPU_COUNTS, async (n) => ({
       topology: await machineOf(1, n),

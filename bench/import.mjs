@@ -5,12 +5,13 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { medianOf, row } from './support/measure.mjs';
+import { MACHINES } from './support/nodes.mjs';
+import { emptyNow } from './support/rounds.mjs';
 import { stateParents } from './support/state-parents.mjs';
 
 export const description =
-  'CPU time of a new process that imports the package, beside an empty module; and that opens the machine in a new state folder, beside the import';
+  'CPU time of a new process that imports the package, beside an empty module; and that opens a machine in a new state folder, beside the import';
 
-const RUNS = 40;
 const [empty, whole, opened] = ['empty-module.mjs', 'package-module.mjs', 'open-module.mjs'].map((name) =>
   fileURLToPath(new URL(`support/${name}`, import.meta.url)),
 );
@@ -22,39 +23,46 @@ function start(module, ...args) {
   return Number(stdout) * 1000;
 }
 
-function open(parent) {
+function open(parent, ...machine) {
   const folder = mkdtempSync(join(parent, 'numalign-bench-'));
   try {
-    return start(opened, folder);
+    return start(opened, folder, ...machine);
   } finally {
     rmSync(folder, { recursive: true });
   }
 }
 
-function besideOther(name, samples, others, yardstick, mostMs) {
-  const alone = medianOf(others);
-  return row(
-    name,
-    { samples, others },
-    {
-      yardstick,
-      limitNs: alone + mostMs * 1e6,
-      remark: `${((medianOf(samples) - alone) / 1e6).toFixed(1)} ms more`,
-    },
-  );
+/** `[name, yardstick, process, process of the yardstick]`: each answers its CPU time. */
+function subjectsIn(parent) {
+  const { simulated } = MACHINES;
+  const imported = () => start(whole);
+  return [
+    ['import', 'empty module', imported, () => start(empty)],
+    ['first open, this machine', 'import', () => open(parent), imported],
+    // The machine is made before, by a call of its own.
+    ['first open, simulated', 'import', () => open(parent, simulated), () => start(whole, simulated)],
+  ];
 }
 
-export async function run() {
+export async function run({ check }) {
   // In memory, where there is such a folder.
-  const { path: parent } = stateParents().at(-1);
-  const [withOpen, withImport, without] = [[], [], []];
-  for (let i = -2; i < RUNS; i++) {
-    const times = [open(parent), start(whole), start(empty)];
-    if (i < 0) continue;
-    for (const [at, samples] of [withOpen, withImport, without].entries()) samples.push(times[at]);
+  const subjects = subjectsIn(stateParents().at(-1).path);
+  const found = subjects.map(() => ({ samples: [], others: [], more: [] }));
+  for (let i = -2; i < (check ? 16 : 40); i++) {
+    for (const [at, [, , subject, other]] of subjects.entries()) {
+      const before = emptyNow();
+      const [ns, otherNs] = [subject(), other()];
+      if (i < 0) continue;
+      const { samples, others, more } = found[at];
+      samples.push(ns);
+      others.push(otherNs);
+      more.push({ ns: ns - otherNs, emptyNs: (before + emptyNow()) / 2 });
+    }
   }
-  return [
-    besideOther('import', withImport, without, 'empty module', 10),
-    besideOther('first-open', withOpen, withImport, 'import', 5),
-  ];
+  return subjects.map(([name, yardstick], at) => {
+    const { more, ...times } = found[at];
+    const moreE = medianOf(more.map(({ ns, emptyNs }) => ns / emptyNs));
+    const remark = `${(medianOf(more.map(({ ns }) => ns)) / 1e6).toFixed(1)} ms more`;
+    return row(name, times, { yardstick, moreE, remark });
+  });
 }

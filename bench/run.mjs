@@ -80,18 +80,24 @@ for (const name of positionals) {
   fail(`there is no scenario and no input ${name}; inputs: ${inputs.join(', ')}`);
 }
 const asked = positionals.filter((name) => !scenarios.has(name));
+const isOfTargets = values.check || values.package !== undefined;
 
 // Nothing asked for: everything; of a folder of inputs, these; of a check or several builds, what
 // has targets.
 function isAsked(name) {
-  if ((values.check || values.package) && !(name in TARGETS)) return false;
+  if (isOfTargets && !(name in TARGETS)) return false;
   if (positionals.length === 0) return values.inputs === undefined || name === 'inputs';
   return positionals.includes(name) || (name === 'inputs' && asked.length > 0);
 }
 
 const names = [...scenarios.keys()].filter(isAsked);
-if ((values.check || values.package) && asked.length > 0)
-  fail('--check and --package are of scenarios that have targets');
+const leftOut = positionals.filter((name) => !(name in TARGETS));
+if (isOfTargets && leftOut.length > 0) {
+  const valid = Object.keys(TARGETS).sort().join(', ');
+  fail(
+    `--check and --package are of scenarios that have targets, not of ${leftOut.join(', ')}; these: ${valid}`,
+  );
+}
 if (values.docs !== undefined && values.package === undefined) {
   if (positionals.length > 0) fail('--docs is of everything, without NAME');
   if (values.check) fail('--docs is not of a check');

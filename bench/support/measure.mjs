@@ -166,19 +166,17 @@ export async function beside(
 
 /**
  * A row from times that were measured together. `singles`: of calls one by one, where `samples` are
- * means of batches; `ratios`: of rounds. `limit`: the target as a multiple of the yardstick, or,
- * with `limitNs`, as a time.
+ * means of batches; `ratios`: of rounds. `limit`: the target as a multiple of the yardstick.
  */
 export function row(
   name,
   { samples, singles = samples, others, ratios, bytes },
-  { yardstick: what = 'E', limit, limitNs, ...more } = {},
+  { yardstick: what = 'E', limit, ...more } = {},
 ) {
   const medianNs = medianOf(samples);
   const yardstickNs = medianOf(others);
   const ratio = ratios ? lowerQuartileOf(ratios) : medianNs / yardstickNs;
-  const isMet =
-    limit !== undefined ? ratio <= limit : limitNs !== undefined ? medianNs <= limitNs : undefined;
+  const isMet = limit !== undefined ? ratio <= limit : undefined;
   return {
     name,
     medianNs,
@@ -189,7 +187,6 @@ export function row(
     yardstickNs,
     ratio,
     ...(limit !== undefined && { target: limit }),
-    ...(limitNs !== undefined && { targetNs: limitNs }),
     ...(isMet !== undefined && { met: isMet }),
     ...more,
   };

@@ -1,6 +1,13 @@
-// What a module costs that opens this machine, in the state folder that it is given.
+// What a module costs that opens a machine, in the state folder that it is given: this one, or one
+// that a text describes.
 import './cpu-time.mjs';
 import { openManager } from '../../dist/index.js';
 
-await openManager({ stateDir: process.argv[2] });
+const [stateDir, synthetic] = process.argv.slice(2);
+if (synthetic) {
+  const { discover } = await import('../../dist/entries/topology.js');
+  await openManager({ stateDir, topology: await discover({ synthetic }) });
+} else {
+  await openManager({ stateDir });
+}
 process.exit();

@@ -36,10 +36,9 @@ export const titleOf = (member) =>
 const NAMELESS = new Set(['ratio', 'costE']);
 
 /** What a row is to meet, as a text. */
-function targetText({ target, targetNs, targets }) {
+function targetText({ target, targets }) {
   if (targets === undefined) {
-    if (target !== undefined) return `<= ${number(target)}`;
-    return targetNs === undefined ? '-' : `<= ${duration(targetNs)}`;
+    return target === undefined ? '-' : `<= ${number(target)}`;
   }
   return Object.entries(targets)
     .map(
@@ -76,7 +75,7 @@ const MEASURED = {
 };
 
 // What judges, or is of a column of JUDGEMENT.
-const HIDDEN = new Set(['target', 'targetNs', 'targets', 'met', 'missed', 'kubeletPart', 'remark']);
+const HIDDEN = new Set(['target', 'targets', 'met', 'missed', 'kubeletPart', 'remark']);
 
 function tableOf(rows, columns) {
   const titles = Object.keys(columns);

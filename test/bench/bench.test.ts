@@ -119,6 +119,7 @@ describe('An option', () => {
     ['--turns that is no number', ['take', '--package', '.', '--turns', 'some'], '--turns some'],
     ['--docs of some scenarios', ['take', '--docs', 'docs'], '--docs is of everything'],
     ['--docs of a check', ['--check', '--docs', 'docs'], '--docs is not of a check'],
+    ['--check of a scenario without targets', ['--check', 'take', 'reads'], 'not of reads; these: acquires'],
     ['--check of an input', ['--check', 'hint-merge-n8-r4-k4'], '--check and --package are of scenarios'],
   ])('%s is refused', (_, args, said) => {
     const { status, stderr } = bench(...args);
