@@ -7,7 +7,7 @@ import type { NumalignError } from '../../base/errors.js';
 import type { Fields } from '../../base/shapes.js';
 import { checkHoldings } from './holdings-check.js';
 import { decodePod } from './pod-record.js';
-import { encodeSettings, podsText, textOf } from './pod-text.js';
+import { encodeSettings, podParts, textOf } from './pod-text.js';
 import { corrupt, SEAL_MEMBERS, textOfMembers } from './sealed-json.js';
 import {
   cpuSet,
@@ -41,12 +41,13 @@ export interface Checkpoint {
   readonly refusal?: NumalignError;
 }
 
-/** The text of a line that says a whole checkpoint. */
-export function checkpointText({ assignments, refusal: _, ...header }: Checkpoint): string {
+/** The text of a line that says a whole checkpoint, in parts. */
+export function checkpointParts({ assignments, refusal: _, ...header }: Checkpoint): string[] {
   const { unknown, settings, cpus, pods, memory, lastCpus } = assignments;
   const members = { line: 'state', ...unknown, ...header, settings: encodeSettings(settings) };
-  const texts = { cpus: cpusText(cpus), pods: podsText(pods) };
-  return textOfMembers(members, texts, { memory, lastCpus });
+  const before = textOfMembers(members, { cpus: cpusText(cpus) });
+  const after = JSON.stringify({ memory, lastCpus });
+  return [before.slice(0, -1), ',"pods":[', ...podParts(pods), '],', after.slice(1)];
 }
 
 export const cpusText = (cpus: Assignments['cpus']): string => textOf(cpus, (rows) => rows);

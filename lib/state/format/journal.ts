@@ -3,7 +3,7 @@
 import { rememberNames } from '../../account/pod-changes.js';
 import type { NumalignError } from '../../base/errors.js';
 import type { Fields } from '../../base/shapes.js';
-import { type Checkpoint, checkpointOf, checkpointText } from './checkpoint.js';
+import { type Checkpoint, checkpointOf, checkpointParts } from './checkpoint.js';
 import {
   corrupt,
   type FileFormat,
@@ -13,8 +13,9 @@ import {
   membersOfVersion1,
   newerVersion,
   reading,
+  type SealedText,
   sealLine,
-  sealText,
+  sealParts,
   versionOf,
 } from './sealed-json.js';
 import { GENERATIONS, generation, list, listOf, object, text, whole } from './shapes.js';
@@ -40,23 +41,27 @@ export interface Journal {
 }
 
 /** The text of a whole file that says one checkpoint. */
-export const encodeCheckpoint = (checkpoint: Checkpoint): string => journalText(checkpoint, null).text;
+export const encodeCheckpoint = (checkpoint: Checkpoint): string =>
+  encodeJournal(checkpoint, null).bytes.toString();
 
 /** What a whole file says. @throws as {@link readJournal} */
 export const decodeCheckpoint = (bytes: Buffer): Checkpoint => readJournal(bytes).checkpoint;
 
 /**
- * The text of a journal that begins with a checkpoint, and the seal of its last line. `follows`: the
- * seal of its generation in the journal before.
+ * A journal that begins with a checkpoint. `follows`: the seal of its generation in the journal
+ * before. `change`: the line that comes next.
  */
-export function journalText(
+export function encodeJournal(
   checkpoint: Checkpoint,
   follows: string | null,
-): { readonly text: string; readonly seal: string } {
-  const { line, seal } = sealText(checkpointText(checkpoint));
-  const bytes = Buffer.byteLength(line);
-  const head = { ...headOf(STATE_FORMAT), generation: checkpoint.generation, follows, bytes };
-  return { text: `${sealLine(JSON.stringify(head))}${line}`, seal };
+  change?: SealedText,
+): { readonly bytes: Buffer; readonly place: JournalPlace } {
+  const { generation } = checkpoint;
+  const head = (bytes: number) =>
+    sealLine(JSON.stringify({ ...headOf(STATE_FORMAT), generation, follows, bytes }));
+  const { bytes, end, seal } = sealParts(checkpointParts(checkpoint), head, change?.line ?? '');
+  const place = { end: bytes.length, seal: change?.seal ?? seal, snapshot: end, hasTail: false };
+  return { bytes, place };
 }
 
 /** What the head of a journal says. */
