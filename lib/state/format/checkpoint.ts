@@ -5,7 +5,8 @@ import type { BookedMemory } from '../../account/booked-memory.js';
 import type { CpuIdentity } from '../../account/pod-assignment.js';
 import type { NumalignError } from '../../base/errors.js';
 import type { Fields } from '../../base/shapes.js';
-import { checkHoldings } from './holdings-check.js';
+import type { Steps } from '../../base/steps.js';
+import { holdingsSteps } from './holdings-check.js';
 import { decodePod } from './pod-record.js';
 import { encodeSettings, podParts, textOf } from './pod-text.js';
 import { corrupt, SEAL_MEMBERS, textOfMembers } from './sealed-json.js';
@@ -15,6 +16,7 @@ import {
   generation,
   list,
   listOf,
+  listSteps,
   nodeIds,
   object,
   orNull,
@@ -96,16 +98,16 @@ export function decodeHeader(given: Fields): Omit<Checkpoint, 'assignments'> {
 }
 
 /** What the members say. @throws ERR_STATE_CORRUPT */
-export function checkpointOf(given: Fields): Checkpoint {
+export function* checkpointSteps(given: Fields): Steps<Checkpoint> {
   const header = decodeHeader(given);
   const body = {
     settings: decodeSettings(given.settings),
     cpus: listOf(given.cpus, 'cpus', decodeIdentity),
-    pods: listOf(given.pods, 'pods', decodePod),
+    pods: yield* listSteps(given.pods, 'pods', decodePod),
     memory: bookedMemory(given.memory, 'memory'),
     lastCpus: lastCpus(given.lastCpus, 'lastCpus'),
   };
-  checkHoldings(body);
+  yield* holdingsSteps(body);
   const known = [...SEAL_MEMBERS, ...Object.keys(header), ...Object.keys(body)];
   return { ...header, assignments: { ...body, unknown: unknownOf(given, known) } };
 }

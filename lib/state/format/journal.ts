@@ -3,16 +3,18 @@
 import { rememberNames } from '../../account/pod-changes.js';
 import type { NumalignError } from '../../base/errors.js';
 import type { Fields } from '../../base/shapes.js';
-import { type Checkpoint, checkpointOf, checkpointParts } from './checkpoint.js';
+import { inOneGo, type Steps } from '../../base/steps.js';
+import { type Checkpoint, checkpointParts, checkpointSteps } from './checkpoint.js';
 import {
   corrupt,
+  damageIn,
   type FileFormat,
   headOf,
   isNewer,
   linesOf,
   membersOfVersion1,
   newerVersion,
-  reading,
+  type SealedLine,
   type SealedText,
   sealLine,
   sealParts,
@@ -95,19 +97,24 @@ function decodeHead(given: Fields, length: number): JournalHead {
  * Reads a journal whole. Of one that a newer numalign wrote, what is known here, with a `refusal`.
  * @throws ERR_STATE_CORRUPT, ERR_STATE_VERSION where nothing of a newer file can be made out
  */
-export function readJournal(bytes: Buffer): Journal {
-  return reading(STATE_FORMAT, () => {
+export const readJournal = (bytes: Buffer): Journal => inOneGo(journalSteps(bytes));
+
+/** As {@link readJournal}, of a file that may be long. @throws as that */
+export function* journalSteps(bytes: Buffer): Steps<Journal> {
+  try {
     const version = versionOf(STATE_FORMAT, bytes);
     if (version === undefined || version < 1) return corrupt('it does not begin like the state file');
     const newer = isNewer(STATE_FORMAT, bytes) ? newerVersion(STATE_FORMAT, version) : undefined;
-    if (newer) return readNewer(bytes, newer);
-    return version === 1 ? readVersion1(bytes) : readLines(bytes);
-  });
+    if (newer) return yield* readNewer(bytes, newer);
+    return yield* version === 1 ? readVersion1(bytes) : readLines(bytes);
+  } catch (error) {
+    throw damageIn(STATE_FORMAT, error);
+  }
 }
 
-function readNewer(bytes: Buffer, newer: NumalignError): Journal {
+function* readNewer(bytes: Buffer, newer: NumalignError): Steps<Journal> {
   try {
-    const { checkpoint, place } = readLines(bytes, false);
+    const { checkpoint, place } = yield* readLines(bytes, false);
     return { checkpoint: { ...checkpoint, refusal: newer }, place };
   } catch {
     throw newer;
@@ -115,18 +122,22 @@ function readNewer(bytes: Buffer, newer: NumalignError): Journal {
 }
 
 // The next commit writes a journal in its place.
-function readVersion1(bytes: Buffer): Journal {
+function* readVersion1(bytes: Buffer): Steps<Journal> {
   const members = membersOfVersion1(bytes.toString('utf8'));
   if (!members) return corrupt('the checksum does not match its bytes');
   const end = bytes.length;
   return {
-    checkpoint: checkpointOf(members),
+    checkpoint: yield* checkpointSteps(members),
     place: { end, seal: '', snapshot: end, hasTail: false },
   };
 }
 
-function readLines(bytes: Buffer, isSealed = true): Journal {
-  const lines = [...linesOf(bytes, isSealed)];
+function* readLines(bytes: Buffer, isSealed = true): Steps<Journal> {
+  const lines: SealedLine[] = [];
+  for (const line of linesOf(bytes, isSealed)) {
+    lines.push(line);
+    yield;
+  }
   const [first, second, ...changes] = lines;
   if (!first?.members) return corrupt('its first line is damaged');
   if (!second?.members) return corrupt('the whole state in it is damaged, or cut short');
@@ -141,9 +152,10 @@ function readLines(bytes: Buffer, isSealed = true): Journal {
     if (line.members?.line !== 'change') corrupt(`what follows generation ${replay.generation} is damaged`);
     replay.take(line.members);
     last = line;
+    yield;
   }
   const place = { end: last.end, seal: last.seal, snapshot, hasTail: last !== lines.at(-1) };
-  return { checkpoint: replay.checkpoint(), place };
+  return { checkpoint: yield* replay.checkpoint(), place };
 }
 
 /**
@@ -159,7 +171,7 @@ export function remainsOf(files: readonly Buffer[]): Checkpoint | undefined {
         if (members && members.format === undefined) replay.take(members);
       }
     }
-    return replay.isEmpty ? undefined : replay.checkpoint();
+    return replay.isEmpty ? undefined : inOneGo(replay.checkpoint());
   } catch {
     // Its checksums are right, and what it says is wrong.
     return undefined;
@@ -238,8 +250,8 @@ class Replay {
   }
 
   /** @throws ERR_STATE_CORRUPT */
-  checkpoint(): Checkpoint {
-    return checkpointOf({ ...this.#members, pods: [...this.#pods.values()] });
+  checkpoint(): Steps<Checkpoint> {
+    return checkpointSteps({ ...this.#members, pods: [...this.#pods.values()] });
   }
 }
 

@@ -146,15 +146,20 @@ export function corrupt(message: string, value?: unknown, valid?: string): never
  * What `read` answers; where it finds damage, the error says of what.
  * @throws ERR_STATE_CORRUPT, and what else `read` throws
  */
-export function reading<T>({ what }: FileFormat, read: () => T): T {
+export function reading<T>(format: FileFormat, read: () => T): T {
   try {
     return read();
   } catch (error) {
-    if (!(error instanceof NumalignError) || error.code !== 'ERR_STATE_CORRUPT') throw error;
-    throw new NumalignError('ERR_STATE_CORRUPT', `${what} is damaged: ${error.message}`, {
-      ...error.details,
-    });
+    throw damageIn(format, error);
   }
+}
+
+/** An error in reading a file, which says of what file where it tells of damage. */
+export function damageIn({ what }: FileFormat, error: unknown): unknown {
+  if (!(error instanceof NumalignError) || error.code !== 'ERR_STATE_CORRUPT') return error;
+  return new NumalignError('ERR_STATE_CORRUPT', `${what} is damaged: ${error.message}`, {
+    ...error.details,
+  });
 }
 
 /** The error where a newer numalign wrote a file. */
