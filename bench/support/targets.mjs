@@ -53,6 +53,7 @@ export const TARGETS = {
     'take, 1 to 64 NUMA nodes': { exponent: 1 },
   },
   idle: each(['simulated', 'simulated, change', 'this machine', 'this machine, change'], { wakeUps: 0.03 }),
+  loop: each(['open, 1,000 grants', '1,000 commits, 512 grants'], { maxOverNs: 5e6 }),
   // Half a byte a plan is none: what a run of any length leaves behind, such as compiled code.
   memory: { 'plans, 2 nodes': { retainedHeap: 0.5, retainedExternal: 0.5 } },
   merge: {
