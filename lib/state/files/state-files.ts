@@ -95,6 +95,8 @@ export function* judgementSteps(
 ): Steps<GoodState | DamagedState> {
   try {
     const sum = checksum(bytes);
+    // Node has loaded a part of itself for it.
+    yield;
     const { checkpoint, place } = known && sums.get(known) === sum ? known : yield* journalSteps(bytes);
     const { generation } = checkpoint;
     if (generation >= highest || checkpoint.refusal) {

@@ -20,19 +20,14 @@ export function checkHoldings({ pods, memory }: Pick<Assignments, 'pods' | 'memo
   if (flaw !== undefined) corrupt(flaw, memory);
 }
 
-// Some 10 µs each.
-const PODS_AT_ONCE = 100;
-
 /** As {@link checkHoldings}, of a list that may be long. @throws as that */
-export function* holdingsSteps({ pods, memory }: Pick<Assignments, 'pods' | 'memory'>): Steps<void> {
-  // What a list holds is counted from what a shorter one does.
-  for (let count = PODS_AT_ONCE; count < pods.length; count += PODS_AT_ONCE) {
-    const first = pods.slice(0, count);
-    clashOf(first);
-    bookingFlaw(memory, first);
-    yield;
-  }
-  checkHoldings({ pods, memory });
+export function* holdingsSteps(assignments: Pick<Assignments, 'pods' | 'memory'>): Steps<void> {
+  // What a list holds is counted once.
+  heldCpus(assignments.pods);
+  yield;
+  devicesOfPods(assignments.pods);
+  yield;
+  checkHoldings(assignments);
 }
 
 /** Something that two pods hold, which numalign never wrote. */
