@@ -64,6 +64,11 @@ export const TARGETS = {
     'first open, simulated': { moreE: ms(5) },
   },
   idle: each(['simulated', 'simulated, change', 'this machine', 'this machine, change'], { wakeUps: 0.03 }),
+  loop: {
+    'open, 1,000 grants': { maxOverNs: 5e6 },
+    'commit that writes the state’s file whole, 512 grants': { cpuE: ms(5) },
+    'commit that writes the owner’s file whole, 512 grants': { cpuE: ms(5) },
+  },
   // Half a byte a plan is none: what a run of any length leaves behind, such as compiled code.
   memory: { 'plans, 2 nodes': { retainedHeap: 0.5, retainedExternal: 0.5 } },
   merge: {

@@ -16,7 +16,7 @@ export interface NativeLock {
  */
 export interface NativeOwner {
   readonly fd: number;
-  write(text: string): void;
+  write(bytes: string | Buffer): void;
   /** Of the file. */
   size(): number;
   /** From an offset on. */

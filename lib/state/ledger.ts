@@ -212,6 +212,12 @@ export class Ledger implements Store {
     const end = this.use();
     try {
       this.#ensureCurrent();
+      const preparing = this.#reader.journal.prepare();
+      if (preparing) {
+        await preparing;
+        options.signal?.throwIfAborted();
+        this.#ensureCurrent();
+      }
       this.#reader.totalOn = options.totalOn;
       const known = this.#reader.readGood();
       // Not a byte of a newer format is touched, those of the lock's file neither.

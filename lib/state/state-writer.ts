@@ -3,6 +3,7 @@
 import { constants } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Assignments } from '../account/assignments.js';
+import type { PodAssignment } from '../account/pod-assignment.js';
 import { NumalignError } from '../base/errors.js';
 import type { NativeFolder, NativeLock } from '../base/native-files.js';
 import { archive, quarantine } from './files/put-aside.js';
@@ -17,7 +18,8 @@ import {
 import { explain, explaining } from './folder/folder-error.js';
 import type { Checkpoint } from './format/checkpoint.js';
 import { checkHoldings } from './format/holdings-check.js';
-import { type JournalPlace, journalText } from './format/journal.js';
+import { encodeJournal, type JournalPlace } from './format/journal.js';
+import { prepareTexts } from './format/pod-text.js';
 import { type SealedText, sealText } from './format/sealed-json.js';
 import { changeText } from './format/state-change.js';
 import { harmlessly } from './owners/owner-files.js';
@@ -39,9 +41,14 @@ const OWNER_READ_PAUSE_MS = 10;
 // than this: so each byte is written again about once.
 const LEAST_TO_COMPACT = 1 << 16;
 
+// Pods that were read have no text yet. It is made in parts, between the turns of the event loop, and
+// not for ever waited for.
+const TEXTS_AT_ONCE = 32;
+const MOST_WAITED = 2;
+
 // A file of version 1 takes no lines.
-const isDue = ({ end, snapshot, seal }: JournalPlace) =>
-  seal === '' || end - snapshot > Math.max(LEAST_TO_COMPACT, snapshot);
+const isDue = ({ end, snapshot, seal }: JournalPlace, times = 1) =>
+  seal === '' || end - snapshot > times * Math.max(LEAST_TO_COMPACT, snapshot);
 
 function quarantineFolder(folder: NativeFolder, name: string): void {
   const found = findState(folder, name);
@@ -69,6 +76,7 @@ export class StateWriter {
   // What the file has may be lost with the power.
   #isUnsynced = false;
   #hasMended = false;
+  #isPreparing = false;
 
   constructor(path: string, folder: NativeFolder, owners: Owners, reader: StateReader) {
     this.#path = path;
@@ -120,7 +128,7 @@ export class StateWriter {
     const change = isWhole || !good ? undefined : changeText(good.checkpoint, checkpoint);
     if (!good || change === undefined) return this.#replace(checkpoint, undefined, lock, isLast);
     const sealed = sealText(change);
-    if (this.#isUnsynced || isDue(good.place))
+    if (this.#isUnsynced || (isDue(good.place) && this.#isPrepared(good)))
       return this.#replace(checkpoint, { good, ...sealed }, lock, isLast);
     try {
       journal.cutTail();
@@ -135,6 +143,22 @@ export class StateWriter {
     }
   }
 
+  // Whether the file can be written whole without a stop of the event loop, or has to be.
+  #isPrepared({ place, checkpoint: { assignments } }: GoodState): boolean {
+    if (isDue(place, MOST_WAITED) || !prepareTexts(assignments.pods, TEXTS_AT_ONCE)) return true;
+    this.#prepareLater(assignments.pods);
+    return false;
+  }
+
+  #prepareLater(pods: readonly PodAssignment[]): void {
+    if (this.#isPreparing) return;
+    this.#isPreparing = true;
+    setImmediate(() => {
+      this.#isPreparing = false;
+      if (prepareTexts(pods, TEXTS_AT_ONCE)) this.#prepareLater(pods);
+    }).unref();
+  }
+
   // A new file in place of the one that is there. `last`: the checkpoint before, with which it then
   // begins, and the line of the change.
   async #replace(
@@ -144,12 +168,9 @@ export class StateWriter {
     isLast: boolean,
   ): Promise<void> {
     const known = this.#reader.journal.good;
-    const begin = last
-      ? journalText(last.good.checkpoint, last.good.place.seal || null)
-      : journalText(checkpoint, null);
-    const bytes = Buffer.from(`${begin.text}${last?.line ?? ''}`);
-    const { seal } = last ?? begin;
-    const place = { end: bytes.length, seal, snapshot: Buffer.byteLength(begin.text), hasTail: false };
+    const { bytes, place } = last
+      ? encodeJournal(last.good.checkpoint, last.good.place.seal || null, last)
+      : encodeJournal(checkpoint, null);
     const version = await this.#replaceState(bytes, checkpoint.generation, lock, isLast);
     this.#isUnsynced = false;
     this.#reader.journal.noteReplaced(known, { kind: 'good', checkpoint, place }, version);

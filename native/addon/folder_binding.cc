@@ -84,7 +84,10 @@ class OwnerObject : public Napi::ObjectWrap<OwnerObject> {
          InstanceAccessor<&OwnerObject::fd>("fd")});
   }
   void write(const Napi::CallbackInfo& info) {
-    unwrap(info.Env(), overwrite(fd_.get(), to_string(info[0], "the text")));
+    if (info[0].IsBuffer())
+      unwrap(info.Env(), overwrite(fd_.get(), to_bytes(info[0])));
+    else
+      unwrap(info.Env(), overwrite(fd_.get(), to_string(info[0], "the text")));
   }
   // (offset, text)
   void write_from(const Napi::CallbackInfo& info) {

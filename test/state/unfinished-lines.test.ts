@@ -8,7 +8,7 @@ import { JournalFollower } from '../../lib/state/files/journal-follower.js';
 import { judgeState } from '../../lib/state/files/state-files.js';
 import { openFolder } from '../../lib/state/folder/folder.js';
 import type { Checkpoint } from '../../lib/state/format/checkpoint.js';
-import { journalText, readJournal } from '../../lib/state/format/journal.js';
+import { encodeJournal, readJournal } from '../../lib/state/format/journal.js';
 import { sealLine, sealText } from '../../lib/state/format/sealed-json.js';
 import { changeText } from '../../lib/state/format/state-change.js';
 import { thrownBy } from '../support/error-of.js';
@@ -36,7 +36,7 @@ const third: Checkpoint = { ...header(3), assignments: { ...second.assignments, 
 const lineOf = (before: Checkpoint, next: Checkpoint) =>
   Buffer.from(sealText(changeText(before, next)!).line);
 
-const BEGIN = Buffer.from(journalText(FIRST, null).text);
+const BEGIN = encodeJournal(FIRST, null).bytes;
 const LINES = [lineOf(FIRST, second), lineOf(second, third)] as const;
 const codeOf = (...parts: readonly Buffer[]) => thrownBy(() => readJournal(Buffer.concat(parts)))?.code;
 

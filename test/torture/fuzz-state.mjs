@@ -39,7 +39,7 @@ const { NumalignError } = await load('base/errors.js');
 
 // ---- the formats that this package has
 
-const { decodeCheckpoint, encodeCheckpoint, journalText, readJournal } =
+const { decodeCheckpoint, encodeCheckpoint, encodeJournal, readJournal } =
   await load('state/format/journal.js');
 const { decodeOwnerFile, encodeOwnerFile } = await load('state/format/owner-file.js');
 const { JournalFollower } = await load('state/files/journal-follower.js');
@@ -412,7 +412,7 @@ function followFlaw(bytes) {
         if (isUnseen) appendFileSync(file, lines[at++]);
         const now = judged(file);
         if (now?.checkpoint && !now.place.hasTail) {
-          written = Buffer.from(journalText(now.checkpoint, now.place.seal).text);
+          written = encodeJournal(now.checkpoint, now.place.seal).bytes;
           writeFileSync(`${file}.new`, Buffer.concat([written, lines[at]]));
           renameSync(`${file}.new`, file);
           written = Buffer.concat([written, lines[at]]);

@@ -2,6 +2,7 @@
 // appended since.
 import { NumalignError } from '../../base/errors.js';
 import type { NativeFolder, NativeJournal } from '../../base/native-files.js';
+import { inSlices } from '../../base/steps.js';
 import type { Checkpoint } from '../format/checkpoint.js';
 import { headIn, withLines } from '../format/journal.js';
 import type { SealedText } from '../format/sealed-json.js';
@@ -11,11 +12,15 @@ import {
   type FoundState,
   type GoodState,
   highestOf,
+  judgementSteps,
   judgeState,
   STATE_FILE,
   sizeOf,
   whyUnreadable,
 } from './state-files.js';
+
+// Some milliseconds of work.
+const LONG = 1 << 16;
 
 // More than a head is long.
 const HEAD_BYTES = 4096;
@@ -27,6 +32,10 @@ export class JournalFollower {
   // What the file said last, and the version that it had then.
   #good: GoodState | undefined;
   #version: string | undefined;
+  // The first read of a long file, under way.
+  #preparing: Promise<void> | undefined;
+  // How often what was read was forgotten.
+  #forgotten = 0;
 
   constructor(folder: NativeFolder) {
     this.#folder = folder;
@@ -63,6 +72,48 @@ export class JournalFollower {
     return this.#readWhole();
   }
 
+  /**
+   * Before the first {@link look} at a long file: reads it with turns of the event loop in between, so
+   * that to look costs what was appended meanwhile. Undefined where there is nothing to wait for. What
+   * is wrong with the file is found by the look.
+   */
+  prepare(): Promise<void> | undefined {
+    if (this.#good) return undefined;
+    if (this.#preparing) return this.#preparing;
+    let journal: NativeJournal | undefined;
+    try {
+      const highest = highestOf(this.#folder);
+      journal = this.#open();
+      const version = journal?.version() ?? '';
+      if (sizeOf(version) >= LONG) {
+        this.#preparing = this.#prepared(journal!, version, highest);
+        return this.#preparing;
+      }
+    } catch (error) {
+      if (!(error instanceof NumalignError)) throw error;
+    }
+    journal?.close();
+    return undefined;
+  }
+
+  async #prepared(journal: NativeJournal, version: string, highest: number): Promise<void> {
+    const forgotten = this.#forgotten;
+    let found: FoundState | undefined;
+    try {
+      found = await inSlices(judgementSteps(journal.read(0).subarray(0, sizeOf(version)), highest));
+    } catch (error) {
+      if (!(error instanceof NumalignError)) throw error;
+    } finally {
+      // Somebody may have looked meanwhile, or want to have read nothing.
+      const isWanted = forgotten === this.#forgotten;
+      if (isWanted) this.#preparing = undefined;
+      if (isWanted && found?.kind === 'good' && !found.place.hasTail) {
+        this.#journal = journal;
+        this.#note(found, version);
+      } else journal.close();
+    }
+  }
+
   #note(good: GoodState, version: string): GoodState {
     this.#good = good;
     this.#version = version;
@@ -71,6 +122,8 @@ export class JournalFollower {
 
   /** As if nothing had been read. */
   forget(): void {
+    this.#preparing = undefined;
+    this.#forgotten++;
     this.#journal?.close();
     this.#journal = undefined;
     this.#good = undefined;

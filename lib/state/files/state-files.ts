@@ -3,9 +3,10 @@
 import type { OwnerRecord } from '../../account/pod-assignment.js';
 import { NumalignError } from '../../base/errors.js';
 import type { NativeFolder } from '../../base/native-files.js';
+import { inOneGo, type Steps } from '../../base/steps.js';
 import { isCgroupAlive } from '../../processes/cgroup-owner.js';
 import type { Checkpoint } from '../format/checkpoint.js';
-import { highestIn, type Journal, readJournal } from '../format/journal.js';
+import { highestIn, type Journal, journalSteps } from '../format/journal.js';
 import { decodeOwnerFile, generationIn, kindIn, OWNER_FORMAT, type OwnerFile } from '../format/owner-file.js';
 import { checksum, isNewer } from '../format/sealed-json.js';
 import { OwnerLocks } from './owner-locks.js';
@@ -83,10 +84,20 @@ const sums = new WeakMap<GoodState, string>();
  * least. `known`: as for {@link findState}.
  * @throws ERR_STATE_VERSION
  */
-export function judgeState(bytes: Buffer, highest: number, known?: GoodState): GoodState | DamagedState {
+export const judgeState = (bytes: Buffer, highest: number, known?: GoodState): GoodState | DamagedState =>
+  inOneGo(judgementSteps(bytes, highest, known));
+
+/** As {@link judgeState}, of a file that may be long. @throws as that */
+export function* judgementSteps(
+  bytes: Buffer,
+  highest: number,
+  known?: GoodState,
+): Steps<GoodState | DamagedState> {
   try {
     const sum = checksum(bytes);
-    const { checkpoint, place } = known && sums.get(known) === sum ? known : readJournal(bytes);
+    // Node has loaded a part of itself for it.
+    yield;
+    const { checkpoint, place } = known && sums.get(known) === sum ? known : yield* journalSteps(bytes);
     const { generation } = checkpoint;
     if (generation >= highest || checkpoint.refusal) {
       const good: GoodState = { kind: 'good', checkpoint, place };

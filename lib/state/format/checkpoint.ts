@@ -5,10 +5,11 @@ import type { BookedMemory } from '../../account/booked-memory.js';
 import type { CpuIdentity, PodAssignment } from '../../account/pod-assignment.js';
 import type { NumalignError } from '../../base/errors.js';
 import type { Fields, Shape } from '../../base/shapes.js';
+import type { Steps } from '../../base/steps.js';
 import { CpuSet } from '../../machine/cpu-set.js';
-import { checkHoldings } from './holdings-check.js';
+import { holdingsSteps } from './holdings-check.js';
 import { decodePod } from './pod-record.js';
-import { encodeSettings, podsText, textOf } from './pod-text.js';
+import { encodeSettings, podParts, textOf } from './pod-text.js';
 import { corrupt, SEAL_MEMBERS, textOfMembers } from './sealed-json.js';
 import {
   cpuSet,
@@ -16,6 +17,7 @@ import {
   generation,
   list,
   listOf,
+  listSteps,
   nodeIds,
   object,
   orNull,
@@ -42,12 +44,13 @@ export interface Checkpoint {
   readonly refusal?: NumalignError;
 }
 
-/** The text of a line that says a whole checkpoint. */
-export function checkpointText({ assignments, refusal: _, ...header }: Checkpoint): string {
+/** The text of a line that says a whole checkpoint, in parts. */
+export function checkpointParts({ assignments, refusal: _, ...header }: Checkpoint): string[] {
   const { unknown, settings, cpus, pods, memory, lastCpus } = assignments;
   const members = { line: 'state', ...unknown, ...header, settings: encodeSettings(settings) };
-  const texts = { cpus: cpusText(cpus), pods: podsText(pods) };
-  return textOfMembers(members, texts, { memory, lastCpus });
+  const before = textOfMembers(members, { cpus: cpusText(cpus) });
+  const after = JSON.stringify({ memory, lastCpus });
+  return [before.slice(0, -1), ',"pods":[', ...podParts(pods), '],', after.slice(1)];
 }
 
 export const cpusText = (cpus: Assignments['cpus']): string => textOf(cpus, (rows) => rows);
@@ -93,7 +96,7 @@ function decodeIdentity(value: unknown, where: string): CpuIdentity {
  * unknown in it; the other members may be its own, which are decoded already.
  * @throws ERR_STATE_CORRUPT
  */
-export function checkpointOf(given: Fields, before?: Assignments): Checkpoint {
+export function* checkpointSteps(given: Fields, before?: Assignments): Steps<Checkpoint> {
   const header = {
     generation: generation(given.generation),
     bootId: text(given.bootId, 'bootId'),
@@ -104,11 +107,11 @@ export function checkpointOf(given: Fields, before?: Assignments): Checkpoint {
   const body = {
     settings: member('settings', decodeSettings),
     cpus: member('cpus', (rows, where) => listOf(rows, where, decodeIdentity)),
-    pods: withPods(before?.pods ?? [], listOf(given.pods, 'pods', decodePod)),
+    pods: withPods(before?.pods ?? [], yield* listSteps(given.pods, 'pods', decodePod)),
     memory: member('memory', bookedMemory),
     lastCpus: member('lastCpus', lastCpus),
   };
-  checkHoldings(body);
+  yield* holdingsSteps(body);
   const known = [...SEAL_MEMBERS, ...Object.keys(header), ...Object.keys(body)];
   const more = unknownOf(given, known);
   const isSame = before && Object.keys(more).length === 0;

@@ -5,6 +5,7 @@ import { deviceKeysOf, devicesOfPods } from '../../account/held-devices.js';
 import { bookingFlaw } from '../../account/memory-of-pods.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { cpusOf } from '../../account/pod-holdings.js';
+import type { Steps } from '../../base/steps.js';
 import { corrupt } from './sealed-json.js';
 
 /**
@@ -17,6 +18,16 @@ export function checkHoldings({ pods, memory }: Pick<Assignments, 'pods' | 'memo
     corrupt(`${clash.what} is held by both ${clash.pods.map(({ uid }) => uid).join(' and ')}`, clash.what);
   const flaw = bookingFlaw(memory, pods);
   if (flaw !== undefined) corrupt(flaw, memory);
+}
+
+/** As {@link checkHoldings}, of a list that may be long. @throws as that */
+export function* holdingsSteps(assignments: Pick<Assignments, 'pods' | 'memory'>): Steps<void> {
+  // What a list holds is counted once.
+  heldCpus(assignments.pods);
+  yield;
+  devicesOfPods(assignments.pods);
+  yield;
+  checkHoldings(assignments);
 }
 
 /** Something that two pods hold, which numalign never wrote. */

@@ -2,20 +2,22 @@
 // since. docs/state-format.md describes it. Pure.
 import type { NumalignError } from '../../base/errors.js';
 import type { Fields } from '../../base/shapes.js';
-import { type Checkpoint, checkpointOf, checkpointText } from './checkpoint.js';
+import { inOneGo, type Steps } from '../../base/steps.js';
+import { type Checkpoint, checkpointParts, checkpointSteps } from './checkpoint.js';
 import { Replay } from './replay.js';
 import {
   corrupt,
+  damageIn,
   type FileFormat,
   headOf,
   isNewer,
   linesOf,
   membersOfVersion1,
   newerVersion,
-  reading,
   type SealedLine,
+  type SealedText,
   sealLine,
-  sealText,
+  sealParts,
   versionOf,
 } from './sealed-json.js';
 import { GENERATIONS, generation, text, whole } from './shapes.js';
@@ -41,23 +43,27 @@ export interface Journal {
 }
 
 /** The text of a whole file that says one checkpoint. */
-export const encodeCheckpoint = (checkpoint: Checkpoint): string => journalText(checkpoint, null).text;
+export const encodeCheckpoint = (checkpoint: Checkpoint): string =>
+  encodeJournal(checkpoint, null).bytes.toString();
 
 /** What a whole file says. @throws as {@link readJournal} */
 export const decodeCheckpoint = (bytes: Buffer): Checkpoint => readJournal(bytes).checkpoint;
 
 /**
- * The text of a journal that begins with a checkpoint, and the seal of its last line. `follows`: the
- * seal of its generation in the journal before.
+ * A journal that begins with a checkpoint. `follows`: the seal of its generation in the journal
+ * before. `change`: the line that comes next.
  */
-export function journalText(
+export function encodeJournal(
   checkpoint: Checkpoint,
   follows: string | null,
-): { readonly text: string; readonly seal: string } {
-  const { line, seal } = sealText(checkpointText(checkpoint));
-  const bytes = Buffer.byteLength(line);
-  const head = { ...headOf(STATE_FORMAT), generation: checkpoint.generation, follows, bytes };
-  return { text: `${sealLine(JSON.stringify(head))}${line}`, seal };
+  change?: SealedText,
+): { readonly bytes: Buffer; readonly place: JournalPlace } {
+  const { generation } = checkpoint;
+  const head = (bytes: number) =>
+    sealLine(JSON.stringify({ ...headOf(STATE_FORMAT), generation, follows, bytes }));
+  const { bytes, end, seal } = sealParts(checkpointParts(checkpoint), head, change?.line ?? '');
+  const place = { end: bytes.length, seal: change?.seal ?? seal, snapshot: end, hasTail: false };
+  return { bytes, place };
 }
 
 /** What the head of a journal says. */
@@ -91,19 +97,24 @@ function decodeHead(given: Fields, length: number): JournalHead {
  * Reads a journal whole. Of one that a newer numalign wrote, what is known here, with a `refusal`.
  * @throws ERR_STATE_CORRUPT, ERR_STATE_VERSION where nothing of a newer file can be made out
  */
-export function readJournal(bytes: Buffer): Journal {
-  return reading(STATE_FORMAT, () => {
+export const readJournal = (bytes: Buffer): Journal => inOneGo(journalSteps(bytes));
+
+/** As {@link readJournal}, of a file that may be long. @throws as that */
+export function* journalSteps(bytes: Buffer): Steps<Journal> {
+  try {
     const version = versionOf(STATE_FORMAT, bytes);
     if (version === undefined || version < 1) return corrupt('it does not begin like the state file');
     const newer = isNewer(STATE_FORMAT, bytes) ? newerVersion(STATE_FORMAT, version) : undefined;
-    if (newer) return readNewer(bytes, newer);
-    return version === 1 ? readVersion1(bytes) : readLines(bytes);
-  });
+    if (newer) return yield* readNewer(bytes, newer);
+    return yield* version === 1 ? readVersion1(bytes) : readLines(bytes);
+  } catch (error) {
+    throw damageIn(STATE_FORMAT, error);
+  }
 }
 
-function readNewer(bytes: Buffer, newer: NumalignError): Journal {
+function* readNewer(bytes: Buffer, newer: NumalignError): Steps<Journal> {
   try {
-    const { checkpoint, place } = readLines(bytes, false);
+    const { checkpoint, place } = yield* readLines(bytes, false);
     return { checkpoint: { ...checkpoint, refusal: newer }, place };
   } catch {
     throw newer;
@@ -111,18 +122,19 @@ function readNewer(bytes: Buffer, newer: NumalignError): Journal {
 }
 
 // The next commit writes a journal in its place.
-function readVersion1(bytes: Buffer): Journal {
+function* readVersion1(bytes: Buffer): Steps<Journal> {
   const members = membersOfVersion1(bytes.toString('utf8'));
   if (!members) return corrupt('the checksum does not match its bytes');
   const end = bytes.length;
   return {
-    checkpoint: checkpointOf(members),
+    checkpoint: yield* checkpointSteps(members),
     place: { end, seal: '', snapshot: end, hasTail: false },
   };
 }
 
-function readLines(bytes: Buffer, isSealed = true): Journal {
+function* readLines(bytes: Buffer, isSealed = true): Steps<Journal> {
   const [first, second] = linesOf(bytes, isSealed);
+  yield;
   if (!first?.members) return corrupt('its first line is damaged');
   if (!second?.members) return corrupt('the whole state in it is damaged, or cut short');
   const { generation: begin, snapshot } = decodeHead(first.members, first.end);
@@ -131,16 +143,17 @@ function readLines(bytes: Buffer, isSealed = true): Journal {
   if (replay.generation !== begin || (isSealed && second.end !== snapshot))
     return corrupt('its first line does not fit the second');
   const place = { end: second.end, seal: second.seal, snapshot, hasTail: false };
-  return readChanges(replay, place, linesOf(bytes.subarray(second.end), isSealed));
+  return yield* readChanges(replay, place, linesOf(bytes.subarray(second.end), isSealed));
 }
 
 /** A journal with the lines that come behind it. @throws ERR_STATE_CORRUPT where one is no good */
 export function withLines<Known extends Journal>(journal: Known, bytes: Buffer): Known {
   const { checkpoint, place } = journal;
-  return { ...journal, ...readChanges(new Replay({ before: checkpoint }), place, linesOf(bytes)) };
+  const replay = new Replay({ before: checkpoint });
+  return { ...journal, ...inOneGo(readChanges(replay, place, linesOf(bytes))) };
 }
 
-function readChanges(replay: Replay, place: JournalPlace, lines: Iterable<SealedLine>): Journal {
+function* readChanges(replay: Replay, place: JournalPlace, lines: Iterable<SealedLine>): Steps<Journal> {
   let { end, seal } = place;
   let hasTail = false;
   for (const line of lines) {
@@ -150,8 +163,9 @@ function readChanges(replay: Replay, place: JournalPlace, lines: Iterable<Sealed
     replay.take(line.members);
     end = place.end + line.end;
     seal = line.seal;
+    yield;
   }
-  return { checkpoint: replay.checkpoint(), place: { ...place, end, seal, hasTail } };
+  return { checkpoint: yield* replay.checkpoint(), place: { ...place, end, seal, hasTail } };
 }
 
 /**
@@ -167,7 +181,7 @@ export function remainsOf(files: readonly Buffer[]): Checkpoint | undefined {
         if (members && members.format === undefined) replay.take(members);
       }
     }
-    return replay.isEmpty ? undefined : replay.checkpoint();
+    return replay.isEmpty ? undefined : inOneGo(replay.checkpoint());
   } catch {
     // Its checksums are right, and what it says is wrong.
     return undefined;

@@ -42,10 +42,20 @@ export interface OwnerFile {
 }
 
 /** The whole file. */
-export function encodeOwnerFile({ settings, pods, ...header }: OwnerFile): string {
+export function encodeOwnerFile(file: OwnerFile): string {
+  return linesOfOwner(
+    file,
+    file.pods.map((pod) => claimLine(file.generation, pod)),
+  ).join('');
+}
+
+/** The whole file, from lines that were written before: the last has the generation. */
+export const linesWithClaims = (file: OwnerFile, claims: readonly string[]): string[] =>
+  linesOfOwner(file, [...claims, settingsLine(file.generation, file.settings)]);
+
+function linesOfOwner({ settings, pods: _, ...header }: OwnerFile, lines: readonly string[]): string[] {
   const head = { ...headOf(OWNER_FORMAT), ...header, settings: encodeSettings(settings) };
-  const claims = pods.map((pod) => claimLine(header.generation, pod));
-  return `${sealLine(JSON.stringify(head))}${claims.join('')}${endLine(1 + claims.length)}`;
+  return [sealLine(JSON.stringify(head)), ...lines, endLine(1 + lines.length)];
 }
 
 /** The line by which an owner takes a grant, or has it in another form. */

@@ -38,8 +38,24 @@ export function textOf<T extends object>(value: T, encode: (value: T) => unknown
 /** A pod as it is in files, in JSON. */
 export const podText = (pod: PodAssignment): string => textOf(pod, encodePod);
 
+/** Pods as they are in files, in JSON, and what is between them. */
+export const podParts = (pods: readonly PodAssignment[]): string[] =>
+  pods.flatMap((pod, i) => (i === 0 ? podText(pod) : [',', podText(pod)]));
+
 /** Pods as they are in files, in JSON. */
-export const podsText = (pods: readonly PodAssignment[]): string => `[${pods.map(podText).join(',')}]`;
+export const podsText = (pods: readonly PodAssignment[]): string => `[${podParts(pods).join('')}]`;
+
+/** Makes the texts of so many pods that have none yet. Answers whether some are left. */
+export function prepareTexts(pods: readonly PodAssignment[], most: number): boolean {
+  let made = 0;
+  for (const pod of pods) {
+    if (texts.has(pod)) continue;
+    if (made === most) return true;
+    podText(pod);
+    made++;
+  }
+  return false;
+}
 
 /** The plain object that settings are in files. */
 export function encodeSettings({ unknown, isolatedCPUs, ...settings }: MachineSettings) {

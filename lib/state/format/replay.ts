@@ -3,7 +3,8 @@ import type { NamedCpus } from '../../account/assignments.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { rememberNames } from '../../account/pod-changes.js';
 import type { Fields } from '../../base/shapes.js';
-import { type Checkpoint, checkpointOf } from './checkpoint.js';
+import type { Steps } from '../../base/steps.js';
+import { type Checkpoint, checkpointSteps } from './checkpoint.js';
 import { corrupt } from './sealed-json.js';
 import { generation, list, listOf, object, text } from './shapes.js';
 
@@ -98,12 +99,12 @@ export class Replay {
   }
 
   /** @throws ERR_STATE_CORRUPT */
-  checkpoint(): Checkpoint {
+  *checkpoint(): Steps<Checkpoint> {
     const before = this.#before;
     if (before?.generation === this.#generation) return before;
     const lastCpus = this.#lastCpus ?? this.#members?.lastCpus;
     const members = { ...this.#members, pods: [...this.#pods.values()], lastCpus };
-    return checkpointOf(members, before && { ...before.assignments, pods: this.#kept });
+    return yield* checkpointSteps(members, before && { ...before.assignments, pods: this.#kept });
   }
 }
 

@@ -54,6 +54,42 @@ export function sealText(text: string): SealedText {
 
 export const sealLine = (text: string): string => sealText(text).line;
 
+const lengthOf = (parts: readonly string[]) =>
+  parts.reduce((length, part) => length + Buffer.byteLength(part), 0);
+
+function writeParts(bytes: Buffer, parts: readonly string[], offset: number): void {
+  let at = offset;
+  for (const part of parts) at += bytes.write(part, at);
+}
+
+/** The bytes of a text in parts. To put a long text together first takes several times as long. */
+export function bytesOf(parts: readonly string[]): Buffer {
+  const bytes = Buffer.allocUnsafe(lengthOf(parts));
+  writeParts(bytes, parts, 0);
+  return bytes;
+}
+
+/**
+ * The bytes of a line as {@link sealText} makes it, and its seal, of an object whose JSON is `parts`.
+ * `before`: what is in front of the line, by its length; `after`: what follows it. `end`: of the line.
+ */
+export function sealParts(
+  parts: readonly string[],
+  before: (length: number) => string,
+  after: string,
+): { readonly bytes: Buffer; readonly end: number; readonly seal: string } {
+  const body = lengthOf(parts) - 1;
+  const length = body + SEAL_LENGTH + 1;
+  const head = before(length);
+  const begin = Buffer.byteLength(head);
+  const end = begin + length;
+  const bytes = Buffer.allocUnsafe(end + Buffer.byteLength(after));
+  writeParts(bytes, parts, bytes.write(head));
+  const seal = checksum(bytes.subarray(begin, begin + body));
+  bytes.write(`,"checksum":"crc32:${seal}"}\n${after}`, begin + body);
+  return { bytes, end, seal };
+}
+
 /** The text of an object with `members`, those of which the JSON is known already, and `others`. */
 export function textOfMembers(members: object, texts: Readonly<Record<string, string>>, others = {}): string {
   const before = JSON.stringify(members).slice(1, -1);
@@ -111,15 +147,20 @@ export function corrupt(message: string, value?: unknown, valid?: string): never
  * What `read` answers; where it finds damage, the error says of what.
  * @throws ERR_STATE_CORRUPT, and what else `read` throws
  */
-export function reading<T>({ what }: FileFormat, read: () => T): T {
+export function reading<T>(format: FileFormat, read: () => T): T {
   try {
     return read();
   } catch (error) {
-    if (!(error instanceof NumalignError) || error.code !== 'ERR_STATE_CORRUPT') throw error;
-    throw new NumalignError('ERR_STATE_CORRUPT', `${what} is damaged: ${error.message}`, {
-      ...error.details,
-    });
+    throw damageIn(format, error);
   }
+}
+
+/** An error in reading a file, which says of what file where it tells of damage. */
+export function damageIn({ what }: FileFormat, error: unknown): unknown {
+  if (!(error instanceof NumalignError) || error.code !== 'ERR_STATE_CORRUPT') return error;
+  return new NumalignError('ERR_STATE_CORRUPT', `${what} is damaged: ${error.message}`, {
+    ...error.details,
+  });
 }
 
 /** The error where a newer numalign wrote a file. */

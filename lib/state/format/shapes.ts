@@ -3,6 +3,7 @@
 import type { UnknownFields } from '../../account/pod-assignment.js';
 import { NumalignError } from '../../base/errors.js';
 import { type Fields, type Shape, shapes } from '../../base/shapes.js';
+import type { Steps } from '../../base/steps.js';
 import { CpuSet, NodeSet } from '../../machine/cpu-set.js';
 import { corrupt } from './sealed-json.js';
 
@@ -17,14 +18,28 @@ function ofPart(part: string, error: unknown): unknown {
   return new NumalignError(error.code, `${part}: ${error.message}`, { ...error.details });
 }
 
-/** Every item of a list has the shape. */
-export function listOf<T>(value: unknown, where: string, shape: Shape<T>): T[] {
+/** Every item of a list has the shape. `from`: where the list begins in the one that has its name. */
+export function listOf<T>(value: unknown, where: string, shape: Shape<T>, from = 0): T[] {
   const items = list(value, where);
   const found: T[] = [];
   try {
     for (let i = 0; i < items.length; i++) found.push(shape(items[i], 'it'));
   } catch (error) {
-    throw ofPart(`${where}[${found.length}]`, error);
+    throw ofPart(`${where}[${from + found.length}]`, error);
+  }
+  return found;
+}
+
+// Some 10 µs each.
+const ITEMS_AT_ONCE = 32;
+
+/** As {@link listOf}, of a list that may be long. */
+export function* listSteps<T>(value: unknown, where: string, shape: Shape<T>): Steps<T[]> {
+  const items = list(value, where);
+  const found: T[] = [];
+  for (let at = 0; at < items.length; at += ITEMS_AT_ONCE) {
+    found.push(...listOf(items.slice(at, at + ITEMS_AT_ONCE), where, shape, at));
+    yield;
   }
   return found;
 }

@@ -9,13 +9,14 @@ import { lockRange } from '../files/owner-locks.js';
 import {
   claimLine,
   END_LENGTH,
-  encodeOwnerFile,
   endLine,
+  linesWithClaims,
   type OwnerFile,
   releaseLine,
   settingsLine,
 } from '../format/owner-file.js';
 import { podText } from '../format/pod-text.js';
+import { bytesOf } from '../format/sealed-json.js';
 import { fileOf, type Header, newOwner } from './owner-record.js';
 
 // The file is written whole again once it is this many times as long as what it says.
@@ -33,6 +34,8 @@ export class OwnOwner {
   #header: Header;
   // By uid, what the file claims.
   #pods = new Map<string, PodAssignment>();
+  // The lines that say so. To make them anew for a file of many takes long.
+  readonly #claims = new WeakMap<PodAssignment, string>();
   // How long the file is, how long when it was written whole, and how many lines are in it.
   #bytes = 0;
   #wholeBytes = 0;
@@ -53,17 +56,26 @@ export class OwnOwner {
 
   #createFile(): NativeOwner {
     const { uuid } = this.record;
-    return this.#folder.createOwner(uuid, this.#wholeText(), ...lockRange(uuid, this.#path));
+    return this.#folder.createOwner(uuid, this.#whole().toString(), ...lockRange(uuid, this.#path));
   }
 
   // What is to be written whole; it is counted as written.
-  #wholeText(): string {
-    const text = encodeOwnerFile(this.file);
-    this.#bytes = Buffer.byteLength(text);
+  #whole(): Buffer {
+    const { file } = this;
+    const claims = file.pods.map((pod) => this.#claims.get(pod) ?? this.#claimLine(file.generation, pod));
+    const lines = linesWithClaims(file, claims);
+    const bytes = bytesOf(lines);
+    this.#bytes = bytes.length;
     this.#wholeBytes = this.#bytes;
-    this.#lines = 1 + this.#pods.size;
-    this.#checksum = crc32(text.slice(0, -END_LENGTH));
-    return text;
+    this.#lines = lines.length - 1;
+    this.#checksum = crc32(bytes.subarray(0, -END_LENGTH));
+    return bytes;
+  }
+
+  #claimLine(generation: number, pod: PodAssignment): string {
+    const line = claimLine(generation, pod);
+    this.#claims.set(pod, line);
+    return line;
   }
 
   /** What is in the file. */
@@ -104,7 +116,7 @@ export class OwnOwner {
     const { generation, settings } = header;
     const lines = [
       ...(settings === this.#header.settings ? [] : [settingsLine(generation, settings)]),
-      ...news.map((pod) => claimLine(generation, pod)),
+      ...news.map((pod) => this.#claimLine(generation, pod)),
       ...gone.map((uid) => releaseLine(generation, uid)),
     ];
     const isDue = this.#bytes > Math.max(LEAST_TO_REWRITE, MOST_REPETITION * this.#wholeBytes);
@@ -160,12 +172,12 @@ export class OwnOwner {
     this.#note(header, news, gone);
     this.#isTorn = true;
     try {
-      this.#lock.write(this.#wholeText());
+      this.#lock.write(this.#whole());
       this.#isTorn = false;
     } catch (error) {
       this.#header = before.header;
       this.#pods = before.pods;
-      this.#lock.write(this.#wholeText());
+      this.#lock.write(this.#whole());
       this.#isTorn = false;
       throw error;
     }
@@ -196,7 +208,7 @@ export class OwnOwner {
     if (isThere && this.#isWhole()) return false;
     this.#isTorn = true;
     if (isThere) {
-      this.#lock.write(this.#wholeText());
+      this.#lock.write(this.#whole());
     } else {
       const lock = this.#createFile();
       this.#earlier.push(this.#lock);

@@ -1,0 +1,77 @@
+// How long the event loop is stopped by what is O(state) once: opening a folder with a thousand
+// grants, and writing the state's and the owner's file whole.
+import { execFileSync } from 'node:child_process';
+import { readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { lowerQuartileOf, medianOf } from './support/measure.mjs';
+import { exclusivePod, MACHINES, newNode } from './support/nodes.mjs';
+import { cpuOf, emptyNow } from './support/rounds.mjs';
+import { stateParents } from './support/state-parents.mjs';
+
+export const description =
+  'what stops the event loop: the longest turn of openManager, and commits that write files whole';
+
+const OPENER = fileURLToPath(new URL('support/loop-opener.mjs', import.meta.url));
+const RUNS = 12;
+// More than a line of an owner's file has.
+const LINE_BYTES = 20_000;
+
+const rowOf = (name, found) => ({
+  name,
+  maxNs: medianOf(found.map(({ maxNs }) => maxNs)),
+  maxControlNs: medianOf(found.map(({ controlNs }) => controlNs)),
+  maxOverNs: lowerQuartileOf(found.map(({ maxNs, controlNs }) => maxNs - controlNs)),
+});
+
+async function opens(path, runs) {
+  const machine = MACHINES.simulated;
+  const node = await newNode(path, machine, 1000);
+  const order = JSON.stringify({ stateDir: node.stateDir, machine });
+  try {
+    return Array.from({ length: runs }, () =>
+      JSON.parse(execFileSync(process.execPath, [OPENER, order], { encoding: 'utf8' })),
+    );
+  } finally {
+    node.close();
+  }
+}
+
+// The CPU time of commits by which of the files they write whole. Where files are in memory a commit
+// is one turn of the event loop; how long a turn takes on a busy machine says less.
+async function wholeWrites(path, runs) {
+  const { stateDir, manager, close } = await newNode(path, MACHINES.simulated, 512);
+  const file = join(stateDir, 'state.json');
+  const owners = join(stateDir, 'owners');
+  const own = join(owners, readdirSync(owners)[0]);
+  const times = { state: [], owner: [] };
+  let [inode, size] = [statSync(file).ino, statSync(own).size];
+  const commit = async (action) => {
+    const cpuNs = await cpuOf(action);
+    const [inodeNow, sizeNow] = [statSync(file).ino, statSync(own).size];
+    // A release takes no more than a line away.
+    if (inodeNow !== inode) times.state.push(cpuNs);
+    else if (sizeNow < size - LINE_BYTES) times.owner.push(cpuNs);
+    [inode, size] = [inodeNow, sizeNow];
+  };
+  try {
+    while (Math.min(times.state.length, times.owner.length) < runs) {
+      let uid;
+      await commit(async () => ({ uid } = await manager.admit(exclusivePod())));
+      await commit(() => manager.release(uid));
+    }
+  } finally {
+    close();
+  }
+  const emptyNs = emptyNow();
+  return Object.entries(times).map(([what, found]) => {
+    const cpuNs = medianOf(found);
+    return { name: `commit that writes the ${what}’s file whole, 512 grants`, cpuNs, cpuE: cpuNs / emptyNs };
+  });
+}
+
+export async function run({ check }) {
+  const { path } = stateParents().at(-1);
+  const runs = check ? 6 : RUNS;
+  return [rowOf('open, 1,000 grants', await opens(path, runs)), ...(await wholeWrites(path, runs))];
+}

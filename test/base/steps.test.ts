@@ -1,0 +1,32 @@
+// Long work in parts.
+import { expect, it } from 'vitest';
+import { inOneGo, inSlices, type Steps } from '../../lib/base/steps.js';
+
+function* sum(numbers: readonly number[]): Steps<number> {
+  let total = 0;
+  for (const number of numbers) {
+    if (number < 0) throw new RangeError(`${number}`);
+    total += number;
+    yield;
+  }
+  return total;
+}
+
+it('comes to the same in one go and in slices', async () => {
+  expect(inOneGo(sum([1, 2, 3]))).toBe(6);
+  expect(await inSlices(sum([1, 2, 3]))).toBe(6);
+  expect(() => inOneGo(sum([1, -2]))).toThrow(RangeError);
+  await expect(inSlices(sum([1, -2]))).rejects.toThrow(RangeError);
+});
+
+it('in slices leaves turns of the event loop to others', async () => {
+  let isTurned = false;
+  setTimeout(() => {
+    isTurned = true;
+  });
+  function* untilTurned(): Steps<string> {
+    while (!isTurned) yield;
+    return 'turned';
+  }
+  expect(await inSlices(untilTurned())).toBe('turned');
+});
