@@ -3,9 +3,10 @@ import { CpuSet } from '../machine/cpu-set.js';
 import { type KernelCpus, kernelCpus } from '../machine/isolated-cpus.js';
 import { cpusAmong } from '../machine/online-cpus.js';
 import type { Topology } from '../machine/topology.js';
+import { cpusOfSome } from './cpus-of-pods.js';
 import type { PodAssignment } from './pod-assignment.js';
-import { cpusOf, poolOf } from './pod-holdings.js';
-import { oncePerPods } from './pod-summary.js';
+import { poolOf } from './pod-holdings.js';
+import { oncePerPods, podsThat } from './pod-summary.js';
 import type { CpuSnapshot } from './pools.js';
 
 /** `unbalanced`: CPUs over which the kernel balances no load. */
@@ -54,8 +55,8 @@ function sameAs(last: CpusNow | undefined, now: CpusNow): CpusNow {
   return Object.freeze(now);
 }
 
-const isolatedByGrants = oncePerPods((pods) =>
-  pods
-    .filter((pod) => pod.enforcement.level === 'isolated' && poolOf(pod) === 'ordinary')
-    .reduce((cpus, pod) => cpus.union(cpusOf(pod)), CpuSet.EMPTY),
-);
+const isolatedGrants = podsThat((pod) => pod.enforcement.level === 'isolated' && poolOf(pod) === 'ordinary');
+
+const cpusOfGrants = oncePerPods(cpusOfSome);
+
+const isolatedByGrants = (pods: readonly PodAssignment[]) => cpusOfGrants(isolatedGrants(pods));
