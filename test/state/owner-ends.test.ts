@@ -122,7 +122,7 @@ it('looks at an owner once more where notices were lost', { timeout: 60_000 }, a
 });
 
 it('looks each time at an owner whose file was closed', async () => {
-  const { file, watch, look, dead } = await known();
+  const { file, look, dead } = await known();
   dead();
   closeSync(openSync(file, 'r+'));
   for (let n = 1; n <= 5; n++) {

@@ -26,7 +26,11 @@ export class LayeredMap<K, V> {
   /** The map with other values, in this order; undefined: without the key. */
   with(entries: Iterable<readonly [K, V | undefined]>): LayeredMap<K, V> {
     const changes = new Map(this.#changes);
-    for (const [key, value] of entries) changes.set(key, value);
+    for (const [key, value] of entries) {
+      // What comes and goes leaves nothing behind.
+      if (value === this.#base.get(key)) changes.delete(key);
+      else changes.set(key, value);
+    }
     if (changes.size <= MOST_CHANGES) return new LayeredMap(this.#base, changes);
     const base = new Map(this.#base);
     for (const [key, value] of changes) {
