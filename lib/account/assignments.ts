@@ -1,7 +1,10 @@
 // Assignments: who holds what, as an immutable value. Pure: no clock, no files.
+import { LayeredMap } from '../base/collections/layered-map.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import { type BookedMemory, NOTHING_BOOKED } from './booked-memory.js';
 import type { CpuIdentity, PodAssignment, UnknownFields } from './pod-assignment.js';
+import { podsAfter, podsBefore } from './pod-list-changes.js';
+import { oncePerPods } from './pod-summary.js';
 
 /** Recorded once for the machine; see MachineOptions. */
 export interface MachineSettings {
@@ -48,8 +51,17 @@ export function emptyAssignments(settings: MachineSettings): Assignments {
   return { settings, cpus: [], pods: [], memory: NOTHING_BOOKED, lastCpus: [], unknown: {} };
 }
 
-export function findPod(state: Assignments, uid: string): PodAssignment | undefined {
-  return state.pods.find((pod) => pod.uid === uid);
+const podsByUid = oncePerPods<LayeredMap<string, PodAssignment>>(
+  (pods) => LayeredMap.from(pods.map((pod) => [pod.uid, pod])),
+  (earlier, changes) =>
+    earlier.with([
+      ...podsBefore(changes).map(({ uid }) => [uid, undefined] as const),
+      ...podsAfter(changes).map((pod) => [pod.uid, pod] as const),
+    ]),
+);
+
+export function findPod({ pods }: Pick<Assignments, 'pods'>, uid: string): PodAssignment | undefined {
+  return podsByUid(pods).get(uid);
 }
 
 /**

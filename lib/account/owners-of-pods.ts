@@ -3,45 +3,42 @@ import type { OwnerRecord, PodAssignment } from './pod-assignment.js';
 import { podsAfter, podsBefore } from './pod-list-changes.js';
 import { oncePerPods } from './pod-summary.js';
 
-/** An owner, and how many pods are its own. */
-interface OwnerShare {
-  readonly owner: OwnerRecord;
-  readonly pods: number;
+interface MortalOwners {
+  /** By uuid, how many pods are its own. */
+  readonly counts: ReadonlyMap<string, number>;
+  readonly owners: readonly OwnerRecord[];
 }
 
-type OwnerShares = ReadonlyMap<string, OwnerShare>;
+const NOBODY: MortalOwners = { counts: new Map(), owners: [] };
 
-function add(shares: OwnerShares, pods: readonly PodAssignment[], sign: 1 | -1): OwnerShares {
-  let all: Map<string, OwnerShare> | undefined;
-  for (const { owner } of pods) {
-    // It lives until its grants are released.
-    if (owner.kind === 'persistent') continue;
-    all ??= new Map(shares);
-    const count = (all.get(owner.uuid)?.pods ?? 0) + sign;
-    if (count === 0) all.delete(owner.uuid);
-    else all.set(owner.uuid, { owner, pods: count });
+// The list stays the same as long as the same owners have pods.
+function add(before: MortalOwners, pods: readonly PodAssignment[], sign: 1 | -1): MortalOwners {
+  // It lives until its grants are released.
+  const mortal = pods.flatMap(({ owner }) => (owner.kind === 'persistent' ? [] : [owner]));
+  if (mortal.length === 0) return before;
+  const counts = new Map(before.counts);
+  const news: OwnerRecord[] = [];
+  let haveEnded = false;
+  for (const owner of mortal) {
+    const known = counts.get(owner.uuid);
+    const count = (known ?? 0) + sign;
+    if (known === undefined) news.push(owner);
+    if (count === 0) haveEnded = counts.delete(owner.uuid);
+    else counts.set(owner.uuid, count);
   }
-  return all ?? shares;
+  const left = haveEnded ? before.owners.filter(({ uuid }) => counts.has(uuid)) : before.owners;
+  return { counts, owners: news.length === 0 ? left : [...left, ...news] };
 }
 
-const sharesOf = oncePerPods<OwnerShares>(
-  (pods) => add(new Map(), pods, 1),
-  (earlier, changes) => add(add(earlier, podsBefore(changes), -1), podsAfter(changes), 1),
+const mortalOwnersOf = oncePerPods<MortalOwners>(
+  (pods) => add(NOBODY, pods, 1),
+  // One that has some still is never without any.
+  (earlier, changes) => add(add(earlier, podsAfter(changes), 1), podsBefore(changes), -1),
 );
 
-// By the shares of a list of pods: many lists have the same.
-const ownersOfShares = new WeakMap<OwnerShares, readonly OwnerRecord[]>();
-
 /** The owners that can die: each process and each cgroup once. */
-export function mortalOwners(pods: readonly PodAssignment[]): readonly OwnerRecord[] {
-  const shares = sharesOf(pods);
-  let owners = ownersOfShares.get(shares);
-  if (!owners) {
-    owners = Array.from(shares.values(), ({ owner }) => owner);
-    ownersOfShares.set(shares, owners);
-  }
-  return owners;
-}
+export const mortalOwners = (pods: readonly PodAssignment[]): readonly OwnerRecord[] =>
+  mortalOwnersOf(pods).owners;
 
 /**
  * The pods of dead owners, which the owner before has left. `isProcessAlive`: of the process with

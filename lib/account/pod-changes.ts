@@ -1,5 +1,5 @@
 // What becomes of the state when pods come, go and start. Pure.
-import type { Assignments, NamedCpus } from './assignments.js';
+import { type Assignments, findPod, type NamedCpus } from './assignments.js';
 import { type BookedMemory, NOTHING_BOOKED, releaseMemory } from './booked-memory.js';
 import type { ContainerAssignment, PodAssignment } from './pod-assignment.js';
 import { presentCpus } from './pod-holdings.js';
@@ -18,16 +18,25 @@ export function withoutPods(state: Assignments): Assignments {
   return { ...state, pods: [], memory: NOTHING_BOOKED };
 }
 
+// Of the pod with this uid in the list; -1: there is none.
+function placeOf(state: Assignments, uid: string): number {
+  const pod = findPod(state, uid);
+  return pod === undefined ? -1 : state.pods.indexOf(pod);
+}
+
 /**
  * The state less some pods; what they had is free, and their CPUs are remembered by their names.
  */
 export function removePods(state: Assignments, uids: ReadonlySet<string>): Assignments {
   if (uids.size === 0) return state;
-  const isGone = ({ uid }: PodAssignment) => uids.has(uid);
-  const gone = state.pods.filter(isGone);
+  const places = Array.from(uids, (uid) => placeOf(state, uid)).filter((at) => at >= 0);
+  places.sort((a, b) => a - b);
+  const gone = places.map((at) => state.pods[at]!);
+  const pods = [...state.pods];
+  for (const at of places.reverse()) pods.splice(at, 1);
   return {
     ...state,
-    pods: state.pods.filter((pod) => !isGone(pod)),
+    pods,
     memory: withoutMemory(
       state.memory,
       gone.flatMap(({ containers }) => containers),
@@ -63,7 +72,8 @@ export function replacePod(
   pod: PodAssignment,
   memory: BookedMemory = state.memory,
 ): Assignments {
-  return { ...state, pods: state.pods.map((each) => (each.uid === pod.uid ? pod : each)), memory };
+  const at = placeOf(state, pod.uid);
+  return { ...state, pods: at < 0 ? state.pods : state.pods.with(at, pod), memory };
 }
 
 /**

@@ -48,3 +48,15 @@ export function oncePerPods<T extends object>(
     return answer;
   };
 }
+
+/** Those of a list of pods of which something holds, in their order. */
+export const podsThat = (holds: (pod: PodAssignment) => boolean): ((pods: Pods) => Pods) =>
+  oncePerPods<Pods>(
+    (pods) => pods.filter(holds),
+    (earlier, { removed, changed, added }) => {
+      if (changed.some(({ before, after }) => holds(before) || holds(after))) return undefined;
+      const [gone, more] = [removed.filter(holds), added.filter(holds)];
+      const left = gone.length === 0 ? earlier : earlier.filter((pod) => !gone.includes(pod));
+      return more.length === 0 ? left : [...left, ...more];
+    },
+  );

@@ -1,6 +1,9 @@
 // Pods that are placed already, and the owner of those that nobody owns.
 import { type Assignments, findPod } from '../account/assignments.js';
 import type { ContainerAssignment, OwnerRecord, PodAssignment } from '../account/pod-assignment.js';
+import { podsAfter, podsBefore } from '../account/pod-list-changes.js';
+import { oncePerPods } from '../account/pod-summary.js';
+import { LayeredMap } from '../base/collections/layered-map.js';
 import { NumalignError } from '../base/errors.js';
 import type { PodRequest } from '../input/pod-request.js';
 
@@ -40,8 +43,29 @@ export function placedPod(
   );
 }
 
+const fullName = ({ namespace, name }: Pick<PodAssignment, 'namespace' | 'name'>) => `${namespace}/${name}`;
+
+type NameCounts = LayeredMap<string, number>;
+
+function countAll(pods: readonly PodAssignment[]): NameCounts {
+  const counts = new Map<string, number>();
+  for (const name of pods.map(fullName)) counts.set(name, (counts.get(name) ?? 0) + 1);
+  return LayeredMap.from(counts);
+}
+
+function count(counts: NameCounts, pods: readonly PodAssignment[], sign: 1 | -1): NameCounts {
+  const names = pods.map(fullName);
+  return names.reduce((all, name) => all.with([[name, (all.get(name) ?? 0) + sign || undefined]]), counts);
+}
+
+// How many pods have a name: those that come with a uid may have the same one.
+const nameCounts = oncePerPods<NameCounts>(countAll, (earlier, changes) =>
+  count(count(earlier, podsBefore(changes), -1), podsAfter(changes), 1),
+);
+
 function checkNewName({ pods }: Assignments, namespace: string | undefined, name: string | undefined): void {
-  if (namespace === undefined) return;
+  if (namespace === undefined || name === undefined) return;
+  if (nameCounts(pods).get(fullName({ namespace, name })) === undefined) return;
   const living = pods.find((pod) => pod.namespace === namespace && pod.name === name);
   if (!living) return;
   const { uid } = living;

@@ -6,6 +6,7 @@ import { cpusNow } from '../account/cpus-now.js';
 import type { EnforcementRequest } from '../account/levels.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { removePods, replacePod } from '../account/pod-changes.js';
+import { podsThat } from '../account/pod-summary.js';
 import { sharedPool } from '../account/pools.js';
 import type { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
@@ -153,15 +154,16 @@ export function withoutDead({ ledger, topology }: Site, state: Assignments): Ass
     native.closeOrphanedOwner(owner.uuid);
   }
   const left = removePods(state, new Set(owners.deadPods(state.pods).map((pod) => pod.uid)));
-  return left.pods
-    .filter(({ uid, upcoming }) => upcoming !== null && isOff(uid, upcoming.by))
-    .reduce(callOff, left);
+  return podsToResize(left.pods).filter(isOff).reduce(callOff, left);
 
   // Who was to do it is dead, or has failed.
-  function isOff(uid: string, by: string): boolean {
+  function isOff({ uid, upcoming }: PodAssignment): boolean {
+    const { by } = upcoming!;
     return !owners.isProcessAlive(by) || (owners.isOwnProcess(by) && !registry.of(resizesUnderWay).has(uid));
   }
 }
+
+const podsToResize = podsThat(({ upcoming }) => upcoming !== null);
 
 /**
  * Ids of the grants that this environment is resizing: the others that it has announced will not

@@ -252,10 +252,10 @@ export interface Native {
   nodeBuffer(bytes: number, hugepageBytes: number, nodes: Words, strict: boolean): Buffer;
 
   /**
-   * Whether the owner's environment has ended while threads of this process were pinned for its
-   * grants.
+   * The uuids of owners whose environment has ended while threads of this process were pinned for
+   * their grants.
    */
-  isOrphanedOwner(uuid: string): boolean;
+  orphanedOwners(): string[];
   closeOrphanedOwner(uuid: string): void;
 
   /** Undefined where the file has none of this name, or it is hidden from this process. */

@@ -13,7 +13,7 @@ import {
   poolDifferences,
 } from './layout/differences.js';
 import { readGrants, readPartition, readPools } from './layout/facts.js';
-import { isPartitioned, layoutOf } from './layout/layout.js';
+import { layoutOf, podsInPartition } from './layout/layout.js';
 import { mend } from './layout/steps.js';
 import { grantKey } from './layout/transition.js';
 import type { MachineConfiner } from './machine-confiner.js';
@@ -72,7 +72,7 @@ export function groupFound(
   { taken, pods }: Confinement,
 ): Found {
   const { kind, pod, path, what } = difference;
-  const partition = cpusOfSome(pods.filter(isPartitioned));
+  const partition = cpusOfSome(podsInPartition(pods));
   const of = pod ? `${grantKey(pod)} ${cpusOf(pod)}` : `${taken} ${partition}`;
   const repairPartition = () => {
     try {

@@ -16,7 +16,7 @@ import type { Cpusets } from './cpusets/cpusets.js';
 import { cpusetOf, cpusOutsideGrants, isHeldInPool } from './cpusets/reach.js';
 import { groupDifferences, partitionDifferences, poolDifferences } from './layout/differences.js';
 import { readGrants, readPartition, readPools } from './layout/facts.js';
-import { isPartitioned, layoutOf } from './layout/layout.js';
+import { layoutOf, podsInPartition } from './layout/layout.js';
 import { mend } from './layout/steps.js';
 import { podsNotIn } from './layout/transition.js';
 import type { Confinement, StuckMember, UnpinnedThread } from './members/confinement.js';
@@ -178,7 +178,7 @@ export class MachineConfiner {
 
 // The exclusive CPUs that no partition keeps others off.
 function openCpus(state: Assignments): CpuSet {
-  return exclusiveCpus(state).difference(cpusOfSome(state.pods.filter(isPartitioned)));
+  return exclusiveCpus(state).difference(cpusOfSome(podsInPartition(state.pods)));
 }
 
 // From Linux 6.2 on the kernel remembers what a thread has asked for when its cpuset changes.

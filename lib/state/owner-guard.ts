@@ -1,6 +1,7 @@
 // OwnerGuard: what this environment does about its own file among the owners', which somebody may
 // remove or change, and about the end of other owners.
 import type { Listener } from './files/folder-watch.js';
+import { OWNER_NAME } from './files/state-files.js';
 import { OwnerWatch } from './owners/owner-watch.js';
 import type { Owners } from './owners/owners.js';
 import type { StateFolder } from './state-folder.js';
@@ -38,11 +39,13 @@ export class OwnerGuard {
     this.#state = state;
     this.#watch = new OwnerWatch(path, {
       closed: (name) => {
+        // Any other is of a file that is about to get an owner's name.
+        if (!OWNER_NAME.test(name)) return;
         living.doubt(name);
         owners.isOwnProcess(name) ? this.#restore() : this.#mourn(name);
       },
       disturbed: (name) => {
-        if (name !== undefined) living.doubt(name);
+        if (name !== undefined && OWNER_NAME.test(name)) living.doubt(name);
         if (name === undefined || owners.isOwnProcess(name)) this.#restore();
       },
       placed: (name) => {

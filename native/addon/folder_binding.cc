@@ -44,9 +44,11 @@ class OrphanedOwners {
     std::lock_guard lock(mutex_);
     fds_.insert_or_assign(name, std::move(fd));
   }
-  bool contains(const std::string& name) {
+  std::vector<std::string> names() {
     std::lock_guard lock(mutex_);
-    return fds_.contains(name);
+    std::vector<std::string> names;
+    for (const auto& [name, fd] : fds_) names.push_back(name);
+    return names;
   }
   void close(const std::string& name) {
     std::lock_guard lock(mutex_);
@@ -111,9 +113,14 @@ class OwnerObject : public Napi::ObjectWrap<OwnerObject> {
   pid_t tid_ = 0;
 };
 
-Napi::Value is_orphaned_owner(const Napi::CallbackInfo& info) {
-  return Napi::Boolean::New(info.Env(),
-                            OrphanedOwners::of_this_process().contains(to_string(info[0], "the owner")));
+Napi::Value from_names(Napi::Env env, const std::vector<std::string>& names) {
+  auto array = Napi::Array::New(env, names.size());
+  for (size_t i = 0; i < names.size(); i++) array[i] = Napi::String::New(env, names[i]);
+  return array;
+}
+
+Napi::Value orphaned_owners(const Napi::CallbackInfo& info) {
+  return from_names(info.Env(), OrphanedOwners::of_this_process().names());
 }
 
 void close_orphaned_owner(const Napi::CallbackInfo& info) {
@@ -327,10 +334,7 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
     return version ? from_version(info.Env(), *version) : info.Env().Undefined();
   }
   Napi::Value list(const Napi::CallbackInfo& info) {
-    std::vector<std::string> names = unwrap(info.Env(), folder_->list());
-    auto array = Napi::Array::New(info.Env(), names.size());
-    for (size_t i = 0; i < names.size(); i++) array[i] = Napi::String::New(info.Env(), names[i]);
-    return array;
+    return from_names(info.Env(), unwrap(info.Env(), folder_->list()));
   }
   void remove(const Napi::CallbackInfo& info) {
     unwrap(info.Env(), folder_->remove(to_string(info[0], "the name")));
@@ -466,7 +470,7 @@ void export_folder(Napi::Env env, Napi::Object exports) {
   data.owner_class = Napi::Persistent(OwnerObject::define(env));
   exports["Folder"] = folder;
   exports["extendedAttribute"] = Napi::Function::New(env, read_extended_attribute);
-  exports["isOrphanedOwner"] = Napi::Function::New(env, is_orphaned_owner);
+  exports["orphanedOwners"] = Napi::Function::New(env, orphaned_owners);
   exports["closeOrphanedOwner"] = Napi::Function::New(env, close_orphaned_owner);
 }
 

@@ -1,12 +1,16 @@
 // What is worked out of lists of pods follows what changes between them.
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { emptyAssignments, findPod, type MachineSettings } from '../../lib/account/assignments.js';
+import { type BookedMemory, bookMemory, NOTHING_BOOKED } from '../../lib/account/booked-memory.js';
 import { cpusOfPartitions, cpusOfPods, cpusOfSome, heldCpus } from '../../lib/account/cpus-of-pods.js';
 import { deviceKeysOf, devicesOfPods } from '../../lib/account/held-devices.js';
 import { bookingFlaw, groupsOfPods } from '../../lib/account/memory-of-pods.js';
 import { mortalOwners } from '../../lib/account/owners-of-pods.js';
 import type { ContainerAssignment, PodAssignment } from '../../lib/account/pod-assignment.js';
+import { removePods, replacePod } from '../../lib/account/pod-changes.js';
 import { podListChanges, podsAfter, podsOfBoth } from '../../lib/account/pod-list-changes.js';
+import { podsThat } from '../../lib/account/pod-summary.js';
 import { CpuSet } from '../../lib/index.js';
 
 const GROUPS = [[0], [1, 2]] as const;
@@ -40,6 +44,12 @@ function pod(id: number, variant: number): PodAssignment {
   const key = `${id} ${variant}`;
   if (!pods.has(key)) pods.set(key, podOf(id, variant));
   return pods.get(key)!;
+}
+
+/** What some pods have of memory, all of it on the first node of its group. */
+function bookedBy(pods: readonly PodAssignment[]): BookedMemory {
+  const blocks = pods.flatMap(({ containers }) => containers.flatMap(({ memory }) => memory));
+  return blocks.reduce((booked, block) => bookMemory(booked, block, () => block.bytes), NOTHING_BOOKED);
 }
 
 const list = fc
@@ -142,6 +152,53 @@ it('sums over a list are the same, whichever lists were asked about before', () 
       }
     }),
   );
+});
+
+it('a pod is found by its uid in each list, whichever lists were asked about before', () => {
+  fc.assert(
+    fc.property(lists, (all) => {
+      for (const pods of [...all, ...all.toReversed()])
+        for (let id = 0; id <= 40; id++)
+          expect(findPod({ pods }, `${id}`)).toBe(pods.find(({ uid }) => uid === `${id}`));
+    }),
+  );
+});
+
+const podsWithDevices = podsThat((each) => deviceKeysOf(each).size > 0);
+
+it('those pods of a list of which something holds are in its order, whichever lists were asked about before', () => {
+  fc.assert(
+    fc.property(lists, (all) => {
+      for (const pods of all)
+        expect(podsWithDevices(pods)).toEqual(pods.filter((each) => deviceKeysOf(each).size > 0));
+    }),
+  );
+});
+
+it('a list less some pods, or with one in another form, has the others in their order', () => {
+  const uids = fc.uniqueArray(fc.nat(40).map(String), { maxLength: 8 });
+  fc.assert(
+    fc.property(list, uids, fc.nat(40), (unnamed, gone, id) => {
+      const pods = unnamed.map((each) => ({ ...each, name: `pod ${each.uid}` }));
+      const state = { ...emptyAssignments({} as MachineSettings), pods, memory: bookedBy(pods) };
+      const left = removePods(state, new Set(gone));
+      expect(left.pods).toEqual(pods.filter(({ uid }) => !gone.includes(uid)));
+      const names = pods.filter(({ uid }) => gone.includes(uid)).map(({ name }) => name);
+      expect(left.lastCpus.map(({ name }) => name)).toEqual(names);
+      expect(replacePod(state, pod(id, 1)).pods).toEqual(
+        pods.map((each) => (each.uid === `${id}` ? pod(id, 1) : each)),
+      );
+    }),
+  );
+});
+
+it('the owners that can die are the same list as long as the same have pods', () => {
+  const pods = [0, 1, 2, 3, 4, 5, 6, 7].map((id) => pod(id, 0));
+  const owners = mortalOwners(pods);
+  // One more of an owner that has some.
+  const more = [...pods, { ...pod(9, 0), owner: pods[2]!.owner }];
+  expect(mortalOwners(more)).toBe(owners);
+  expect(mortalOwners(more.slice(0, -1))).toBe(owners);
 });
 
 it('what two pods hold is free only once neither has it', () => {

@@ -1,15 +1,18 @@
-// Whether other owners live, as plans see it: each is looked at once, as long as the kernel says
-// nothing of its file.
-import { closeSync, mkdirSync, openSync, readdirSync, renameSync, rmSync } from 'node:fs';
+// Whether other owners live, as plans and admissions see it: each is looked at once, as long as the
+// kernel says nothing of its file.
+import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { mortalOwners } from '../../lib/account/owners-of-pods.js';
 import type { OwnerRecord } from '../../lib/account/pod-assignment.js';
 import { native } from '../../lib/base/native.js';
+import { affinity } from '../../lib/entries/diagnostics.js';
 import { discover } from '../../lib/entries/topology.js';
 import { type Manager, openManager } from '../../lib/index.js';
+import { statOf } from '../../lib/processes/process-identity.js';
 import { Ledger } from '../../lib/state/ledger.js';
-import { LivingOwners } from '../../lib/state/owners/living-owners.js';
+import { LivingOwners, type OwnerLooks } from '../../lib/state/owners/living-owners.js';
 import { OwnerWatch } from '../../lib/state/owners/owner-watch.js';
 import { Agent } from '../support/agent.js';
 import { guaranteed } from '../support/simulated.js';
@@ -37,8 +40,14 @@ const isFree = (manager: Manager) => manager.plan({ containers: [guaranteed('app
 
 const nextTurn = () => new Promise(setImmediate);
 
+// Of a watch that has begun at 0: the files that were closed before have no locks any more.
+const LATER_S = 1e9;
+
 /** What is known of the other's owner, and how often it was looked at. */
-async function known() {
+async function known({
+  now = () => LATER_S,
+  areNoticesComplete = () => true,
+}: Partial<Pick<OwnerLooks, 'now' | 'areNoticesComplete'>> = {}) {
   const { stateDir, agent, file, pods } = await beside();
   const watch = new OwnerWatch(stateDir, {
     closed: (name) => living.doubt(name),
@@ -46,21 +55,69 @@ async function known() {
     placed: (name) => living.settle(name),
     missed() {},
   });
-  const living = new LivingOwners(watch, () => true);
+  const folder = native.Folder.open(join(file, '..'), false, 0o700, -1);
+  const hasEnded = (uuid: string) => !folder.isOwnerAlive(uuid);
+  const living = new LivingOwners(watch, { areNoticesComplete, hasEnded, now });
   watch.start();
   onTestFinished(() => watch.stop());
   const owners = mortalOwners(pods());
-  const folder = native.Folder.open(join(file, '..'), false, 0o700, -1);
   const look = vi.fn(({ uuid }: OwnerRecord) => folder.isOwnerAlive(uuid));
-  return { stateDir, agent, file, living, look, dead: () => living.deadAmong(owners, look) };
+  return { stateDir, agent, file, watch, living, look, dead: () => living.deadAmong(owners, look) };
 }
 
 it('looks at an owner once', async () => {
-  const { look, dead, living } = await known();
+  const { look, dead } = await known();
   for (let n = 0; n < 10; n++) expect(dead()).toEqual([]);
   expect(look).toHaveBeenCalledTimes(1);
-  living.forget();
+});
+
+it('looks at an owner once more where the notices begin anew', async () => {
+  const { watch, look, dead } = await known();
+  dead();
+  watch.restart();
   for (let n = 0; n < 10; n++) expect(dead()).toEqual([]);
+  expect(look).toHaveBeenCalledTimes(2);
+});
+
+it('looks each time as long as a file that was closed before the notices may be locked', async () => {
+  let now = 0;
+  const { watch, look, dead } = await known({ now: () => now });
+  const { begin } = watch.era!;
+  for (const since of [0, 0.5, 0.99]) {
+    now = begin + since;
+    dead();
+  }
+  expect(look).toHaveBeenCalledTimes(3);
+  now = begin + 1.01;
+  for (let n = 0; n < 10; n++) dead();
+  expect(look).toHaveBeenCalledTimes(4);
+});
+
+it('looks each time where not everything that happens to the files has a notice', async () => {
+  const { look, dead } = await known({ areNoticesComplete: () => false });
+  for (let n = 0; n < 3; n++) dead();
+  expect(look).toHaveBeenCalledTimes(3);
+});
+
+it('looks each time while a notice is pending, also of another file', async () => {
+  const { file, watch, look, dead } = await known();
+  dead();
+  closeSync(openSync(join(file, '..', 'another'), 'w'));
+  for (let n = 0; n < 3; n++) dead();
+  expect(look).toHaveBeenCalledTimes(4);
+  await expect.poll(() => watch.era).toBeDefined();
+  for (let n = 0; n < 3; n++) dead();
+  expect(look).toHaveBeenCalledTimes(4);
+});
+
+it('looks at an owner once more where notices were lost', { timeout: 60_000 }, async () => {
+  const { file, watch, look, dead } = await known();
+  dead();
+  const most = Number(readFileSync('/proc/sys/fs/inotify/max_queued_events', 'latin1'));
+  // Of one name after the other: the same notice twice is one.
+  for (let n = 0; n <= most; n++) closeSync(openSync(join(file, '..', `another-${n % 2}`), 'w'));
+  await expect.poll(() => watch.era).toBeDefined();
+  for (let n = 0; n < 3; n++) expect(dead()).toEqual([]);
   expect(look).toHaveBeenCalledTimes(2);
 });
 
@@ -106,14 +163,12 @@ it('looks each time where another folder is in the place of the one that is watc
   agent.process.kill('SIGCONT');
 });
 
-it('remembers the files of many others that were closed no longer than they matter', async () => {
+it('looks each time at an owner whose file was closed, however many others end afterwards', async () => {
   const { file, living, look, dead } = await known();
   living.doubt(basename(file));
-  dead();
   for (let n = 0; n < 1000; n++) living.doubt(`of an owner that has ended ${n}`);
-  dead();
-  dead();
-  expect(look).toHaveBeenCalledTimes(2);
+  for (let n = 0; n < 3; n++) dead();
+  expect(look).toHaveBeenCalledTimes(3);
 });
 
 it('sees that an owner has ended whose file was moved away before', async () => {
@@ -174,3 +229,60 @@ it('counts an owner as living whose file was removed', async () => {
   await expect.poll(() => readdirSync(join(file, '..'))).toHaveLength(1);
   expect(isFree(manager)).toBe(false);
 });
+
+const blockLoop = (ms: number) => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+
+// Once it is old enough, what is known is not looked at again.
+const SETTLED_MS = 1100;
+
+function unlessGone<T>(action: () => T): T | undefined {
+  try {
+    return action();
+  } catch {
+    return undefined;
+  }
+}
+
+const admitApp = (manager: Manager) => manager.admit({ containers: [guaranteed('app', { cpu: 2 })] });
+
+it('gives an admission what an owner had that has ended just before', async () => {
+  const { manager, agent } = await beside({ sharedMember: false });
+  await setTimeout(SETTLED_MS);
+  await expect(admitApp(manager)).rejects.toThrow();
+  await agent.kill();
+  expect((await admitApp(manager)).containers).toHaveLength(1);
+});
+
+it('gives an admission what an owner had that has ended while the event loop was blocked', async () => {
+  const { manager, agent } = await beside({ sharedMember: false });
+  await setTimeout(SETTLED_MS);
+  await expect(admitApp(manager)).rejects.toThrow();
+  agent.process.kill('SIGKILL');
+  blockLoop(500);
+  expect((await admitApp(manager)).containers).toHaveLength(1);
+});
+
+// Two of the CPUs of this machine, of which one stays shared.
+const ALL = affinity();
+
+it.runIf(ALL.size > 1)(
+  'gives an admission what an owner’s child keeps once that has ended, and not before',
+  async () => {
+    const stateDir = makeStateDir();
+    const manager = await openManager({ stateDir, sharedMember: false, cpuManagerReconcilePeriod: '1h' });
+    onTestFinished(() => manager.close());
+    const agent = new Agent();
+    await agent.tell('open', { stateDir });
+    const cpu = ALL.size - 1;
+    await agent.tell('acquire', { cpu });
+    const child = await agent.tell('spawn', ['sleep', '60']);
+    onTestFinished(() => void unlessGone(() => process.kill(child, 'SIGKILL')));
+    await setTimeout(SETTLED_MS);
+    await agent.kill();
+    const admit = () => manager.admit({ containers: [guaranteed('app', { cpu })] });
+    await expect(admit()).rejects.toThrow();
+    process.kill(child, 'SIGKILL');
+    await expect.poll(() => unlessGone(() => statOf(child).state) ?? 'gone').toMatch(/^(Z|X|gone)$/);
+    expect((await admit()).containers).toHaveLength(1);
+  },
+);

@@ -5,7 +5,7 @@ import { cpusOfSome } from '../../account/cpus-of-pods.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { unlessRefused } from '../../base/errors.js';
 import { CpuSet } from '../../machine/cpu-set.js';
-import { isPartitioned } from '../layout/layout.js';
+import { podsInPartition } from '../layout/layout.js';
 import type { Cpusets } from './cpusets.js';
 
 /** The CPUs that threads of a process may use; undefined where it has ended. */
@@ -34,7 +34,7 @@ export function cpusWithinReach(cpusets: Cpusets, pid: number, pods: readonly Po
   const { hierarchy } = cpusets;
   const cpuset = cpusetOf(cpusets, pid);
   if (!cpuset) return CpuSet.EMPTY;
-  const inPartition = cpusets.isPartition ? cpusOfSome(pods.filter(isPartitioned)) : CpuSet.EMPTY;
+  const inPartition = cpusets.isPartition ? cpusOfSome(podsInPartition(pods)) : CpuSet.EMPTY;
   if (cpusets.isOfPools(hierarchy.groupOf(pid).path)) {
     return cpuset.union(hierarchy.effectiveCpusOf(dirname(hierarchy.rootPath))).union(inPartition);
   }

@@ -7,6 +7,7 @@ import type { Assignments } from '../../account/assignments.js';
 import { cpusOfSome } from '../../account/cpus-of-pods.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { runningCpus } from '../../account/pod-holdings.js';
+import { podsThat } from '../../account/pod-summary.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
 import { refits } from './transition.js';
 
@@ -45,6 +46,11 @@ export function isPartitioned({ enforcement: { level } }: Pick<PodAssignment, 'e
   return level === 'partition' || level === 'isolated';
 }
 
+/** Those in the root partition. */
+export const podsInPartition = podsThat(isPartitioned);
+
+const podsInGroups = podsThat(({ enforcement }) => enforcement.target !== null);
+
 /** The groups that a grant may have. Isolated are those of its containers. */
 export function groupsOf(pod: PodAssignment): readonly LayoutGroup[] {
   const isIsolated = pod.enforcement.level === 'isolated';
@@ -65,7 +71,9 @@ export function layoutOf(states: readonly Assignments[]): Layout {
     const more = group.pod.containers.length === 1 ? former.get(group.pod) : undefined;
     return more ? { ...group, cpus: group.cpus.union(more) } : group;
   };
-  const inGroups = last.pods.filter(({ enforcement }) => enforcement.target !== null);
-  const inPartition = states.flatMap(({ pods }) => pods.filter(isPartitioned));
-  return { groups: inGroups.flatMap(groupsOf).map(during), partition: cpusOfSome(inPartition) };
+  const inPartition = states.flatMap(({ pods }) => podsInPartition(pods));
+  return {
+    groups: podsInGroups(last.pods).flatMap(groupsOf).map(during),
+    partition: cpusOfSome(inPartition),
+  };
 }

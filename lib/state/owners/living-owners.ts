@@ -1,22 +1,41 @@
 // LivingOwners: the owners that are known to live, as long as the kernel gives notice of each end.
 // To look at one takes as long as half a decision.
 import type { OwnerRecord } from '../../account/pod-assignment.js';
+import type { NoticeEra } from './owner-watch.js';
 
 /** The kernel's notices of the owners' files. */
 export interface OwnerNotices {
   /** As {@link OwnerWatch.era}. */
-  readonly era: object | undefined;
+  readonly era: NoticeEra | undefined;
+}
+
+/** What is asked of the owners' files. */
+export interface OwnerLooks {
+  /** Whether there is a notice of everything that happens to the files. */
+  areNoticesComplete(): boolean;
+  /** As {@link Owners.hasEnded}. */
+  hasEnded(uuid: string): boolean;
+  /** In seconds, of a clock that never goes back. */
+  now(): number;
 }
 
 const NOBODY: readonly OwnerRecord[] = [];
-// The oldest doubts are of owners that have ended long ago.
-const MOST_DOUBTS = 256;
+// Where there are more doubts, it is looked with each further one whether the oldest is of an owner
+// that has ended.
+const MANY_DOUBTS = 256;
+// An owner whose file was closed just before the notices began has let its lock go by then.
+const SETTLE_S = 1;
 
+/**
+ * An owner that was seen alive, and of whose file there is no notice since, still has its lock: the
+ * kernel queues the notice that a file is closed before it lets the file's locks go, and closes the
+ * file with the last copy of the descriptor, wherever that is. So what is known is as exact as a look.
+ */
 export class LivingOwners {
   readonly #notices: OwnerNotices;
-  readonly #areComplete: () => boolean;
-  // Of what is known here, and whether its notices are complete.
-  #era: object | undefined;
+  readonly #looks: OwnerLooks;
+  // Of what is known here, and whether it may be known.
+  #era: NoticeEra | undefined;
   #isCertain = false;
   readonly #living = new Set<string>();
   // Their end may come without another notice: files that were closed, whose locks the kernel lets go
@@ -25,10 +44,9 @@ export class LivingOwners {
   // All of them live.
   #all: readonly OwnerRecord[] | undefined;
 
-  /** `areComplete`: whether there is a notice of everything that happens to the files. */
-  constructor(notices: OwnerNotices, areComplete: () => boolean) {
+  constructor(notices: OwnerNotices, looks: OwnerLooks) {
     this.#notices = notices;
-    this.#areComplete = areComplete;
+    this.#looks = looks;
   }
 
   /** The dead among some owners. `isAlive` looks at one. */
@@ -51,9 +69,11 @@ export class LivingOwners {
     const { era } = this.#notices;
     if (era === undefined) return false;
     if (era !== this.#era) {
-      this.forget();
+      if (this.#looks.now() < era.begin + SETTLE_S) return false;
+      this.#all = undefined;
+      this.#living.clear();
       this.#era = era;
-      this.#isCertain = this.#areComplete();
+      this.#isCertain = this.#looks.areNoticesComplete();
     }
     return this.#isCertain;
   }
@@ -62,20 +82,17 @@ export class LivingOwners {
   doubt(uuid: string): void {
     this.#forget(uuid);
     this.#doubtful.add(uuid);
+    if (this.#doubtful.size <= MANY_DOUBTS) return;
     const [oldest] = this.#doubtful;
-    if (this.#doubtful.size > MOST_DOUBTS) this.#doubtful.delete(oldest!);
+    this.#doubtful.delete(oldest!);
+    // What has ended stays so.
+    if (!this.#looks.hasEnded(oldest!)) this.#doubtful.add(oldest!);
   }
 
   /** The file of an owner is there, so that there will be a notice of its end. */
   settle(uuid: string): void {
     this.#forget(uuid);
     this.#doubtful.delete(uuid);
-  }
-
-  /** All are looked at once more. */
-  forget(): void {
-    this.#all = undefined;
-    this.#living.clear();
   }
 
   #forget(uuid: string): void {

@@ -18,6 +18,14 @@ const OWNERS_MASK = IN_CLOSE_WRITE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | I
 // Where the kernel has no watch left to give (inotify's limits).
 const PERIOD_WITHOUT_INOTIFY_MS = 500;
 
+/** A time in which every event of the files comes. */
+export interface NoticeEra {
+  /** Seconds, as of process.uptime(). */
+  readonly begin: number;
+}
+
+const beginEra = (): NoticeEra => ({ begin: process.uptime() });
+
 export interface OwnerEvents {
   /** A file was closed that was open for writing. */
   closed(name: string): void;
@@ -36,7 +44,7 @@ export class OwnerWatch {
   readonly #path: string;
   readonly #events: OwnerEvents;
   #ends: (() => void)[] = [];
-  #era: object | undefined;
+  #era: NoticeEra | undefined;
   #timer: NodeJS.Timeout | undefined;
 
   /** `path`: of the state folder. */
@@ -54,7 +62,7 @@ export class OwnerWatch {
     try {
       this.#ends.push(watchFolder(join(this.#path, 'owners'), OWNERS_MASK, tell));
       this.#ends.push(watchFolder(this.#path, IN_MOVE_SELF, tell));
-      this.#era = {};
+      this.#era = beginEra();
     } catch {
       this.stop();
       this.#timer = setInterval(() => this.#lookAgain(), PERIOD_WITHOUT_INOTIFY_MS).unref();
@@ -65,7 +73,7 @@ export class OwnerWatch {
    * The same object as long as every event of the files comes; undefined where one is still to come,
    * or none does.
    */
-  get era(): object | undefined {
+  get era(): NoticeEra | undefined {
     return this.#era && !hasPendingEvents() ? this.#era : undefined;
   }
 
@@ -97,7 +105,7 @@ export class OwnerWatch {
     // What is at the path now is not watched.
     if (mask & (IN_IGNORED | IN_MOVE_SELF)) this.#era = undefined;
     if (mask & IN_Q_OVERFLOW) {
-      this.#era &&= {};
+      this.#era &&= beginEra();
       this.#events.missed();
     } else if (mask & IN_MOVE_SELF) this.#events.disturbed(undefined);
     else if (mask & IN_CLOSE_WRITE) this.#events.closed(name);

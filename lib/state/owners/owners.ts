@@ -54,7 +54,12 @@ export class Owners implements OwnerRegistry {
 
   /** From now on an owner need not be looked at again as long as these say nothing of it. */
   hear(notices: OwnerNotices): LivingOwners {
-    this.#living = new LivingOwners(notices, () => this.#folder.isLocal() && this.#folder.isCurrent());
+    this.#living = new LivingOwners(notices, {
+      areNoticesComplete: () => this.#folder.isLocal() && this.#folder.isCurrent(),
+      hasEnded: (uuid) => this.hasEnded(uuid),
+      // Node loads a part of itself for performance.now().
+      now: () => process.uptime(),
+    });
     return this.#living;
   }
 
@@ -81,7 +86,7 @@ export class Owners implements OwnerRegistry {
   hasEnded(uuid: string): boolean {
     if (!OWNER_NAME.test(uuid)) return false;
     try {
-      return !this.isProcessAlive(uuid) || native.isOrphanedOwner(uuid);
+      return !this.isProcessAlive(uuid) || native.orphanedOwners().includes(uuid);
     } catch (error) {
       if (!(error instanceof NumalignError)) throw error;
       return false;
@@ -140,11 +145,8 @@ export class Owners implements OwnerRegistry {
   follow({ generation, assignments }: Checkpoint): void {
     const { pods, settings } = assignments;
     this.#turn++;
-    // What is given away and taken back goes by a look.
-    this.#living?.forget();
     this.#header = { bootId: this.#bootId, generation, settings };
     harmlessly(() => this.#followOwn(pods));
-    // Node loads a part of itself for performance.now().
     const now = process.uptime();
     if (now < this.#nextSweep) return;
     this.#nextSweep = now + SWEEP_PERIOD_S;
@@ -256,8 +258,12 @@ export class Owners implements OwnerRegistry {
 
   /** Grants of Workers of this process that have ended, whose threads are still on the CPUs. */
   orphans(pods: readonly PodAssignment[]): PodAssignment[] {
-    const orphaned = mortalOwners(pods).filter(({ uuid }) => native.isOrphanedOwner(uuid));
-    return podsOf(pods, orphaned);
+    const uuids = native.orphanedOwners();
+    if (uuids.length === 0) return [];
+    return podsOf(
+      pods,
+      mortalOwners(pods).filter(({ uuid }) => uuids.includes(uuid)),
+    );
   }
 
   isAlive(owner: OwnerRecord): boolean {
@@ -274,8 +280,7 @@ export class Owners implements OwnerRegistry {
   }
 
   /**
-   * The grants whose owners are dead. Looks at each owner once in each transaction, and otherwise
-   * where its end may have come without notice.
+   * The grants whose owners are dead. Looks at an owner where its end may have come without notice.
    */
   deadPods(pods: readonly PodAssignment[]): readonly PodAssignment[] {
     const owners = mortalOwners(pods);
