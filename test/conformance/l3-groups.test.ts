@@ -6,11 +6,11 @@ import { discover, type MachineJson } from '../../lib/entries/topology.js';
 import { budget } from '../support/budget.mjs';
 import * as numalign from '../support/package.js';
 import { idsOf, listOf } from './cpu-list.js';
-import { groupsOf, isIrregular } from './machine.js';
+import { kubeletTake } from './kubelet-take.js';
+import { countL3Groups, isIrregular } from './machine.js';
 import { contextOf } from './read.js';
 import { readCases } from './replay.js';
 import { vectors } from './support/cases.js';
-import { kubeletTake } from './support/kubelet-take.js';
 
 /** A socket: its NUMA nodes, of L3 groups, of cores, each with so many threads. */
 const socketOf = fc.array(
@@ -43,9 +43,6 @@ function machineOf(sockets: readonly (readonly (readonly (readonly number[])[])[
   const counts = { numCpus: cpus.length, numCores, numSockets, numNumaNodes: node, numUncoreCaches: l3 };
   return { ...counts, columns, cpus, nodes } as unknown as MachineJson;
 }
-
-const groupCount = (machine: MachineJson, cpus: ReadonlySet<number>) =>
-  [...groupsOf(machine, 'uncoreCache').values()].filter((group) => group.some((cpu) => cpus.has(cpu))).length;
 
 describe('the kubelet’s way to take CPUs', () => {
   it('as it is written down here gives the recorded answers', async () => {
@@ -102,7 +99,7 @@ describe('CPUs that prefer to be aligned by L3', () => {
           // CPUs that were not free are no answer.
           fc.pre([...theirs].every((cpu) => free.has(cpu)));
           const ours = idsOf(String(topology.bestFit(listOf(free), count, how)));
-          expect(groupCount(machine, ours)).toBeLessThanOrEqual(groupCount(machine, theirs));
+          expect(countL3Groups(machine, ours)).toBeLessThanOrEqual(countL3Groups(machine, theirs));
         },
       ),
       { numRuns: budget(20_000, 500) },

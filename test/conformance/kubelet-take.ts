@@ -1,11 +1,14 @@
-// How the kubelet 1.32 takes CPUs, packed or spread, in plain sets and with its averages: what the
-// package's own answer is held against on machines that no recorded case has.
-import type { MachineJson } from '../../../lib/entries/topology.js';
-import { groupsOf } from '../machine.js';
+// How the kubelet 1.32 takes CPUs, packed or spread, in plain sets. With its averages this is the
+// recorded answer; with the own sizes of elements it is the intended one where nothing is aligned by
+// L3 (A1).
+import type { MachineJson } from '../../lib/entries/topology.js';
+import { groupsOf } from './machine.js';
 
 interface Options {
-  readonly strategy: 'packed' | 'spread';
-  readonly preferAlignByUncoreCache: boolean;
+  readonly strategy?: 'packed' | 'spread';
+  readonly preferAlignByUncoreCache?: boolean;
+  /** What cores, sockets and L3 groups are compared with. */
+  readonly sizes?: 'average' | 'own';
 }
 
 type Elements = ReadonlyMap<number, readonly number[]>;
@@ -15,7 +18,7 @@ export function kubeletTake(
   machine: MachineJson,
   available: ReadonlySet<number>,
   count: number,
-  { strategy, preferAlignByUncoreCache }: Options,
+  { strategy = 'packed', preferAlignByUncoreCache = false, sizes = 'average' }: Options,
 ): Set<number> {
   const [free, taken] = [new Set(available), new Set<number>()];
   const needed = () => count - taken.size;
@@ -53,8 +56,9 @@ export function kubeletTake(
     for (const cpus of whole) if (cpus.length <= needed()) take(cpus);
   };
   const ownSize = (cpus: readonly number[]) => cpus.length;
+  const sizeAmong = (elements: Elements) => (sizes === 'own' ? ownSize : () => average(elements));
   const takeNodes = () => takeWhole(isNumaFirst ? outerOrder() : innerOrder(), ownSize);
-  const takeSockets = () => takeWhole(socketOrder(), () => average(sockets));
+  const takeSockets = () => takeWhole(socketOrder(), sizeAmong(sockets));
 
   for (const step of isNumaFirst ? [takeNodes, takeSockets] : [takeSockets, takeNodes]) step();
   for (const group of preferAlignByUncoreCache ? l3Order() : []) {
@@ -68,7 +72,7 @@ export function kubeletTake(
     const part = lowest.flatMap(freeOf);
     if (part.length === needed()) take(part);
   }
-  if (strategy === 'packed' && needed() > 0) takeWhole(coreOrder(), () => average(cores));
+  if (strategy === 'packed' && needed() > 0) takeWhole(coreOrder(), sizeAmong(cores));
   const rest = (strategy === 'packed' ? coreOrder() : socketOrder()).flatMap((cpus) =>
     freeOf(cpus).sort((a, b) => a - b),
   );
