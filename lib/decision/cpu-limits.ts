@@ -33,7 +33,15 @@ export function checkSmtAlignment(draft: Draft, count: number): void {
   }
 }
 
-export function smtAlignment(message: string, details: ErrorDetails): Refusal {
+/** Enough whole cores are free, but of sizes that do not add up: the kubelet hands out parts of them. */
+export class UnevenCores extends Refusal {
+  constructor(count: number, from: CpuSet) {
+    const message = `CPUs asked for: ${count}; the free cores (${from}) do not add up to it`;
+    super('SMTAlignmentError', 'ERR_SMT_ALIGNMENT', message, { value: count });
+  }
+}
+
+function smtAlignment(message: string, details: ErrorDetails): Refusal {
   return new Refusal('SMTAlignmentError', 'ERR_SMT_ALIGNMENT', message, details);
 }
 

@@ -9,7 +9,7 @@ import { HintFamily, type TopologyHint } from '../machine/hints.js';
 import { sizeOfBoth } from '../machine/id-set.js';
 import type { Topology } from '../machine/topology.js';
 import { choices, exclusiveCount, oneThreadACore, podExclusiveCount, siblings } from './cpu-choices.js';
-import { checkMultiple, checkSmtAlignment, insufficient, mustBeWhole, smtAlignment } from './cpu-limits.js';
+import { checkMultiple, checkSmtAlignment, insufficient, mustBeWhole, UnevenCores } from './cpu-limits.js';
 import type { CpusLeft, Draft } from './draft.js';
 import type { Hints } from './hints/merge-hints.js';
 
@@ -173,9 +173,7 @@ function takeNearFirst(
     if (whole) return whole;
   }
   if (anywhere) return anywhere;
-  throw smtAlignment(`CPUs asked for: ${count}; the free cores (${from}) do not add up to it`, {
-    value: count,
-  });
+  throw new UnevenCores(count, from);
 }
 
 // So many of those that are near, and the rest anywhere.

@@ -2,15 +2,18 @@
 // hint providers do.
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { withLast } from '../base/collections/lists.js';
+import { Refusal } from '../base/refusal.js';
 import type { ContainerRequest } from '../input/resource-amounts.js';
 import type { TopologyHint } from '../machine/hints.js';
 import { admittedHint, type Requests, requestsFor } from './alignment.js';
-import { checkSharedPool, leavesNoPool } from './cpu-limits.js';
+import { exclusiveCount } from './cpu-choices.js';
+import { checkSharedPool, leavesNoPool, UnevenCores } from './cpu-limits.js';
 import { allocateCpus, cpusTaken } from './cpu-manager.js';
 import { allocateDevices } from './devices/device-allocation.js';
 import { askToAllocate } from './hints/hint-provider.js';
 import { allocateMemory } from './memory/memory-allocation.js';
 import { memoryLeft } from './memory/memory-booking.js';
+import { memoryRequests } from './memory/memory-requests.js';
 import { draftAfter, type Given, type Progress } from './progress.js';
 import { hintRequest } from './question.js';
 
@@ -30,7 +33,11 @@ export function place(progress: Progress): void {
     progress.container = container;
     const requests = requestsFor(progress.draft, container);
     const hint = forPod ?? admittedHint(progress, requests);
-    progress.given = withLast(progress.given, allocate(progress, container, requests, hint));
+    try {
+      progress.given = withLast(progress.given, allocate(progress, container, requests, hint));
+    } catch (error) {
+      throw memoryRefusal(progress, hint, error) ?? error;
+    }
   }
   progress.container = undefined;
   // What the last container leaves matters for nothing else.
@@ -62,4 +69,33 @@ function allocate(
   const blocks = allocateMemory(draft, requests.memory, hint);
   for (const provider of providers) askToAllocate(provider, hintRequest(progress), hint);
   return { container, hint, cpus, devices, memory: memoryLeft(draft, container, blocks) };
+}
+
+/**
+ * Where cores of uneven sizes do not add up, the kubelet hands out parts of them, and the pod fails
+ * over memory that is nowhere: no release of CPUs would help it, and so that is the reason here too.
+ */
+function memoryRefusal(progress: Progress, hint: TopologyHint, error: unknown): Refusal | undefined {
+  const { pod, placement } = progress.question.request;
+  const { containers } = pod;
+  const { topologyPolicy } = placement;
+  if (!(error instanceof UnevenCores)) return undefined;
+  // The others reject such a pod by its hints.
+  if (topologyPolicy !== 'none' && topologyPolicy !== 'best-effort') return undefined;
+  let { draft } = progress;
+  let left = draft.topology.wholeCores(draft.free).size;
+  for (let i = containers.indexOf(progress.container!); i < containers.length; i++) {
+    const container = containers[i]!;
+    // It may fail over cores before that.
+    left -= exclusiveCount(pod, container, placement);
+    if (left < 0) return undefined;
+    try {
+      const blocks = allocateMemory(draft, memoryRequests(draft, container), hint);
+      draft = { ...draft, memory: memoryLeft(draft, container, blocks) };
+    } catch (missing) {
+      if (missing instanceof Refusal) return missing;
+      throw missing;
+    }
+  }
+  return undefined;
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <tuple>
 
 namespace numalign {
 namespace {
@@ -53,7 +54,9 @@ class Accumulator {
         taken_(topology.words()),
         needed_(count),
         spread_(spread),
-        numa_first_(topology.packages().count() >= topology.nodes().count()) {
+        numa_first_(topology.packages().count() >= topology.nodes().count()),
+        uneven_(topology.cores().uniform_size() == 0 || topology.packages().uniform_size() == 0 ||
+                topology.l3_groups().uniform_size() == 0) {
     std::span<const uint64_t> known = topology.cpus().words();
     std::span<const uint64_t> words = available.words();
     for (size_t i = 0; i < std::min(known.size(), words.size()); i++) free_[i] = known[i] & words[i];
@@ -69,15 +72,20 @@ class Accumulator {
 
   void take_packed(bool align_by_l3) {
     if (satisfied()) return;
-    numa_first_ ? take_nodes() : take_packages();
+    // The kubelet compares NUMA nodes with their own size too: what it takes of them first is taken here.
+    if (numa_first_) take_nodes();
     if (satisfied()) return;
-    numa_first_ ? take_packages() : take_nodes();
+    if (align_by_l3 && uneven_) most_l3_groups_ = fewest_l3_groups(l3_rooms());
+    take_packages();
+    if (satisfied()) return;
+    if (!numa_first_) take_nodes();
     if (satisfied()) return;
     if (align_by_l3) take_l3_groups();
     if (satisfied()) return;
-    if (!spread_) take_cores();
+    unless_more_l3_groups([&] { take_cores_and_cpus(); });
     if (satisfied()) return;
-    take_single_cpus();
+    narrow_to_fewest_l3_groups();
+    take_cores_and_cpus();
   }
 
   // Takes whole cores that add up to what is needed, in the order in which they are taken packed. Takes
@@ -97,6 +105,40 @@ class Accumulator {
     for (int core : order) {
       sizes.remove(cores.size(core));
       if (cores.size(core) <= needed_ && sizes.can_make(needed_ - cores.size(core))) take(cores, core);
+    }
+  }
+
+  // Leaves free only what is in the first L3 group whose free cores add up to what is needed; where none
+  // is, in as many of the widest as it takes.
+  void narrow_to_l3_with_whole_cores() {
+    const Level& cores = topology_.cores();
+    auto free_cores = [&](int group) {
+      std::vector<int> inside = topology_.cores_of_l3()[group];
+      std::erase_if(inside, [&](int core) { return !is_free(cores, core); });
+      return inside;
+    };
+    auto can_make = [&](const std::vector<int>& list) {
+      CoreSizes sizes;
+      for (int core : list) sizes.add(cores.size(core));
+      return sizes.can_make(needed_);
+    };
+    std::vector<int> groups = l3_order();
+    for (int group : groups) {
+      if (can_make(free_cores(group))) return narrow_to_l3({group});
+    }
+    auto width = [&](int group) {
+      int n = 0;
+      for (int core : free_cores(group)) n += cores.size(core);
+      return n;
+    };
+    std::ranges::stable_sort(groups, std::greater<>(), width);
+    std::vector<int> chosen, inside;
+    for (int group : groups) {
+      if (std::ranges::find(chosen, group) != chosen.end()) continue;
+      chosen.push_back(group);
+      std::vector<int> more = free_cores(group);
+      inside.insert(inside.end(), more.begin(), more.end());
+      if (can_make(inside)) return narrow_to_l3(chosen);
     }
   }
 
@@ -244,16 +286,99 @@ class Accumulator {
   }
 
   void take_if_whole(const Level& level, int element) {
-    if (level.size(element) <= needed_ && is_free(level, element)) take(level, element);
+    if (level.size(element) > needed_ || !is_free(level, element)) return;
+    unless_more_l3_groups([&] { take(level, element); });
   }
 
+  // First one that holds all of the rest, the smallest before larger ones; else whole ones, and one for what
+  // they leave.
   void take_l3_groups() {
-    const Level& l3_groups = topology_.l3_groups();
-    for (int group : l3_order()) {
-      if (l3_groups.size(group) <= needed_) take_whole(l3_groups, l3_order());
-      if (!satisfied()) take_part_of_l3(group);
+    std::vector<int> order = l3_order();
+    take_part_of_one_l3(order);
+    take_whole(topology_.l3_groups(), order);
+    take_part_of_one_l3(order);
+  }
+
+  void take_part_of_one_l3(const std::vector<int>& order) {
+    for (int group : order) {
       if (satisfied()) return;
+      unless_more_l3_groups([&] { take_part_of_l3(group); });
     }
+  }
+
+  // What an L3 group has free. Whole cores count where they are taken first.
+  struct L3Room {
+    bool used;  // some of the answer is in it
+    int cores;
+    int cpus;
+    auto operator<=>(const L3Room&) const = default;
+  };
+
+  bool wants_whole_cores() const { return !spread_ && topology_.cores().uniform_size() > 0; }
+
+  std::vector<L3Room> l3_rooms() const {
+    const Level& groups = topology_.l3_groups();
+    std::vector<L3Room> rooms;
+    for (int group = 0; group < groups.count(); group++) {
+      auto is_whole = [&](int core) { return is_free(topology_.cores(), core); };
+      auto cores = wants_whole_cores() ? std::ranges::count_if(topology_.cores_of_l3()[group], is_whole) : 0;
+      rooms.push_back(
+          {groups.free_in(group, taken_) > 0, static_cast<int>(cores), groups.free_in(group, free_)});
+    }
+    return rooms;
+  }
+
+  // How many L3 groups an answer has at least: those that are used, and the widest of the others. Of answers
+  // with as many whole cores as can be had, where these are wanted.
+  int fewest_l3_groups(std::vector<L3Room> rooms) const {
+    std::ranges::sort(rooms, std::greater<>());
+    int cores_needed = 0;
+    if (wants_whole_cores()) {
+      for (const L3Room& room : rooms) cores_needed += room.cores;
+      cores_needed = std::min(cores_needed, needed_ / topology_.cores().uniform_size());
+    }
+    int groups = 0;
+    int cores = 0;
+    int cpus = 0;
+    for (const L3Room& room : rooms) {
+      if (!room.used && cores >= cores_needed && cpus >= needed_) break;
+      groups++;
+      cores += room.cores;
+      cpus += room.cpus;
+    }
+    return groups;
+  }
+
+  // Does what take() does, unless that takes more L3 groups than are needed.
+  template <class F>
+  void unless_more_l3_groups(F&& take) {
+    if (most_l3_groups_ == 0) return take();
+    auto before = std::tuple(free_, taken_, needed_);
+    take();
+    if (fewest_l3_groups(l3_rooms()) > most_l3_groups_) std::tie(free_, taken_, needed_) = before;
+  }
+
+  // Leaves free only what is in the fewest L3 groups that hold the rest, the first of them in their order.
+  void narrow_to_fewest_l3_groups() {
+    std::vector<L3Room> rooms = l3_rooms();
+    for (int group : l3_order()) {
+      std::vector<L3Room> with = rooms;
+      with[group].used = true;
+      if (fewest_l3_groups(with) <= most_l3_groups_) rooms = std::move(with);
+    }
+    std::vector<int> chosen;
+    for (int group = 0; group < topology_.l3_groups().count(); group++) {
+      if (rooms[group].used) chosen.push_back(group);
+    }
+    narrow_to_l3(chosen);
+  }
+
+  void narrow_to_l3(const std::vector<int>& groups) {
+    std::vector<uint64_t> inside(free_.size());
+    for (int group : groups) {
+      for (const Level::WordMask& m : topology_.l3_groups().masks(group)) inside[m.word] |= m.mask;
+    }
+    for (size_t i = 0; i < free_.size(); i++) free_[i] &= inside[i];
   }
 
   // Takes the lowest cores of an L3 group if they are exactly what is still needed; else nothing.
@@ -286,6 +411,11 @@ class Accumulator {
     }
   }
 
+  void take_cores_and_cpus() {
+    if (!spread_) take_cores();
+    if (!satisfied()) take_single_cpus();
+  }
+
   // Packed: core by core, so that cores already broken are used up first. Spread: package by package.
   void take_single_cpus() {
     if (spread_) {
@@ -301,6 +431,8 @@ class Accumulator {
   int needed_;
   bool spread_;
   bool numa_first_;
+  bool uneven_;             // the kubelet's averages are wrong for some core, package or L3 group
+  int most_l3_groups_ = 0;  // that the answer may have; 0: any number
 };
 
 // How many CPUs each node gives: `distribution` from each of `nodes`, and the rest in groups from
@@ -496,6 +628,7 @@ Result<CpuSet> best_fit(const Topology& topology, const CpuSet& available, int c
   bool distribute = options.distribute_across_numa && count % options.cpu_group_size == 0;
   if (distribute) return take_distributed(topology, std::move(free), count, options.cpu_group_size);
   if (options.whole_cores) {
+    if (options.align_by_l3 && !options.distribute_across_numa) free.narrow_to_l3_with_whole_cores();
     free.take_whole_cores();
     if (free.satisfied()) return free.taken();
     return Error{ErrorCode::kInsufficientCpus,

@@ -13,7 +13,8 @@ struct BestFitOptions {
   // Take single threads from all over the package instead of whole cores (distribute-cpus-across-cores).
   bool spread = false;
   // Take whole L3 groups where the request is that large, else the fewest of them
-  // (prefer-align-cpus-by-uncorecache). Ignored when distributing.
+  // (prefer-align-cpus-by-uncorecache). Where cores, packages or L3 groups differ in size, what whole NUMA
+  // nodes leave is in the fewest L3 groups, the smallest that hold it first. Ignored when distributing.
   bool align_by_l3 = false;
   // Balance over the fewest NUMA nodes that fit (distribute-cpus-across-numa).
   bool distribute_across_numa = false;

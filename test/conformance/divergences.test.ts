@@ -55,6 +55,30 @@ describe('A: wrong results of the kubelet', () => {
     expect(cpusOf(await admit(manager, pod('a', 2, '1Mi')))).toEqual(['2,6']);
   });
 
+  it('A4: where free cores do not add up and memory is nowhere, memory is the reason', async () => {
+    const cpus = [0, 0, 2, 2, 4].map((core, cpu) => [cpu, core, 0, 0]);
+    const nodes = [{ id: 0, cpuLess: false, distances: null, memory: 4 * GI, hugepages: [] }];
+    const topology = await discover({ json: { columns: ['cpu', 'core', 'socket', 'numa'], cpus, nodes } });
+    const manager = await simulate(topology, {
+      reservedSystemCPUs: '4',
+      cpuManagerPolicyOptions: { 'full-pcpus-only': true },
+    });
+    const reasonOf = async (spec: PodSpec) => (await errorOf(() => admit(manager, spec))).details.reason;
+    expect(await reasonOf(pod('cores', 1, '1Gi'))).toBe('SMTAlignmentError');
+    expect(await reasonOf(pod('memory', 1, '9Gi'))).toBe('UnexpectedAdmissionError');
+    const later = {
+      uid: 'later',
+      containers: [...pod('a', 1, '1Gi').containers, guaranteed('b', { cpu: 1, memory: '9Gi' })],
+    };
+    expect(await reasonOf(later)).toBe('UnexpectedAdmissionError');
+    // The kubelet finds too few CPUs for the second container before it looks for memory.
+    const wide = {
+      uid: 'wide',
+      containers: [...pod('a', 1, '1Gi').containers, guaranteed('b', { cpu: 9, memory: '9Gi' })],
+    };
+    expect(await reasonOf(wide)).toBe('SMTAlignmentError');
+  });
+
   it('A5: no single node is taken out of a group that shares its memory, and what is booked can be read again', async () => {
     const topology = await machineOf([0, 1, 2].map(() => ({ cpus: 4, memory: 8 * GI })));
     const options = { reservedMemory: [{ numaNode: 0, limits: { memory: '1Gi' } }] };

@@ -23,6 +23,18 @@ export function isIrregular(machine: MachineJson): boolean {
   );
 }
 
+/** How many L3 groups these CPUs are in. */
+export function countL3Groups(machine: MachineJson, cpus: ReadonlySet<number>): number {
+  return [...groupsOf(machine, 'uncoreCache').values()].filter((group) => group.some((cpu) => cpus.has(cpu)))
+    .length;
+}
+
+/** Of these CPUs, those of cores that are wholly among them. */
+export function wholeCoresOf(machine: MachineJson, cpus: ReadonlySet<number>): Set<number> {
+  const cores = [...groupsOf(machine, 'core').values()];
+  return new Set(cores.filter((core) => core.every((cpu) => cpus.has(cpu))).flat());
+}
+
 /** A4: some core is only in part among these CPUs. */
 export function hasHalfCores(machine: MachineJson, cpus: ReadonlySet<number>): boolean {
   return [...groupsOf(machine, 'core').values()].some(

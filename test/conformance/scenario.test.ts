@@ -620,19 +620,28 @@ describe('a scenario', () => {
   });
 
   it('counts as A1 on an irregular machine and goes on with what upstream did, as long as that makes sense', async () => {
+    // Pairs n and n + 12 but for 4 and 20, which are single: on average a core has one CPU.
+    const offline = (steps: Fields[]) => {
+      const more = { machine: twoNodes({ topology: '2s-6c2t-offline' }), reservedCpusEffective: '1,13' };
+      return scenarioOf(steps, more, { reservedCpus: '1,13' });
+    };
+    const others = '1-2,5-7,9-14,17-19,21-23';
+    const following = (cpus: string, rest: string) => [
+      admit('a', 3, admitted(cpus, rest)),
+      on('start', 'a', {
+        containers: { app: { cpus, hint: onAny, ...nothing } },
+        defaultCpuSet: rest,
+      }),
+      on('remove', 'a', { defaultCpuSet: '0-2,4-7,9-14,17-23' }),
+    ];
+    const steps = following('0,4,20', others);
+    expect(await outcomeOf(offline(steps))).toBe('A1');
+    expect(await outcomeOf(offline([...steps, on('readmit', 'a', rejected('0-22'))]))).toBe('failed');
+    // Averages do not lead to these.
+    expect(await outcomeOf(offline(following('0,4,14', '1-2,5-7,9-13,17-23')))).toBe('failed');
     // CPUs 0-15 are pairs, 16-23 are single.
     const irregular = (steps: Fields[]) =>
       scenarioOf(steps, { machine: { ...machine, topology: 'hybrid-8p8e' } });
-    const steps = [
-      admit('a', 3, admitted('1,3,5', '0,2,4,6-23')),
-      on('start', 'a', {
-        containers: { app: { cpus: '1,3,5', hint: onAny, ...nothing } },
-        defaultCpuSet: '0,2,4,6-23',
-      }),
-      on('remove', 'a', { defaultCpuSet: '0-23' }),
-    ];
-    expect(await outcomeOf(irregular(steps))).toBe('A1');
-    expect(await outcomeOf(irregular([...steps, on('readmit', 'a', rejected('0-22'))]))).toBe('failed');
     const unsafe = admit('a', 2, admitted('0-1', '2-23'));
     expect(await outcomeOf(irregular([unsafe, on('remove', 'a', { defaultCpuSet: 'anything' })]))).toBe('A1');
     expect(await outcomeOf(irregular([admit('a', 2, { panic: 'index out of range' })]))).toBe('A1');
@@ -662,13 +671,21 @@ describe('a scenario', () => {
       },
     };
     const options = { cpuPolicyOptions: { 'full-pcpus-only': 'true' } };
-    const step = admit('a', 2, admitted('1,5', '0,2-4,6-11'));
-    expect(await outcomeOf(scenarioOf([step], more, options))).toBe('A4');
+    const given = (cpus: string, rest: string, reserved = '0,2,4') => {
+      const hint = { nodes: [0], preferred: true };
+      const containers = { app: { cpus, hint, ...nothing } };
+      const step = admit('a', 2, { admitted: true, reason: '', containers, defaultCpuSet: rest });
+      const config = { ...options, reservedCpus: reserved, topologyPolicy: 'best-effort' };
+      return scenarioOf([step], { ...more, reservedCpusEffective: reserved }, config);
+    };
+    const halves = given('6,8', '0-5,7,9-11');
+    expect(await outcomeOf(halves)).toBe('A4');
+    // These are not what single CPUs near the hint are.
+    expect(await outcomeOf(given('6,10', '0-5,7-9,11'))).toBe('failed');
     const spread = { 'distribute-cpus-across-cores': true };
-    const byThread = withOptions((given) => ({ ...given, cpuManagerPolicyOptions: spread }));
-    expect(await outcomeOf(scenarioOf([step], more, options), byThread)).toBe('failed');
-    const whole = { ...more, reservedCpusEffective: '0,6' };
-    expect(await outcomeOf(scenarioOf([step], whole, { ...options, reservedCpus: '0,6' }))).toBe('failed');
+    const byThread = withOptions((all) => ({ ...all, cpuManagerPolicyOptions: spread }));
+    expect(await outcomeOf(given('1,7', '0,2-6,8-11'), byThread)).toBe('failed');
+    expect(await outcomeOf(given('2,4', '0-1,3,5-11', '0,6'))).toBe('failed');
   });
 
   const GI = 2 ** 30;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <ctime>
 #include <limits>
@@ -120,6 +121,39 @@ TEST(BestFit, KeepsASmallRequestInOneL3GroupWhereAsked) {
   TopologyPtr topology = regular_machine({.l3s_per_node = 3, .cores_per_l3 = 4});
   EXPECT_EQ(take(topology, "3-11", 2), "3-4");
   EXPECT_EQ(take(topology, "3-11", 2, kByL3), "4-5");
+}
+
+// One package and one node; L3 groups of so many cores, each with so many threads.
+TopologyPtr uneven_l3s(const std::vector<std::vector<int>>& groups) {
+  std::vector<std::array<int, 5>> rows;
+  int cpu = 0;
+  for (size_t l3 = 0; l3 < groups.size(); l3++) {
+    for (int threads : groups[l3]) {
+      int core = cpu;
+      while (cpu < core + threads) rows.push_back({cpu++, core, 0, static_cast<int>(l3), 0});
+    }
+  }
+  return machine(rows);
+}
+
+TEST(BestFit, KeepsARequestInTheSmallestL3GroupThatHoldsIt) {
+  TopologyPtr one_and_five = uneven_l3s({{1}, {1, 1, 1, 1, 1}});
+  EXPECT_EQ(take(one_and_five, "0-5", 2, kByL3), "1-2");
+  EXPECT_EQ(take(one_and_five, "0-5", 1, kByL3), "0");
+  TopologyPtr two_and_six = uneven_l3s({{2, 2}, {2, 2, 2, 2, 2, 2}});
+  EXPECT_EQ(take(two_and_six, "0-15", 4, kByL3), "0-3");
+  EXPECT_EQ(take(two_and_six, "0-15", 6, kByL3), "4-9");
+  EXPECT_EQ(take(two_and_six, "0-15", 5, kByL3), "4-8");
+}
+
+TEST(BestFit, TakesWholeCoresInOneL3GroupWhereOneHasThem) {
+  TopologyPtr topology = uneven_l3s({{2, 1}, {2, 2}, {2, 2, 2}});
+  BestFitOptions options = {.align_by_l3 = true, .whole_cores = true};
+  EXPECT_EQ(take(topology, "0-12", 3, options), "0-2");
+  EXPECT_EQ(take(topology, "0-12", 4, options), "3-6");
+  EXPECT_EQ(take(topology, "0-12", 6, options), "7-12");
+  EXPECT_EQ(take(topology, "0-12", 8, options), "3-10");
+  EXPECT_EQ(take(topology, "0,3-12", 3, options), "free cores do not add up to the 3 CPUs asked for");
 }
 
 TEST(BestFit, SpreadsOverTheCoresOfAPackageByCpuId) {
@@ -289,6 +323,53 @@ TEST(BestFit, KeepsItsLawsOnUpToSixtyFourNodes) {
       }
     }
   }
+}
+
+// The fewest L3 groups of all answers that there are; where cores are of one size, of those with the most
+// whole cores, which a container is given first.
+int fewest_l3_groups(const Topology& topology, const CpuSet& usable, int count, bool by_core) {
+  std::vector<CpuSet> cores;
+  for (const auto& [id, core] : test::cpus_by(topology, &CpuInfo::core)) cores.push_back(core);
+  std::map<int, CpuSet> l3_groups = test::cpus_by(topology, &CpuInfo::l3);
+  std::vector<int> all;
+  usable.for_each([&](int cpu) { all.push_back(cpu); });
+  std::pair<long, int> best = {0, std::numeric_limits<int>::max()};
+  for (unsigned subset = 0; subset < 1u << all.size(); subset++) {
+    if (std::popcount(subset) != count) continue;
+    CpuSet answer;
+    for (size_t bit = 0; bit < all.size(); bit++) {
+      if (subset >> bit & 1) answer.insert(all[bit]);
+    }
+    auto whole = std::ranges::count_if(cores, [&](const CpuSet& core) { return core.is_subset_of(answer); });
+    best = std::min(best, {by_core ? -whole : 0, test::used(l3_groups, answer)});
+  }
+  return best.second;
+}
+
+TEST(BestFit, TakesTheFewestL3GroupsThatAnExhaustiveSearchFindsWhereElementsAreUneven) {
+  int searched = 0;
+  for (uint32_t round = 0; round < test::rounds(4000); round++) {
+    SCOPED_TRACE(test::where(round));
+    test::Between between = test::choices(round);
+    auto topology = Topology::create(test::random_machine(between, {.max_nodes = 3, .max_cpus = 11})).value();
+    CpuSet usable = test::random_available(between, *topology) & topology->cpus();
+    int count = between(0, usable.size());
+    std::map<int, CpuSet> nodes = test::cpus_by(*topology, &CpuInfo::node);
+    bool node_first = topology->packages().count() >= topology->nodes().count() &&
+                      std::ranges::any_of(nodes, [&](const auto& node) {
+                        return node.second.size() <= count && node.second.is_subset_of(usable);
+                      });
+    for (bool spread : {false, true}) {
+      BestFitOptions options = {.spread = spread, .align_by_l3 = true};
+      if (count == 0 || node_first || !test::has_fewest_l3_groups(*topology, options)) continue;
+      CpuSet taken = best_fit(*topology, usable, count, options).value();
+      ASSERT_EQ(test::used(test::cpus_by(*topology, &CpuInfo::l3), taken),
+                fewest_l3_groups(*topology, usable, count, !spread && topology->cores().uniform_size() > 0))
+          << format_id_list(taken) << " of " << format_id_list(usable) << " " << test::describe(options);
+      searched++;
+    }
+  }
+  EXPECT_GT(searched, 50);
 }
 
 TEST(BestFit, NeedsOnlyABoundedTimeOnTheLargestMachines) {

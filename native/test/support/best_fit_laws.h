@@ -61,6 +61,26 @@ inline int nodes_of_a_balanced_answer(const Topology& topology, const CpuSet& us
   return 0;
 }
 
+inline bool of_one_size(const std::map<int, CpuSet>& elements) {
+  return std::ranges::all_of(elements, [&](const auto& element) {
+    return element.second.size() == elements.begin()->second.size();
+  });
+}
+
+// Where cores, packages or L3 groups differ in size, an answer by L3 has the fewest groups instead of the
+// kubelet's: the laws of these are the exhaustive search's.
+inline bool has_fewest_l3_groups(const Topology& topology, const BestFitOptions& options) {
+  return options.align_by_l3 && !options.distribute_across_numa &&
+         !(of_one_size(cpus_by(topology, &CpuInfo::core)) &&
+           of_one_size(cpus_by(topology, &CpuInfo::package)) && of_one_size(cpus_by(topology, &CpuInfo::l3)));
+}
+
+// How many of the elements these CPUs are in.
+inline int used(const std::map<int, CpuSet>& elements, const CpuSet& cpus) {
+  return static_cast<int>(
+      std::ranges::count_if(elements, [&](const auto& element) { return element.second.intersects(cpus); }));
+}
+
 // "" where the answer keeps every law, else the law it broke.
 inline std::string broken_law(const Topology& topology, const CpuSet& available, int count,
                               const BestFitOptions& options) {
@@ -128,7 +148,19 @@ inline std::string broken_law(const Topology& topology, const CpuSet& available,
   };
   const std::map<int, CpuSet>& larger = packages.size() >= nodes.size() ? nodes : packages;
   const std::map<int, CpuSet>& smaller = packages.size() >= nodes.size() ? packages : nodes;
-  if (whole_one(larger, usable)) {
+  if (has_fewest_l3_groups(topology, options)) {
+    // NUMA nodes come first where packages are not the larger ones, and then cores of one size.
+    bool node_first = packages.size() >= nodes.size() && whole_one(nodes, usable);
+    if (!node_first && (options.spread || !of_one_size(cores))) {
+      std::map<int, CpuSet> l3_groups = cpus_by(topology, &CpuInfo::l3);
+      std::vector<int> free;
+      for (const auto& [id, cpus] : l3_groups) free.push_back((cpus & usable).size());
+      std::ranges::sort(free, std::greater<>());
+      int fewest = 0;
+      for (int n = 0; n < count; fewest++) n += free[fewest];
+      if (used(l3_groups, taken) != fewest) return "not the fewest L3 groups: " + format_id_list(taken);
+    }
+  } else if (whole_one(larger, usable)) {
     if (!whole_one(larger, taken)) return "it passed over a whole node or package: " + format_id_list(taken);
   } else if (whole_one(smaller, usable)) {
     if (!whole_one(smaller, taken)) return "it passed over a whole node or package: " + format_id_list(taken);

@@ -10,8 +10,9 @@ import {
   passed,
   type Result,
 } from '../case.js';
-import { idsOf } from '../cpu-list.js';
-import { isIrregular } from '../machine.js';
+import { idsOf, listOf } from '../cpu-list.js';
+import { kubeletTake } from '../kubelet-take.js';
+import { countL3Groups, isIrregular } from '../machine.js';
 
 interface Answer {
   readonly cpus?: string;
@@ -54,6 +55,25 @@ function isSame(ours: Answer, recorded: Answer): boolean {
     : recorded.error !== undefined && ours.error !== undefined;
 }
 
+/**
+ * A1: what is intended. Packed or spread, that is the kubelet's rule with the own sizes of elements,
+ * and what is recorded is its rule with averages; aligned by L3, no more groups than are recorded.
+ */
+function isOfOwnSizes(vector: CpuTakeCase, ours: string, machine: MachineJson): boolean {
+  const { available, count, cpus, options = {}, panic } = vector;
+  const free = idsOf(available);
+  if (options.distributeAcrossNuma) return true;
+  if (options.preferAlignByUncoreCache) {
+    const theirs = idsOf(cpus ?? '');
+    // Nothing is compared with CPUs that were not free.
+    const isFree = theirs.size > 0 && [...theirs].every((cpu) => free.has(cpu));
+    return !isFree || countL3Groups(machine, idsOf(ours)) <= countL3Groups(machine, theirs);
+  }
+  const answer = (sizes: 'average' | 'own') =>
+    listOf(kubeletTake(machine, free, count, { ...options, sizes }));
+  return ours === answer('own') && (panic !== undefined || cpus === answer('average'));
+}
+
 /** The letter under which another answer than the recorded one is numalign's intention, if any. */
 function letterOf(vector: CpuTakeCase, ours: Answer, machine: MachineJson): string | undefined {
   const isValid = ours.cpus !== undefined && isValidPlacement(ours.cpus, vector);
@@ -61,7 +81,8 @@ function letterOf(vector: CpuTakeCase, ours: Answer, machine: MachineJson): stri
   if (vector.aliasingAffected && vector.withoutAliasing && isSame(ours, vector.withoutAliasing)) return 'A2';
   if (vector.hang) return 'A3';
   // No machine is so irregular that too few CPUs become enough.
-  if (isValid && !isShortage(vector.error) && isIrregular(machine)) return 'A1';
+  const isOther = isValid && vector.error === undefined && isIrregular(machine);
+  if (isOther && isOfOwnSizes(vector, ours.cpus!, machine)) return 'A1';
   return undefined;
 }
 

@@ -20,12 +20,14 @@ import { idsOf, listOf } from '../cpu-list.js';
 import { countByPlace, inventoryOf, type RecordedResource, withDevices } from '../devices.js';
 import { type Answer, DrivenNode } from '../driven-node.js';
 import type { RecordedHint } from '../hint.js';
-import { hasHalfCores, isIrregular } from '../machine.js';
+import { kubeletTake } from '../kubelet-take.js';
+import { countL3Groups, groupsOf, hasHalfCores, isIrregular, wholeCoresOf } from '../machine.js';
 import {
   type BytesByNode,
   bookedOf,
   capacitiesOf,
   column,
+  groupsOfNodes,
   type RecordedNumaNode,
   sorted,
   tablesOf,
@@ -213,6 +215,8 @@ class Replay {
   #recorded: RecordedNode;
   /** After this many steps memory groups no longer overlap on it. */
   readonly #overlapsUntil: number;
+  /** A pod was rejected for a later container than its first: upstream books and gives back. */
+  #hasGivenBack = false;
 
   constructor(vector: ScenarioCase, machine: MachineJson, node: DrivenNode) {
     const { config, reservedCpusEffective, steps } = vector;
@@ -301,7 +305,10 @@ class Replay {
     });
     const same = candidates.find(({ difference }) => difference === undefined);
     const { result, recorded, difference } = same ?? candidates[0]!;
-    const letter = difference && this.#letterOf(i, step, result, recorded, answer, difference);
+    if (result.admitted === false && (this.#claims.get(step.podUid ?? '')?.length ?? 0) > 1) {
+      this.#hasGivenBack = true;
+    }
+    const letter = difference && this.#letterOf(i, step, result, recorded, answer, after, difference);
     this.#recorded = recorded;
     if (difference === undefined) return { verdict: passed, isOver: false };
     if (letter === undefined) return { verdict: failed(difference.expected, difference.got), isOver: true };
@@ -403,26 +410,123 @@ class Replay {
     result: RecordedResult,
     recorded: RecordedNode,
     answer: Answer | undefined,
+    after: Placement,
     difference: Difference,
   ): string | undefined {
-    const { config, machine } = this.#vector;
+    const { machine, config } = this.#vector;
     if (op === 'readmit' && this.#recorded.pods.has(podUid)) return 'B';
     if (result.hang) return 'A3';
-    const isLate = NO_MEMORY.test(result.message ?? '') && result.reason === 'UnexpectedAdmissionError';
+    const only = difference.facts.join();
     const isAligned = config.topologyPolicy === 'restricted' || config.topologyPolicy === 'single-numa-node';
-    const isSooner = answer?.reason === 'TopologyAffinityError' && difference.facts.join() === 'reason';
-    if (isLate && isAligned && isSooner) return 'D1';
+    const isSooner = answer?.reason === 'TopologyAffinityError' && only === 'reason';
+    if (isAligned && isSooner && this.#isMemoryNowhere(podUid, result)) return 'D1';
+    if (only === 'the free memory' && this.#hasGivenBack && isSameInGroups(recorded, after)) return 'D9';
     const isNumberedThrough = machine.nodes.every(({ id }, at) => id === at);
     const isClosest = String(config.topologyPolicyOptions['prefer-closest-numa-nodes']) === 'true';
     const isC = (isClosest && !isNumberedThrough) || lacksHugepageSize(machine.nodes);
     if (result.panic !== undefined && isC) return 'C';
     if (recorded.sharedPool === '') return 'A6';
     if (hasOverlappingGroups(recorded)) return 'A5';
-    const free = [...idsOf(this.#recorded.sharedPool)].filter((cpu) => !this.#rules.reserved.has(cpu));
-    if (this.#isOn('full-pcpus-only') && hasHalfCores(this.#machine, new Set(free))) return 'A4';
-    if (isAliased(config, this.#machine)) return 'A2';
-    if (isIrregular(this.#machine)) return 'A1';
+    if (op === 'restart' && this.#hasGivenBack && BROKEN_MEMORY.test(result.error ?? '')) return 'A5';
+    if (difference.facts.some(isOfCpus)) {
+      const letter = this.#letterOfCpus(podUid, result, answer);
+      if (letter !== undefined) return letter;
+    }
     return i < this.#overlapsUntil ? 'A5' : undefined;
+  }
+
+  /** The letter under which other CPUs, hints, shared pool or admission are intended, if any. */
+  #letterOfCpus(podUid: string, result: RecordedResult, answer: Answer | undefined): string | undefined {
+    const { config } = this.#vector;
+    const free = [...idsOf(this.#recorded.sharedPool)].filter((cpu) => !this.#rules.reserved.has(cpu));
+    const isOfHalves = this.#isOn('full-pcpus-only') && hasHalfCores(this.#machine, new Set(free));
+    if (!isOfHalves && isAliased(config, this.#machine)) return 'A2';
+    if (!isOfHalves && !isIrregular(this.#machine)) return undefined;
+    const theirs = recordedCpus(result);
+    const ours = Object.entries(answer?.containers ?? {});
+    if (!this.#areTaken(podUid, theirs, free, 'average')) return undefined;
+    if (!this.#areTaken(podUid, new Map(ours), free, 'own')) return undefined;
+    if (this.#isOn('prefer-align-cpus-by-uncorecache') && !isOfHalves) {
+      const isWider = ours.some(([name, { cpus }]) => {
+        const recorded = theirs.get(name)?.cpus;
+        const groups = (list: string) => countL3Groups(this.#machine, idsOf(list));
+        return cpus && recorded && groups(cpus) > groups(recorded);
+      });
+      if (isWider) return undefined;
+    }
+    return isOfHalves ? 'A4' : 'A1';
+  }
+
+  /**
+   * Whether CPUs are what is taken near the hints of the containers, one after the other: single CPUs
+   * by averages upstream, here by the own sizes of elements, and whole cores where only these are
+   * handed out. True also where no short rule says what is taken.
+   */
+  #areTaken(
+    podUid: string,
+    holdings: ReadonlyMap<string, Pick<Holding, 'cpus' | 'hint'>>,
+    free: readonly number[],
+    sizes: 'average' | 'own',
+  ): boolean {
+    const claims = this.#claims.get(podUid) ?? [];
+    const isFull = this.#isOn('full-pcpus-only');
+    const isLong =
+      this.#isOn('distribute-cpus-across-numa') ||
+      this.#isOn('prefer-align-cpus-by-uncorecache') ||
+      (isFull && isIrregular(this.#machine)) ||
+      claims.some(({ kind }) => kind === 'init');
+    if (isLong) return true;
+    const strategy = this.#isOn('distribute-cpus-across-cores') ? 'spread' : 'packed';
+    let left = new Set(free);
+    return claims.every(({ name, cpus: count }) => {
+      const holding = holdings.get(name);
+      if (!holding || count === 0) return true;
+      const usable = isFull && sizes === 'own' ? wholeCoresOf(this.#machine, left) : left;
+      const near = this.#near(holding.hint, usable);
+      const first = kubeletTake(this.#machine, near, Math.min(near.size, count), { strategy, sizes });
+      const others = new Set([...usable].filter((cpu) => !first.has(cpu)));
+      const rest = kubeletTake(this.#machine, others, count - first.size, { strategy, sizes });
+      const expected = listOf([...first, ...rest]);
+      left = new Set([...left].filter((cpu) => !first.has(cpu) && !rest.has(cpu)));
+      return holding.cpus === expected;
+    });
+  }
+
+  #near({ nodes }: RecordedHint, cpus: ReadonlySet<number>): Set<number> {
+    const inNodes = groupsOf(this.#machine, 'numa');
+    const own = (nodes ?? []).flatMap((node) => inNodes.get(node) ?? []);
+    const sockets = [...groupsOf(this.#machine, 'socket').values()];
+    const around = this.#isOn('align-by-socket')
+      ? sockets.filter((socket) => socket.some((cpu) => own.includes(cpu))).flat()
+      : own;
+    return new Set(around.filter((cpu) => cpus.has(cpu)));
+  }
+
+  /**
+   * D1: no NUMA nodes have the memory. Upstream finds it out when it allocates, unless something else
+   * is not to be had either.
+   */
+  #isMemoryNowhere(podUid: string, { reason, message = '' }: RecordedResult): boolean {
+    if (reason === 'UnexpectedAdmissionError' && NO_MEMORY.test(message)) return true;
+    const isOther =
+      (reason === 'UnexpectedAdmissionError' && NO_DEVICES.test(message)) || reason === 'SMTAlignmentError';
+    if (!isOther || NO_MEMORY.test(message)) return false;
+    const { pods, memoryFree } = this.#recorded;
+    const blocks = [...pods.values()].flatMap((held) => Object.values(held).flatMap(blocksOf));
+    const groups = groupsOfNodes(blocks) ?? new Map<number, readonly number[]>();
+    // A group is given away as a whole, and what no one has together in any way.
+    const single = Object.keys(memoryFree)
+      .map(Number)
+      .filter((node) => !groups.has(node));
+    const places = [...groups.values(), single];
+    const claims = this.#claims.get(podUid) ?? [];
+    const types = new Set(claims.flatMap(({ memory }) => Object.keys(memory)));
+    return [...types].some((type) => {
+      const free = places.map((nodes) =>
+        nodes.reduce((sum, node) => sum + (memoryFree[node]?.[type] ?? 0), 0),
+      );
+      return claims.reduce((sum, { memory }) => sum + (memory[type] ?? 0), 0) > Math.max(...free);
+    });
   }
 
   /** The recorded node as a placement, as long as it keeps the rules. */
@@ -458,6 +562,34 @@ class Replay {
  * out when it allocates.
  */
 const NO_MEMORY = /^Allocate failed due to \[memorymanager\] /;
+const NO_DEVICES = /^Allocate failed due to requested number of devices unavailable /;
+
+/** A5: why upstream does not start again. */
+const BROKEN_MEMORY = /memory ?manager|machine state/i;
+
+/** Facts that a letter about CPUs explains. */
+const isOfCpus = (fact: string) =>
+  ['admitted', 'the answer', 'the shared pool'].includes(fact) || /'s (CPUs|hint)$/.test(fact);
+
+const recordedCpus = ({ containers = {} }: RecordedResult) =>
+  new Map(Object.entries(containers).map(([name, { cpus, hint }]) => [name, { cpus, hint }] as const));
+
+/** D9: as much is free in every group of nodes. */
+function isSameInGroups({ pods, memoryFree }: RecordedNode, { memory }: Placement): boolean {
+  const blocks = [...pods.values()].flatMap((held) => Object.values(held).flatMap(blocksOf));
+  const groups = groupsOfNodes(blocks);
+  const sums = (bytes: BytesByNode) => {
+    const byGroup: Record<string, number> = {};
+    for (const [node, types] of Object.entries(bytes)) {
+      for (const [type, free] of Object.entries(types)) {
+        const key = `${type} of ${groups?.get(Number(node)) ?? node}`;
+        byGroup[key] = (byGroup[key] ?? 0) + free;
+      }
+    }
+    return JSON.stringify(Object.entries(byGroup).sort());
+  };
+  return sums(memoryFree) === sums(column(memory, 'free'));
+}
 
 function placementText({ pods, sharedPool, memory }: Placement): string {
   return JSON.stringify({ pods: [...pods], sharedPool, memoryFree: column(memory, 'free') });
@@ -487,6 +619,17 @@ function isAliased({ cpuPolicyOptions }: Config, machine: MachineJson): boolean 
   return cpuPolicyOptions['distribute-cpus-across-numa'] === 'true' && machine.numNumaNodes >= 5;
 }
 
+/** A1: the reserved CPUs are those that the own sizes of elements lead to. */
+function isOfOwnSizes({ config }: ScenarioCase, reserved: string, machine: MachineJson): boolean {
+  const { cpuPolicyOptions: options } = config;
+  const isOn = (option: string) => options[option] === 'true';
+  if (!isIrregular(machine)) return false;
+  if (isOn('distribute-cpus-across-numa') || isOn('prefer-align-cpus-by-uncorecache')) return true;
+  const all = new Set(machine.cpus.map((row) => row[machine.columns.indexOf('cpu')]!));
+  const strategy = isOn('distribute-cpus-across-cores') ? 'spread' : 'packed';
+  return reserved === listOf(kubeletTake(machine, all, idsOf(reserved).size, { strategy, sizes: 'own' }));
+}
+
 /** Where in the scenario it failed. */
 function at(
   i: number,
@@ -503,7 +646,7 @@ async function startRefused(
   options: ManagerOptions,
   { numalign }: Context,
 ): Promise<Result> {
-  const expected = `a refusal to start (upstream: ${vector.startError})`;
+  const expected = `a refusal to start (upstream: ${vector.startError ?? 'starts'})`;
   try {
     (await numalign.openManager(options)).close();
     return failed(expected, 'a manager');
@@ -519,11 +662,21 @@ async function start(vector: ScenarioCase, folder: string, context: Context): Pr
   const options = { ...optionsOf(vector), topology, stateDir: join(folder, 'state') };
   if (vector.startError !== undefined) return startRefused(vector, options, context);
 
+  // D11: upstream's figure wraps around there.
+  if (capacitiesOf(vector.machine.nodes).some(({ allocatable }) => allocatable < 0)) {
+    const refused = await startRefused(vector, options, context);
+    return refused.outcome === 'passed' ? diverged('D11') : refused;
+  }
+
   let node = await DrivenNode.open(context.numalign, options, vector.machine.deviceResources);
   const { reservedCpusEffective = null, config } = vector;
   let letter: string | undefined;
   if (reservedCpusEffective !== null && node.reserved !== reservedCpusEffective) {
-    letter = isAliased(config, machine) ? 'A2' : isIrregular(machine) ? 'A1' : undefined;
+    letter = isAliased(config, machine)
+      ? 'A2'
+      : isOfOwnSizes(vector, node.reserved, machine)
+        ? 'A1'
+        : undefined;
     const isValid =
       idsOf(node.reserved).size === idsOf(reservedCpusEffective).size && config.reservedCpus === null;
     if (!letter || !isValid) return failed(`the reserved CPUs ${reservedCpusEffective}`, node.reserved);
