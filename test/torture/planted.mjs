@@ -81,10 +81,10 @@ const BUGS = [
     file: 'lib/state/files/journal-follower.ts',
     before: [
       `end: head.snapshot, hasTail: false };
-    return withLines({ kind: 'good', checkpoint, place: begin }, next.read(head.snapshot));`,
+    return withLines({ ...last, place: begin }, next.read(head.snapshot));`,
     ],
     after: `hasTail: false };
-    return withLines({ kind: 'good', checkpoint, place: begin }, next.read(place.end));`,
+    return withLines({ ...last, place: begin }, next.read(place.end));`,
     find: 'fuzz-state.mjs',
   },
   {
