@@ -97,23 +97,28 @@ async function admissions() {
   }
 }
 
-async function admissionsByOwners() {
+/** Beside so many living owners. `subjectOf` a node: what `measure` measures. */
+async function growthByOwners(name, counts, subjectOf, measure) {
   const { path } = stateParents().at(-1);
   const machine = MACHINES.simulated;
   const [nodes, peers, subjects] = [[], [], []];
   try {
-    for (const owners of [0, 1, 8, 64]) {
+    for (const owners of counts) {
       const node = await newNode(path, machine, 0);
       nodes.push(node);
       peers.push(await startPeer({ stateDir: node.stateDir, machine, owners, isOpen: false }));
-      for (let i = 0; i < 20; i++) await admission(node);
-      subjects.push([owners, () => admission(node)]);
+      subjects.push([owners, await subjectOf(node)]);
     }
-    return await growth('admit, 0 to 64 living owners', subjects);
+    return await measure(name, subjects);
   } finally {
     for (const peer of peers) await peer.close();
     for (const node of nodes) node.close();
   }
+}
+
+async function warmAdmission(node) {
+  for (let i = 0; i < 20; i++) await admission(node);
+  return () => admission(node);
 }
 
 // ---- plans, of machines in memory
@@ -165,24 +170,6 @@ async function withDevices(count) {
   return { topology: await machineOf(2, 128), devices, limits };
 }
 
-async function plansByOwners() {
-  const { path } = stateParents().at(-1);
-  const machine = MACHINES.simulated;
-  const [nodes, peers, subjects] = [[], [], []];
-  try {
-    for (const owners of [0, 1, 8, 32]) {
-      const node = await newNode(path, machine, 0);
-      nodes.push(node);
-      peers.push(await startPeer({ stateDir: node.stateDir, machine, owners, isOpen: false }));
-      subjects.push([owners, plans(node.manager)]);
-    }
-    return await growthOfCalls('plan, 0 to 32 foreign owners', subjects);
-  } finally {
-    for (const peer of peers) await peer.close();
-    for (const node of nodes) node.close();
-  }
-}
-
 // ---- choosing CPUs
 
 async function takesBy(name, counts, of) {
@@ -209,7 +196,7 @@ async function takesBy(name, counts, of) {
 export async function run() {
   return [
     ...(await admissions()),
-    await admissionsByOwners(),
+    await growthByOwners('admit, 0 to 64 living owners', [0, 1, 8, 64], warmAdmission, growth),
     await plansBy('plan, 2 to 2,048 CPUs', CPU_COUNTS, async (n) => ({ topology: await machineOf(1, n) })),
     await plansBy('plan, 1 to 64 NUMA nodes', NODES, async (n) => ({ topology: await machineOf(n, CPUS) })),
     await plansBy('plan, 1 to 64 containers', [1, 4, 16, 64], async (containers) => ({
@@ -217,7 +204,12 @@ export async function run() {
       containers,
     })),
     await plansBy('plan, 0 to 512 devices', [0, 1, 8, 64, 512], withDevices),
-    await plansByOwners(),
+    await growthByOwners(
+      'plan, 0 to 32 foreign owners',
+      [0, 1, 8, 32],
+      ({ manager }) => plans(manager),
+      growthOfCalls,
+    ),
     await takesBy('take, 2 to 2,048 CPUs', CPU_COUNTS, async (n) => ({
       topology: await machineOf(1, n),
       count: 1,

@@ -53,7 +53,10 @@ export function podsOfDead(
 }
 
 /** Those of the pods that some owners have. */
-export function podsOf(pods: readonly PodAssignment[], owners: readonly OwnerRecord[]): PodAssignment[] {
+export function podsOf(
+  pods: readonly PodAssignment[],
+  owners: readonly Pick<OwnerRecord, 'uuid'>[],
+): PodAssignment[] {
   if (owners.length === 0) return [];
   const uuids = new Set(owners.map(({ uuid }) => uuid));
   return pods.filter(({ owner }) => uuids.has(owner.uuid));

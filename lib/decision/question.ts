@@ -1,4 +1,4 @@
-// Question: what a decision looks at, and what custom hint providers are told of it.
+// Question: what a decision looks at, and what custom hint providers hear of it.
 import type { Assignments } from '../account/assignments.js';
 import type { OwnerRecord, PodAssignment } from '../account/pod-assignment.js';
 import type { CpuSnapshot } from '../account/pools.js';

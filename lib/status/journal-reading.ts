@@ -7,8 +7,8 @@ import { MACHINE_STATE_DIR, parseConfig } from '../input/config.js';
 import {
   COPY_FILE,
   committedIn,
-  findState,
   highestOf,
+  judgeState,
   STATE_FILE,
   whyUnreadable,
 } from '../state/files/state-files.js';
@@ -70,35 +70,31 @@ export function stateJournal(options: StateJournalOptions = {}): StateJournal {
 }
 
 function readJournalIn(folder: NativeFolder): Omit<StateJournal, 'file'> {
-  for (;;) {
-    const version = folder.version(STATE_FILE);
-    const { version: format, bytes, lines } = textOf(folder);
-    const { generation, damage } = judgementOf(folder);
-    const answer = {
-      ...{ version: format, bytes, generation, highest: highestOf(folder) },
-      ...{ copy: committedIn(folder, COPY_FILE) ?? null, damage, lines },
-    };
-    // All of it is of one moment.
-    if (folder.version(STATE_FILE) === version) return answer;
-  }
-}
-
-function textOf(folder: NativeFolder): Pick<StateJournal, 'version' | 'bytes' | 'lines'> {
+  // Before the file is read: it is written after each commit.
+  const highest = highestOf(folder);
+  const copy = committedIn(folder, COPY_FILE) ?? null;
   let bytes: Buffer | undefined;
   try {
     bytes = folder.read(STATE_FILE);
   } catch (error) {
-    if (!whyUnreadable(folder, error)) throw error;
+    const found = whyUnreadable(folder, error);
+    if (found === undefined) throw error;
+    return { ...NOTHING, highest, copy, damage: found.why };
   }
-  if (!bytes) return NOTHING;
-  return { version: journalVersion(bytes), bytes: bytes.length, lines: journalLines(bytes) };
+  if (!bytes) return { ...NOTHING, highest, copy };
+  const { generation, damage } = judgementOf(bytes, highest);
+  return {
+    ...{ version: journalVersion(bytes), bytes: bytes.length, generation, highest, copy, damage },
+    lines: journalLines(bytes),
+  };
 }
 
-function judgementOf(folder: NativeFolder): Pick<StateJournal, 'generation' | 'damage'> {
+function judgementOf(bytes: Buffer, highest: number): Pick<StateJournal, 'generation' | 'damage'> {
   try {
-    const found = findState(folder, STATE_FILE);
-    if (found.kind === 'good') return { generation: found.checkpoint.generation, damage: null };
-    return { generation: null, damage: found.kind === 'damaged' ? found.why : null };
+    const found = judgeState(bytes, highest);
+    return found.kind === 'good'
+      ? { generation: found.checkpoint.generation, damage: null }
+      : { generation: null, damage: found.why };
   } catch (error) {
     // Of a newer version of which nothing can be made out here.
     if (!(error instanceof NumalignError) || error.code !== 'ERR_STATE_VERSION') throw error;

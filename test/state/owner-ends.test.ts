@@ -71,7 +71,7 @@ it('looks at an owner once', async () => {
   expect(look).toHaveBeenCalledTimes(1);
 });
 
-it('looks at an owner once more where the notices begin anew', async () => {
+it('looks at an owner once more where the notices begin again', async () => {
   const { watch, look, dead } = await known();
   dead();
   watch.restart();

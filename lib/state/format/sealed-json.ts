@@ -155,7 +155,7 @@ export function reading<T>(format: FileFormat, read: () => T): T {
   }
 }
 
-/** An error in reading a file, which says of what file where it tells of damage. */
+/** An error in reading a file; where it is damage, it says which file is damaged. */
 export function damageIn({ what }: FileFormat, error: unknown): unknown {
   if (!(error instanceof NumalignError) || error.code !== 'ERR_STATE_CORRUPT') return error;
   return new NumalignError('ERR_STATE_CORRUPT', `${what} is damaged: ${error.message}`, {

@@ -27,7 +27,7 @@ const MANY_DOUBTS = 256;
 const SETTLE_S = 1;
 
 /**
- * An owner that was seen alive, and of whose file there is no notice since, still has its lock: the
+ * An owner that was seen alive, and whose file has had no notice since, still has its lock: the
  * kernel queues the notice that a file is closed before it lets the file's locks go, and closes the
  * file with the last copy of the descriptor, wherever that is. So what is known is as exact as a look.
  */

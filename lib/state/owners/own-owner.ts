@@ -34,7 +34,7 @@ export class OwnOwner {
   #header: Header;
   // By uid, what the file claims.
   #pods = new Map<string, PodAssignment>();
-  // The lines that say so. To make them anew for a file of many takes long.
+  // The lines that say so. To make them again for a file of many takes long.
   readonly #claims = new WeakMap<PodAssignment, string>();
   // How long the file is, how long when it was written whole, and how many lines are in it.
   #bytes = 0;

@@ -258,12 +258,8 @@ export class Owners implements OwnerRegistry {
 
   /** Grants of Workers of this process that have ended, whose threads are still on the CPUs. */
   orphans(pods: readonly PodAssignment[]): PodAssignment[] {
-    const uuids = native.orphanedOwners();
-    if (uuids.length === 0) return [];
-    return podsOf(
-      pods,
-      mortalOwners(pods).filter(({ uuid }) => uuids.includes(uuid)),
-    );
+    const orphaned = native.orphanedOwners().map((uuid) => ({ uuid }));
+    return podsOf(pods, orphaned);
   }
 
   isAlive(owner: OwnerRecord): boolean {
