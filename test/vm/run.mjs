@@ -167,14 +167,19 @@ async function runTests(shape, files, kernel, options) {
   }
 }
 
+function sayFailure({ name, seconds, details }, say, where) {
+  say(`${where}✗ ${name} (${Math.round(seconds)} s)`);
+  say(details.split('\n', MOST_DETAILS).join('\n').replace(/^/gm, '      '));
+}
+
 async function bootOnce(shape, files, kernel, console_, { disk, say }) {
   const tests = [];
   const reader = new TapReader({
     told: (test) => {
       tests.push(test);
-      const mark = test.isSkipped ? '-' : test.isOk ? '✓' : '✗';
+      if (!test.isOk) return sayFailure(test, say, '  ');
+      const mark = test.isSkipped ? '-' : '✓';
       say(`  ${mark} ${test.name}${test.seconds < SLOW_SECONDS ? '' : ` (${Math.round(test.seconds)} s)`}`);
-      if (!test.isOk) say(test.details.split('\n', MOST_DETAILS).join('\n').replace(/^/gm, '      '));
     },
     noted: (text) => say(`    ${text}`),
   });
@@ -268,4 +273,7 @@ for (const { shape, tests, wrong, seconds, isSkipped } of results) {
   const said = isSkipped ? 'skipped' : `${passed} of ${tests.length} tests passed${without}, in ${seconds} s`;
   console.log(`${shape.name.padEnd(18)} ${said}${wrong === undefined ? '' : `; ${wrong}`}`);
 }
+// Once more at the end: what machines say is long, and some readers see only the last of it.
+for (const { shape, tests } of results)
+  for (const test of tests.filter(({ isOk }) => !isOk)) sayFailure(test, console.log, `${shape.name}: `);
 process.exitCode = results.some(({ wrong }) => wrong !== undefined) ? 1 : 0;
