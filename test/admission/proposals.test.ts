@@ -1,6 +1,7 @@
 // The worked examples by which the proposals of Kubernetes' CPU, Memory and Topology Managers
 // explain themselves, with their numbers. docs/differences.md lists what else they promise.
 import { describe, expect, it } from 'vitest';
+import { mergeHints } from '../../lib/entries/topology.js';
 import { CpuSet, type Manager, NodeSet, type Pod } from '../../lib/index.js';
 import { errorOf } from '../support/error-of.js';
 import { GI, MI, machineOf, type NodeSpec } from '../support/memory-machine.js';
@@ -99,6 +100,46 @@ describe('the CPU Manager', () => {
     // What one node can hold is not divided.
     expect(await cpus(distribute, 8)).toEqual([8, 0]);
   });
+
+  it('keeps three containers of four CPUs each in one L3 group, where CPUs are to be aligned by it', async () => {
+    const cpus = async (options: object) => {
+      const manager = await simulate('package:1 numa:1 l3:2 core:8 pu:1', {
+        reservedSystemCPUs: '0-1',
+        cpuManagerPolicyOptions: options,
+      });
+      const pods = [];
+      for (let i = 0; i < 3; i++) pods.push(await admit(manager, [guaranteed('a', { cpu: 4 })]));
+      return pods.flatMap(cpusOf);
+    };
+    expect(await cpus({})).toEqual(['2-5', '6-9', '10-13']);
+    expect(await cpus({ 'prefer-align-cpus-by-uncorecache': true })).toEqual(['2-5', '8-11', '12-15']);
+  });
+
+  it('rejects five CPUs on cores of two threads, where only whole cores are given', async () => {
+    const manager = await simulate('package:1 core:16 pu:2', {
+      cpuManagerPolicyOptions: { 'full-pcpus-only': true },
+    });
+    const containers = [guaranteed('app', { cpu: 5, memory: '128Mi' })];
+    expect(await reasonOf(() => admit(manager, containers))).toBe('SMTAlignmentError');
+    expect(cpusOf(await admit(manager, [guaranteed('app', { cpu: 6 })]))).toEqual(['0-5']);
+    // Three cores for five threads, of which the rest is left idle.
+    const grant = await manager.acquire({ cpu: 3, smt: 'hold-sibling' });
+    expect([grant.cpus, grant.held].map(String)).toEqual(['6,8,10', '7,9,11']);
+  });
+
+  it('has a pod that needs four of eight NUMA nodes on both sockets, aligned by socket or not, beside one that left a part of its fourth', async () => {
+    // A mask across sockets that is as narrow as any is preferred too.
+    for (const aligned of [false, true]) {
+      const manager = await simulate('package:2 numa:4 core:16 pu:1', {
+        topologyManagerPolicy: 'restricted',
+        cpuManagerPolicyOptions: { 'align-by-socket': aligned },
+      });
+      const container = guaranteed('a', { cpu: 4 * 16 - 8 });
+      expect(cpusOf(await admit(manager, [container]))).toEqual(['0-55']);
+      const { hint } = (await admit(manager, [container])).containers[0]!;
+      expect(hint).toEqual({ nodes: NodeSet.of(3, 4, 5, 6), preferred: true });
+    }
+  });
 });
 
 describe('the Topology Manager', () => {
@@ -166,25 +207,45 @@ describe('the Topology Manager', () => {
     });
   });
 
+  // Nodes 0 and 1, 2 and 3 are neighbours.
+  const QUARTER = [
+    [10, 11, 12, 12],
+    [11, 10, 12, 12],
+    [12, 12, 10, 11],
+    [12, 12, 11, 10],
+  ];
+  const closest = { 'prefer-closest-numa-nodes': true };
+
   it('takes the closest NUMA nodes where it is to prefer them', async () => {
-    const distances = [
-      [10, 21, 12, 21],
-      [21, 10, 21, 12],
-      [12, 21, 10, 21],
-      [21, 12, 21, 10],
-    ];
-    const machine = await machineOf(distances.map((row) => ({ cpus: 4, memory: 8 * GI, distances: row })));
-    const nodesOf = async (options: object) => {
+    const machine = await machineOf(QUARTER.map((distances) => ({ cpus: 4, memory: 8 * GI, distances })));
+    const nodesOf = async (topologyManagerPolicyOptions: object) => {
       const manager = await simulate(machine, {
         topologyManagerPolicy: 'restricted',
-        topologyManagerPolicyOptions: options,
+        topologyManagerPolicyOptions,
       });
-      return String(
-        (await admit(manager, [guaranteed('main', { cpu: 8, memory: '12Gi' })])).containers[0]!.hint!.nodes,
-      );
+      // Node 0 has nothing left.
+      await admit(manager, [guaranteed('first', { cpu: 4, memory: '8Gi' })]);
+      const [main] = (await admit(manager, [guaranteed('main', { cpu: 8, memory: '12Gi' })])).containers;
+      return String(main!.hint!.nodes);
     };
-    expect(await nodesOf({})).toBe('0-1');
-    expect(await nodesOf({ 'prefer-closest-numa-nodes': true })).toBe('0,2');
+    expect(await nodesOf({})).toBe('1-2');
+    expect(await nodesOf(closest)).toBe('2-3');
+  });
+
+  it('takes two NUMA nodes far from each other before three that are close', () => {
+    const far = [30, 30, 30, 30];
+    const distances = [...QUARTER.map((row) => [...row, ...far]), ...QUARTER.map((row) => [...far, ...row])];
+    const cpu = [
+      { nodes: NodeSet.of(0, 4), preferred: true },
+      { nodes: NodeSet.of(0, 1, 2), preferred: true },
+    ];
+    const merged = mergeHints([{ cpu }], {
+      numaNodes: [0, 1, 2, 3, 4, 5, 6, 7],
+      policy: 'restricted',
+      policyOptions: closest,
+      distances,
+    });
+    expect(merged.hint).toEqual(cpu[0]);
   });
 });
 
