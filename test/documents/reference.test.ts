@@ -2,7 +2,7 @@
 // none is there that does not exist.
 import { spawn } from 'node:child_process';
 import { EventEmitter } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Command } from 'commander';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -10,7 +10,7 @@ import { createProgram } from '../../lib/cli/program.js';
 import { parseConfig } from '../../lib/input/config.js';
 import { collectMetrics } from '../../lib/metrics/index.js';
 import { numalign as commandLine, newFolder, start, until } from '../cli/numalign.js';
-import { read } from '../support/documents.js';
+import { ROOT, read } from '../support/documents.js';
 import { errorOf } from '../support/error-of.js';
 import * as numalign from '../support/package.js';
 import { makeStateDir } from '../support/state-dir.js';
@@ -25,7 +25,7 @@ function section(page: string, heading: string): string {
   return end < 0 ? rest : rest.slice(0, end);
 }
 
-const HEADS = ['option', 'code', 'when', 'of', '---'];
+const HEADS = ['option', 'code', 'when', 'of', 'promise', '---'];
 
 /** The rows of all tables in a text, as cells. */
 function rows(text: string): string[][] {
@@ -366,6 +366,55 @@ describe('docs/errors.md', () => {
     );
     expect(mentioned.length).toBeGreaterThan(20);
     expect(mentioned.filter((code) => !codes.has(code))).toEqual([]);
+  });
+});
+
+/** The titles of the tests and suites in a test file, in TypeScript, JavaScript or C++. */
+function titlesIn(path: string): string[] {
+  const text = read(path);
+  if (path.endsWith('.cc'))
+    return [...text.matchAll(/^TEST(?:_F|_P)?\(\w+, (\w+)\)/gm)].map(([, name]) => name!);
+  // The title is the first argument, of `it.each(…)(…)` that of the second call.
+  const calls = text.matchAll(
+    /(?:\b(?:it|test|describe)(?:\.\w+)*|\))\(\s*(['"`])((?:\\.|(?!\1)[^\\])*)\1,/g,
+  );
+  return [...calls].map(([, , title]) => title!.replace(/\\(.)/g, '$1'));
+}
+
+describe('docs/differences.md', () => {
+  const promises = rows(section(read('docs/differences.md'), '## What the proposals promise'));
+
+  /** The tests of a cell: for each file the parts of titles that are quoted after it. */
+  const testsIn = (cell: string) =>
+    [...cell.matchAll(/`([^`]+)`([^`]*)/g)].map(([, path, quoted]) => ({
+      path: path!,
+      titles: [...quoted!.matchAll(/“([^”]+)”/g)].map(([, title]) => title!),
+    }));
+
+  it('says of every promise whether it holds here, and names what shows it', () => {
+    expect(promises.length).toBeGreaterThan(70);
+    for (const [promise, here, shown, ...more] of promises) {
+      const answer = /^(yes|differently|no)(?=$|[:;,]| \()/.exec(here!)?.[1];
+      expect([promise, here, answer !== undefined, more]).toEqual([promise, here, true, []]);
+      if (answer !== 'yes') expect([promise, here]).toEqual([promise, expect.stringMatching(/^\w+: ./)]);
+      if (answer !== 'no') expect([promise, testsIn(shown!).length > 0]).toEqual([promise, true]);
+    }
+  });
+
+  it('names tests and recorded cases that there are', () => {
+    const named = promises.flatMap(([, , shown]) => testsIn(shown!));
+    expect(named.length).toBeGreaterThan(80);
+    for (const { path, titles } of named) {
+      expect(path).toMatch(/^(test|native\/test)\//);
+      if (path.startsWith('test/conformance/vectors/')) {
+        expect([path, existsSync(`${ROOT}${path}`), titles]).toEqual([path, true, []]);
+        continue;
+      }
+      const all = titlesIn(path);
+      expect([path, titles.length > 0]).toEqual([path, true]);
+      const missing = titles.filter((title) => !all.some((each) => each.includes(title)));
+      expect([path, missing]).toEqual([path, []]);
+    }
   });
 });
 

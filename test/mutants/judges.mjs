@@ -4,7 +4,7 @@ const tests = (folder, ...names) => names.map((name) => `test/${folder}/${name}.
 
 const DECISIONS = [
   ...tests('input', 'pod-request'),
-  ...tests('admission', 'topology-manager'),
+  ...tests('admission', 'topology-manager', 'proposals'),
   ...tests('decision', 'memory-manager', 'device-manager'),
   ...tests('managers', 'devices'),
   ...tests('conformance', 'divergences'),
