@@ -8,10 +8,11 @@ import type { Draft } from './draft.js';
 
 /** How many exclusive CPUs a container gets: whole CPUs of a Guaranteed pod, else none. */
 export function exclusiveCount(
-  { qosClass }: PodRequest,
+  { qosClass, resources }: PodRequest,
   { requests }: ContainerRequest,
   { cpuPolicy }: Placement,
 ): number {
+  if (resources && !resources.isManaged) return 0;
   const milli = requestOf({ requests }, 'cpu');
   return cpuPolicy === 'static' && qosClass === 'Guaranteed' && milli % MILLI === 0 ? milli / MILLI : 0;
 }
@@ -20,6 +21,8 @@ export function exclusiveCount(
 export function whyShared(pod: PodRequest, container: ContainerRequest, placement: Placement): string | null {
   if (exclusiveCount(pod, container, placement) > 0) return null;
   if (placement.cpuPolicy === 'none') return 'the CPU policy is none';
+  if (pod.resources && !pod.resources.isManaged)
+    return 'the pod has resources as a whole, and the feature gate PodLevelResourceManagers is off';
   if (pod.notGuaranteed !== null) return `${pod.qosClass}: ${pod.notGuaranteed}`;
   return `container ${container.name}: ${requestOf(container, 'cpu')}m is no whole number of CPUs`;
 }
