@@ -19,6 +19,7 @@ export function podAssignment(progress: Progress): PodAssignment {
     name: pod.name ?? uid,
     namespace: pod.namespace,
     containers: given.map((each) => assignmentOf(each, memory, request.isForCaller)),
+    booking: null,
     policy: placement.topologyPolicy,
     scope: placement.scope,
     options: isIsolated
@@ -47,6 +48,7 @@ function assignmentOf(
     kind,
     started,
     request: requests,
+    isolation: cpus.isEmpty ? 'host' : 'container',
     cpus,
     held,
     hint,
