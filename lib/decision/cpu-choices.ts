@@ -5,14 +5,14 @@ import { type ContainerRequest, MILLI } from '../input/resource-amounts.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import type { Draft } from './draft.js';
+import { isBookedWhole, isExclusive, podAmount } from './pod-level/pod-level.js';
 
 /** How many exclusive CPUs a container gets: whole CPUs of a Guaranteed pod, else none. */
-export function exclusiveCount(
-  { qosClass }: PodRequest,
-  { requests }: ContainerRequest,
-  { cpuPolicy }: Placement,
-): number {
-  const milli = requestOf({ requests }, 'cpu');
+export function exclusiveCount(pod: PodRequest, container: ContainerRequest, placement: Placement): number {
+  return isExclusive(pod, container) ? wholeCount(pod, requestOf(container, 'cpu'), placement) : 0;
+}
+
+function wholeCount({ qosClass }: PodRequest, milli: number, { cpuPolicy }: Placement): number {
   return cpuPolicy === 'static' && qosClass === 'Guaranteed' && milli % MILLI === 0 ? milli / MILLI : 0;
 }
 
@@ -26,6 +26,7 @@ export function whyShared(pod: PodRequest, container: ContainerRequest, placemen
 
 /** How many the pod needs at one time. */
 export function podExclusiveCount(pod: PodRequest, placement: Placement): number {
+  if (isBookedWhole(pod, placement)) return wholeCount(pod, podAmount(pod, 'cpu'), placement);
   return podTotal(pod, (container) => exclusiveCount(pod, container, placement));
 }
 
