@@ -80,10 +80,6 @@ export interface PodRequest {
   readonly notGuaranteed: string | null;
   /** In the order in which they are admitted: init containers and sidecars, then the others. */
   readonly containers: readonly ContainerRequest[];
-  readonly resources?: {
-    readonly requests: Readonly<Record<string, number>>;
-    readonly areManaged: boolean;
-  } | null;
 }
 
 /** A container, and what it asks for exactly. */

@@ -142,5 +142,4 @@ export interface ContainerRequest {
   readonly kind: 'init' | 'sidecar' | 'app';
   /** `cpu` in millicores, everything else in whole units: bytes, devices. */
   readonly requests: Readonly<Record<string, number>>;
-  readonly limits?: Readonly<Record<string, number>>;
 }

@@ -22,7 +22,7 @@ import { checkCpusLeft, checkMemoryLeft, cpuClaims, memoryClaims } from './claim
 import { partitionOf, sharesOf } from './partition.js';
 
 /** The pod as one that asks for all of it. */
-const WHOLE = { name: '', kind: 'app', requests: {}, limits: {} } as const;
+const WHOLE = { name: '', kind: 'app', requests: {} } as const;
 
 /**
  * Books near the pod's hint, and deals out.

@@ -5,7 +5,7 @@ import { requestOf } from '../../input/pod-request.js';
 import { exclusiveCount, podExclusiveCount } from '../cpu-choices.js';
 import type { Draft } from '../draft.js';
 import { type MemoryRequest, memoryRequests } from '../memory/memory-requests.js';
-import { type Claim, firstWithout } from './partition.js';
+import { type Claim, firstUnmet } from './partition.js';
 import { isExclusive } from './pod-level.js';
 
 type Ground = Pick<Draft, 'pod' | 'placement' | 'topology'>;
@@ -61,10 +61,14 @@ function checkLeft(
   claims: readonly Claim[],
   reason: AdmissionReason,
 ): void {
-  const at = firstWithout(total, claims);
+  const at = firstUnmet(total, claims);
   if (at < 0) return;
   const { name } = pod.containers[at]!;
-  const message = `exclusive containers have all of the pod's ${resource}: nothing is left to container ${name}, which shares`;
+  const left =
+    claims[at]!.amount === null
+      ? `nothing is left to container ${name}, which shares`
+      : `too little is left to container ${name}`;
+  const message = `exclusive containers use up the pod's ${resource}: ${left}`;
   throw new Refusal(reason, 'ERR_POD_POOL_EMPTY', message, {
     value: total,
     valid: `a pod with more ${resource} than its exclusive containers have`,

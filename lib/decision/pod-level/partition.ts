@@ -24,10 +24,16 @@ export function sharesOf(total: number, claims: readonly Claim[]): readonly numb
   });
 }
 
-/** The first that is to share where nothing is left to share; -1: there is none. */
-export function firstWithout(total: number, claims: readonly Claim[]): number {
+/** The first for which nothing, or less than it is to have alone, is left; -1: there is none. */
+export function firstUnmet(total: number, claims: readonly Claim[]): number {
   const shares = sharesOf(total, claims);
-  return claims.findIndex(({ amount }, i) => amount === null && shares[i]! <= 0);
+  let left = total;
+  return claims.findIndex(({ kind, amount }, i) => {
+    if (amount === null) return shares[i]! <= 0;
+    const isUnmet = amount > left;
+    if (kind !== 'init') left -= amount;
+    return isUnmet;
+  });
 }
 
 /** CPUs that are dealt out. */

@@ -8,24 +8,15 @@ export function isBookedWhole(
   { resources }: Pick<PodRequest, 'resources'>,
   { scope, topologyPolicy }: Placement,
 ): boolean {
-  return resources?.areManaged === true && scope === 'pod' && topologyPolicy !== 'none';
+  return resources?.isManaged === true && scope === 'pod' && topologyPolicy !== 'none';
 }
 
 /**
  * Whether the managers give a container what it asks for: of a pod that has resources as a whole only
  * to one that limits its CPUs and its memory to what it requests. All others share.
  */
-export function isExclusive({ resources }: PodRequest, container: ContainerRequest): boolean {
-  if (!resources) return true;
-  return resources.areManaged && isGuaranteed(container);
-}
-
-function isGuaranteed(container: ContainerRequest): boolean {
-  const { limits = {} } = container;
-  return ['cpu', 'memory'].every((resource) => {
-    const asked = requestOf(container, resource);
-    return asked > 0 && requestOf({ requests: limits }, resource) === asked;
-  });
+export function isExclusive({ resources }: PodRequest, { name }: ContainerRequest): boolean {
+  return !resources || (resources.isManaged && resources.guaranteed.includes(name));
 }
 
 /** What the pod as a whole asks for of a resource. */
