@@ -18,9 +18,15 @@ function wholeCount({ qosClass }: PodRequest, milli: number, { cpuPolicy }: Plac
 
 /** Why a container gets no exclusive CPUs, for people; null: it gets some. */
 export function whyShared(pod: PodRequest, container: ContainerRequest, placement: Placement): string | null {
-  if (exclusiveCount(pod, container, placement) > 0) return null;
+  const isFractional = isBookedWhole(pod, placement) && podExclusiveCount(pod, placement) === 0;
+  if (exclusiveCount(pod, container, placement) > 0 && !isFractional) return null;
   if (placement.cpuPolicy === 'none') return 'the CPU policy is none';
+  if (pod.resources && !pod.resources.isManaged)
+    return 'the pod has resources as a whole, and the feature gate PodLevelResourceManagers is off';
   if (pod.notGuaranteed !== null) return `${pod.qosClass}: ${pod.notGuaranteed}`;
+  if (isFractional) return `the pod as a whole: ${podAmount(pod, 'cpu')}m is no whole number of CPUs`;
+  if (!isExclusive(pod, container))
+    return `container ${container.name}: its requests of cpu and memory are not its limits, and it shares`;
   return `container ${container.name}: ${requestOf(container, 'cpu')}m is no whole number of CPUs`;
 }
 

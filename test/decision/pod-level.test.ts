@@ -138,6 +138,8 @@ function podOf(uid: string, shape: PodShape): PodRequest {
     resources: {
       requests: { cpu: 1000 * cpu, memory: memory * MI },
       guaranteed: containers.flatMap(({ cpu: own }, i) => (own === null ? [] : [`c${i}`])),
+      limits: {},
+      ofContainers: { qosClass: 'Burstable', notGuaranteed: '' },
       isManaged: true,
     },
   };

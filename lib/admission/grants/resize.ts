@@ -202,6 +202,7 @@ function decided(
         name: pod.name,
         qosClass: 'Guaranteed',
         notGuaranteed: null,
+        resources: null,
         containers: [container],
       },
       owner: 'process',

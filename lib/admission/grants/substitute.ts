@@ -17,7 +17,7 @@ import {
   onlineCpusKept,
 } from '../../decision/cpu-manager.js';
 import { type Draft, firstDraft, withKept } from '../../decision/draft.js';
-import { type Placement, recordedPlacement } from '../../input/placement.js';
+import { type Placement, placementUnder, recordedPlacement } from '../../input/placement.js';
 import { MILLI } from '../../input/resource-amounts.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import { onlineCpus } from '../../machine/online-cpus.js';
@@ -199,7 +199,7 @@ function allocationFor(
   defaults: Placement,
 ): CpuAllocation {
   const present = cpusNow(topology, state.pods);
-  const placement = recordedPlacement(pod, defaults);
+  const placement = placementUnder(state.settings.kubeletVersion, recordedPlacement(pod, defaults));
   const { name, kind, cpus, held, memory, devices } = container;
   const nodes = container.hint.nodes ?? topology.nodesOf(cpus);
   // An aligned container must stay so: its memory and devices are where they are.
@@ -210,7 +210,14 @@ function allocationFor(
   const request = { name, kind, requests: { cpu: cpus.size * MILLI } };
   const first = firstDraft({
     ...{ topology, present, state, placement, resources, pool: poolOf(pod) },
-    pod: { uid: pod.uid, name: pod.name, qosClass: 'Guaranteed', notGuaranteed: null, containers: [request] },
+    pod: {
+      uid: pod.uid,
+      name: pod.name,
+      qosClass: 'Guaranteed',
+      notGuaranteed: null,
+      resources: null,
+      containers: [request],
+    },
     allowed: mustStay ? usable.intersection(near) : usable,
   });
   const kept = onlineCpusKept(first, { cpus, held });

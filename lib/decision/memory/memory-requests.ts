@@ -20,7 +20,12 @@ export type MemoryRequests = readonly MemoryRequest[];
 
 const NO_REQUESTS: MemoryRequests = [];
 
-function isManaged({ qosClass }: PodRequest, { memoryPolicy }: Placement, topology: Topology): boolean {
+function isManaged(
+  { qosClass, resources }: PodRequest,
+  { memoryPolicy }: Placement,
+  topology: Topology,
+): boolean {
+  if (resources && !resources.isManaged) return false;
   return memoryPolicy !== 'None' && qosClass === 'Guaranteed' && isMemoryKnown(topology);
 }
 
