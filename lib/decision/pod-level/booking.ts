@@ -38,7 +38,8 @@ export function bookPod(progress: Progress, hint: TopologyHint): void {
   const blocks = allocateMemory(draft, requests, hint);
   const parts = dealCpus(draft, cpus);
   const memory = { ...memoryLeft(draft, WHOLE, blocks), containers: dealMemory(draft, blocks) };
-  progress.booking = { cpus: cpus.cpus, held: cpus.held, memory: blocks };
+  const isNothing = cpus.cpus.isEmpty && blocks.length === 0;
+  progress.booking = isNothing ? null : { cpus: cpus.cpus, held: cpus.held, memory: blocks };
   progress.draft = nextDraft(draft, cpusLeft(draft, WHOLE, cpus), draft, memory);
   giveParts(progress, parts, memory, hint);
 }
