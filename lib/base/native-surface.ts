@@ -32,6 +32,8 @@ export interface BestFitCall {
   readonly distributeAcrossNuma: boolean;
   readonly cpuGroupSize: number;
   readonly wholeCores: boolean;
+  /** With alignByL3: as of the kubelet v1.34. */
+  readonly anyRestInL3: boolean;
 }
 
 /** Hints for `count` CPUs. */

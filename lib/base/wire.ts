@@ -15,7 +15,7 @@ type Answer = number | Words;
  */
 export interface WiredFunctions {
   setWire(words: Words, amounts: Float64Array): void;
-  /** `flags`: spread | alignByL3 << 1 | distributeAcrossNuma << 2 | wholeCores << 3. */
+  /** `flags`: spread | alignByL3 << 1 | distributeAcrossNuma << 2 | wholeCores << 3 | anyRestInL3 << 4. */
   bestFit(
     topology: TopologyHandle,
     available: number,
@@ -202,9 +202,13 @@ export function wired(addon: WiredFunctions): Wired {
   return {
     bestFit(call) {
       const { topology, available, within, count, cpuGroupSize } = call;
-      const { spread, alignByL3, distributeAcrossNuma, wholeCores } = call;
+      const { spread, alignByL3, distributeAcrossNuma, wholeCores, anyRestInL3 } = call;
       const flags =
-        (spread ? 1 : 0) | (alignByL3 ? 2 : 0) | (distributeAcrossNuma ? 4 : 0) | (wholeCores ? 8 : 0);
+        (spread ? 1 : 0) |
+        (alignByL3 ? 2 : 0) |
+        (distributeAcrossNuma ? 4 : 0) |
+        (wholeCores ? 8 : 0) |
+        (anyRestInL3 ? 16 : 0);
       const length = within ? putBoth(available, within) : put(available, 0);
       return taken(addon.bestFit(topology, length, count, flags, cpuGroupSize));
     },

@@ -230,6 +230,7 @@ export function takeCpus(
     distributeAcrossNuma: placement.distributeAcrossNuma && !isWhole,
     cpuGroupSize: placement.fullPhysicalCpusOnly ? machine.cpusPerCore : 1,
     wholeCores: isWhole,
+    anyRestInL3: placement.kubeletVersion !== 'v1.32',
   });
   return new CpuSet(words);
 }
