@@ -24,6 +24,7 @@ function containerOf(name: string, cpus: CpuSet, memory: readonly MemoryBlock[])
       ...(cpus.isEmpty ? {} : { cpu: cpus.size * MILLI }),
       ...Object.fromEntries(memory.map(({ type, bytes }) => [type, bytes])),
     },
+    isolation: cpus.isEmpty ? 'host' : 'container',
     cpus,
     held: CpuSet.EMPTY,
     hint: { nodes: null, preferred: false },
@@ -45,6 +46,7 @@ export function podsOf({ cpu, memory }: KubeletStates, { newOwner, now }: Import
       containers: Array.from(names, (name) =>
         containerOf(name, cpus?.get(name) ?? CpuSet.EMPTY, (blocks?.get(name) ?? []).map(blockOf)),
       ),
+      booking: null,
       policy: 'none',
       scope: 'container',
       options: {},

@@ -58,6 +58,7 @@ function grant(name: string, list: string, alive = true): StateStatus['grants'][
     cgroup: null,
     owner: { kind: 'process', pid: 1, command: 'x' },
     alive,
+    booking: null,
     upcoming: null,
     flags: [],
     admittedAt: '2026-01-02T03:04:05.678Z',

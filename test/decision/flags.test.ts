@@ -36,6 +36,7 @@ const pod = fc
       containers: [
         {
           ...{ name: 'main', kind: 'app', started: true, request: {}, cpus, held: CpuSet.EMPTY },
+          isolation: cpus.isEmpty ? 'host' : 'container',
           hint: { nodes: null, preferred: true },
           memory: [{ nodes, type: 'memory', bytes }],
           devices: device === null ? {} : { 'vendor.com/card': [{ id: device, nodes: null }] },
@@ -43,6 +44,7 @@ const pod = fc
           unknown: {},
         },
       ],
+      booking: null,
       owner: { kind: 'persistent', uuid: 'ab', pid: null, command: null, cgroup: null, unknown: {} },
       enforcement: { level: 'recorded', target: null },
       ...{ upcoming: null, transfer: null, formerOwner: null, unknown: {} },

@@ -165,6 +165,7 @@ function podOf(uid: string, cpu: number, seed: number): PodAssignment {
   const hint = { nodes: null, preferred: true };
   const container: ContainerAssignment = {
     ...{ name: 'main', kind: 'app' as const, started: true, request: { cpu: 1000 + seed } },
+    isolation: 'container',
     ...{ cpus: CpuSet.of(cpu), held: CpuSet.EMPTY, hint, memory: [], devices: {}, reusable, unknown: {} },
   };
   return {
@@ -175,6 +176,7 @@ function podOf(uid: string, cpu: number, seed: number): PodAssignment {
       upcoming: null,
       transfer: null,
     },
+    booking: null,
     owner: { kind: 'persistent', uuid: 'ab', pid: null, command: null, cgroup: null, unknown: {} },
     ...{ formerOwner: null, admittedAt: `at ${seed}`, unknown: {} },
   };

@@ -228,7 +228,7 @@ function allocationFor(
   return allocation;
 }
 
-/** The pod with one container's CPUs replaced, in every container that shares them. */
+/** The pod with one container's CPUs replaced, in every container that shares them, and where they are booked. */
 function withAllocation(
   pod: PodAssignment,
   { cpus, held }: ContainerAssignment,
@@ -239,13 +239,16 @@ function withAllocation(
   const fresh = [...given.cpus.difference(cpus)];
   const substitutes = new Map([...cpus.difference(given.cpus)].map((cpu, i) => [cpu, fresh[i]!]));
   const replaced = (set: CpuSet) => CpuSet.from([...set].map((cpu) => substitutes.get(cpu) ?? cpu));
+  const after = <Has extends CpuAllocation>(has: Has): Has => {
+    const running = replaced(has.cpus);
+    return { ...has, cpus: running, held: has.held.difference(gone).union(more.difference(running)) };
+  };
   const containers = pod.containers.map((each) => {
     if (!each.cpus.union(each.held).intersects(gone)) return each;
-    const running = replaced(each.cpus);
-    const kept = each.held.difference(gone).union(more.difference(running));
+    const next = after(each);
     const isLeft = !each.reusable.cpus.isEmpty;
-    const reusable = { ...each.reusable, cpus: isLeft ? running.union(kept) : CpuSet.EMPTY };
-    return { ...each, cpus: running, held: kept, reusable };
+    const reusable = { ...each.reusable, cpus: isLeft ? next.cpus.union(next.held) : CpuSet.EMPTY };
+    return { ...next, reusable };
   });
-  return { ...pod, containers };
+  return { ...pod, containers, booking: pod.booking && after(pod.booking) };
 }
