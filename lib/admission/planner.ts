@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { type Assignments, findPod } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { type Holding, holdingOf } from '../account/pod-holdings.js';
-import { whyShared } from '../decision/cpu-choices.js';
+import { whyShared } from '../decision/cpus/cpu-choices.js';
 import { type MemoryTable, memoryTables } from '../decision/memory/memory-tables.js';
 import { checkPlacement, type Placement } from '../input/placement.js';
 import type { PodSpec } from '../input/pod-request.js';

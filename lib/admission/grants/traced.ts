@@ -3,7 +3,7 @@ import type { ChildProcess } from 'node:child_process';
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { presentCpus } from '../../account/pod-holdings.js';
 import { unlessRefused } from '../../base/errors.js';
-import { exclusiveCount } from '../../decision/cpu-choices.js';
+import { exclusiveCount } from '../../decision/cpus/cpu-choices.js';
 import { isExclusive } from '../../decision/pod-level/pod-level.js';
 import { isMemoryType } from '../../input/memory-types.js';
 import { type Placement, placementOptions } from '../../input/placement.js';
