@@ -293,6 +293,7 @@ class Replay {
       }
       const written = this.#compareCheckpoints(step.result);
       if (written.outcome === 'failed') return at(i, step, written);
+      if (written.outcome === 'diverged') letter ??= written.letter;
     }
     if (orderDependentStep) {
       const { verdict } = await this.#judge(steps.length, orderDependentStep, orderDependentStep.outcomes);
@@ -309,9 +310,28 @@ class Replay {
       [cpuCheckpoint, ours.cpuCheckpoint],
       [memoryCheckpoint, ours.memoryCheckpoint],
     ] as const) {
-      if (typeof theirs === 'string' && theirs !== got) return failed(`the state file ${theirs}`, got);
+      if (typeof theirs !== 'string' || theirs === got) continue;
+      return this.#isOfEmptyRequests(theirs, got) ? diverged('P2') : failed(`the state file ${theirs}`, got);
     }
     return passed;
+  }
+
+  /** P2: upstream writes down that containers that share have no memory. */
+  #isOfEmptyRequests(theirs: string, ours: string): boolean {
+    const { checksum: _, entries = {}, ...rest } = JSON.parse(theirs);
+    const { checksum: __, entries: own = {}, ...ownRest } = JSON.parse(ours);
+    const isEmpty = (uid: string, name: string, blocks: unknown) => {
+      const pod = this.#pods.get(uid);
+      const claim = this.#claims.get(uid)?.find((each) => each.name === name);
+      const isShared = pod && levelOf(pod, this.#vector.config) === 'containers' && claim?.isShared;
+      return isShared && Array.isArray(blocks) && blocks.length === 0;
+    };
+    const withBlocks = Object.entries(entries as object).map(([uid, containers]) => {
+      const kept = Object.entries(containers).filter(([name, blocks]) => !isEmpty(uid, name, blocks));
+      return [uid, Object.fromEntries(kept)] as const;
+    });
+    const left = withBlocks.filter(([, containers]) => Object.keys(containers).length > 0);
+    return JSON.stringify([rest, Object.fromEntries(left)]) === JSON.stringify([ownRest, own]);
   }
 
   /**
