@@ -1,6 +1,6 @@
 // A node driven through the operations of a scenario, and what can be seen of it.
 import type { Manager, ManagerOptions, PodContainer } from '../../lib/index.js';
-import type { Numalign } from './case.js';
+import { attempt, type Numalign } from './case.js';
 import { lowestIds, type RecordedResource } from './devices.js';
 import { recordedHint } from './hint.js';
 import { type BytesByNode, bookedOf, sorted } from './memory.js';
@@ -142,6 +142,22 @@ export class DrivenNode {
   checkpoints(): { readonly cpuCheckpoint: string; readonly memoryCheckpoint: string } {
     const { cpuManagerState, memoryManagerState } = this.#manager.exportKubelet();
     return { cpuCheckpoint: cpuManagerState, memoryCheckpoint: memoryManagerState };
+  }
+
+  /**
+   * A text of memory_manager_state without the empty lists of some containers; undefined where it is
+   * no such text, or its checksum is wrong.
+   */
+  withoutEmpty(text: string, isOfOne: (uid: string, container: string) => boolean): string | undefined {
+    const { parseMemoryManagerState, formatMemoryManagerState } = this.#numalign;
+    const read = attempt(() => parseMemoryManagerState(text, { podLevelResourceManagers: true }));
+    if ('error' in read) return undefined;
+    const entries = [...read.value.entries].map(([uid, containers]) => {
+      const kept = [...containers].filter(([name, blocks]) => blocks.length > 0 || !isOfOne(uid, name));
+      return [uid, new Map(kept)] as const;
+    });
+    const left = new Map(entries.filter(([, containers]) => containers.size > 0));
+    return formatMemoryManagerState({ ...read.value, entries: left });
   }
 
   close(): void {

@@ -318,20 +318,14 @@ class Replay {
 
   /** P2: upstream writes down that containers that share have no memory. */
   #isOfEmptyRequests(theirs: string, ours: string): boolean {
-    const { checksum: _, entries = {}, ...rest } = JSON.parse(theirs);
-    const { checksum: __, entries: own = {}, ...ownRest } = JSON.parse(ours);
-    const isEmpty = (uid: string, name: string, blocks: unknown) => {
+    const isOfOne = (uid: string, name: string) => {
       const pod = this.#pods.get(uid);
       const claim = this.#claims.get(uid)?.find((each) => each.name === name);
-      const isShared = pod && levelOf(pod, this.#vector.config) === 'containers' && claim?.isShared;
-      return isShared && Array.isArray(blocks) && blocks.length === 0;
+      return (
+        pod !== undefined && levelOf(pod, this.#vector.config) === 'containers' && claim?.isShared === true
+      );
     };
-    const withBlocks = Object.entries(entries as object).map(([uid, containers]) => {
-      const kept = Object.entries(containers).filter(([name, blocks]) => !isEmpty(uid, name, blocks));
-      return [uid, Object.fromEntries(kept)] as const;
-    });
-    const left = withBlocks.filter(([, containers]) => Object.keys(containers).length > 0);
-    return JSON.stringify([rest, Object.fromEntries(left)]) === JSON.stringify([ownRest, own]);
+    return this.#node.withoutEmpty(theirs, isOfOne) === ours;
   }
 
   /**
@@ -656,9 +650,13 @@ class Replay {
   #recordedPlacement(): Placement | undefined {
     const { pods: recorded, bookings, sharedPool, memoryFree } = this.#recorded;
     for (const [uid, holdings] of recorded) {
-      const hasNone = Object.values(holdings).every(({ devices }) => Object.keys(devices).length === 0);
+      const lacksSome = (this.#claims.get(uid) ?? []).some(({ name, requests }) =>
+        [...this.#rules.inventory.keys()].some(
+          (resource) => (requests[resource] ?? 0) > 0 && !holdings[name]?.devices[resource],
+        ),
+      );
       const pod = this.#pods.get(uid);
-      if (hasNone && pod && levelOf(pod, this.#vector.config) === 'pod') this.#withoutDevices.add(uid);
+      if (lacksSome && pod && levelOf(pod, this.#vector.config) === 'pod') this.#withoutDevices.add(uid);
       else this.#withoutDevices.delete(uid);
     }
     const pods = withDevices(recorded, this.#claims, this.#rules.inventory);
