@@ -52,7 +52,7 @@ const NEWER_SCENARIO: typeof SCENARIO = [
 ];
 
 /** Cases of the older kubelet, as if the newer one had been asked. */
-const asNewer = (vector: Case): Case => ({ ...vector, id: vector.id.replace(/^([a-z]+)-/, '$1136-') });
+const asNewer = (vector: Case): Case => ({ ...vector, id: vector.id.replace('-', '136-') });
 
 describe('the recorded cases', () => {
   it.each<[string, number, Record<string, number>]>([
