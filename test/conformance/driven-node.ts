@@ -3,7 +3,7 @@ import type { Manager, ManagerOptions, PodContainer } from '../../lib/index.js';
 import { attempt, type Numalign } from './case.js';
 import { lowestIds, type RecordedResource } from './devices.js';
 import { recordedHint } from './hint.js';
-import { type BytesByNode, bookedOf, sorted } from './memory.js';
+import { type BytesByNode, bookedOf, memoryFileInOrder, sorted } from './memory.js';
 import { type Holding, type Holdings, isSameHoldings, type Placement } from './placement.js';
 import { podSpec, type RecordedPod } from './pod.js';
 import { readBookings, readMemory, readPods, type StoredPod, writePods } from './state-file.js';
@@ -138,26 +138,16 @@ export class DrivenNode {
     return { pods, bookings, sharedPool: sharedPool.toString(), memory };
   }
 
+  /** Whether two files of the Memory Manager say the same; `withoutEmpty`: of what is not empty. */
+  isSameMemoryFile(a: string, b: string, withoutEmpty = false): boolean {
+    const texts = attempt(() => [a, b].map((text) => memoryFileInOrder(text, this.#numalign, withoutEmpty)));
+    return 'value' in texts && texts.value[0] === texts.value[1];
+  }
+
   /** The kubelet's state files, as the package would write them. */
   checkpoints(): { readonly cpuCheckpoint: string; readonly memoryCheckpoint: string } {
     const { cpuManagerState, memoryManagerState } = this.#manager.exportKubelet();
     return { cpuCheckpoint: cpuManagerState, memoryCheckpoint: memoryManagerState };
-  }
-
-  /**
-   * A text of memory_manager_state without the empty lists of some containers; undefined where it is
-   * no such text, or its checksum is wrong.
-   */
-  withoutEmpty(text: string, isOfOne: (uid: string, container: string) => boolean): string | undefined {
-    const { parseMemoryManagerState, formatMemoryManagerState } = this.#numalign;
-    const read = attempt(() => parseMemoryManagerState(text, { podLevelResourceManagers: true }));
-    if ('error' in read) return undefined;
-    const entries = [...read.value.entries].map(([uid, containers]) => {
-      const kept = [...containers].filter(([name, blocks]) => blocks.length > 0 || !isOfOne(uid, name));
-      return [uid, new Map(kept)] as const;
-    });
-    const left = new Map(entries.filter(([, containers]) => containers.size > 0));
-    return formatMemoryManagerState({ ...read.value, entries: left });
   }
 
   close(): void {
