@@ -1,6 +1,6 @@
 // Pod: the containers that Manager.admit has placed, until released.
 import { type InspectOptions, inspect } from 'node:util';
-import type { PodAssignment } from './account/pod-assignment.js';
+import type { PodAssignment, PodBooking } from './account/pod-assignment.js';
 import type { Admission } from './admission/admit.js';
 import { type Attachment, attachProcess } from './admission/grants/attachment.js';
 import { markStarted } from './admission/grants/held-grant.js';
@@ -43,6 +43,14 @@ export class Pod {
   /** Init containers and sidecars first, each in the order of the request. */
   get containers(): readonly PodContainer[] {
     return Object.freeze(this.#pod.containers.map(podContainer));
+  }
+
+  /**
+   * What is booked for the pod as a whole, of which its containers have parts; null: they are booked
+   * one by one.
+   */
+  get booking(): PodBooking | null {
+    return this.#pod.booking;
   }
 
   /** What of it does not hold any more, as {@link Grant.flags}. */
@@ -98,8 +106,8 @@ export class Pod {
   }
 
   toJSON() {
-    const { uid, name, policy, scope, alreadyAdmitted, containers, warnings } = this;
-    return { uid, name, policy, scope, alreadyAdmitted, containers, flags: this.flags(), warnings };
+    const { uid, name, policy, scope, alreadyAdmitted, containers, booking, warnings } = this;
+    return { uid, name, policy, scope, alreadyAdmitted, containers, booking, flags: this.flags(), warnings };
   }
 
   /** What console.log shows. */

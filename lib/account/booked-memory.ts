@@ -77,15 +77,24 @@ export function releaseMemory(booked: BookedMemory, { nodes, type, bytes }: Memo
   return next;
 }
 
-/** A pod, as far as its memory goes. */
 interface WithMemory {
-  readonly containers: readonly { readonly memory: readonly MemoryBlock[] }[];
+  readonly memory: readonly MemoryBlock[];
 }
 
-/** All blocks of some pods. */
-export function memoryBlocks(pods: readonly WithMemory[]): MemoryBlock[] {
+/** A pod, as far as its memory goes. */
+interface PodMemory {
+  readonly booking: WithMemory | null;
+  readonly containers: readonly WithMemory[];
+}
+
+/** What a pod's memory is booked by: the pod as a whole, or its containers. */
+export const memoryBookings = ({ booking, containers }: PodMemory): readonly WithMemory[] =>
+  booking ? [booking] : containers;
+
+/** All blocks that are booked for some pods. */
+export function memoryBlocks(pods: readonly PodMemory[]): MemoryBlock[] {
   const blocks: MemoryBlock[] = [];
-  for (const { containers } of pods) for (const { memory } of containers) blocks.push(...memory);
+  for (const pod of pods) for (const { memory } of memoryBookings(pod)) blocks.push(...memory);
   return blocks;
 }
 

@@ -1,5 +1,5 @@
 // The memory of all pods on record, added up by the groups of NUMA nodes that share it. Pure.
-import type { BookedMemory, MemoryBlock } from './booked-memory.js';
+import { type BookedMemory, type MemoryBlock, memoryBookings } from './booked-memory.js';
 import type { PodAssignment } from './pod-assignment.js';
 import { podsAfter, podsBefore } from './pod-list-changes.js';
 import { oncePerPods } from './pod-summary.js';
@@ -19,8 +19,8 @@ const keyOf = (nodes: readonly number[]) => nodes.join(',');
 
 function add(groups: MemoryGroups, pods: readonly PodAssignment[], sign: 1 | -1): MemoryGroups {
   let all: Map<string, MemoryGroup> | undefined;
-  for (const { containers } of pods) {
-    for (const { memory } of containers) {
+  for (const pod of pods) {
+    for (const { memory } of memoryBookings(pod)) {
       for (const block of memory) {
         all ??= new Map(groups);
         addBlock(all, block, sign);

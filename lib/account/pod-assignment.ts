@@ -22,13 +22,25 @@ export interface Reusable {
   readonly devices: Readonly<Record<string, readonly DeviceAssignment[]>>;
 }
 
+/**
+ * Where a container runs: on CPUs of its own, in the shared pool of its pod, or in that of the
+ * machine.
+ */
+export const ISOLATIONS = ['container', 'pod', 'host'] as const;
+
+export type Isolation = (typeof ISOLATIONS)[number];
+
 export interface ContainerAssignment {
   readonly name: string;
   readonly kind: 'init' | 'sidecar' | 'app';
   readonly started: boolean;
   /** Resource name to amount, as asked for: `cpu` in millicores, everything else in whole units. */
   readonly request: Readonly<Record<string, number>>;
-  /** The CPUs it runs on, exclusively; empty for a container of the shared pool. */
+  readonly isolation: Isolation;
+  /**
+   * The CPUs it runs on: its own, or those that it shares with other containers of the pod; empty
+   * for a container of the machine's shared pool.
+   */
   readonly cpus: CpuSet;
   /** CPUs that are held but not run on (SMT siblings). */
   readonly held: CpuSet;
@@ -85,6 +97,18 @@ export interface UpcomingCpus {
   readonly by: string;
 }
 
+/**
+ * What is booked for a pod as a whole. Its containers have parts of it: exclusive ones their own,
+ * all others the rest together. Init containers have what later ones have too.
+ */
+export interface PodBooking {
+  /** Empty: only memory is booked. */
+  readonly cpus: CpuSet;
+  /** CPUs that are held but not run on (SMT siblings). */
+  readonly held: CpuSet;
+  readonly memory: readonly MemoryBlock[];
+}
+
 export interface PodAssignment {
   /** The grant's id. */
   readonly uid: string;
@@ -96,6 +120,8 @@ export interface PodAssignment {
   readonly namespace?: string | undefined;
   /** In the order in which they were admitted. */
   readonly containers: readonly ContainerAssignment[];
+  /** null: what its containers have is booked one by one. */
+  readonly booking: PodBooking | null;
   readonly policy: string;
   readonly scope: string;
   /** Placement options that were in force, by the kubelet's names. */

@@ -1,11 +1,17 @@
 // What becomes of the state when pods come, go and start. Pure.
 import { type Assignments, findPod, type NamedCpus } from './assignments.js';
-import { type BookedMemory, NOTHING_BOOKED, releaseMemory } from './booked-memory.js';
+import {
+  type BookedMemory,
+  type MemoryBlock,
+  memoryBlocks,
+  NOTHING_BOOKED,
+  releaseMemory,
+} from './booked-memory.js';
 import type { ContainerAssignment, PodAssignment } from './pod-assignment.js';
 import { presentCpus } from './pod-holdings.js';
 
-function withoutMemory(booked: BookedMemory, containers: readonly ContainerAssignment[]): BookedMemory {
-  return containers.flatMap(({ memory }) => memory).reduce(releaseMemory, booked);
+function withoutMemory(booked: BookedMemory, blocks: readonly MemoryBlock[]): BookedMemory {
+  return blocks.reduce(releaseMemory, booked);
 }
 
 /** The state with one more pod, and the memory that is booked with it. */
@@ -37,10 +43,7 @@ export function removePods(state: Assignments, uids: ReadonlySet<string>): Assig
   return {
     ...state,
     pods,
-    memory: withoutMemory(
-      state.memory,
-      gone.flatMap(({ containers }) => containers),
-    ),
+    memory: withoutMemory(state.memory, memoryBlocks(gone)),
     lastCpus: gone.reduce(rememberCpus, state.lastCpus),
   };
 }
@@ -78,7 +81,8 @@ export function replacePod(
 
 /**
  * A container has started, and with it every one before: what init containers before it have had of
- * memory is free for other pods. CPUs and devices stay with the pod, as in the kubelet.
+ * memory is free for other pods, unless it is booked for the pod as a whole. CPUs and devices stay
+ * with the pod, as in the kubelet.
  */
 export function startContainer(state: Assignments, pod: PodAssignment, name: string): Assignments {
   const at = pod.containers.findIndex((container) => container.name === name);
@@ -88,9 +92,7 @@ export function startContainer(state: Assignments, pod: PodAssignment, name: str
     if (!hasEnded(container, i)) return started === container.started ? container : { ...container, started };
     return { ...container, started, memory: [], reusable: { ...container.reusable, memory: [] } };
   });
-  return replacePod(
-    state,
-    { ...pod, containers },
-    withoutMemory(state.memory, pod.containers.filter(hasEnded)),
-  );
+  const ended = pod.containers.filter(hasEnded).flatMap(({ memory }) => memory);
+  const memory = pod.booking ? state.memory : withoutMemory(state.memory, ended);
+  return replacePod(state, { ...pod, containers }, memory);
 }

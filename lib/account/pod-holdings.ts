@@ -12,13 +12,18 @@ export interface Holding {
   readonly devices: Readonly<Record<string, readonly DeviceAssignment[]>>;
 }
 
-/** The CPUs that a pod's containers run on, exclusively. */
-export function runningCpus(pod: Pick<PodAssignment, 'containers'>): CpuSet {
-  return pod.containers.reduce((cpus, container) => cpus.union(container.cpus), CpuSet.EMPTY);
+/** A pod, as far as its CPUs and its memory go. */
+type Booked = Pick<PodAssignment, 'booking' | 'containers'>;
+
+/** The CPUs that a pod's containers run on, and nobody else. */
+export function runningCpus({ booking, containers }: Booked): CpuSet {
+  if (booking) return booking.cpus;
+  return containers.reduce((cpus, container) => cpus.union(container.cpus), CpuSet.EMPTY);
 }
 
 /** All CPUs that a pod has now: running, held, and kept for its later containers. */
-export function presentCpus({ containers }: Pick<PodAssignment, 'containers'>): CpuSet {
+export function presentCpus({ booking, containers }: Booked): CpuSet {
+  if (booking) return booking.cpus.union(booking.held);
   let cpus = CpuSet.EMPTY;
   for (const { cpus: running, held, reusable } of containers)
     cpus = cpus.union(running).union(held).union(reusable.cpus);
@@ -26,19 +31,20 @@ export function presentCpus({ containers }: Pick<PodAssignment, 'containers'>): 
 }
 
 /** All CPUs that a pod keeps from others: those that it has and those that it is about to have. */
-export function cpusOf(pod: Pick<PodAssignment, 'containers' | 'upcoming'>): CpuSet {
+export function cpusOf(pod: Booked & Pick<PodAssignment, 'upcoming'>): CpuSet {
   const { upcoming } = pod;
   const present = presentCpus(pod);
   return upcoming === null ? present : present.union(upcoming.cpus).union(upcoming.held);
 }
 
 /** All that a pod keeps from others. */
-export function holdingOf(pod: Pick<PodAssignment, 'containers' | 'upcoming'>): Holding {
+export function holdingOf(pod: Booked & Pick<PodAssignment, 'upcoming'>): Holding {
   return { cpus: cpusOf(pod), memory: memoryOf(pod), devices: devicesOf(pod) };
 }
 
 /** All memory that is booked for a pod, a block for each type and set of nodes. */
-export function memoryOf({ containers }: Pick<PodAssignment, 'containers'>): readonly MemoryBlock[] {
+export function memoryOf({ booking, containers }: Booked): readonly MemoryBlock[] {
+  if (booking) return booking.memory;
   const sums = new Map<string, MemoryBlock>();
   for (const { nodes, type, bytes } of containers.flatMap(({ memory }) => memory)) {
     const key = `${type} ${nodes}`;

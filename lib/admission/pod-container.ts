@@ -1,6 +1,6 @@
 // PodContainer: a container on record, as users see it.
 import type { MemoryBlock } from '../account/booked-memory.js';
-import type { ContainerAssignment, DeviceAssignment } from '../account/pod-assignment.js';
+import type { ContainerAssignment, DeviceAssignment, Isolation } from '../account/pod-assignment.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { TopologyHint } from '../machine/hints.js';
 
@@ -8,7 +8,11 @@ import type { TopologyHint } from '../machine/hints.js';
 export interface PodContainer {
   readonly name: string;
   readonly kind: 'init' | 'sidecar' | 'app';
-  /** Its exclusive CPUs; null: it runs in the shared pool. */
+  /**
+   * Where it runs: on CPUs of its own, in the shared pool of its pod, or in that of the machine.
+   */
+  readonly isolation: Isolation;
+  /** Its exclusive CPUs, or the shared pool of its pod; null: it runs in that of the machine. */
   readonly cpus: CpuSet | null;
   /** CPUs that are kept from others though nothing runs on them. */
   readonly held: CpuSet;
@@ -25,10 +29,11 @@ export interface PodContainer {
 
 /** A container on record, as users see it. What is on record does not change: it needs no copy. */
 export function podContainer(assignment: ContainerAssignment): PodContainer {
-  const { name, kind, cpus, held, hint, memory, devices } = assignment;
+  const { name, kind, isolation, cpus, held, hint, memory, devices } = assignment;
   return Object.freeze({
     name,
     kind,
+    isolation,
     cpus: cpus.isEmpty ? null : cpus,
     held,
     hint: Object.freeze(hint),

@@ -1,5 +1,5 @@
 // GrantInfo: what is told of a grant on record.
-import type { EnforcementLevel, PodAssignment } from '../account/pod-assignment.js';
+import type { EnforcementLevel, PodAssignment, PodBooking } from '../account/pod-assignment.js';
 import { devicesOf, type Holding, memoryOf, poolOf, presentCpus } from '../account/pod-holdings.js';
 import type { CpuSet, NodeSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
@@ -13,6 +13,8 @@ interface Unbalanced {
 export interface GrantInfo extends Holding {
   readonly uid: string;
   readonly name: string;
+  /** What is booked for the pod as a whole; null: its containers are booked one by one. */
+  readonly booking: PodBooking | null;
   /** Of the CPUs. */
   readonly numaNodes: NodeSet;
   /** As {@link Grant.isIsolated}. */
@@ -65,6 +67,7 @@ export function grantInfo(
     name: pod.name,
     cpus,
     numaNodes: topology.nodesOf(cpus),
+    booking: pod.booking,
     memory: memoryOf(pod),
     devices: devicesOf(pod),
     isIsolated: isIsolated(pod, present),

@@ -4,11 +4,19 @@ import { checkOptions, isName, NAME } from '../base/check-options.js';
 import { withLast } from '../base/collections/lists.js';
 import type { Fields } from '../base/shapes.js';
 import {
-  type Amounts,
+  checkPodAmounts,
+  type ParsedContainer,
+  type PodRequest,
+  parsePodAmounts,
+  podResources,
+  type QosClass,
+} from './pod-resources.js';
+import {
   amountIn,
   type ContainerRequest,
   fail,
   inUnits,
+  isExtendedResource,
   isNeverOvercommitted,
   NO_AMOUNTS,
   nanosOf,
@@ -17,8 +25,7 @@ import {
   type ResourceAmounts,
 } from './resource-amounts.js';
 
-/** How Kubernetes ranks a pod. Only containers of Guaranteed pods get exclusive CPUs. */
-export type QosClass = 'Guaranteed' | 'Burstable' | 'BestEffort';
+export type { PodRequest, QosClass } from './pod-resources.js';
 
 /** What one container may use. A request that is left out is its limit. */
 export interface ResourceRequirements {
@@ -50,6 +57,13 @@ export interface PodContainers {
 export interface PlainPod extends PodContainers {
   readonly uid?: string;
   readonly name?: string;
+  /** What it may use as a whole: cpu, memory and hugepages. */
+  readonly resources?: ResourceRequirements;
+  /**
+   * Devices that a DRA driver gives, by container: lists of names of resources. A manifest says it
+   * in `status.extendedResourceClaimStatus`.
+   */
+  readonly draExtendedResources?: Readonly<Record<string, readonly string[]>>;
 }
 
 /**
@@ -67,31 +81,15 @@ export interface PodManifest {
 /** What a caller may give for a pod. */
 export type PodSpec = PlainPod | PodManifest;
 
-export interface PodRequest {
-  readonly uid: string | undefined;
-  readonly name: string | undefined;
-  /** Of a pod, in which no other has its name; undefined of what is acquired. */
-  readonly namespace?: string | undefined;
-  readonly qosClass: QosClass;
-  /**
-   * Which containers keep it from being Guaranteed, and by what, for people; null: it is
-   * Guaranteed.
-   */
-  readonly notGuaranteed: string | null;
-  /** In the order in which they are admitted: init containers and sidecars, then the others. */
-  readonly containers: readonly ContainerRequest[];
-}
-
-/** A container, and what it asks for exactly. */
-interface ParsedContainer {
-  readonly container: ContainerRequest;
-  readonly requests: Amounts;
-  /** The same object where it requests what is its limit. */
-  readonly limits: Amounts;
-}
-
 const DEFAULT_NAMESPACE = 'default';
-const POD_KEYS = ['uid', 'name', 'initContainers', 'containers'] as const;
+const POD_KEYS = [
+  'uid',
+  'name',
+  'initContainers',
+  'containers',
+  'resources',
+  'draExtendedResources',
+] as const;
 const MANIFEST_KEYS = ['apiVersion', 'kind', 'metadata', 'spec'] as const;
 const RESOURCES_KEYS = ['requests', 'limits'] as const;
 const CONTAINER_KEYS = ['name', 'restartPolicy', 'resources', ...RESOURCES_KEYS] as const;
@@ -159,7 +157,7 @@ function parseContainer(
 }
 
 /** As Kubernetes computes it: over all containers, by cpu and memory alone, exactly. */
-function qosClassOf(containers: readonly ParsedContainer[]): QosClass {
+function qosClassOf(containers: readonly Pick<ParsedContainer, 'requests' | 'limits'>[]): QosClass {
   let [isAnything, isGuaranteed] = [false, true];
   for (const resource of ['cpu', 'memory']) {
     let [requested, limited] = [0n, 0n];
@@ -179,16 +177,27 @@ function qosClassOf(containers: readonly ParsedContainer[]): QosClass {
   return isGuaranteed ? 'Guaranteed' : 'Burstable';
 }
 
-/** The containers that lack a limit, or request less than theirs, and of what. */
-function flawsOf(containers: readonly ParsedContainer[]): string {
-  const flaws = containers.flatMap(({ container: { name }, requests, limits }) => {
-    const resources = ['cpu', 'memory'];
-    const unlimited = resources.filter((resource) => nanosOf(limits, resource) === 0n);
-    const lower = resources.filter((resource) => nanosOf(requests, resource) !== nanosOf(limits, resource));
-    if (unlimited.length > 0) return [`container ${name} has no limit of ${unlimited.join(' and ')}`];
-    return lower.length > 0 ? [`container ${name} requests less ${lower.join(' and ')} than its limit`] : [];
-  });
-  return flaws.join(', ');
+/** What keeps a pod or a container from being Guaranteed: no limit, or a request below it. */
+function flawsIn({ requests, limits }: Pick<ParsedContainer, 'requests' | 'limits'>, what: string): string[] {
+  const resources = ['cpu', 'memory'];
+  const unlimited = resources.filter((resource) => nanosOf(limits, resource) === 0n);
+  const lower = resources.filter((resource) => nanosOf(requests, resource) !== nanosOf(limits, resource));
+  if (unlimited.length > 0) return [`${what} has no limit of ${unlimited.join(' and ')}`];
+  return lower.length > 0 ? [`${what} requests less ${lower.join(' and ')} than its limit`] : [];
+}
+
+function qosOfContainers(containers: readonly ParsedContainer[]) {
+  const qosClass = qosClassOf(containers);
+  if (qosClass === 'Guaranteed') return { qosClass, notGuaranteed: null };
+  const flaws = containers.flatMap((each) => flawsIn(each, `container ${each.container.name}`));
+  return { qosClass, notGuaranteed: flaws.join(', ') };
+}
+
+// Where a pod says what it may use as a whole, that alone counts.
+function qosOfWhole(whole: Pick<ParsedContainer, 'requests' | 'limits'>) {
+  const qosClass = qosClassOf([whole]);
+  const flaws = qosClass === 'Guaranteed' ? null : flawsIn(whole, 'the pod as a whole').join(', ');
+  return { qosClass, notGuaranteed: flaws };
 }
 
 /**
@@ -204,10 +213,6 @@ export function parsePod(value: unknown): PodRequest {
   const [specField, nameField] = isManifest ? ['spec.', 'metadata.'] : ['', ''];
   const spec = isManifest ? podShape.object(pod.spec, 'spec') : pod;
   const metadata = isManifest ? podShape.object(pod.metadata ?? {}, 'metadata') : pod;
-  // To ignore them would give the pod less than it asks for.
-  if (spec.resources !== undefined && spec.resources !== null) {
-    fail(`${specField}resources`, spec.resources, 'left out: resources of a whole pod are not supported');
-  }
   if (!isManifest) checkOptions(pod, POD_KEYS, 'the pod');
 
   const init = containersIn(
@@ -218,16 +223,59 @@ export function parsePod(value: unknown): PodRequest {
     NO_CONTAINERS,
   );
   const containers = containersIn(spec.containers, `${specField}containers`, false, isManifest, init);
-  const qosClass = qosClassOf(containers);
+  const resourcesField = `${specField}resources`;
+  if (!isManifest && spec.resources) checkOptions(spec.resources, RESOURCES_KEYS, resourcesField);
+  const whole = parsePodAmounts(spec.resources, resourcesField, containers);
+  if (whole && isManifest) checkPodAmounts(whole, resourcesField, containers);
+  const dra = isManifest ? draOfStatus(pod.status) : draOf(pod.draExtendedResources, containers);
+  const ofContainers = qosOfContainers(containers);
+  const { qosClass, notGuaranteed } = whole ? qosOfWhole(whole) : ofContainers;
   return Object.freeze({
     uid: parseName(metadata.uid, `${nameField}uid`),
     name: parseName(metadata.name, `${nameField}name`),
     namespace:
       (isManifest ? parseName(metadata.namespace, 'metadata.namespace') : undefined) ?? DEFAULT_NAMESPACE,
     qosClass,
-    notGuaranteed: qosClass === 'Guaranteed' ? null : flawsOf(containers),
+    notGuaranteed,
+    resources: whole ? podResources(whole, resourcesField, containers, ofContainers) : null,
     containers: Object.freeze(containers.map(({ container }) => container)),
+    ...(dra && { draExtendedResources: Object.freeze(dra) }),
   });
+}
+
+function draOf(
+  given: unknown,
+  containers: readonly ParsedContainer[],
+): Record<string, readonly string[]> | undefined {
+  if (given === undefined || given === null) return undefined;
+  const all = podShape.record(given, 'draExtendedResources', (list, at) =>
+    podShape.listOf(list, at, podShape.text),
+  );
+  for (const [name, resources] of Object.entries(all)) {
+    const asked = containers.find(({ container }) => container.name === name)?.container.requests;
+    const field = `draExtendedResources.${name}`;
+    if (!asked) return fail('draExtendedResources', name, 'keyed by the names of containers');
+    const stray = resources.find(
+      (resource) => !(isExtendedResource(resource) && Object.hasOwn(asked, resource)),
+    );
+    if (stray !== undefined) fail(field, stray, 'a list of devices that the container asks for');
+  }
+  return all;
+}
+
+// Where the scheduler writes down for which containers claims stand in.
+function draOfStatus(status: unknown): Record<string, readonly string[]> | undefined {
+  const field = 'status.extendedResourceClaimStatus';
+  const claim = podShape.object(status ?? {}, 'status').extendedResourceClaimStatus;
+  if (claim === undefined || claim === null) return undefined;
+  const { requestMappings = [] } = podShape.object(claim, field);
+  const all: Record<string, string[]> = {};
+  for (const mapping of podShape.listOf(requestMappings, `${field}.requestMappings`, podShape.object)) {
+    const name = podShape.text(mapping.containerName, `${field}.requestMappings.containerName`);
+    const resource = podShape.text(mapping.resourceName, `${field}.requestMappings.resourceName`);
+    all[name] = [...(all[name] ?? []), resource];
+  }
+  return all;
 }
 
 const NO_CONTAINERS: readonly ParsedContainer[] = [];

@@ -22,12 +22,20 @@ function podOf(id: number, variant: number): PodAssignment {
   const reusable = { cpus: CpuSet.EMPTY, memory: [], devices: {} };
   const container: ContainerAssignment = {
     ...{ name: 'main', kind: 'app' as const, started: true, request: {}, held: CpuSet.EMPTY },
+    isolation: 'container',
     cpus: CpuSet.from(variant > 1 ? [id, 100 + id] : [id]),
     ...{ hint: { nodes: null, preferred: true }, memory, devices, reusable, unknown: {} },
   };
   const kind = (['process', 'persistent', 'cgroup'] as const)[id % 3]!;
   return {
-    ...{ uid: `${id}`, name: `${id}`, containers: [container], policy: 'none', scope: 'container' },
+    ...{
+      uid: `${id}`,
+      name: `${id}`,
+      containers: [container],
+      booking: null,
+      policy: 'none',
+      scope: 'container',
+    },
     ...{
       options: {},
       enforcement: { level: id % 5 === 0 ? ('isolated' as const) : ('recorded' as const), target: null },

@@ -99,11 +99,13 @@ describe('numalign admit', () => {
           containers: [
             {
               ...{ name: 'main', kind: 'app', cpus: '1', held: '', hint: { nodes: '0', preferred: true } },
+              isolation: 'container',
               memory: [{ nodes: [0], type: 'memory', bytes: 2 ** 24 }],
               devices: {},
               whyShared: null,
             },
           ],
+          booking: null,
           alreadyAdmitted: false,
           qosClass: 'Guaranteed',
           flags: [],

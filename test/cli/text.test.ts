@@ -143,6 +143,7 @@ describe('the table of grants', () => {
       cgroup: null,
       owner: { kind: 'persistent' as const, pid: null, command: null },
       alive: true,
+      booking: null,
       upcoming: null,
       flags: [],
       admittedAt: '2026-01-02T03:04:05.678Z',
@@ -151,6 +152,7 @@ describe('the table of grants', () => {
       containers: [
         {
           ...{ name: 'ma\u001bin', kind: 'app' as const, cpus, held, hint: { nodes: null, preferred: true } },
+          isolation: 'container' as const,
           ...{ memory: [], devices: {} },
         },
       ],

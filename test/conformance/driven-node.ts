@@ -1,12 +1,12 @@
 // A node driven through the operations of a scenario, and what can be seen of it.
 import type { Manager, ManagerOptions, PodContainer } from '../../lib/index.js';
-import type { Numalign } from './case.js';
+import { attempt, type Numalign } from './case.js';
 import { lowestIds, type RecordedResource } from './devices.js';
 import { recordedHint } from './hint.js';
-import { type BytesByNode, bookedOf, sorted } from './memory.js';
+import { type BytesByNode, bookedOf, memoryFileInOrder, sorted } from './memory.js';
 import { type Holding, type Holdings, isSameHoldings, type Placement } from './placement.js';
 import { podSpec, type RecordedPod } from './pod.js';
-import { readMemory, readPods, type StoredPod, writePods } from './state-file.js';
+import { readBookings, readMemory, readPods, type StoredPod, writePods } from './state-file.js';
 
 /** How an operation on a pod ended. */
 export interface Answer {
@@ -17,12 +17,18 @@ export interface Answer {
   readonly containers?: Holdings;
 }
 
-export const REASONS = ['TopologyAffinityError', 'SMTAlignmentError', 'UnexpectedAdmissionError'];
+export const REASONS = [
+  'TopologyAffinityError',
+  'SMTAlignmentError',
+  'UnexpectedAdmissionError',
+  'EmptyPodSharedPoolError',
+];
 
 type NodeOptions = ManagerOptions & { readonly stateDir: string };
 
-function holdingOf({ cpus, hint, memory, devices }: PodContainer): Holding {
-  return { cpus: cpus === null ? null : cpus.toString(), hint: recordedHint(hint), memory, devices };
+function holdingOf({ cpus, isolation, hint, memory, devices }: PodContainer): Holding {
+  const list = cpus === null ? null : cpus.toString();
+  return { cpus: list, isolation, hint: recordedHint(hint), memory, devices };
 }
 
 const holdingsOf = (containers: readonly PodContainer[]): Holdings =>
@@ -122,13 +128,42 @@ export class DrivenNode {
         `the manager says ${JSON.stringify(told)} is booked, its state file ${JSON.stringify(booked)}`,
       );
     }
-    return { pods, sharedPool: sharedPool.toString(), memory };
+    const bookings = readBookings(this.#options.stateDir);
+    for (const uid of pods.keys()) {
+      const { booking } = this.#manager.pod(uid);
+      const read = bookings.get(uid);
+      const isSame = booking ? read?.cpus === booking.cpus.toString() : read === undefined;
+      if (!isSame) throw new Error(`the manager says of ${uid} what its state file does not`);
+    }
+    return { pods, bookings, sharedPool: sharedPool.toString(), memory };
+  }
+
+  /** Whether two files of the Memory Manager say the same, in whatever order. */
+  isSameMemoryFile(a: string, b: string): boolean {
+    const texts = attempt(() => [a, b].map((text) => memoryFileInOrder(text, this.#numalign)));
+    return 'value' in texts && texts.value[0] === texts.value[1];
   }
 
   /** The kubelet's state files, as the package would write them. */
   checkpoints(): { readonly cpuCheckpoint: string; readonly memoryCheckpoint: string } {
     const { cpuManagerState, memoryManagerState } = this.#manager.exportKubelet();
     return { cpuCheckpoint: cpuManagerState, memoryCheckpoint: memoryManagerState };
+  }
+
+  /**
+   * A text of memory_manager_state without the empty lists of some containers; undefined where it is
+   * no such text, or its checksum is wrong.
+   */
+  withoutEmpty(text: string, isOfOne: (uid: string, container: string) => boolean): string | undefined {
+    const { parseMemoryManagerState, formatMemoryManagerState } = this.#numalign;
+    const read = attempt(() => parseMemoryManagerState(text, { podLevelResourceManagers: true }));
+    if ('error' in read) return undefined;
+    const entries = [...read.value.entries].map(([uid, containers]) => {
+      const kept = [...containers].filter(([name, blocks]) => blocks.length > 0 || !isOfOne(uid, name));
+      return [uid, new Map(kept)] as const;
+    });
+    const left = new Map(entries.filter(([, containers]) => containers.size > 0));
+    return formatMemoryManagerState({ ...read.value, entries: left });
   }
 
   close(): void {

@@ -11,6 +11,12 @@ import {
   releaseMemory,
 } from '../../lib/account/booked-memory.js';
 import type { ContainerAssignment, PodAssignment } from '../../lib/account/pod-assignment.js';
+import {
+  DEFAULT_GATES,
+  DEFAULT_VERSION,
+  FEATURE_GATES,
+  KUBELET_VERSIONS,
+} from '../../lib/base/kubelet-features.js';
 import { CpuSet, NodeSet } from '../../lib/index.js';
 import type { Checkpoint } from '../../lib/state/format/checkpoint.js';
 import { decodeCheckpoint, encodeCheckpoint } from '../../lib/state/format/journal.js';
@@ -43,6 +49,7 @@ const container: fc.Arbitrary<ContainerAssignment> = fc.record({
   kind: fc.constantFrom('init', 'sidecar', 'app'),
   started: fc.boolean(),
   request: fc.dictionary(text, fc.nat()),
+  isolation: fc.constant('host'),
   cpus: fc.constant(CpuSet.EMPTY),
   held: fc.constant(CpuSet.EMPTY),
   hint: fc.record({ nodes: fc.option(nodes.map((ids) => NodeSet.from(ids))), preferred: fc.boolean() }),
@@ -60,6 +67,13 @@ const pod: fc.Arbitrary<PodAssignment> = fc.record({
   uid: text,
   name: text,
   containers: fc.array(container, { minLength: 1, maxLength: 3 }),
+  booking: fc.option(
+    fc.record({
+      cpus: fc.constant(CpuSet.EMPTY),
+      held: fc.constant(CpuSet.EMPTY),
+      memory: fc.array(block, { maxLength: 2 }),
+    }),
+  ),
   policy: text,
   scope: text,
   options: fc.dictionary(text, fc.boolean()),
@@ -113,9 +127,13 @@ function deal(pods: PodAssignment[], hands: CpuSet[]): PodAssignment[] {
   return pods.map((each, i) => {
     const hand = (hands[i] ?? CpuSet.EMPTY).intersection(left);
     left = left.difference(hand);
+    const own = { cpus: hand, isolation: hand.isEmpty ? ('host' as const) : ('container' as const) };
+    const shared = hand.isEmpty ? {} : { cpus: hand, isolation: 'pod' as const };
+    const other = each.booking ? shared : { held: hand };
     return {
       ...each,
-      containers: each.containers.map((c, n) => (n === 0 ? { ...c, cpus: hand } : { ...c, held: hand })),
+      containers: each.containers.map((c, n) => ({ ...c, ...(n === 0 ? own : other) })),
+      booking: each.booking && { ...each.booking, cpus: hand },
       upcoming: each.upcoming && { ...each.upcoming, cpus: hand },
     };
   });
@@ -130,6 +148,13 @@ const assignments: fc.Arbitrary<Assignments> = fc
       isolatedCPUs: fc.option(cpus),
       reservedMemory: booked,
       cgroupRoot: fc.option(fc.constantFrom('/numalign', '/a/b')),
+      kubeletVersion: fc.constantFrom(...KUBELET_VERSIONS),
+      featureGates: fc.record(
+        Object.fromEntries(FEATURE_GATES.map((gate) => [gate, fc.boolean()])) as Record<
+          (typeof FEATURE_GATES)[number],
+          fc.Arbitrary<boolean>
+        >,
+      ),
       simulated: fc.boolean(),
       unknown,
     }),
@@ -164,6 +189,8 @@ const SAMPLE: Checkpoint = {
       isolatedCPUs: null,
       reservedMemory: NOTHING_BOOKED,
       cgroupRoot: null,
+      kubeletVersion: DEFAULT_VERSION,
+      featureGates: DEFAULT_GATES[DEFAULT_VERSION],
       simulated: false,
       unknown: {},
     },
@@ -299,7 +326,10 @@ describe('the state file', () => {
 
   it('is refused where what this version does not know is too deep to be written again', () => {
     const [own] = fc.sample(pod, 1);
-    const sample = { ...SAMPLE, assignments: { ...SAMPLE.assignments, pods: [{ ...own!, containers: [] }] } };
+    const sample = {
+      ...SAMPLE,
+      assignments: { ...SAMPLE.assignments, pods: [{ ...own!, containers: [], booking: null }] },
+    };
     const [file, depth] = [encodeCheckpoint(sample), 200_000];
     const deep = `"deep":${'['.repeat(depth)}${']'.repeat(depth)}`;
     for (const before of ['"generation":', '"simulated":', '"admittedAt":', '"pid":'])
@@ -335,6 +365,7 @@ describe('the state file', () => {
           ...each,
           uid,
           containers: each.containers.map((c) => ({ ...c, cpus: CpuSet.of(3) })),
+          booking: each.booking && { ...each.booking, cpus: CpuSet.of(3) },
         });
         const value = {
           ...SAMPLE,
@@ -356,7 +387,12 @@ describe('the state file', () => {
     };
     const [shape] = fc.sample(pod, 1);
     const code = (memory: BookedMemory, ...own: Partial<ContainerAssignment>[]) => {
-      const pods = own.map((part, i) => ({ ...shape!, uid: String(i), containers: [{ ...plain, ...part }] }));
+      const pods = own.map((part, i) => ({
+        ...shape!,
+        uid: String(i),
+        booking: null,
+        containers: [{ ...plain, ...part }],
+      }));
       return codeOf(
         Buffer.from(encodeCheckpoint({ ...SAMPLE, assignments: { ...SAMPLE.assignments, pods, memory } })),
       );

@@ -35,8 +35,9 @@ function grantTitle(pod: unknown): string {
 }
 
 function holdingText(pod: unknown): string {
-  const containers = listIn(fieldsOf(pod).containers).map(fieldsOf);
-  const cpus = containers
+  const { booking, containers: list } = fieldsOf(pod);
+  const containers = listIn(list).map(fieldsOf);
+  const cpus = (booking ? [fieldsOf(booking)] : containers)
     .map((container) => container.cpus)
     .filter((list) => list !== undefined && list !== '');
   const memory = containers.flatMap((container) => listIn(container.memory));

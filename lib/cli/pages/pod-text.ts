@@ -3,7 +3,7 @@ import type { ManagerView, PodContainer, PodSpec, Warning } from '../../index.js
 import { table } from '../terminal/table.js';
 import type { Page } from '../terminal/terminal.js';
 import { listed, printable } from '../terminal/text.js';
-import { cpusText, devicesText, memoryText } from './resource-text.js';
+import { containerCpusText, devicesText, memoryText } from './resource-text.js';
 
 /** A container, and why it has no exclusive CPUs; null: it has some. */
 export interface ExplainedContainer extends PodContainer {
@@ -36,10 +36,10 @@ export function podTable(containers: readonly PodContainer[], page: Page): strin
   const titles = ['CONTAINER', 'KIND', 'CPUS', 'HELD', 'NUMA'];
   if (hasMemory) titles.push('MEMORY');
   if (hasDevices) titles.push('DEVICES');
-  const rows = containers.map(({ name, kind, cpus, held, hint, memory, devices }) => [
+  const rows = containers.map(({ name, kind, cpus, isolation, held, hint, memory, devices }) => [
     printable(name),
     kind,
-    cpusText(cpus),
+    containerCpusText({ cpus, isolation }),
     listed(held),
     hint.nodes === null ? 'any' : listed(hint.nodes),
     ...(hasMemory ? [memoryText(memory.filter(({ bytes }) => bytes > 0))] : []),

@@ -8,6 +8,11 @@ export function cpusText(cpus: CpuSet | null): string {
   return cpus === null || cpus.isEmpty ? 'shared pool' : cpus.toString();
 }
 
+/** The CPUs of a container: its own, those that it shares within its pod, or none. */
+export function containerCpusText({ cpus, isolation }: Pick<PodContainer, 'cpus' | 'isolation'>): string {
+  return isolation === 'pod' ? `${cpusText(cpus)} (shared in the pod)` : cpusText(cpus);
+}
+
 /**
  * Memory and hugepages, each with the NUMA nodes it is on: `1 GiB on 0, 64 MiB hugepages-2Mi on
  * 0-1`.

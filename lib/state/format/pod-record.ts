@@ -5,12 +5,14 @@ import {
   type ContainerAssignment,
   type DeviceAssignment,
   ENFORCEMENT_LEVELS,
+  ISOLATIONS,
   type OwnerRecord,
   type PodAssignment,
+  type PodBooking,
   type Reusable,
   type UpcomingCpus,
 } from '../../account/pod-assignment.js';
-import { NodeSet } from '../../machine/cpu-set.js';
+import { CpuSet, NodeSet } from '../../machine/cpu-set.js';
 import type { TopologyHint } from '../../machine/hints.js';
 import { corrupt } from './sealed-json.js';
 import {
@@ -60,16 +62,21 @@ function decodeReusable(value: unknown, where: string): Reusable {
 
 const CONTAINER_KINDS = ['init', 'sidecar', 'app'] as const;
 
-const CONTAINER_MEMBERS = 'name kind started request cpus held hint memory devices reusable'.split(' ');
+const CONTAINER_MEMBERS = 'name kind started request isolation cpus held hint memory devices reusable'.split(
+  ' ',
+);
 
 function decodeContainer(value: unknown, where: string): ContainerAssignment {
   const given = object(value, where);
+  const cpus = cpuSet(given.cpus, 'cpus');
+  const isolation = given.isolation ?? (cpus.isEmpty ? 'host' : 'container');
   return {
     name: text(given.name, 'name'),
     kind: oneOf(given.kind, 'kind', CONTAINER_KINDS),
     started: flag(given.started, 'started'),
     request: recordOf(given.request, 'request', whole),
-    cpus: cpuSet(given.cpus, 'cpus'),
+    isolation: oneOf(isolation, 'isolation', ISOLATIONS),
+    cpus,
     held: cpuSet(given.held, 'held'),
     hint: decodeHint(given.hint, 'hint'),
     memory: listOf(given.memory, 'memory', memoryBlock),
@@ -126,9 +133,33 @@ function decodeEnforcement(value: unknown, where: string): PodAssignment['enforc
 }
 
 const POD_MEMBERS =
-  'uid name namespace containers policy scope options owner enforcement upcoming transfer formerOwner admittedAt'.split(
+  'uid name namespace containers booking policy scope options owner enforcement upcoming transfer formerOwner admittedAt'.split(
     ' ',
   );
+
+type Booked = Pick<PodAssignment, 'booking' | 'containers'>;
+
+// What containers have of a booking is with it: their own members count it for older versions.
+function decodeBooked(value: unknown, containers: readonly ContainerAssignment[]): Booked {
+  if (value === undefined || value === null) return { booking: null, containers };
+  const given = object(value, 'booking');
+  const shares = listOf(given.shares, 'booking.shares', (share, at) => listOf(share, at, memoryBlock));
+  const booking: PodBooking = {
+    cpus: cpuSet(given.cpus, 'booking.cpus'),
+    held: cpuSet(given.held, 'booking.held'),
+    memory: listOf(given.memory, 'booking.memory', memoryBlock),
+  };
+  return {
+    booking,
+    containers: containers.map((container, i) => {
+      const { name, cpus, held, reusable } = container;
+      // Others may have what is not booked.
+      if (!cpus.isSubsetOf(booking.cpus) || !held.isSubsetOf(booking.held))
+        corrupt(`container ${name} has CPUs ${cpus.union(held)} that are not booked for its pod`, given);
+      return { ...container, memory: shares[i] ?? [], reusable: { ...reusable, cpus: CpuSet.EMPTY } };
+    }),
+  };
+}
 
 export function decodePod(value: unknown, where: string): PodAssignment {
   const given = object(value, where);
@@ -136,7 +167,7 @@ export function decodePod(value: unknown, where: string): PodAssignment {
     uid: text(given.uid, 'uid'),
     name: text(given.name, 'name'),
     namespace: orNull(given.namespace ?? null, 'namespace', text) ?? undefined,
-    containers: listOf(given.containers, 'containers', decodeContainer),
+    ...decodeBooked(given.booking, listOf(given.containers, 'containers', decodeContainer)),
     policy: text(given.policy, 'policy'),
     scope: text(given.scope, 'scope'),
     options: recordOf(given.options, 'options', flag),

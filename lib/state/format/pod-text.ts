@@ -1,6 +1,7 @@
 // Pods and settings as the state files write them.
 import type { MachineSettings } from '../../account/assignments.js';
-import type { ContainerAssignment, PodAssignment } from '../../account/pod-assignment.js';
+import type { ContainerAssignment, PodAssignment, PodBooking } from '../../account/pod-assignment.js';
+import { CpuSet } from '../../machine/cpu-set.js';
 
 // ---- writing
 
@@ -8,17 +9,35 @@ function encodeHint({ nodes, preferred }: ContainerAssignment['hint']) {
   return { nodes: nodes === null ? null : nodes.toArray(), preferred };
 }
 
-function encodeContainer({ unknown, ...container }: ContainerAssignment) {
-  return { ...unknown, ...container, hint: encodeHint(container.hint) };
+function encodeContainer({ unknown, isolation, ...container }: ContainerAssignment) {
+  const isShared = isolation === 'pod';
+  return { ...unknown, ...container, ...(isShared && { isolation }), hint: encodeHint(container.hint) };
+}
+
+// Versions that know no booking count what containers have: all of it is the first one's there.
+function encodeBooked(booking: PodBooking, containers: readonly ContainerAssignment[]) {
+  const { cpus, held, memory } = booking;
+  const all = { memory, cpus: cpus.union(held) };
+  const nothing = { memory: [], cpus: CpuSet.EMPTY };
+  return {
+    containers: containers.map((container, i) => {
+      const { memory, cpus } = i === 0 ? all : nothing;
+      return encodeContainer({ ...container, memory, reusable: { ...container.reusable, cpus } });
+    }),
+    booking: { ...booking, shares: containers.map((container) => container.memory) },
+  };
 }
 
 /** The plain object that a pod is in files; CpuSets become lists by their toJSON. */
-export function encodePod({ unknown, ...pod }: PodAssignment) {
+export function encodePod({ unknown, booking, ...pod }: PodAssignment) {
   const { unknown: unknownOwner, ...owner } = pod.owner;
   return {
     ...unknown,
     ...pod,
-    containers: pod.containers.map(encodeContainer),
+    // Left out where there is none, and `isolation` where the CPUs tell it: as in files of before.
+    ...(booking
+      ? encodeBooked(booking, pod.containers)
+      : { containers: pod.containers.map(encodeContainer) }),
     owner: { ...unknownOwner, ...owner },
   };
 }

@@ -3,7 +3,7 @@ import type { GrantStatus } from '../../../entries/diagnostics.js';
 import { table } from '../../terminal/table.js';
 import type { Page } from '../../terminal/terminal.js';
 import { listed, printable } from '../../terminal/text.js';
-import { besideText, cpusText } from '../resource-text.js';
+import { besideText, containerCpusText, cpusText } from '../resource-text.js';
 import { ownerText } from './member-text.js';
 
 const SHOWN_ID = 8;
@@ -25,12 +25,12 @@ export function since(time: string): string {
 }
 
 // A row for each container, where there is more to tell of them than of the pod.
-function containerRows({ containers }: GrantStatus, isBeside: boolean): string[][] {
-  if (containers.length === 1 && containers[0]!.held.isEmpty) return [];
-  return containers.map(({ name, kind, cpus, held, memory, devices }, i) => [
+function containerRows({ containers, booking }: GrantStatus, isBeside: boolean): string[][] {
+  if (containers.length === 1 && containers[0]!.held.isEmpty && booking === null) return [];
+  return containers.map(({ name, kind, cpus, isolation, held, memory, devices }, i) => [
     '',
     `${i === containers.length - 1 ? '└─' : '├─'} ${printable(name)}${kind === 'app' ? '' : ` (${kind})`}`,
-    `${cpusText(cpus)}${held.isEmpty ? '' : `, held ${held}`}`,
+    `${containerCpusText({ cpus, isolation })}${held.isEmpty ? '' : `, held ${held}`}`,
     '',
     ...(isBeside ? [besideText(memory, devices)] : []),
     ...['', '', '', ''],

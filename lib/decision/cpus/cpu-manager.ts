@@ -1,17 +1,17 @@
 // The CPU Manager: hints for CPUs, and which CPUs a container gets. Follows the kubelet's policies
 // none and static (v1.32). Pure.
-import { NumalignError } from '../base/errors.js';
-import { native } from '../base/native.js';
-import type { Placement } from '../input/placement.js';
-import type { ContainerRequest } from '../input/resource-amounts.js';
-import { CpuSet, type NodeSet } from '../machine/cpu-set.js';
-import { HintFamily, type TopologyHint } from '../machine/hints.js';
-import { sizeOfBoth } from '../machine/id-set.js';
-import type { Topology } from '../machine/topology.js';
+import { NumalignError } from '../../base/errors.js';
+import { native } from '../../base/native.js';
+import type { Placement } from '../../input/placement.js';
+import type { ContainerRequest } from '../../input/resource-amounts.js';
+import { CpuSet, type NodeSet } from '../../machine/cpu-set.js';
+import { HintFamily, type TopologyHint } from '../../machine/hints.js';
+import { sizeOfBoth } from '../../machine/id-set.js';
+import type { Topology } from '../../machine/topology.js';
+import type { Hints } from '../hints/merge-hints.js';
 import { choices, exclusiveCount, oneThreadACore, podExclusiveCount, siblings } from './cpu-choices.js';
 import { checkMultiple, checkSmtAlignment, insufficient, mustBeWhole, UnevenCores } from './cpu-limits.js';
 import type { CpusLeft, Draft } from './draft.js';
-import type { Hints } from './hints/merge-hints.js';
 
 /** What the pod has taken once a container has been given these. */
 export const cpusTaken = ({ taken }: Pick<CpusLeft, 'taken'>, { cpus, held }: CpuAllocation): CpuSet =>
@@ -36,12 +36,19 @@ export interface CpuAllocation {
 
 const NOTHING: CpuAllocation = Object.freeze({ cpus: CpuSet.EMPTY, held: CpuSet.EMPTY });
 
+// Too few whole cores are found out by those who take them, whose reason it is: as the kubelet's.
+function hintChoices(draft: Draft, count: number): ReturnType<typeof choices> {
+  const chosen = choices(draft, count);
+  if (chosen.from.size >= count || draft.placement.holdSiblings) return chosen;
+  return { machine: chosen.machine, from: draft.free.union(draft.reusable) };
+}
+
 /** The hints for a container, or for the whole pod; undefined: no preference. */
 export function cpuHints(draft: Draft, container: ContainerRequest | undefined): Hints | undefined {
   const { pod, placement, reusable } = draft;
   const count = container ? exclusiveCount(pod, container, placement) : podExclusiveCount(pod, placement);
   if (count === 0) return undefined;
-  const { machine, from } = choices(draft, count);
+  const { machine, from } = hintChoices(draft, count);
   if (count > machine.cpus.size) return HintFamily.from([], machine.numaNodes);
   return {
     kind: 'cpus',
@@ -71,8 +78,12 @@ export function cpusOfNodes({ nodes, packages }: Topology, wanted: NodeSet, alig
  * @throws ERR_SMT_ALIGNMENT, ERR_INSUFFICIENT_CPUS, with the kubelet's reason in the details
  */
 export function allocateCpus(draft: Draft, container: ContainerRequest, hint: TopologyHint): CpuAllocation {
-  const { topology, pod, placement } = draft;
-  const count = exclusiveCount(pod, container, placement);
+  return allocateCount(draft, exclusiveCount(draft.pod, container, draft.placement), hint);
+}
+
+/** As {@link allocateCpus}, so many. @throws as that */
+export function allocateCount(draft: Draft, count: number, hint: TopologyHint): CpuAllocation {
+  const { topology, placement } = draft;
   if (count === 0) return NOTHING;
   if (draft.kept) return grownCpus(draft, draft.kept, hint, count);
   checkSmtAlignment(draft, count);
@@ -80,6 +91,17 @@ export function allocateCpus(draft: Draft, container: ContainerRequest, hint: To
   if (from.size < count) throw insufficient(draft, count, from);
   const cpus = takeNearFirst(machine, placement, from, nearCpus(machine, placement, hint.nodes), count);
   return { cpus, held: placement.holdSiblings ? siblings(topology, cpus) : CpuSet.EMPTY };
+}
+
+/**
+ * Takes some of what is allocated already, wherever it is.
+ * @throws ERR_SMT_ALIGNMENT where these must be whole cores, and cannot
+ */
+export function takeOf(draft: Draft, from: CpuSet, count: number): CpuSet {
+  const { topology, placement } = draft;
+  checkMultiple(draft, count);
+  const machine = placement.holdSiblings ? oneThreadACore(topology) : topology;
+  return takeNearFirst(machine, placement, from, CpuSet.EMPTY, count);
 }
 
 function nearCpus(machine: Topology, { alignBySocket }: Placement, nodes: NodeSet | null): CpuSet {
@@ -215,6 +237,7 @@ export function takeCpus(
     distributeAcrossNuma: placement.distributeAcrossNuma && !isWhole,
     cpuGroupSize: placement.fullPhysicalCpusOnly ? machine.cpusPerCore : 1,
     wholeCores: isWhole,
+    anyRestInL3: placement.kubeletVersion !== 'v1.32',
   });
   return new CpuSet(words);
 }
