@@ -19,6 +19,7 @@ export type { Offer } from './decision/progress.js';
 export type { Rejection } from './decision/rejection.js';
 export type { SharedMember } from './enforcement/members/shared-member.js';
 export { Grant, type Transfer } from './grant.js';
+export { GrantPart } from './grants/grant-part.js';
 export { MACHINE_STATE_DIR, type ManagerOptions } from './input/config.js';
 export type { AimedLevel } from './input/enforcement-options.js';
 export type { MachineOptions } from './input/machine-options.js';
@@ -44,7 +45,7 @@ export { Pod } from './pod.js';
 export type { BufferOptions } from './threads/buffers.js';
 export type { MemoryMigration, MemoryPinResult } from './threads/memory.js';
 export type { MemoryMode } from './threads/memory-mode.js';
-export type { GrantPinOptions, GrantPinResult } from './threads/pin.js';
+export type { GrantPinOptions, GrantPinResult, PartPinOptions } from './threads/pin.js';
 export type {
   PlaceThreadsOptions,
   PlaceThreadsResult,

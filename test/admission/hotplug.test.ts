@@ -372,15 +372,15 @@ describe('threads that wait in the shared pool', () => {
     if (second === undefined) return;
     onTestFinished(() => void pin(all));
     const [one, other] = [CpuSet.of(first!), CpuSet.of(second)];
-    native.pin({ tid: 0, cpus: one.words, grant: 'parked', owner: 'owner', replace: false });
-    expect(native.parkGrant('parked', other.words).moved.length).toBe(1);
+    native.pin({ tid: 0, cpus: one.words, grant: 'parked', part: '', owner: 'owner', replace: false });
+    expect(native.parkGrant('parked', '', other.words).moved.length).toBe(1);
     expect(affinity()).toEqual(other);
-    expect(native.followGrant('parked', one.words).moved.length).toBe(1);
+    expect(native.followGrant('parked', '', one.words).moved.length).toBe(1);
     expect(affinity()).toEqual(one);
-    native.parkGrant('parked', other.words);
+    native.parkGrant('parked', '', other.words);
     native.undoPin('parked', all.words);
     expect(affinity()).toEqual(all);
-    expect(native.parkGrant('parked', one.words)).toEqual({ moved: [], unmovable: [] });
+    expect(native.parkGrant('parked', '', one.words)).toEqual({ moved: [], unmovable: [] });
   });
 });
 

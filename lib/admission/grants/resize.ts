@@ -146,7 +146,7 @@ async function carryOut<T>(
     if (!kept.equals(cpus)) followed = followers.narrow(kept);
     await record(resized, commit);
   } catch (error) {
-    followers.widen(cpus);
+    followers.widen(cpus, pod);
     const unchanged = { ...pod, upcoming: null };
     await record({ pod: unchanged, next: replacePod(state, unchanged) }, commit).catch(() => {});
     throw error;
@@ -154,7 +154,7 @@ async function carryOut<T>(
   const after = runningCpus(resized.pod);
   return {
     pod: resized.pod,
-    followed: after.isSubsetOf(cpus) && followed ? followed : followers.widen(after),
+    followed: after.isSubsetOf(cpus) && followed ? followed : followers.widen(after, resized.pod),
   };
 }
 
