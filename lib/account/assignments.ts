@@ -1,5 +1,6 @@
 // Assignments: who holds what, as an immutable value. Pure: no clock, no files.
 import { LayeredMap } from '../base/collections/layered-map.js';
+import type { FeatureGates, KubeletVersion } from '../base/kubelet-features.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import { type BookedMemory, NOTHING_BOOKED } from './booked-memory.js';
 import type { CpuIdentity, PodAssignment, UnknownFields } from './pod-assignment.js';
@@ -21,6 +22,9 @@ export interface MachineSettings {
    * are used.
    */
   readonly cgroupRoot: string | null;
+  /** The kubelet whose decisions are followed. */
+  readonly kubeletVersion: KubeletVersion;
+  readonly featureGates: FeatureGates;
   /** The state is of a simulated machine. */
   readonly simulated: boolean;
   readonly unknown: UnknownFields;

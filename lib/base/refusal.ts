@@ -2,7 +2,11 @@
 import { type ErrorCode, type ErrorDetails, NumalignError } from './errors.js';
 
 /** Why a pod is not admitted, in the kubelet's words. */
-export type AdmissionReason = 'TopologyAffinityError' | 'SMTAlignmentError' | 'UnexpectedAdmissionError';
+export type AdmissionReason =
+  | 'TopologyAffinityError'
+  | 'SMTAlignmentError'
+  | 'UnexpectedAdmissionError'
+  | 'EmptyPodSharedPoolError';
 
 // Where a release by somebody else can change the answer.
 const SHORTAGES = [
@@ -17,8 +21,12 @@ const SHORTAGES = [
 /** The codes of rejections that say there is no room. */
 export type ShortageCode = (typeof SHORTAGES)[number];
 
-/** The codes of all rejections: no room, or a callback that could not choose. */
-export type RejectionCode = ShortageCode | 'ERR_HINT_PROVIDER' | 'ERR_PREFERRED_ALLOCATION';
+/** The codes of all rejections: no room, ever or now, or a callback that could not choose. */
+export type RejectionCode =
+  | ShortageCode
+  | 'ERR_POD_POOL_EMPTY'
+  | 'ERR_HINT_PROVIDER'
+  | 'ERR_PREFERRED_ALLOCATION';
 
 /** Whether a code says that there is no room: a release by somebody else can change the answer. */
 export function isShortage(code: ErrorCode): code is ShortageCode {

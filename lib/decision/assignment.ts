@@ -9,7 +9,7 @@ import { type Given, memoryOf, type Progress } from './progress.js';
 
 /** REQUIRES: all containers are placed. */
 export function podAssignment(progress: Progress): PodAssignment {
-  const { question, pool, draft, given } = progress;
+  const { question, pool, draft, given, booking } = progress;
   const { request, owner, uid, now } = question;
   const { pod, placement } = request;
   const isIsolated = pool === 'isolated' && !cpusTaken(draft, given.at(-1)!.cpus).isEmpty;
@@ -18,8 +18,8 @@ export function podAssignment(progress: Progress): PodAssignment {
     uid,
     name: pod.name ?? uid,
     namespace: pod.namespace,
-    containers: given.map((each) => assignmentOf(each, memory, request.isForCaller)),
-    booking: null,
+    containers: given.map((each) => assignmentOf(each, memory, request.isForCaller, booking !== null)),
+    booking,
     policy: placement.topologyPolicy,
     scope: placement.scope,
     options: isIsolated
@@ -37,9 +37,10 @@ export function podAssignment(progress: Progress): PodAssignment {
 
 // `containers`: what they have of memory at the end; later ones take over what init containers have had.
 function assignmentOf(
-  { container: { name, kind, requests }, hint, cpus: { cpus, held }, devices }: Given,
+  { container: { name, kind, requests }, hint, cpus: { cpus, held }, devices, isShared }: Given,
   containers: MemoryDraft['containers'],
   started: boolean,
+  isBookedWhole: boolean,
 ): ContainerAssignment {
   const memory = containers.find((container) => container.name === name)?.blocks ?? NO_BLOCKS;
   const isLeft = kind === 'init';
@@ -48,15 +49,25 @@ function assignmentOf(
     kind,
     started,
     request: requests,
-    isolation: cpus.isEmpty ? 'host' : 'container',
+    isolation: cpus.isEmpty ? 'host' : isShared ? 'pod' : 'container',
     cpus,
     held,
     hint,
     devices,
     unknown: NOTHING_UNKNOWN,
     memory,
-    reusable: isLeft ? { cpus: cpus.union(held), memory, devices } : NOTHING_LEFT,
+    reusable: isLeft ? leftBy(cpus.union(held), memory, devices, isBookedWhole) : NOTHING_LEFT,
   };
+}
+
+// What is booked for the pod as a whole is the pod's.
+function leftBy(
+  cpus: CpuSet,
+  memory: ContainerAssignment['memory'],
+  devices: ContainerAssignment['devices'],
+  isBookedWhole: boolean,
+): ContainerAssignment['reusable'] {
+  return isBookedWhole ? { ...NOTHING_LEFT, devices } : { cpus, memory, devices };
 }
 
 const NOTHING_UNKNOWN: ContainerAssignment['unknown'] = Object.freeze({});

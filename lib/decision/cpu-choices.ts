@@ -5,27 +5,34 @@ import { type ContainerRequest, MILLI } from '../input/resource-amounts.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import type { Draft } from './draft.js';
+import { isBookedWhole, isExclusive, podAmount } from './pod-level/pod-level.js';
 
 /** How many exclusive CPUs a container gets: whole CPUs of a Guaranteed pod, else none. */
-export function exclusiveCount(
-  { qosClass }: PodRequest,
-  { requests }: ContainerRequest,
-  { cpuPolicy }: Placement,
-): number {
-  const milli = requestOf({ requests }, 'cpu');
+export function exclusiveCount(pod: PodRequest, container: ContainerRequest, placement: Placement): number {
+  return isExclusive(pod, container) ? wholeCount(pod, requestOf(container, 'cpu'), placement) : 0;
+}
+
+function wholeCount({ qosClass }: PodRequest, milli: number, { cpuPolicy }: Placement): number {
   return cpuPolicy === 'static' && qosClass === 'Guaranteed' && milli % MILLI === 0 ? milli / MILLI : 0;
 }
 
 /** Why a container gets no exclusive CPUs, for people; null: it gets some. */
 export function whyShared(pod: PodRequest, container: ContainerRequest, placement: Placement): string | null {
-  if (exclusiveCount(pod, container, placement) > 0) return null;
+  const isFractional = isBookedWhole(pod, placement) && podExclusiveCount(pod, placement) === 0;
+  if (exclusiveCount(pod, container, placement) > 0 && !isFractional) return null;
   if (placement.cpuPolicy === 'none') return 'the CPU policy is none';
+  if (pod.resources && !pod.resources.isManaged)
+    return 'the pod has resources as a whole, and the feature gate PodLevelResourceManagers is off';
   if (pod.notGuaranteed !== null) return `${pod.qosClass}: ${pod.notGuaranteed}`;
+  if (isFractional) return `the pod as a whole: ${podAmount(pod, 'cpu')}m is no whole number of CPUs`;
+  if (!isExclusive(pod, container))
+    return `container ${container.name}: its requests of cpu and memory are not its limits, and it shares`;
   return `container ${container.name}: ${requestOf(container, 'cpu')}m is no whole number of CPUs`;
 }
 
 /** How many the pod needs at one time. */
 export function podExclusiveCount(pod: PodRequest, placement: Placement): number {
+  if (isBookedWhole(pod, placement)) return wholeCount(pod, podAmount(pod, 'cpu'), placement);
   return podTotal(pod, (container) => exclusiveCount(pod, container, placement));
 }
 

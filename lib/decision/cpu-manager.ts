@@ -71,8 +71,12 @@ export function cpusOfNodes({ nodes, packages }: Topology, wanted: NodeSet, alig
  * @throws ERR_SMT_ALIGNMENT, ERR_INSUFFICIENT_CPUS, with the kubelet's reason in the details
  */
 export function allocateCpus(draft: Draft, container: ContainerRequest, hint: TopologyHint): CpuAllocation {
-  const { topology, pod, placement } = draft;
-  const count = exclusiveCount(pod, container, placement);
+  return allocateCount(draft, exclusiveCount(draft.pod, container, draft.placement), hint);
+}
+
+/** As {@link allocateCpus}, so many. @throws as that */
+export function allocateCount(draft: Draft, count: number, hint: TopologyHint): CpuAllocation {
+  const { topology, placement } = draft;
   if (count === 0) return NOTHING;
   if (draft.kept) return grownCpus(draft, draft.kept, hint, count);
   checkSmtAlignment(draft, count);
@@ -80,6 +84,17 @@ export function allocateCpus(draft: Draft, container: ContainerRequest, hint: To
   if (from.size < count) throw insufficient(draft, count, from);
   const cpus = takeNearFirst(machine, placement, from, nearCpus(machine, placement, hint.nodes), count);
   return { cpus, held: placement.holdSiblings ? siblings(topology, cpus) : CpuSet.EMPTY };
+}
+
+/**
+ * Takes some of what is allocated already, wherever it is.
+ * @throws ERR_SMT_ALIGNMENT where these must be whole cores, and cannot
+ */
+export function takeOf(draft: Draft, from: CpuSet, count: number): CpuSet {
+  const { topology, placement } = draft;
+  checkMultiple(draft, count);
+  const machine = placement.holdSiblings ? oneThreadACore(topology) : topology;
+  return takeNearFirst(machine, placement, from, CpuSet.EMPTY, count);
 }
 
 function nearCpus(machine: Topology, { alignBySocket }: Placement, nodes: NodeSet | null): CpuSet {

@@ -10,7 +10,7 @@ import type { IsolationChoice } from '../input/policies.js';
 import { podAssignment } from './assignment.js';
 import { place } from './place.js';
 import { begin, memoryOf, type Offer } from './progress.js';
-import { type Question, undo } from './question.js';
+import { type Question, underSettings, undo } from './question.js';
 import { collectAmounts, type Rejection, rejectionOf, withRollback } from './rejection.js';
 
 /** The answer to a request that is admitted. */
@@ -28,11 +28,15 @@ const POOLS: Readonly<Record<IsolationChoice, readonly [first: CpuPool, other?: 
   require: ['isolated'],
 };
 
-/** {@link decideIn} one pool after the other, as the request says, until one will do. */
+/**
+ * {@link decideIn} one pool after the other, as the request says, until one will do.
+ * @throws ERR_INVALID_POD for resources of a whole pod under a kubelet that knows none
+ */
 export function decide(
-  question: Question,
+  asked: Question,
   decideInPool: (question: Question, pool: CpuPool) => Decision | Rejection = decideIn,
 ): Decision | Rejection {
+  const question = underSettings(asked);
   const [first, other] = POOLS[question.request.placement.isolation];
   const answer = decideInPool(question, first);
   return other === undefined || answer.admitted ? answer : decideInPool(question, other);

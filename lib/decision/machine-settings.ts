@@ -12,9 +12,15 @@ import {
 } from '../account/pools.js';
 import { invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
+import {
+  DEFAULT_GATES,
+  DEFAULT_VERSION,
+  type FeatureGates,
+  type KubeletVersion,
+} from '../base/kubelet-features.js';
 import type { Config } from '../input/config.js';
 import type { GivenSettings, RequiredSettings } from '../input/machine-options.js';
-import type { Placement } from '../input/placement.js';
+import { type Placement, placementUnder } from '../input/placement.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import { takeCpus } from './cpu-manager.js';
@@ -27,6 +33,8 @@ export const DEFAULT_SETTINGS: MachineSettings = {
   isolatedCPUs: null,
   reservedMemory: NOTHING_BOOKED,
   cgroupRoot: null,
+  kubeletVersion: DEFAULT_VERSION,
+  featureGates: DEFAULT_GATES[DEFAULT_VERSION],
   simulated: false,
   unknown: {},
 };
@@ -42,6 +50,10 @@ export interface Settings {
   readonly reservedMemory: BookedMemory;
   /** null: no cgroups are used. */
   readonly cgroupRoot: string | null;
+  /** The kubelet whose decisions are followed. */
+  readonly kubeletVersion: KubeletVersion;
+  /** Those that matter here, by the kubelet's names. */
+  readonly featureGates: FeatureGates;
 }
 
 /** Recorded settings as they are in force on a machine. */
@@ -53,6 +65,8 @@ export function settingsNow(settings: MachineSettings, now: CpuSnapshot): Settin
     isolatedCPUs: isolatedPool(settings, now),
     reservedMemory: settings.reservedMemory,
     cgroupRoot: settings.cgroupRoot,
+    kubeletVersion: settings.kubeletVersion,
+    featureGates: settings.featureGates,
   };
 }
 
@@ -63,8 +77,31 @@ export function applySettings(settings: MachineSettings, required: RequiredSetti
 }
 
 /**
+ * The gates that come of those that are given: over the recorded ones, or over the defaults of
+ * another version. undefined: nothing is said of them.
+ * @throws ERR_INVALID_OPTION
+ */
+function chosenGates(
+  { kubeletVersion, featureGates }: Pick<GivenSettings, 'kubeletVersion' | 'featureGates'>,
+  recorded: MachineSettings,
+): FeatureGates | undefined {
+  const version = kubeletVersion ?? recorded.kubeletVersion;
+  const isOther = version !== recorded.kubeletVersion;
+  if (featureGates === undefined && !isOther) return undefined;
+  const gates = { ...(isOther ? DEFAULT_GATES[version] : recorded.featureGates), ...featureGates };
+  const on = Object.entries(gates).find(([, flag]) => flag);
+  if (version === 'v1.32' && on) {
+    invalidOption(`featureGates.${on[0]}`, true, 'left out with the kubelet v1.32, as are the other gates');
+  }
+  if (gates.PodLevelResourceManagers && !gates.PodLevelResources) {
+    invalidOption('featureGates.PodLevelResourceManagers', true, 'false without PodLevelResources');
+  }
+  return gates;
+}
+
+/**
  * Settings with the reserved CPUs chosen where only their number is given: as many as are
- * `recorded` will do, whichever they are.
+ * `recorded` will do, whichever they are. The feature gates come all together.
  * @throws ERR_INVALID_OPTION
  */
 export function chosenSettings(
@@ -74,7 +111,9 @@ export function chosenSettings(
   now: CpuSnapshot,
   recorded: MachineSettings = DEFAULT_SETTINGS,
 ): RequiredSettings {
-  const { reservedCount, ...settings } = given;
+  const { reservedCount, ...others } = given;
+  const settings = { ...others, featureGates: chosenGates(given, recorded) };
+  const version = given.kubeletVersion ?? recorded.kubeletVersion;
   if (reservedCount === undefined || reservedCount === recorded.reservedSystemCPUs.size) return settings;
   // What is isolated is no place for the system.
   const all = grantableCpus(
@@ -89,7 +128,10 @@ export function chosenSettings(
       `at most the machine's ${all.size} managed CPUs that are not isolated`,
     );
   }
-  return { ...settings, reservedSystemCPUs: takeCpus(topology, placement, all, reservedCount) };
+  return {
+    ...settings,
+    reservedSystemCPUs: takeCpus(topology, placementUnder(version, placement), all, reservedCount),
+  };
 }
 
 /**
@@ -98,7 +140,7 @@ export function chosenSettings(
  * @throws ERR_INVALID_OPTION
  */
 export function checkKnown(
-  required: RequiredSettings,
+  required: Omit<RequiredSettings, 'featureGates'>,
   topology: Topology,
   recorded = DEFAULT_SETTINGS,
 ): void {
@@ -168,6 +210,13 @@ function memoryText(memory: BookedMemory): string {
     .join(', ');
 }
 
+/** As the kubelet's flag takes them: `PodLevelResources=true,PodLevelResourceManagers=false`. */
+const gatesText = (gates: FeatureGates): string =>
+  Object.entries(gates)
+    .map(([gate, flag]) => `${gate}=${flag}`)
+    .sort()
+    .join(',');
+
 /**
  * What an opener requires must be what is recorded.
  * @throws ERR_CONFIG_CONFLICT, with the differences
@@ -180,9 +229,11 @@ function checkAgreement(recorded: MachineSettings, required: RequiredSettings, p
   const show = (value: unknown, name: string) => {
     if (value === null) return nothing[name] ?? 'all';
     const text =
-      typeof value === 'object' && !(value instanceof CpuSet)
-        ? memoryText(value as BookedMemory)
-        : String(value);
+      typeof value !== 'object' || value instanceof CpuSet
+        ? String(value)
+        : name === 'featureGates'
+          ? gatesText(value as FeatureGates)
+          : memoryText(value as BookedMemory);
     return text === '' ? 'none' : text;
   };
   const differences = Object.entries(required)

@@ -14,10 +14,28 @@ import { askToAllocate } from './hints/hint-provider.js';
 import { allocateMemory } from './memory/memory-allocation.js';
 import { memoryLeft } from './memory/memory-booking.js';
 import { memoryRequests } from './memory/memory-requests.js';
+import { bookPod } from './pod-level/booking.js';
+import { checkLeftByHints } from './pod-level/claims.js';
+import { isBookedWhole } from './pod-level/pod-level.js';
 import { draftAfter, type Given, type Progress } from './progress.js';
 import { hintRequest } from './question.js';
 
 export function place(progress: Progress): void {
+  const { pod, placement } = progress.question.request;
+  if (isBookedWhole(pod, placement)) {
+    checkLeftByHints(progress.draft);
+    bookPod(progress, admittedHint(progress, requestsFor(progress.draft, undefined)));
+    checkSharedPool(progress.draft);
+    return;
+  }
+  placeContainers(progress);
+  // What the last container leaves matters for nothing else.
+  const { draft } = progress;
+  const last = progress.given.at(-1)!;
+  if (leavesNoPool(draft, cpusTaken(draft, last.cpus))) checkSharedPool(draftAfter(draft, last));
+}
+
+function placeContainers(progress: Progress): void {
   const { pod, placement } = progress.question.request;
   const forPod = progress.question.resized
     ? resizedHint(progress, progress.question.resized)
@@ -40,10 +58,6 @@ export function place(progress: Progress): void {
     }
   }
   progress.container = undefined;
-  // What the last container leaves matters for nothing else.
-  const { draft } = progress;
-  const last = progress.given.at(-1)!;
-  if (leavesNoPool(draft, cpusTaken(draft, last.cpus))) checkSharedPool(draftAfter(draft, last));
 }
 
 // Only growth can be where it should not.
@@ -68,7 +82,8 @@ function allocate(
   const cpus = allocateCpus(draft, container, hint);
   const blocks = allocateMemory(draft, requests.memory, hint);
   for (const provider of providers) askToAllocate(provider, hintRequest(progress), hint);
-  return { container, hint, cpus, devices, memory: memoryLeft(draft, container, blocks) };
+  const memory = memoryLeft(draft, container, blocks);
+  return { container, hint, cpus, devices, memory, isShared: false };
 }
 
 /**

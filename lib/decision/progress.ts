@@ -1,5 +1,5 @@
 // Progress: how far a decision has come. Pure.
-import type { ContainerAssignment } from '../account/pod-assignment.js';
+import type { ContainerAssignment, PodBooking } from '../account/pod-assignment.js';
 import { type CpuPool, cpusOf } from '../account/pod-holdings.js';
 import type { ContainerRequest } from '../input/resource-amounts.js';
 import type { TopologyHint } from '../machine/hints.js';
@@ -27,6 +27,8 @@ export interface Progress {
   /** By container, as far as it has come. */
   given: readonly Given[];
   offers: readonly Offer[];
+  /** What is booked for the pod as a whole; null: its containers are given theirs one by one. */
+  booking: PodBooking | null;
   /** The container at hand; undefined: the whole pod. */
   container: ContainerRequest | undefined;
 }
@@ -38,6 +40,8 @@ export interface Given {
   readonly cpus: CpuAllocation;
   readonly devices: DeviceAllocation;
   readonly memory: MemoryDraft;
+  /** It shares its CPUs with other containers of the pod, if it has any. */
+  readonly isShared: boolean;
 }
 
 const NOTHING_GIVEN: Progress['given'] = [];
@@ -55,6 +59,7 @@ export function begin(question: Question, pool: CpuPool): Progress {
     given: NOTHING_GIVEN,
     // The caller of a plan gets this very list.
     offers: [],
+    booking: null,
     container: undefined,
   };
 }

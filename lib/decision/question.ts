@@ -2,7 +2,9 @@
 import type { Assignments } from '../account/assignments.js';
 import type { OwnerRecord, PodAssignment } from '../account/pod-assignment.js';
 import type { CpuSnapshot } from '../account/pools.js';
+import { placementUnder } from '../input/placement.js';
 import { amountFor, type PodRequest } from '../input/pod-request.js';
+import { podUnder } from '../input/pod-resources.js';
 import type { AdmissionRequest } from '../input/request.js';
 import type { ContainerRequest } from '../input/resource-amounts.js';
 import type { CpuSet } from '../machine/cpu-set.js';
@@ -32,6 +34,19 @@ export interface Question {
   readonly within?: CpuSet;
   /** The pod whose only container is resized to what is asked for; it is not in `state`. */
   readonly resized?: PodAssignment;
+}
+
+/**
+ * The question as the machine's settings have it: by which kubelet it is decided, and what that
+ * makes of resources of a whole pod.
+ * @throws ERR_INVALID_POD
+ */
+export function underSettings(question: Question): Question {
+  const { request, state } = question;
+  const placement = placementUnder(state.settings.kubeletVersion, request.placement);
+  const pod = podUnder(state.settings, request.pod);
+  if (placement === request.placement && pod === request.pod) return question;
+  return { ...question, request: { ...request, placement, pod } };
 }
 
 /** What a custom provider is asked. `container`: undefined: for the whole pod. */

@@ -173,7 +173,12 @@ export class Clearing {
       this.#shortfalls.push(why);
       return undefined;
     }
-    const level = enforcement === 'isolated' || require === 'isolated' ? 'isolated' : 'partition';
+    const isIsolated = enforcement === 'isolated' || require === 'isolated';
+    // The kernel makes no isolated partitions that overlap.
+    const isDealt = isIsolated && added.some(({ booking }) => booking !== null);
+    if (isDealt) this.#shortfalls.push(DEALT);
+    if (isDealt && require === 'isolated') return undefined;
+    const level = isIsolated && !isDealt ? 'isolated' : 'partition';
     const reached = this.#withLevel(next, added, level);
     try {
       this.#confiner.setPartition([before, reached]);
@@ -229,6 +234,8 @@ export class Clearing {
     }
   }
 }
+
+const DEALT = 'containers of a pod that is booked as a whole share CPUs: these cannot be isolated';
 
 // What is no news: without cgroups nobody expects them, and a process that is no member here may have
 // left that to others.

@@ -48,8 +48,9 @@ export class GrantGroup {
   }
 
   get #name(): string {
-    const { containers } = this.#pod;
-    return this.#container ?? (containers.length === 1 ? containers[0]!.name : ALL_CONTAINERS);
+    const { containers, booking } = this.#pod;
+    const isSingle = containers.length === 1 && !booking;
+    return this.#container ?? (isSingle ? containers[0]!.name : ALL_CONTAINERS);
   }
 
   get #handle(): CpusetGroup {

@@ -202,6 +202,9 @@ function withKubeletConfiguration(own: Record<string, unknown>, document: unknow
     // An amount of CPUs beside the document weighs more than the list in it.
     if ('cpu' in amounts) delete below.reservedSystemCPUs;
   }
+  if (isObject(given.featureGates)) {
+    given.featureGates = { ...kubelet.featureGates, ...withoutUndefined(given.featureGates) };
+  }
   // For the kubelet none is the default.
   const period = kubelet.cpuManagerReconcilePeriod;
   if (period !== undefined && parseDuration('cpuManagerReconcilePeriod', period) === 0) {

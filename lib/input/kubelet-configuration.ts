@@ -1,6 +1,7 @@
 // A KubeletConfiguration document -> the options of openManager that it stands for. Checks shapes;
 // config.ts checks the sense.
 import { invalidOption } from '../base/check-options.js';
+import { FEATURE_GATES, type FeatureGates } from '../base/kubelet-features.js';
 import type { Shape } from '../base/shapes.js';
 import { option } from './option-values.js';
 import type {
@@ -27,6 +28,7 @@ export interface KubeletOptions {
   readonly cpuManagerReconcilePeriod?: string;
   readonly memoryManagerPolicy: MemoryManagerPolicy;
   readonly reservedMemory?: readonly unknown[];
+  readonly featureGates?: Partial<FeatureGates>;
 }
 
 const DOCUMENT = 'kubeletConfiguration';
@@ -49,6 +51,15 @@ function parsePolicyOption(value: unknown, field: string): string {
 
 const parsePolicyOptions = (value: unknown, field: string) => parseMap(value, field, parsePolicyOption);
 const parseQuantities = (value: unknown, field: string) => parseMap(value, field, parseScalar);
+
+// A kubelet has many more, which matter elsewhere.
+function parseGates(value: unknown, field: string): Partial<FeatureGates> {
+  const given = option.object(value, field);
+  const gates = FEATURE_GATES.filter((gate) => given[gate] !== undefined);
+  return Object.freeze(
+    Object.fromEntries(gates.map((gate) => [gate, option.flag(given[gate], `${field}.${gate}`)])),
+  );
+}
 
 const parseList = (value: unknown, field: string) => Object.freeze([...option.list(value, field)]);
 
@@ -84,6 +95,7 @@ export function fromKubeletConfiguration(document: unknown): KubeletOptions {
     cpuManagerReconcilePeriod: read('cpuManagerReconcilePeriod', option.text) || undefined,
     memoryManagerPolicy: read('memoryManagerPolicy', option.text) || 'None',
     reservedMemory: read('reservedMemory', parseList),
+    featureGates: read('featureGates', parseGates),
   };
   const present = Object.entries(options).filter(([, value]) => value !== undefined);
   return Object.freeze(Object.fromEntries(present)) as unknown as KubeletOptions;

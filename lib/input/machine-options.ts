@@ -1,6 +1,12 @@
 // The options that a machine's users agree on.
 import { type BookedMemory, bookedOn } from '../account/booked-memory.js';
 import { checkOptions, invalidOption } from '../base/check-options.js';
+import {
+  FEATURE_GATES,
+  type FeatureGates,
+  KUBELET_VERSIONS,
+  type KubeletVersion,
+} from '../base/kubelet-features.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import { isMemoryType } from './memory-types.js';
 import { option, parseCpus, parseFlag } from './option-values.js';
@@ -59,6 +65,17 @@ export interface MachineOptions {
    * own; null for a private folder.
    */
   cgroupRoot?: string | null;
+  /**
+   * The kubelet whose decisions are followed. Default at first: v1.36; a state that was written
+   * before there was such a setting follows v1.32.
+   */
+  kubeletVersion?: KubeletVersion;
+  /**
+   * Feature gates by the kubelet's names; those left out stay as they are. Default at first, and
+   * with another version: those of the kubelet of that version. v1.32 has none of them.
+   * `PodLevelResourceManagers` needs `PodLevelResources`.
+   */
+  featureGates?: Partial<FeatureGates>;
 }
 
 /** Machine settings that an opener insists on; undefined where it takes what is recorded. */
@@ -69,14 +86,17 @@ export interface RequiredSettings {
   readonly isolatedCPUs: CpuSet | null | undefined;
   readonly reservedMemory: BookedMemory | undefined;
   readonly cgroupRoot: string | null | undefined;
+  readonly kubeletVersion: KubeletVersion | undefined;
+  readonly featureGates: FeatureGates | undefined;
 }
 
 /**
  * Machine settings as an opener gives them: reserved CPUs perhaps by their number only, before they
- * are chosen.
+ * are chosen, and of the feature gates perhaps some.
  */
-export interface GivenSettings extends RequiredSettings {
+export interface GivenSettings extends Omit<RequiredSettings, 'featureGates'> {
   readonly reservedCount: number | undefined;
+  readonly featureGates: Partial<FeatureGates> | undefined;
 }
 
 export const STRICT = 'strict-cpu-reservation';
@@ -90,6 +110,8 @@ export const MACHINE_OPTIONS = [
   'isolatedCPUs',
   'reservedMemory',
   'cgroupRoot',
+  'kubeletVersion',
+  'featureGates',
 ] as const;
 
 // The sum of what both reserve, in whole CPUs; undefined where neither says anything.
@@ -122,7 +144,19 @@ export function parseSettings(options: Record<string, unknown>): GivenSettings {
     isolatedCPUs: cpusOrNull(options.isolatedCPUs, 'isolatedCPUs'),
     reservedMemory: parseReservedMemory(options.reservedMemory),
     cgroupRoot: parseCgroupRoot(options.cgroupRoot),
+    kubeletVersion: option.optional(options.kubeletVersion, 'kubeletVersion', (value, name) =>
+      option.oneOf(value, name, KUBELET_VERSIONS),
+    ),
+    featureGates: option.optional(options.featureGates, 'featureGates', parseGates),
   });
+}
+
+function parseGates(value: unknown, name: string): Partial<FeatureGates> {
+  const given = Object.entries(checkOptions(value, FEATURE_GATES, name));
+  const gates = given.filter(([, flag]) => flag !== undefined);
+  return Object.freeze(
+    Object.fromEntries(gates.map(([gate, flag]) => [gate, option.flag(flag, `${name}.${gate}`)])),
+  );
 }
 
 function parseCgroupRoot(value: unknown): string | null | undefined {

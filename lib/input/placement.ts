@@ -2,6 +2,7 @@
 import { poolOf } from '../account/pod-holdings.js';
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
+import { DEFAULT_VERSION, type KubeletVersion } from '../base/kubelet-features.js';
 import { MAX_HINT_NODES } from '../machine/hint-masks.js';
 import type { Topology } from '../machine/topology.js';
 import { STRICT } from './machine-options.js';
@@ -34,6 +35,8 @@ export interface Placement {
   readonly preferClosest: boolean;
   readonly maxNumaNodes: number;
   readonly scope: TopologyManagerScope;
+  /** The machine's setting, by the time of a decision ({@link placementUnder}). */
+  readonly kubeletVersion: KubeletVersion;
 }
 
 const CPU_OPTIONS = {
@@ -69,7 +72,22 @@ const DEFAULT_PLACEMENT: Placement = Object.freeze({
   preferClosest: false,
   maxNumaNodes: Number.POSITIVE_INFINITY,
   scope: 'container',
+  kubeletVersion: DEFAULT_VERSION,
 });
+
+// Of placements, which never change.
+const placementsOfOthers = new WeakMap<Placement, Placement>();
+
+/** The same placement as the kubelet of this version would make it; the same object each time. */
+export function placementUnder(kubeletVersion: KubeletVersion, placement: Placement): Placement {
+  if (placement.kubeletVersion === kubeletVersion) return placement;
+  let other = placementsOfOthers.get(placement);
+  if (other?.kubeletVersion !== kubeletVersion) {
+    other = Object.freeze({ ...placement, kubeletVersion });
+    placementsOfOthers.set(placement, other);
+  }
+  return other;
+}
 
 // The kubelet's own limit, below which it does not let the option go.
 const LEAST_MAX_NUMA_NODES = 8;

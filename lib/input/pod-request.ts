@@ -4,7 +4,13 @@ import { checkOptions, isName, NAME } from '../base/check-options.js';
 import { withLast } from '../base/collections/lists.js';
 import type { Fields } from '../base/shapes.js';
 import {
-  type Amounts,
+  checkPodAmounts,
+  type ParsedContainer,
+  type PodResources,
+  parsePodAmounts,
+  podResources,
+} from './pod-resources.js';
+import {
   amountIn,
   type ContainerRequest,
   fail,
@@ -50,6 +56,8 @@ export interface PodContainers {
 export interface PlainPod extends PodContainers {
   readonly uid?: string;
   readonly name?: string;
+  /** What it may use as a whole: cpu, memory and hugepages. */
+  readonly resources?: ResourceRequirements;
 }
 
 /**
@@ -78,20 +86,14 @@ export interface PodRequest {
    * Guaranteed.
    */
   readonly notGuaranteed: string | null;
+  /** What it may use as a whole; null: nothing is said of it. */
+  readonly resources: PodResources | null;
   /** In the order in which they are admitted: init containers and sidecars, then the others. */
   readonly containers: readonly ContainerRequest[];
 }
 
-/** A container, and what it asks for exactly. */
-interface ParsedContainer {
-  readonly container: ContainerRequest;
-  readonly requests: Amounts;
-  /** The same object where it requests what is its limit. */
-  readonly limits: Amounts;
-}
-
 const DEFAULT_NAMESPACE = 'default';
-const POD_KEYS = ['uid', 'name', 'initContainers', 'containers'] as const;
+const POD_KEYS = ['uid', 'name', 'initContainers', 'containers', 'resources'] as const;
 const MANIFEST_KEYS = ['apiVersion', 'kind', 'metadata', 'spec'] as const;
 const RESOURCES_KEYS = ['requests', 'limits'] as const;
 const CONTAINER_KEYS = ['name', 'restartPolicy', 'resources', ...RESOURCES_KEYS] as const;
@@ -159,7 +161,7 @@ function parseContainer(
 }
 
 /** As Kubernetes computes it: over all containers, by cpu and memory alone, exactly. */
-function qosClassOf(containers: readonly ParsedContainer[]): QosClass {
+function qosClassOf(containers: readonly Pick<ParsedContainer, 'requests' | 'limits'>[]): QosClass {
   let [isAnything, isGuaranteed] = [false, true];
   for (const resource of ['cpu', 'memory']) {
     let [requested, limited] = [0n, 0n];
@@ -179,16 +181,27 @@ function qosClassOf(containers: readonly ParsedContainer[]): QosClass {
   return isGuaranteed ? 'Guaranteed' : 'Burstable';
 }
 
-/** The containers that lack a limit, or request less than theirs, and of what. */
-function flawsOf(containers: readonly ParsedContainer[]): string {
-  const flaws = containers.flatMap(({ container: { name }, requests, limits }) => {
-    const resources = ['cpu', 'memory'];
-    const unlimited = resources.filter((resource) => nanosOf(limits, resource) === 0n);
-    const lower = resources.filter((resource) => nanosOf(requests, resource) !== nanosOf(limits, resource));
-    if (unlimited.length > 0) return [`container ${name} has no limit of ${unlimited.join(' and ')}`];
-    return lower.length > 0 ? [`container ${name} requests less ${lower.join(' and ')} than its limit`] : [];
-  });
-  return flaws.join(', ');
+/** What keeps a pod or a container from being Guaranteed: no limit, or a request below it. */
+function flawsIn({ requests, limits }: Pick<ParsedContainer, 'requests' | 'limits'>, what: string): string[] {
+  const resources = ['cpu', 'memory'];
+  const unlimited = resources.filter((resource) => nanosOf(limits, resource) === 0n);
+  const lower = resources.filter((resource) => nanosOf(requests, resource) !== nanosOf(limits, resource));
+  if (unlimited.length > 0) return [`${what} has no limit of ${unlimited.join(' and ')}`];
+  return lower.length > 0 ? [`${what} requests less ${lower.join(' and ')} than its limit`] : [];
+}
+
+function qosOfContainers(containers: readonly ParsedContainer[]) {
+  const qosClass = qosClassOf(containers);
+  if (qosClass === 'Guaranteed') return { qosClass, notGuaranteed: null };
+  const flaws = containers.flatMap((each) => flawsIn(each, `container ${each.container.name}`));
+  return { qosClass, notGuaranteed: flaws.join(', ') };
+}
+
+// Where a pod says what it may use as a whole, that alone counts.
+function qosOfWhole(whole: Pick<ParsedContainer, 'requests' | 'limits'>) {
+  const qosClass = qosClassOf([whole]);
+  const flaws = qosClass === 'Guaranteed' ? null : flawsIn(whole, 'the pod as a whole').join(', ');
+  return { qosClass, notGuaranteed: flaws };
 }
 
 /**
@@ -204,10 +217,6 @@ export function parsePod(value: unknown): PodRequest {
   const [specField, nameField] = isManifest ? ['spec.', 'metadata.'] : ['', ''];
   const spec = isManifest ? podShape.object(pod.spec, 'spec') : pod;
   const metadata = isManifest ? podShape.object(pod.metadata ?? {}, 'metadata') : pod;
-  // To ignore them would give the pod less than it asks for.
-  if (spec.resources !== undefined && spec.resources !== null) {
-    fail(`${specField}resources`, spec.resources, 'left out: resources of a whole pod are not supported');
-  }
   if (!isManifest) checkOptions(pod, POD_KEYS, 'the pod');
 
   const init = containersIn(
@@ -218,14 +227,20 @@ export function parsePod(value: unknown): PodRequest {
     NO_CONTAINERS,
   );
   const containers = containersIn(spec.containers, `${specField}containers`, false, isManifest, init);
-  const qosClass = qosClassOf(containers);
+  const resourcesField = `${specField}resources`;
+  if (!isManifest && spec.resources) checkOptions(spec.resources, RESOURCES_KEYS, resourcesField);
+  const whole = parsePodAmounts(spec.resources, resourcesField, containers);
+  if (whole && isManifest) checkPodAmounts(whole, resourcesField, containers);
+  const ofContainers = qosOfContainers(containers);
+  const { qosClass, notGuaranteed } = whole ? qosOfWhole(whole) : ofContainers;
   return Object.freeze({
     uid: parseName(metadata.uid, `${nameField}uid`),
     name: parseName(metadata.name, `${nameField}name`),
     namespace:
       (isManifest ? parseName(metadata.namespace, 'metadata.namespace') : undefined) ?? DEFAULT_NAMESPACE,
     qosClass,
-    notGuaranteed: qosClass === 'Guaranteed' ? null : flawsOf(containers),
+    notGuaranteed,
+    resources: whole ? podResources(whole, resourcesField, containers, ofContainers) : null,
     containers: Object.freeze(containers.map(({ container }) => container)),
   });
 }

@@ -235,6 +235,7 @@ export function parseAcquire(options: AcquireOptions, placement: Placement): Adm
     name,
     qosClass: 'Guaranteed',
     notGuaranteed: null,
+    resources: null,
     containers: [container],
   };
   const common = parseCommon(given, placement);

@@ -1,6 +1,7 @@
 import pc from 'picocolors';
 import { describe, expect, it } from 'vitest';
 import { NumalignError } from '../../lib/base/errors.js';
+import { DEFAULT_GATES, DEFAULT_VERSION } from '../../lib/base/kubelet-features.js';
 import { topologyTree } from '../../lib/cli/pages/topology-tree.js';
 import type { SettingsStatus, StateStatus } from '../../lib/entries/diagnostics.js';
 import { CpuSet, NodeSet } from '../../lib/machine/cpu-set.js';
@@ -17,6 +18,8 @@ const SETTINGS: SettingsStatus = {
   isolatedByKernel: true,
   reservedMemory: {},
   cgroupRoot: null,
+  kubeletVersion: DEFAULT_VERSION,
+  featureGates: DEFAULT_GATES[DEFAULT_VERSION],
 };
 
 function status(fields: Partial<StateStatus>): StateStatus {

@@ -16,6 +16,10 @@ export interface Case {
   readonly [field: string]: unknown;
 }
 
+/** The kubelet that recorded a case: its id says so, for those of 1.32 say nothing. */
+export const versionOf = ({ id }: Pick<Case, 'id'>): NonNullable<numalign.ManagerOptions['kubeletVersion']> =>
+  /^[a-z]+136-/.test(id) ? 'v1.36' : 'v1.32';
+
 /**
  * How the replay of one case came out. `letter` is the divergence it counts under
  * (docs/differences.md).

@@ -1,10 +1,12 @@
 // What does not hold any more of the grants of a state.
+
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { Assignments } from '../../lib/account/assignments.js';
 import { identitiesOf } from '../../lib/account/cpu-identities.js';
 import type { CpuIdentity, PodAssignment } from '../../lib/account/pod-assignment.js';
 import { ISOLATED_OPTION } from '../../lib/account/pod-holdings.js';
+import { DEFAULT_GATES, DEFAULT_VERSION } from '../../lib/base/kubelet-features.js';
 import type { DeviceResources } from '../../lib/decision/devices/device-resources.js';
 import { flagsOf, flagsOfEach } from '../../lib/decision/flags.js';
 import { discover } from '../../lib/entries/topology.js';
@@ -86,6 +88,8 @@ it('says of each grant of a state the same as of that grant alone', () => {
               strictCPUReservation: false,
               reservedMemory: {},
               cgroupRoot: null,
+              kubeletVersion: DEFAULT_VERSION,
+              featureGates: DEFAULT_GATES[DEFAULT_VERSION],
               simulated: true,
               unknown: {},
             },

@@ -11,6 +11,12 @@ import {
   releaseMemory,
 } from '../../lib/account/booked-memory.js';
 import type { ContainerAssignment, PodAssignment } from '../../lib/account/pod-assignment.js';
+import {
+  DEFAULT_GATES,
+  DEFAULT_VERSION,
+  FEATURE_GATES,
+  KUBELET_VERSIONS,
+} from '../../lib/base/kubelet-features.js';
 import { CpuSet, NodeSet } from '../../lib/index.js';
 import type { Checkpoint } from '../../lib/state/format/checkpoint.js';
 import { decodeCheckpoint, encodeCheckpoint } from '../../lib/state/format/journal.js';
@@ -142,6 +148,13 @@ const assignments: fc.Arbitrary<Assignments> = fc
       isolatedCPUs: fc.option(cpus),
       reservedMemory: booked,
       cgroupRoot: fc.option(fc.constantFrom('/numalign', '/a/b')),
+      kubeletVersion: fc.constantFrom(...KUBELET_VERSIONS),
+      featureGates: fc.record(
+        Object.fromEntries(FEATURE_GATES.map((gate) => [gate, fc.boolean()])) as Record<
+          (typeof FEATURE_GATES)[number],
+          fc.Arbitrary<boolean>
+        >,
+      ),
       simulated: fc.boolean(),
       unknown,
     }),
@@ -176,6 +189,8 @@ const SAMPLE: Checkpoint = {
       isolatedCPUs: null,
       reservedMemory: NOTHING_BOOKED,
       cgroupRoot: null,
+      kubeletVersion: DEFAULT_VERSION,
+      featureGates: DEFAULT_GATES[DEFAULT_VERSION],
       simulated: false,
       unknown: {},
     },

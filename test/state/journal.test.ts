@@ -1,4 +1,5 @@
 // The state as a journal: a line for each commit, read as it grows.
+
 import { createHash } from 'node:crypto';
 import { appendFileSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -6,6 +7,7 @@ import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Assignments } from '../../lib/account/assignments.js';
 import type { ContainerAssignment, PodAssignment } from '../../lib/account/pod-assignment.js';
+import { DEFAULT_GATES, DEFAULT_VERSION } from '../../lib/base/kubelet-features.js';
 import { native } from '../../lib/base/native.js';
 import { discover } from '../../lib/entries/topology.js';
 import { CpuSet, type Manager, openManager } from '../../lib/index.js';
@@ -183,7 +185,15 @@ function podOf(uid: string, cpu: number, seed: number): PodAssignment {
 const EMPTY: Assignments = {
   settings: {
     ...{ managedCPUs: null, reservedSystemCPUs: CpuSet.EMPTY, strictCPUReservation: false },
-    ...{ isolatedCPUs: null, reservedMemory: {}, cgroupRoot: null, simulated: true, unknown: {} },
+    ...{
+      isolatedCPUs: null,
+      reservedMemory: {},
+      cgroupRoot: null,
+      kubeletVersion: DEFAULT_VERSION,
+      featureGates: DEFAULT_GATES[DEFAULT_VERSION],
+      simulated: true,
+      unknown: {},
+    },
   },
   ...{ cpus: [], pods: [], memory: {}, lastCpus: [], unknown: {} },
 };

@@ -1,8 +1,10 @@
 // A last line that was not finished, and lines that are damaged.
+
 import { appendFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { emptyAssignments } from '../../lib/account/assignments.js';
+import { DEFAULT_GATES, DEFAULT_VERSION } from '../../lib/base/kubelet-features.js';
 import { CpuSet } from '../../lib/index.js';
 import { JournalFollower } from '../../lib/state/files/journal-follower.js';
 import { judgeState } from '../../lib/state/files/state-files.js';
@@ -21,6 +23,8 @@ const SETTINGS = {
   isolatedCPUs: null,
   reservedMemory: {},
   cgroupRoot: null,
+  kubeletVersion: DEFAULT_VERSION,
+  featureGates: DEFAULT_GATES[DEFAULT_VERSION],
   simulated: true,
   unknown: {},
 };

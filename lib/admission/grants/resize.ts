@@ -34,14 +34,16 @@ export async function resize<T>(
   defaults: Placement,
   followers: Followers<T>,
 ): Promise<{ readonly pod: PodAssignment; readonly followed: T | undefined }> {
-  const { uid, containers } = grant;
-  if (containers.length !== 1 || containers[0]!.cpus.isEmpty) {
+  const { uid, containers, booking } = grant;
+  // What is booked as a whole is dealt out: nobody could tell which part is to grow.
+  if (containers.length !== 1 || containers[0]!.cpus.isEmpty || booking) {
     throw new NumalignError(
       'ERR_INVALID_ARGUMENT',
       `${uid} is no single container with exclusive CPUs: only that can be resized`,
       {
         value: uid,
-        valid: 'a grant of acquire, or a pod of one container with exclusive CPUs',
+        valid:
+          'a grant of acquire, or a pod of one container with exclusive CPUs, without resources as a whole',
       },
     );
   }
@@ -200,6 +202,7 @@ function decided(
         name: pod.name,
         qosClass: 'Guaranteed',
         notGuaranteed: null,
+        resources: null,
         containers: [container],
       },
       owner: 'process',

@@ -17,7 +17,7 @@ import {
   onlineCpusKept,
 } from '../../decision/cpu-manager.js';
 import { type Draft, firstDraft, withKept } from '../../decision/draft.js';
-import { type Placement, recordedPlacement } from '../../input/placement.js';
+import { type Placement, placementUnder, recordedPlacement } from '../../input/placement.js';
 import { MILLI } from '../../input/resource-amounts.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import { onlineCpus } from '../../machine/online-cpus.js';
@@ -201,7 +201,7 @@ function allocationFor(
   defaults: Placement,
 ): CpuAllocation {
   const present = cpusNow(topology, state.pods);
-  const placement = recordedPlacement(pod, defaults);
+  const placement = placementUnder(state.settings.kubeletVersion, recordedPlacement(pod, defaults));
   const { name, kind, cpus, held, memory, devices } = container;
   const nodes = container.hint.nodes ?? topology.nodesOf(cpus);
   // An aligned container must stay so: its memory and devices are where they are.
@@ -212,7 +212,14 @@ function allocationFor(
   const request = { name, kind, requests: { cpu: cpus.size * MILLI } };
   const first = firstDraft({
     ...{ topology, present, state, placement, resources, pool: poolOf(pod) },
-    pod: { uid: pod.uid, name: pod.name, qosClass: 'Guaranteed', notGuaranteed: null, containers: [request] },
+    pod: {
+      uid: pod.uid,
+      name: pod.name,
+      qosClass: 'Guaranteed',
+      notGuaranteed: null,
+      resources: null,
+      containers: [request],
+    },
     allowed: mustStay ? usable.intersection(near) : usable,
   });
   const kept = onlineCpusKept(first, { cpus, held });
@@ -223,7 +230,7 @@ function allocationFor(
   return allocation;
 }
 
-/** The pod with one container's CPUs replaced, in every container that shares them. */
+/** The pod with one container's CPUs replaced, in every container that shares them, and where they are booked. */
 function withAllocation(
   pod: PodAssignment,
   { cpus, held }: ContainerAssignment,
@@ -234,13 +241,16 @@ function withAllocation(
   const fresh = [...given.cpus.difference(cpus)];
   const substitutes = new Map([...cpus.difference(given.cpus)].map((cpu, i) => [cpu, fresh[i]!]));
   const replaced = (set: CpuSet) => CpuSet.from([...set].map((cpu) => substitutes.get(cpu) ?? cpu));
+  const after = <Has extends CpuAllocation>(has: Has): Has => {
+    const running = replaced(has.cpus);
+    return { ...has, cpus: running, held: has.held.difference(gone).union(more.difference(running)) };
+  };
   const containers = pod.containers.map((each) => {
     if (!each.cpus.union(each.held).intersects(gone)) return each;
-    const running = replaced(each.cpus);
-    const kept = each.held.difference(gone).union(more.difference(running));
+    const next = after(each);
     const isLeft = !each.reusable.cpus.isEmpty;
-    const reusable = { ...each.reusable, cpus: isLeft ? running.union(kept) : CpuSet.EMPTY };
-    return { ...each, cpus: running, held: kept, reusable };
+    const reusable = { ...each.reusable, cpus: isLeft ? next.cpus.union(next.held) : CpuSet.EMPTY };
+    return { ...next, reusable };
   });
-  return { ...pod, containers };
+  return { ...pod, containers, booking: pod.booking && after(pod.booking) };
 }

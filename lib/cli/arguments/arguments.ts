@@ -1,6 +1,7 @@
 // Values on the command line -> what the API takes. What is wrong is a usage error.
 import { InvalidArgumentError, Option } from 'commander';
 import { NumalignError } from '../../base/errors.js';
+import { type FeatureGates, KUBELET_VERSIONS } from '../../base/kubelet-features.js';
 import type { CpuManagerPolicyOptions, ReservedMemory } from '../../entries/kubelet.js';
 import { CpuSet } from '../../index.js';
 import { parseConfig } from '../../input/config.js';
@@ -74,6 +75,33 @@ export function reservedMemory(
   const reserved = [...before, { numaNode: Number(node), limits: { [type!]: amount! } }];
   asArgument(() => parseMachineOptions({ reservedMemory: reserved }));
   return reserved;
+}
+
+/** `PodLevelResources=true,DRAExtendedResource=false`, added to those before. */
+export function featureGates(value: string, before: Partial<FeatureGates> = {}): Partial<FeatureGates> {
+  const flags = { true: true, false: false } as Readonly<Record<string, boolean>>;
+  const given = value.split(',').map((each) => {
+    const [, name, flag] = /^([^=]+)=(true|false)$/.exec(each) ?? [];
+    if (name === undefined || flag === undefined)
+      throw new InvalidArgumentError('It must be gates and flags, such as PodLevelResourceManagers=true.');
+    return [name, flags[flag]] as const;
+  });
+  const gates = { ...before, ...Object.fromEntries(given) };
+  asArgument(() => parseMachineOptions({ featureGates: gates }));
+  return gates;
+}
+
+export function kubeletVersionOption(): Option {
+  return new Option('--kubelet-version <version>', 'the kubelet whose decisions are followed').choices(
+    KUBELET_VERSIONS,
+  );
+}
+
+export function featureGatesOption(): Option {
+  return new Option(
+    '--feature-gates <name=bool,...>',
+    'feature gates of that kubelet, may be repeated',
+  ).argParser(featureGates);
 }
 
 /** An amount such as `2Gi`, checked. */

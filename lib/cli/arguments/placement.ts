@@ -2,6 +2,7 @@
 // options over it.
 import { Option } from 'commander';
 import { NumalignError } from '../../base/errors.js';
+import type { FeatureGates, KubeletVersion } from '../../base/kubelet-features.js';
 import type {
   CpuManagerPolicyOptions,
   TopologyManagerPolicy,
@@ -10,7 +11,7 @@ import type {
 import type { CpuSet, IsolationChoice, ManagerOptions } from '../../index.js';
 import { parseConfig } from '../../input/config.js';
 import { ISOLATION_CHOICES, TOPOLOGY_MANAGER_POLICIES } from '../../input/policies.js';
-import { cpuList, cpuOption } from './arguments.js';
+import { cpuList, cpuOption, featureGatesOption, kubeletVersionOption } from './arguments.js';
 import { fileName, inPlace, readDocuments } from './documents.js';
 import { cgroupRootOf, cgroupRootOption } from './enforcement.js';
 
@@ -21,6 +22,8 @@ export interface OpeningFlags {
   reserved?: CpuSet;
   isolated?: CpuSet;
   cgroupRoot?: string;
+  kubeletVersion?: KubeletVersion;
+  featureGates?: Partial<FeatureGates>;
 }
 
 export interface PlacementFlags extends OpeningFlags {
@@ -73,6 +76,8 @@ export function openingOptions(): Option[] {
     reservedOption(),
     isolatedOption(),
     agreedCgroupRootOption(),
+    kubeletVersionOption(),
+    featureGatesOption(),
   ];
 }
 
@@ -109,6 +114,7 @@ async function readConfiguration(
 /** The flags as the API takes them. */
 export async function managerOptions(flags: PlacementFlags): Promise<ManagerOptions> {
   const { config, policy, scope, cpuOption, reserved, isolated, cgroupRoot } = flags;
+  const { kubeletVersion, featureGates } = flags;
   const document = config === undefined ? undefined : await readConfiguration(config);
   return {
     ...(document && { kubeletConfiguration: document }),
@@ -119,5 +125,7 @@ export async function managerOptions(flags: PlacementFlags): Promise<ManagerOpti
     ...(reserved && { reservedSystemCPUs: reserved }),
     ...(isolated && { isolatedCPUs: isolated }),
     ...(cgroupRoot !== undefined && { cgroupRoot: cgroupRootOf(cgroupRoot) }),
+    ...(kubeletVersion && { kubeletVersion }),
+    ...(featureGates && { featureGates }),
   };
 }

@@ -1,5 +1,6 @@
 // numalign configure: the settings that all users of a state folder share.
 import { type Command, Option } from 'commander';
+import type { FeatureGates, KubeletVersion } from '../../base/kubelet-features.js';
 import { cpusNamed } from '../../base/text/cpus-named.js';
 import type { StateStatus } from '../../entries/diagnostics.js';
 import type { ReservedMemory } from '../../entries/kubelet.js';
@@ -8,6 +9,8 @@ import {
   cpuList,
   cpuListOrAll,
   cpuListOrKernel,
+  featureGatesOption,
+  kubeletVersionOption,
   outputOption,
   reservedMemory,
 } from '../arguments/arguments.js';
@@ -28,6 +31,8 @@ interface ConfigureFlags {
   isolated?: CpuSet | 'kernel';
   reservedMemory?: readonly ReservedMemory[];
   cgroupRoot?: string;
+  kubeletVersion?: KubeletVersion;
+  featureGates?: Partial<FeatureGates>;
   stateDir?: string;
   output: 'text' | 'json';
 }
@@ -59,6 +64,8 @@ export function addConfigure(program: Command): void {
       ).argParser(reservedMemory),
     )
     .addOption(cgroupRootOption('. As long as CPUs are exclusive it stays'))
+    .addOption(kubeletVersionOption())
+    .addOption(featureGatesOption())
     .addOption(stateDirOption())
     .addOption(outputOption())
     .addHelpText(
@@ -74,15 +81,25 @@ Examples:
   $ numalign configure --isolated 12-15
   $ numalign configure --reserved-memory 0:memory=2Gi --reserved-memory 1:hugepages-2Mi=64Mi
   $ numalign configure --cgroup-root /numalign
+  $ numalign configure --kubelet-version v1.36 --feature-gates PodLevelResourceManagers=true
   $ numalign configure --managed all --reserved none --no-strict`,
     )
     .action((flags: ConfigureFlags) => {
       const { managed, reserved, strict, isolated, reservedMemory, cgroupRoot } = flags;
-      if (
-        [managed, reserved, strict, isolated, reservedMemory, cgroupRoot].every((flag) => flag === undefined)
-      ) {
+      const { kubeletVersion, featureGates } = flags;
+      const given = [
+        managed,
+        reserved,
+        strict,
+        isolated,
+        reservedMemory,
+        cgroupRoot,
+        kubeletVersion,
+        featureGates,
+      ];
+      if (given.every((flag) => flag === undefined)) {
         command.error(
-          'error: nothing to change: give --managed, --reserved, --strict, --no-strict, --isolated, --reserved-memory or --cgroup-root',
+          'error: nothing to change: give --managed, --reserved, --strict, --no-strict, --isolated, --reserved-memory, --cgroup-root, --kubelet-version or --feature-gates',
         );
       }
       return configure(flags);
@@ -107,6 +124,8 @@ async function configure(flags: ConfigureFlags): Promise<void> {
     isolated,
     reservedMemory,
     cgroupRoot,
+    kubeletVersion,
+    featureGates,
     stateDir = MACHINE_STATE_DIR,
     output,
   } = flags;
@@ -121,6 +140,8 @@ async function configure(flags: ConfigureFlags): Promise<void> {
     ...(isolated !== undefined && { isolatedCPUs: isolated === 'kernel' ? null : isolated }),
     ...(reservedMemory !== undefined && { reservedMemory }),
     ...(cgroupRoot !== undefined && { cgroupRoot: cgroupRootOf(cgroupRoot) }),
+    ...(kubeletVersion !== undefined && { kubeletVersion }),
+    ...(featureGates !== undefined && { featureGates }),
   };
   let after: StateStatus;
   try {

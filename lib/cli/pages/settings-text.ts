@@ -1,4 +1,10 @@
 // Settings and pools of a state in words. Pure.
+import {
+  DEFAULT_GATES,
+  FEATURE_GATES,
+  type FeatureGates,
+  type KubeletVersion,
+} from '../../base/kubelet-features.js';
 import { cpusNamed } from '../../base/text/cpus-named.js';
 import type { SettingsStatus, StateStatus } from '../../entries/diagnostics.js';
 import type { BookedMemory, CpuSet, MemoryTable } from '../../index.js';
@@ -28,6 +34,8 @@ export function settingsRows({
   isolatedByKernel,
   reservedMemory,
   cgroupRoot,
+  kubeletVersion,
+  featureGates,
 }: SettingsStatus): [label: string, text: string][] {
   const keptOut = strict ? ' (strictly: not shared)' : ' (shared, never exclusive)';
   return [
@@ -37,7 +45,15 @@ export function settingsRows({
     ['isolated:', isolatedText(isolated, isolatedByKernel)],
     ['reserved memory:', reservedMemoryText(reservedMemory)],
     ['cgroups:', cgroupRoot === null ? 'none' : `below ${printable(cgroupRoot)}`],
+    ['kubelet:', kubeletText(kubeletVersion, featureGates)],
   ];
+}
+
+// With the gates that are not as they are by default.
+function kubeletText(version: KubeletVersion, gates: FeatureGates): string {
+  const others = FEATURE_GATES.filter((gate) => gates[gate] !== DEFAULT_GATES[version][gate]);
+  const texts = others.map((gate) => `${gate}=${gates[gate]}`);
+  return texts.length === 0 ? version : `${version} (${texts.join(',')})`;
 }
 
 /** Not `1`, which could be how many there are. */

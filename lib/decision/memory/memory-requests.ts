@@ -5,6 +5,7 @@ import type { Placement } from '../../input/placement.js';
 import { amountFor, type PodRequest } from '../../input/pod-request.js';
 import type { ContainerRequest } from '../../input/resource-amounts.js';
 import type { Topology } from '../../machine/topology.js';
+import { isBookedWhole, isExclusive, podAmount } from '../pod-level/pod-level.js';
 import type { MemoryGround } from './memory-draft.js';
 import { isMemoryKnown } from './memory-tables.js';
 
@@ -19,11 +20,17 @@ export type MemoryRequests = readonly MemoryRequest[];
 
 const NO_REQUESTS: MemoryRequests = [];
 
-function isManaged({ qosClass }: PodRequest, { memoryPolicy }: Placement, topology: Topology): boolean {
+function isManaged(
+  { qosClass, resources }: PodRequest,
+  { memoryPolicy }: Placement,
+  topology: Topology,
+): boolean {
+  if (resources && !resources.isManaged) return false;
   return memoryPolicy !== 'None' && qosClass === 'Guaranteed' && isMemoryKnown(topology);
 }
 
-const typesOf = ({ requests }: ContainerRequest) => Object.keys(requests).filter(isMemoryType);
+const typesOf = ({ requests }: Pick<ContainerRequest, 'requests'>) =>
+  Object.keys(requests).filter(isMemoryType);
 
 // As the kubelet, only types that its app containers ask for.
 const typesOfPod = ({ containers }: PodRequest) => [
@@ -36,6 +43,10 @@ export function memoryRequests(
   container: ContainerRequest | undefined,
 ): MemoryRequests {
   if (!isManaged(pod, placement, topology)) return NO_REQUESTS;
+  if (pod.resources) {
+    if (!container) return wholeRequests(pod, placement);
+    if (!isExclusive(pod, container)) return NO_REQUESTS;
+  }
   const types = container ? Object.keys(container.requests) : typesOfPod(pod);
   let requests = NO_REQUESTS;
   for (let i = 0; i < types.length; i++) {
@@ -45,4 +56,12 @@ export function memoryRequests(
     if (bytes > 0) requests = withLast(requests, { type, bytes });
   }
   return requests;
+}
+
+// Of a pod that has resources as a whole.
+function wholeRequests(pod: PodRequest, placement: Placement): MemoryRequests {
+  if (!isBookedWhole(pod, placement)) return NO_REQUESTS;
+  return typesOf(pod.resources!)
+    .map((type) => ({ type, bytes: podAmount(pod, type) }))
+    .filter(({ bytes }) => bytes > 0);
 }

@@ -4,6 +4,13 @@ import type { Assignments, MachineSettings, NamedCpus } from '../../account/assi
 import type { BookedMemory } from '../../account/booked-memory.js';
 import type { CpuIdentity, PodAssignment } from '../../account/pod-assignment.js';
 import type { NumalignError } from '../../base/errors.js';
+import {
+  DEFAULT_GATES,
+  type FeatureGates,
+  KUBELET_VERSIONS,
+  type KubeletVersion,
+  UNSAID_VERSION,
+} from '../../base/kubelet-features.js';
 import type { Fields, Shape } from '../../base/shapes.js';
 import type { Steps } from '../../base/steps.js';
 import { CpuSet } from '../../machine/cpu-set.js';
@@ -20,6 +27,7 @@ import {
   listSteps,
   nodeIds,
   object,
+  oneOf,
   orNull,
   recordOf,
   text,
@@ -70,8 +78,18 @@ function lastCpus(value: unknown = [], where: string): NamedCpus[] {
   });
 }
 
+// Gates that a later version knows stay.
+function featureGates(value: unknown = {}, where: string, version: KubeletVersion): FeatureGates {
+  return { ...DEFAULT_GATES[version], ...recordOf(value, where, flag) };
+}
+
 export function decodeSettings(value: unknown): MachineSettings {
   const given = object(value, 'settings');
+  const kubeletVersion = oneOf(
+    given.kubeletVersion ?? UNSAID_VERSION,
+    'settings.kubeletVersion',
+    KUBELET_VERSIONS,
+  );
   const known = {
     managedCPUs: orNull(given.managedCPUs, 'settings.managedCPUs', cpuSet),
     reservedSystemCPUs: cpuSet(given.reservedSystemCPUs, 'settings.reservedSystemCPUs'),
@@ -79,6 +97,8 @@ export function decodeSettings(value: unknown): MachineSettings {
     isolatedCPUs: orNull(given.isolatedCPUs ?? null, 'settings.isolatedCPUs', cpuSet),
     reservedMemory: bookedMemory(given.reservedMemory, 'settings.reservedMemory'),
     cgroupRoot: orNull(given.cgroupRoot ?? null, 'settings.cgroupRoot', text),
+    kubeletVersion,
+    featureGates: featureGates(given.featureGates, 'settings.featureGates', kubeletVersion),
     simulated: flag(given.simulated, 'settings.simulated'),
   };
   return { ...known, unknown: unknownOf(given, Object.keys(known)) };

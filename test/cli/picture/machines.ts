@@ -1,4 +1,5 @@
 // Machines to be drawn, and somebody to hold what they have.
+import { DEFAULT_GATES, DEFAULT_VERSION } from '../../../lib/base/kubelet-features.js';
 import type { Holder, Holdings } from '../../../lib/cli/picture/holdings.js';
 import type { Settings } from '../../../lib/decision/machine-settings.js';
 import { memoryTables } from '../../../lib/decision/memory/memory-tables.js';
@@ -21,6 +22,8 @@ export function settingsOn(managed: CpuSet, reserved = '', isolated = ''): Setti
     isolatedCPUs: CpuSet.parse(isolated),
     reservedMemory: {},
     cgroupRoot: null,
+    kubeletVersion: DEFAULT_VERSION,
+    featureGates: DEFAULT_GATES[DEFAULT_VERSION],
   };
 }
 

@@ -15,6 +15,7 @@ import {
   type Kind,
   passed,
   type Result,
+  versionOf,
 } from '../case.js';
 import { idsOf, listOf } from '../cpu-list.js';
 import { countByPlace, inventoryOf, type RecordedResource, withDevices } from '../devices.js';
@@ -61,6 +62,7 @@ interface Config extends Policies {
   readonly topologyPolicy: NonNullable<ManagerOptions['topologyManagerPolicy']>;
   readonly topologyPolicyOptions: NonNullable<ManagerOptions['topologyManagerPolicyOptions']>;
   readonly topologyScope: 'container' | 'pod';
+  readonly featureGates?: NonNullable<ManagerOptions['featureGates']>;
 }
 
 interface ScenarioCase extends Case {
@@ -86,9 +88,11 @@ function machineOf({ machine }: ScenarioCase, recorded: MachineJson): MachineJso
   return { ...recorded, nodes };
 }
 
-function optionsOf({ config, machine }: ScenarioCase): ManagerOptions {
+function optionsOf({ id, config, machine }: ScenarioCase): ManagerOptions {
   const { reservedCpus, reservedCpuMilli } = config;
   return {
+    kubeletVersion: versionOf({ id }),
+    ...(config.featureGates && { featureGates: config.featureGates }),
     cpuManagerPolicy: config.cpuPolicy,
     cpuManagerPolicyOptions: config.cpuPolicyOptions,
     topologyManagerPolicy: config.topologyPolicy,

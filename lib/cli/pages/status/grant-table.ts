@@ -25,8 +25,8 @@ export function since(time: string): string {
 }
 
 // A row for each container, where there is more to tell of them than of the pod.
-function containerRows({ containers }: GrantStatus, isBeside: boolean): string[][] {
-  if (containers.length === 1 && containers[0]!.held.isEmpty) return [];
+function containerRows({ containers, booking }: GrantStatus, isBeside: boolean): string[][] {
+  if (containers.length === 1 && containers[0]!.held.isEmpty && booking === null) return [];
   return containers.map(({ name, kind, cpus, isolation, held, memory, devices }, i) => [
     '',
     `${i === containers.length - 1 ? '└─' : '├─'} ${printable(name)}${kind === 'app' ? '' : ` (${kind})`}`,

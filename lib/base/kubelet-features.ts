@@ -1,0 +1,34 @@
+// The kubelet whose decisions are followed: its version, and those of its feature gates that matter
+// here.
+
+export const KUBELET_VERSIONS = ['v1.32', 'v1.36'] as const;
+
+/** The kubelet whose resource managers decide. */
+export type KubeletVersion = (typeof KUBELET_VERSIONS)[number];
+
+export const FEATURE_GATES = [
+  'PodLevelResources',
+  'PodLevelResourceManagers',
+  'DRAExtendedResource',
+] as const;
+
+/** Feature gates by the kubelet's names. */
+export type FeatureGates = Readonly<Record<(typeof FEATURE_GATES)[number], boolean>>;
+
+export const DEFAULT_VERSION: KubeletVersion = 'v1.36';
+
+/** Of a state that does not say it: it was written before there was another. */
+export const UNSAID_VERSION: KubeletVersion = 'v1.32';
+
+export const DEFAULT_GATES: Readonly<Record<KubeletVersion, FeatureGates>> = {
+  'v1.32': Object.freeze({
+    PodLevelResources: false,
+    PodLevelResourceManagers: false,
+    DRAExtendedResource: false,
+  }),
+  'v1.36': Object.freeze({
+    PodLevelResources: true,
+    PodLevelResourceManagers: false,
+    DRAExtendedResource: true,
+  }),
+};

@@ -1,0 +1,87 @@
+// Booking: a pod is given all that it has as a whole, once, and its containers are dealt their parts
+// of it. Follows the kubelet's pod-level resource managers (v1.36), but for devices, which are
+// allocated here too. Pure, but for what custom hint providers do.
+import type { MemoryBlock } from '../../account/booked-memory.js';
+import { withLast } from '../../base/collections/lists.js';
+import { CpuSet } from '../../machine/cpu-set.js';
+import type { TopologyHint } from '../../machine/hints.js';
+import { podExclusiveCount, siblings } from '../cpu-choices.js';
+import { allocateCount, type CpuAllocation, cpusLeft, takeOf } from '../cpu-manager.js';
+import { allocateDevices } from '../devices/device-allocation.js';
+import { devicesLeft } from '../devices/device-draft.js';
+import { deviceRequests } from '../devices/device-requests.js';
+import { type Draft, nextDraft } from '../draft.js';
+import { askToAllocate } from '../hints/hint-provider.js';
+import { allocateMemory } from '../memory/memory-allocation.js';
+import { memoryLeft } from '../memory/memory-booking.js';
+import type { ContainerMemory, MemoryDraft } from '../memory/memory-draft.js';
+import { memoryRequests } from '../memory/memory-requests.js';
+import type { Progress } from '../progress.js';
+import { hintRequest } from '../question.js';
+import { checkCpusLeft, checkMemoryLeft, cpuClaims, memoryClaims } from './claims.js';
+import { partitionOf, sharesOf } from './partition.js';
+
+/** The pod as one that asks for all of it. */
+const WHOLE = { name: '', kind: 'app', requests: {} } as const;
+
+/**
+ * Books near the pod's hint, and deals out.
+ * @throws ERR_POD_POOL_EMPTY, ERR_SMT_ALIGNMENT, ERR_INSUFFICIENT_CPUS, ERR_INSUFFICIENT_MEMORY,
+ *   ERR_INSUFFICIENT_DEVICES, ERR_PREFERRED_ALLOCATION
+ */
+export function bookPod(progress: Progress, hint: TopologyHint): void {
+  const { draft } = progress;
+  checkCpusLeft(draft);
+  const cpus = allocateCount(draft, podExclusiveCount(draft.pod, draft.placement), hint);
+  const requests = memoryRequests(draft, undefined);
+  checkMemoryLeft(draft, requests);
+  const blocks = allocateMemory(draft, requests, hint);
+  const parts = dealCpus(draft, cpus);
+  const memory = { ...memoryLeft(draft, WHOLE, blocks), containers: dealMemory(draft, blocks) };
+  progress.booking = { cpus: cpus.cpus, held: cpus.held, memory: blocks };
+  progress.draft = nextDraft(draft, cpusLeft(draft, WHOLE, cpus), draft, memory);
+  giveParts(progress, parts, memory, hint);
+}
+
+/** What each container runs on, and of what it holds the siblings; nothing where nothing is booked. */
+function dealCpus(draft: Draft, { cpus, held }: CpuAllocation): readonly CpuAllocation[] {
+  const { pod, topology } = draft;
+  if (cpus.isEmpty) return pod.containers.map(() => ({ cpus, held }));
+  const { parts } = partitionOf(cpus, cpuClaims(draft), (from, count) => takeOf(draft, from, count));
+  return parts.map((part) => ({
+    cpus: part,
+    held: held.isEmpty ? CpuSet.EMPTY : siblings(topology, part).intersection(held),
+  }));
+}
+
+/** What each container has of the pod's memory: those that share have the same bytes. */
+function dealMemory(draft: Draft, blocks: readonly MemoryBlock[]): ContainerMemory[] {
+  const shares = blocks.map(({ type, bytes }) => sharesOf(bytes, memoryClaims(draft, type)));
+  return draft.pod.containers.map(({ name, kind }, i) => ({
+    name,
+    kind,
+    blocks: blocks
+      .map((block, at) => ({ ...block, bytes: shares[at]![i]! }))
+      .filter(({ bytes }) => bytes > 0),
+  }));
+}
+
+// Devices are booked now: the kubelet promises them now, and looks for them when a container starts.
+function giveParts(
+  progress: Progress,
+  parts: readonly CpuAllocation[],
+  memory: MemoryDraft,
+  hint: TopologyHint,
+): void {
+  const claims = cpuClaims(progress.draft);
+  for (const [i, container] of progress.draft.pod.containers.entries()) {
+    progress.container = container;
+    const { draft } = progress;
+    const devices = allocateDevices(draft, container, deviceRequests(draft, container), hint);
+    for (const provider of progress.question.providers) askToAllocate(provider, hintRequest(progress), hint);
+    progress.draft = nextDraft(draft, draft, devicesLeft(draft, container, devices), memory);
+    const given = { container, hint, cpus: parts[i]!, devices, memory, isShared: claims[i]!.amount === null };
+    progress.given = withLast(progress.given, given);
+  }
+  progress.container = undefined;
+}

@@ -1,0 +1,77 @@
+// Claims: what the containers of a pod that is booked as a whole have alone, and whether something is
+// left to those that share. Pure.
+import { type AdmissionReason, Refusal } from '../../base/refusal.js';
+import { requestOf } from '../../input/pod-request.js';
+import { exclusiveCount, podExclusiveCount } from '../cpu-choices.js';
+import type { Draft } from '../draft.js';
+import { type MemoryRequest, memoryRequests } from '../memory/memory-requests.js';
+import { type Claim, firstUnmet } from './partition.js';
+import { isExclusive } from './pod-level.js';
+
+type Ground = Pick<Draft, 'pod' | 'placement' | 'topology'>;
+
+/** Of its CPUs, by container. */
+export const cpuClaims = ({ pod, placement }: Ground): Claim[] =>
+  pod.containers.map((container) => ({
+    kind: container.kind,
+    amount: exclusiveCount(pod, container, placement) || null,
+  }));
+
+/** Of a type of memory, by container. */
+export const memoryClaims = ({ pod }: Ground, type: string): Claim[] =>
+  pod.containers.map((container) => ({
+    kind: container.kind,
+    amount: isExclusive(pod, container) ? requestOf(container, type) : null,
+  }));
+
+/** @throws ERR_POD_POOL_EMPTY where exclusive containers leave no CPU of the pod's to the others */
+export function checkCpusLeft(ground: Ground, reason: AdmissionReason = EMPTY): void {
+  const count = podExclusiveCount(ground.pod, ground.placement);
+  // Without whole CPUs none of its containers is exclusive.
+  if (count > 0) checkLeft(ground, 'cpu', count, cpuClaims(ground), reason);
+}
+
+/** @throws ERR_POD_POOL_EMPTY where exclusive containers leave no memory of the pod's to the others */
+export function checkMemoryLeft(
+  ground: Ground,
+  requests: readonly MemoryRequest[],
+  reason: AdmissionReason = EMPTY,
+): void {
+  for (const { type, bytes } of requests) checkLeft(ground, type, bytes, memoryClaims(ground, type), reason);
+}
+
+const EMPTY = 'EmptyPodSharedPoolError';
+
+/**
+ * As the kubelet, which finds it out when it makes hints: the policies that go by hints say no more
+ * than that nothing can be aligned.
+ * @throws ERR_POD_POOL_EMPTY
+ */
+export function checkLeftByHints(ground: Ground): void {
+  const { topologyPolicy } = ground.placement;
+  if (topologyPolicy !== 'restricted' && topologyPolicy !== 'single-numa-node') return;
+  checkCpusLeft(ground, 'TopologyAffinityError');
+  checkMemoryLeft(ground, memoryRequests(ground, undefined), 'TopologyAffinityError');
+}
+
+function checkLeft(
+  { pod }: Ground,
+  resource: string,
+  total: number,
+  claims: readonly Claim[],
+  reason: AdmissionReason,
+): void {
+  const at = firstUnmet(total, claims);
+  if (at < 0) return;
+  const { name } = pod.containers[at]!;
+  const left =
+    claims[at]!.amount === null
+      ? `nothing is left to container ${name}, which shares`
+      : `too little is left to container ${name}`;
+  const message = `exclusive containers use up the pod's ${resource}: ${left}`;
+  throw new Refusal(reason, 'ERR_POD_POOL_EMPTY', message, {
+    value: total,
+    valid: `a pod with more ${resource} than its exclusive containers have`,
+    resource,
+  });
+}

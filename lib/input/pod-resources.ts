@@ -1,0 +1,175 @@
+// Resources of a pod as a whole: what they are, and what a kubelet makes of them.
+import type { MachineSettings } from '../account/assignments.js';
+import { isMemoryType } from './memory-types.js';
+import type { PodRequest, QosClass } from './pod-request.js';
+import type { Amount } from './quantity.js';
+import {
+  type Amounts,
+  amountIn,
+  type ContainerRequest,
+  fail,
+  inUnits,
+  isNeverOvercommitted,
+  nanosOf,
+  parseAmounts,
+  podShape,
+} from './resource-amounts.js';
+
+/** What a pod may use as a whole. */
+export interface PodResources {
+  /** `cpu` in millicores, memory and hugepages in bytes. */
+  readonly requests: ContainerRequest['requests'];
+  readonly limits: ContainerRequest['requests'];
+  /** The containers whose requests of cpu and memory are not zero, and are their limits. */
+  readonly guaranteed: readonly string[];
+  /** The pod's class by its containers alone, and what keeps them from being Guaranteed. */
+  readonly ofContainers: Pick<PodRequest, 'qosClass' | 'notGuaranteed'>;
+  /** The managers place the pod (PodLevelResourceManagers); else nothing of it is exclusive. */
+  readonly isManaged: boolean;
+}
+
+/** A container, and what it asks for exactly. */
+export interface ParsedContainer {
+  readonly container: ContainerRequest;
+  readonly requests: Amounts;
+  /** The same object where it requests what is its limit. */
+  readonly limits: Amounts;
+}
+
+const VALID = 'keyed by cpu, memory or hugepages-<size>';
+
+function amountsOf(value: unknown, field: string): Amounts {
+  const amounts = parseAmounts(value, field);
+  for (const { resource } of amounts)
+    if (resource !== 'cpu' && !isMemoryType(resource)) fail(field, resource, VALID);
+  return amounts;
+}
+
+const exactly = (nanos: bigint): Amount => ({ nanos, milli: undefined, whole: undefined });
+
+// As Kubernetes counts what a pod needs at one time.
+function totalOf(containers: readonly ParsedContainer[], resource: string): bigint {
+  let [starting, sidecars, apps] = [0n, 0n, 0n];
+  for (const { container, requests } of containers) {
+    const amount = nanosOf(requests, resource);
+    if (container.kind === 'app') apps += amount;
+    else if (container.kind === 'sidecar') sidecars += amount;
+    else if (sidecars + amount > starting) starting = sidecars + amount;
+  }
+  return starting > sidecars + apps ? starting : sidecars + apps;
+}
+
+// What is limited and not requested: what the containers request of it, or else the limit.
+function withDefaults(requests: Amounts, limits: Amounts, containers: readonly ParsedContainer[]): Amounts {
+  const all = [...requests];
+  for (const { resource, amount } of limits) {
+    if (amountIn(all, resource)) continue;
+    const total = totalOf(containers, resource);
+    all.push({ resource, amount: total > 0n ? exactly(total) : amount });
+  }
+  return all;
+}
+
+/** What a pod may use as a whole, exactly; undefined: nothing is said of it. @throws ERR_INVALID_POD */
+export function parsePodAmounts(
+  value: unknown,
+  field: string,
+  containers: readonly ParsedContainer[],
+): Pick<ParsedContainer, 'requests' | 'limits'> | undefined {
+  if (value === undefined || value === null) return undefined;
+  const given = podShape.object(value, field);
+  const limits = amountsOf(given.limits, `${field}.limits`);
+  const own = amountsOf(given.requests, `${field}.requests`);
+  if (own.length === 0 && limits.length === 0) return undefined;
+  const requests = withDefaults(own, limits, containers);
+  for (const { resource, amount } of requests) {
+    const limit = amountIn(limits, resource);
+    const isExact = isNeverOvercommitted(resource);
+    const isRight =
+      limit === undefined ? !isExact : isExact ? amount.nanos === limit.nanos : amount.nanos <= limit.nanos;
+    if (!isRight)
+      fail(
+        `${field}.requests.${resource}`,
+        String(amount.nanos),
+        isExact ? 'its limit' : 'at most its limit',
+      );
+  }
+  return { requests, limits };
+}
+
+/**
+ * As the Kubernetes API has it, of a manifest: a pod requests at least what its containers request,
+ * and none of them may use more than the pod.
+ * @throws ERR_INVALID_POD
+ */
+export function checkPodAmounts(
+  { requests, limits }: Pick<ParsedContainer, 'requests' | 'limits'>,
+  field: string,
+  containers: readonly ParsedContainer[],
+): void {
+  for (const { resource, amount } of requests) {
+    const total = totalOf(containers, resource);
+    if (amount.nanos < total)
+      fail(
+        `${field}.requests.${resource}`,
+        shown(amount, resource),
+        `at least what its containers request, ${shown(exactly(total), resource)}`,
+      );
+  }
+  for (const { resource, amount } of limits) {
+    const over = containers.find((each) => nanosOf(each.limits, resource) > amount.nanos);
+    if (over)
+      fail(
+        `${field}.limits.${resource}`,
+        shown(amount, resource),
+        `at least the limit of container ${over.container.name}`,
+      );
+  }
+}
+
+const shown = (amount: Amount, resource: string) => {
+  const number = inUnits([{ resource, amount }], 'resources')[resource]!;
+  return resource === 'cpu' ? `${number}m` : number;
+};
+
+/** What is on the request of a pod. */
+export function podResources(
+  { requests, limits }: Pick<ParsedContainer, 'requests' | 'limits'>,
+  field: string,
+  containers: readonly ParsedContainer[],
+  ofContainers: { readonly qosClass: QosClass; readonly notGuaranteed: string | null },
+): PodResources {
+  const isGuaranteed = (each: ParsedContainer) =>
+    ['cpu', 'memory'].every((resource) => {
+      const limit = nanosOf(each.limits, resource);
+      return limit > 0n && nanosOf(each.requests, resource) === limit;
+    });
+  return Object.freeze({
+    requests: inUnits(requests, `${field}.requests`),
+    limits: inUnits(limits, `${field}.limits`),
+    guaranteed: Object.freeze(containers.filter(isGuaranteed).map(({ container: { name } }) => name)),
+    ofContainers: Object.freeze(ofContainers),
+    isManaged: false,
+  });
+}
+
+/**
+ * A pod as the kubelet of these settings takes it; the same object where it says nothing of the
+ * pod as a whole.
+ * @throws ERR_INVALID_POD under a kubelet that knows no resources of a whole pod
+ */
+export function podUnder(
+  { kubeletVersion, featureGates }: Pick<MachineSettings, 'kubeletVersion' | 'featureGates'>,
+  pod: PodRequest,
+): PodRequest {
+  const { resources } = pod;
+  if (resources === null) return pod;
+  // To ignore them would give the pod less than it asks for.
+  if (kubeletVersion === 'v1.32')
+    fail('resources', resources.requests, 'left out: the kubelet v1.32 supports no resources of a whole pod');
+  // A gate that is off: the kubelet does not look at them, and still gives nothing exclusive.
+  if (!featureGates.PodLevelResources) return { ...pod, ...resources.ofContainers };
+  return featureGates.PodLevelResourceManagers
+    ? { ...pod, resources: { ...resources, isManaged: true } }
+    : pod;
+}
