@@ -17,7 +17,9 @@ export interface Case {
 }
 
 /** The kubelet that recorded a case: its id says so, for those of 1.32 say nothing. */
-export const versionOf = ({ id }: Pick<Case, 'id'>): NonNullable<numalign.ManagerOptions['kubeletVersion']> =>
+export const versionOf = ({
+  id,
+}: Pick<Case, 'id'>): NonNullable<numalign.ManagerOptions['kubeletVersion']> =>
   /^[a-z]+136-/.test(id) ? 'v1.36' : 'v1.32';
 
 /**
