@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -125,5 +125,46 @@ for (const level of ['members', 'partition', 'isolated']) {
     });
   });
 }
+
+describe('threads of a part whose CPUs go offline', () => {
+  const setOnline = (cpu, isOnline) =>
+    writeFileSync(`/sys/devices/system/cpu/cpu${cpu}/online`, isOnline ? '1' : '0');
+
+  async function opened(test, managedCPUs) {
+    const options = { managedCPUs, cpuManagerReconcilePeriod: 0, stateDir: join(folder, managedCPUs) };
+    const manager = await openManager(options);
+    const grant = await manager.acquire({ cpu: 3, parts: { main: 1 } });
+    const lost = grant.parts.main.first;
+    test.after(async () => {
+      setOnline(lost, true);
+      await grant.release();
+      manager.close();
+    });
+    grant.pin();
+    grant.part('main').pin();
+    setOnline(lost, false);
+    await manager.reconcile();
+    return { manager, grant, lost };
+  }
+
+  it('follow to another CPU where there is one, and the others stay', async (test) => {
+    const { grant, lost } = await opened(test, '0-5');
+    const { main } = grant.parts;
+    assert.ok(!main.has(lost) && main.size === 1 && !main.intersects(grant.sharedCpus));
+    assertApart(grant, new Map([[threadId(), main]]));
+  });
+
+  it('wait among the others where there is none, until it is back', async (test) => {
+    const { manager, grant, lost } = await opened(test, '0-3');
+    assertApart(grant, new Map());
+    // It is left where it waits, and not taken for one of the others.
+    grant.pin();
+    assert.deepEqual((await manager.reconcile()).drifts, []);
+    setOnline(lost, true);
+    await manager.reconcile();
+    assert.equal(String(grant.parts.main), String(lost));
+    assertApart(grant, new Map([[threadId(), grant.parts.main]]));
+  });
+});
 
 after(() => removeCgroup(`/sys/fs/cgroup${ROOT}`));
