@@ -87,6 +87,7 @@ for (const level of ['members', 'partition', 'isolated']) {
         grant.pin();
         assertApart(grant, own);
       }
+      assert.equal(grant.schedule({ nice: 5 }).nice, 5);
       // Others change masks.
       assert.deepEqual((await manager.reconcile()).drifts, []);
       pinThread(grant.sharedCpus, first.tid);
