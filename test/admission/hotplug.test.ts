@@ -307,7 +307,7 @@ describe('a pod of several containers', () => {
 
 describe('a grant with parts', () => {
   it('gets substitutes for the part that has lost CPUs, and for what no part has', async () => {
-    const machine = await Machine.open({ reservedSystemCPUs: '0' });
+    const machine = await Machine.open({ reservedSystemCPUs: '0,8' });
     const { uid } = await machine.manager.acquire({ cpu: 4, parts: { main: 1, io: 1 } });
     expect(machine.cpusOf(uid).map(([cpus]) => cpus)).toEqual(['1', '9', '2,10']);
     await machine.take('9,10');
