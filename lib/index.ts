@@ -45,7 +45,7 @@ export { Pod } from './pod.js';
 export type { BufferOptions } from './threads/buffers.js';
 export type { MemoryMigration, MemoryPinResult } from './threads/memory.js';
 export type { MemoryMode } from './threads/memory-mode.js';
-export type { GrantPinOptions, GrantPinResult, PartPinOptions } from './threads/pin.js';
+export type { GrantPinOptions, GrantPinResult } from './threads/pin.js';
 export type {
   PlaceThreadsOptions,
   PlaceThreadsResult,
