@@ -182,7 +182,11 @@ export class Manager extends MachineManager {
    */
   async importKubelet(files: KubeletFiles, options: KubeletImportOptions = {}): Promise<KubeletImport> {
     const site = this.#site;
-    const { verified, ...states } = parseKubeletFiles(files, options);
+    const { verified, ...states } = parseKubeletFiles(
+      files,
+      options,
+      this.settings().featureGates.PodLevelResourceManagers,
+    );
     const pods = await importPods(site, states, options.signal);
     return {
       pods: pods.map((pod) => new Pod(site, { pod, warnings: [], alreadyAdmitted: false })),

@@ -5,6 +5,8 @@ import type { PodAssignment } from '../account/pod-assignment.js';
 import { NumalignError } from '../base/errors.js';
 import { type Flag, type FlagGround, flagGround, flagsOf, flagsOfEach } from '../decision/flags.js';
 import { type GrantInfo, grantInfo } from '../decision/grant-info.js';
+import type { PodRequest } from '../input/pod-request.js';
+import { podUnder } from '../input/pod-resources.js';
 import type { Checkpoint } from '../state/format/checkpoint.js';
 import type { ReadOnlySite } from './site.js';
 
@@ -49,6 +51,11 @@ function existing({ ledger }: ReadOnlySite, checkpoint: Checkpoint | undefined):
     'ERR_STATE_CORRUPT',
     `the state file in ${ledger.path} was removed while it was in use; nothing is granted without it`,
   );
+}
+
+/** A pod as the machine's settings have it. @throws ERR_INVALID_POD, ERR_STATE_CORRUPT */
+export function managedPod(site: ReadOnlySite, pod: PodRequest): PodRequest {
+  return pod.resources ? podUnder(assignmentsOf(site, site.ledger.read()).settings, pod) : pod;
 }
 
 /** On what the flags of the state's grants are judged now. */

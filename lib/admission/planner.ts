@@ -3,12 +3,13 @@ import { randomUUID } from 'node:crypto';
 import { type Assignments, findPod } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { type Holding, holdingOf } from '../account/pod-holdings.js';
-import { whyShared } from '../decision/cpu-choices.js';
+import { whyShared } from '../decision/cpus/cpu-choices.js';
 import { type MemoryTable, memoryTables } from '../decision/memory/memory-tables.js';
 import { checkPlacement, type Placement } from '../input/placement.js';
 import type { PodSpec } from '../input/pod-request.js';
 import { type AdmissionRequest, type AdmitOptions, NO_OPTIONS, parseAdmit } from '../input/request.js';
 import { CpuSet } from '../machine/cpu-set.js';
+import { managedPod } from './on-record.js';
 import { placedPod } from './placed-pod.js';
 import { type Plan, plan, planOfPlaced } from './plan.js';
 import { type PlanningGround, planningGround, planningQuestion } from './planning-ground.js';
@@ -96,6 +97,7 @@ export function requestFor(
 }
 
 /** Why each container of a pod would get no exclusive CPUs, whatever is free; null: it would. */
-export function reasonsToShare({ pod, placement }: AdmissionRequest): (string | null)[] {
-  return pod.containers.map((container) => whyShared(pod, container, placement));
+export function reasonsToShare(site: ReadOnlySite, request: AdmissionRequest): (string | null)[] {
+  const pod = managedPod(site, request.pod);
+  return pod.containers.map((container) => whyShared(pod, container, request.placement));
 }

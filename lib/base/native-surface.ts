@@ -32,6 +32,8 @@ export interface BestFitCall {
   readonly distributeAcrossNuma: boolean;
   readonly cpuGroupSize: number;
   readonly wholeCores: boolean;
+  /** With alignByL3: as of the kubelet v1.34. */
+  readonly anyRestInL3: boolean;
 }
 
 /** Hints for `count` CPUs. */
@@ -73,6 +75,8 @@ export interface DeviceHintsCall {
   /** How many there are. */
   readonly nodes: number;
   readonly request: number;
+  /** Only sets of NUMA nodes that have devices, as of the kubelet v1.36. */
+  readonly onlyNearDevices: boolean;
   /** All that are registered, in rows of [low, high, available | reusable << 1]. */
   readonly devices: readonly number[];
 }

@@ -15,7 +15,7 @@ type Answer = number | Words;
  */
 export interface WiredFunctions {
   setWire(words: Words, amounts: Float64Array): void;
-  /** `flags`: spread | alignByL3 << 1 | distributeAcrossNuma << 2 | wholeCores << 3. */
+  /** `flags`: spread | alignByL3 << 1 | distributeAcrossNuma << 2 | wholeCores << 3 | anyRestInL3 << 4. */
   bestFit(
     topology: TopologyHandle,
     available: number,
@@ -38,7 +38,7 @@ export interface WiredFunctions {
     groups: number,
     must: number,
   ): Answer;
-  deviceHints(nodes: number, request: number, devices: number): Answer;
+  deviceHints(nodes: number, request: number, onlyNearDevices: boolean, devices: number): Answer;
   wholeCores(topology: TopologyHandle, cpus: number): Answer;
   isHintFamily(words: number, nodes: number): boolean;
   listHints(words: number, after: number, limit: number, isBounded: boolean): Answer;
@@ -190,7 +190,8 @@ export function wired(addon: WiredFunctions): Wired {
       case 'devices':
         words[at] = 3;
         words[at + 1] = question.call.request;
-        return putNumbersBehindLength(question.call.devices, at + 2);
+        words[at + 2] = question.call.onlyNearDevices ? 1 : 0;
+        return putNumbersBehindLength(question.call.devices, at + 3);
     }
   }
 
@@ -202,9 +203,13 @@ export function wired(addon: WiredFunctions): Wired {
   return {
     bestFit(call) {
       const { topology, available, within, count, cpuGroupSize } = call;
-      const { spread, alignByL3, distributeAcrossNuma, wholeCores } = call;
+      const { spread, alignByL3, distributeAcrossNuma, wholeCores, anyRestInL3 } = call;
       const flags =
-        (spread ? 1 : 0) | (alignByL3 ? 2 : 0) | (distributeAcrossNuma ? 4 : 0) | (wholeCores ? 8 : 0);
+        (spread ? 1 : 0) |
+        (alignByL3 ? 2 : 0) |
+        (distributeAcrossNuma ? 4 : 0) |
+        (wholeCores ? 8 : 0) |
+        (anyRestInL3 ? 16 : 0);
       const length = within ? putBoth(available, within) : put(available, 0);
       return taken(addon.bestFit(topology, length, count, flags, cpuGroupSize));
     },
@@ -221,8 +226,8 @@ export function wired(addon: WiredFunctions): Wired {
       return taken(addon.memoryHints(nodes, types, first, rows, groupWords, putNumbers(must, groupWords)));
     },
 
-    deviceHints: ({ nodes, request, devices }) =>
-      taken(addon.deviceHints(nodes, request, putNumbers(devices, 0))),
+    deviceHints: ({ nodes, request, onlyNearDevices, devices }) =>
+      taken(addon.deviceHints(nodes, request, onlyNearDevices, putNumbers(devices, 0))),
 
     wholeCores: (topology, cpus) => taken(addon.wholeCores(topology, put(cpus, 0))),
 

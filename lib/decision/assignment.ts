@@ -3,7 +3,7 @@ import { type ContainerAssignment, JUST_PLACED, type PodAssignment } from '../ac
 import { ISOLATED_OPTION } from '../account/pod-holdings.js';
 import { placementOptions } from '../input/placement.js';
 import { CpuSet } from '../machine/cpu-set.js';
-import { cpusTaken } from './cpu-manager.js';
+import { cpusTaken } from './cpus/cpu-manager.js';
 import type { MemoryDraft } from './memory/memory-draft.js';
 import { type Given, memoryOf, type Progress } from './progress.js';
 

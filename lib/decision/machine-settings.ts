@@ -23,7 +23,7 @@ import type { GivenSettings, RequiredSettings } from '../input/machine-options.j
 import { type Placement, placementUnder } from '../input/placement.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
-import { takeCpus } from './cpu-manager.js';
+import { takeCpus } from './cpus/cpu-manager.js';
 import { totalOn } from './memory/memory-tables.js';
 
 export const DEFAULT_SETTINGS: MachineSettings = {

@@ -3,10 +3,10 @@ import type { ContainerAssignment, PodBooking } from '../account/pod-assignment.
 import { type CpuPool, cpusOf } from '../account/pod-holdings.js';
 import type { ContainerRequest } from '../input/resource-amounts.js';
 import type { TopologyHint } from '../machine/hints.js';
-import { exclusiveCount } from './cpu-choices.js';
-import { type CpuAllocation, cpusLeft, keptCpus } from './cpu-manager.js';
+import { exclusiveCount } from './cpus/cpu-choices.js';
+import { type CpuAllocation, cpusLeft, keptCpus } from './cpus/cpu-manager.js';
+import { type Draft, firstDraft, nextDraft, withKept } from './cpus/draft.js';
 import { type DeviceAllocation, devicesLeft } from './devices/device-draft.js';
-import { type Draft, firstDraft, nextDraft, withKept } from './draft.js';
 import type { OfferedHints } from './explanation.js';
 import type { MergeResult } from './hints/merge-hints.js';
 import type { MemoryDraft } from './memory/memory-draft.js';

@@ -53,9 +53,10 @@ const parsePolicyOptions = (value: unknown, field: string) => parseMap(value, fi
 const parseQuantities = (value: unknown, field: string) => parseMap(value, field, parseScalar);
 
 // A kubelet has many more, which matter elsewhere.
-function parseGates(value: unknown, field: string): Partial<FeatureGates> {
+function parseGates(value: unknown, field: string): Partial<FeatureGates> | undefined {
   const given = option.object(value, field);
   const gates = FEATURE_GATES.filter((gate) => given[gate] !== undefined);
+  if (gates.length === 0) return undefined;
   return Object.freeze(
     Object.fromEntries(gates.map((gate) => [gate, option.flag(given[gate], `${field}.${gate}`)])),
   );

@@ -6,9 +6,10 @@ import type { Fields } from '../base/shapes.js';
 import {
   checkPodAmounts,
   type ParsedContainer,
-  type PodResources,
+  type PodRequest,
   parsePodAmounts,
   podResources,
+  type QosClass,
 } from './pod-resources.js';
 import {
   amountIn,
@@ -23,8 +24,7 @@ import {
   type ResourceAmounts,
 } from './resource-amounts.js';
 
-/** How Kubernetes ranks a pod. Only containers of Guaranteed pods get exclusive CPUs. */
-export type QosClass = 'Guaranteed' | 'Burstable' | 'BestEffort';
+export type { PodRequest, QosClass } from './pod-resources.js';
 
 /** What one container may use. A request that is left out is its limit. */
 export interface ResourceRequirements {
@@ -74,23 +74,6 @@ export interface PodManifest {
 
 /** What a caller may give for a pod. */
 export type PodSpec = PlainPod | PodManifest;
-
-export interface PodRequest {
-  readonly uid: string | undefined;
-  readonly name: string | undefined;
-  /** Of a pod, in which no other has its name; undefined of what is acquired. */
-  readonly namespace?: string | undefined;
-  readonly qosClass: QosClass;
-  /**
-   * Which containers keep it from being Guaranteed, and by what, for people; null: it is
-   * Guaranteed.
-   */
-  readonly notGuaranteed: string | null;
-  /** What it may use as a whole; null: nothing is said of it. */
-  readonly resources: PodResources | null;
-  /** In the order in which they are admitted: init containers and sidecars, then the others. */
-  readonly containers: readonly ContainerRequest[];
-}
 
 const DEFAULT_NAMESPACE = 'default';
 const POD_KEYS = ['uid', 'name', 'initContainers', 'containers', 'resources'] as const;

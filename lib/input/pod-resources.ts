@@ -1,7 +1,6 @@
-// Resources of a pod as a whole: what they are, and what a kubelet makes of them.
+// What a pod asks for; resources of a pod as a whole, and what a kubelet makes of them.
 import type { MachineSettings } from '../account/assignments.js';
 import { isMemoryType } from './memory-types.js';
-import type { PodRequest, QosClass } from './pod-request.js';
 import type { Amount } from './quantity.js';
 import {
   type Amounts,
@@ -14,6 +13,26 @@ import {
   parseAmounts,
   podShape,
 } from './resource-amounts.js';
+
+/** How Kubernetes ranks a pod. Only containers of Guaranteed pods get exclusive CPUs. */
+export type QosClass = 'Guaranteed' | 'Burstable' | 'BestEffort';
+
+export interface PodRequest {
+  readonly uid: string | undefined;
+  readonly name: string | undefined;
+  /** Of a pod, in which no other has its name; undefined of what is acquired. */
+  readonly namespace?: string | undefined;
+  readonly qosClass: QosClass;
+  /**
+   * Which containers keep it from being Guaranteed, and by what, for people; null: it is
+   * Guaranteed.
+   */
+  readonly notGuaranteed: string | null;
+  /** What it may use as a whole; null: nothing is said of it. */
+  readonly resources: PodResources | null;
+  /** In the order in which they are admitted: init containers and sidecars, then the others. */
+  readonly containers: readonly ContainerRequest[];
+}
 
 /** What a pod may use as a whole. */
 export interface PodResources {

@@ -2,9 +2,8 @@
 import { NumalignError } from '../base/errors.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { GoJson } from './go-json.js';
-import { type GoType, map, struct, text, textKey } from './go-value.js';
+import { cpuSet, type GoType, map, struct, text, textKey } from './go-value.js';
 import {
-  checkChecksum,
   checkPolicy,
   checksum,
   type Header,
@@ -15,6 +14,9 @@ import {
   print,
   readInto,
   unusable,
+  type Verified,
+  verified,
+  withoutPodEntries,
 } from './kubelet-format.js';
 
 /** The names of the files in the kubelet's folder. */
@@ -27,14 +29,14 @@ export interface CpuManagerState {
   readonly defaultCpuSet: CpuSet;
   /** Exclusive CPUs by pod uid and container name. */
   readonly entries: ReadonlyMap<string, ReadonlyMap<string, CpuSet>>;
+  /**
+   * CPUs of pods as a whole, by pod uid. Left out: the file is one of a kubelet without the feature
+   * gate PodLevelResourceManagers.
+   */
+  readonly podEntries?: ReadonlyMap<string, { readonly cpuSet: CpuSet }>;
 }
 
 export interface CpuManagerFormatOptions extends KubeletFormatOptions {
-  /**
-   * Read a file with checksum 0 or none, as the kubelet does: nothing then tells damage from truth.
-   * Default: refuse it.
-   */
-  readonly allowUnverified?: boolean;
   /**
    * For files of the first version, which name containers by their ids: pod uid and container name
    * by container id.
@@ -45,6 +47,14 @@ export interface CpuManagerFormatOptions extends KubeletFormatOptions {
 interface CpuFile<Entry> extends Header {
   readonly defaultCpuSet: string;
   readonly entries: ReadonlyMap<string, Entry> | null;
+}
+
+interface PodEntry {
+  readonly cpuSet: CpuSet;
+}
+
+interface CpuFileWithPods extends CpuFile<ByContainer<string>> {
+  readonly podEntries: ReadonlyMap<string, PodEntry> | null;
 }
 
 export type ByContainer<T> = ReadonlyMap<string, T> | null;
@@ -58,8 +68,23 @@ function cpuFile<Entry>(entry: GoType<Entry>): GoType<CpuFile<Entry>> {
   });
 }
 
+const POD_ENTRY = struct<PodEntry>('state.PodCPUAssignment', {
+  cpuSet: { go: 'CPUSet', type: cpuSet, omitEmpty: true },
+});
+
 const CPU_FILE_V1 = cpuFile(text());
 export const CPU_FILE = cpuFile(map(textKey(), text()));
+export const CPU_FILE_V3 = struct<CpuFileWithPods>('state.CPUManagerCheckpoint', {
+  policyName,
+  defaultCpuSet: { go: 'DefaultCPUSet', type: text() },
+  entries: { go: 'Entries', type: map(textKey(), map(textKey(), text())), omitEmpty: true },
+  podEntries: {
+    go: 'PodEntries',
+    type: map(textKey(), POD_ENTRY, 'state.PodCPUAssignments'),
+    omitEmpty: true,
+  },
+  checksum,
+});
 
 export function encodeCpu({
   policyName,
@@ -74,9 +99,14 @@ export function encodeCpu({
   };
 }
 
-/** The text of cpu_manager_state, as the kubelet would write it: one line, no newline. */
+/**
+ * The text of cpu_manager_state, as the kubelet would write it: one line, no newline. With
+ * `podEntries`, if only empty ones, of the version that the gate PodLevelResourceManagers has.
+ */
 export function formatCpuManagerState(state: CpuManagerState): string {
-  return print(CPU_FILE, encodeCpu(state));
+  const file = encodeCpu(state);
+  const { podEntries } = state;
+  return podEntries ? print(CPU_FILE_V3, { ...file, podEntries }) : print(CPU_FILE, file);
 }
 
 function parseCpus(list: string, what: string): CpuSet {
@@ -92,20 +122,6 @@ function parseCpus(list: string, what: string): CpuSet {
 }
 
 export type Entries = ReadonlyMap<string, ByContainer<string>>;
-type Verified<T> = T & { readonly verified: boolean };
-
-// Unverified files are told apart before anything is made of them.
-function checkCpuFile<T extends Header>(type: GoType<T>, file: T, isAllowed: boolean): boolean {
-  if (file.checksum !== 0n) {
-    checkChecksum(type, CPU_MANAGER_STATE, file);
-    return true;
-  }
-  if (isAllowed) return false;
-  return unusable(CPU_MANAGER_STATE, 'it has no checksum, so that nothing tells whether it is damaged', {
-    value: file.checksum,
-    valid: 'a checksum, or allowUnverified',
-  });
-}
 
 function fromVersion1(
   entries: CpuFile<string>['entries'],
@@ -130,20 +146,37 @@ function fromVersion1(
   return pods;
 }
 
-// The kubelet tries the old format first. A file without entries can be of either.
-function readCpuFile(json: GoJson, options: CpuManagerFormatOptions): Verified<CpuFile<ByContainer<string>>> {
-  const { allowUnverified = false, runningContainers } = options;
-  const empty = { policyName: '', defaultCpuSet: '', entries: new Map<string, never>(), checksum: 0n };
+const EMPTY = { policyName: '', defaultCpuSet: '', entries: new Map<string, never>(), checksum: 0n };
+
+// With the gate the kubelet tries the newest format first, then the others.
+function readCpuFile(json: GoJson, options: CpuManagerFormatOptions): Verified<CpuFileWithPods> {
+  if (options.podLevelResourceManagers) {
+    try {
+      const file = readInto(CPU_FILE_V3, CPU_MANAGER_STATE, json, { ...EMPTY, podEntries: new Map() });
+      return verified(CPU_FILE_V3, CPU_MANAGER_STATE, file, options);
+    } catch (error) {
+      if (!(error instanceof NumalignError)) throw error;
+    }
+  }
+  const older = withoutPodEntries(CPU_MANAGER_STATE, json, readOlderFile(json, options));
+  return { ...older, podEntries: null };
+}
+
+// Of these the kubelet tries the older first. A file without entries can be of either.
+function readOlderFile(
+  json: GoJson,
+  options: CpuManagerFormatOptions,
+): Verified<CpuFile<ByContainer<string>>> {
   let old: Verified<CpuFile<string>>;
   try {
-    const file = readInto<CpuFile<string>>(CPU_FILE_V1, CPU_MANAGER_STATE, json, empty);
-    old = { ...file, verified: checkCpuFile(CPU_FILE_V1, file, allowUnverified) };
+    const file = readInto<CpuFile<string>>(CPU_FILE_V1, CPU_MANAGER_STATE, json, EMPTY);
+    old = verified(CPU_FILE_V1, CPU_MANAGER_STATE, file, options);
   } catch (error) {
     if (!(error instanceof NumalignError)) throw error;
-    const file = readInto<CpuFile<ByContainer<string>>>(CPU_FILE, CPU_MANAGER_STATE, json, empty);
-    return { ...file, verified: checkCpuFile(CPU_FILE, file, allowUnverified) };
+    const file = readInto<CpuFile<ByContainer<string>>>(CPU_FILE, CPU_MANAGER_STATE, json, EMPTY);
+    return verified(CPU_FILE, CPU_MANAGER_STATE, file, options);
   }
-  return { ...old, entries: fromVersion1(old.entries, runningContainers) };
+  return { ...old, entries: fromVersion1(old.entries, options.runningContainers) };
 }
 
 /**
@@ -155,10 +188,11 @@ function readCpuFile(json: GoJson, options: CpuManagerFormatOptions): Verified<C
 export function parseCpuManagerState(
   file: string | null,
   options: CpuManagerFormatOptions = {},
-): CpuManagerState & { readonly verified: boolean } {
+): Verified<CpuManagerState> {
+  const { policy = 'static', podLevelResourceManagers } = options;
+  const none = podLevelResourceManagers && { podEntries: new Map() };
   if (file === null) {
-    const { policy = 'static' } = options;
-    return { policyName: policy, defaultCpuSet: CpuSet.EMPTY, entries: new Map(), verified: true };
+    return { policyName: policy, defaultCpuSet: CpuSet.EMPTY, entries: new Map(), ...none, verified: true };
   }
   const read = readCpuFile(parseJson(CPU_MANAGER_STATE, file), options);
   checkPolicy(CPU_MANAGER_STATE, read, options);
@@ -178,6 +212,7 @@ export function parseCpuManagerState(
         ),
       ]),
     ),
+    ...(podLevelResourceManagers && { podEntries: read.podEntries ?? new Map() }),
     verified: read.verified,
   };
 }

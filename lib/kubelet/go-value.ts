@@ -1,5 +1,6 @@
 // Values of Go types: read as encoding/json reads them into a variable, written as it writes them,
 // and rendered as the text that Kubernetes' checksums are made of. Pure.
+import { CpuSet } from '../machine/cpu-set.js';
 import { type GoJson, GoNumber, GoObject } from './go-json.js';
 
 /** What a Go type is, as far as checkpoints need it. */
@@ -49,6 +50,23 @@ export function text(name = 'string'): GoType<string> {
   };
   return type;
 }
+
+/** A set that is a list in JSON, such as `0-3,8`, and a map under the checksum. */
+export const cpuSet: GoType<CpuSet> = {
+  name: 'cpuset.CPUSet',
+  zero: CpuSet.EMPTY,
+  read: (json, before, where) => {
+    if (json === null) return before;
+    if (typeof json !== 'string') return mismatch(json, cpuSet, where);
+    try {
+      return CpuSet.parse(json);
+    } catch (cause) {
+      throw new GoTypeError(`${where} is no list of CPUs (${(cause as Error).message})`);
+    }
+  },
+  write: (value) => quote(value.toString()),
+  render: (value) => `{elems:(map[int]struct {})map[${[...value].map((cpu) => `${cpu}:{}`).join(' ')}]}`,
+};
 
 const UINT64 = 2n ** 64n;
 
@@ -178,7 +196,10 @@ type Fields<T> = { readonly [Name in keyof T]: GoField<T[Name]> };
 /** A struct; `fields` by their names in JSON, in order. */
 export function struct<T extends object>(name: string, fields: Fields<T>): GoType<T> {
   const entries = Object.entries(fields) as [keyof T & string, GoField<T[keyof T & string]>][];
-  const isEmpty = (value: unknown) => value === null || (value instanceof Map && value.size === 0);
+  const isEmpty = (value: unknown) =>
+    value === null ||
+    (value instanceof Map && value.size === 0) ||
+    (value instanceof CpuSet && value.isEmpty);
   // Letters fold as in Unicode's simple folding, in Go as here.
   const patterns = entries.map(([key]) => new RegExp(`^${key}$`, 'iu'));
   const type: GoType<T> = {

@@ -10,6 +10,7 @@ import { memoryTables } from '../decision/memory/memory-tables.js';
 import { isMemoryType } from '../input/memory-types.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
+import type { KubeletStates } from './kubelet-states.js';
 
 /** In words: why the CPUs of the kubelet's pods cannot be theirs here; none where they can. */
 export function cpuConflicts(
@@ -36,6 +37,21 @@ export function cpuConflicts(
   });
 }
 
+/** In words: what the files book for pods as a whole that their containers do not have. */
+export function bookingConflicts(pods: readonly PodAssignment[], { cpu, memory }: KubeletStates): string[] {
+  const known = new Set(pods.map(({ uid }) => uid));
+  const booked = [...(cpu.podEntries?.keys() ?? []), ...(memory.podEntries?.keys() ?? [])];
+  const lost = [...new Set(booked)].filter((uid) => !known.has(uid));
+  return [
+    ...lost.map((uid) => `pod ${uid} has CPUs or memory as a whole, and no container`),
+    ...pods.flatMap(({ uid, booking, containers }) =>
+      containers
+        .filter(({ cpus }) => booking && !cpus.isSubsetOf(booking.cpus))
+        .map(({ name }) => `container ${name} of pod ${uid} has CPUs that the pod as a whole does not have`),
+    ),
+  ];
+}
+
 /** The same of memory. `before`: what was booked without them. */
 export function memoryConflicts(
   before: BookedMemory,
@@ -46,8 +62,8 @@ export function memoryConflicts(
   const isSet = (nodes: readonly number[]) =>
     nodes.length > 0 &&
     nodes.every((node, i) => topology.numaNodes.includes(node) && (i === 0 || node > nodes[i - 1]!));
-  const wrong = pods.flatMap(({ uid, containers }) =>
-    containers
+  const wrong = pods.flatMap(({ uid, booking, containers }) =>
+    [...containers, ...(booking ? [booking] : [])]
       .flatMap(({ memory }) => memory)
       .filter(
         ({ nodes, type, bytes }) => !isSet(nodes) || !isMemoryType(type) || !Number.isSafeInteger(bytes),

@@ -6,7 +6,7 @@ import { cpusOf, ISOLATED_OPTION } from '../account/pod-holdings.js';
 import { isolatedPool, sharedPool } from '../account/pools.js';
 import { NumalignError } from '../base/errors.js';
 import type { Topology } from '../machine/topology.js';
-import { cpuConflicts, memoryConflicts, refuse } from './import-conflicts.js';
+import { bookingConflicts, cpuConflicts, memoryConflicts, refuse } from './import-conflicts.js';
 import { bookedWith, podsOf } from './kubelet-pods.js';
 import type { ImportFacts, KubeletStates } from './kubelet-states.js';
 
@@ -30,6 +30,7 @@ export function withKubeletPods(
       valid: 'uids that no grant has',
     });
   }
+  refuse(bookingConflicts(pods, states));
   refuse(cpuConflicts(state, topology, pods, states.cpu.defaultCpuSet));
   const booked = bookedWith(state.memory, states.memory);
   const present = { online: topology.cpus, isolated: facts.isolated };

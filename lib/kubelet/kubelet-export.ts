@@ -2,7 +2,7 @@
 import type { Assignments } from '../account/assignments.js';
 import { type MemoryBlock, memoryBlocks } from '../account/booked-memory.js';
 import { cpusNow } from '../account/cpus-now.js';
-import type { ContainerAssignment, PodAssignment } from '../account/pod-assignment.js';
+import type { ContainerAssignment, PodAssignment, PodBooking } from '../account/pod-assignment.js';
 import { removePods } from '../account/pod-changes.js';
 import { type CpuSnapshot, exclusiveCpus, freeCpus, sharedPool } from '../account/pools.js';
 import { assignmentsOf } from '../admission/on-record.js';
@@ -55,14 +55,38 @@ function byContainer<T>(
   return new Map(entries.filter(([, containers]) => containers.size > 0));
 }
 
+/** What is booked for pods as a whole, by uid; none where the kubelet would write none. */
+function ofWholePods<T>(
+  { settings, pods }: Assignments,
+  pick: (booking: PodBooking) => T | undefined,
+): { readonly podEntries?: Map<string, T> } {
+  if (!settings.featureGates.PodLevelResourceManagers) return {};
+  const podEntries = new Map<string, T>();
+  for (const { uid, booking } of pods) {
+    const picked = booking ? pick(booking) : undefined;
+    if (picked !== undefined) podEntries.set(uid, picked);
+  }
+  return { podEntries };
+}
+
+const kubeletBlock = ({ nodes, type, bytes }: MemoryBlock) => ({
+  numaAffinity: nodes,
+  type,
+  size: BigInt(bytes),
+});
+
 // The kubelet knows no isolated CPUs: what is free of them is in its shared pool.
 function cpuManagerState(
   state: Assignments,
   present: CpuSnapshot,
   policy: KubeletPolicies['cpuPolicy'],
 ): CpuManagerState {
+  const podEntries = ofWholePods(state, ({ cpus, held }) => {
+    const cpuSet = cpus.union(held);
+    return cpuSet.isEmpty ? undefined : { cpuSet };
+  });
   if (policy === 'none' && exclusiveCpus(state).isEmpty) {
-    return { policyName: 'none', defaultCpuSet: CpuSet.EMPTY, entries: new Map() };
+    return { policyName: 'none', defaultCpuSet: CpuSet.EMPTY, entries: new Map(), ...podEntries };
   }
   const entries = byContainer(state, (container, pod) => {
     const own = exclusiveOf(pod, container);
@@ -72,6 +96,7 @@ function cpuManagerState(
     policyName: 'static',
     defaultCpuSet: sharedPool(state, present).union(freeCpus(state, present, 'isolated')),
     entries,
+    ...podEntries,
   };
 }
 
@@ -96,8 +121,12 @@ function memoryManagerState(
   policy: KubeletPolicies['memoryPolicy'],
 ): MemoryManagerState {
   const blocks = memoryBlocks(state.pods);
+  const podEntries = ofWholePods(state, ({ memory }) => {
+    const memoryBlocks = memory.map(kubeletBlock);
+    return memoryBlocks.length === 0 ? undefined : { memoryBlocks };
+  });
   if (policy === 'None' && blocks.length === 0) {
-    return { policyName: 'None', machineState: new Map(), entries: new Map() };
+    return { policyName: 'None', machineState: new Map(), entries: new Map(), ...podEntries };
   }
   const tables = memoryTables(state, topology);
   const machineState = new Map(
@@ -110,10 +139,9 @@ function memoryManagerState(
     ]),
   );
   const entries = byContainer(state, ({ memory }) => {
-    if (memory.length === 0) return undefined;
-    return memory.map(({ nodes, type, bytes }) => ({ numaAffinity: nodes, type, size: BigInt(bytes) }));
+    return memory.length === 0 ? undefined : memory.map(kubeletBlock);
   });
-  return { policyName: 'Static', machineState, entries };
+  return { policyName: 'Static', machineState, entries, ...podEntries };
 }
 
 /**

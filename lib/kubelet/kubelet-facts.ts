@@ -52,7 +52,7 @@ function cpuStateIn(folder: string): CpuManagerState | undefined {
   const file = textOf(join(folder, CPU_MANAGER_STATE));
   if (file === undefined) return undefined;
   // Found it is all the same.
-  return unlessRefused(() => parseCpuManagerState(file));
+  return unlessRefused(() => parseCpuManagerState(file, { podLevelResourceManagers: true }));
 }
 
 interface CgroupCpus {

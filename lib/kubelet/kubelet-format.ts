@@ -1,14 +1,27 @@
-// The kubelet's state files (v1.32), cpu_manager_state and memory_manager_state: text <-> values,
+// The kubelet's state files (v1.32 and v1.36), cpu_manager_state and memory_manager_state: text <-> values,
 // byte for byte and with their checksums. Pure. Read as the kubelet reads them, but for a file
 // without a checksum, which it trusts.
 import { type ErrorDetails, NumalignError } from '../base/errors.js';
-import { type GoJson, parseGoJson } from './go-json.js';
+import { type GoJson, GoObject, parseGoJson } from './go-json.js';
 import { type GoType, GoTypeError, text, uint64 } from './go-value.js';
 
 export interface KubeletFormatOptions {
   /** The policy that the file must be of. Default: any. */
   readonly policy?: string;
+  /**
+   * Read a file with checksum 0 or none, as the kubelet does: nothing then tells damage from truth.
+   * Default: refuse it.
+   */
+  readonly allowUnverified?: boolean;
+  /**
+   * Read the files that a kubelet with the feature gate PodLevelResourceManagers writes, as well as
+   * older ones, as it does. Default: only older ones, as a kubelet without it.
+   */
+  readonly podLevelResourceManagers?: boolean;
 }
+
+/** A value that was read, and whether its checksum vouches for it. */
+export type Verified<T> = T & { readonly verified: boolean };
 
 // ---- the kubelet's types
 
@@ -83,6 +96,46 @@ export function checkChecksum<T extends Header>(type: GoType<T>, name: string, f
   unusable(name, `it is damaged: its checksum is ${file.checksum}, its content has ${valid}`, {
     value: file.checksum,
     valid,
+  });
+}
+
+/**
+ * The file, where its checksum is right; one with none only where that is allowed.
+ * @throws ERR_KUBELET_STATE
+ */
+export function verified<T extends Header>(
+  type: GoType<T>,
+  name: string,
+  file: T,
+  { allowUnverified = false }: KubeletFormatOptions,
+): Verified<T> {
+  if (file.checksum !== 0n) {
+    checkChecksum(type, name, file);
+    return { ...file, verified: true };
+  }
+  if (allowUnverified) return { ...file, verified: false };
+  return unusable(name, 'it has no checksum, so that nothing tells whether it is damaged', {
+    value: file.checksum,
+    valid: 'a checksum, or allowUnverified',
+  });
+}
+
+/**
+ * A file of an older format. What it says of pods as a whole that format would not see: without a
+ * checksum, which tells the formats apart, it would be lost.
+ * @throws ERR_KUBELET_STATE
+ */
+export function withoutPodEntries<T extends { readonly verified: boolean }>(
+  name: string,
+  json: GoJson,
+  file: T,
+): T {
+  const isLost =
+    !file.verified && json instanceof GoObject && json.members.some(([key]) => /^podEntries$/i.test(key));
+  if (!isLost) return file;
+  return unusable(name, 'it has podEntries and no checksum: they would be lost', {
+    value: 'podEntries',
+    valid: 'podLevelResourceManagers, and podEntries that can be read',
   });
 }
 

@@ -21,6 +21,7 @@ export interface KubeletImportOptions
 export function parseKubeletFiles(
   files: KubeletFiles,
   options: KubeletImportOptions,
+  podLevelResourceManagers: boolean,
 ): KubeletStates & { readonly verified: boolean } {
   const given = checkOptions(files, ['cpuManagerState', 'memoryManagerState'], "the kubelet's files");
   const [cpuFile, memoryFile] = (['cpuManagerState', 'memoryManagerState'] as const).map((name) => {
@@ -47,11 +48,10 @@ export function parseKubeletFiles(
   }
   checkSignal(signal);
   const { allowUnverified: isAllowed = false, runningContainers: running = {} } = options;
-  const { verified, ...cpu } = parseCpuManagerState(cpuFile!, {
-    allowUnverified: isAllowed,
-    runningContainers: running,
-  });
-  return { cpu, memory: parseMemoryManagerState(memoryFile!), verified };
+  const format = { allowUnverified: isAllowed, podLevelResourceManagers };
+  const cpu = parseCpuManagerState(cpuFile!, { ...format, runningContainers: running });
+  const memory = parseMemoryManagerState(memoryFile!, format);
+  return { cpu, memory, verified: cpu.verified && memory.verified };
 }
 
 /**

@@ -1,6 +1,11 @@
 // Pods of the kubelet's files as pods on record. Pure.
 import type { BookedMemory, MemoryBlock } from '../account/booked-memory.js';
-import { type ContainerAssignment, JUST_PLACED, type PodAssignment } from '../account/pod-assignment.js';
+import {
+  type ContainerAssignment,
+  JUST_PLACED,
+  type PodAssignment,
+  type PodBooking,
+} from '../account/pod-assignment.js';
 import { MILLI } from '../input/resource-amounts.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { ImportFacts, KubeletStates } from './kubelet-states.js';
@@ -35,18 +40,37 @@ function containerOf(name: string, cpus: CpuSet, memory: readonly MemoryBlock[])
   };
 }
 
-export function podsOf({ cpu, memory }: KubeletStates, { newOwner, now }: ImportFacts): PodAssignment[] {
+// What is booked for a pod as a whole.
+function bookingOf(uid: string, { cpu, memory }: KubeletStates): PodBooking | null {
+  const cpus = cpu.podEntries?.get(uid)?.cpuSet ?? CpuSet.EMPTY;
+  const blocks = (memory.podEntries?.get(uid)?.memoryBlocks ?? []).map(blockOf);
+  return cpus.isEmpty && blocks.length === 0 ? null : { cpus, held: CpuSet.EMPTY, memory: blocks };
+}
+
+// Of a pod that is booked as a whole the files do not say which containers share the rest: those do
+// that have CPUs of others too.
+function withIsolation(containers: readonly ContainerAssignment[]): ContainerAssignment[] {
+  return containers.map((container) => {
+    const isShared = containers.some((other) => other !== container && other.cpus.intersects(container.cpus));
+    return isShared ? { ...container, isolation: 'pod' } : container;
+  });
+}
+
+export function podsOf(states: KubeletStates, { newOwner, now }: ImportFacts): PodAssignment[] {
+  const { cpu, memory } = states;
   const uids = new Set([...cpu.entries.keys(), ...memory.entries.keys()]);
   const pods = Array.from(uids, (uid): PodAssignment => {
     const [cpus, blocks] = [cpu.entries.get(uid), memory.entries.get(uid)];
     const names = new Set([...(cpus?.keys() ?? []), ...(blocks?.keys() ?? [])]);
+    const booking = bookingOf(uid, states);
+    const containers = Array.from(names, (name) =>
+      containerOf(name, cpus?.get(name) ?? CpuSet.EMPTY, (blocks?.get(name) ?? []).map(blockOf)),
+    );
     return {
       uid,
       name: uid,
-      containers: Array.from(names, (name) =>
-        containerOf(name, cpus?.get(name) ?? CpuSet.EMPTY, (blocks?.get(name) ?? []).map(blockOf)),
-      ),
-      booking: null,
+      containers: booking ? withIsolation(containers) : containers,
+      booking,
       policy: 'none',
       scope: 'container',
       options: {},

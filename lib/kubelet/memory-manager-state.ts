@@ -1,8 +1,10 @@
 // The file of the kubelet's Memory Manager.
+
+import { NumalignError } from '../base/errors.js';
 import type { ByContainer } from './cpu-manager-state.js';
+import type { GoJson } from './go-json.js';
 import { int, intKey, list, map, pointer, struct, text, textKey, uint64 } from './go-value.js';
 import {
-  checkChecksum,
   checkPolicy,
   checksum,
   type Header,
@@ -13,6 +15,9 @@ import {
   print,
   readInto,
   unusable,
+  type Verified,
+  verified,
+  withoutPodEntries,
 } from './kubelet-format.js';
 
 export const MEMORY_MANAGER_STATE = 'memory_manager_state';
@@ -50,6 +55,8 @@ export interface MemoryManagerState {
   readonly machineState: ReadonlyMap<number, KubeletNumaNode>;
   /** Memory blocks by pod uid and container name. */
   readonly entries: ReadonlyMap<string, ReadonlyMap<string, readonly KubeletMemoryBlock[]>>;
+  /** Memory blocks of pods as a whole, by pod uid. Left out: as of {@link CpuManagerState}. */
+  readonly podEntries?: ReadonlyMap<string, { readonly memoryBlocks: readonly KubeletMemoryBlock[] }>;
 }
 
 interface NodeState {
@@ -67,6 +74,14 @@ interface Block {
 interface MemoryFile extends Header {
   readonly machineState: ReadonlyMap<number, NodeState | null> | null;
   readonly entries: ReadonlyMap<string, ByContainer<readonly Block[] | null>> | null;
+}
+
+interface PodEntry {
+  readonly memoryBlocks: readonly Block[] | null;
+}
+
+interface MemoryFileWithPods extends MemoryFile {
+  readonly podEntries: ReadonlyMap<string, PodEntry> | null;
 }
 
 const RESOURCE = 'v1.ResourceName';
@@ -91,7 +106,7 @@ const BLOCK = struct<Block>('state.Block', {
   size: { go: 'Size', type: uint64() },
 });
 
-export const MEMORY_FILE = struct<MemoryFile>('state.MemoryManagerCheckpoint', {
+const MEMORY_FIELDS = {
   policyName,
   machineState: { go: 'MachineState', type: map(intKey, pointer(NODE_STATE), 'state.NUMANodeMap') },
   entries: {
@@ -99,32 +114,75 @@ export const MEMORY_FILE = struct<MemoryFile>('state.MemoryManagerCheckpoint', {
     type: map(textKey(), map(textKey(), list(BLOCK)), 'state.ContainerMemoryAssignments'),
     omitEmpty: true,
   },
+};
+
+const POD_ENTRY = struct<PodEntry>('state.PodMemoryAssignment', {
+  memoryBlocks: { go: 'MemoryBlocks', type: list(BLOCK), omitEmpty: true },
+});
+
+const CHECKPOINT = 'state.MemoryManagerCheckpoint';
+
+export const MEMORY_FILE = struct<MemoryFile>(CHECKPOINT, { ...MEMORY_FIELDS, checksum });
+export const MEMORY_FILE_V2 = struct<MemoryFileWithPods>(CHECKPOINT, {
+  ...MEMORY_FIELDS,
+  podEntries: {
+    go: 'PodEntries',
+    type: map(textKey(), POD_ENTRY, 'state.PodMemoryAssignments'),
+    omitEmpty: true,
+  },
   checksum,
 });
 
-/** The text of memory_manager_state, as the kubelet would write it: one line, no newline. */
+/**
+ * The text of memory_manager_state, as the kubelet would write it: one line, no newline. With
+ * `podEntries`, if only empty ones, of the version that the gate PodLevelResourceManagers has.
+ */
 export function formatMemoryManagerState(state: MemoryManagerState): string {
-  return print(MEMORY_FILE, { ...state, checksum: 0n });
+  const { podEntries } = state;
+  if (!podEntries) return print(MEMORY_FILE, { ...state, checksum: 0n });
+  return print(MEMORY_FILE_V2, { ...state, podEntries, checksum: 0n });
 }
 
 function present<T>(value: T | null, what: string): T {
   return value ?? unusable(MEMORY_MANAGER_STATE, `${what} is null`, { value: null, valid: 'an object' });
 }
 
+const EMPTY: MemoryFile = { policyName: '', machineState: new Map(), entries: new Map(), checksum: 0n };
+
+// With the gate the kubelet tries the newer format first.
+function readMemoryFile(json: GoJson, options: KubeletFormatOptions): Verified<MemoryFileWithPods> {
+  if (options.podLevelResourceManagers) {
+    try {
+      const file = readInto(MEMORY_FILE_V2, MEMORY_MANAGER_STATE, json, { ...EMPTY, podEntries: new Map() });
+      return verified(MEMORY_FILE_V2, MEMORY_MANAGER_STATE, file, options);
+    } catch (error) {
+      if (!(error instanceof NumalignError)) throw error;
+    }
+  }
+  const file = readInto(MEMORY_FILE, MEMORY_MANAGER_STATE, json, EMPTY);
+  const older = verified(MEMORY_FILE, MEMORY_MANAGER_STATE, file, options);
+  return { ...withoutPodEntries(MEMORY_MANAGER_STATE, json, older), podEntries: null };
+}
+
+const blocksOf = (blocks: readonly Block[] | null) =>
+  (blocks ?? []).map((block) => ({ ...block, numaAffinity: block.numaAffinity ?? [] }));
+
 /**
  * Reads the text of memory_manager_state. null: there is no file, and nothing is given out under
  * the policy (default: Static).
- * @throws ERR_KUBELET_STATE where the kubelet would not take it
+ * @throws ERR_KUBELET_STATE where the kubelet would not take it, and for a file without a checksum
+ *   unless `allowUnverified`; `verified` is then false
  */
 export function parseMemoryManagerState(
   file: string | null,
   options: KubeletFormatOptions = {},
-): MemoryManagerState {
-  if (file === null)
-    return { policyName: options.policy ?? 'Static', machineState: new Map(), entries: new Map() };
-  const empty: MemoryFile = { policyName: '', machineState: new Map(), entries: new Map(), checksum: 0n };
-  const read = readInto(MEMORY_FILE, MEMORY_MANAGER_STATE, parseJson(MEMORY_MANAGER_STATE, file), empty);
-  checkChecksum(MEMORY_FILE, MEMORY_MANAGER_STATE, read);
+): Verified<MemoryManagerState> {
+  const { policy = 'Static', podLevelResourceManagers } = options;
+  if (file === null) {
+    const none = podLevelResourceManagers && { podEntries: new Map() };
+    return { policyName: policy, machineState: new Map(), entries: new Map(), ...none, verified: true };
+  }
+  const read = readMemoryFile(parseJson(MEMORY_MANAGER_STATE, file), options);
   checkPolicy(MEMORY_MANAGER_STATE, read, options);
   return {
     policyName: read.policyName,
@@ -137,10 +195,13 @@ export function parseMemoryManagerState(
     }),
     entries: mapValues(
       read.entries ?? new Map<string, ByContainer<readonly Block[] | null>>(),
-      (containers) =>
-        mapValues(containers ?? new Map<string, readonly Block[] | null>(), (blocks) =>
-          (blocks ?? []).map((block) => ({ ...block, numaAffinity: block.numaAffinity ?? [] })),
-        ),
+      (containers) => mapValues(containers ?? new Map<string, readonly Block[] | null>(), blocksOf),
     ),
+    ...(podLevelResourceManagers && {
+      podEntries: mapValues(read.podEntries ?? new Map<string, PodEntry>(), ({ memoryBlocks }) => ({
+        memoryBlocks: blocksOf(memoryBlocks),
+      })),
+    }),
+    verified: read.verified,
   };
 }

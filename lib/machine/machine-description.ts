@@ -1,4 +1,5 @@
 // What a machine consists of, as a Topology describes it.
+import type { KubeletVersion } from '../base/kubelet-features.js';
 import type { NativePciDevice } from '../base/native-tables.js';
 import type { CpuSet } from './cpu-set.js';
 
@@ -156,6 +157,11 @@ export interface BestFitOptions {
    * Whole L3 groups where the request is that large, else the fewest; ignored when distributing.
    */
   preferAlignByUncoreCache?: boolean;
+  /**
+   * The kubelet whose choice it is; default v1.36, which aligns by L3 also what is no multiple of the
+   * threads of a core.
+   */
+  kubeletVersion?: KubeletVersion;
   /** Whole cores only, where the machine's cores differ in size; ignored when distributing. */
   wholeCores?: boolean;
 }

@@ -3,6 +3,7 @@
 import { inspect } from 'node:util';
 import { checkOptions } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
+import { DEFAULT_VERSION, KUBELET_VERSIONS } from '../base/kubelet-features.js';
 import { native } from '../base/native.js';
 import { CPU_COLUMNS, HUGEPAGE_COLUMNS, type TopologyDescription } from '../base/native-tables.js';
 import type { TopologyHandle, Words } from '../base/words.js';
@@ -106,6 +107,7 @@ export class Topology {
       cpuGroupSize = 1,
       preferAlignByUncoreCache = false,
       wholeCores = false,
+      kubeletVersion = DEFAULT_VERSION,
     } = checkOptions(options, BEST_FIT_OPTIONS, 'bestFit') as BestFitOptions;
     if (strategy !== 'packed' && strategy !== 'spread') invalid('strategy', strategy, "'packed' or 'spread'");
     if (!Number.isInteger(count) || count < 0 || count > CpuSet.MAX_ID)
@@ -116,6 +118,8 @@ export class Topology {
     checkBoolean('distributeAcrossNuma', distributeAcrossNuma);
     checkBoolean('preferAlignByUncoreCache', preferAlignByUncoreCache);
     checkBoolean('wholeCores', wholeCores);
+    if (!KUBELET_VERSIONS.includes(kubeletVersion))
+      invalid('kubeletVersion', kubeletVersion, KUBELET_VERSIONS.join(' or '));
     return new CpuSet(
       native.bestFit({
         topology: this.handle,
@@ -126,6 +130,7 @@ export class Topology {
         distributeAcrossNuma,
         cpuGroupSize,
         wholeCores,
+        anyRestInL3: kubeletVersion !== 'v1.32',
       }),
     );
   }
@@ -256,6 +261,7 @@ const BEST_FIT_OPTIONS = [
   'cpuGroupSize',
   'preferAlignByUncoreCache',
   'wholeCores',
+  'kubeletVersion',
 ] as const;
 
 function invalid(name: string, value: unknown, valid: string): never {

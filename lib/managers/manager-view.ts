@@ -185,7 +185,7 @@ export class ManagerView extends ManagerEmitter {
    * @throws as {@link plan}
    */
   whyShared(pod: PodSpec, options: AdmitOptions = NO_OPTIONS): readonly (string | null)[] {
-    return reasonsToShare(requestFor(this.#site, this.#parts.placement, pod, options));
+    return reasonsToShare(this.#site, requestFor(this.#site, this.#parts.placement, pod, options));
   }
 
   /**

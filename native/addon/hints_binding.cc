@@ -148,8 +148,10 @@ Napi::Value memory_hints_binding(const Napi::CallbackInfo& info) {
 }
 
 // `words`: rows of [low, high, available | reusable << 1].
-DeviceHintsRequest to_device_request(Napi::Env env, int nodes, int count, std::span<const uint32_t> words) {
+DeviceHintsRequest to_device_request(Napi::Env env, int nodes, int count, bool only_near_devices,
+                                     std::span<const uint32_t> words) {
   DeviceHintsRequest request;
+  request.only_near_devices = only_near_devices;
   request.nodes = nodes;
   request.count = count;
   if (request.count < 1 || words.size() % 3 != 0) {
@@ -165,12 +167,14 @@ DeviceHintsRequest to_device_request(Napi::Env env, int nodes, int count, std::s
   return request;
 }
 
-// (nodes, request, rows of [low, high, available | reusable << 1]) -> family
+// (nodes, request, onlyNearDevices, rows of [low, high, available | reusable << 1]) -> family
 Napi::Value device_hints_binding(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   const int nodes = to_node_count(info[0]);
   const int count = to_int(info[1], "the request");
-  DeviceHintsRequest request = to_device_request(env, nodes, count, WireReader(env).words(info[2]));
+  const bool only_near_devices = info[2].ToBoolean();
+  DeviceHintsRequest request =
+      to_device_request(env, nodes, count, only_near_devices, WireReader(env).words(info[3]));
   return to_wire(env, device_hints(request).to_words());
 }
 
@@ -267,7 +271,8 @@ class OfferReader {
   }
   HintFamily devices() {
     const uint32_t count = word();
-    return device_hints(to_device_request(env_, nodes_, to_count(count), take(word())));
+    const bool only_near_devices = word() != 0;
+    return device_hints(to_device_request(env_, nodes_, to_count(count), only_near_devices, take(word())));
   }
 
  private:

@@ -200,8 +200,9 @@ Napi::Value best_fit_binding(const Napi::CallbackInfo& info) {
   CpuSet available = WireReader(info.Env()).id_set<CpuTag>(info[1]);
   int count = to_int(info[2], "the count");
   int flags = to_int(info[3], "the flags");
-  BestFitOptions options{(flags & 1) != 0, (flags & 2) != 0, (flags & 4) != 0,
-                         to_int(info[4], "cpuGroupSize"), (flags & 8) != 0};
+  BestFitOptions options{(flags & 1) != 0, (flags & 2) != 0,
+                         (flags & 4) != 0, to_int(info[4], "cpuGroupSize"),
+                         (flags & 8) != 0, (flags & 16) != 0};
   if (count < 0 || options.cpu_group_size < 1) {
     throw Napi::RangeError::New(info.Env(), "the count must not be negative, the group size at least 1");
   }

@@ -1,7 +1,9 @@
 #include "core/best_fit.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <numeric>
 #include <tuple>
@@ -48,12 +50,13 @@ class CoreSizes {
 // CPUs still free, CPUs taken so far, and the orders in which elements are looked at.
 class Accumulator {
  public:
-  Accumulator(const Topology& topology, const CpuSet& available, int count, bool spread)
+  Accumulator(const Topology& topology, const CpuSet& available, int count, const BestFitOptions& options)
       : topology_(topology),
         free_(topology.words()),
         taken_(topology.words()),
         needed_(count),
-        spread_(spread),
+        spread_(options.spread),
+        any_rest_in_l3_(options.any_rest_in_l3),
         numa_first_(topology.packages().count() >= topology.nodes().count()),
         uneven_(topology.cores().uniform_size() == 0 || topology.packages().uniform_size() == 0 ||
                 topology.l3_groups().uniform_size() == 0) {
@@ -381,8 +384,63 @@ class Accumulator {
     for (size_t i = 0; i < free_.size(); i++) free_[i] &= inside[i];
   }
 
+  // Takes of the lowest cores of an L3 group what is still needed, if that is all that they have free; of an
+  // odd number all but the highest CPU. Else nothing.
+  void take_rest_in_l3(int group) {
+    const Level& cores = topology_.cores();
+    std::vector<int> chosen;
+    int size = 0;
+    int free = 0;
+    for (int core : topology_.cores_of_l3()[group]) {
+      if (size >= needed_) break;
+      int n = cores.free_in(core, free_);
+      if (n == 0) continue;
+      chosen.push_back(core);
+      size += cores.size(core);
+      free += n;
+    }
+    bool is_odd = needed_ % 2 == 1 && free == needed_ + 1 && cores.uniform_size() != 1;
+    if (free != needed_ && !is_odd) return;
+    int split = is_odd ? core_of_highest_cpu(chosen) : -1;
+    for (int core : chosen) {
+      if (core != split) take(cores, core);
+    }
+    if (split < 0) return;
+    // What is left to take of a core that is free as a whole: if it is one CPU, it need not be split for it.
+    bool is_single = needed_ == 1 && is_free(cores, split);
+    int part = is_single ? core_used_in_part(group, chosen.size() == 1) : -1;
+    take_lowest_cpus(cores, part < 0 ? split : part);
+  }
+
+  int core_of_highest_cpu(const std::vector<int>& candidates) const {
+    auto highest = [&](int core) {
+      int found = -1;
+      for (const Level::WordMask& m : topology_.cores().masks(core)) {
+        uint64_t w = free_[m.word] & m.mask;
+        if (w != 0) found = std::max(found, static_cast<int>(m.word) * 64 + 63 - std::countl_zero(w));
+      }
+      return found;
+    };
+    return *std::ranges::max_element(candidates, {}, highest);
+  }
+
+  // The lowest core of an L3 group of which only some CPUs are free; `anywhere`: or else of the next group
+  // that has one. -1: there is none.
+  int core_used_in_part(int group, bool anywhere) const {
+    std::vector<int> groups = {group};
+    if (anywhere) std::ranges::copy(l3_order(), std::back_inserter(groups));
+    for (int each : groups) {
+      for (int core : topology_.cores_of_l3()[each]) {
+        int n = topology_.cores().free_in(core, free_);
+        if (n > 0 && n < topology_.cores().size(core)) return core;
+      }
+    }
+    return -1;
+  }
+
   // Takes the lowest cores of an L3 group if they are exactly what is still needed; else nothing.
   void take_part_of_l3(int group) {
+    if (any_rest_in_l3_) return take_rest_in_l3(group);
     const Level& cores = topology_.cores();
     std::vector<int> chosen;
     int size = 0;
@@ -430,6 +488,7 @@ class Accumulator {
   std::vector<uint64_t> taken_;
   int needed_;
   bool spread_;
+  bool any_rest_in_l3_;
   bool numa_first_;
   bool uneven_;             // the kubelet's averages are wrong for some core, package or L3 group
   int most_l3_groups_ = 0;  // that the answer may have; 0: any number
@@ -618,7 +677,7 @@ CpuSet take_distributed(const Topology& topology, Accumulator free, int count, i
 Result<CpuSet> best_fit(const Topology& topology, const CpuSet& available, int count,
                         const BestFitOptions& options) {
   assert(count >= 0 && options.cpu_group_size >= 1);
-  Accumulator free(topology, available, count, options.spread);
+  Accumulator free(topology, available, count, options);
   int free_count = free.free_count();
   if (free_count < count) {
     return Error{ErrorCode::kInsufficientCpus, std::to_string(count) + " CPUs were asked for, " +

@@ -1,4 +1,5 @@
-// Best fit: which CPUs to take for a request. Follows the static policy of the kubelet's CPU Manager (v1.32),
+// Best fit: which CPUs to take for a request. Follows the static policy of the kubelet's CPU Manager (v1.32
+// and v1.36),
 // with its results on every machine whose elements are of equal size; an element is always compared with its
 // own size. Pure function: no state, no clock; safe to call from any thread.
 #pragma once
@@ -25,6 +26,9 @@ struct BestFitOptions {
   // cores differ in size: where they do not, a multiple of their size is whole by itself. Ignored when
   // distributing.
   bool whole_cores = false;
+  // With align_by_l3: a rest that is no multiple of the threads of a core comes from one L3 group too, as of
+  // v1.34. An odd CPU comes of a core that is used in part, where one is free: the kubelet splits another.
+  bool any_rest_in_l3 = false;
 };
 
 // Takes `count` CPUs out of `available` (CPUs that the topology does not know are passed over). The answer

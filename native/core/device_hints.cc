@@ -24,9 +24,15 @@ Need need_of(const DeviceHintsRequest& request, Kind kind) {
   return need;
 }
 
+uint64_t domain_of(const DeviceHintsRequest& request) {
+  uint64_t near = 0;
+  for (const Device& device : request.devices) near |= device.near.bits();
+  return request.only_near_devices && near != 0 ? near : all_nodes(request.nodes);
+}
+
 LinearHints linear_hints(const DeviceHintsRequest& request) {
   LinearHints linear;
-  linear.domain = NodeMask(all_nodes(request.nodes));
+  linear.domain = NodeMask(domain_of(request));
   linear.needs.push_back(need_of(request, is_usable));
   const SmallWords reusable = need_of(request, is_reusable).free;
   for (size_t node = 0; node < reusable.size(); node++) {
@@ -77,6 +83,10 @@ HintBits enumerate(const DeviceHintsRequest& request) {
     missed = missed_by_mask(request, [](const Device& device) { return uint64_t{is_reusable(device)}; });
     SmallWords touching = bits_where(missed, [](uint64_t m) { return m == 0; });
     for (size_t i = 0; i < touching.size(); i++) bits.offered[i] &= touching[i];
+  }
+  uint64_t outside = all_nodes(request.nodes) & ~domain_of(request);
+  for (uint64_t mask = 0; outside != 0 && mask < uint64_t{1} << request.nodes; mask++) {
+    if ((mask & outside) != 0) bits.offered[mask / 64] &= ~(uint64_t{1} << (mask % 64));
   }
   bits.prefer_size(std::min(HintBits::narrowest(ever), request.nodes));
   return bits;

@@ -1,5 +1,5 @@
 // The topology hints of a request for devices of one resource. Follows generateDeviceTopologyHints of the
-// kubelet's Device Manager (v1.32). Pure function; safe to call from any thread.
+// kubelet's Device Manager (v1.32 and v1.36). Pure function; safe to call from any thread.
 #pragma once
 
 #include <span>
@@ -19,6 +19,8 @@ struct DeviceHintsRequest {
   int nodes = 0;  // of the machine
   int count = 0;
   std::vector<Device> devices;  // all that are registered
+  // Only masks of nodes that some device is near, as of v1.36; of all nodes where none is near any.
+  bool only_near_devices = false;
 };
 
 // A mask is a hint if `count` devices, available or reusable, are near any of its nodes. It is preferred if

@@ -159,6 +159,25 @@ describe('a grant whose CPUs go offline', () => {
     expect(machine.cpusOf(uid)).toEqual([['0-2', '']]);
   });
 
+  it('gets them in every container of a pod that shares them, and where they are booked', async () => {
+    const featureGates = { PodLevelResourceManagers: true };
+    const machine = await Machine.open({ topologyManagerScope: 'pod', featureGates });
+    const own = guaranteed('own', { cpu: 2, memory: '1Mi' });
+    const limits = { cpu: 5, memory: '2Mi' };
+    const containers = [own, { name: 'a' }, { name: 'b' }];
+    const { uid } = await machine.manager.admit({ resources: { requests: limits, limits }, containers });
+    const booking = () => String(machine.pod(uid).booking!.cpus);
+    const parts = (shared: string) => ['0,8', '', shared, '', shared, ''];
+    expect([...machine.cpusOf(uid).flat(), booking()]).toEqual([...parts('1-2,9'), '0-2,8-9']);
+    await machine.take('9');
+    expect(texts(await machine.substitute(uid))).toEqual(['9', '10', '', '']);
+    expect([...machine.cpusOf(uid).flat(), booking()]).toEqual([...parts('1-2,10'), '0-2,8,10']);
+    await machine.take('8');
+    await machine.substitute(uid);
+    expect(machine.cpusOf(uid)[1]).toEqual(['1-2,10', '']);
+    expect(booking()).toBe(String(machine.pod(uid).containers[0]!.cpus.union(CpuSet.parse('1-2,10'))));
+  });
+
   it('gets substitutes as soon as somebody makes room', async () => {
     const machine = await Machine.open({ managedCPUs: '0-3' });
     const other = await machine.manager.acquire({ cpu: 1 });

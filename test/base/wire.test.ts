@@ -15,7 +15,13 @@ it('is one for all who evaluate the module in an environment', async () => {
   second.wholeCores(handle, words('0-3'));
   const taken = first.bestFit({
     ...{ topology: handle, available: words('12-15'), count: 2, cpuGroupSize: 1 },
-    ...{ spread: false, alignByL3: false, distributeAcrossNuma: false, wholeCores: false },
+    ...{
+      spread: false,
+      alignByL3: false,
+      distributeAcrossNuma: false,
+      wholeCores: false,
+      anyRestInL3: false,
+    },
   });
   expect(String(new CpuSet(taken))).toBe('12-13');
 });

@@ -102,8 +102,9 @@ export function withDevices(
       }
     }
     const entries = Object.entries(holdings).map(([name, holding]) => {
-      const { cpus, hint } = holding;
-      return [name, { cpus, hint, memory: blocksOf(holding), devices: chosen.get(name) ?? {} }] as const;
+      const { cpus, hint, isolation = cpus === null ? 'host' : 'container' } = holding;
+      const memory = blocksOf(holding);
+      return [name, { cpus, isolation, hint, memory, devices: chosen.get(name) ?? {} }] as const;
     });
     identified.set(uid, Object.fromEntries(entries));
   }

@@ -2,7 +2,15 @@
 // of the recorded cases' list of divergences.
 import { describe, expect, it } from 'vitest';
 import { discover } from '../../lib/entries/topology.js';
-import { type Manager, type ManagerOptions, openManager, type Pod, type PodSpec } from '../../lib/index.js';
+import {
+  type ContainerSpec,
+  type Manager,
+  type ManagerOptions,
+  openManager,
+  type Pod,
+  type PodSpec,
+  type ResourceAmounts,
+} from '../../lib/index.js';
 import { errorOf } from '../support/error-of.js';
 import { GI, MI, machineOf } from '../support/memory-machine.js';
 import { guaranteed, simulate } from '../support/simulated.js';
@@ -262,5 +270,78 @@ describe('D: hints that allocation cannot keep', () => {
     });
     expect([manager.memory(), manager.grants(), String(manager.freeCpus())]).toEqual(before);
     await admit(manager, pod('next', 2, '8Gi', { 'example.com/gpu': 1 }));
+  });
+});
+
+describe('P: pods with resources as a whole', () => {
+  const GATES = { kubeletVersion: 'v1.36', featureGates: { PodLevelResourceManagers: true } } as const;
+  const OPTIONS = { ...GATES, reservedSystemCPUs: '0', topologyManagerScope: 'pod' } as const;
+  const machine = () => discover({ synthetic: 'package:2 numa:1(memory=8GiB) core:4 pu:2' });
+  const whole = (uid: string, limits: ResourceAmounts, ...containers: ContainerSpec[]) => ({
+    uid,
+    resources: { requests: limits, limits },
+    containers,
+  });
+  const OWN = guaranteed('own', { cpu: 2, memory: '512Mi' });
+  const LEFT = { cpu: 4, memory: '2Gi' };
+
+  it.each(['best-effort', 'restricted', 'single-numa-node'] as const)(
+    'P1: under %s a restart rejects none, and books none a second time',
+    async (topologyManagerPolicy) => {
+      const options = { ...OPTIONS, topologyManagerPolicy };
+      const manager = await simulate(await machine(), options);
+      const spec = whole('web', LEFT, OWN, { name: 'shared' });
+      const admitted = await admit(manager, spec);
+      expect(cpusOf(admitted)).toEqual(['2-3', '4-5']);
+      await expectStays(manager, options, spec);
+    },
+  );
+
+  it.each(['none', 'best-effort', 'restricted', 'single-numa-node'] as const)(
+    'P2: under %s a container that shares asks for no memory, and rejects none',
+    async (topologyManagerPolicy) => {
+      const options = { ...GATES, reservedSystemCPUs: '0', topologyManagerPolicy };
+      const manager = await simulate(await machine(), options);
+      const admitted = await admit(manager, whole('web', LEFT, OWN, { name: 'shared' }));
+      expect(admitted.booking).toBeNull();
+      expect(admitted.containers.map(({ isolation }) => isolation)).toEqual(['container', 'host']);
+      expect(admitted.containers.map(({ memory }) => memory.map(({ bytes }) => bytes))).toEqual([
+        [512 * MI],
+        [],
+      ]);
+      expect(String(manager.sharedPool())).toBe('0-1,4-15');
+    },
+  );
+
+  it('P3: full-pcpus-only holds within the pod: whole cores to exclusive containers, and to the rest', async () => {
+    const manager = await simulate(await machine(), {
+      ...OPTIONS,
+      reservedSystemCPUs: '0-1',
+      topologyManagerPolicy: 'restricted',
+      cpuManagerPolicyOptions: { 'full-pcpus-only': true },
+    });
+    // The kubelet gives 3 of 4 CPUs to the one, and the sibling of a thread of its own to the other.
+    const three = guaranteed('three', { cpu: 3, memory: '512Mi' });
+    expect(await errorOf(() => admit(manager, whole('a', LEFT, three, { name: 'shared' })))).toMatchObject({
+      code: 'ERR_SMT_ALIGNMENT',
+      details: { reason: 'SMTAlignmentError', value: 3 },
+    });
+    expect(cpusOf(await admit(manager, whole('b', LEFT, OWN, { name: 'shared' })))).toEqual(['2-3', '4-5']);
+  });
+
+  it('P4: devices are booked at admission, and no device is promised twice', async () => {
+    const manager = await simulate(await machine(), OPTIONS);
+    manager.registerDevices('example.com/gpu', [{ id: 'gpu0', numaNodes: [1] }]);
+    const near = guaranteed('near', { cpu: 2, memory: '512Mi', 'example.com/gpu': 1 });
+    const first = await admit(manager, whole('first', LEFT, near, { name: 'shared' }));
+    expect(first.container('near').devices).toEqual({ 'example.com/gpu': [{ id: 'gpu0', nodes: [1] }] });
+    const before = [manager.memory(), String(manager.sharedPool())];
+    expect(
+      await errorOf(() => admit(manager, whole('second', LEFT, near, { name: 'shared' }))),
+    ).toMatchObject({
+      code: 'ERR_INSUFFICIENT_DEVICES',
+      details: { reason: 'UnexpectedAdmissionError' },
+    });
+    expect([manager.memory(), String(manager.sharedPool())]).toEqual(before);
   });
 });

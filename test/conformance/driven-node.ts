@@ -6,7 +6,7 @@ import { recordedHint } from './hint.js';
 import { type BytesByNode, bookedOf, sorted } from './memory.js';
 import { type Holding, type Holdings, isSameHoldings, type Placement } from './placement.js';
 import { podSpec, type RecordedPod } from './pod.js';
-import { readMemory, readPods, type StoredPod, writePods } from './state-file.js';
+import { readBookings, readMemory, readPods, type StoredPod, writePods } from './state-file.js';
 
 /** How an operation on a pod ended. */
 export interface Answer {
@@ -17,12 +17,18 @@ export interface Answer {
   readonly containers?: Holdings;
 }
 
-export const REASONS = ['TopologyAffinityError', 'SMTAlignmentError', 'UnexpectedAdmissionError'];
+export const REASONS = [
+  'TopologyAffinityError',
+  'SMTAlignmentError',
+  'UnexpectedAdmissionError',
+  'EmptyPodSharedPoolError',
+];
 
 type NodeOptions = ManagerOptions & { readonly stateDir: string };
 
-function holdingOf({ cpus, hint, memory, devices }: PodContainer): Holding {
-  return { cpus: cpus === null ? null : cpus.toString(), hint: recordedHint(hint), memory, devices };
+function holdingOf({ cpus, isolation, hint, memory, devices }: PodContainer): Holding {
+  const list = cpus === null ? null : cpus.toString();
+  return { cpus: list, isolation, hint: recordedHint(hint), memory, devices };
 }
 
 const holdingsOf = (containers: readonly PodContainer[]): Holdings =>
@@ -122,7 +128,14 @@ export class DrivenNode {
         `the manager says ${JSON.stringify(told)} is booked, its state file ${JSON.stringify(booked)}`,
       );
     }
-    return { pods, sharedPool: sharedPool.toString(), memory };
+    const bookings = readBookings(this.#options.stateDir);
+    for (const uid of pods.keys()) {
+      const { booking } = this.#manager.pod(uid);
+      const read = bookings.get(uid);
+      const isSame = booking ? read?.cpus === booking.cpus.toString() : read === undefined;
+      if (!isSame) throw new Error(`the manager says of ${uid} what its state file does not`);
+    }
+    return { pods, bookings, sharedPool: sharedPool.toString(), memory };
   }
 
   /** The kubelet's state files, as the package would write them. */

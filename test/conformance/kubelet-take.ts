@@ -1,4 +1,4 @@
-// How the kubelet 1.32 takes CPUs, packed or spread, in plain sets. With its averages this is the
+// How the kubelet takes CPUs, packed or spread, in plain sets. With its averages this is the
 // recorded answer; with the own sizes of elements it is the intended one where nothing is aligned by
 // L3 (A1).
 import type { MachineJson } from '../../lib/entries/topology.js';
@@ -9,6 +9,9 @@ interface Options {
   readonly preferAlignByUncoreCache?: boolean;
   /** What cores, sockets and L3 groups are compared with. */
   readonly sizes?: 'average' | 'own';
+  readonly version?: 'v1.32' | 'v1.36';
+  /** F1: a core that is used in part gives a single CPU before another is split for it. */
+  readonly sparesCores?: boolean;
 }
 
 type Elements = ReadonlyMap<number, readonly number[]>;
@@ -18,7 +21,13 @@ export function kubeletTake(
   machine: MachineJson,
   available: ReadonlySet<number>,
   count: number,
-  { strategy = 'packed', preferAlignByUncoreCache = false, sizes = 'average' }: Options,
+  {
+    strategy = 'packed',
+    preferAlignByUncoreCache = false,
+    sizes = 'average',
+    version = 'v1.32',
+    sparesCores = false,
+  }: Options,
 ): Set<number> {
   const [free, taken] = [new Set(available), new Set<number>()];
   const needed = () => count - taken.size;
@@ -57,6 +66,20 @@ export function kubeletTake(
   };
   const ownSize = (cpus: readonly number[]) => cpus.length;
   const sizeAmong = (elements: Elements) => (sizes === 'own' ? ownSize : () => average(elements));
+  /** F1: the part with a CPU of a core that is used in part, if the core without `left` is split for one. */
+  const insteadOf = (left: number, part: readonly number[], group: readonly number[]) => {
+    const split = [...cores.values()].find((cpus) => cpus.includes(left))!;
+    const [single, ...more] = split.filter((cpu) => part.includes(cpu));
+    if (more.length > 0 || freeOf(split).length < split.length) return undefined;
+    const groups = part.length === 1 ? [group, ...l3Order()] : [group];
+    const half = groups
+      .flatMap((each) => [...cores.values()].filter((cpus) => each.includes(cpus[0]!)))
+      .find((cpus) => freeOf(cpus).length > 0 && freeOf(cpus).length < cpus.length && cpus !== split);
+    const others = part.filter((cpu) => cpu !== single);
+    return half && ![...others].some((cpu) => half.includes(cpu))
+      ? [...others, freeOf(half).sort((a, b) => a - b)[0]!]
+      : undefined;
+  };
   const takeNodes = () => takeWhole(isNumaFirst ? outerOrder() : innerOrder(), ownSize);
   const takeSockets = () => takeWhole(socketOrder(), sizeAmong(sockets));
 
@@ -64,13 +87,17 @@ export function kubeletTake(
   for (const group of preferAlignByUncoreCache ? l3Order() : []) {
     if (needed() <= 0) break;
     if (needed() >= average(l3Groups)) takeWhole(l3Order(), ownSize);
-    const wanted = Math.floor(needed() / average(cores));
+    const threads = average(cores);
+    const wanted = version === 'v1.32' ? Math.floor(needed() / threads) : Math.ceil(needed() / threads);
     const lowest = [...cores.values()]
       .filter((cpus) => cpus.some((cpu) => free.has(cpu) && group.includes(cpu)))
       .sort((a, b) => a[0]! - b[0]!)
       .slice(0, wanted);
-    const part = lowest.flatMap(freeOf);
-    if (part.length === needed()) take(part);
+    const all = lowest.flatMap(freeOf).sort((a, b) => a - b);
+    const isOdd = version !== 'v1.32' && needed() % 2 === 1 && threads > 1 && all.length > needed();
+    const part = isOdd ? all.slice(0, -1) : all;
+    const spared = isOdd && sparesCores ? insteadOf(all.at(-1)!, part, group) : undefined;
+    if (part.length === needed()) take(spared ?? part);
   }
   if (strategy === 'packed' && needed() > 0) takeWhole(coreOrder(), sizeAmong(cores));
   const rest = (strategy === 'packed' ? coreOrder() : socketOrder()).flatMap((cpus) =>

@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { discover, type MachineJson } from '../../lib/entries/topology.js';
 import { budget } from '../support/budget.mjs';
 import * as numalign from '../support/package.js';
+import { versionOf } from './case.js';
 import { idsOf, listOf } from './cpu-list.js';
 import { kubeletTake } from './kubelet-take.js';
 import { countL3Groups, isIrregular } from './machine.js';
@@ -45,17 +46,25 @@ function machineOf(sockets: readonly (readonly (readonly (readonly number[])[])[
 }
 
 describe('the kubelet’s way to take CPUs', () => {
-  it('as it is written down here gives the recorded answers', async () => {
-    const { path, cases } = readCases(vectors('cpu-take'))!;
-    const context = contextOf(path, numalign);
-    const wrong: string[] = [];
-    for (const { id, topology, available, count, options, cpus } of cases as any[]) {
-      if (cpus === undefined || options.distributeAcrossNuma) continue;
-      const { recorded } = await context.machine(topology);
-      if (listOf(kubeletTake(recorded, idsOf(available), count, options)) !== cpus) wrong.push(id);
-    }
-    expect(wrong).toEqual([]);
-  });
+  it.each(['cpu-take', 'newer/cpu-take-136'])(
+    'as it is written down here gives the answers of %s',
+    async (name) => {
+      const { path, cases } = readCases(vectors(name))!;
+      const context = contextOf(path, numalign);
+      const wrong: string[] = [];
+      for (const { id, topology, available, count, options, cpus } of cases as any[]) {
+        if (cpus === undefined || options.distributeAcrossNuma) continue;
+        const { recorded } = await context.machine(topology);
+        if (
+          listOf(
+            kubeletTake(recorded, idsOf(available), count, { ...options, version: versionOf({ id }) }),
+          ) !== cpus
+        )
+          wrong.push(id);
+      }
+      expect(wrong).toEqual([]);
+    },
+  );
 });
 
 describe('CPUs that prefer to be aligned by L3', () => {
@@ -88,17 +97,20 @@ describe('CPUs that prefer to be aligned by L3', () => {
         fc.integer({ min: 0, max: 3 }),
         fc.double({ min: 0, max: 1, noNaN: true }),
         fc.constantFrom('packed', 'spread'),
-        async (sockets, dice, busy, share, strategy) => {
+        fc.constantFrom('v1.32', 'v1.36'),
+        async (sockets, dice, busy, share, strategy, version) => {
           const machine = machineOf(sockets);
           fc.pre(isIrregular(machine));
           const free = new Set(machine.cpus.map((row) => row[0]!).filter(() => dice.next().value! >= busy));
           const count = Math.ceil(share * free.size);
           const topology = await discover({ json: machine });
           const how = { strategy, preferAlignByUncoreCache: true } as const;
-          const theirs = kubeletTake(machine, free, count, how);
+          const theirs = kubeletTake(machine, free, count, { ...how, version });
           // CPUs that were not free are no answer.
           fc.pre([...theirs].every((cpu) => free.has(cpu)));
-          const ours = idsOf(String(topology.bestFit(listOf(free), count, how)));
+          const ours = idsOf(
+            String(topology.bestFit(listOf(free), count, { ...how, kubeletVersion: version })),
+          );
           expect(countL3Groups(machine, ours)).toBeLessThanOrEqual(countL3Groups(machine, theirs));
         },
       ),

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { withDevices } from './devices.js';
 import { capacitiesOf, tablesOf } from './memory.js';
 import { flawOf, type Holding, type Holdings, type Placement, type Rules } from './placement.js';
-import { claimsOf } from './pod.js';
+import { claimsOf, wholeOf } from './pod.js';
 import type { RecordedHoldings } from './recorded-node.js';
 
 const gpu = 'example.com/gpu';
@@ -53,6 +53,8 @@ const rules: Rules = {
   reserved: new Set(),
   isStrict: false,
   claims,
+  wholes: new Map(),
+  withoutDevices: new Set(),
   topologyPolicy: 'best-effort',
   capacities,
   inventory,
@@ -64,7 +66,7 @@ const devices = (...ids: string[]) => ({
   [gpu]: ids.map((id) => ({ id, nodes: inventory.get(gpu)!.get(id) ?? null })),
 });
 const holding = (memory: Holding['memory'], held: Holding['devices']): Holding => {
-  return { cpus: null, hint, memory, devices: held };
+  return { cpus: null, isolation: 'host', hint, memory, devices: held };
 };
 const app = holding([block([0], 400), block([0], 4096, 'hugepages-2Ki')], devices('a', 'b'));
 /** The init container has left its device and most of its memory to the app. */
@@ -81,7 +83,8 @@ function placementOf(pods: Record<string, Holdings>): Placement {
     const types = free[on[0]!];
     if (types?.[type] !== undefined) types[type] -= bytes;
   }
-  return { pods: new Map(Object.entries(pods)), sharedPool: '0', memory: tablesOf(capacities, free, blocks) };
+  const memory = tablesOf(capacities, free, blocks);
+  return { pods: new Map(Object.entries(pods)), bookings: new Map(), sharedPool: '0', memory };
 }
 
 describe('a placement', () => {
@@ -240,5 +243,72 @@ describe('recorded devices', () => {
     const taken = { side: { proxy: recorded(['c'], { 1: 1 }), app: recorded(null, {}) } };
     expect(idsOf({ ...taken, one: { app: recorded(null, { 1: 1 }) } })).toBeUndefined();
     expect(idsOf({ one: { app: recorded(null, { '0,1': 1 }) } })).toBeUndefined();
+  });
+});
+
+describe('a placement of a pod that is booked as a whole', () => {
+  const plrm = { PodLevelResources: true, PodLevelResourceManagers: true };
+  const own = { cpu: 2000, memory: 30 };
+  const whole = { cpu: 4000, memory: 100 };
+  const pod = {
+    uid: 'whole',
+    initContainers: [{ name: 'init', requests: {}, limits: {} }],
+    containers: [
+      { name: 'own', requests: own, limits: own },
+      { name: 'shared', requests: {}, limits: {} },
+    ],
+    podResources: { requests: whole, limits: whole },
+  };
+  const config = {
+    ...policies,
+    topologyPolicy: 'restricted',
+    topologyScope: 'pod',
+    featureGates: plrm,
+  } as const;
+  const cpus = Array.from({ length: 6 }, (_, cpu) => [cpu, cpu, 0, 0]);
+  const wholeRules: Rules = {
+    ...rules,
+    machine: { ...rules.machine, cpus },
+    claims: new Map([['whole', claimsOf(pod, config)]]),
+    wholes: new Map([['whole', wholeOf(pod, config)!]]),
+  };
+
+  const part = (list: string, isolation: Holding['isolation'], bytes: number): Holding => ({
+    ...{ cpus: list, isolation, hint: { nodes: [0], preferred: true } },
+    ...{ memory: [block([0], bytes)], devices: {} },
+  });
+  const good = {
+    init: part('1-4', 'pod', 100),
+    own: part('1-2', 'container', 30),
+    shared: part('3-4', 'pod', 70),
+  };
+  const flaw = (holdings: Holdings, booking = { cpus: '1-4', memory: [block([0], 100)] }) => {
+    const free = { 0: { memory: 900 - 100 } };
+    const memory = tablesOf(capacities, free, booking.memory);
+    const placement = { bookings: new Map([['whole', booking]]), sharedPool: '0,5', memory };
+    return flawOf({ pods: new Map([['whole', holdings]]), ...placement }, wholeRules);
+  };
+
+  it('that keeps the rules has no flaw', () => {
+    expect(flaw(good)).toBeUndefined();
+    expect(flaw({ ...good, init: { ...good.init, memory: [] } })).toBeUndefined();
+  });
+
+  it.each<[string, Holdings, string]>([
+    ['whose exclusive container has fewer CPUs', { ...good, own: part('1', 'container', 30) }, '1 CPUs'],
+    ['whose CPUs are shared that are exclusive', { ...good, shared: part('2-3', 'pod', 70) }, 'should not'],
+    ['that shares fewer than are left', { ...good, shared: part('3', 'pod', 70) }, '2 are left'],
+    ['that shares CPUs it has not', { ...good, shared: part('3,5', 'pod', 70) }, 'should not'],
+    ['that shares less memory than is left', { ...good, shared: part('3-4', 'pod', 69) }, '69 bytes'],
+    ['whose exclusive container has more memory', { ...good, own: part('1-2', 'container', 31) }, '31 bytes'],
+    ['that is said to run elsewhere', { ...good, shared: part('3-4', 'container', 70) }, 'said to run'],
+    ['whose init container shares less', { ...good, init: part('3-4', 'pod', 100) }, '4 are left'],
+  ])('%s has a flaw', (_, holdings, text) => {
+    expect(flaw(holdings)).toContain(text);
+  });
+
+  it('with another booking has a flaw', () => {
+    expect(flaw(good, { cpus: '1-5', memory: [block([0], 100)] })).toContain('5 CPUs booked');
+    expect(flaw(good, { cpus: '1-4', memory: [block([0], 99)] })).toContain('99 bytes');
   });
 });

@@ -7,12 +7,14 @@ import { idsOf } from './cpu-list.js';
 import { type Inventory, placeOf } from './devices.js';
 import type { RecordedHint } from './hint.js';
 import { type Capacity, flawOfMemory, isSameMemory } from './memory.js';
-import type { Claim } from './pod.js';
+import type { Claim, Whole } from './pod.js';
 
 /** What one container has. */
 export interface Holding {
   /** null: it runs in the shared pool. */
   readonly cpus: string | null;
+  /** Its own CPUs, those that it shares within its pod, or the shared pool. */
+  readonly isolation: 'container' | 'pod' | 'host';
   readonly hint: RecordedHint;
   readonly memory: readonly MemoryBlock[];
   /** By resource. */
@@ -22,10 +24,20 @@ export interface Holding {
 /** By container name. */
 export type Holdings = Readonly<Record<string, Holding>>;
 
+/** What is booked for a pod as a whole. */
+export interface Booking {
+  readonly cpus: string;
+  readonly memory: readonly MemoryBlock[];
+}
+
+/** By uid, of pods that are booked as a whole. */
+export type Bookings = ReadonlyMap<string, Booking>;
+
 /** A node at one moment. */
 export interface Placement {
   /** By pod uid. */
   readonly pods: ReadonlyMap<string, Holdings>;
+  readonly bookings: Bookings;
   readonly sharedPool: string;
   /** The account of the machine's memory. */
   readonly memory: readonly MemoryTable[];
@@ -39,6 +51,10 @@ export interface Rules {
   readonly isStrict: boolean;
   /** The pods' containers, in order of admission. */
   readonly claims: ReadonlyMap<string, readonly Claim[]>;
+  /** What pods that are booked as a whole must have. */
+  readonly wholes: ReadonlyMap<string, Whole>;
+  /** Pods of which the devices are not known: upstream finds them when their containers start. */
+  readonly withoutDevices: ReadonlySet<string>;
   readonly topologyPolicy: string;
   /** What there is of memory and of devices. */
   readonly capacities: readonly Capacity[];
@@ -50,17 +66,29 @@ export function isSamePods(a: Placement['pods'], b: Placement['pods']): boolean 
 }
 
 export function isSamePlacement(a: Placement, b: Placement): boolean {
-  return isSamePods(a.pods, b.pods) && a.sharedPool === b.sharedPool && isSameMemory(a.memory, b.memory);
+  return (
+    isSamePods(a.pods, b.pods) &&
+    bookingsText(a.bookings) === bookingsText(b.bookings) &&
+    a.sharedPool === b.sharedPool &&
+    isSameMemory(a.memory, b.memory)
+  );
 }
 
 const byText = (a: string, b: string) => (a < b ? -1 : 1);
 
-function holdingText({ cpus, hint, memory, devices }: Holding): unknown[] {
-  const blocks = memory.map(({ nodes, type, bytes }) => JSON.stringify([type, nodes, bytes]));
+const blocksText = (memory: readonly MemoryBlock[]) =>
+  memory.map(({ nodes, type, bytes }) => JSON.stringify([type, nodes, bytes])).sort(byText);
+
+const bookingsText = (bookings: Bookings) =>
+  JSON.stringify(
+    [...bookings].map(([uid, { cpus, memory }]) => [uid, cpus, blocksText(memory)] as const).sort(),
+  );
+
+function holdingText({ cpus, isolation, hint, memory, devices }: Holding): unknown[] {
   const held = Object.entries(devices).flatMap(([resource, list]) =>
     list.map(({ id, nodes }) => JSON.stringify([resource, id, placeOf(nodes)])),
   );
-  return [cpus, hint.nodes, hint.preferred, blocks.sort(byText), held.sort(byText)];
+  return [cpus, isolation, hint.nodes, hint.preferred, blocksText(memory), held.sort(byText)];
 }
 
 export function isSameHoldings(a: Holdings, b: Holdings | undefined): boolean {
@@ -80,8 +108,11 @@ function devicesOf(holdings: Holdings): Set<string> {
 }
 
 // Of a pod only an init container that has ended leaves its CPUs and devices to a later container.
-function flawOfPod(uid: string, holdings: Holdings, rules: Rules) {
-  const { machine, reserved, claims, topologyPolicy } = rules;
+function flawOfPod(uid: string, holdings: Holdings, booking: Booking | undefined, rules: Rules) {
+  const { machine, reserved, claims, topologyPolicy, wholes } = rules;
+  const whole = wholes.get(uid);
+  if ((booking === undefined) !== (whole === undefined))
+    return `${uid} ${booking ? 'is booked as a whole, and' : 'is not booked as a whole, which'} it should not`;
   const at = machine.columns.indexOf('cpu');
   const online = new Set(machine.cpus.map((row) => row[at]!));
   const podClaims = claims.get(uid) ?? [];
@@ -92,18 +123,81 @@ function flawOfPod(uid: string, holdings: Holdings, rules: Rules) {
     const { name, kind, cpus: count } = claim;
     const holding = holdings[name];
     const cpus = idsOf(holding?.cpus ?? '');
-    if (!holding || cpus.size !== count) return `${uid} ${name} has ${cpus.size} CPUs instead of ${count}`;
+    if (!holding) return `${uid} has no container ${name}`;
+    const isolation = cpus.size === 0 ? 'host' : count > 0 ? 'container' : 'pod';
+    if (holding.isolation !== isolation) return `${uid} ${name} is said to run as ${holding.isolation}`;
+    // What is left to those that share, flawOfWhole says.
+    if (whole && count === 0) continue;
+    if (cpus.size !== count) return `${uid} ${name} has ${cpus.size} CPUs instead of ${count}`;
     for (const cpu of cpus) {
       if (!online.has(cpu)) return `${uid} ${name} has CPU ${cpu}, which the machine has not`;
       if (reserved.has(cpu)) return `${uid} ${name} has the reserved CPU ${cpu}`;
       if (taken.has(cpu)) return `${uid} ${name} has CPU ${cpu} of another container`;
       if (kind !== 'init') taken.add(cpu);
     }
-    const flaw = flawOfDevices(claim, holding, takenDevices, rules) ?? flawOfBlocks(claim, holding);
-    if (flaw !== undefined) return `${uid} ${name} ${flaw}`;
     const mustBePreferred = topologyPolicy === 'restricted' || topologyPolicy === 'single-numa-node';
     if (mustBePreferred && !holding.hint.preferred)
       return `${uid} ${name} has a hint that ${topologyPolicy} rejects`;
+  }
+  for (const claim of podClaims) {
+    const holding = holdings[claim.name]!;
+    const isKnown = !rules.withoutDevices.has(uid);
+    const flaw =
+      (isKnown ? flawOfDevices(claim, holding, takenDevices, rules) : undefined) ??
+      (whole ? undefined : flawOfBlocks(claim, holding));
+    if (flaw !== undefined) return `${uid} ${claim.name} ${flaw}`;
+  }
+  return booking && whole && flawOfWhole(uid, holdings, booking, whole, rules);
+}
+
+// All is booked once; exclusive containers have theirs, those that share what is left of it.
+function flawOfWhole(
+  uid: string,
+  holdings: Holdings,
+  booking: Booking,
+  whole: Whole,
+  { claims, machine, reserved }: Rules,
+): string | undefined {
+  const all = idsOf(booking.cpus);
+  if (all.size !== whole.cpus) return `${uid} has ${all.size} CPUs booked instead of ${whole.cpus}`;
+  const at = machine.columns.indexOf('cpu');
+  const online = new Set(machine.cpus.map((row) => row[at]!));
+  for (const cpu of all)
+    if (reserved.has(cpu) || !online.has(cpu)) return `${uid} has CPU ${cpu} booked, which cannot be had`;
+  const booked = Object.fromEntries(booking.memory.map(({ type, bytes }) => [type, bytes] as const));
+  const podClaims = claims.get(uid)!;
+  const types = new Set([...Object.keys(booked), ...Object.keys(whole.memory)]);
+  for (const type of types) {
+    if (booked[type] !== whole.memory[type])
+      return `${uid} has ${booked[type]} bytes of ${type} booked instead of ${whole.memory[type]}`;
+  }
+  const isRunning = ({ kind }: Claim) => kind !== 'init';
+  for (const [i, claim] of podClaims.entries()) {
+    const { name, kind, cpus: count, isShared } = claim;
+    const beside = isRunning(claim)
+      ? podClaims.filter(isRunning)
+      : podClaims.slice(0, i).filter((each) => each.kind === 'sidecar');
+    const { cpus, memory } = holdings[name]!;
+    const taken = new Set(
+      beside.filter((each) => each.cpus > 0).flatMap((each) => [...idsOf(holdings[each.name]!.cpus ?? '')]),
+    );
+    const own = idsOf(cpus ?? '');
+    const left = [...all].filter((cpu) => !taken.has(cpu));
+    if (count === 0 && own.size !== left.length)
+      return `${uid} ${name} shares ${own.size} CPUs, and ${left.length} are left`;
+    if (![...own].every((cpu) => all.has(cpu) && (count > 0 || !taken.has(cpu))))
+      return `${uid} ${name} has CPUs ${cpus} that it should not`;
+    // Of those that have ended.
+    if (kind === 'init' && memory.length === 0) continue;
+    for (const type of types) {
+      const others = beside.reduce((sum, each) => sum + (each.memory[type] ?? 0), 0);
+      const bytes = isShared ? booked[type]! - others : (claim.memory[type] ?? 0);
+      const has = memory.find((block) => block.type === type)?.bytes ?? 0;
+      if (has !== bytes) return `${uid} ${name} has ${has} bytes of ${type} instead of ${bytes}`;
+    }
+    const nodesOf = (type: string) => booking.memory.find((block) => block.type === type)?.nodes.join();
+    if (memory.some(({ type, nodes }) => nodes.join() !== nodesOf(type)))
+      return `${uid} ${name} has memory elsewhere than its pod`;
   }
   return undefined;
 }
@@ -150,14 +244,24 @@ function flawOfBlocks({ kind, memory: asked }: Claim, { memory }: Holding): stri
   return undefined;
 }
 
+/** All memory that is booked, a pod's that is booked as a whole once. */
+export const blocksIn = ({ pods, bookings }: Pick<Placement, 'pods' | 'bookings'>): MemoryBlock[] =>
+  [...pods].flatMap(
+    ([uid, containers]) =>
+      bookings.get(uid)?.memory ?? Object.values(containers).flatMap(({ memory }) => memory),
+  );
+
 /** Which rule a placement breaks, if any. */
-export function flawOf({ pods, sharedPool, memory }: Placement, rules: Rules): string | undefined {
+export function flawOf({ pods, bookings, sharedPool, memory }: Placement, rules: Rules): string | undefined {
   const owners = new Map<number, string>();
   const deviceOwners = new Map<string, string>();
   for (const [uid, holdings] of pods) {
-    const flaw = flawOfPod(uid, holdings, rules);
+    const booking = bookings.get(uid);
+    const flaw = flawOfPod(uid, holdings, booking, rules);
     if (flaw) return flaw;
-    const own = new Set(Object.values(holdings).flatMap(({ cpus }) => [...idsOf(cpus ?? '')]));
+    const own = booking
+      ? idsOf(booking.cpus)
+      : new Set(Object.values(holdings).flatMap(({ cpus }) => [...idsOf(cpus ?? '')]));
     for (const cpu of own) {
       if (owners.has(cpu)) return `CPU ${cpu} is both ${owners.get(cpu)}'s and ${uid}'s`;
       owners.set(cpu, uid);
@@ -168,9 +272,7 @@ export function flawOf({ pods, sharedPool, memory }: Placement, rules: Rules): s
       deviceOwners.set(device, uid);
     }
   }
-  const holdings = [...pods.values()].flatMap((containers) => Object.values(containers));
-  const blocks = holdings.flatMap((holding) => holding.memory);
-  const flaw = flawOfMemory(memory, blocks, rules.capacities);
+  const flaw = flawOfMemory(memory, blocksIn({ pods, bookings }), rules.capacities);
   if (flaw !== undefined) return flaw;
   const at = rules.machine.columns.indexOf('cpu');
   const shared = rules.machine.cpus

@@ -15,6 +15,8 @@ export interface RecordedPod {
   readonly uid: string;
   readonly initContainers: readonly RecordedContainer[];
   readonly containers: readonly RecordedContainer[];
+  /** Of the pod as a whole. */
+  readonly podResources?: { readonly requests?: Amounts; readonly limits?: Amounts };
 }
 
 /** One container as the managers look at it. */
@@ -25,6 +27,15 @@ export interface Claim {
   /** How many exclusive CPUs it must have; 0: it runs in the shared pool. */
   readonly cpus: number;
   /** How many bytes of each memory type must be booked for it. */
+  readonly memory: Amounts;
+  /** It has what the others leave of the memory that is booked for its pod. */
+  readonly isShared: boolean;
+}
+
+/** What is booked for a pod as a whole, of which its containers have parts. */
+export interface Whole {
+  readonly cpus: number;
+  /** Bytes by type. */
   readonly memory: Amounts;
 }
 
@@ -56,7 +67,8 @@ function sum(
  * As the API classifies pods: every container limits both CPU and memory, and in sum the requests
  * are the limits.
  */
-function isGuaranteed({ initContainers, containers }: RecordedPod): boolean {
+function isGuaranteed({ initContainers, containers, podResources }: RecordedPod): boolean {
+  if (podResources) return isExact(podResources);
   const all = [...initContainers, ...containers];
   return ['cpu', 'memory'].every(
     (resource) =>
@@ -65,26 +77,69 @@ function isGuaranteed({ initContainers, containers }: RecordedPod): boolean {
   );
 }
 
+/** Whether cpu and memory are limited to just what is requested of them. */
+function isExact({ requests = {}, limits = {} }: { requests?: Amounts; limits?: Amounts }): boolean {
+  return ['cpu', 'memory'].every(
+    (resource) => (requests[resource] ?? 0) > 0 && requests[resource] === limits[resource],
+  );
+}
+
 /** The policies that decide what containers are given. */
 export interface Policies {
   readonly cpuPolicy: 'none' | 'static';
   readonly memoryPolicy: 'None' | 'Static';
+  readonly topologyPolicy?: string;
+  readonly topologyScope?: 'container' | 'pod';
+  readonly featureGates?: {
+    readonly PodLevelResourceManagers?: boolean;
+    readonly PodLevelResources?: boolean;
+  };
+}
+
+/** How a pod with resources as a whole is placed; undefined: it says nothing of the whole. */
+export function levelOf(
+  { podResources }: RecordedPod,
+  { featureGates: gates, topologyPolicy, topologyScope }: Policies,
+): 'nobody' | 'containers' | 'pod' | undefined {
+  if (!podResources) return undefined;
+  if (gates?.PodLevelResourceManagers !== true) return 'nobody';
+  return topologyScope === 'pod' && topologyPolicy !== 'none' ? 'pod' : 'containers';
+}
+
+/** What must be booked for a pod as a whole; undefined: its containers are placed one by one. */
+export function wholeOf(pod: RecordedPod, policies: Policies): Whole | undefined {
+  if (levelOf(pod, policies) !== 'pod' || !isGuaranteed(pod)) return undefined;
+  const requests = pod.podResources!.requests ?? {};
+  const { cpu = 0 } = requests;
+  const memory = Object.entries(requests).filter(
+    ([type, bytes]) => policies.memoryPolicy === 'Static' && isMemoryType(type) && bytes > 0,
+  );
+  const isExclusive = policies.cpuPolicy === 'static' && cpu % 1000 === 0;
+  const cpus = isExclusive ? cpu / 1000 : 0;
+  return cpus > 0 || memory.length > 0 ? { cpus, memory: Object.fromEntries(memory) } : undefined;
 }
 
 const isMemoryType = (resource: string) => resource === 'memory' || resource.startsWith('hugepages-');
 
 /** The pod's containers in order of admission. */
-export function claimsOf(pod: RecordedPod, { cpuPolicy, memoryPolicy }: Policies): Claim[] {
-  const isExclusive = cpuPolicy === 'static' && isGuaranteed(pod);
-  const isBooked = memoryPolicy === 'Static' && isGuaranteed(pod);
+export function claimsOf(pod: RecordedPod, policies: Policies): Claim[] {
+  const { cpuPolicy, memoryPolicy } = policies;
+  const level = levelOf(pod, policies);
+  const isPlaced = isGuaranteed(pod) && level !== 'nobody';
+  // Without whole CPUs of the pod none of its containers has its own.
+  const isWhole = level !== 'pod' || (pod.podResources!.requests!.cpu ?? 0) % 1000 === 0;
+  const isExclusive = cpuPolicy === 'static' && isPlaced && isWhole;
+  const isBooked = memoryPolicy === 'Static' && isPlaced;
   const claim = (container: RecordedContainer, kind: Claim['kind']): Claim => {
     const requests = requestsOf(container);
     const { cpu = 0 } = requests;
-    const cpus = isExclusive && cpu % 1000 === 0 ? cpu / 1000 : 0;
+    const isOwn = level === undefined || isExact(container);
+    const cpus = isExclusive && isOwn && cpu % 1000 === 0 ? cpu / 1000 : 0;
     const memory = Object.entries(requests).filter(
-      ([type, bytes]) => isBooked && isMemoryType(type) && bytes > 0,
+      ([type, bytes]) => isBooked && isOwn && isMemoryType(type) && bytes > 0,
     );
-    return { name: container.name, kind, requests, cpus, memory: Object.fromEntries(memory) };
+    const isShared = level !== undefined && !isOwn;
+    return { name: container.name, kind, requests, cpus, memory: Object.fromEntries(memory), isShared };
   };
   return [
     ...pod.initContainers.map((container) =>
@@ -100,7 +155,7 @@ function quantities(amounts: Amounts): Record<string, string | number> {
 }
 
 /** The pod as the package takes it. */
-export function podSpec({ uid, initContainers, containers }: RecordedPod): PodSpec {
+export function podSpec({ uid, initContainers, containers, podResources }: RecordedPod): PodSpec {
   const spec = (container: RecordedContainer) => {
     const { name, limits, restartPolicy } = container;
     return {
@@ -110,5 +165,14 @@ export function podSpec({ uid, initContainers, containers }: RecordedPod): PodSp
       ...(restartPolicy !== undefined && { restartPolicy }),
     };
   };
-  return { uid, initContainers: initContainers.map(spec), containers: containers.map(spec) };
+  const resources = podResources && {
+    requests: quantities(podResources.requests ?? {}),
+    limits: quantities(podResources.limits ?? {}),
+  };
+  return {
+    uid,
+    initContainers: initContainers.map(spec),
+    containers: containers.map(spec),
+    ...(resources && { resources }),
+  };
 }

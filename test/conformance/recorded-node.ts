@@ -2,12 +2,15 @@
 import type { MemoryBlock } from '../../lib/index.js';
 import type { RecordedHint } from './hint.js';
 import { type BytesByNode, groupsOfNodes } from './memory.js';
+import type { Bookings } from './placement.js';
 import type { RecordedPod } from './pod.js';
 
 /** What one container has. */
 export interface RecordedHolding {
   /** null: it runs in the shared pool. */
   readonly cpus: string | null;
+  /** Of pods that say nothing of the whole, its CPUs tell it. */
+  readonly isolation?: 'container' | 'pod' | 'host';
   readonly hint: RecordedHint;
   readonly memoryBlocks:
     | readonly { readonly numaAffinity: readonly number[]; readonly type: string; readonly size: number }[]
@@ -35,6 +38,12 @@ export interface RecordedResult {
   readonly reason?: string;
   readonly message?: string;
   readonly containers?: RecordedHoldings;
+  /** Of pods with resources as a whole: what is booked so; null: nothing. */
+  readonly podCpus?: string | null;
+  readonly podMemoryBlocks?: RecordedHolding['memoryBlocks'];
+  readonly cpuIsolation?: Readonly<Record<string, NonNullable<RecordedHolding['isolation']>>>;
+  /** Of containers that could not start. */
+  readonly deviceErrors?: Readonly<Record<string, string>>;
   readonly defaultCpuSet?: string;
   readonly memoryFree?: BytesByNode;
   /** The state files, in the last step and after restarts; null where upstream's text is random. */
@@ -54,6 +63,7 @@ export interface Step extends Operation {
 export interface RecordedNode {
   /** Who has what, by pod uid. */
   readonly pods: ReadonlyMap<string, RecordedHoldings>;
+  readonly bookings: Bookings;
   /** The pods whose containers have started. */
   readonly started: ReadonlySet<string>;
   readonly sharedPool: string;
@@ -61,7 +71,7 @@ export interface RecordedNode {
 }
 
 /** The memory of a container in the package's terms. */
-export function blocksOf({ memoryBlocks }: RecordedHolding): MemoryBlock[] {
+export function blocksOf({ memoryBlocks }: Pick<RecordedHolding, 'memoryBlocks'>): MemoryBlock[] {
   return (memoryBlocks ?? []).map(({ numaAffinity, type, size }) => ({
     nodes: numaAffinity,
     type,
@@ -74,6 +84,15 @@ export function hasNoAnswer({ error, hang, panic }: RecordedResult): boolean {
   return error !== undefined || hang === true || panic !== undefined;
 }
 
+function withIsolation(holdings: RecordedHoldings, { cpuIsolation }: RecordedResult): RecordedHoldings {
+  if (!cpuIsolation) return holdings;
+  const entries = Object.entries(holdings).map(([name, holding]) => {
+    const isolation = cpuIsolation[name];
+    return [name, isolation ? { ...holding, isolation } : holding] as const;
+  });
+  return Object.fromEntries(entries);
+}
+
 /** The node after one more operation. */
 export function follow(
   node: RecordedNode,
@@ -81,17 +100,34 @@ export function follow(
   result: RecordedResult,
 ): RecordedNode {
   const [pods, started] = [new Map(node.pods), new Set(node.started)];
+  const bookings = new Map(node.bookings);
   const isPlaced = op === 'start' ? pods.has(podUid) : result.admitted === true;
   if (op !== 'restart' && !isPlaced) pods.delete(podUid);
-  if (isPlaced && result.containers) pods.set(podUid, result.containers);
+  if (isPlaced && result.containers) {
+    pods.set(podUid, withIsolation(result.containers, result));
+    const { podCpus, podMemoryBlocks } = result;
+    if (podCpus || podMemoryBlocks)
+      bookings.set(podUid, {
+        cpus: podCpus ?? '',
+        memory: blocksOf({ memoryBlocks: podMemoryBlocks ?? [] }),
+      });
+  }
   if (op === 'start') started.add(podUid);
-  if (!pods.has(podUid)) started.delete(podUid);
+  if (!pods.has(podUid)) {
+    started.delete(podUid);
+    bookings.delete(podUid);
+  }
   const { defaultCpuSet: sharedPool = node.sharedPool, memoryFree = node.memoryFree } = result;
-  return { pods, started, sharedPool, memoryFree };
+  return { pods, bookings, started, sharedPool, memoryFree };
 }
 
 /** A5: memory is given away on groups of NUMA nodes that overlap. */
-export function hasOverlappingGroups({ pods }: RecordedNode): boolean {
-  const holdings = [...pods.values()].flatMap((containers) => Object.values(containers));
-  return groupsOfNodes(holdings.flatMap(blocksOf)) === undefined;
+export function hasOverlappingGroups(node: RecordedNode): boolean {
+  return groupsOfNodes(recordedBlocks(node)) === undefined;
 }
+
+/** All memory that is booked, a pod's that is booked as a whole once. */
+export const recordedBlocks = ({ pods, bookings }: RecordedNode): MemoryBlock[] =>
+  [...pods].flatMap(
+    ([uid, containers]) => bookings.get(uid)?.memory ?? Object.values(containers).flatMap(blocksOf),
+  );

@@ -3,20 +3,23 @@
 import { randomUUID } from 'node:crypto';
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { MemoryBlock } from '../../lib/index.js';
 // Found from where this is compiled to as well.
 import { decodeMembers, encodeMembers } from '../../test/torture/state-file.mjs';
 import type { BytesByNode } from './memory.js';
-import type { Holding, Holdings, Placement } from './placement.js';
+import type { Booking, Bookings, Holding, Holdings, Placement } from './placement.js';
 import type { Claim } from './pod.js';
 
 interface StateFile {
   readonly generation: number;
   readonly pods: readonly {
     readonly uid: string;
-    readonly containers: readonly (Omit<Holding, 'cpus'> & {
+    readonly containers: readonly (Omit<Holding, 'cpus' | 'isolation'> & {
       readonly name: string;
       readonly cpus: string;
+      readonly isolation?: 'pod';
     })[];
+    readonly booking?: Booking & { readonly shares: readonly (readonly MemoryBlock[])[] };
   }[];
   readonly memory: BytesByNode;
   readonly [member: string]: unknown;
@@ -31,15 +34,30 @@ function readState(stateDir: string): StateFile {
 /** What the file says every container has. */
 export function readPods(stateDir: string): Placement['pods'] {
   return new Map(
-    readState(stateDir).pods.map(({ uid, containers }) => [
+    readState(stateDir).pods.map(({ uid, containers, booking }) => [
       uid,
       Object.fromEntries(
-        containers.map(({ name, cpus, hint: { nodes, preferred }, memory, devices }) => [
+        containers.map(({ name, cpus, isolation, hint: { nodes, preferred }, memory, devices }, i) => [
           name,
-          { cpus: cpus === '' ? null : cpus, hint: { nodes, preferred }, memory, devices },
+          {
+            cpus: cpus === '' ? null : cpus,
+            isolation: isolation ?? (cpus === '' ? 'host' : 'container'),
+            hint: { nodes, preferred },
+            memory: booking ? booking.shares[i]! : memory,
+            devices,
+          },
         ]),
       ),
     ]),
+  );
+}
+
+/** What the file says is booked for pods as a whole. */
+export function readBookings(stateDir: string): Bookings {
+  return new Map(
+    readState(stateDir).pods.flatMap(({ uid, booking }) => {
+      return booking ? [[uid, { cpus: booking.cpus, memory: booking.memory }] as const] : [];
+    }),
   );
 }
 
@@ -52,6 +70,7 @@ export function readMemory(stateDir: string): BytesByNode {
 export interface StoredPod {
   readonly uid: string;
   readonly holdings: Holdings;
+  readonly booking: Booking | undefined;
   readonly claims: readonly Claim[];
   /** Its containers have started, one after the other. */
   readonly isStarted: boolean;
@@ -59,11 +78,13 @@ export interface StoredPod {
   readonly scope: string;
 }
 
-function encodePod({ uid, holdings, claims, isStarted, policy, scope }: StoredPod) {
+function encodePod({ uid, holdings, booking, claims, isStarted, policy, scope }: StoredPod) {
+  const shares = claims.map(({ name }) => holdings[name]!.memory);
   return {
     uid,
     name: uid,
-    containers: claims.map(({ name, kind, requests }) => ({
+    ...(booking && { booking: { ...booking, held: '', shares } }),
+    containers: claims.map(({ name, kind, requests }, i) => ({
       name,
       kind,
       started: isStarted,
@@ -71,9 +92,10 @@ function encodePod({ uid, holdings, claims, isStarted, policy, scope }: StoredPo
       cpus: holdings[name]!.cpus ?? '',
       held: '',
       hint: holdings[name]!.hint,
-      memory: holdings[name]!.memory,
+      ...(holdings[name]!.isolation === 'pod' && { isolation: 'pod' }),
+      memory: booking ? (i === 0 ? booking.memory : []) : holdings[name]!.memory,
       devices: holdings[name]!.devices,
-      reusable: { cpus: '', memory: [], devices: {} },
+      reusable: { cpus: i === 0 ? (booking?.cpus ?? '') : '', memory: [], devices: {} },
     })),
     policy,
     scope,

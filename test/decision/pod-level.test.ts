@@ -13,7 +13,7 @@ import type { Question } from '../../lib/decision/question.js';
 import { discover, type Topology } from '../../lib/entries/topology.js';
 import { CpuSet } from '../../lib/index.js';
 import { parseConfig } from '../../lib/input/config.js';
-import type { PodRequest } from '../../lib/input/pod-request.js';
+import { type PodRequest, parsePod } from '../../lib/input/pod-request.js';
 import { decodePod } from '../../lib/state/format/pod-record.js';
 import { podText } from '../../lib/state/format/pod-text.js';
 import { budget } from '../support/budget.mjs';
@@ -91,7 +91,10 @@ const container = fc.record({
 type Container = typeof container extends fc.Arbitrary<infer T> ? T : never;
 
 const podShape = fc.record({
-  containers: fc.array(container, { minLength: 1, maxLength: 5 }).map(inOrder),
+  containers: fc
+    .array(container, { minLength: 1, maxLength: 5 })
+    .map(inOrder)
+    .filter((list) => list.some(({ kind }) => kind === 'app')),
   spareCpu: fc.constantFrom(0, 0.5, 1, 1, 2, 3),
   spareMebibytes: fc.constantFrom(0, 64, 2048),
 });
@@ -126,24 +129,26 @@ const totalMebibytes = ({ containers, spareMebibytes }: PodShape) =>
   needed(containers, (each) => (each.cpu === null ? 0 : each.mebibytes)) + spareMebibytes || 1;
 
 function podOf(uid: string, shape: PodShape): PodRequest {
-  const { containers } = shape;
-  const cpu = totalCpu(shape);
-  const memory = totalMebibytes(shape);
-  return {
-    ...{ uid, name: uid, namespace: 'default', qosClass: 'Guaranteed', notGuaranteed: null },
-    containers: containers.map(({ kind, cpu: own, mebibytes }, i) => {
-      const amounts = own === null ? {} : { cpu: 1000 * own, memory: mebibytes * MI };
-      return { name: `c${i}`, kind, requests: amounts };
-    }),
-    resources: {
-      requests: { cpu: 1000 * cpu, memory: memory * MI },
-      guaranteed: containers.flatMap(({ cpu: own }, i) => (own === null ? [] : [`c${i}`])),
-      limits: {},
-      ofContainers: { qosClass: 'Burstable', notGuaranteed: '' },
-      isManaged: true,
-    },
-  };
+  const containers = shape.containers.map(({ kind, cpu, mebibytes }, i) => ({
+    name: `c${i}`,
+    ...(kind === 'sidecar' && { restartPolicy: 'Always' }),
+    ...(cpu !== null && { limits: { cpu, memory: mebibytes * MI } }),
+  }));
+  const apps = shape.containers.findIndex(({ kind }) => kind === 'app');
+  const whole = { cpu: totalCpu(shape), memory: totalMebibytes(shape) * MI };
+  return parsePod({
+    uid,
+    initContainers: containers.slice(0, apps),
+    containers: containers.slice(apps),
+    resources: { requests: whole, limits: whole },
+  });
 }
+
+const MANAGED = {
+  ...DEFAULT_SETTINGS,
+  simulated: true,
+  featureGates: { ...DEFAULT_SETTINGS.featureGates, PodLevelResourceManagers: true },
+};
 
 describe('a pod with resources as a whole', () => {
   let machines: Topology[];
@@ -193,7 +198,7 @@ describe('a pod with resources as a whole', () => {
     fc.assert(
       fc.property(cases, ({ machine, options, topologyManagerPolicy, pods }) => {
         const topology = machines[machine]!;
-        const states = [emptyAssignments({ ...DEFAULT_SETTINGS, simulated: true })];
+        const states = [emptyAssignments(MANAGED)];
         for (const [i, shape] of pods.entries()) {
           const state = states.at(-1)!;
           const request = podOf(`p${i}`, shape);

@@ -79,6 +79,28 @@ describe.skipIf(!isUsable)('a process that is attached to a grant', () => {
     expect(groupsOf()).toEqual([]);
   });
 
+  it.each([
+    ['cgroups', () => ownCgroups()],
+    ['masks', () => ({})],
+  ])('runs in the shared pool of its pod by %s, where the pod has one', async (_, cgroups) => {
+    const featureGates = { PodLevelResourceManagers: true };
+    const scope = { topologyManagerScope: 'pod', featureGates } as const;
+    const manager = await opened({ stateDir: makeStateDir(), ...scope, ...cgroups() });
+    const pids = [idler(), idler(), idler()];
+    const limits = { cpu: 1, memory: '64Mi' };
+    const containers = [{ name: 'a' }, { name: 'b' }];
+    const pod = await manager.admit({ resources: { requests: limits, limits }, containers });
+    const { cpus } = pod.booking!;
+    expect(cpus.size).toBe(1);
+    await pod.container('a').attach(pids[0]!);
+    await pod.container('b').attach(pids[1]!);
+    for (const pid of pids.slice(0, 2)) expect(masksOf(pid)).toEqual([String(cpus)]);
+    await manager.addSharedMember({ pid: pids[2]! });
+    expect(masksOf(pids[2]!)).toEqual([String(manager.sharedPool())]);
+    await pod.release();
+    expect(pids.map((pid) => masksOf(pid))).toEqual(pids.map(() => [`${ALL}`]));
+  });
+
   it('runs there by its masks where there are no cgroups, and gets back what it had', async () => {
     const stateDir = makeStateDir();
     const manager = await opened({ stateDir });

@@ -32,10 +32,10 @@ describe('A KubeletConfiguration', () => {
       kubeReserved: { cpu: 1 },
       memoryManagerPolicy: 'Static',
       reservedMemory: [{ numaNode: 0, limits: { memory: '1Gi' } }],
+      featureGates: { PodLevelResources: false },
     };
-    expect(
-      fromKubeletConfiguration(document({ ...fields, maxPods: 110, featureGates: { X: true } })),
-    ).toEqual(fields);
+    const featureGates = { X: true, ...fields.featureGates };
+    expect(fromKubeletConfiguration(document({ ...fields, maxPods: 110, featureGates }))).toEqual(fields);
   });
 
   it("gives Kubernetes' defaults for what it leaves out, empty or null", () => {

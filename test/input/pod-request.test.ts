@@ -51,6 +51,7 @@ describe('A pod', () => {
       namespace: 'prod',
       qosClass: 'Guaranteed',
       notGuaranteed: null,
+      resources: null,
       containers: [
         { name: 'setup', kind: 'init', requests: { cpu: 1000, memory: 67_108_864 } },
         { name: 'proxy', kind: 'sidecar', requests: { cpu: 100, memory: 32_000_000 } },
@@ -176,6 +177,91 @@ describe('The QoS class', () => {
   });
 });
 
+describe('Resources of a whole pod', () => {
+  const whole = (resources: object, ...containers: object[]) =>
+    parsePod({ ...podOf(...containers), resources });
+  const own = { cpu: 1, memory: 1000 };
+
+  it('alone say the QoS class', () => {
+    const burstable = whole({ requests: own, limits: { ...own, cpu: 2 } }, app({ limits: own }));
+    expect(burstable).toMatchObject({
+      qosClass: 'Burstable',
+      notGuaranteed: 'the pod as a whole requests less cpu than its limit',
+      resources: { ofContainers: { qosClass: 'Guaranteed', notGuaranteed: null } },
+    });
+    const guaranteed = whole({ limits: { cpu: '2500m', memory: 5000 } }, app());
+    expect(guaranteed).toMatchObject({
+      qosClass: 'Guaranteed',
+      notGuaranteed: null,
+      resources: {
+        requests: { cpu: 2500, memory: 5000 },
+        limits: { cpu: 2500, memory: 5000 },
+        ofContainers: { qosClass: 'BestEffort' },
+        isManaged: false,
+      },
+    });
+    expect(whole({ limits: { 'hugepages-2Mi': '4Mi' } }, app()).qosClass).toBe('BestEffort');
+  });
+
+  it('are none where they name nothing', () => {
+    for (const resources of [{}, { limits: {} }, { requests: {}, limits: null }])
+      expect(whole(resources, app({ limits: own }))).toMatchObject({
+        qosClass: 'Guaranteed',
+        resources: null,
+      });
+  });
+
+  it('request what the containers do, or else the limit, where nothing is said', () => {
+    const [setup, sidecar] = [
+      { name: 'setup', requests: { cpu: 3 } },
+      { name: 'log', restartPolicy: 'Always', requests: { cpu: '500m' } },
+    ];
+    const request = (initContainers: object[], cpu: string) =>
+      parsePod({
+        resources: { limits: { cpu: 9, memory: 500 } },
+        initContainers,
+        containers: [app({ requests: { cpu } })],
+      }).resources?.requests;
+    expect(request([setup, sidecar], '1500m')).toEqual({ cpu: 3000, memory: 500 });
+    expect(request([sidecar, setup], '1500m')).toEqual({ cpu: 3500, memory: 500 });
+    expect(request([setup, sidecar], '2500m')).toEqual({ cpu: 3000, memory: 500 });
+    expect(request([setup, sidecar], '2600m')).toEqual({ cpu: 3100, memory: 500 });
+  });
+
+  it('tell which containers are guaranteed themselves', () => {
+    const pod = whole(
+      { limits: { cpu: 8, memory: 8000 } },
+      { name: 'a', limits: own },
+      { name: 'b', limits: own, requests: { cpu: '500m' } },
+      { name: 'c', limits: { cpu: 1 } },
+      { name: 'd', limits: own, requests: own },
+      { name: 'e', requests: own },
+    );
+    expect(pod.resources?.guaranteed).toEqual(['a', 'd']);
+  });
+
+  it('are refused as the API refuses them', () => {
+    const refuses = (resources: object, field: string, ...containers: object[]) => {
+      const error = thrownBy(() => parsePod(manifest({ ...podOf(...containers), resources })));
+      expect(error?.code, field).toBe('ERR_INVALID_POD');
+      expect(error?.details.field).toBe(field);
+    };
+    refuses({ limits: { 'example.com/nic': 1 } }, 'spec.resources.limits', app());
+    refuses({ requests: { storage: 1 } }, 'spec.resources.requests', app());
+    refuses({ requests: { cpu: 2 }, limits: { cpu: 1 } }, 'spec.resources.requests.cpu', app());
+    refuses({ requests: { 'hugepages-2Mi': '2Mi' } }, 'spec.resources.requests.hugepages-2Mi', app());
+    const two = app({ requests: { cpu: 2 } });
+    refuses({ requests: { cpu: '1999m' } }, 'spec.resources.requests.cpu', two);
+    expect(parsePod(manifest({ ...podOf(two), resources: { requests: { cpu: 2 } } })).qosClass).toBe(
+      'Burstable',
+    );
+    const limit = app({ requests: { cpu: 1 }, limits: { cpu: 2 } });
+    refuses({ requests: { cpu: 1 }, limits: { cpu: '1500m' } }, 'spec.resources.limits.cpu', limit);
+    const error = thrownBy(() => parsePod({ ...podOf(app()), resources: { request: {} } }));
+    expect(error?.code).toBe('ERR_INVALID_OPTION');
+  });
+});
+
 describe('A pod is refused', () => {
   const refused = (pod: unknown, field: string, code = 'ERR_INVALID_POD') => {
     const error = thrownBy(() => parsePod(pod));
@@ -287,10 +373,8 @@ describe('A pod is refused', () => {
     });
   });
 
-  it('when it says what it asks for twice, or for the pod as a whole', () => {
+  it('when it says what it asks for twice', () => {
     refused(podOf(app({ resources: {}, limits: { cpu: 1 } })), 'containers[0].resources');
-    refused({ ...podOf(app()), resources: { limits: { cpu: 1 } } }, 'resources');
-    refused(manifest({ ...podOf(app()), resources: { limits: { cpu: 1 } } }), 'spec.resources');
   });
 
   it('when a plain one has a misspelled key, and the error names the nearest', () => {

@@ -59,19 +59,20 @@ function memoryHints(machine: MemoryMachine, must: readonly number[] = []): Hint
 interface DeviceMachine {
   nodes: number;
   request: number;
+  onlyNearDevices: boolean;
   devices: readonly Device[];
 }
 
-function deviceCall({ nodes, request, devices }: DeviceMachine): DeviceHintsCall {
+function deviceCall({ nodes, request, onlyNearDevices, devices }: DeviceMachine): DeviceHintsCall {
   const rows = devices.flatMap(({ near, available, reusable }) => [
     ...wordsOf(near),
     (available ? 1 : 0) | (reusable ? 2 : 0),
   ]);
-  return { nodes, request, devices: rows };
+  return { nodes, request, onlyNearDevices, devices: rows };
 }
 
-function deviceHints(nodes: number, request: number, devices: readonly Device[]): HintFamily {
-  return new HintFamily(native.deviceHints(deviceCall({ nodes, request, devices })), idsOf(nodes));
+function deviceHints(machine: DeviceMachine): HintFamily {
+  return new HintFamily(native.deviceHints(deviceCall(machine)), idsOf(machine.nodes));
 }
 
 /** All sets of `nodes` in the order of hints. */
@@ -115,13 +116,17 @@ function walkedMemoryHints({ types, groups, reusable }: MemoryMachine) {
   });
 }
 
-function walkedDeviceHints(nodes: number, request: number, devices: readonly Device[]) {
+function walkedDeviceHints({ nodes, request, onlyNearDevices, devices }: DeviceMachine) {
+  const near = new Set(devices.flatMap((device) => device.near));
+  const isInside = (mask: readonly number[]) =>
+    !onlyNearDevices || near.size === 0 || mask.every((node) => near.has(node));
   const isNear = (mask: readonly number[]) => (device: Device) =>
     device.near.some((node) => mask.includes(node));
   return walk(
     nodes,
     (mask) => devices.filter(isNear(mask)).length >= request,
     (mask) =>
+      isInside(mask) &&
       devices.every((device) => !device.reusable || device.near.length === 0 || isNear(mask)(device)) &&
       devices.filter((device) => device.available || device.reusable).filter(isNear(mask)).length >= request,
   );
@@ -175,6 +180,7 @@ const deviceMachineOf = (nodes: number) =>
   fc.record({
     nodes: fc.constant(nodes),
     request: fc.integer({ min: 1, max: 4 }),
+    onlyNearDevices: fc.boolean(),
     devices: fc.array(
       fc.record({
         // Near several nodes only where masks are enumerated: it is not exact elsewhere.
@@ -283,10 +289,10 @@ describe('the hints of memory', () => {
 describe('the hints of devices', () => {
   it('are those of the walked rules, in the kubelet’s order', () => {
     fc.assert(
-      fc.property(deviceMachines, ({ nodes, request, devices }) => {
-        const limit = nodes > 16 ? 500 : undefined;
-        const expected = walkedDeviceHints(nodes, request, devices).slice(0, limit);
-        expect(plain(deviceHints(nodes, request, devices), limit)).toEqual(expected);
+      fc.property(deviceMachines, (machine) => {
+        const limit = machine.nodes > 16 ? 500 : undefined;
+        const expected = walkedDeviceHints(machine).slice(0, limit);
+        expect(plain(deviceHints(machine), limit)).toEqual(expected);
       }),
       { numRuns: budget(30, 10) },
     );
@@ -299,7 +305,7 @@ describe('the hints of devices', () => {
     ['a node beyond', 1, [4, 0, 1], RangeError],
     ['devices in a typed array', 1, Uint32Array.of(1, 0, 1), TypeError],
   ])('refuse %s', (_, request, devices, error) => {
-    const call = { nodes: 2, request, devices: devices as number[] };
+    const call = { nodes: 2, request, onlyNearDevices: true, devices: devices as number[] };
     expect(() => native.deviceHints(call)).toThrow(error);
   });
 });
@@ -321,10 +327,7 @@ describe('what the core is asked by in a merge', () => {
           ...memory.map((machine) => ({ kind: 'memory' as const, call: memoryCall(machine) })),
           ...devices.map((each) => ({ kind: 'devices' as const, call: deviceCall(each) })),
         ];
-        const alone = [
-          ...memory.map((machine) => memoryHints(machine)),
-          ...devices.map(({ nodes, request, devices: list }) => deviceHints(nodes, request, list)),
-        ];
+        const alone = [...memory.map((machine) => memoryHints(machine)), ...devices.map(deviceHints)];
         // Each type of memory is a resource.
         const counted = alone.flatMap((family, i) =>
           Array.from({ length: memory[i]?.types.length ?? 1 }, () => family),
@@ -342,10 +345,13 @@ describe('what the core is asked by in a merge', () => {
     ['memory of no type', (call) => ({ kind: 'memory', call: { ...call, types: 0 } })],
     ['memory of a type without amounts', (call) => ({ kind: 'memory', call: { ...call, types: 2 } })],
     ['memory of another number of nodes', (call) => ({ kind: 'memory', call: { ...call, groups: [0, 0] } })],
-    ['no device', () => ({ kind: 'devices', call: { nodes: 2, request: 0, devices: [] } })],
+    [
+      'no device',
+      () => ({ kind: 'devices', call: { nodes: 2, request: 0, onlyNearDevices: true, devices: [] } }),
+    ],
     [
       'devices of another machine',
-      () => ({ kind: 'devices', call: { nodes: 2, request: 1, devices: [4, 0, 1] } }),
+      () => ({ kind: 'devices', call: { nodes: 2, request: 1, onlyNearDevices: true, devices: [4, 0, 1] } }),
     ],
     ['words that are no hints', () => ({ words: Uint32Array.of(7, 2, 0) })],
   ])('is refused: %s', (_, wrong) => {
@@ -366,7 +372,7 @@ describe('a family without preferred masks', () => {
   // In each form: written by hand, enumerated, and by amounts.
   const families = fc.oneof(
     memoryMachines.map(memoryHints),
-    deviceMachines.map(({ nodes, request, devices }) => deviceHints(nodes, request, devices)),
+    deviceMachines.map(deviceHints),
     memoryMachines.map((machine) =>
       HintFamily.from(
         walkedMemoryHints(machine)
@@ -405,11 +411,12 @@ describe('a family without preferred masks', () => {
 });
 
 describe('the first hints', () => {
-  const everywhere = deviceHints(
-    16,
-    1,
-    idsOf(16).map((node) => ({ near: [node], available: true, reusable: false })),
-  );
+  const everywhere = deviceHints({
+    nodes: 16,
+    request: 1,
+    onlyNearDevices: false,
+    devices: idsOf(16).map((node) => ({ near: [node], available: true, reusable: false })),
+  });
 
   it('are as many as are asked for, however many come at once while they are iterated', () => {
     const all = [...everywhere];

@@ -32,7 +32,7 @@ const CONCERNS = {
   '64-cpus': [
     'lib/machine/cpu-set',
     'lib/machine/id-set',
-    'lib/decision/cpu-',
+    'lib/decision/cpus/',
     'native/platform/threads/affinity',
   ],
   'cpu-holes': [

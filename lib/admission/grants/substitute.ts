@@ -8,15 +8,15 @@ import { cpusOf, poolOf, runningCpus } from '../../account/pod-holdings.js';
 import { sharedPool } from '../../account/pools.js';
 import { NumalignError } from '../../base/errors.js';
 import { Refusal } from '../../base/refusal.js';
-import { checkSharedPool } from '../../decision/cpu-limits.js';
+import { checkSharedPool } from '../../decision/cpus/cpu-limits.js';
 import {
   allocateCpus,
   type CpuAllocation,
   cpusLeft,
   cpusOfNodes,
   onlineCpusKept,
-} from '../../decision/cpu-manager.js';
-import { type Draft, firstDraft, withKept } from '../../decision/draft.js';
+} from '../../decision/cpus/cpu-manager.js';
+import { type Draft, firstDraft, withKept } from '../../decision/cpus/draft.js';
 import { type Placement, placementUnder, recordedPlacement } from '../../input/placement.js';
 import { MILLI } from '../../input/resource-amounts.js';
 import { CpuSet } from '../../machine/cpu-set.js';

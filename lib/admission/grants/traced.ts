@@ -2,7 +2,9 @@
 import type { ChildProcess } from 'node:child_process';
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { presentCpus } from '../../account/pod-holdings.js';
-import { exclusiveCount } from '../../decision/cpu-choices.js';
+import { unlessRefused } from '../../base/errors.js';
+import { exclusiveCount } from '../../decision/cpus/cpu-choices.js';
+import { isExclusive } from '../../decision/pod-level/pod-level.js';
 import { isMemoryType } from '../../input/memory-types.js';
 import { type Placement, placementOptions } from '../../input/placement.js';
 import type { AdmissionRequest } from '../../input/request.js';
@@ -18,6 +20,7 @@ import {
   type Source,
   traced,
 } from '../diagnostics.js';
+import { managedPod } from '../on-record.js';
 import type { Site } from '../site.js';
 import type { Attachment } from './attachment.js';
 
@@ -28,7 +31,8 @@ export function tracedAdmission(
   action: () => Promise<Admission>,
 ): Promise<Admission> {
   return traced('admit', site, action, ({ value, error }) => {
-    const { pod, placement, wait } = request;
+    const { placement, wait } = request;
+    const pod = unlessRefused(() => managedPod(site, request.pod), request.pod);
     const placed = value?.pod;
     const cpus = placed && presentCpus(placed);
     return {
@@ -58,8 +62,8 @@ function containersOf(pod: AdmissionRequest['pod'], placement: Placement): reado
   return Object.freeze(
     pod.containers.map((container) => {
       const { name, kind, requests } = container;
-      const booksMemory =
-        isBooked && Object.keys(requests).some((key) => isMemoryType(key) && requests[key]! > 0);
+      const isAsked = Object.keys(requests).some((key) => isMemoryType(key) && requests[key]! > 0);
+      const booksMemory = isBooked && isAsked && isExclusive(pod, container);
       return Object.freeze({
         name,
         kind,

@@ -128,8 +128,9 @@ async function exportState({ kubelet, stateDir = MACHINE_STATE_DIR, output }: St
     }),
   );
   const paths = await writeKubeletFolder(kubelet, files);
-  const cpu = parseCpuManagerState(files.cpuManagerState);
-  const memory = parseMemoryManagerState(files.memoryManagerState);
+  const format = { podLevelResourceManagers: true };
+  const cpu = parseCpuManagerState(files.cpuManagerState, format);
+  const memory = parseMemoryManagerState(files.memoryManagerState, format);
   const sharedPool = cpu.defaultCpuSet;
   const pods = new Set([...cpu.entries.keys(), ...memory.entries.keys()]).size;
   if (output === 'json') {

@@ -3,6 +3,7 @@ import type { Assignments } from '../../account/assignments.js';
 import { deviceKey, deviceKeys, heldDevices } from '../../account/held-devices.js';
 import type { DeviceAssignment } from '../../account/pod-assignment.js';
 import type { Device } from '../../input/devices.js';
+import type { Placement } from '../../input/placement.js';
 import type { PodRequest } from '../../input/pod-request.js';
 import type { ContainerRequest } from '../../input/resource-amounts.js';
 import type { Topology } from '../../machine/topology.js';
@@ -22,6 +23,7 @@ export interface DeviceGround extends DevicesLeft {
   /** Without the pod. */
   readonly state: Assignments;
   readonly pod: PodRequest;
+  readonly placement: Placement;
   /** The devices that this manager knows. */
   readonly resources: DeviceResources;
 }

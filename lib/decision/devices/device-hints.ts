@@ -1,4 +1,4 @@
-// The hints of the Device Manager. Follows the kubelet's (v1.32). Pure, but for preferred-allocation
+// The hints of the Device Manager. Follows the kubelet's (v1.32 and v1.36). Pure, but for preferred-allocation
 // callbacks.
 import { native } from '../../base/native.js';
 import type { Device } from '../../input/devices.js';
@@ -58,14 +58,15 @@ function rowsOf(
  * @throws ERR_PREFERRED_ALLOCATION
  */
 export function deviceHints(draft: DeviceGround, { resource, count }: DeviceRequest): Hints {
-  const { topology } = draft;
+  const { topology, placement } = draft;
   const { devices } = resource;
   if (!isAligned(resource)) return HintFamily.from(null, topology.numaNodes);
   if (count > devices.length) return HintFamily.from([], topology.numaNodes);
   const available = availableDevices(draft, resource);
   const reusable = reusableIds(draft, resource);
   const rows = rowsOf(resource, topology.numaNodes, available, reusable);
-  const call = { nodes: topology.nodes.length, request: count, devices: rows };
+  const onlyNearDevices = placement.kubeletVersion !== 'v1.32';
+  const call = { nodes: topology.nodes.length, request: count, onlyNearDevices, devices: rows };
   if (!resource.preferredAllocation) return { kind: 'devices', call };
   const family = new HintFamily(native.deviceHints(call), topology.numaNodes);
   return shapedByChoice(resource, family, available, reusable, count);

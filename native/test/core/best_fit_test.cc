@@ -146,6 +146,31 @@ TEST(BestFit, KeepsARequestInTheSmallestL3GroupThatHoldsIt) {
   EXPECT_EQ(take(two_and_six, "0-15", 5, kByL3), "4-8");
 }
 
+constexpr BestFitOptions kAnyRestByL3 = {.align_by_l3 = true, .any_rest_in_l3 = true};
+
+TEST(BestFit, KeepsAnOddRestInOneL3GroupAsOfV134) {
+  TopologyPtr topology = uneven_l3s({{2, 2, 2}, {2, 2, 2}});
+  EXPECT_EQ(take(topology, "2-11", 5, kByL3), "2-6");
+  EXPECT_EQ(take(topology, "2-11", 5, kAnyRestByL3), "6-10");
+  EXPECT_EQ(take(topology, "2-11", 4, kAnyRestByL3), "2-5");
+  // Cores that are used in part, if they are just what is asked for.
+  EXPECT_EQ(take(topology, "0-2,4-11", 3, kAnyRestByL3), "0-2");
+  // With two CPUs more than asked for none is left out, nor of an even number.
+  EXPECT_EQ(take(uneven_l3s({{4, 4}, {4, 4}}), "1,3-15", 6, kAnyRestByL3), "1,3-7");
+  EXPECT_EQ(take(uneven_l3s({{1, 1, 1}, {1, 1, 1}}), "0-5", 2, kAnyRestByL3), "0-1");
+}
+
+TEST(BestFit, SplitsNoCoreForASingleCpuWhereAnotherIsUsedInPart) {
+  TopologyPtr topology = uneven_l3s({{2, 2, 2}, {2, 2, 2}});
+  EXPECT_EQ(take(topology, "0-11", 1, kAnyRestByL3), "0");
+  EXPECT_EQ(take(topology, "0-2,4-11", 1, kAnyRestByL3), "2");
+  EXPECT_EQ(take(topology, "0-4,6-11", 3, kAnyRestByL3), "0-1,4");
+  // A single CPU needs no L3 group of its own, a part of more stays in its group.
+  EXPECT_EQ(take(topology, "0-3,6-10", 1, kAnyRestByL3), "10");
+  EXPECT_EQ(take(topology, "0-3,6-10", 3, kAnyRestByL3), "0-2");
+  EXPECT_EQ(take(topology, "0-10", 7, kAnyRestByL3), "0-5,10");
+}
+
 TEST(BestFit, TakesWholeCoresInOneL3GroupWhereOneHasThem) {
   TopologyPtr topology = uneven_l3s({{2, 1}, {2, 2}, {2, 2, 2}});
   BestFitOptions options = {.align_by_l3 = true, .whole_cores = true};
@@ -360,7 +385,7 @@ TEST(BestFit, TakesTheFewestL3GroupsThatAnExhaustiveSearchFindsWhereElementsAreU
                         return node.second.size() <= count && node.second.is_subset_of(usable);
                       });
     for (bool spread : {false, true}) {
-      BestFitOptions options = {.spread = spread, .align_by_l3 = true};
+      BestFitOptions options = {.spread = spread, .align_by_l3 = true, .any_rest_in_l3 = round % 2 == 1};
       if (count == 0 || node_first || !test::has_fewest_l3_groups(*topology, options)) continue;
       CpuSet taken = best_fit(*topology, usable, count, options).value();
       ASSERT_EQ(test::used(test::cpus_by(*topology, &CpuInfo::l3), taken),

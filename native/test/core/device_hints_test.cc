@@ -42,6 +42,21 @@ TEST(DeviceHints, NeverCountDevicesWithoutNodes) {
   EXPECT_EQ(device_hints({2, 1, {}}), (HintFamily{2, false, false, HintList{}}));
 }
 
+TEST(DeviceHints, AreOnlyOfNodesThatSomeDeviceIsNearWhereAsked) {
+  std::vector<Device> devices{free_near(0b0001), taken_near(0b0100), free_near(0)};
+  EXPECT_EQ(offered(device_hints({4, 1, devices})).size(), 8);
+  HintFamily family = device_hints({4, 1, devices, true});
+  EXPECT_EQ(offered(family), (Masks{0b0001, 0b0101}));
+  EXPECT_TRUE(family.prefers(NodeMask(0b0001)));
+  EXPECT_FALSE(family.prefers(NodeMask(0b0101)));
+  // Counted at each of several nodes, and on a machine of which masks are not enumerated.
+  devices.push_back(free_near(0b1100));
+  EXPECT_EQ(offered(device_hints({4, 2, devices, true})), (Masks{0b0101, 0b1001, 0b1101}));
+  EXPECT_EQ(offered(device_hints({4, 1, {free_near(0b0001), taken_near(0b0100)}, true}, 0)),
+            (Masks{0b0001, 0b0101}));
+  EXPECT_EQ(device_hints({2, 1, {free_near(0)}, true}), (HintFamily{2, false, false, HintList{}}));
+}
+
 TEST(DeviceHints, AreApproximateOnlyOnLargeMachinesWithDevicesNearSeveralNodes) {
   EXPECT_FALSE(device_hints({16, 1, {free_near(0b11)}}).approximate);
   EXPECT_FALSE(device_hints({17, 1, {free_near(0b10)}}).approximate);

@@ -17,6 +17,7 @@ inline std::vector<BestFitOptions> all_best_fit_options() {
   for (bool spread : {false, true}) {
     for (bool align_by_l3 : {false, true}) {
       all.push_back({spread, align_by_l3, false, 1});
+      if (align_by_l3) all.push_back({spread, align_by_l3, false, 1, false, true});
       for (int group_size : {1, 2, 3, 4, 8}) all.push_back({spread, align_by_l3, true, group_size});
     }
   }
@@ -26,6 +27,7 @@ inline std::vector<BestFitOptions> all_best_fit_options() {
 inline std::string describe(const BestFitOptions& options) {
   std::string text = options.spread ? "spread" : "packed";
   if (options.align_by_l3) text += ", by L3";
+  if (options.any_rest_in_l3) text += ", any rest";
   if (options.distribute_across_numa) {
     text += ", over nodes in groups of " + std::to_string(options.cpu_group_size);
   }

@@ -9,6 +9,7 @@ import {
   type Kind,
   passed,
   type Result,
+  versionOf,
 } from '../case.js';
 import { idsOf, listOf } from '../cpu-list.js';
 import { kubeletTake } from '../kubelet-take.js';
@@ -74,6 +75,19 @@ function isOfOwnSizes(vector: CpuTakeCase, ours: string, machine: MachineJson): 
   return ours === answer('own') && (panic !== undefined || cpus === answer('average'));
 }
 
+/**
+ * F1: as of 1.34 the kubelet splits a core that is wholly free for a single CPU though another is
+ * used in part already. Intended is its own rule with that core instead.
+ */
+function isOfSparedCore(vector: CpuTakeCase, ours: string, machine: MachineJson): boolean {
+  const { available, count, cpus, options = {} } = vector;
+  const version = versionOf(vector);
+  if (version === 'v1.32' || !options.preferAlignByUncoreCache || options.distributeAcrossNuma) return false;
+  const answer = (sparesCores: boolean) =>
+    listOf(kubeletTake(machine, idsOf(available), count, { ...options, version, sparesCores }));
+  return cpus === answer(false) && ours === answer(true);
+}
+
 /** The letter under which another answer than the recorded one is numalign's intention, if any. */
 function letterOf(vector: CpuTakeCase, ours: Answer, machine: MachineJson): string | undefined {
   const isValid = ours.cpus !== undefined && isValidPlacement(ours.cpus, vector);
@@ -82,6 +96,7 @@ function letterOf(vector: CpuTakeCase, ours: Answer, machine: MachineJson): stri
   if (vector.hang) return 'A3';
   // No machine is so irregular that too few CPUs become enough.
   const isOther = isValid && vector.error === undefined && isIrregular(machine);
+  if (isValid && isOfSparedCore(vector, ours.cpus!, machine)) return 'F1';
   if (isOther && isOfOwnSizes(vector, ours.cpus!, machine)) return 'A1';
   return undefined;
 }
@@ -98,7 +113,14 @@ export const cpuTake: Kind = {
   async run(theCase, { numalign, machine }): Promise<Result> {
     const vector = theCase as CpuTakeCase;
     const { topology, recorded } = await machine(vector.topology);
-    const answer = attempt(() => String(topology.bestFit(vector.available, vector.count, vector.options)));
+    const answer = attempt(() =>
+      String(
+        topology.bestFit(vector.available, vector.count, {
+          ...vector.options,
+          kubeletVersion: versionOf(vector),
+        }),
+      ),
+    );
     if ('error' in answer) {
       const code = answer.error instanceof numalign.NumalignError ? answer.error.code : undefined;
       // An upstream error about something else than too few CPUs has no code to stand for it here.

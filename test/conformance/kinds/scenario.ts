@@ -5,7 +5,7 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { MachineJson } from '../../../lib/entries/topology.js';
-import type { ManagerOptions } from '../../../lib/index.js';
+import type { ManagerOptions, MemoryBlock } from '../../../lib/index.js';
 import {
   type Case,
   type Context,
@@ -34,6 +34,8 @@ import {
   tablesOf,
 } from '../memory.js';
 import {
+  type Booking,
+  blocksIn,
   flawOf,
   type Holding,
   type Holdings,
@@ -43,7 +45,15 @@ import {
   type Placement,
   type Rules,
 } from '../placement.js';
-import { type Claim, claimsOf, type Policies, type RecordedPod } from '../pod.js';
+import {
+  type Claim,
+  claimsOf,
+  levelOf,
+  type Policies,
+  type RecordedPod,
+  type Whole,
+  wholeOf,
+} from '../pod.js';
 import {
   blocksOf,
   follow,
@@ -52,6 +62,7 @@ import {
   type Operation,
   type RecordedNode,
   type RecordedResult,
+  recordedBlocks,
   type Step,
 } from '../recorded-node.js';
 
@@ -116,6 +127,8 @@ interface Outcome {
   readonly containers: Readonly<
     Record<string, Omit<Holding, 'devices'> & { readonly devices: DeviceCounts }>
   >;
+  /** Of the pod as a whole. */
+  readonly booking: Booking | undefined;
   readonly sharedPool: string;
   readonly memoryFree: BytesByNode;
 }
@@ -123,19 +136,24 @@ interface Outcome {
 /** By resource, and by the NUMA nodes that the devices are near to. */
 type DeviceCounts = Readonly<Record<string, Readonly<Record<string, number>>>>;
 
-function recordedOutcome({ admitted, reason, containers = {} }: RecordedResult, node: RecordedNode): Outcome {
+function recordedOutcome(result: RecordedResult, node: RecordedNode, uid: string): Outcome {
+  const { admitted, reason, containers = {}, cpuIsolation } = result;
   const { sharedPool, memoryFree } = node;
+  const booking = node.bookings.get(uid);
   const entries = Object.entries(containers).map(([name, holding]) => {
     const { cpus, hint, devices } = holding;
+    const isolation = cpuIsolation?.[name] ?? (cpus === null ? 'host' : 'container');
     const counts = Object.entries(devices).map(([resource, { perNuma }]) => [resource, perNuma] as const);
-    return [name, { cpus, hint, memory: blocksOf(holding), devices: Object.fromEntries(counts) }] as const;
+    const given = { cpus, isolation, hint, memory: blocksOf(holding), devices: Object.fromEntries(counts) };
+    return [name, given] as const;
   });
-  return { admitted, reason, containers: Object.fromEntries(entries), sharedPool, memoryFree };
+  return { admitted, reason, containers: Object.fromEntries(entries), booking, sharedPool, memoryFree };
 }
 
 function ourOutcome(
   { admitted, reason, containers = {} }: Answer,
-  { sharedPool, memory }: Placement,
+  { bookings, sharedPool, memory }: Placement,
+  uid: string,
 ): Outcome {
   const entries = Object.entries(containers).map(([name, holding]) => {
     const held = Object.entries(holding.devices).filter(([, list]) => list.length > 0);
@@ -146,6 +164,7 @@ function ourOutcome(
     admitted,
     reason,
     containers: Object.fromEntries(entries),
+    booking: bookings.get(uid),
     sharedPool,
     memoryFree: column(memory, 'free'),
   };
@@ -156,16 +175,19 @@ function ourOutcome(
  * nodes can be compared.
  */
 function factsOf(
-  { admitted, reason, containers, sharedPool, memoryFree }: Outcome,
+  { admitted, reason, containers, booking, sharedPool, memoryFree }: Outcome,
   isRandom: boolean,
 ): Facts {
   const facts: Record<string, unknown> = { admitted, reason };
-  for (const [name, { cpus, hint, memory, devices }] of Object.entries(containers)) {
+  const blocks = (memory: readonly MemoryBlock[]) =>
+    memory.map(({ nodes, type, bytes }) => `${type} on ${nodes}: ${bytes}`).sort();
+  facts["the pod's CPUs"] = booking?.cpus;
+  facts["the pod's memory"] = booking && blocks(booking.memory);
+  for (const [name, { cpus, isolation, hint, memory, devices }] of Object.entries(containers)) {
     facts[`${name}'s CPUs`] = cpus;
+    facts[`${name}'s isolation`] = isolation;
     facts[`${name}'s hint`] = [hint.nodes, hint.preferred];
-    facts[`${name}'s memory`] = memory
-      .map(({ nodes, type, bytes }) => `${type} on ${nodes}: ${bytes}`)
-      .sort();
+    facts[`${name}'s memory`] = blocks(memory);
     const counts = Object.entries(devices).flatMap(([resource, places]) =>
       Object.entries(isRandom ? byNearness(places, hint) : places).map(
         ([place, count]) => `${count} ${resource} (${place})`,
@@ -214,6 +236,8 @@ class Replay {
   readonly #node: DrivenNode;
   readonly #pods = new Map<string, RecordedPod>();
   readonly #claims = new Map<string, readonly Claim[]>();
+  readonly #wholes = new Map<string, Whole>();
+  readonly #withoutDevices = new Set<string>();
   readonly #rules: Rules;
   /** The node as upstream has it. */
   #recorded: RecordedNode;
@@ -221,6 +245,8 @@ class Replay {
   readonly #overlapsUntil: number;
   /** A pod was rejected for a later container than its first: upstream books and gives back. */
   #hasGivenBack = false;
+  /** A pod that is booked as a whole was admitted again: upstream books another set of CPUs. */
+  #hasReadmittedWhole = false;
 
   constructor(vector: ScenarioCase, machine: MachineJson, node: DrivenNode) {
     const { config, reservedCpusEffective, steps } = vector;
@@ -233,6 +259,8 @@ class Replay {
       reserved: idsOf(reservedCpusEffective ?? ''),
       isStrict: config.cpuPolicy === 'static' && config.cpuPolicyOptions['strict-cpu-reservation'] === 'true',
       claims: this.#claims,
+      wholes: this.#wholes,
+      withoutDevices: this.#withoutDevices,
       topologyPolicy: config.topologyPolicy,
       capacities: capacitiesOf(nodes),
       inventory: inventoryOf(deviceResources),
@@ -240,7 +268,10 @@ class Replay {
     const online = machine.cpus.map((row) => row[machine.columns.indexOf('cpu')]!);
     const shared = online.filter((cpu) => !(this.#rules.isStrict && this.#rules.reserved.has(cpu)));
     const memoryFree = column(tablesOf(this.#rules.capacities, {}, []), 'free');
-    this.#recorded = { pods: new Map(), started: new Set(), sharedPool: listOf(shared), memoryFree };
+    this.#recorded = {
+      ...{ pods: new Map(), bookings: new Map(), started: new Set() },
+      ...{ sharedPool: listOf(shared), memoryFree },
+    };
     let recorded = this.#recorded;
     const overlaps = steps.map((step) => {
       recorded = this.#after(recorded, step, step.result);
@@ -262,6 +293,7 @@ class Replay {
       }
       const written = this.#compareCheckpoints(step.result);
       if (written.outcome === 'failed') return at(i, step, written);
+      if (written.outcome === 'diverged') letter ??= written.letter;
     }
     if (orderDependentStep) {
       const { verdict } = await this.#judge(steps.length, orderDependentStep, orderDependentStep.outcomes);
@@ -278,9 +310,28 @@ class Replay {
       [cpuCheckpoint, ours.cpuCheckpoint],
       [memoryCheckpoint, ours.memoryCheckpoint],
     ] as const) {
-      if (typeof theirs === 'string' && theirs !== got) return failed(`the state file ${theirs}`, got);
+      if (typeof theirs !== 'string' || theirs === got) continue;
+      return this.#isOfEmptyRequests(theirs, got) ? diverged('P2') : failed(`the state file ${theirs}`, got);
     }
     return passed;
+  }
+
+  /** P2: upstream writes down that containers that share have no memory. */
+  #isOfEmptyRequests(theirs: string, ours: string): boolean {
+    const { checksum: _, entries = {}, ...rest } = JSON.parse(theirs);
+    const { checksum: __, entries: own = {}, ...ownRest } = JSON.parse(ours);
+    const isEmpty = (uid: string, name: string, blocks: unknown) => {
+      const pod = this.#pods.get(uid);
+      const claim = this.#claims.get(uid)?.find((each) => each.name === name);
+      const isShared = pod && levelOf(pod, this.#vector.config) === 'containers' && claim?.isShared;
+      return isShared && Array.isArray(blocks) && blocks.length === 0;
+    };
+    const withBlocks = Object.entries(entries as object).map(([uid, containers]) => {
+      const kept = Object.entries(containers).filter(([name, blocks]) => !isEmpty(uid, name, blocks));
+      return [uid, Object.fromEntries(kept)] as const;
+    });
+    const left = withBlocks.filter(([, containers]) => Object.keys(containers).length > 0);
+    return JSON.stringify([rest, Object.fromEntries(left)]) === JSON.stringify([ownRest, own]);
   }
 
   /**
@@ -295,6 +346,8 @@ class Replay {
     if (step.pod) {
       this.#pods.set(step.pod.uid, step.pod);
       this.#claims.set(step.pod.uid, claimsOf(step.pod, this.#vector.config));
+      const whole = wholeOf(step.pod, this.#vector.config);
+      if (whole) this.#wholes.set(step.pod.uid, whole);
     }
     const before = this.#node.observe();
     const answer = await this.#act(step);
@@ -304,7 +357,8 @@ class Replay {
 
     const candidates = results.map((result) => {
       const recorded = this.#after(this.#recorded, step, result);
-      const difference = this.#compare(result, recorded, answer, after, i === this.#vector.steps.length);
+      const isRandom = i === this.#vector.steps.length;
+      const difference = this.#compare(step, result, recorded, answer, after, isRandom);
       return { result, recorded, difference };
     });
     const same = candidates.find(({ difference }) => difference === undefined);
@@ -312,6 +366,7 @@ class Replay {
     if (result.admitted === false && (this.#claims.get(step.podUid ?? '')?.length ?? 0) > 1) {
       this.#hasGivenBack = true;
     }
+    if (step.op === 'readmit' && this.#wholes.has(step.podUid ?? '')) this.#hasReadmittedWhole = true;
     const letter = difference && this.#letterOf(i, step, result, recorded, answer, after, difference);
     this.#recorded = recorded;
     if (difference === undefined) return { verdict: passed, isOver: false };
@@ -378,6 +433,7 @@ class Replay {
   }
 
   #compare(
+    { podUid = '' }: Operation,
     result: RecordedResult,
     recorded: RecordedNode,
     answer: Answer | undefined,
@@ -388,7 +444,8 @@ class Replay {
       const got = JSON.stringify(answer ?? 'one');
       return { expected: `no answer (upstream: ${JSON.stringify(result)})`, got, facts: ['the answer'] };
     }
-    const [theirs, ours] = [recordedOutcome(result, recorded), ourOutcome(answer ?? {}, after)];
+    const theirs = recordedOutcome(result, recorded, podUid);
+    const ours = ourOutcome(answer ?? {}, after, podUid);
     return differenceOf(factsOf(theirs, isRandom), factsOf(ours, isRandom));
   }
 
@@ -418,8 +475,12 @@ class Replay {
     difference: Difference,
   ): string | undefined {
     const { machine, config } = this.#vector;
-    if (op === 'readmit' && this.#recorded.pods.has(podUid)) return 'B';
+    const isWhole = this.#wholes.has(podUid);
+    if (op === 'readmit' && this.#recorded.pods.has(podUid)) return isWhole ? 'P1' : 'B';
+    if (op === 'restart' && this.#hasReadmittedWhole && BROKEN_CPUS.test(result.error ?? '')) return 'P1';
     if (result.hang) return 'A3';
+    const letter = this.#letterOfWhole(op, podUid, result, answer, difference);
+    if (letter !== undefined) return letter;
     const only = difference.facts.join();
     const isAligned = config.topologyPolicy === 'restricted' || config.topologyPolicy === 'single-numa-node';
     const isSooner = answer?.reason === 'TopologyAffinityError' && only === 'reason';
@@ -437,6 +498,65 @@ class Replay {
       if (letter !== undefined) return letter;
     }
     return i < this.#overlapsUntil ? 'A5' : undefined;
+  }
+
+  /** The letter of pods with resources as a whole under which another answer is intended, if any. */
+  #letterOfWhole(
+    op: Operation['op'],
+    podUid: string,
+    result: RecordedResult,
+    answer: Answer | undefined,
+    { facts }: Difference,
+  ): string | undefined {
+    const pod = this.#pods.get(podUid);
+    const level = pod && levelOf(pod, this.#vector.config);
+    const claims = this.#claims.get(podUid) ?? [];
+    if (level === 'containers' && op === 'admit') {
+      const isShared = claims.some((claim) => claim.isShared);
+      if (!isShared || result.admitted || !NO_MEMORY.test(result.message ?? '')) return undefined;
+      if (!answer?.admitted && facts.join() !== 'reason') return undefined;
+      const free = [...idsOf(this.#recorded.sharedPool)].filter((cpu) => !this.#rules.reserved.has(cpu));
+      return this.#areTaken(podUid, new Map(Object.entries(answer?.containers ?? {})), free, 'own')
+        ? 'P2'
+        : undefined;
+    }
+    if (level !== 'pod') return undefined;
+    const isSmt = op === 'admit' && result.admitted === true && answer?.reason === 'SMTAlignmentError';
+    if (isSmt && this.#isOn('full-pcpus-only') && claims.some((claim) => this.#isOfHalves(claim)))
+      return 'P3';
+    const isOfDevices = facts.every((fact) => fact.endsWith("'s devices"));
+    if (claims.some(({ requests }) => this.#asksForDevices(requests))) {
+      if (isOfDevices || result.deviceErrors) return 'P4';
+      const isMissed = result.admitted === true && answer?.reason === 'UnexpectedAdmissionError';
+      if (op === 'admit' && isMissed && this.#lacksDevices(claims)) return 'P4';
+    }
+    return undefined;
+  }
+
+  /** P3: so many CPUs cannot be whole cores. */
+  #isOfHalves({ cpus }: Claim): boolean {
+    const { numCpus, numCores } = this.#machine;
+    return cpus % Math.floor(numCpus / numCores) !== 0 || isIrregular(this.#machine);
+  }
+
+  #asksForDevices(requests: Claim['requests']): boolean {
+    return [...this.#rules.inventory.keys()].some((resource) => (requests[resource] ?? 0) > 0);
+  }
+
+  /** P4: the pods that are there have been promised so many devices that too few are left. */
+  #lacksDevices(claims: readonly Claim[]): boolean {
+    return [...this.#rules.inventory].some(([resource, devices]) => {
+      const held = new Set<string>();
+      let unknown = 0;
+      for (const holdings of this.#recorded.pods.values()) {
+        for (const { devices: own } of Object.values(holdings)) {
+          const { ids, perNuma = {} } = own[resource] ?? {};
+          for (const id of ids ?? []) held.add(id);
+          if (!ids) unknown += Object.values(perNuma).reduce((sum, count) => sum + count, 0);
+        }
+      }
+      return podTotalOf(claims, resource) > devices.size - held.size - unknown;
+    });
   }
 
   /** The letter under which other CPUs, hints, shared pool or admission are intended, if any. */
@@ -515,9 +635,8 @@ class Replay {
     const isOther =
       (reason === 'UnexpectedAdmissionError' && NO_DEVICES.test(message)) || reason === 'SMTAlignmentError';
     if (!isOther || NO_MEMORY.test(message)) return false;
-    const { pods, memoryFree } = this.#recorded;
-    const blocks = [...pods.values()].flatMap((held) => Object.values(held).flatMap(blocksOf));
-    const groups = groupsOfNodes(blocks) ?? new Map<number, readonly number[]>();
+    const { memoryFree } = this.#recorded;
+    const groups = groupsOfNodes(recordedBlocks(this.#recorded)) ?? new Map<number, readonly number[]>();
     // A group is given away as a whole, and what no one has together in any way.
     const single = Object.keys(memoryFree)
       .map(Number)
@@ -535,13 +654,17 @@ class Replay {
 
   /** The recorded node as a placement, as long as it keeps the rules. */
   #recordedPlacement(): Placement | undefined {
-    const { pods: recorded, sharedPool, memoryFree } = this.#recorded;
+    const { pods: recorded, bookings, sharedPool, memoryFree } = this.#recorded;
+    for (const [uid, holdings] of recorded) {
+      const hasNone = Object.values(holdings).every(({ devices }) => Object.keys(devices).length === 0);
+      const pod = this.#pods.get(uid);
+      if (hasNone && pod && levelOf(pod, this.#vector.config) === 'pod') this.#withoutDevices.add(uid);
+      else this.#withoutDevices.delete(uid);
+    }
     const pods = withDevices(recorded, this.#claims, this.#rules.inventory);
     if (!pods) return undefined;
-    const blocks = [...pods.values()].flatMap((holdings) =>
-      Object.values(holdings).flatMap(({ memory }) => memory),
-    );
-    const placement = { pods, sharedPool, memory: tablesOf(this.#rules.capacities, memoryFree, blocks) };
+    const memory = tablesOf(this.#rules.capacities, memoryFree, blocksIn({ pods, bookings }));
+    const placement = { pods, bookings, sharedPool, memory };
     return flawOf(placement, this.#rules) === undefined ? placement : undefined;
   }
 
@@ -551,7 +674,8 @@ class Replay {
     const placement = this.#recordedPlacement()!;
     const pods = [...placement.pods].map(([uid, holdings]) => {
       const isStarted = this.#recorded.started.has(uid);
-      return { uid, holdings, claims: this.#claims.get(uid)!, isStarted, policy, scope };
+      const booking = placement.bookings.get(uid);
+      return { uid, holdings, booking, claims: this.#claims.get(uid)!, isStarted, policy, scope };
     });
     await this.#node.load(pods, bookedOf(placement.memory));
     const loaded = this.#node.observe();
@@ -571,6 +695,21 @@ const NO_DEVICES = /^Allocate failed due to requested number of devices unavaila
 /** A5: why upstream does not start again. */
 const BROKEN_MEMORY = /memory ?manager|machine state/i;
 
+/** P1: the CPUs that were booked before are nobody's. */
+const BROKEN_CPUS = /doesn't match with CPUs in state/;
+
+/** What a pod needs of a resource at one time. */
+function podTotalOf(claims: readonly Claim[], resource: string): number {
+  let [starting, sidecars, apps] = [0, 0, 0];
+  for (const { kind, requests } of claims) {
+    const amount = requests[resource] ?? 0;
+    if (kind === 'app') apps += amount;
+    else if (kind === 'sidecar') sidecars += amount;
+    else starting = Math.max(starting, sidecars + amount);
+  }
+  return Math.max(starting, sidecars + apps);
+}
+
 /** Facts that a letter about CPUs explains. */
 const isOfCpus = (fact: string) =>
   ['admitted', 'the answer', 'the shared pool'].includes(fact) || /'s (CPUs|hint)$/.test(fact);
@@ -579,9 +718,9 @@ const recordedCpus = ({ containers = {} }: RecordedResult) =>
   new Map(Object.entries(containers).map(([name, { cpus, hint }]) => [name, { cpus, hint }] as const));
 
 /** D9: as much is free in every group of nodes. */
-function isSameInGroups({ pods, memoryFree }: RecordedNode, { memory }: Placement): boolean {
-  const blocks = [...pods.values()].flatMap((held) => Object.values(held).flatMap(blocksOf));
-  const groups = groupsOfNodes(blocks);
+function isSameInGroups(node: RecordedNode, { memory }: Placement): boolean {
+  const { memoryFree } = node;
+  const groups = groupsOfNodes(recordedBlocks(node));
   const sums = (bytes: BytesByNode) => {
     const byGroup: Record<string, number> = {};
     for (const [node, types] of Object.entries(bytes)) {

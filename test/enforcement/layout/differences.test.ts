@@ -37,6 +37,11 @@ function grant(
   } as unknown as PodAssignment;
 }
 
+const booked = (pod: PodAssignment, list: string): PodAssignment => ({
+  ...pod,
+  booking: { cpus: cpus(list), held: CpuSet.EMPTY, memory: [] },
+});
+
 const state = (...pods: PodAssignment[]) => ({ pods }) as unknown as Assignments;
 
 const partition = (text: string, running: string): Partition => ({
@@ -108,6 +113,11 @@ describe('the layout of states', () => {
         state(grant('p', 'cpuset', { app: '3', side: '2' })),
       ],
       found: ['p/app 3', 'p/side 2', 'p/.all 2-3'],
+    },
+    {
+      title: 'gives containers that share the CPUs of their pod the same, and all that is booked to all',
+      states: [state(booked(grant('p', 'cpuset', { own: '1', a: '2-3', b: '2-3' }), '1-4'))],
+      found: ['p/own 1', 'p/a 2-3', 'p/b 2-3', 'p/.all 1-4'],
     },
     { title: 'has the groups of the last state', states: [state(a), state()], found: [] },
   ])('$title', ({ states, found }) => {

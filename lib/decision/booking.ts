@@ -1,25 +1,25 @@
 // Booking: a pod is given all that it has as a whole, once, and its containers are dealt their parts
 // of it. Follows the kubelet's pod-level resource managers (v1.36), but for devices, which are
 // allocated here too. Pure, but for what custom hint providers do.
-import type { MemoryBlock } from '../../account/booked-memory.js';
-import { withLast } from '../../base/collections/lists.js';
-import { CpuSet } from '../../machine/cpu-set.js';
-import type { TopologyHint } from '../../machine/hints.js';
-import { podExclusiveCount, siblings } from '../cpu-choices.js';
-import { allocateCount, type CpuAllocation, cpusLeft, takeOf } from '../cpu-manager.js';
-import { allocateDevices } from '../devices/device-allocation.js';
-import { devicesLeft } from '../devices/device-draft.js';
-import { deviceRequests } from '../devices/device-requests.js';
-import { type Draft, nextDraft } from '../draft.js';
-import { askToAllocate } from '../hints/hint-provider.js';
-import { allocateMemory } from '../memory/memory-allocation.js';
-import { memoryLeft } from '../memory/memory-booking.js';
-import type { ContainerMemory, MemoryDraft } from '../memory/memory-draft.js';
-import { memoryRequests } from '../memory/memory-requests.js';
-import type { Progress } from '../progress.js';
-import { hintRequest } from '../question.js';
+import type { MemoryBlock } from '../account/booked-memory.js';
+import { withLast } from '../base/collections/lists.js';
+import { CpuSet } from '../machine/cpu-set.js';
+import type { TopologyHint } from '../machine/hints.js';
 import { checkCpusLeft, checkMemoryLeft, cpuClaims, memoryClaims } from './claims.js';
-import { partitionOf, sharesOf } from './partition.js';
+import { podExclusiveCount, siblings } from './cpus/cpu-choices.js';
+import { allocateCount, type CpuAllocation, cpusLeft, takeOf } from './cpus/cpu-manager.js';
+import { type Draft, nextDraft } from './cpus/draft.js';
+import { allocateDevices } from './devices/device-allocation.js';
+import { devicesLeft } from './devices/device-draft.js';
+import { deviceRequests } from './devices/device-requests.js';
+import { askToAllocate } from './hints/hint-provider.js';
+import { allocateMemory } from './memory/memory-allocation.js';
+import { memoryLeft } from './memory/memory-booking.js';
+import type { ContainerMemory, MemoryDraft } from './memory/memory-draft.js';
+import { memoryRequests } from './memory/memory-requests.js';
+import { partitionOf, sharesOf } from './pod-level/partition.js';
+import type { Progress } from './progress.js';
+import { hintRequest } from './question.js';
 
 /** The pod as one that asks for all of it. */
 const WHOLE = { name: '', kind: 'app', requests: {} } as const;
@@ -38,7 +38,8 @@ export function bookPod(progress: Progress, hint: TopologyHint): void {
   const blocks = allocateMemory(draft, requests, hint);
   const parts = dealCpus(draft, cpus);
   const memory = { ...memoryLeft(draft, WHOLE, blocks), containers: dealMemory(draft, blocks) };
-  progress.booking = { cpus: cpus.cpus, held: cpus.held, memory: blocks };
+  const isNothing = cpus.cpus.isEmpty && blocks.length === 0;
+  progress.booking = isNothing ? null : { cpus: cpus.cpus, held: cpus.held, memory: blocks };
   progress.draft = nextDraft(draft, cpusLeft(draft, WHOLE, cpus), draft, memory);
   giveParts(progress, parts, memory, hint);
 }

@@ -1,17 +1,17 @@
 // The CPU Manager: hints for CPUs, and which CPUs a container gets. Follows the kubelet's policies
 // none and static (v1.32). Pure.
-import { NumalignError } from '../base/errors.js';
-import { native } from '../base/native.js';
-import type { Placement } from '../input/placement.js';
-import type { ContainerRequest } from '../input/resource-amounts.js';
-import { CpuSet, type NodeSet } from '../machine/cpu-set.js';
-import { HintFamily, type TopologyHint } from '../machine/hints.js';
-import { sizeOfBoth } from '../machine/id-set.js';
-import type { Topology } from '../machine/topology.js';
+import { NumalignError } from '../../base/errors.js';
+import { native } from '../../base/native.js';
+import type { Placement } from '../../input/placement.js';
+import type { ContainerRequest } from '../../input/resource-amounts.js';
+import { CpuSet, type NodeSet } from '../../machine/cpu-set.js';
+import { HintFamily, type TopologyHint } from '../../machine/hints.js';
+import { sizeOfBoth } from '../../machine/id-set.js';
+import type { Topology } from '../../machine/topology.js';
+import type { Hints } from '../hints/merge-hints.js';
 import { choices, exclusiveCount, oneThreadACore, podExclusiveCount, siblings } from './cpu-choices.js';
 import { checkMultiple, checkSmtAlignment, insufficient, mustBeWhole, UnevenCores } from './cpu-limits.js';
 import type { CpusLeft, Draft } from './draft.js';
-import type { Hints } from './hints/merge-hints.js';
 
 /** What the pod has taken once a container has been given these. */
 export const cpusTaken = ({ taken }: Pick<CpusLeft, 'taken'>, { cpus, held }: CpuAllocation): CpuSet =>
@@ -230,6 +230,7 @@ export function takeCpus(
     distributeAcrossNuma: placement.distributeAcrossNuma && !isWhole,
     cpuGroupSize: placement.fullPhysicalCpusOnly ? machine.cpusPerCore : 1,
     wholeCores: isWhole,
+    anyRestInL3: placement.kubeletVersion !== 'v1.32',
   });
   return new CpuSet(words);
 }

@@ -1,9 +1,9 @@
 // What stands in the way of exclusive CPUs: whole cores, the shared pool, too few of them. Pure.
-import { grantableCpus, sharedPool } from '../account/pools.js';
-import type { ErrorDetails } from '../base/errors.js';
-import { Refusal } from '../base/refusal.js';
-import type { Placement } from '../input/placement.js';
-import { CpuSet } from '../machine/cpu-set.js';
+import { grantableCpus, sharedPool } from '../../account/pools.js';
+import type { ErrorDetails } from '../../base/errors.js';
+import { Refusal } from '../../base/refusal.js';
+import type { Placement } from '../../input/placement.js';
+import { CpuSet } from '../../machine/cpu-set.js';
 import { choices, podExclusiveCount, siblings } from './cpu-choices.js';
 import type { Draft } from './draft.js';
 

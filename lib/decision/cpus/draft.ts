@@ -1,13 +1,13 @@
 // Draft: what a decision about one pod goes by, as far as it has come. Each manager reads and
 // replaces its own part. Pure.
-import type { MemoryBlock } from '../account/booked-memory.js';
-import type { ContainerAssignment } from '../account/pod-assignment.js';
-import type { CpuPool } from '../account/pod-holdings.js';
-import type { CpuSnapshot } from '../account/pools.js';
-import { freeCpus } from '../account/pools.js';
-import { CpuSet } from '../machine/cpu-set.js';
-import type { DeviceGround, DevicesLeft } from './devices/device-draft.js';
-import type { MemoryDraft, MemoryGround } from './memory/memory-draft.js';
+import type { MemoryBlock } from '../../account/booked-memory.js';
+import type { ContainerAssignment } from '../../account/pod-assignment.js';
+import type { CpuPool } from '../../account/pod-holdings.js';
+import type { CpuSnapshot } from '../../account/pools.js';
+import { freeCpus } from '../../account/pools.js';
+import { CpuSet } from '../../machine/cpu-set.js';
+import type { DeviceGround, DevicesLeft } from '../devices/device-draft.js';
+import type { MemoryDraft, MemoryGround } from '../memory/memory-draft.js';
 
 /** What a container that is resized keeps whatever else it gets. */
 export interface Kept {

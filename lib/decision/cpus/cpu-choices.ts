@@ -1,11 +1,11 @@
 // Of which CPUs, and as what machine, exclusive ones are chosen. Pure.
-import type { Placement } from '../input/placement.js';
-import { type PodRequest, podTotal, requestOf } from '../input/pod-request.js';
-import { type ContainerRequest, MILLI } from '../input/resource-amounts.js';
-import { CpuSet } from '../machine/cpu-set.js';
-import type { Topology } from '../machine/topology.js';
+import type { Placement } from '../../input/placement.js';
+import { type PodRequest, podTotal, requestOf } from '../../input/pod-request.js';
+import { type ContainerRequest, MILLI } from '../../input/resource-amounts.js';
+import { CpuSet } from '../../machine/cpu-set.js';
+import type { Topology } from '../../machine/topology.js';
+import { isBookedWhole, isExclusive, podAmount } from '../pod-level/pod-level.js';
 import type { Draft } from './draft.js';
-import { isBookedWhole, isExclusive, podAmount } from './pod-level/pod-level.js';
 
 /** How many exclusive CPUs a container gets: whole CPUs of a Guaranteed pod, else none. */
 export function exclusiveCount(pod: PodRequest, container: ContainerRequest, placement: Placement): number {

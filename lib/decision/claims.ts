@@ -1,12 +1,12 @@
 // Claims: what the containers of a pod that is booked as a whole have alone, and whether something is
 // left to those that share. Pure.
-import { type AdmissionReason, Refusal } from '../../base/refusal.js';
-import { requestOf } from '../../input/pod-request.js';
-import { exclusiveCount, podExclusiveCount } from '../cpu-choices.js';
-import type { Draft } from '../draft.js';
-import { type MemoryRequest, memoryRequests } from '../memory/memory-requests.js';
-import { type Claim, firstUnmet } from './partition.js';
-import { isExclusive } from './pod-level.js';
+import { type AdmissionReason, Refusal } from '../base/refusal.js';
+import { requestOf } from '../input/pod-request.js';
+import { exclusiveCount, podExclusiveCount } from './cpus/cpu-choices.js';
+import type { Draft } from './cpus/draft.js';
+import { type MemoryRequest, memoryRequests } from './memory/memory-requests.js';
+import { type Claim, firstUnmet } from './pod-level/partition.js';
+import { isExclusive } from './pod-level/pod-level.js';
 
 type Ground = Pick<Draft, 'pod' | 'placement' | 'topology'>;
 

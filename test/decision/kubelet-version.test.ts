@@ -1,0 +1,146 @@
+// Which kubelet decides: a setting of the machine, and what it makes of resources of a whole pod.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import type { ResourceRequirements } from '../../lib/entries/kubelet.js';
+import { type Manager, type ManagerOptions, openManager, type ResourceAmounts } from '../../lib/index.js';
+import { decodeSettings } from '../../lib/state/format/checkpoint.js';
+import { errorOf } from '../support/error-of.js';
+import { simulate } from '../support/simulated.js';
+import { makeStateDir } from '../support/state-dir.js';
+
+const MACHINE = '[numa(memory=1GiB)] package:2 [numa(memory=1GiB)] core:4 pu:2';
+const kubeletOf = (manager: Manager) => {
+  const { kubeletVersion, featureGates } = manager.settings();
+  return { kubeletVersion, ...featureGates };
+};
+const on = (options: ManagerOptions) => simulate('numa:2 core:4 pu:2', options);
+
+const amounts = { cpu: 4, memory: 1 << 20 };
+const limited = (name: string, limits: ResourceAmounts) => ({ name, limits });
+const wholePod = (uid: string, resources: ResourceRequirements = { limits: amounts }) => ({
+  uid,
+  resources,
+  containers: [limited('a', { cpu: 2, memory: 1 << 19 }), { name: 'b' }],
+});
+
+describe('The kubelet that is followed', () => {
+  it('is v1.36 of a new state, with the gates that it has by default', async () => {
+    expect(kubeletOf(await on({}))).toEqual({
+      kubeletVersion: 'v1.36',
+      PodLevelResources: true,
+      PodLevelResourceManagers: false,
+      DRAExtendedResource: true,
+    });
+  });
+
+  it('is v1.32 of a state that says nothing of it', () => {
+    const recorded = {
+      managedCPUs: null,
+      reservedSystemCPUs: '',
+      strictCPUReservation: false,
+      reservedMemory: {},
+      simulated: true,
+    };
+    expect(decodeSettings(recorded)).toMatchObject({
+      kubeletVersion: 'v1.32',
+      featureGates: { PodLevelResources: false, DRAExtendedResource: false },
+      unknown: {},
+    });
+  });
+
+  it('is as an option says, or a KubeletConfiguration, of which other gates do not matter', async () => {
+    expect(kubeletOf(await on({ kubeletVersion: 'v1.32' }))).toMatchObject({
+      kubeletVersion: 'v1.32',
+      PodLevelResources: false,
+    });
+    const kubeletConfiguration = {
+      kind: 'KubeletConfiguration',
+      featureGates: { PodLevelResourceManagers: true, DRAExtendedResource: false, Another: true },
+    };
+    expect(kubeletOf(await on({ kubeletConfiguration }))).toMatchObject({
+      PodLevelResourceManagers: true,
+      DRAExtendedResource: false,
+    });
+    const beside = { kubeletConfiguration, featureGates: { DRAExtendedResource: true } };
+    expect(kubeletOf(await on(beside))).toMatchObject({
+      PodLevelResourceManagers: true,
+      DRAExtendedResource: true,
+    });
+  });
+
+  it.each<[object, string]>([
+    [{ kubeletVersion: 'v1.33' }, 'kubeletVersion'],
+    [{ featureGates: { Another: true } }, 'Another'],
+    [{ featureGates: { PodLevelResources: 'true' } }, 'featureGates.PodLevelResources'],
+    [
+      { featureGates: { PodLevelResourceManagers: true, PodLevelResources: false } },
+      'featureGates.PodLevelResourceManagers',
+    ],
+    [
+      { kubeletVersion: 'v1.32', featureGates: { PodLevelResources: true } },
+      'featureGates.PodLevelResources',
+    ],
+  ])('is refused as %j', async (options, named) => {
+    const error = await errorOf(() => on(options as ManagerOptions));
+    expect(error.code).toBe('ERR_INVALID_OPTION');
+    expect(error.message).toContain(named);
+  });
+
+  it('must be the one on record, and be changed for all', async () => {
+    const stateDir = makeStateDir();
+    const topology = (await on({})).topology;
+    const open = (options: ManagerOptions = {}) => openManager({ topology, stateDir, ...options });
+    const manager = await open({ featureGates: { PodLevelResourceManagers: true } });
+    const error = await errorOf(() => open({ kubeletVersion: 'v1.32' }));
+    expect(error.code).toBe('ERR_CONFIG_CONFLICT');
+    expect(error.details.differences).toContainEqual({
+      option: 'kubeletVersion',
+      asked: 'v1.32',
+      recorded: 'v1.36',
+    });
+    const other = await errorOf(() => open({ featureGates: { PodLevelResourceManagers: false } }));
+    expect(other.message).toContain('PodLevelResourceManagers=true');
+    // A gate that is not named need not be known.
+    (await open({ featureGates: { DRAExtendedResource: true } })).close();
+    await manager.configure({ kubeletVersion: 'v1.32' });
+    expect(kubeletOf(manager)).toMatchObject({ kubeletVersion: 'v1.32', PodLevelResourceManagers: false });
+    await manager.configure({ kubeletVersion: 'v1.36' });
+    expect(kubeletOf(manager)).toMatchObject({ PodLevelResources: true, PodLevelResourceManagers: false });
+    await manager.configure({ featureGates: { PodLevelResourceManagers: true } });
+    const refused = await errorOf(() => manager.configure({ featureGates: { PodLevelResources: false } }));
+    expect(refused.code).toBe('ERR_INVALID_OPTION');
+    manager.close();
+    expect(readFileSync(join(stateDir, 'state.json'), 'utf8')).toContain('"PodLevelResourceManagers":true');
+  });
+});
+
+describe('Resources of a whole pod', () => {
+  it('are refused under v1.32', async () => {
+    const manager = await on({ kubeletVersion: 'v1.32' });
+    const error = await errorOf(() => manager.admit(wholePod('p')));
+    expect(error.code).toBe('ERR_INVALID_POD');
+    expect(error.message).toContain('v1.32');
+    expect(manager.grants()).toEqual([]);
+  });
+
+  it('give nothing exclusive and no hints without PodLevelResourceManagers, but devices', async () => {
+    for (const featureGates of [{}, { PodLevelResources: false }]) {
+      const manager = await simulate(MACHINE, { topologyManagerPolicy: 'restricted', featureGates });
+      manager.registerDevices('example.com/nic', [{ id: 'n1', numaNodes: [1] }]);
+      const pod = wholePod('p');
+      const containers = [
+        { ...pod.containers[0]!, limits: { ...amounts, cpu: 2, 'example.com/nic': 1 } },
+        pod.containers[1]!,
+      ];
+      const admitted = await manager.admit({ ...pod, containers });
+      expect(admitted.containers[0]).toMatchObject({
+        cpus: null,
+        memory: [],
+        hint: { preferred: true },
+        devices: { 'example.com/nic': [{ id: 'n1' }] },
+      });
+      expect(String(admitted.containers[0]!.hint.nodes)).toBe('1');
+    }
+  });
+});
