@@ -5,10 +5,10 @@ import type { ContainerAssignment, PodAssignment } from '../../account/pod-assig
 import { SHARED_CONTAINER } from '../../account/pod-holdings.js';
 import type { PartRequest } from '../../input/request.js';
 import { MILLI } from '../../input/resource-amounts.js';
-import { siblings } from '../cpu-choices.js';
-import { takeOf } from '../cpu-manager.js';
-import type { Draft } from '../draft.js';
-import { type Claim, partitionOf } from './partition.js';
+import { type Claim, partitionOf } from '../pod-level/partition.js';
+import { siblings } from './cpu-choices.js';
+import { takeOf } from './cpu-manager.js';
+import type { Draft } from './draft.js';
 
 /**
  * The grant, with its CPUs dealt out by the options that these were chosen by; memory and devices
