@@ -257,8 +257,7 @@ Napi::Value follow_grant(const Napi::CallbackInfo& info) {
 // (grant, part): ids of the threads that are to run on it
 Napi::Value grant_threads(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
-  const std::vector<pid_t> tids =
-      unwrap(env, ThreadPins::of_this_process().threads_for(to_target(info, 0)));
+  const std::vector<pid_t> tids = unwrap(env, ThreadPins::of_this_process().threads_for(to_target(info, 0)));
   auto array = Napi::Array::New(env, tids.size());
   for (uint32_t i = 0; i < tids.size(); i++) array[i] = Napi::Number::New(env, tids[i]);
   return array;
@@ -267,8 +266,8 @@ Napi::Value grant_threads(const Napi::CallbackInfo& info) {
 // (grant, part, words of its CPUs): moves of the threads that are on others, `now` where they should be
 Napi::Value stray_threads(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
-  return from_moves(env, unwrap(env, ThreadPins::of_this_process().strays(to_target(info, 0),
-                                                                          to_id_set<CpuTag>(info[2]))));
+  return from_moves(
+      env, unwrap(env, ThreadPins::of_this_process().strays(to_target(info, 0), to_id_set<CpuTag>(info[2]))));
 }
 
 // (grant, part, words of its CPUs, ids of threads)
@@ -278,9 +277,8 @@ Napi::Value recall_threads(const Napi::CallbackInfo& info) {
   const auto list = info[3].As<Napi::Array>();
   std::vector<pid_t> tids;
   for (uint32_t i = 0; i < list.Length(); i++) tids.push_back(to_int(list.Get(i), "a thread"));
-  return from_outcome(env,
-                      unwrap(env, ThreadPins::of_this_process().recall(to_target(info, 0),
-                                                                       to_id_set<CpuTag>(info[2]), tids)));
+  return from_outcome(env, unwrap(env, ThreadPins::of_this_process().recall(
+                                           to_target(info, 0), to_id_set<CpuTag>(info[2]), tids)));
 }
 
 // (grant, part, words of where to wait)

@@ -201,7 +201,10 @@ Result<std::variant<PinOutcome, AlreadyPinned>> ThreadPins::pin(pid_t tid, const
         if (tid == -1) return process_threads();
         return std::vector<pid_t>{tid == 0 ? current_thread_id() : tid};
       },
-      .destination_of = [&](pid_t) { return Destination{cpus, target.part, cpus}; },
+      .destination_of =
+          [&](pid_t) {
+            return Destination{cpus, target.part, cpus};
+          },
       .done = [&](ThreadMove move, const CpuSet& wanted) { add(outcome, std::move(move), wanted); },
       .whole_process = tid == -1,
   };
@@ -498,8 +501,8 @@ Result<PinOutcome> ThreadPins::undo(const std::string& grant, const CpuSet& pool
       if (pins_.contains(tid) || had_pins.contains(tid)) continue;
       Result<CpuSet> now = mask_of(tid);
       if (!now.ok() || now.value().empty() || !now.value().is_subset_of(granted)) continue;
-      auto born = std::ranges::find_if(of_grant,
-                                       [&](const Granted& each) { return now.value().is_subset_of(each.cpus); });
+      auto born = std::ranges::find_if(
+          of_grant, [&](const Granted& each) { return now.value().is_subset_of(each.cpus); });
       const CpuSet& before = (born == of_grant.end() ? of_grant.front() : *born).before;
       if (Result<Done> restored = restore(tid, before, false); !restored.ok()) return restored.error();
     }

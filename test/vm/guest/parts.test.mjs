@@ -1,13 +1,14 @@
 // Parts of a grant: threads of one process apart from each other, at every level of enforcement. For
 // node --test in a virtual machine of 16 CPUs with cgroup v2, as root.
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { affinity, threadId, threads } from '../../../dist/entries/diagnostics.js';
 import { openManager, pinThread } from '../../../dist/index.js';
@@ -16,6 +17,7 @@ import { removeCgroup } from './cgroup-removal.mjs';
 const folder = mkdtempSync(join(tmpdir(), 'numalign-vm-'));
 after(() => rmSync(folder, { recursive: true }));
 const ROOT = '/numalign-parts';
+const CLI = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url));
 const OWN = affinity();
 
 // Tells its thread id, and the CPUs that it was born on, by what the kernel says.
@@ -88,6 +90,18 @@ for (const level of ['members', 'partition', 'isolated']) {
         assertApart(grant, own);
       }
       assert.equal(grant.schedule({ nice: 5 }).nice, 5);
+      const { cgroups } = manager.status().grants[0];
+      assert.deepEqual(
+        cgroups.map(({ container, isMade }) => [container, isMade]),
+        level === 'members' ? [] : [[null, true]],
+      );
+      // In a virtual machine a command takes seconds.
+      if (level === 'partition') {
+        const { stdout } = spawnSync(process.execPath, [CLI, 'status', '--state-dir', options.stateDir]);
+        const rows = String(stdout).match(/[├└]─ .*/g);
+        const shown = rows.map((row) => row.trim().split(/ +/).slice(1, 3).join(' '));
+        assert.deepEqual(shown, [`main ${main}`, `io ${io}`, `.shared ${grant.sharedCpus}`]);
+      }
       // Others change masks.
       assert.deepEqual((await manager.reconcile()).drifts, []);
       pinThread(grant.sharedCpus, first.tid);

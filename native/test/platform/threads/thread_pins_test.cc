@@ -261,7 +261,8 @@ TEST_F(PartPinsTest, MovesAThreadFromTheRestToAPartAndBack) {
   pin_or_die(-1, second_, rest_);
   pin_or_die(0, first_, part_);
   EXPECT_EQ(mask(), first_);
-  EXPECT_EQ(std::get<AlreadyPinned>(pins_.pin(0, second_, {"another"}, "owner", false).value()).grant, "grant");
+  EXPECT_EQ(std::get<AlreadyPinned>(pins_.pin(0, second_, {"another"}, "owner", false).value()).grant,
+            "grant");
   pin_or_die(0, second_, rest_);
   EXPECT_EQ(mask(), second_);
   EXPECT_TRUE(pins_.threads_for(part_).value().empty());
