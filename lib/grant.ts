@@ -82,7 +82,7 @@ export class Grant extends GrantThreads {
         before,
         request,
         this.#placement,
-        threadsOf(site.ledger, this.uid),
+        threadsOf(site.ledger, this.uid, before),
       );
       this.#record.pod = pod;
       followMemory(this.uid, this.memoryNodes);

@@ -19,6 +19,7 @@ export type { Offer } from './decision/progress.js';
 export type { Rejection } from './decision/rejection.js';
 export type { SharedMember } from './enforcement/members/shared-member.js';
 export { Grant, type Transfer } from './grant.js';
+export { GrantPart } from './grants/grant-part.js';
 export { MACHINE_STATE_DIR, type ManagerOptions } from './input/config.js';
 export type { AimedLevel } from './input/enforcement-options.js';
 export type { MachineOptions } from './input/machine-options.js';

@@ -14,6 +14,7 @@ import {
   type AdmissionRequest,
   type AdmitOptions,
   checkAcquirable,
+  checkParts,
   checkSignal,
   NO_OPTIONS,
   parseAcquire,
@@ -80,6 +81,7 @@ export class Manager extends MachineManager {
     const site = this.#site;
     const request = parseAcquire(options, this.#parts.config.placement);
     checkPlacement(request.placement, this.topology);
+    checkParts(request, this.topology);
     checkAcquirable(request, this.#parts.resources.keys(), !site.providers.isEmpty);
     const signal = this.#untilClosed(request, options.signal);
     const { pod, warnings } = await this.#admitted(site, request, signal);

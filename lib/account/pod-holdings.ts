@@ -13,12 +13,36 @@ export interface Holding {
 }
 
 /** A pod, as far as its CPUs and its memory go. */
-type Booked = Pick<PodAssignment, 'booking' | 'containers'>;
+export type Booked = Pick<PodAssignment, 'booking' | 'containers'>;
 
 /** The CPUs that a pod's containers run on, and nobody else. */
 export function runningCpus({ booking, containers }: Booked): CpuSet {
   if (booking) return booking.cpus;
   return containers.reduce((cpus, container) => cpus.union(container.cpus), CpuSet.EMPTY);
+}
+
+/**
+ * Of a grant with parts: the container of what no part has, after those of the parts. No container
+ * of a pod can have this name.
+ */
+export const SHARED_CONTAINER = '.shared';
+
+/** Whether it is a grant with parts: whether the threads of a process have CPUs apart from each other. */
+export function hasParts({ containers }: Pick<PodAssignment, 'containers'>): boolean {
+  return containers.at(-1)?.name === SHARED_CONTAINER;
+}
+
+/** CPUs for some threads of a grant: those of a part, or (`part` '') what no part has. */
+export interface ThreadShare {
+  readonly part: string;
+  readonly cpus: CpuSet;
+}
+
+/** What the threads of a grant run on: first what no part has, then its parts. */
+export function threadShares(pod: Booked): readonly [ThreadShare, ...ThreadShare[]] {
+  if (!hasParts(pod)) return [{ part: '', cpus: runningCpus(pod) }];
+  const shares = pod.containers.map(({ name, cpus }) => ({ part: name, cpus }));
+  return [{ part: '', cpus: shares.at(-1)!.cpus }, ...shares.slice(0, -1)];
 }
 
 /** All CPUs that a pod has now: running, held, and kept for its later containers. */

@@ -49,6 +49,7 @@ export type ErrorCode =
   | 'ERR_UNKNOWN_CONTAINER'
   | 'ERR_UNKNOWN_GRANT'
   | 'ERR_UNKNOWN_MEMBER'
+  | 'ERR_UNKNOWN_PART'
   | 'ERR_UNKNOWN_TRANSFER';
 
 /**

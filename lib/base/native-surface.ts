@@ -144,22 +144,22 @@ export interface Native {
   /** @throws ERR_ALREADY_PINNED where a thread is pinned for another grant */
   checkNotPinned(tid: number, grant: string): void;
   undoPin(grant: string, sharedPool: Words): NativePinOutcome;
-  /** Moves the threads that are pinned for a grant to the CPUs that it has now. */
-  followGrant(grant: string, cpus: Words): NativePinOutcome;
+  /** Moves the threads that are pinned for a grant (see {@link PinCall.part}) to its present CPUs. */
+  followGrant(grant: string, part: string, cpus: Words): NativePinOutcome;
   /**
-   * Has the threads that are pinned for a grant wait in the shared pool: none of its CPUs is
-   * online. {@link followGrant} brings them back.
+   * Has the threads that are pinned for a grant wait on other CPUs: none of its own is online.
+   * {@link followGrant} brings them back.
    */
-  parkGrant(grant: string, sharedPool: Words): NativePinOutcome;
+  parkGrant(grant: string, part: string, cpus: Words): NativePinOutcome;
   /** Threads of this process that are to run on a grant, by their ids. */
-  grantThreads(grant: string): number[];
+  grantThreads(grant: string, part: string): number[];
   /**
    * Of these the threads that may run on other CPUs than `cpus`, which are the grant's, and where
    * they should be (`now`). Changes nothing.
    */
-  strayThreads(grant: string, cpus: Words): NativeMove[];
+  strayThreads(grant: string, part: string, cpus: Words): NativeMove[];
   /** Puts threads that are to run on a grant back to where they were put. */
-  recallThreads(grant: string, cpus: Words, tids: readonly number[]): NativePinOutcome;
+  recallThreads(grant: string, part: string, cpus: Words, tids: readonly number[]): NativePinOutcome;
   affinity(tid: number): Words;
   /**
    * What to tell the kernel for the calling thread to have again what it has, wherever its cpuset
@@ -225,7 +225,7 @@ export interface Native {
    */
   bornOn<T>(cpus: Words, action: () => T): { value: T; tid: number };
   /** The calling thread has started threads on CPUs of a grant; `tid`: a Worker, or 0. */
-  adopt(tid: number, granted: Words, grant: string, owner: string): void;
+  adopt(tid: number, granted: Words, grant: string, part: string, owner: string): void;
   /** Of a Worker that has ended. */
   forgetThread(tid: number): void;
   /** The CPU of these that the fewest threads have to themselves. */

@@ -91,6 +91,8 @@ export interface PinCall extends PinCallOwner {
   /** 0 the calling thread, -1 every thread of the process. */
   readonly tid: number;
   readonly cpus: Words;
+  /** Of the grant: its own name, or '' for what no part has. */
+  readonly part: string;
 }
 
 /** A pin of every thread of the process by its role. */
@@ -99,7 +101,9 @@ export interface PlaceCall extends PinCallOwner {
   readonly cpus: readonly (Words | undefined)[];
   /** By role: whether each thread has one CPU. */
   readonly oneEach: readonly (boolean | undefined)[];
-  /** What the grant has. */
+  /** By role: as {@link PinCall.part}. */
+  readonly parts: readonly (string | undefined)[];
+  /** What the grant has that no part has. */
   readonly granted: Words;
 }
 

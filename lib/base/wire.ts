@@ -47,7 +47,7 @@ export interface WiredFunctions {
    * [how many moved, how many unmovable; of each that has moved, to where it was asked to: tid, words
    * of before, these words; of each other: tid, errno, words of before, words of now, these words]
    */
-  pin(tid: number, cpus: number, grant?: string, owner?: string, replace?: boolean): Answer;
+  pin(tid: number, cpus: number, grant?: string, part?: string, owner?: string, replace?: boolean): Answer;
   /**
    * On the wire: how many families and questions, nodes, the policy, how many distances; the
    * distances; of each its kind and its parts, lists behind their lengths.
@@ -231,9 +231,10 @@ export function wired(addon: WiredFunctions): Wired {
 
     wholeCores: (topology, cpus) => taken(addon.wholeCores(topology, put(cpus, 0))),
 
-    pin({ tid, cpus, grant, owner, replace }) {
+    pin({ tid, cpus, grant, part, owner, replace }) {
       const count = put(cpus, 0);
-      const answer = grant === '' ? addon.pin(tid, count) : addon.pin(tid, count, grant, owner, replace);
+      const answer =
+        grant === '' ? addon.pin(tid, count) : addon.pin(tid, count, grant, part, owner, replace);
       return outcomeOf(typeof answer === 'number' ? words : answer, cpus);
     },
 

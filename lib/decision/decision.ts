@@ -8,6 +8,7 @@ import { NumalignError } from '../base/errors.js';
 import { Refusal } from '../base/refusal.js';
 import type { IsolationChoice } from '../input/policies.js';
 import { podAssignment } from './assignment.js';
+import { withParts } from './cpus/parts.js';
 import { place } from './place.js';
 import { begin, memoryOf, type Offer } from './progress.js';
 import { type Question, underSettings, undo } from './question.js';
@@ -50,7 +51,9 @@ export function decideIn(question: Question, pool: CpuPool): Decision | Rejectio
   const progress = begin(question, pool);
   try {
     place(progress);
-    const pod = podAssignment(progress);
+    const { parts = [] } = question.request;
+    const whole = podAssignment(progress);
+    const pod = parts.length > 0 ? withParts(progress.draft, whole, parts) : whole;
     const memory = memoryOf(progress);
     const next = () => addPod(question.state, pod, memory.booked());
     return { admitted: true, pod, next, offers: progress.offers };

@@ -3,7 +3,7 @@ import type { Assignments, MachineSettings } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
 import { type EnforcementRequest, enforcementError, isAtLeast, weaker } from '../account/levels.js';
 import type { EnforcementLevel, PodAssignment } from '../account/pod-assignment.js';
-import { runningCpus } from '../account/pod-holdings.js';
+import { hasParts, runningCpus } from '../account/pod-holdings.js';
 import { NumalignError, unlessRefused } from '../base/errors.js';
 import { type CpuSet, NodeSet } from '../machine/cpu-set.js';
 import type { Cpusets } from './cpusets/cpusets.js';
@@ -175,7 +175,7 @@ export class Clearing {
     }
     const isIsolated = enforcement === 'isolated' || require === 'isolated';
     // The kernel makes no isolated partitions that overlap.
-    const isDealt = isIsolated && added.some(({ booking }) => booking !== null);
+    const isDealt = isIsolated && added.some((pod) => pod.booking !== null && !hasParts(pod));
     if (isDealt) this.#shortfalls.push(DEALT);
     if (isDealt && require === 'isolated') return undefined;
     const level = isIsolated && !isDealt ? 'isolated' : 'partition';

@@ -2,11 +2,12 @@
 // Synchronous: writes of cgroup.procs and tasks.
 import type { MachineSettings } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
+import { threadShares } from '../account/pod-holdings.js';
 import { NumalignError, unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { unlessEnded } from '../cgroups/files/cgroup-error.js';
 import type { CpusetGroup } from '../cgroups/groups/cpuset-group.js';
-import type { Threads } from '../machine/affinity.js';
+import { moveProcess, type Threads } from '../machine/affinity.js';
 import { type CpuSet, NodeSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import type { Cpusets } from './cpusets/cpusets.js';
@@ -144,10 +145,15 @@ export class GrantGroup {
     return this.#cpusets.hierarchy.version === 1 || this.isInside();
   }
 
-  /** Moves another process into it, with what it has started by now. @throws ERR_CGROUP */
+  /**
+   * Moves another process into it, with what it has started by now, off the parts of the grant.
+   * @throws ERR_CGROUP; ERR_SYSCALL where it cannot leave these
+   */
   attach(pid: number): void {
     const group = this.make();
     group.attach(pid);
+    const [{ cpus }, ...parts] = threadShares(this.#pod);
+    if (parts.length > 0) moveProcess(pid, this.#all.difference(cpus), cpus);
     const { hierarchy } = this.#cpusets;
     for (const child of childrenOf(pid)) {
       if (hierarchy.groupOf(child).path !== group.path) this.attach(child);

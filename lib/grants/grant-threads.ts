@@ -2,7 +2,7 @@
 import type { ChildProcess, SpawnOptions } from 'node:child_process';
 import type { Worker } from 'node:worker_threads';
 import { cpusNow } from '../account/cpus-now.js';
-import { runningCpus } from '../account/pod-holdings.js';
+import { threadShares } from '../account/pod-holdings.js';
 import { sharedPool } from '../account/pools.js';
 import { type Attachment, attachProcess, openGrant } from '../admission/grants/attachment.js';
 import type { GrantRecord } from '../admission/grants/grant-record.js';
@@ -21,7 +21,15 @@ import { watchChild } from '../threads/children.js';
 import { type GrantedThreads, needsOneToOne } from '../threads/granted-threads.js';
 import { unpinMemory } from '../threads/memory.js';
 import { type MemoryPlacement, memoryPlacement } from '../threads/memory-placement.js';
-import { checkBalanced, type GrantPinOptions, type GrantPinResult, parsePin, pinTo } from '../threads/pin.js';
+import {
+  checkBalanced,
+  type GrantPinOptions,
+  type GrantPinResult,
+  type PinRequest,
+  parsePartPin,
+  parsePin,
+  pinTo,
+} from '../threads/pin.js';
 import {
   type PlaceThreadsOptions,
   type PlaceThreadsResult,
@@ -33,6 +41,7 @@ import { type ScheduleOptions, schedule, type ThreadScheduling } from '../thread
 import { spawnOn } from '../threads/spawn.js';
 import { readAgain, undoPin } from '../threads/vacate.js';
 import { type GrantWorkerOptions, startWorker } from '../threads/worker.js';
+import { GrantPart, partCpus } from './grant-part.js';
 import { GrantView, nodesOf } from './grant-view.js';
 
 /** Puts threads, processes and memory on a grant: see {@link Grant}. */
@@ -47,7 +56,8 @@ export class GrantThreads extends GrantView {
   }
 
   /**
-   * Moves threads of this process onto the grant's CPUs, at once, and says what became of each.
+   * Moves threads of this process onto the grant's CPUs, at once, and says what became of each. Of
+   * a grant with parts these are {@link Grant.sharedCpus}, and threads of parts stay where they are.
    * Sets the memory policy of the calling thread, if it is one of them (set_mempolicy(2)); what the
    * kernel denies of that is told in the result, and memory then comes from the node of the CPU
    * that touches it first.
@@ -61,11 +71,22 @@ export class GrantThreads extends GrantView {
     const request = parsePin(options);
     const target = this.#threads();
     if (request.threads === 'process') checkBalanced(target);
+    return this.#pin(target, request);
+  }
+
+  #pin(target: GrantedThreads, request: PinRequest): GrantPinResult {
     const { site, cpus } = this.#record;
     return tracedApply(site, this, 'pin', () => {
       if (request.isStrict && !target.group) throw this.#needsGroup();
       return pinTo(target, cpus, site.topology.numaNodes, request, () => this.#noteRunning());
     });
+  }
+
+  /** One of {@link Grant.parts}. @throws ERR_UNKNOWN_PART */
+  part(name: string): GrantPart {
+    return new GrantPart(this.#record, name, (options) =>
+      this.#pin(this.#threads(name), parsePartPin(options)),
+    );
   }
 
   /**
@@ -95,12 +116,12 @@ export class GrantThreads extends GrantView {
 
   /**
    * Pins every thread of this process, each kind where it is to be; what is left out runs on all
-   * CPUs of the grant. Starts libuv's pool where it is not up. Afterwards {@link worker} puts
+   * CPUs of the grant, but for those of parts, whose threads stay. Starts libuv's pool where it is not up. Afterwards {@link worker} puts
    * Workers where `workers` says. A thread belongs to the grant as after {@link pin}, which can be
    * called before or after; memory policies stay as they are. After a {@link Grant.resize} the threads
    * are where their places were, as far as these are left: place them again.
-   * @throws as {@link pin}; ERR_INVALID_OPTION for CPUs that are not the grant's, and on Node 20
-   *   for `v8` and `others` in different places
+   * @throws as {@link pin}; ERR_UNKNOWN_PART; ERR_INVALID_OPTION for CPUs that are not the grant's,
+   *   and on Node 20 for `v8` and `others` in different places
    */
   async placeThreads(options: PlaceThreadsOptions = {}): Promise<PlaceThreadsResult> {
     return tracedApply(this.#record.site, this, 'place', async () => {
@@ -112,7 +133,7 @@ export class GrantThreads extends GrantView {
   }
 
   /**
-   * Starts libuv's pool on the grant's CPUs (file system, DNS, zlib and crypto jobs run there), or
+   * Starts libuv's pool on the grant's CPUs, without those of parts (file system, DNS, zlib and crypto jobs run there), or
    * finds its threads and moves them; tells of them. `guaranteed`: all of them were found, which
    * takes one second where one is busy, and are where they should be.
    * @throws as {@link pin}
@@ -126,13 +147,13 @@ export class GrantThreads extends GrantView {
   }
 
   /**
-   * A Worker (node:worker_threads) that is on the grant's CPUs, and has its memory nodes preferred,
-   * from its first instruction: this thread takes their mask, starts it, and has its own again.
+   * A Worker (node:worker_threads) that is on the grant's CPUs, or with `part` on those of a part,
+   * and has its memory nodes preferred, from its first instruction: this thread takes their mask, starts it, and has its own again.
    * What the Worker starts is born there too. {@link placeThreads} knows it, and {@link unpin} and
    * {@link Grant.release} move it away.
    * @throws ERR_SCHEDULING where it would starve under real-time threads, ERR_SYSCALL where the
-   *   CPUs cannot be used here, ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE, ERR_GRANT_RELEASED, and
-   *   what `new Worker` throws
+   *   CPUs cannot be used here, ERR_UNKNOWN_PART, ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE,
+   *   ERR_GRANT_RELEASED, and what `new Worker` throws
    */
   worker(filename: string | URL, options: GrantWorkerOptions = {}): Worker {
     const worker = startWorker(this.#threads(), this.#workerCpus, filename, options);
@@ -151,11 +172,12 @@ export class GrantThreads extends GrantView {
    *   budget), ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE, ERR_GRANT_RELEASED
    */
   schedule(options: ScheduleOptions): ThreadScheduling {
-    return schedule(this.#threads(), options);
+    const { grant } = this.#threads();
+    return schedule({ grant, cpus: this.#record.cpusToStay }, options);
   }
 
   /**
-   * Starts a program on the grant's CPUs, there from its first instruction (with cgroup v2, where
+   * Starts a program on the grant's CPUs, without those of parts, there from its first instruction (with cgroup v2, where
    * this process is not in the grant’s cgroup, moved right after its start), with the grant's
    * memory nodes preferred where that is allowed (whatever policy this thread was pinned with). It
    * also gets a copy of the owner's lock: should this process die, its grants live on until the
@@ -171,7 +193,7 @@ export class GrantThreads extends GrantView {
     const ids = Object.entries(this.devices).map(([name, list]) => [name, list.map(({ id }) => id)]);
     const variables = {
       NUMALIGN_GRANT: this.uid,
-      NUMALIGN_CPUS: this.cpus.toString(),
+      NUMALIGN_CPUS: this.sharedCpus.toString(),
       NUMALIGN_DEVICES: JSON.stringify(Object.fromEntries(ids)),
     };
     const child = tracedApply(site, this, 'spawn', () =>
@@ -182,7 +204,7 @@ export class GrantThreads extends GrantView {
   }
 
   /**
-   * Moves another process, with all its threads, onto the grant's CPUs: into the grant's cgroup
+   * Moves another process, with all its threads, onto the grant's CPUs, without those of parts: into the grant's cgroup
    * where it has one (cgroup.procs; also what it has started by now), else by the masks of its
    * threads, of which some may be missed while they are being born. When the grant ends, it goes to
    * the shared pool.
@@ -226,22 +248,27 @@ export class GrantThreads extends GrantView {
     return memoryPlacement(buffer);
   }
 
-  #threads(): GrantedThreads {
+  // What may run on the grant, or on a part of it.
+  #threads(part = ''): GrantedThreads {
     this.#record.checkUsable();
     const { site, pod, cpusToStay, group } = this.#record;
     const { enforcement } = pod;
+    const all = part === '' ? threadShares(pod)[0].cpus : partCpus(this.#record, part);
+    const booked = nodesOf(this.memory);
     return {
       grant: this.uid,
+      part,
       owner: pod.owner.uuid,
-      cpus: cpusToStay,
-      memoryNodes: this.memoryNodes,
+      cpus: all.intersection(cpusToStay),
+      memoryNodes: booked.isEmpty && part !== '' ? site.topology.nodesOf(all) : this.memoryNodes,
       // Not everybody asks.
       get oneToOne() {
         return needsOneToOne(
-          { cpus: runningCpus(pod), enforcement: enforcement.level },
+          { cpus: all, enforcement: enforcement.level },
           cpusNow(site.topology).unbalanced,
         );
       },
+      onPart: (name) => this.#threads(name),
       group,
       learnChoices: () => this.#learnChoices(),
     };

@@ -3,7 +3,7 @@ import { type InspectOptions, inspect } from 'node:util';
 import type { MemoryBlock } from '../account/booked-memory.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { DeviceAssignment, EnforcementLevel } from '../account/pod-assignment.js';
-import { devicesOf, memoryOf } from '../account/pod-holdings.js';
+import { devicesOf, memoryOf, threadShares } from '../account/pod-holdings.js';
 import type { GrantRecord } from '../admission/grants/grant-record.js';
 import { flagsNow } from '../admission/on-record.js';
 import { quotaWarnings, type Warning } from '../admission/warnings.js';
@@ -60,6 +60,20 @@ export class GrantView {
     return this.#record.cpus;
   }
 
+  /**
+   * Its parts by name: CPUs that none but some threads of this process have. Empty where it was
+   * acquired without.
+   */
+  get parts(): Readonly<Record<string, CpuSet>> {
+    const [, ...parts] = threadShares(this.#record.look());
+    return Object.freeze(Object.fromEntries(parts.map(({ part, cpus }) => [part, cpus])));
+  }
+
+  /** Those of `cpus` that no part has: where threads run that are of none. */
+  get sharedCpus(): CpuSet {
+    return threadShares(this.#record.look())[0].cpus;
+  }
+
   /** CPUs that are kept from others though nothing runs on them. */
   get held(): CpuSet {
     return this.#record.held;
@@ -71,12 +85,12 @@ export class GrantView {
   }
 
   /**
-   * How many threads can run at a time on the grant's CPUs: the number to size pools by.
-   * os.availableParallelism() reads the mask of the calling thread, and answers 1 where that was
+   * How many threads can run at a time on the grant's CPUs, without those of its parts: the number
+   * to size pools by. os.availableParallelism() reads the mask of the calling thread, and answers 1 where that was
    * placed on a CPU of its own.
    */
   get availableParallelism(): number {
-    return this.cpus.size;
+    return this.sharedCpus.size;
   }
 
   /** The NUMA nodes of `cpus`. */
@@ -129,10 +143,10 @@ export class GrantView {
   }
 
   toJSON() {
-    const { uid, name, cpus, held, upcoming, numaNodes, memory, memoryNodes, devices } = this;
+    const { uid, name, cpus, parts, held, upcoming, numaNodes, memory, memoryNodes, devices } = this;
     const { isIsolated, enforcement, warnings } = this;
     return {
-      ...{ uid, name, cpus, held, upcoming, numaNodes, memory, memoryNodes, devices },
+      ...{ uid, name, cpus, parts, held, upcoming, numaNodes, memory, memoryNodes, devices },
       ...{ isIsolated, enforcement, flags: this.flags(), warnings },
     };
   }

@@ -94,7 +94,13 @@ const MANIFEST_KEYS = ['apiVersion', 'kind', 'metadata', 'spec'] as const;
 const RESOURCES_KEYS = ['requests', 'limits'] as const;
 const CONTAINER_KEYS = ['name', 'restartPolicy', 'resources', ...RESOURCES_KEYS] as const;
 
-const CONTAINER_NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
+/** What {@link isContainerName} asks for, in words. */
+export const CONTAINER_NAME = '1 to 63 small letters, digits and inner hyphens';
+
+/** As in Kubernetes. */
+export function isContainerName(value: unknown): value is string {
+  return typeof value === 'string' && /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(value);
+}
 
 function parseName(value: unknown, field: string): string | undefined {
   if (value === undefined || value === null) return undefined;
@@ -123,9 +129,7 @@ function parseContainer(
 ): ParsedContainer {
   const container = fieldsOf(value, field, isManifest ? undefined : CONTAINER_KEYS);
   const { name, resources } = container;
-  if (typeof name !== 'string' || !CONTAINER_NAME.test(name)) {
-    fail(`${field}.name`, name, '1 to 63 small letters, digits and inner hyphens');
-  }
+  if (!isContainerName(name)) fail(`${field}.name`, name, CONTAINER_NAME);
   const isNested = resources !== undefined && resources !== null;
   if (isNested && RESOURCES_KEYS.some((key) => container[key] !== undefined && container[key] !== null)) {
     fail(`${field}.resources`, resources, 'left out where the container has requests or limits of its own');

@@ -5,11 +5,12 @@ import type { EnforcementLevel } from '../account/pod-assignment.js';
 import { checkOptions, invalidOption, isName, NAME } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import { CpuSet } from '../machine/cpu-set.js';
+import type { Topology } from '../machine/topology.js';
 import { type AimedLevel, parseEnforcement } from './enforcement-options.js';
 import { isMemoryType } from './memory-types.js';
 import { option } from './option-values.js';
 import { type Placement, parsePlacement } from './placement.js';
-import { type PodRequest, parsePod } from './pod-request.js';
+import { CONTAINER_NAME, isContainerName, type PodRequest, parsePod } from './pod-request.js';
 import type { RequestPlacementOptions } from './policies.js';
 import type { Quantity } from './quantity.js';
 import {
@@ -58,6 +59,12 @@ export interface AcquireOptions extends RequestOptions {
   /** How many exclusive CPUs: a whole number of at least 1. */
   cpu: number;
   /**
+   * Some of the CPUs for single threads of the process each, such as `{ main: 1, io: 1 }`: by name, of
+   * 1 to 63 small letters, digits and inner hyphens, whole CPUs. Fewer in all than `cpu`: what they
+   * leave is for all other threads. Default: none.
+   */
+  parts?: Readonly<Record<string, number>>;
+  /**
    * Memory near the CPUs, such as `'2Gi'`: booked, so that others who ask are placed elsewhere.
    * Default: none.
    */
@@ -79,9 +86,17 @@ export interface AcquireOptions extends RequestOptions {
  */
 export type AdmitOptions = RequestOptions;
 
+/** CPUs of a grant that some threads of its process are to have alone. */
+export interface PartRequest {
+  readonly name: string;
+  readonly cpu: number;
+}
+
 /** A pod that asks to be admitted. */
 export interface AdmissionRequest {
   readonly pod: PodRequest;
+  /** Of its only container. */
+  readonly parts?: readonly PartRequest[];
   readonly owner: OwnerChoice;
   readonly placement: Placement;
   /** Where it says something. */
@@ -196,6 +211,21 @@ const isCount = (value: unknown): value is number =>
 
 const parseCount = (cpu: unknown) => option.that(cpu, 'cpu', isCount, COUNT);
 
+const PARTS = 'CPUs by the name of the part, such as { main: 1, io: 1 }';
+
+function parseParts(given: unknown, cpu: number): readonly PartRequest[] {
+  const parts = Object.entries(option.object(given, 'parts', PARTS)).map(([name, count]) => {
+    if (!isContainerName(name)) invalidOption('parts', name, `named by ${CONTAINER_NAME}`);
+    return Object.freeze({ name, cpu: option.that(count, `parts.${name}`, isCount, COUNT) });
+  });
+  const sum = parts.reduce((all, part) => all + part.cpu, 0);
+  if (sum >= cpu) {
+    const most = cpu === 1 ? 'left out with one CPU' : `at most ${cpu - 1} CPUs in all`;
+    invalidOption('parts', given, `${most}: all other threads of the process need one of the ${cpu}`);
+  }
+  return Object.freeze(parts);
+}
+
 /** @throws ERR_INVALID_OPTION */
 export function checkSignal(signal: unknown): AbortSignal | undefined {
   return signal === undefined ? signal : option.that(signal, 'signal', isSignal, 'an AbortSignal');
@@ -225,7 +255,11 @@ export function parseResize(options: ResizeOptions): ResizeRequest {
 
 /** @throws ERR_INVALID_OPTION, ERR_INVALID_QUANTITY */
 export function parseAcquire(options: AcquireOptions, placement: Placement): AdmissionRequest {
-  const given = checkOptions(options, ['cpu', 'memory', 'resources', 'name', ...REQUEST_OPTIONS], 'acquire');
+  const given = checkOptions(
+    options,
+    ['cpu', 'parts', 'memory', 'resources', 'name', ...REQUEST_OPTIONS],
+    'acquire',
+  );
   const cpu = parseCount(given.cpu);
   const name = given.name === undefined ? undefined : option.that(given.name, 'name', isName, NAME);
   const requests = Object.freeze({ cpu: cpu * MILLI, ...parseResources(given.memory, given.resources) });
@@ -250,7 +284,22 @@ export function parseAcquire(options: AcquireOptions, placement: Placement): Adm
       },
     );
   }
-  return Object.freeze({ pod, isForCaller: true, ...common });
+  return Object.freeze({ pod, parts: parseParts(given.parts ?? {}, cpu), isForCaller: true, ...common });
+}
+
+/**
+ * Parts are whole cores where a grant is.
+ * @throws ERR_INVALID_OPTION
+ */
+export function checkParts(
+  { parts = [], placement: { fullPhysicalCpusOnly, holdSiblings } }: AdmissionRequest,
+  { cpusPerCore }: Topology,
+): void {
+  if (!fullPhysicalCpusOnly || holdSiblings) return;
+  const part = parts.find(({ cpu }) => cpu % cpusPerCore !== 0);
+  if (!part) return;
+  const valid = `a multiple of ${cpusPerCore}, the threads of a core, with full-pcpus-only`;
+  invalidOption(`parts.${part.name}`, part.cpu, valid);
 }
 
 /**

@@ -91,21 +91,23 @@ export function toTid(threads: Threads): number {
 /** What a grant adds to a pin: who may undo it, and protection from another grant. */
 export interface PinOwner {
   grant: string;
+  /** Of the grant; '': what no part has. */
+  part: string;
   owner: string;
   replace: boolean;
 }
 
-const NOBODY: PinOwner = { grant: '', owner: '', replace: false };
+const NOBODY: PinOwner = { grant: '', part: '', owner: '', replace: false };
 
 /** Pins for a grant, or for nobody. @throws as {@link pin}, and ERR_ALREADY_PINNED. */
-export function pinFor(cpus: CpuSet, threads: Threads, { grant, owner, replace }: PinOwner): PinResult {
+export function pinFor(cpus: CpuSet, threads: Threads, { grant, part, owner, replace }: PinOwner): PinResult {
   if (cpus.isEmpty) {
     throw new NumalignError('ERR_INVALID_ARGUMENT', 'a thread needs at least one CPU to run on', {
       value: cpus,
       valid: 'a set that is not empty',
     });
   }
-  const outcome = native.pin({ tid: toTid(threads), cpus: cpus.words, grant, owner, replace });
+  const outcome = native.pin({ tid: toTid(threads), cpus: cpus.words, grant, part, owner, replace });
   const refused = outcome.moved.length === 0 && outcome.unmovable.find((move) => move.errno !== 0);
   if (refused) {
     const reason = getSystemErrorName(-refused.errno);

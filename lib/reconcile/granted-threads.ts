@@ -2,7 +2,7 @@
 // grants.
 import type { Assignments } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
-import { runningCpus } from '../account/pod-holdings.js';
+import { type ThreadShare, threadShares } from '../account/pod-holdings.js';
 import type { Site } from '../admission/site.js';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
@@ -20,20 +20,29 @@ export function compareThreads(
   const { owners } = site.ledger;
   const isOurs = ({ owner, formerOwner }: PodAssignment) =>
     formerOwner === null && (owner.kind !== 'process' || owners.isOwn(owner));
-  return together(state.pods.filter(isOurs).map((pod) => threadsOfGrant(site, state, pod, isGivenUp)));
+  const comparisons = state.pods
+    .filter(isOurs)
+    .flatMap((pod) => sharesNow(pod).map((share) => threadsOfShare(site, state, pod, share, isGivenUp)));
+  return together(comparisons);
 }
 
-function threadsOfGrant(
+// While it is being resized, which a grant with parts is not, they may be on either.
+function sharesNow(pod: PodAssignment): readonly ThreadShare[] {
+  const [rest, ...parts] = threadShares(pod);
+  return [pod.upcoming ? { ...rest, cpus: rest.cpus.union(pod.upcoming.cpus) } : rest, ...parts];
+}
+
+function threadsOfShare(
   site: Site,
   { settings }: Assignments,
   pod: PodAssignment,
+  share: ThreadShare,
   isGivenUp: (key: string) => boolean,
 ): Comparison {
-  const { uid, upcoming } = pod;
-  const tids = native.grantThreads(uid);
+  const { part, cpus } = share;
+  const { uid } = pod;
+  const tids = native.grantThreads(uid, part);
   if (tids.length === 0) return { checked: 0, found: [] };
-  // While it is being resized they may be on either.
-  const cpus = upcoming ? runningCpus(pod).union(upcoming.cpus) : runningCpus(pod);
   const found: Found[] = [];
   const group = GrantGroup.of(site, settings, pod);
   const missing = group?.wasEntered ? group.missing(tids) : [];
@@ -46,11 +55,11 @@ function threadsOfGrant(
       what: `${missing.length} threads of this process are not in ${group.path}`,
       repair: () => {
         group.bringBack(missing);
-        return putBack(uid, cpus, missing);
+        return putBack(uid, share, missing);
       },
     });
   }
-  for (const { tid, before } of native.strayThreads(uid, cpus.words)) {
+  for (const { tid, before } of native.strayThreads(uid, part, cpus.words)) {
     // Their masks are what the other cgroup has made of them.
     if (missing.includes(tid) && !isGivenUp(groupKey)) continue;
     found.push({
@@ -58,14 +67,14 @@ function threadsOfGrant(
       uid,
       key: `${grantKey(pod)} ${cpus} thread ${tid}`,
       what: `thread ${tid} of this process may run on CPUs ${new CpuSet(before)} instead of ${cpus}`,
-      repair: () => putBack(uid, cpus, [tid]),
+      repair: () => putBack(uid, share, [tid]),
     });
   }
   return { checked: tids.length + (group ? 1 : 0), found };
 }
 
-function putBack(uid: string, cpus: CpuSet, tids: readonly number[]): number {
-  const { moved, unmovable } = native.recallThreads(uid, cpus.words, tids);
+function putBack(uid: string, { part, cpus }: ThreadShare, tids: readonly number[]): number {
+  const { moved, unmovable } = native.recallThreads(uid, part, cpus.words, tids);
   const [stuck] = unmovable;
   if (!stuck) return moved.length;
   throw new NumalignError('ERR_SYSCALL', `thread ${stuck.tid} cannot be moved to CPUs ${cpus}`, {

@@ -238,7 +238,7 @@ export class Reconciler {
     const hotplugs: Hotplug[] = [];
     for (const pod of this.#store.read()?.assignments.pods ?? []) {
       if (pod.owner.kind !== 'process' || !owners.isOwn(pod.owner)) continue;
-      const result = await substituteLostCpus(site, pod, placement, threadsOf(this.#store, pod.uid));
+      const result = await substituteLostCpus(site, pod, placement, threadsOf(this.#store, pod.uid, pod));
       if (!result) continue;
       const { lost, substitutes, revoked, returned, isParked, error } = result;
       const cpus = runningCpus(result.pod).difference(revoked);

@@ -5,6 +5,7 @@ import type { Assignments } from '../account/assignments.js';
 import type { CpusNow } from '../account/cpus-now.js';
 import { mortalOwners } from '../account/owners-of-pods.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
+import { hasParts } from '../account/pod-holdings.js';
 import { podContainer } from '../admission/pod-container.js';
 import type { ReadOnlySite } from '../admission/site.js';
 import { encodeName } from '../cgroups/files/cgroup-path.js';
@@ -32,14 +33,17 @@ export function grantsOf(
   }));
 }
 
-// Beside the one on record, which is that of the first.
-function cgroupsOf({ uid, containers, enforcement: { target } }: PodAssignment): GrantCgroup[] {
+// Beside the one on record, which is that of the first; that of a grant with parts is of all.
+function cgroupsOf(pod: PodAssignment): GrantCgroup[] {
+  const { uid, containers, enforcement } = pod;
+  const { target } = enforcement;
   if (target === null) return [];
   const of = (container: string | null) => {
     const path = join(dirname(target), encodeName(`${uid}/${container ?? ALL_CONTAINERS}`));
     return { container, path, isMade: existsSync(path) };
   };
   const all = of(null);
+  if (hasParts(pod)) return [all];
   return [
     ...containers.filter(({ cpus }) => !cpus.isEmpty).map(({ name }) => of(name)),
     ...(all.isMade ? [all] : []),

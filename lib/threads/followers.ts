@@ -1,8 +1,10 @@
 // How the threads of this process that are pinned for a grant follow its CPUs when these change.
+import { type Booked, type ThreadShare, threadShares } from '../account/pod-holdings.js';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
+import type { NativePinOutcome } from '../base/native-threads.js';
 import { type PinResult, toPinResult } from '../machine/affinity.js';
-import type { CpuSet } from '../machine/cpu-set.js';
+import { CpuSet } from '../machine/cpu-set.js';
 import type { Store } from '../state/store.js';
 import { checkNoChild } from './children.js';
 
@@ -10,8 +12,8 @@ import { checkNoChild } from './children.js';
 export interface Followers<T> {
   /** They leave what the grant loses; called before it does. @throws where one does not */
   narrow(cpus: CpuSet): T;
-  /** They may use all of the grant, again or for the first time. */
-  widen(cpus: CpuSet): T;
+  /** They may use all of the grant, again or for the first time. `pod`: it as it is then. */
+  widen(cpus: CpuSet, pod: Booked): T;
 }
 
 /** The threads of this process that run on the grant. */
@@ -22,13 +24,27 @@ export interface GrantThreads<T> extends Followers<T> {
   checkCanLeave(): void;
 }
 
-/** The threads of this process that are pinned for a grant. */
-export function threadsOf(store: Store, uid: string): GrantThreads<PinResult> {
-  const follow = (cpus: CpuSet) => toPinResult(native.followGrant(uid, cpus.words), true);
+/** The threads of this process that are pinned for a grant; `before`: it as it is now. */
+export function threadsOf(store: Store, uid: string, before: Booked): GrantThreads<PinResult> {
+  const move = (pod: Booked, moveShare: (share: ThreadShare) => NativePinOutcome) => {
+    const outcomes = threadShares(pod).map(moveShare);
+    const moved = outcomes.flatMap((each) => each.moved);
+    return toPinResult({ moved, unmovable: outcomes.flatMap((each) => each.unmovable) }, true);
+  };
+  // Threads whose part has nothing on the CPUs that are there wait on the rest of the grant.
+  const follow = (pod: Booked, kept: CpuSet, present: CpuSet) => {
+    const here = kept.intersection(present);
+    return move(pod, ({ part, cpus }) => {
+      const own = cpus.intersection(kept);
+      return own.intersects(here) || here.isEmpty
+        ? native.followGrant(uid, part, own.words)
+        : native.parkGrant(uid, part, here.words);
+    });
+  };
   return {
     narrow: (cpus) => {
       checkNoChild(store, { uid }, 'taken from it');
-      const result = follow(cpus);
+      const result = follow(before, cpus, cpus);
       const stuck = result.unmovable.find((thread) => !thread.cpus.isSubsetOf(cpus));
       if (!stuck) return result;
       throw new NumalignError(
@@ -41,8 +57,8 @@ export function threadsOf(store: Store, uid: string): GrantThreads<PinResult> {
         },
       );
     },
-    widen: follow,
-    park: (pool) => toPinResult(native.parkGrant(uid, pool.words), true),
+    widen: (cpus, pod) => follow(pod, cpus, new CpuSet(native.onlineCpus())),
+    park: (pool) => move(before, ({ part }) => native.parkGrant(uid, part, pool.words)),
     checkCanLeave: () => checkNoChild(store, { uid }, 'taken from it'),
   };
 }

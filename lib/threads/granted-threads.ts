@@ -10,6 +10,8 @@ import { CpuSet, type NodeSet } from '../machine/cpu-set.js';
 
 export interface GrantedThreads {
   readonly grant: string;
+  /** Of the grant, whose threads they are; '': of none. */
+  readonly part: string;
   /** The uuid of its owner. */
   readonly owner: string;
   /** Where threads may be put. */
@@ -17,6 +19,8 @@ export interface GrantedThreads {
   readonly memoryNodes: NodeSet;
   /** Every thread has to be put on one CPU, see {@link needsOneToOne}. */
   readonly oneToOne: boolean;
+  /** Of a part of the grant. @throws ERR_UNKNOWN_PART */
+  readonly onPart: (name: string) => GrantedThreads;
   /** Its cgroup, where it has one. */
   readonly group: GrantGroup | undefined;
   /** See {@link Enforcer.learnChoices}. */
@@ -36,16 +40,17 @@ export function needsOneToOne(
 }
 
 /**
- * CPUs that an option names; default: all of the grant.
- * @throws ERR_INVALID_OPTION for none and for such that are not the grant's, ERR_INVALID_LIST
+ * CPUs that an option names; default: all that threads may be put on.
+ * @throws ERR_INVALID_OPTION for none and for others than these, ERR_INVALID_LIST
  */
 export function cpusWithin(
-  { cpus }: GrantedThreads,
+  { cpus, part }: GrantedThreads,
   option: string,
   value: CpuSet | string | undefined,
 ): CpuSet {
   if (value === undefined) return cpus;
-  const valid = `CPUs of the grant, at least one: ${cpus}`;
+  const whose = part === '' ? 'the grant' : `part ${part} of the grant`;
+  const valid = `CPUs of ${whose}, at least one: ${cpus}`;
   if (!(value instanceof CpuSet) && typeof value !== 'string') invalidOption(option, value, valid);
   const chosen = CpuSet.coerce(value);
   if (chosen.isEmpty || !chosen.isSubsetOf(cpus)) invalidOption(option, String(chosen), valid);
@@ -79,6 +84,8 @@ export function inGroup<T>(
 
 /** Where threads of one kind go. */
 export interface ThreadPlace {
+  /** Of the grant, which has these CPUs; '': of none. */
+  readonly part: string;
   readonly cpus: CpuSet;
   /** Each on one of them, the least used. */
   readonly oneEach: boolean;
@@ -97,6 +104,7 @@ export function placeByRole(
   const outcomes = native.place({
     cpus: inOrder.map((place) => place?.cpus.words),
     oneEach: inOrder.map((place) => place?.oneEach),
+    parts: inOrder.map((place) => place?.part),
     granted: cpus.words,
     grant,
     owner,

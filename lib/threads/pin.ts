@@ -25,6 +25,14 @@ export interface GrantPinOptions {
   migrate?: boolean;
 }
 
+/** Options of {@link GrantPart.pin}. */
+export interface PartPinOptions extends Pick<GrantPinOptions, 'replace' | 'migrate'> {
+  /** Which thread; default: the calling one. */
+  threads?: Exclude<Threads, 'process'>;
+  /** As {@link GrantPinOptions.memory}. */
+  memory?: MemoryMode | 'none';
+}
+
 export interface GrantPinResult extends PinResult {
   /**
    * What became of the memory policy; null with `memory: 'none'`. Where it could not be set, the
@@ -44,9 +52,20 @@ export interface PinRequest {
 }
 
 /** @throws ERR_INVALID_OPTION */
-export function parsePin(options: GrantPinOptions): PinRequest {
+export function parsePartPin(options: PartPinOptions): PinRequest {
+  const request = parsePin(options, 'current');
+  const { threads, isStrict } = request;
+  if (threads === 'process')
+    invalidOption('threads', threads, "'current' or a thread id: a part is for some threads of the process");
+  if (isStrict)
+    invalidOption('memory', 'strict', "as for a thread: 'preferred', 'bind', 'interleave' or 'none'");
+  return request;
+}
+
+/** `usual`: the threads where none are named. @throws ERR_INVALID_OPTION */
+export function parsePin(options: GrantPinOptions, usual: Threads = 'process'): PinRequest {
   const {
-    threads = 'process',
+    threads = usual,
     replace = false,
     memory = 'preferred',
     migrate = false,
@@ -82,10 +101,10 @@ export function pinTo(
   { threads, replace, mode, isStrict, migrate }: PinRequest,
   noteRunning: () => void,
 ): GrantPinResult {
-  const { grant, owner, group, memoryNodes, learnChoices } = target;
+  const { grant, part, owner, group, memoryNodes, learnChoices } = target;
   const result = inGroup({ grant, cpus, group, learnChoices }, [threads], replace, (isWhole) => {
     if (isStrict) group?.setMemoryNodes(memoryNodes);
-    const pinned = pinFor(target.cpus, threads, { grant, owner, replace });
+    const pinned = pinFor(target.cpus, threads, { grant, part, owner, replace });
     noteRunning();
     return isWhole ? { ...pinned, guaranteed: pinned.unmovable.length === 0 } : pinned;
   });

@@ -17,11 +17,11 @@ import { probePool } from './pool.js';
  * Where threads of one kind run: CPUs of the grant, each thread on any of them; or with `oneToOne`
  * each on one of its own (where there are more threads than CPUs, as few on each as can be),
  * `'one-to-one'` for short, out of all CPUs of the grant. A CPU that runs no JavaScript yet is
- * preferred.
+ * preferred. `part`: on that part of the grant; without it on CPUs that no part has.
  */
-export type ThreadCpus = CpuSet | string | { cpus?: CpuSet | string; oneToOne?: boolean };
+export type ThreadCpus = CpuSet | string | { part?: string; cpus?: CpuSet | string; oneToOne?: boolean };
 
-/** Kinds that are left out: all CPUs of the grant. */
+/** Kinds that are left out: all CPUs of the grant that no part has. */
 export interface ThreadPlacement {
   /** The main thread. */
   main?: ThreadCpus;
@@ -63,20 +63,24 @@ export interface PlaceThreadsResult {
 const KINDS = ['main', 'workers', 'pool', 'v8', 'others'] as const;
 type Places = Readonly<Record<(typeof KINDS)[number], ThreadPlace>>;
 
-/** @throws ERR_INVALID_OPTION, ERR_INVALID_LIST */
-export function parsePlace(target: GrantedThreads, kind: string, value: ThreadCpus | undefined): ThreadPlace {
-  if (value === 'one-to-one') return { cpus: target.cpus, oneEach: true };
+/** @throws ERR_INVALID_OPTION, ERR_INVALID_LIST, ERR_UNKNOWN_PART */
+export function parsePlace(grant: GrantedThreads, kind: string, value: ThreadCpus | undefined): ThreadPlace {
+  const { part } = grant;
+  if (value === 'one-to-one') return { part, cpus: grant.cpus, oneEach: true };
   if (value === undefined || typeof value === 'string' || value instanceof CpuSet) {
-    return { cpus: cpusWithin(target, kind, value), oneEach: target.oneToOne };
+    return { part, cpus: cpusWithin(grant, kind, value), oneEach: grant.oneToOne };
   }
-  const { cpus, oneToOne = target.oneToOne } = checkOptions(value, ['cpus', 'oneToOne'], kind) as {
-    cpus?: CpuSet | string;
-    oneToOne?: boolean;
-  };
+  const given = checkOptions(value, ['part', 'cpus', 'oneToOne'], kind) as Exclude<
+    ThreadCpus,
+    string | CpuSet
+  >;
+  const target = given.part === undefined ? grant : grant.onPart(given.part);
+  const { oneToOne = target.oneToOne } = given;
   if (typeof oneToOne !== 'boolean') invalidOption(`${kind}.oneToOne`, oneToOne, 'true or false');
   if (target.oneToOne && !oneToOne)
     invalidOption(`${kind}.oneToOne`, false, 'true: the CPUs of the grant are isolated');
-  return { cpus: cpusWithin(target, `${kind}.cpus`, cpus), oneEach: oneToOne };
+  const cpus = cpusWithin(target, `${kind}.cpus`, given.cpus);
+  return { part: target.part, cpus, oneEach: oneToOne };
 }
 
 function parsePlaces(target: GrantedThreads, options: PlaceThreadsOptions): Places {

@@ -79,7 +79,8 @@ export async function prewarmPool(target: () => GrantedThreads, options: Prewarm
   cpusWithin(target(), 'cpus', cpus);
   const { tids, complete } = await probePool();
   const granted = target();
-  const place = { cpus: cpusWithin(granted, 'cpus', cpus), oneEach: granted.oneToOne };
+  const { part, oneToOne } = granted;
+  const place = { part, cpus: cpusWithin(granted, 'cpus', cpus), oneEach: oneToOne };
   const outcomes = inGroup(granted, tids, replace, () => placeByRole(granted, { pool: place }, replace));
   return toPinResult(outcomes.pool, !complete);
 }

@@ -83,7 +83,10 @@ export function realTimeCpus(): CpuSet {
 }
 
 /** @throws ERR_SCHEDULING, ERR_SYSCALL, ERR_INVALID_OPTION */
-export function schedule({ grant, cpus }: GrantedThreads, options: ScheduleOptions): ThreadScheduling {
+export function schedule(
+  { grant, cpus }: Pick<GrantedThreads, 'grant' | 'cpus'>,
+  options: ScheduleOptions,
+): ThreadScheduling {
   const {
     policy = 'other',
     priority,

@@ -1,7 +1,7 @@
 // How the threads of this process that are pinned for a grant leave its CPUs, and come back where
 // that was in vain.
 import type { PodAssignment } from '../account/pod-assignment.js';
-import { runningCpus } from '../account/pod-holdings.js';
+import { threadShares } from '../account/pod-holdings.js';
 import { unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
 import type { GrantGroup } from '../enforcement/grant-group.js';
@@ -100,12 +100,13 @@ export function vacateOf(
     threads: ({ threads }) => threads,
     settled: ({ result }) => readAgain(result),
     comeBack: ({ result: { moved } }) => {
-      const cpus = runningCpus(pod);
+      const shares = threadShares(pod);
       if (hasLeft) group?.comeBack(moved.map(({ tid }) => tid));
       for (const { tid, before } of moved) {
         // Where it was placed, as far as that is the grant's.
-        const own = before.isSubsetOf(cpus) ? before : cpus;
-        native.pin({ tid, cpus: own.words, grant: uid, owner: owner.uuid, replace: false });
+        const share = shares.find(({ cpus }) => before.isSubsetOf(cpus));
+        const { part, cpus } = share ? { ...share, cpus: before } : shares[0];
+        native.pin({ tid, cpus: cpus.words, grant: uid, part, owner: owner.uuid, replace: false });
       }
       pinMemoryAgain();
     },

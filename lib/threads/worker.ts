@@ -9,25 +9,29 @@ import { parsePlace, type ThreadCpus } from './placement.js';
 import { realTimeCpus } from './scheduling.js';
 
 export interface GrantWorkerOptions extends WorkerOptions {
+  /** Of the grant, for this Worker; default: what no part has. */
+  part?: string;
   /**
-   * Where it runs: CPUs of the grant; default: where {@link Grant.placeThreads} has put the
-   * Workers, else all of them. Of isolated CPUs it gets one.
+   * Where it runs: CPUs of the grant, or of its part; default: where {@link Grant.placeThreads} has
+   * put the Workers, else all of them. Of isolated CPUs it gets one.
    */
   cpus?: CpuSet | string;
 }
 
 /** `placed`: where Workers were put before. */
 export function startWorker(
-  target: GrantedThreads,
+  grant: GrantedThreads,
   placed: ThreadCpus | undefined,
   filename: string | URL,
   options: GrantWorkerOptions,
 ): Worker {
-  const { cpus: asked, ...workerOptions } = options;
+  const { part, cpus: asked, ...workerOptions } = options;
+  const chosen = part === undefined ? grant : grant.onPart(part);
   const place =
-    asked === undefined
-      ? placeOf(target, placed)
-      : { cpus: cpusWithin(target, 'cpus', asked), oneEach: target.oneToOne };
+    part === undefined && asked === undefined
+      ? placeOf(grant, placed)
+      : { part: chosen.part, cpus: cpusWithin(chosen, 'cpus', asked), oneEach: chosen.oneToOne };
+  const target = place.part === '' ? grant : grant.onPart(place.part);
   const cpus = place.oneEach ? CpuSet.of(native.leastUsedCpu(place.cpus.words)) : place.cpus;
   const taken = realTimeCpus();
   if (cpus.isSubsetOf(taken)) {
@@ -42,7 +46,7 @@ export function startWorker(
   const start = () => native.bornOn(cpus.words, () => new Worker(filename, workerOptions));
   const startHere = () => target.group?.startInside(start) ?? start();
   const { value: worker, tid } = preferring(target.memoryNodes, startHere);
-  native.adopt(tid, target.cpus.words, target.grant, target.owner);
+  native.adopt(tid, target.cpus.words, target.grant, target.part, target.owner);
   if (tid !== 0) worker.once('exit', () => native.forgetThread(tid));
   return worker;
 }

@@ -85,16 +85,21 @@ std::vector<uint32_t> words_of(const PinOutcome& outcome) {
   return words;
 }
 
-// (tid, or -1 for the whole process; words on the wire; for a grant: grant; owner; replace)
+// Two arguments: a grant, and a part of it.
+PinTarget to_target(const Napi::CallbackInfo& info, size_t at) {
+  return {to_string(info[at], "the grant"), to_string(info[at + 1], "the part")};
+}
+
+// (tid, or -1 for the whole process; words on the wire; for a grant: grant; part; owner; replace)
 Napi::Value pin(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   const pid_t tid = to_int(info[0], "the thread id");
   const CpuSet cpus = WireReader(env).id_set<CpuTag>(info[1]);
   ThreadPins& pins = ThreadPins::of_this_process();
   auto result = unwrap(env, info.Length() == 2
-                                ? pins.pin(tid, cpus, "", "", false)
-                                : pins.pin(tid, cpus, to_string(info[2], "the grant"),
-                                           to_string(info[3], "the owner"), to_bool(info[4], "replace")));
+                                ? pins.pin(tid, cpus, {}, "", false)
+                                : pins.pin(tid, cpus, to_target(info, 2), to_string(info[4], "the owner"),
+                                           to_bool(info[5], "replace")));
   if (const auto* pinned = std::get_if<AlreadyPinned>(&result)) throw_already_pinned(env, *pinned);
   return to_wire(env, words_of(std::get<PinOutcome>(result)));
 }
@@ -108,16 +113,18 @@ void check_not_pinned(const Napi::CallbackInfo& info) {
 
 // The places of a PlaceCall in lib/base/native-threads.ts.
 Placement to_placement(const Fields& fields) {
-  const Napi::Value cpus = fields["cpus"], each = fields["oneEach"];
-  if (!cpus.IsArray() || !each.IsArray()) {
-    throw Napi::TypeError::New(cpus.Env(), "cpus and oneEach must be arrays by role");
+  const Napi::Value cpus = fields["cpus"], each = fields["oneEach"], parts = fields["parts"];
+  if (!cpus.IsArray() || !each.IsArray() || !parts.IsArray()) {
+    throw Napi::TypeError::New(cpus.Env(), "cpus, oneEach and parts must be arrays by role");
   }
   auto sets = cpus.As<Napi::Array>();
   auto one_each = each.As<Napi::Array>();
+  auto names = parts.As<Napi::Array>();
   Placement placement;
   for (uint32_t i = 0; i < kThreadRoles; i++) {
     if (sets.Get(i).IsUndefined()) continue;
-    placement[i] = {to_id_set<CpuTag>(sets.Get(i)), to_bool(one_each.Get(i), "whether each has one CPU")};
+    placement[i] = {to_id_set<CpuTag>(sets.Get(i)), to_bool(one_each.Get(i), "whether each has one CPU"),
+                    to_string(names.Get(i), "the part")};
     if (placement[i]->cpus.empty()) throw Napi::TypeError::New(cpus.Env(), "a role must have a CPU");
   }
   return placement;
@@ -151,12 +158,12 @@ Napi::Value born_on(const Napi::CallbackInfo& info) {
   return result;
 }
 
-// (tid of a Worker, or 0; words of the grant; grant; owner)
+// (tid of a Worker, or 0; words of the grant or its part; grant; part; owner)
 void adopt(const Napi::CallbackInfo& info) {
   const pid_t tid = to_int(info[0], "the thread id");
   if (tid != 0) ThreadRoles::of_this_process().set(tid, ThreadRole::kWorker);
-  ThreadPins::of_this_process().adopt(tid, to_id_set<CpuTag>(info[1]), to_string(info[2], "the grant"),
-                                      to_string(info[3], "the owner"));
+  ThreadPins::of_this_process().adopt(tid, to_id_set<CpuTag>(info[1]), to_target(info, 2),
+                                      to_string(info[4], "the owner"));
 }
 
 // (tid of a Worker that has ended)
@@ -241,47 +248,43 @@ Napi::Value undo_pin(const Napi::CallbackInfo& info) {
                                                                             to_id_set<CpuTag>(info[1]))));
 }
 
-// (grant, words of its CPUs as they are from now on)
+// (grant, part, words of its CPUs as they are from now on)
 Napi::Value follow_grant(const Napi::CallbackInfo& info) {
-  return from_outcome(info.Env(),
-                      unwrap(info.Env(), ThreadPins::of_this_process().follow(to_string(info[0], "the grant"),
-                                                                              to_id_set<CpuTag>(info[1]))));
+  return from_outcome(info.Env(), unwrap(info.Env(), ThreadPins::of_this_process().follow(
+                                                         to_target(info, 0), to_id_set<CpuTag>(info[2]))));
 }
 
-// (grant): ids of the threads that are to run on it
+// (grant, part): ids of the threads that are to run on it
 Napi::Value grant_threads(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
-  const std::vector<pid_t> tids =
-      unwrap(env, ThreadPins::of_this_process().threads_for(to_string(info[0], "the grant")));
+  const std::vector<pid_t> tids = unwrap(env, ThreadPins::of_this_process().threads_for(to_target(info, 0)));
   auto array = Napi::Array::New(env, tids.size());
   for (uint32_t i = 0; i < tids.size(); i++) array[i] = Napi::Number::New(env, tids[i]);
   return array;
 }
 
-// (grant, words of its CPUs): moves of the threads that are on others, `now` where they should be
+// (grant, part, words of its CPUs): moves of the threads that are on others, `now` where they should be
 Napi::Value stray_threads(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
-  return from_moves(env, unwrap(env, ThreadPins::of_this_process().strays(to_string(info[0], "the grant"),
-                                                                          to_id_set<CpuTag>(info[1]))));
+  return from_moves(
+      env, unwrap(env, ThreadPins::of_this_process().strays(to_target(info, 0), to_id_set<CpuTag>(info[2]))));
 }
 
-// (grant, words of its CPUs, ids of threads)
+// (grant, part, words of its CPUs, ids of threads)
 Napi::Value recall_threads(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
-  if (!info[2].IsArray()) throw Napi::TypeError::New(env, "the threads must be an array");
-  const auto list = info[2].As<Napi::Array>();
+  if (!info[3].IsArray()) throw Napi::TypeError::New(env, "the threads must be an array");
+  const auto list = info[3].As<Napi::Array>();
   std::vector<pid_t> tids;
   for (uint32_t i = 0; i < list.Length(); i++) tids.push_back(to_int(list.Get(i), "a thread"));
-  return from_outcome(env,
-                      unwrap(env, ThreadPins::of_this_process().recall(to_string(info[0], "the grant"),
-                                                                       to_id_set<CpuTag>(info[1]), tids)));
+  return from_outcome(env, unwrap(env, ThreadPins::of_this_process().recall(
+                                           to_target(info, 0), to_id_set<CpuTag>(info[2]), tids)));
 }
 
-// (grant, words of the shared pool)
+// (grant, part, words of where to wait)
 Napi::Value park_grant(const Napi::CallbackInfo& info) {
-  return from_outcome(info.Env(),
-                      unwrap(info.Env(), ThreadPins::of_this_process().park(to_string(info[0], "the grant"),
-                                                                            to_id_set<CpuTag>(info[1]))));
+  return from_outcome(info.Env(), unwrap(info.Env(), ThreadPins::of_this_process().park(
+                                                         to_target(info, 0), to_id_set<CpuTag>(info[2]))));
 }
 
 Napi::Value affinity(const Napi::CallbackInfo& info) {

@@ -324,6 +324,19 @@ describe('a pod of several containers', () => {
   });
 });
 
+describe('a grant with parts', () => {
+  it('gets substitutes for the part that has lost CPUs, and for what no part has', async () => {
+    const machine = await Machine.open({ reservedSystemCPUs: '0,8' });
+    const { uid } = await machine.manager.acquire({ cpu: 4, parts: { main: 1, io: 1 } });
+    expect(machine.cpusOf(uid).map(([cpus]) => cpus)).toEqual(['1', '9', '2,10']);
+    await machine.take('9,10');
+    expect(texts(await machine.substitute(uid))).toEqual(['9-10', '3,11', '', '']);
+    expect(machine.cpusOf(uid).map(([cpus]) => cpus)).toEqual(['1', '3', '2,11']);
+    expect(String(machine.pod(uid).booking?.cpus)).toBe('1-3,11');
+    expect(String(machine.manager.grant(uid).part('io').cpus)).toBe('3');
+  });
+});
+
 describe('whatever goes offline', () => {
   const cpus = fc.uniqueArray(fc.nat(15), { maxLength: 12 }).map((ids) => CpuSet.from(ids));
   const request = fc.record({
@@ -391,15 +404,15 @@ describe('threads that wait in the shared pool', () => {
     if (second === undefined) return;
     onTestFinished(() => void pin(all));
     const [one, other] = [CpuSet.of(first!), CpuSet.of(second)];
-    native.pin({ tid: 0, cpus: one.words, grant: 'parked', owner: 'owner', replace: false });
-    expect(native.parkGrant('parked', other.words).moved.length).toBe(1);
+    native.pin({ tid: 0, cpus: one.words, grant: 'parked', part: '', owner: 'owner', replace: false });
+    expect(native.parkGrant('parked', '', other.words).moved.length).toBe(1);
     expect(affinity()).toEqual(other);
-    expect(native.followGrant('parked', one.words).moved.length).toBe(1);
+    expect(native.followGrant('parked', '', one.words).moved.length).toBe(1);
     expect(affinity()).toEqual(one);
-    native.parkGrant('parked', other.words);
+    native.parkGrant('parked', '', other.words);
     native.undoPin('parked', all.words);
     expect(affinity()).toEqual(all);
-    expect(native.parkGrant('parked', one.words)).toEqual({ moved: [], unmovable: [] });
+    expect(native.parkGrant('parked', '', one.words)).toEqual({ moved: [], unmovable: [] });
   });
 });
 

@@ -79,6 +79,22 @@ describe('examples/worker-pool.mjs', () => {
   });
 });
 
+describe('examples/parts.mjs', () => {
+  it('has main thread, Worker and all others on CPUs of the grant, apart where there are enough', async () => {
+    const stateDir = makeStateDir();
+    const { status, stderr, lines } = run('parts.mjs', stateDir);
+    expect([status, stderr]).toEqual([0, '']);
+    const places = lines.map((line) => /^(?:main thread|Worker|\d+ others): CPUs (\S+)$/.exec(line)![1]!);
+    expect(places).toHaveLength(3);
+    const manager = await openManager({ stateDir });
+    onTestFinished(() => manager.close());
+    const granted = Math.min(4, manager.freeCpus().size - 1);
+    expect(new Set(places).size).toBe(Math.min(3, granted));
+    expect(places.map(CpuSet.parse).reduce((a, b) => a.union(b)).size).toBe(granted);
+    expect(manager.grants()).toEqual([]);
+  });
+});
+
 describe('examples/pod-agent.mjs', () => {
   it('runs the containers of a pod on their CPUs, and releases it with the last of them', async () => {
     const stateDir = makeStateDir();

@@ -13,7 +13,7 @@ describe.skipIf(!isUsable)('a process of which a thread is pinned for another gr
     const grant = await manager.acquire({ cpu: 1 });
     onTestFinished(async () => void (await grant.release()));
     const all = CpuSet.parse('0-1').words;
-    native.pin({ tid: -1, cpus: all, grant: 'another', owner: 'this test', replace: true });
+    native.pin({ tid: -1, cpus: all, grant: 'another', part: '', owner: 'this test', replace: true });
     onTestFinished(() => void native.undoPin('another', all));
     const home = cgroupOf('self');
     for (const place of [() => grant.pin(), () => grant.placeThreads(), () => grant.prewarmPool()]) {

@@ -83,14 +83,14 @@ describe.skipIf(!canPlace)('masks', () => {
 
   it('are compared with what the threads were pinned for, of the whole process with those born since', () => {
     const grant = 'a grant of the test';
-    native.pin({ tid: -1, cpus: ALL.words, grant, owner: 'its owner', replace: false });
+    native.pin({ tid: -1, cpus: ALL.words, grant, part: '', owner: 'its owner', replace: false });
     onTestFinished(() => void native.undoPin(grant, ALL.words));
     const other = otherThread();
     taskset(RESERVED, other);
-    expect(native.strayThreads(grant, ALL.words)).toEqual([]);
-    expect(native.strayThreads(grant, CpuSet.of(CPU).words).map(({ tid }) => tid)).toContain(other);
-    expect(native.grantThreads(grant)).toEqual(threads().map(({ tid }) => tid));
-    expect(native.grantThreads('another')).toEqual([]);
+    expect(native.strayThreads(grant, '', ALL.words)).toEqual([]);
+    expect(native.strayThreads(grant, '', CpuSet.of(CPU).words).map(({ tid }) => tid)).toContain(other);
+    expect(native.grantThreads(grant, '')).toEqual(threads().map(({ tid }) => tid));
+    expect(native.grantThreads('another', '')).toEqual([]);
   });
 
   it('of threads that nobody has pinned stay where they are, unless the whole process was', async () => {

@@ -11,10 +11,12 @@ export const ALL = affinity();
 
 export const EVERYTHING: GrantedThreads = {
   grant: 'everything',
+  part: '',
   owner: 'this test',
   cpus: ALL,
   memoryNodes: (await discover()).nodesOf(ALL),
   oneToOne: false,
+  onPart: (part) => ({ ...EVERYTHING, part }),
   group: undefined,
   learnChoices: () => {},
 };

@@ -113,7 +113,14 @@ describe.runIf(ALL.size > 1)('placing threads', () => {
     const worker = sleeper();
     const tid = threads().find(({ role }) => role === 'worker')!.tid;
     native.undoPin(EVERYTHING.grant, ALL.words);
-    native.pin({ tid: tid, cpus: FIRST.words, grant: 'another', owner: 'this test', replace: false });
+    native.pin({
+      tid: tid,
+      cpus: FIRST.words,
+      grant: 'another',
+      part: '',
+      owner: 'this test',
+      replace: false,
+    });
     const before = allMasks();
     const error = await errorOf(() => placeThreads(() => EVERYTHING, { main: REST }));
     expect(error).toMatchObject({ code: 'ERR_ALREADY_PINNED', details: { tid, grant: 'another' } });

@@ -89,6 +89,7 @@ export const SHAPES = [
       'enforcement',
       'masks',
       'drift',
+      'parts',
       'hotplug',
       'recipes',
       'restart',

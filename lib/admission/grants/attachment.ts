@@ -2,7 +2,7 @@
 import type { Assignments } from '../../account/assignments.js';
 import { cpusNow } from '../../account/cpus-now.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
-import { runningCpus } from '../../account/pod-holdings.js';
+import { hasParts, runningCpus, SHARED_CONTAINER } from '../../account/pod-holdings.js';
 import { sharedPool } from '../../account/pools.js';
 import { invalidOption } from '../../base/check-options.js';
 import { NumalignError } from '../../base/errors.js';
@@ -43,11 +43,10 @@ export function attachProcess(
   return transact(site, undefined, async (state, commit) => {
     if (commit.refusal) throw commit.refusal;
     const pod = openGrant(grant.uid, () => heldGrant(site, state, grant));
+    const place = container ?? (hasParts(pod) ? SHARED_CONTAINER : undefined);
     const cpus =
-      container === undefined
-        ? runningCpus(pod)
-        : pod.containers.find(({ name }) => name === container)!.cpus;
-    return registered(site, state, pid, { grant: pod.uid, container: container ?? null }, () => {
+      place === undefined ? runningCpus(pod) : pod.containers.find(({ name }) => name === place)!.cpus;
+    return registered(site, state, pid, { grant: pod.uid, container: place ?? null }, () => {
       if (cpus.isEmpty) {
         site.enforcer.shareAnyway(pid, state);
         site.enforcer.apply(state);

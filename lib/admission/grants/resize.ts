@@ -6,7 +6,7 @@ import { type MemoryBlock, releaseMemory } from '../../account/booked-memory.js'
 import { cpusNow } from '../../account/cpus-now.js';
 import type { ContainerAssignment, PodAssignment } from '../../account/pod-assignment.js';
 import { removePods, replacePod } from '../../account/pod-changes.js';
-import { runningCpus } from '../../account/pod-holdings.js';
+import { hasParts, runningCpus } from '../../account/pod-holdings.js';
 import { NumalignError } from '../../base/errors.js';
 import { decide } from '../../decision/decision.js';
 import { NEVER } from '../../decision/question.js';
@@ -39,11 +39,11 @@ export async function resize<T>(
   if (containers.length !== 1 || containers[0]!.cpus.isEmpty || booking) {
     throw new NumalignError(
       'ERR_INVALID_ARGUMENT',
-      `${uid} is no single container with exclusive CPUs: only that can be resized`,
+      `${uid} ${hasParts(grant) ? 'has parts' : 'is no single container with exclusive CPUs'}: it cannot be resized`,
       {
         value: uid,
         valid:
-          'a grant of acquire, or a pod of one container with exclusive CPUs, without resources as a whole',
+          'a grant of acquire without parts, or a pod of one container with exclusive CPUs, without resources as a whole',
       },
     );
   }
@@ -148,7 +148,7 @@ async function carryOut<T>(
     if (!kept.equals(cpus)) followed = followers.narrow(kept);
     await record(resized, commit);
   } catch (error) {
-    followers.widen(cpus);
+    followers.widen(cpus, pod);
     const unchanged = { ...pod, upcoming: null };
     await record({ pod: unchanged, next: replacePod(state, unchanged) }, commit).catch(() => {});
     throw error;
@@ -156,7 +156,7 @@ async function carryOut<T>(
   const after = runningCpus(resized.pod);
   return {
     pod: resized.pod,
-    followed: after.isSubsetOf(cpus) && followed ? followed : followers.widen(after),
+    followed: after.isSubsetOf(cpus) && followed ? followed : followers.widen(after, resized.pod),
   };
 }
 

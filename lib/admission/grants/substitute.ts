@@ -110,7 +110,9 @@ function revoke<T>(
   else site.ledger.registry.of(revocations).set(pod.uid, lost);
   const cpus = runningCpus(pod);
   const isParked = cpus.isSubsetOf(lost);
-  const followed = isParked ? threads.park(sharedPool(state, cpusNow(site.topology))) : threads.widen(cpus);
+  const followed = isParked
+    ? threads.park(sharedPool(state, cpusNow(site.topology)))
+    : threads.widen(cpus, pod);
   const returned = before.difference(lost).intersection(cpus);
   return { pod, lost, substitutes: CpuSet.EMPTY, revoked: lost, returned, error, isParked, followed };
 }
@@ -148,14 +150,14 @@ function carryOut<T>(
     try {
       await commit(next, true);
     } catch (failure) {
-      if (!left.isEmpty) threads.widen(cpus);
+      if (!left.isEmpty) threads.widen(cpus, before);
       throw failure;
     }
     const revoked = after.intersection(lost);
     if (revoked.isEmpty) site.ledger.registry.of(revocations).delete(pod.uid);
     else site.ledger.registry.of(revocations).set(pod.uid, revoked);
     const isParked = after.isSubsetOf(lost);
-    const followed = isParked ? threads.park(sharedPool(next, present)) : threads.widen(after);
+    const followed = isParked ? threads.park(sharedPool(next, present)) : threads.widen(after, pod);
     const substitutes = after.difference(cpus);
     return { pod, lost, substitutes, revoked, returned: CpuSet.EMPTY, error, isParked, followed };
   });

@@ -1,11 +1,11 @@
 // GrantGroups: the groups of grants below the cgroup root, and the processes in them.
 import type { PodAssignment } from '../../account/pod-assignment.js';
-import { runningCpus } from '../../account/pod-holdings.js';
+import { hasParts, runningCpus } from '../../account/pod-holdings.js';
 import type { CpusetHierarchy } from '../../cgroups/cpuset-hierarchy.js';
 import { isAtOrBelow } from '../../cgroups/files/mounts.js';
 import type { CpusetGroup } from '../../cgroups/groups/cpuset-group.js';
 import type { CpuSet, NodeSet } from '../../machine/cpu-set.js';
-import { groupName, groupsOf, isPartitioned, uidOf } from '../layout/layout.js';
+import { ALL_CONTAINERS, groupName, groupsOf, isPartitioned, uidOf } from '../layout/layout.js';
 
 export interface GrantProcesses {
   readonly group: CpusetGroup;
@@ -29,7 +29,8 @@ export class GrantGroups {
    * Where a grant is enforced, for people: the group of its first container with exclusive CPUs.
    */
   pathOf(pod: PodAssignment): string {
-    return this.of(pod, pod.containers.find(({ cpus }) => !cpus.isEmpty)!.name).path;
+    const { name } = pod.containers.find(({ cpus }) => !cpus.isEmpty)!;
+    return this.of(pod, hasParts(pod) ? ALL_CONTAINERS : name).path;
   }
 
   /**

@@ -6,7 +6,7 @@
 import type { Assignments } from '../../account/assignments.js';
 import { cpusOfSome } from '../../account/cpus-of-pods.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
-import { runningCpus } from '../../account/pod-holdings.js';
+import { hasParts, runningCpus } from '../../account/pod-holdings.js';
 import { podsThat } from '../../account/pod-summary.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
 import { refits } from './transition.js';
@@ -51,11 +51,16 @@ export const podsInPartition = podsThat(isPartitioned);
 
 const podsInGroups = podsThat(({ enforcement }) => enforcement.target !== null);
 
-/** The groups that a grant may have. Isolated are those of its containers. */
+/**
+ * The groups that a grant may have. Isolated are those of its containers. The parts of a grant are
+ * of one process, which is in one group.
+ */
 export function groupsOf(pod: PodAssignment): readonly LayoutGroup[] {
   const isIsolated = pod.enforcement.level === 'isolated';
-  const containers = pod.containers.map(({ name, cpus }) => ({ name, cpus, isIsolated }));
-  return [...containers, { name: ALL_CONTAINERS, cpus: runningCpus(pod), isIsolated: false }]
+  const isOne = hasParts(pod);
+  const containers = isOne ? [] : pod.containers.map(({ name, cpus }) => ({ name, cpus, isIsolated }));
+  const all = { name: ALL_CONTAINERS, cpus: runningCpus(pod), isIsolated: isIsolated && isOne };
+  return [...containers, all]
     .filter(({ cpus }) => !cpus.isEmpty)
     .map(({ name, ...group }) => ({ pod, name: groupName(pod.uid, name), ...group }));
 }
@@ -68,7 +73,8 @@ export function layoutOf(states: readonly Assignments[]): Layout {
     states.flatMap((state) => refits(state, last)).map(({ pod, known }) => [pod, runningCpus(known)]),
   );
   const during = (group: LayoutGroup) => {
-    const more = group.pod.containers.length === 1 ? former.get(group.pod) : undefined;
+    const isOne = group.pod.containers.length === 1 || hasParts(group.pod);
+    const more = isOne ? former.get(group.pod) : undefined;
     return more ? { ...group, cpus: group.cpus.union(more) } : group;
   };
   const inPartition = states.flatMap(({ pods }) => podsInPartition(pods));

@@ -88,22 +88,29 @@ ThreadPins& ThreadPins::of_this_process() {
 // A thread id may have been given to a new thread since: only one that still runs on its pinned CPUs counts.
 const ThreadPins::Pin* ThreadPins::pinned_for_another(pid_t tid, const std::string& grant) {
   auto found = pins_.find(tid);
-  if (found == pins_.end() || found->second.grant == grant) return nullptr;
+  if (found == pins_.end() || found->second.target.grant == grant) return nullptr;
   Result<CpuSet> now = get_affinity(tid);
   if (now.ok() && now.value() == found->second.cpus) return &found->second;
   pins_.erase(found);
   return nullptr;
 }
 
-Result<std::optional<AlreadyPinned>> ThreadPins::move(const Moves& moves, const CpuSet& granted,
-                                                      const std::string& grant, const std::string& owner,
-                                                      bool replace) {
+// The pin of a thread for a part of the grant; nullptr for all others.
+const ThreadPins::Pin* ThreadPins::pinned_for_part(pid_t tid, const std::string& grant) {
+  auto pin = pins_.find(tid);
+  if (pin == pins_.end() || pin->second.target.grant != grant || pin->second.target.part.empty())
+    return nullptr;
+  return pin->second.start == start_of(tid) ? &pin->second : nullptr;
+}
+
+Result<std::optional<AlreadyPinned>> ThreadPins::move(const Moves& moves, const std::string& grant,
+                                                      const std::string& owner, bool replace) {
   Result<std::vector<pid_t>> first = moves.threads();
   if (!first.ok()) return first.error();
   if (!grant.empty() && !replace) {
     for (pid_t thread : first.value()) {
       if (const Pin* other = pinned_for_another(thread, grant)) {
-        return std::optional(AlreadyPinned{thread, other->grant});
+        return std::optional(AlreadyPinned{thread, other->target.grant});
       }
     }
   }
@@ -116,7 +123,14 @@ Result<std::optional<AlreadyPinned>> ThreadPins::move(const Moves& moves, const 
     bool found_new = false;
     for (pid_t thread : list.value()) {
       if (!seen.insert(thread).second) continue;
-      const CpuSet cpus = moves.cpus_of(thread);
+      auto [cpus, part, granted] = moves.destination_of(thread);
+      const Pin* stays = moves.whole_process && part.empty() ? pinned_for_part(thread, grant) : nullptr;
+      if (stays) {
+        Result<CpuSet> now = get_affinity(thread);
+        // A cgroup into which the process has moved changes masks.
+        if (!now.ok() || now.value() == stays->cpus || stays->parked) continue;
+        cpus = stays->cpus;
+      }
       Result<ThreadMove> result = move_thread(thread, cpus);
       if (!result.ok()) {
         if (moves.whole_process && is_gone(result.error())) continue;
@@ -126,11 +140,12 @@ Result<std::optional<AlreadyPinned>> ThreadPins::move(const Moves& moves, const 
       ThreadMove move = std::move(result).value();
       if (auto earlier = earlier_.find(thread); earlier != earlier_.end()) move.before = earlier->second;
       if (grant.empty() && move.errno_value == 0) note_choice(thread, cpus);
-      if (!grant.empty() && move.errno_value == 0) {
+      if (!grant.empty() && !stays && move.errno_value == 0) {
         const CpuSet before = choice_of(thread, move.before);
-        Pin& pin = pins_[thread] = Pin{grant, owner, before, move.now};
+        const PinTarget target{grant, part};
+        Pin& pin = pins_[thread] = Pin{target, owner, before, move.now};
         pin.start = start_of(thread);
-        Granted& all = granted_.try_emplace(grant, Granted{before, {}}).first->second;
+        Granted& all = granted_.try_emplace(target, Granted{before, {}}).first->second;
         if (thread == getpid()) all.before = before;
         // What the kernel has clipped is no place of its choice.
         all.cpus |= cpus == granted ? pin.cpus : granted;
@@ -155,7 +170,7 @@ Result<std::optional<AlreadyPinned>> ThreadPins::other_pin(pid_t tid, const std:
   }
   for (pid_t thread : threads) {
     if (const Pin* other = pinned_for_another(thread, grant))
-      return std::optional(AlreadyPinned{thread, other->grant});
+      return std::optional(AlreadyPinned{thread, other->target.grant});
   }
   return std::optional<AlreadyPinned>();
 }
@@ -176,24 +191,27 @@ Result<std::variant<PinOutcome, AlreadyPinned>> ThreadPins::pin_for_nobody(pid_t
 }
 
 Result<std::variant<PinOutcome, AlreadyPinned>> ThreadPins::pin(pid_t tid, const CpuSet& cpus,
-                                                                const std::string& grant,
+                                                                const PinTarget& target,
                                                                 const std::string& owner, bool replace) {
   std::lock_guard lock(mutex_);
   PinOutcome outcome;
-  if (tid != -1 && grant.empty()) return pin_for_nobody(tid == 0 ? current_thread_id() : tid, cpus);
+  if (tid != -1 && target.grant.empty()) return pin_for_nobody(tid == 0 ? current_thread_id() : tid, cpus);
   const Moves moves{
       .threads = [&]() -> Result<std::vector<pid_t>> {
         if (tid == -1) return process_threads();
         return std::vector<pid_t>{tid == 0 ? current_thread_id() : tid};
       },
-      .cpus_of = [&](pid_t) { return cpus; },
+      .destination_of =
+          [&](pid_t) {
+            return Destination{cpus, target.part, cpus};
+          },
       .done = [&](ThreadMove move, const CpuSet& wanted) { add(outcome, std::move(move), wanted); },
       .whole_process = tid == -1,
   };
-  Result<std::optional<AlreadyPinned>> pinned = move(moves, cpus, grant, owner, replace);
+  Result<std::optional<AlreadyPinned>> pinned = move(moves, target.grant, owner, replace);
   if (!pinned.ok()) return pinned.error();
   if (pinned.value()) return std::variant<PinOutcome, AlreadyPinned>(*pinned.value());
-  if (tid == -1) holds_whole_process(grant);
+  if (tid == -1) holds_whole_process(target);
   return std::variant<PinOutcome, AlreadyPinned>(std::move(outcome));
 }
 
@@ -221,13 +239,13 @@ Result<std::variant<PlacementOutcome, AlreadyPinned>> ThreadPins::place(const Pl
         std::ranges::sort(threads, {}, [&](pid_t thread) { return std::pair(roles.at(thread), thread); });
         return threads;
       },
-      .cpus_of =
+      .destination_of =
           [&](pid_t thread) {
             const ThreadRole role = roles.at(thread);
             const ThreadPlace& place = *place_of(role);
             const CpuSet cpus = place.one_each ? CpuSet{use.least_used(place.cpus)} : place.cpus;
             use.add(cpus, runs_javascript(role));
-            return cpus;
+            return Destination{cpus, place.part, place.part.empty() ? granted : place.cpus};
           },
       .done =
           [&](ThreadMove move, const CpuSet& wanted) {
@@ -236,18 +254,18 @@ Result<std::variant<PlacementOutcome, AlreadyPinned>> ThreadPins::place(const Pl
       .whole_process = true,
   };
   using Outcome = std::variant<PlacementOutcome, AlreadyPinned>;
-  Result<std::optional<AlreadyPinned>> pinned = move(moves, granted, grant, owner, replace);
+  Result<std::optional<AlreadyPinned>> pinned = move(moves, grant, owner, replace);
   if (!pinned.ok()) return pinned.error();
   if (pinned.value()) return Outcome(*pinned.value());
   if (std::ranges::all_of(placement, [](const auto& place) { return place.has_value(); })) {
-    holds_whole_process(grant);
+    holds_whole_process({grant});
   }
   return Outcome(std::move(outcome));
 }
 
 // The one that came last has the threads that nobody has pinned.
-void ThreadPins::holds_whole_process(const std::string& grant) {
-  for (auto& [id, granted] : granted_) granted.whole_process = id == grant;
+void ThreadPins::holds_whole_process(const PinTarget& target) {
+  for (auto& [each, granted] : granted_) granted.whole_process = each == target;
 }
 
 // A thread that runs on a grant has not chosen that; what it chooses there is undone with the pin.
@@ -269,14 +287,14 @@ CpuSet ThreadPins::choice_of(pid_t tid, const CpuSet& mask) const {
   return choice ? choice->chosen : mask;
 }
 
-void ThreadPins::adopt(pid_t tid, const CpuSet& granted, const std::string& grant, const std::string& owner) {
+void ThreadPins::adopt(pid_t tid, const CpuSet& granted, const PinTarget& target, const std::string& owner) {
   std::lock_guard lock(mutex_);
   Result<CpuSet> parent = get_affinity(0);
   const CpuSet before = choice_of(current_thread_id(), parent.ok() ? parent.value() : granted);
-  granted_.try_emplace(grant, Granted{before, {}}).first->second.cpus |= granted;
+  granted_.try_emplace(target, Granted{before, {}}).first->second.cpus |= granted;
   Result<CpuSet> now = tid == 0 ? Result<CpuSet>(CpuSet()) : get_affinity(tid);
   if (!now.ok() || now.value().empty()) return;
-  pins_[tid] = Pin{grant, owner, before, now.value()};
+  pins_[tid] = Pin{target, owner, before, now.value()};
   pins_[tid].start = start_of(tid);
 }
 
@@ -306,7 +324,7 @@ Result<Done> ThreadPins::ask_later(const CpuSet& chosen, const CpuSet& all) {
 void ThreadPins::ask_choices(const std::string& grant) {
   std::lock_guard lock(mutex_);
   for (auto& [tid, pin] : pins_) {
-    if (pin.grant == grant) pin.asked = is_own_thread(tid) && set_affinity(tid, pin.before).ok();
+    if (pin.target.grant == grant) pin.asked = is_own_thread(tid) && set_affinity(tid, pin.before).ok();
   }
 }
 
@@ -444,11 +462,20 @@ Result<PinOutcome> ThreadPins::undo(const std::string& grant, const CpuSet& pool
     entry = scheduled_.erase(entry);
   }
 
-  const auto of_grant = granted_.find(grant);
-  CpuSet granted = of_grant == granted_.end() ? CpuSet() : of_grant->second.cpus;
+  CpuSet granted;
+  std::vector<Granted> of_grant;  // first what no part has
+  for (auto entry = granted_.begin(); entry != granted_.end();) {
+    if (entry->first.grant != grant) {
+      ++entry;
+      continue;
+    }
+    granted |= entry->second.cpus;
+    of_grant.push_back(std::move(entry->second));
+    entry = granted_.erase(entry);
+  }
   std::set<pid_t> had_pins;
   for (auto pin = pins_.begin(); pin != pins_.end();) {
-    if (pin->second.grant != grant) {
+    if (pin->second.target.grant != grant) {
       ++pin;
       continue;
     }
@@ -467,15 +494,16 @@ Result<PinOutcome> ThreadPins::undo(const std::string& grant, const CpuSet& pool
   }
 
   // Threads born under the pin have its mask and no entry of their own.
-  if (of_grant != granted_.end()) {
-    const CpuSet before = of_grant->second.before;
-    granted_.erase(of_grant);
+  if (!of_grant.empty()) {
     Result<std::vector<pid_t>> threads = process_threads();
     if (!threads.ok()) return threads.error();
     for (pid_t tid : threads.value()) {
       if (pins_.contains(tid) || had_pins.contains(tid)) continue;
       Result<CpuSet> now = mask_of(tid);
       if (!now.ok() || now.value().empty() || !now.value().is_subset_of(granted)) continue;
+      auto born = std::ranges::find_if(
+          of_grant, [&](const Granted& each) { return now.value().is_subset_of(each.cpus); });
+      const CpuSet& before = (born == of_grant.end() ? of_grant.front() : *born).before;
       if (Result<Done> restored = restore(tid, before, false); !restored.ok()) return restored.error();
     }
   }
@@ -483,10 +511,10 @@ Result<PinOutcome> ThreadPins::undo(const std::string& grant, const CpuSet& pool
   return outcome;
 }
 
-Result<PinOutcome> ThreadPins::follow(const std::string& grant, const CpuSet& cpus) {
+Result<PinOutcome> ThreadPins::follow(const PinTarget& target, const CpuSet& cpus) {
   std::lock_guard lock(mutex_);
   PinOutcome outcome;
-  auto entry = granted_.find(grant);
+  auto entry = granted_.find(target);
   if (entry == granted_.end()) return outcome;
   const CpuSet granted = std::exchange(entry->second.cpus, cpus);
   const CpuSet lost = granted - cpus;
@@ -499,7 +527,7 @@ Result<PinOutcome> ThreadPins::follow(const std::string& grant, const CpuSet& cp
     for (pid_t tid : list.value()) {
       auto pin = pins_.find(tid);
       const bool is_pinned = pin != pins_.end();
-      if (is_pinned && pin->second.grant != grant) continue;
+      if (is_pinned && pin->second.target != target) continue;
       Result<CpuSet> now = has_offline ? get_whole_mask(tid) : get_affinity(tid);
       if (!now.ok() || now.value().empty()) continue;
       const bool is_inside = now.value().is_subset_of(granted);
@@ -540,11 +568,11 @@ Result<PinOutcome> ThreadPins::follow(const std::string& grant, const CpuSet& cp
   return outcome;
 }
 
-Result<PinOutcome> ThreadPins::park(const std::string& grant, const CpuSet& pool) {
+Result<PinOutcome> ThreadPins::park(const PinTarget& target, const CpuSet& pool) {
   std::lock_guard lock(mutex_);
   PinOutcome outcome;
   for (auto& [tid, pin] : pins_) {
-    if (pin.grant != grant) continue;
+    if (pin.target != target) continue;
     Result<ThreadMove> move = move_thread(tid, pool);
     if (!move.ok()) {
       if (is_gone(move.error())) continue;
@@ -556,14 +584,14 @@ Result<PinOutcome> ThreadPins::park(const std::string& grant, const CpuSet& pool
   return outcome;
 }
 
-std::vector<pid_t> ThreadPins::threads_for(const std::string& grant, const std::vector<pid_t>& threads) {
+std::vector<pid_t> ThreadPins::threads_for(const PinTarget& target, const std::vector<pid_t>& threads) {
   std::vector<pid_t> found;
-  auto granted = granted_.find(grant);
+  auto granted = granted_.find(target);
   if (granted == granted_.end()) return found;
   auto is_born_for_another = [&](pid_t tid) {
     Result<CpuSet> now = get_affinity(tid);
     return now.ok() && std::ranges::any_of(granted_, [&](const auto& entry) {
-             return entry.first != grant && now.value().is_subset_of(entry.second.cpus);
+             return entry.first != target && now.value().is_subset_of(entry.second.cpus);
            });
   };
   for (pid_t tid : threads) {
@@ -577,28 +605,28 @@ std::vector<pid_t> ThreadPins::threads_for(const std::string& grant, const std::
       pins_.erase(pin);
       pin = pins_.end();
     }
-    const bool is_for_it = pin != pins_.end() ? pin->second.grant == grant
+    const bool is_for_it = pin != pins_.end() ? pin->second.target == target
                                               : granted->second.whole_process && !is_born_for_another(tid);
     if (is_for_it) found.push_back(tid);
   }
   return found;
 }
 
-Result<std::vector<pid_t>> ThreadPins::threads_for(const std::string& grant) {
+Result<std::vector<pid_t>> ThreadPins::threads_for(const PinTarget& target) {
   std::lock_guard lock(mutex_);
-  if (!granted_.contains(grant)) return std::vector<pid_t>();
+  if (!granted_.contains(target)) return std::vector<pid_t>();
   Result<std::vector<pid_t>> threads = process_threads();
   if (!threads.ok()) return threads;
-  return threads_for(grant, threads.value());
+  return threads_for(target, threads.value());
 }
 
 // Where they are, and where they should be.
-std::vector<ThreadMove> ThreadPins::places_of(const std::string& grant, const CpuSet& cpus,
+std::vector<ThreadMove> ThreadPins::places_of(const PinTarget& target, const CpuSet& cpus,
                                               const std::vector<pid_t>& threads) {
   const CpuSet offline = offline_among(cpus);
   std::vector<ThreadMove> places;
   if (cpus.is_subset_of(offline)) return places;
-  for (pid_t tid : threads_for(grant, threads)) {
+  for (pid_t tid : threads_for(target, threads)) {
     auto pin = pins_.find(tid);
     if (pin != pins_.end() && pin->second.parked) continue;
     Result<CpuSet> now = get_affinity(tid);
@@ -610,9 +638,9 @@ std::vector<ThreadMove> ThreadPins::places_of(const std::string& grant, const Cp
   return places;
 }
 
-Result<std::vector<ThreadMove>> ThreadPins::strays(const std::string& grant, const CpuSet& cpus) {
+Result<std::vector<ThreadMove>> ThreadPins::strays(const PinTarget& target, const CpuSet& cpus) {
   std::lock_guard lock(mutex_);
-  if (!granted_.contains(grant)) return std::vector<ThreadMove>();
+  if (!granted_.contains(target)) return std::vector<ThreadMove>();
   Result<std::vector<pid_t>> threads = process_threads();
   if (!threads.ok()) return threads.error();
   std::vector<pid_t> out;
@@ -620,14 +648,14 @@ Result<std::vector<ThreadMove>> ThreadPins::strays(const std::string& grant, con
     Result<CpuSet> now = get_affinity(tid);
     if (now.ok() && !now.value().is_subset_of(cpus)) out.push_back(tid);
   }
-  return out.empty() ? std::vector<ThreadMove>() : places_of(grant, cpus, out);
+  return out.empty() ? std::vector<ThreadMove>() : places_of(target, cpus, out);
 }
 
-Result<PinOutcome> ThreadPins::recall(const std::string& grant, const CpuSet& cpus,
+Result<PinOutcome> ThreadPins::recall(const PinTarget& target, const CpuSet& cpus,
                                       const std::vector<pid_t>& tids) {
   std::lock_guard lock(mutex_);
   PinOutcome outcome;
-  for (const ThreadMove& place : places_of(grant, cpus, tids)) {
+  for (const ThreadMove& place : places_of(target, cpus, tids)) {
     Result<ThreadMove> move = move_thread(place.tid, place.now);
     if (!move.ok()) {
       if (is_gone(move.error())) continue;

@@ -36,6 +36,13 @@ struct PinOutcome {
   std::vector<ThreadMove> unmovable;  // refused, or clipped by a cpuset
 };
 
+// What threads are pinned for: a grant, or a part of it, which is for none of its other threads.
+struct PinTarget {
+  std::string grant;
+  std::string part = {};  // empty: what no part has
+  auto operator<=>(const PinTarget&) const = default;
+};
+
 // The thread is pinned for another grant already.
 struct AlreadyPinned {
   pid_t tid;
@@ -45,7 +52,8 @@ struct AlreadyPinned {
 // Where the threads of one role go.
 struct ThreadPlace {
   CpuSet cpus;
-  bool one_each;  // every thread on one CPU of them, the least used
+  bool one_each;          // every thread on one CPU of them, the least used
+  std::string part = {};  // of the grant, whose CPUs these are
 };
 using Placement = std::array<std::optional<ThreadPlace>, kThreadRoles>;  // by ThreadRole
 using PlacementOutcome = std::array<PinOutcome, kThreadRoles>;           // by ThreadRole
@@ -62,23 +70,26 @@ class ThreadPins {
 
   // Pins one thread, or with tid -1 every thread of the process: passes over /proc/self/task until two in a
   // row find nothing to do, because threads may be born in between. Threads that end meanwhile are left out.
-  // `grant` may be empty: then nothing is remembered and nothing protects the pin from a later one. With
+  // The grant may be empty: then nothing is remembered and nothing protects the pin from a later one. With
   // `replace` a pin for another grant is taken over; the mask from before the first pin is kept for undo().
-  Result<std::variant<PinOutcome, AlreadyPinned>> pin(pid_t tid, const CpuSet& cpus, const std::string& grant,
+  // A pin of the whole process leaves those threads where they belong that are pinned for a part of the
+  // grant.
+  Result<std::variant<PinOutcome, AlreadyPinned>> pin(pid_t tid, const CpuSet& cpus, const PinTarget& target,
                                                       const std::string& owner, bool replace);
 
   // Which of these threads (as pin()) is pinned for another grant, if one is.
   Result<std::optional<AlreadyPinned>> other_pin(pid_t tid, const std::string& grant);
 
   // Pins every thread of the process whose role has a place, and leaves the others alone; passes as pin()
-  // does. `granted`: all CPUs of the grant, of which the places are subsets.
+  // does. `granted`: all CPUs of the grant that no part has, of which the places are subsets. Threads that
+  // are pinned for a part stay, unless their role has a place on one.
   Result<std::variant<PlacementOutcome, AlreadyPinned>> place(const Placement& placement,
                                                               const CpuSet& granted, const std::string& grant,
                                                               const std::string& owner, bool replace);
 
   // Threads have been born on CPUs of the grant by the calling thread, whose choice undo() is to give them:
-  // `tid` (or 0 where it is not known) on its present mask. `granted`: all CPUs of the grant.
-  void adopt(pid_t tid, const CpuSet& granted, const std::string& grant, const std::string& owner);
+  // `tid` (or 0 where it is not known) on its present mask. `granted`: all CPUs of the target.
+  void adopt(pid_t tid, const CpuSet& granted, const PinTarget& target, const std::string& owner);
 
   // What to tell the kernel for the calling thread to have again what it has now, wherever its cpuset cuts
   // that.
@@ -111,28 +122,28 @@ class ThreadPins {
   // CPUs.
   Result<PinOutcome> undo(const std::string& grant, const CpuSet& pool);
 
-  // Moves the threads pinned for `grant`, and those born since with its mask, to `cpus`: the grant's own have
+  // Moves the threads pinned for `target`, and those born since with its mask, to `cpus`: its own have
   // changed. A thread that has chosen some of them for itself keeps those of its choice that are left. Those
   // that were parked come back; so do those that the kernel has let out because their CPUs went offline.
   // Passes over the threads until two in a row find nothing to do. Wherever threads are moved, real-time
   // classes that would starve others from now on are taken back.
-  Result<PinOutcome> follow(const std::string& grant, const CpuSet& cpus);
+  Result<PinOutcome> follow(const PinTarget& target, const CpuSet& cpus);
 
-  // None of the grant's CPUs is online: has the threads pinned for it wait on `pool`. They stay pinned, and
+  // None of the target's CPUs is online: has the threads pinned for it wait on `pool`. They stay pinned, and
   // come back by follow().
-  Result<PinOutcome> park(const std::string& grant, const CpuSet& pool);
+  Result<PinOutcome> park(const PinTarget& target, const CpuSet& pool);
 
-  // The threads that are to run on a grant: those pinned for it; where the whole process was, all but those
-  // that are pinned for another grant, or were born of such.
-  Result<std::vector<pid_t>> threads_for(const std::string& grant);
+  // The threads that are to run on a target: those pinned for it; where the whole process was, all but those
+  // that are pinned for another, or were born of such.
+  Result<std::vector<pid_t>> threads_for(const PinTarget& target);
 
-  // Of threads_for() those that may run on other CPUs than `cpus`, which are the grant's, and where they
-  // should be (`now`). One that has chosen some of the grant's CPUs is where it should be. None where no CPU
-  // of the grant is online. Changes nothing.
-  Result<std::vector<ThreadMove>> strays(const std::string& grant, const CpuSet& cpus);
+  // Of threads_for() those that may run on other CPUs than `cpus`, which are the target's, and where they
+  // should be (`now`). One that has chosen some of these CPUs is where it should be. None where none of them
+  // is online. Changes nothing.
+  Result<std::vector<ThreadMove>> strays(const PinTarget& target, const CpuSet& cpus);
 
   // Moves those of threads_for() that are in `tids` to where they were put; `cpus` as for strays().
-  Result<PinOutcome> recall(const std::string& grant, const CpuSet& cpus, const std::vector<pid_t>& tids);
+  Result<PinOutcome> recall(const PinTarget& target, const CpuSet& cpus, const std::vector<pid_t>& tids);
 
   // Remembers the masks of all threads: a cgroup into which they are moved changes them, and the next pin(),
   // place() or undo() is to go by what they were.
@@ -149,7 +160,7 @@ class ThreadPins {
 
  private:
   struct Pin {
-    std::string grant;
+    PinTarget target;
     std::string owner;
     CpuSet before;  // its choice
     CpuSet cpus;
@@ -159,7 +170,7 @@ class ThreadPins {
     uint64_t start = 0;  // of the thread, in clock ticks: its id may be another's by now
   };
 
-  // What concerns all threads of a grant, also those that have no pin of their own because they were born
+  // What concerns all threads of a target, also those that have no pin of their own because they were born
   // with the mask of another.
   struct Granted {
     CpuSet before;  // the choice of the main thread, else of its first thread, before the first pin
@@ -175,22 +186,30 @@ class ThreadPins {
 
   Result<std::variant<PinOutcome, AlreadyPinned>> pin_for_nobody(pid_t tid, const CpuSet& cpus);
 
+  // Where a thread goes.
+  struct Destination {
+    CpuSet cpus;
+    std::string part;
+    CpuSet granted;  // all CPUs of the part, else all that no part has
+  };
+
   // Which threads to move, and where to.
   struct Moves {
     std::function<Result<std::vector<pid_t>>()> threads;
-    std::function<CpuSet(pid_t)> cpus_of;
+    std::function<Destination(pid_t)> destination_of;
     std::function<void(ThreadMove, const CpuSet& wanted)> done;
     bool whole_process;
   };
 
-  Result<std::optional<AlreadyPinned>> move(const Moves& moves, const CpuSet& granted,
-                                            const std::string& grant, const std::string& owner, bool replace);
-  std::vector<pid_t> threads_for(const std::string& grant, const std::vector<pid_t>& threads);
-  void holds_whole_process(const std::string& grant);
+  Result<std::optional<AlreadyPinned>> move(const Moves& moves, const std::string& grant,
+                                            const std::string& owner, bool replace);
+  const Pin* pinned_for_part(pid_t tid, const std::string& grant);
+  std::vector<pid_t> threads_for(const PinTarget& target, const std::vector<pid_t>& threads);
+  void holds_whole_process(const PinTarget& target);
   void note_choice(pid_t tid, const CpuSet& cpus);
   const Granted* born_on(const CpuSet& mask) const;
   CpuSet choice_of(pid_t tid, const CpuSet& mask) const;
-  std::vector<ThreadMove> places_of(const std::string& grant, const CpuSet& cpus,
+  std::vector<ThreadMove> places_of(const PinTarget& target, const CpuSet& cpus,
                                     const std::vector<pid_t>& threads);
   const Pin* pinned_for_another(pid_t tid, const std::string& grant);
   std::optional<Starved> starved(pid_t real_time_too);
@@ -199,7 +218,7 @@ class ThreadPins {
 
   std::mutex mutex_;
   std::map<pid_t, Pin> pins_;
-  std::map<std::string, Granted> granted_;  // by grant
+  std::map<PinTarget, Granted> granted_;
   std::map<pid_t, Scheduled> scheduled_;
   std::map<pid_t, CpuSet> earlier_;  // see remember_masks()
   ThreadChoices choices_;

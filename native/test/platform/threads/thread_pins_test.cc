@@ -21,8 +21,8 @@ class ThreadPinsTest : public testing::Test {
   }
   void TearDown() override { (void)set_affinity(0, all_); }
 
-  PinOutcome pin_or_die(pid_t tid, const CpuSet& cpus, const std::string& grant, bool replace = false) {
-    auto result = pins_.pin(tid, cpus, grant, "owner", replace);
+  PinOutcome pin_or_die(pid_t tid, const CpuSet& cpus, const PinTarget& target, bool replace = false) {
+    auto result = pins_.pin(tid, cpus, target, "owner", replace);
     EXPECT_TRUE(result.ok());
     return std::get<PinOutcome>(std::move(result).value());
   }
@@ -36,7 +36,7 @@ class ThreadPinsTest : public testing::Test {
 CpuSet mask(pid_t tid = 0) { return get_affinity(tid).value(); }
 
 TEST_F(ThreadPinsTest, MovesAThreadAndGivesBackItsMask) {
-  PinOutcome outcome = pin_or_die(0, first_, "grant");
+  PinOutcome outcome = pin_or_die(0, first_, {"grant"});
   ASSERT_EQ(outcome.moved.size(), 1u);
   EXPECT_EQ(outcome.moved[0].before, all_);
   EXPECT_EQ(mask(), first_);
@@ -45,24 +45,24 @@ TEST_F(ThreadPinsTest, MovesAThreadAndGivesBackItsMask) {
 }
 
 TEST_F(ThreadPinsTest, NeverRestoresCpusOutsideTheSharedPool) {
-  pin_or_die(0, first_, "grant");
+  pin_or_die(0, first_, {"grant"});
   ASSERT_TRUE(pins_.undo("grant", second_).ok());
   EXPECT_EQ(mask(), second_);
   (void)set_affinity(0, first_);
-  pin_or_die(0, first_, "grant");
+  pin_or_die(0, first_, {"grant"});
   ASSERT_TRUE(pins_.undo("grant", second_).ok());
   EXPECT_EQ(mask(), second_) << "nothing of the old mask is left in the pool: the pool it is";
 }
 
 TEST_F(ThreadPinsTest, LeavesAThreadAloneThatHasChosenOtherCpusSince) {
-  pin_or_die(0, first_, "grant");
+  pin_or_die(0, first_, {"grant"});
   (void)set_affinity(0, second_);
   ASSERT_TRUE(pins_.undo("grant", all_).ok());
   EXPECT_EQ(mask(), second_);
 }
 
 TEST_F(ThreadPinsTest, TakesThreadsBornUnderThePinOffTheCpusToo) {
-  pin_or_die(0, first_, "grant");
+  pin_or_die(0, first_, {"grant"});
   std::atomic<pid_t> child = 0;
   std::atomic<bool> stop = false;
   std::thread thread([&] {
@@ -74,14 +74,14 @@ TEST_F(ThreadPinsTest, TakesThreadsBornUnderThePinOffTheCpusToo) {
   ASSERT_TRUE(pins_.undo("grant", all_).ok());
   EXPECT_EQ(mask(child), all_);
   // Also where it is pinned once more.
-  pin_or_die(0, first_, "grant");
+  pin_or_die(0, first_, {"grant"});
   ASSERT_TRUE(set_affinity(child, first_).ok());
-  pin_or_die(child, first_, "grant");
-  pins_.adopt(child, first_, "grant", "owner");
+  pin_or_die(child, first_, {"grant"});
+  pins_.adopt(child, first_, {"grant"}, "owner");
   ASSERT_TRUE(pins_.undo("grant", all_).ok());
   EXPECT_EQ(mask(child), all_);
   // As where the grant has a cgroup, which they leave.
-  pin_or_die(0, first_, "grant");
+  pin_or_die(0, first_, {"grant"});
   ASSERT_TRUE(set_affinity(child, first_).ok());
   ASSERT_TRUE(pins_.remember_masks().ok());
   ASSERT_TRUE(pins_.undo("grant", all_).ok());
@@ -91,12 +91,12 @@ TEST_F(ThreadPinsTest, TakesThreadsBornUnderThePinOffTheCpusToo) {
 }
 
 TEST_F(ThreadPinsTest, ProtectsAPinFromAnotherGrantUnlessToldToReplace) {
-  pin_or_die(0, first_, "one");
-  auto refused = pins_.pin(0, second_, "two", "owner", false);
+  pin_or_die(0, first_, {"one"});
+  auto refused = pins_.pin(0, second_, {"two"}, "owner", false);
   ASSERT_TRUE(refused.ok());
   EXPECT_EQ(std::get<AlreadyPinned>(refused.value()).grant, "one");
   EXPECT_EQ(mask(), first_);
-  pin_or_die(0, second_, "two", true);
+  pin_or_die(0, second_, {"two"}, true);
   ASSERT_TRUE(pins_.undo("one", all_).ok());
   EXPECT_EQ(mask(), second_) << "the thread belongs to the second grant now";
   ASSERT_TRUE(pins_.undo("two", all_).ok());
@@ -111,7 +111,7 @@ TEST_F(ThreadPinsTest, MovesEveryThreadOfTheProcess) {
       while (!stop) std::this_thread::yield();
     });
   }
-  PinOutcome outcome = pin_or_die(-1, first_, "grant");
+  PinOutcome outcome = pin_or_die(-1, first_, {"grant"});
   EXPECT_GE(outcome.moved.size(), 9u);
   for (pid_t tid : process_threads().value()) EXPECT_EQ(mask(tid), first_);
   EXPECT_TRUE(pins_.holds_for("owner", current_thread_id()));
@@ -129,7 +129,7 @@ TEST_F(ThreadPinsTest, EndsUnderThreadsThatAreBornAllTheTime) {
     while (!stop) std::thread([] {}).join();
   });
   for (int i = 0; i < 20; i++) {
-    pin_or_die(-1, i % 2 == 0 ? first_ : second_, "grant", true);
+    pin_or_die(-1, i % 2 == 0 ? first_ : second_, {"grant"}, true);
   }
   ASSERT_TRUE(pins_.undo("grant", all_).ok());
   stop = true;
@@ -183,10 +183,10 @@ TEST_F(ThreadPinsTest, PlacesEveryRoleWhereItIsToBe) {
   EXPECT_EQ(std::get<AlreadyPinned>(refused.value()).grant, "grant");
 
   // What is lost is left; who was placed on what stays is not moved.
-  ASSERT_TRUE(pins_.follow("grant", second_).ok());
+  ASSERT_TRUE(pins_.follow({"grant"}, second_).ok());
   EXPECT_EQ(mask(getpid()), second_);
   EXPECT_EQ(mask(worker.tid()), second_);
-  ASSERT_TRUE(pins_.follow("grant", both).ok());
+  ASSERT_TRUE(pins_.follow({"grant"}, both).ok());
   EXPECT_EQ(mask(getpid()), both) << "its place is gone: now it is all of the grant";
 
   ASSERT_TRUE(pins_.undo("grant", all_).ok());
@@ -208,7 +208,7 @@ TEST_F(ThreadPinsTest, LeavesAPlacedThreadWhereItIsWhenTheGrantGrows) {
   Placement placement;
   placement.fill(ThreadPlace{first_, false});
   ASSERT_TRUE(pins_.place(placement, first_ | second_, "grant", "owner", false).ok());
-  ASSERT_TRUE(pins_.follow("grant", all_ | first_ | second_).ok());
+  ASSERT_TRUE(pins_.follow({"grant"}, all_ | first_ | second_).ok());
   EXPECT_EQ(mask(), first_);
   ASSERT_TRUE(pins_.undo("grant", all_).ok());
 }
@@ -226,19 +226,124 @@ TEST_F(ThreadPinsTest, TakesAdoptedThreadsOffTheCpus) {
   RoleThread worker(ThreadRole::kWorker), unknown(ThreadRole::kOther);
   ASSERT_TRUE(set_affinity(worker.tid(), first_).ok());
   ASSERT_TRUE(set_affinity(unknown.tid(), first_).ok());
-  pins_.adopt(worker.tid(), first_, "grant", "owner");
+  pins_.adopt(worker.tid(), first_, {"grant"}, "owner");
   EXPECT_EQ(
-      std::get<AlreadyPinned>(pins_.pin(worker.tid(), second_, "another", "owner", false).value()).grant,
+      std::get<AlreadyPinned>(pins_.pin(worker.tid(), second_, {"another"}, "owner", false).value()).grant,
       "grant");
   ASSERT_TRUE(pins_.undo("grant", all_).ok());
   EXPECT_EQ(mask(worker.tid()), all_);
   EXPECT_EQ(mask(unknown.tid()), all_) << "what it has started";
 }
 
+// Threads of a part and of the rest, and what tells them apart.
+class PartPinsTest : public ThreadPinsTest {
+ protected:
+  const PinTarget rest_{"grant"}, part_{"grant", "io"};
+};
+
+TEST_F(PartPinsTest, LeavesThreadsOfAPartThereWhenTheProcessIsPinned) {
+  RoleThread worker(ThreadRole::kWorker), other(ThreadRole::kOther);
+  pin_or_die(worker.tid(), first_, part_);
+  PinOutcome outcome = pin_or_die(-1, second_, rest_);
+  EXPECT_EQ(mask(worker.tid()), first_);
+  EXPECT_EQ(mask(other.tid()), second_);
+  for (const ThreadMove& move : outcome.moved) EXPECT_NE(move.tid, worker.tid());
+  // As a cgroup does, into which the process has moved.
+  ASSERT_TRUE(set_affinity(worker.tid(), all_).ok());
+  pin_or_die(-1, second_, rest_, true);
+  EXPECT_EQ(mask(worker.tid()), first_);
+  EXPECT_EQ(pins_.threads_for(part_).value(), std::vector<pid_t>{worker.tid()});
+  ASSERT_TRUE(pins_.undo("grant", all_).ok());
+  for (pid_t tid : process_threads().value()) EXPECT_EQ(mask(tid), all_);
+}
+
+TEST_F(PartPinsTest, MovesAThreadFromTheRestToAPartAndBack) {
+  pin_or_die(-1, second_, rest_);
+  pin_or_die(0, first_, part_);
+  EXPECT_EQ(mask(), first_);
+  EXPECT_EQ(std::get<AlreadyPinned>(pins_.pin(0, second_, {"another"}, "owner", false).value()).grant,
+            "grant");
+  pin_or_die(0, second_, rest_);
+  EXPECT_EQ(mask(), second_);
+  EXPECT_TRUE(pins_.threads_for(part_).value().empty());
+  ASSERT_TRUE(pins_.undo("grant", all_).ok());
+  EXPECT_EQ(mask(), all_) << "the mask from before the first pin";
+}
+
+TEST_F(PartPinsTest, MovesThreadsOffAPartThatWereOnlyBornThere) {
+  RoleThread born(ThreadRole::kOther);
+  pin_or_die(0, first_, part_);
+  ASSERT_TRUE(set_affinity(born.tid(), first_).ok());
+  EXPECT_EQ(pins_.threads_for(rest_).value(), std::vector<pid_t>{});
+  pin_or_die(-1, second_, rest_);
+  EXPECT_EQ(mask(born.tid()), second_);
+  EXPECT_EQ(mask(), first_);
+  ASSERT_TRUE(pins_.undo("grant", all_).ok());
+  EXPECT_EQ(mask(born.tid()), all_);
+}
+
+TEST_F(PartPinsTest, FindsThreadsThatAreNotOnTheirOwn) {
+  RoleThread worker(ThreadRole::kWorker), born(ThreadRole::kOther), other(ThreadRole::kOther);
+  pin_or_die(worker.tid(), first_, part_);
+  pin_or_die(-1, second_, rest_);
+  ASSERT_TRUE(set_affinity(born.tid(), first_).ok());
+  EXPECT_TRUE(pins_.strays(part_, first_).value().empty());
+  // The worker has gone to the rest, another to the part.
+  ASSERT_TRUE(set_affinity(worker.tid(), second_).ok());
+  std::vector<ThreadMove> strays = pins_.strays(part_, first_).value();
+  ASSERT_EQ(strays.size(), 1u);
+  EXPECT_EQ(strays[0].tid, worker.tid());
+  EXPECT_EQ(strays[0].now, first_);
+  strays = pins_.strays(rest_, second_).value();
+  ASSERT_EQ(strays.size(), 1u);
+  EXPECT_EQ(strays[0].tid, born.tid());
+  ASSERT_TRUE(pins_.recall(part_, first_, {worker.tid(), born.tid()}).ok());
+  EXPECT_EQ(mask(worker.tid()), first_);
+  EXPECT_EQ(mask(born.tid()), first_) << "for the part nobody but the worker is to run";
+  ASSERT_TRUE(pins_.undo("grant", all_).ok());
+}
+
+TEST_F(PartPinsTest, FollowAndWaitApartFromTheRest) {
+  RoleThread worker(ThreadRole::kWorker);
+  ASSERT_TRUE(set_affinity(worker.tid(), first_).ok());
+  pins_.adopt(worker.tid(), first_, part_, "owner");
+  pin_or_die(-1, second_, rest_);
+  ASSERT_TRUE(pins_.follow(rest_, all_).ok());
+  EXPECT_EQ(mask(worker.tid()), first_);
+  EXPECT_EQ(mask(), all_);
+  ASSERT_TRUE(pins_.follow(rest_, second_).ok());
+  ASSERT_TRUE(pins_.park(part_, second_).ok());
+  EXPECT_EQ(mask(worker.tid()), second_);
+  pin_or_die(-1, second_, rest_);
+  EXPECT_EQ(mask(worker.tid()), second_) << "it waits";
+  EXPECT_TRUE(pins_.strays(part_, first_).value().empty());
+  ASSERT_TRUE(pins_.follow(part_, first_).ok());
+  EXPECT_EQ(mask(worker.tid()), first_);
+  EXPECT_EQ(mask(), second_);
+  ASSERT_TRUE(pins_.undo("grant", all_).ok());
+  EXPECT_EQ(mask(worker.tid()), all_);
+}
+
+TEST_F(PartPinsTest, PlacesARoleOnAPart) {
+  RoleThread worker(ThreadRole::kWorker), other(ThreadRole::kOther);
+  pin_or_die(other.tid(), first_, part_);
+  Placement placement;
+  placement.fill(ThreadPlace{second_, false});
+  placement[static_cast<size_t>(ThreadRole::kWorker)] = ThreadPlace{first_, false, "io"};
+  ASSERT_TRUE(pins_.place(placement, second_, "grant", "owner", false).ok());
+  EXPECT_EQ(mask(worker.tid()), first_);
+  EXPECT_EQ(mask(other.tid()), first_) << "of the part it was";
+  EXPECT_EQ(mask(), second_);
+  EXPECT_EQ(pins_.threads_for(part_).value().size(), 2u);
+  pin_or_die(-1, second_, rest_);
+  EXPECT_EQ(mask(worker.tid()), first_);
+  ASSERT_TRUE(pins_.undo("grant", all_).ok());
+}
+
 TEST_F(ThreadPinsTest, GivesARealTimeClassOnlyWhereNobodyStarves) {
   RoleThread victim(ThreadRole::kOther), worker(ThreadRole::kWorker);
-  pin_or_die(worker.tid(), first_, "grant");
-  pin_or_die(victim.tid(), first_, "grant");
+  pin_or_die(worker.tid(), first_, {"grant"});
+  pin_or_die(victim.tid(), first_, {"grant"});
   const Scheduling ordinary = get_scheduling(0).value();
   const Scheduling fifo{.policy = SCHED_FIFO, .priority = 7, .nice = 0, .reset_on_fork = true};
   auto refused = pins_.schedule(worker.tid(), fifo, "grant");
@@ -246,7 +351,7 @@ TEST_F(ThreadPinsTest, GivesARealTimeClassOnlyWhereNobodyStarves) {
   EXPECT_EQ(std::get<Starved>(refused.value()).tid, victim.tid());
   EXPECT_FALSE(get_scheduling(worker.tid()).value().is_real_time());
 
-  pin_or_die(victim.tid(), second_, "grant");
+  pin_or_die(victim.tid(), second_, {"grant"});
   auto given = pins_.schedule(worker.tid(), fifo, "grant");
   if (!given.ok()) {
     ASSERT_TRUE(pins_.undo("grant", all_).ok());
@@ -256,9 +361,9 @@ TEST_F(ThreadPinsTest, GivesARealTimeClassOnlyWhereNobodyStarves) {
   EXPECT_EQ(std::get<Scheduling>(given.value()), fifo);
 
   // A later move that would starve somebody takes it back.
-  pin_or_die(victim.tid(), first_, "grant");
+  pin_or_die(victim.tid(), first_, {"grant"});
   EXPECT_EQ(get_scheduling(worker.tid()).value(), ordinary);
-  pin_or_die(victim.tid(), second_, "grant");
+  pin_or_die(victim.tid(), second_, {"grant"});
   ASSERT_TRUE(pins_.schedule(worker.tid(), fifo, "grant").ok());
   ASSERT_TRUE(pins_.undo("grant", all_).ok());
   EXPECT_EQ(get_scheduling(worker.tid()).value(), ordinary);
@@ -292,7 +397,7 @@ TEST_F(ThreadPinsTest, KeepsAFlagThatItMayNotTakeBack) {
 
 TEST_F(ThreadPinsTest, SaysWhatTheKernelClipped) {
   CpuSet wanted = first_ | CpuSet{8191};
-  PinOutcome outcome = pin_or_die(0, wanted, "grant");
+  PinOutcome outcome = pin_or_die(0, wanted, {"grant"});
   EXPECT_TRUE(outcome.moved.empty());
   ASSERT_EQ(outcome.unmovable.size(), 1u);
   EXPECT_EQ(outcome.unmovable[0].errno_value, 0);

@@ -1,0 +1,67 @@
+// GrantPart: CPUs of a grant that none but some threads of its process have.
+import { type InspectOptions, inspect } from 'node:util';
+import { threadShares } from '../account/pod-holdings.js';
+import type { GrantRecord } from '../admission/grants/grant-record.js';
+import { NumalignError } from '../base/errors.js';
+import type { CpuSet, NodeSet } from '../machine/cpu-set.js';
+import type { GrantPinResult, PartPinOptions } from '../threads/pin.js';
+
+/** A part of a grant, as {@link Grant.part} gives it. */
+export class GrantPart {
+  readonly name: string;
+  readonly #record: GrantRecord;
+  readonly #pin: (options: PartPinOptions) => GrantPinResult;
+
+  /** Use {@link Grant.part}. @throws ERR_UNKNOWN_PART */
+  constructor(record: GrantRecord, name: string, pin: (options: PartPinOptions) => GrantPinResult) {
+    partCpus(record, name);
+    this.name = name;
+    this.#record = record;
+    this.#pin = pin;
+  }
+
+  /** The CPUs to run on, as they are now: others where some have gone offline. */
+  get cpus(): CpuSet {
+    return partCpus(this.#record, this.name);
+  }
+
+  /** The NUMA nodes of `cpus`. */
+  get numaNodes(): NodeSet {
+    return this.#record.site.topology.nodesOf(this.cpus);
+  }
+
+  /**
+   * Moves one thread of this process onto the part's CPUs: the calling one, or one by its id. It
+   * stays there, whatever puts the process on the grant, until {@link Grant.unpin} or
+   * {@link Grant.release}. Sets the memory policy of the calling thread as {@link Grant.pin} does.
+   * Threads that it starts by itself are born there too: start Workers by {@link Grant.worker},
+   * programs by {@link Grant.spawn}.
+   * @throws as {@link Grant.pin}
+   */
+  pin(options: PartPinOptions = {}): GrantPinResult {
+    return this.#pin(options);
+  }
+
+  toJSON() {
+    const { name, cpus, numaNodes } = this;
+    return { name, cpus, numaNodes };
+  }
+
+  /** What console.log shows. */
+  [inspect.custom](_depth: number, options: InspectOptions): string {
+    return `GrantPart ${inspect(this.toJSON(), options)}`;
+  }
+}
+
+/** @throws ERR_UNKNOWN_PART */
+export function partCpus(record: GrantRecord, name: string): CpuSet {
+  const [, ...parts] = threadShares(record.look());
+  const found = parts.find(({ part }) => part === name);
+  if (found) return found.cpus;
+  const valid = parts.map(({ part }) => part);
+  const message =
+    valid.length === 0
+      ? `grant ${record.pod.uid} has no parts: they are asked for when it is acquired`
+      : `grant ${record.pod.uid} has no part ${inspect(name)}, only ${valid.join(', ')}`;
+  throw new NumalignError('ERR_UNKNOWN_PART', message, { value: name, valid });
+}
