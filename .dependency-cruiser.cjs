@@ -10,6 +10,7 @@ const ROOMS = [
   'decision/hints',
   'decision/devices',
   'decision/memory',
+  'decision/lookahead',
   'decision',
   'cgroups/files',
   'cgroups/groups',

@@ -4,6 +4,7 @@ import type { PodAssignment } from '../account/pod-assignment.js';
 import { withLast } from '../base/collections/lists.js';
 import { Refusal } from '../base/refusal.js';
 import type { ContainerRequest } from '../input/resource-amounts.js';
+import type { NodeSet } from '../machine/cpu-set.js';
 import type { TopologyHint } from '../machine/hints.js';
 import { admittedHint, type Requests, requestsFor } from './alignment.js';
 import { exclusiveCount } from './cpu-choices.js';
@@ -11,13 +12,19 @@ import { checkSharedPool, leavesNoPool, UnevenCores } from './cpu-limits.js';
 import { allocateCpus, cpusTaken } from './cpu-manager.js';
 import { allocateDevices } from './devices/device-allocation.js';
 import { askToAllocate } from './hints/hint-provider.js';
+import { nodesAhead, type Trial } from './lookahead/nodes-ahead.js';
 import { allocateMemory } from './memory/memory-allocation.js';
 import { memoryLeft } from './memory/memory-booking.js';
 import { memoryRequests } from './memory/memory-requests.js';
-import { draftAfter, type Given, type Progress } from './progress.js';
-import { hintRequest } from './question.js';
+import { draftAfter, type Given, nodesOf, type Progress } from './progress.js';
+import { hintRequest, type Question } from './question.js';
 
 export function place(progress: Progress): void {
+  if (looksAhead(progress.question)) progress.within = nodesAhead((within) => trial(progress, within));
+  placeContainers(progress);
+}
+
+function placeContainers(progress: Progress): void {
   const { pod, placement } = progress.question.request;
   const forPod = progress.question.resized
     ? resizedHint(progress, progress.question.resized)
@@ -44,6 +51,25 @@ export function place(progress: Progress): void {
   const { draft } = progress;
   const last = progress.given.at(-1)!;
   if (leavesNoPool(draft, cpusTaken(draft, last.cpus))) checkSharedPool(draftAfter(draft, last));
+}
+
+// What custom providers allocate cannot be tried.
+function looksAhead({ request: { pod, placement }, providers, resized }: Question): boolean {
+  const { initContainerLookahead, scope, topologyPolicy } = placement;
+  if (!initContainerLookahead || pod.containers[0]!.kind === 'app') return false;
+  return scope === 'container' && topologyPolicy !== 'none' && providers.length === 0 && !resized;
+}
+
+function trial(begun: Progress, within: NodeSet | undefined): Trial {
+  const progress = { ...begun, within };
+  let nodes: NodeSet | undefined;
+  try {
+    placeContainers(progress);
+    nodes = nodesOf(progress);
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
+  }
+  return { nodes, offered: progress.offers[0]?.offered.map(({ hints }) => hints) ?? [] };
 }
 
 // Only growth can be where it should not.

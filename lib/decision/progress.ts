@@ -2,9 +2,10 @@
 import type { ContainerAssignment } from '../account/pod-assignment.js';
 import { type CpuPool, cpusOf } from '../account/pod-holdings.js';
 import type { ContainerRequest } from '../input/resource-amounts.js';
+import { NodeSet } from '../machine/cpu-set.js';
 import type { TopologyHint } from '../machine/hints.js';
 import { exclusiveCount } from './cpu-choices.js';
-import { type CpuAllocation, cpusLeft, keptCpus } from './cpu-manager.js';
+import { type CpuAllocation, cpusLeft, cpusTaken, keptCpus } from './cpu-manager.js';
 import { type DeviceAllocation, devicesLeft } from './devices/device-draft.js';
 import { type Draft, firstDraft, nextDraft, withKept } from './draft.js';
 import type { OfferedHints } from './explanation.js';
@@ -29,6 +30,8 @@ export interface Progress {
   offers: readonly Offer[];
   /** The container at hand; undefined: the whole pod. */
   container: ContainerRequest | undefined;
+  /** The NUMA nodes to which its first init containers are kept; undefined: any. */
+  within: NodeSet | undefined;
 }
 
 /** What a container was given near its hint, and what that leaves of memory. */
@@ -56,6 +59,7 @@ export function begin(question: Question, pool: CpuPool): Progress {
     // The caller of a plan gets this very list.
     offers: [],
     container: undefined,
+    within: undefined,
   };
 }
 
@@ -75,3 +79,12 @@ export function draftAfter(draft: Draft, { container, cpus, devices, memory }: G
 
 /** The memory of the machine with all containers. REQUIRES: they are placed. */
 export const memoryOf = ({ given }: Progress): MemoryDraft => given.at(-1)!.memory;
+
+/** The NUMA nodes of all that its containers have. REQUIRES: they are placed. */
+export function nodesOf(progress: Progress): NodeSet {
+  const { draft, given, question } = progress;
+  const memory = memoryOf(progress).containers.flatMap(({ blocks }) => blocks.flatMap(({ nodes }) => nodes));
+  const devices = given.flatMap((each) => Object.values(each.devices).flat());
+  const near = NodeSet.from([...memory, ...devices.flatMap(({ nodes }) => nodes ?? [])]);
+  return question.topology.nodesOf(cpusTaken(draft, given.at(-1)!.cpus)).union(near);
+}

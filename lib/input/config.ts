@@ -96,6 +96,7 @@ const PLACEMENT_OPTIONS = [
   'topologyManagerPolicy',
   'topologyManagerPolicyOptions',
   'topologyManagerScope',
+  'initContainerLookahead',
 ] as const satisfies readonly (keyof PlacementOptions)[];
 const MANAGER_OPTIONS = [
   ...MACHINE_OPTIONS,
@@ -155,6 +156,7 @@ export function parseConfig(
         policy: given.topologyManagerPolicy,
         topologyManagerPolicyOptions: given.topologyManagerPolicyOptions,
         scope: given.topologyManagerScope,
+        initContainerLookahead: given.initContainerLookahead,
       },
       undefined,
       MANAGER_NAMES,

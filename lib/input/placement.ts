@@ -34,6 +34,8 @@ export interface Placement {
   readonly preferClosest: boolean;
   readonly maxNumaNodes: number;
   readonly scope: TopologyManagerScope;
+  /** Init containers go to NUMA nodes where the whole pod fits. */
+  readonly initContainerLookahead: boolean;
 }
 
 const CPU_OPTIONS = {
@@ -69,6 +71,7 @@ const DEFAULT_PLACEMENT: Placement = Object.freeze({
   preferClosest: false,
   maxNumaNodes: Number.POSITIVE_INFINITY,
   scope: 'container',
+  initContainerLookahead: false,
 });
 
 // The kubelet's own limit, below which it does not let the option go.
@@ -143,7 +146,7 @@ export function parsePlacement(
 ): Placement {
   const { policy, scope, cpuManagerPolicy, cpuManagerPolicyOptions, topologyManagerPolicyOptions, smt } =
     given;
-  const { memoryManagerPolicy, isolation } = given;
+  const { memoryManagerPolicy, isolation, initContainerLookahead } = given;
   // Most requests leave it all to the manager.
   const isNothing =
     policy === undefined &&
@@ -153,7 +156,8 @@ export function parsePlacement(
     memoryManagerPolicy === undefined &&
     topologyManagerPolicyOptions === undefined &&
     smt === undefined &&
-    isolation === undefined;
+    isolation === undefined &&
+    initContainerLookahead === undefined;
   if (isNothing) return defaults;
   if (smt !== undefined) option.oneOf(smt, 'smt', ['hold-sibling']);
   const placement: Placement = {
@@ -175,6 +179,9 @@ export function parsePlacement(
     ...(smt !== undefined && { holdSiblings: true }),
     ...(isolation !== undefined && {
       isolation: option.oneOf(isolation, 'isolation', ISOLATION_CHOICES),
+    }),
+    ...(initContainerLookahead !== undefined && {
+      initContainerLookahead: option.flag(initContainerLookahead, 'initContainerLookahead'),
     }),
   };
   checkCombination(placement);

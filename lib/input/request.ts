@@ -121,6 +121,7 @@ const REQUEST_OPTIONS = [
   'scope',
   'cpuManagerPolicyOptions',
   'topologyManagerPolicyOptions',
+  'initContainerLookahead',
   'smt',
   'require',
   'enforcement',

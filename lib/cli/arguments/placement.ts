@@ -27,6 +27,7 @@ export interface PlacementFlags extends OpeningFlags {
   policy?: TopologyManagerPolicy;
   scope?: TopologyManagerScope;
   isolation?: IsolationChoice;
+  initContainerLookahead?: boolean;
 }
 
 export function policyOption(): Option {
@@ -84,6 +85,10 @@ export function placementOptions(): Option[] {
       'container',
       'pod',
     ]),
+    new Option(
+      '--init-container-lookahead',
+      'init containers go to NUMA nodes where the whole pod fits (default: off)',
+    ),
     isolationOption(),
   ];
 }
@@ -109,11 +114,13 @@ async function readConfiguration(
 /** The flags as the API takes them. */
 export async function managerOptions(flags: PlacementFlags): Promise<ManagerOptions> {
   const { config, policy, scope, cpuOption, reserved, isolated, cgroupRoot } = flags;
+  const { initContainerLookahead } = flags;
   const document = config === undefined ? undefined : await readConfiguration(config);
   return {
     ...(document && { kubeletConfiguration: document }),
     ...(policy && { topologyManagerPolicy: policy }),
     ...(scope && { topologyManagerScope: scope }),
+    ...(initContainerLookahead && { initContainerLookahead }),
     // One by one over the document's, where the API's would stand for them all.
     ...(cpuOption && { cpuManagerPolicyOptions: { ...document?.cpuManagerPolicyOptions, ...cpuOption } }),
     ...(reserved && { reservedSystemCPUs: reserved }),
