@@ -6,6 +6,7 @@ import { NumalignError } from '../base/errors.js';
 import { type Flag, type FlagGround, flagGround, flagsOf, flagsOfEach } from '../decision/flags.js';
 import { type GrantInfo, grantInfo } from '../decision/grant-info.js';
 import type { Checkpoint } from '../state/format/checkpoint.js';
+import { freeOfBooked } from './free-hugepages.js';
 import type { ReadOnlySite } from './site.js';
 
 /**
@@ -16,7 +17,7 @@ export function flagsNow(site: ReadOnlySite, { uid, admittedAt }: PodAssignment)
   const state = assignmentsOf(site, ledger.read());
   const pod = findPod(state, uid);
   if (pod?.admittedAt !== admittedAt) return [];
-  return flagsOf(pod, state, topology, resources, cpusNow(topology));
+  return flagsOf(pod, state, topology, resources, cpusNow(topology), freeOfBooked(state, topology));
 }
 
 /**
@@ -53,7 +54,8 @@ function existing({ ledger }: ReadOnlySite, checkpoint: Checkpoint | undefined):
 
 /** On what the flags of the state's grants are judged now. */
 export function flagGroundNow({ topology, resources }: ReadOnlySite, state: Assignments): FlagGround {
-  return flagGround(state, topology, resources, cpusNow(topology, state.pods));
+  const hugepages = freeOfBooked(state, topology);
+  return flagGround(state, topology, resources, cpusNow(topology, state.pods), hugepages);
 }
 
 /** What the state says of some of its grants. */
@@ -65,10 +67,11 @@ export function grantInfos(
   const { ledger, topology, resources } = site;
   const dead = new Set(ledger.owners.deadPods(pods));
   const now = cpusNow(topology, state.pods);
+  const hugepages = freeOfBooked(state, topology);
   // To look at all of them costs what all of them are.
   const flags =
     pods === state.pods
-      ? flagsOfEach(state, topology, resources, now)
-      : (pod: PodAssignment) => flagsOf(pod, state, topology, resources, now);
+      ? flagsOfEach(state, topology, resources, now, hugepages)
+      : (pod: PodAssignment) => flagsOf(pod, state, topology, resources, now, hugepages);
   return pods.map((pod) => grantInfo(pod, topology, !dead.has(pod), flags(pod), now));
 }

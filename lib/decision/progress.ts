@@ -46,11 +46,14 @@ export interface Given {
 const NOTHING_GIVEN: Progress['given'] = [];
 
 export function begin(question: Question, pool: CpuPool): Progress {
-  const { topology, present, state, request, resources, within } = question;
+  const { topology, present, state, request, resources, hugepages, within } = question;
   const { pod, placement, isForCaller } = request;
   const usable = isForCaller ? topology.allowed : topology.cpus;
   const allowed = within?.intersection(usable) ?? usable;
-  const draft = firstDraft({ topology, present, pool, state, pod, placement, allowed, resources });
+  const draft = firstDraft({
+    ...{ topology, present, pool, state, pod, placement },
+    ...{ allowed, resources, hugepages },
+  });
   return {
     question,
     pool,

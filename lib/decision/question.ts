@@ -9,6 +9,7 @@ import type { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import type { DeviceResources } from './devices/device-resources.js';
 import { askToRelease, type HintProvider, type HintRequest } from './hints/hint-provider.js';
+import type { FreeHugepages } from './memory/memory-draft.js';
 
 /** When what is only planned is admitted. */
 export const NEVER = '1970-01-01T00:00:00.000Z';
@@ -28,6 +29,8 @@ export interface Question {
   /** In ISO 8601. */
   readonly now: string;
   readonly dryRun: boolean;
+  /** What the kernel has free of hugepages, where that must do; else what is on record. */
+  readonly hugepages?: FreeHugepages | undefined;
   /** The only CPUs to choose from; undefined: all that are free. */
   readonly within?: CpuSet;
   /** The pod whose only container is resized to what is asked for; it is not in `state`. */

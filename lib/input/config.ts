@@ -97,6 +97,7 @@ const PLACEMENT_OPTIONS = [
   'topologyManagerPolicyOptions',
   'topologyManagerScope',
   'initContainerLookahead',
+  'strictHugepages',
 ] as const satisfies readonly (keyof PlacementOptions)[];
 const MANAGER_OPTIONS = [
   ...MACHINE_OPTIONS,
@@ -157,6 +158,7 @@ export function parseConfig(
         topologyManagerPolicyOptions: given.topologyManagerPolicyOptions,
         scope: given.topologyManagerScope,
         initContainerLookahead: given.initContainerLookahead,
+        strictHugepages: given.strictHugepages,
       },
       undefined,
       MANAGER_NAMES,

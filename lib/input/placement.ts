@@ -36,6 +36,8 @@ export interface Placement {
   readonly scope: TopologyManagerScope;
   /** Init containers go to NUMA nodes where the whole pod fits. */
   readonly initContainerLookahead: boolean;
+  /** What the kernel has free of hugepages must do. */
+  readonly strictHugepages: boolean;
 }
 
 const CPU_OPTIONS = {
@@ -72,6 +74,7 @@ const DEFAULT_PLACEMENT: Placement = Object.freeze({
   maxNumaNodes: Number.POSITIVE_INFINITY,
   scope: 'container',
   initContainerLookahead: false,
+  strictHugepages: false,
 });
 
 // The kubelet's own limit, below which it does not let the option go.
@@ -146,7 +149,7 @@ export function parsePlacement(
 ): Placement {
   const { policy, scope, cpuManagerPolicy, cpuManagerPolicyOptions, topologyManagerPolicyOptions, smt } =
     given;
-  const { memoryManagerPolicy, isolation, initContainerLookahead } = given;
+  const { memoryManagerPolicy, isolation, initContainerLookahead, strictHugepages } = given;
   // Most requests leave it all to the manager.
   const isNothing =
     policy === undefined &&
@@ -157,7 +160,8 @@ export function parsePlacement(
     topologyManagerPolicyOptions === undefined &&
     smt === undefined &&
     isolation === undefined &&
-    initContainerLookahead === undefined;
+    initContainerLookahead === undefined &&
+    strictHugepages === undefined;
   if (isNothing) return defaults;
   if (smt !== undefined) option.oneOf(smt, 'smt', ['hold-sibling']);
   const placement: Placement = {
@@ -182,6 +186,9 @@ export function parsePlacement(
     }),
     ...(initContainerLookahead !== undefined && {
       initContainerLookahead: option.flag(initContainerLookahead, 'initContainerLookahead'),
+    }),
+    ...(strictHugepages !== undefined && {
+      strictHugepages: option.flag(strictHugepages, 'strictHugepages'),
     }),
   };
   checkCombination(placement);

@@ -71,6 +71,8 @@ export interface PlacementOptions {
   topologyManagerScope?: TopologyManagerScope;
   /** As {@link RequestPlacementOptions.initContainerLookahead}. Default: false. */
   initContainerLookahead?: boolean;
+  /** As {@link RequestPlacementOptions.strictHugepages}. Default: false. */
+  strictHugepages?: boolean;
 }
 
 /** What a request may say of its placement; a manager's options are translated to it. */
@@ -86,6 +88,11 @@ export interface RequestPlacementOptions {
    * nodes. Without effect where there are custom hint providers.
    */
   initContainerLookahead?: boolean;
+  /**
+   * No more hugepages of a NUMA node count as free than the kernel has free there, whatever is on
+   * record. Of a described machine nothing is read.
+   */
+  strictHugepages?: boolean;
   /**
    * Hold the SMT siblings of the CPUs too: `cpus` are one thread a core, `held` are the others, on
    * which nothing runs.

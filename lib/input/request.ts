@@ -122,6 +122,7 @@ const REQUEST_OPTIONS = [
   'cpuManagerPolicyOptions',
   'topologyManagerPolicyOptions',
   'initContainerLookahead',
+  'strictHugepages',
   'smt',
   'require',
   'enforcement',

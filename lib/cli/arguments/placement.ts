@@ -28,6 +28,7 @@ export interface PlacementFlags extends OpeningFlags {
   scope?: TopologyManagerScope;
   isolation?: IsolationChoice;
   initContainerLookahead?: boolean;
+  strictHugepages?: boolean;
 }
 
 export function policyOption(): Option {
@@ -42,6 +43,14 @@ export function isolationOption(): Option {
     '--isolation <mode>',
     'take isolated CPUs: if they will do, or no others (default: never)',
   ).choices(ISOLATION_CHOICES);
+}
+
+/** Of one request. */
+export function strictHugepagesOption(): Option {
+  return new Option(
+    '--strict-hugepages',
+    'no more hugepages count as free than the kernel has free (default: off)',
+  );
 }
 
 /** Of the machine. */
@@ -89,6 +98,7 @@ export function placementOptions(): Option[] {
       '--init-container-lookahead',
       'init containers go to NUMA nodes where the whole pod fits (default: off)',
     ),
+    strictHugepagesOption(),
     isolationOption(),
   ];
 }
@@ -114,13 +124,14 @@ async function readConfiguration(
 /** The flags as the API takes them. */
 export async function managerOptions(flags: PlacementFlags): Promise<ManagerOptions> {
   const { config, policy, scope, cpuOption, reserved, isolated, cgroupRoot } = flags;
-  const { initContainerLookahead } = flags;
+  const { initContainerLookahead, strictHugepages } = flags;
   const document = config === undefined ? undefined : await readConfiguration(config);
   return {
     ...(document && { kubeletConfiguration: document }),
     ...(policy && { topologyManagerPolicy: policy }),
     ...(scope && { topologyManagerScope: scope }),
     ...(initContainerLookahead && { initContainerLookahead }),
+    ...(strictHugepages && { strictHugepages }),
     // One by one over the document's, where the API's would stand for them all.
     ...(cpuOption && { cpuManagerPolicyOptions: { ...document?.cpuManagerPolicyOptions, ...cpuOption } }),
     ...(reserved && { reservedSystemCPUs: reserved }),
