@@ -1,4 +1,6 @@
 // Hugepages of this machine: what the kernel has free of them is read, and the pool given back.
+import { spawnSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { freeHugepages as freeNow } from '../../lib/admission/free-hugepages.js';
 import { discover } from '../../lib/entries/topology.js';
@@ -9,6 +11,7 @@ import { GI, machineOf } from '../support/memory-machine.js';
 import { guaranteed, simulate } from '../support/simulated.js';
 import { makeStateDir } from '../support/state-dir.js';
 
+const DIST = new URL('../../dist/', import.meta.url).href;
 const HUGE = 'hugepages-2Mi';
 const pages = (count: number) => count * HUGEPAGE;
 const ask = (count: number) => ({ cpu: 1, resources: { [HUGE]: pages(count) } });
@@ -87,6 +90,54 @@ describe.skipIf(!canReserve())('where the kernel has fewer hugepages free than a
     await grant.release();
   });
 });
+
+describe.skipIf(!canReserve())(
+  'the command line, while another process uses hugepages that it has not booked',
+  () => {
+    it('refuses to run and to plan what the rest cannot serve, where it is told to be strict', () => {
+      reserveHugepages(8);
+      const stateDir = makeStateDir();
+      const limits = { cpu: '500m', memory: '16Mi', [HUGE]: '8Mi' };
+      const pod = JSON.stringify({
+        kind: 'Pod',
+        spec: { containers: [{ name: 'main', resources: { limits } }] },
+      });
+      const code = `
+      import { spawnSync } from 'node:child_process';
+      import { openManager } from ${JSON.stringify(`${DIST}index.js`)};
+      const stateDir = ${JSON.stringify(stateDir)};
+      const manager = await openManager({ stateDir });
+      const grant = await manager.acquire({ cpu: 1 });
+      const taken = grant.buffer('10Mi', { pageSize: '2Mi' });
+      await grant.release();
+      const numalign = (...args) =>
+        spawnSync(process.execPath, [${JSON.stringify(`${fileURLToPath(DIST)}cli/main.js`)}, ...args], {
+          input: ${JSON.stringify(pod)},
+          encoding: 'utf8',
+        });
+      const run = ['run', '--state-dir', stateDir, '--cpus', '1', '--resource', '${HUGE}=8Mi'];
+      const plan = ['plan', '--state-dir', stateDir, '-f', '-', '--output', 'json'];
+      const answers = ['--strict-hugepages', undefined].map((flag) => {
+        const flags = flag ? [flag] : [];
+        const ran = numalign(...run, ...flags, '--', 'true');
+        const planned = JSON.parse(numalign(...plan, ...flags).stdout).pods[0];
+        return [ran.status === 0, /ERR_INSUFFICIENT_MEMORY/.test(ran.stderr), planned.admitted, planned.code];
+      });
+      console.log(JSON.stringify([answers, taken.length]));`;
+      const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', code], {
+        encoding: 'utf8',
+      });
+      expect(stderr).toBe('');
+      expect(JSON.parse(stdout)).toEqual([
+        [
+          [false, true, false, 'ERR_INSUFFICIENT_MEMORY'],
+          [true, false, true, null],
+        ],
+        5 * HUGEPAGE,
+      ]);
+    });
+  },
+);
 
 it('of a described machine nothing is read, and what is on record counts', async () => {
   const described = await machineOf([{ cpus: 2, memory: GI, hugepages: { 2048: 64 } }]);

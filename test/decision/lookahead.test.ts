@@ -113,7 +113,9 @@ function nodesOf({ topology }: Manager, { containers }: Plan): NodeSet {
     CpuSet.EMPTY,
   );
   const memory = containers.flatMap((each) => each.memory.flatMap(({ nodes }) => nodes));
-  return topology.nodesOf(cpus).union(NodeSet.from(memory));
+  const devices = containers.flatMap((each) => Object.values(each.devices).flat());
+  const near = NodeSet.from([...memory, ...devices.flatMap(({ nodes }) => nodes ?? [])]);
+  return topology.nodesOf(cpus).union(near);
 }
 
 const GIB = 2 ** 30;
@@ -122,7 +124,7 @@ const GIB = 2 ** 30;
 const regular: fc.Arbitrary<MachineJson> = fc
   .record({
     nodes: fc.integer({ min: 2, max: 4 }),
-    cores: fc.integer({ min: 1, max: 4 }),
+    cores: fc.integer({ min: 2, max: 4 }),
     gib: fc.integer({ min: 1, max: 4 }),
   })
   .map(({ nodes, cores, gib }) => {
@@ -143,21 +145,37 @@ const regular: fc.Arbitrary<MachineJson> = fc
     } as unknown as MachineJson;
   });
 
-const amounts = { cpu: fc.integer({ min: 1, max: 9 }), gib: fc.integer({ min: 1, max: 5 }) };
-const pods = fc.record({
-  init: fc.array(fc.record({ ...amounts, sidecar: fc.boolean() }), { maxLength: 3 }),
-  apps: fc.array(fc.record(amounts), { minLength: 1, maxLength: 2 }),
+const NIC = 'example.com/nic';
+
+interface Amounts {
+  readonly cpu: number;
+  readonly gib: number;
+  readonly nics: number;
+}
+
+const amountsOf = (least: number, most: number) => ({
+  cpu: fc.integer({ min: least, max: most }),
+  gib: fc.integer({ min: 1, max: 5 }),
+  nics: fc.constantFrom(0, 0, 0, 1),
 });
+const initContainers = (most: number) => fc.record({ ...amountsOf(1, most), sidecar: fc.boolean() });
+const podOf = (init: number, least: number, most: number) =>
+  fc.record({
+    init: fc.array(initContainers(init), { maxLength: 3 }),
+    apps: fc.array(fc.record(amountsOf(least, most)), { minLength: 1, maxLength: 2 }),
+  });
+// Small ones before large ones are what the lookahead is for.
+const pods = fc.oneof(podOf(9, 1, 9), podOf(2, 3, 8));
 
 const specOf = ({
   init,
   apps,
 }: {
-  init: { cpu: number; gib: number; sidecar: boolean }[];
-  apps: { cpu: number; gib: number }[];
+  readonly init: readonly (Amounts & { readonly sidecar: boolean })[];
+  readonly apps: readonly Amounts[];
 }) => {
-  const spec = (name: string, { cpu, gib }: { cpu: number; gib: number }) =>
-    guaranteed(name, { cpu, memory: gib * 128 * 2 ** 20 });
+  const spec = (name: string, { cpu, gib, nics }: Amounts) =>
+    guaranteed(name, { cpu, memory: gib * 128 * 2 ** 20, [NIC]: nics });
   return {
     initContainers: init.map((each, i) => ({
       ...spec(`init-${i}`, each),
@@ -167,14 +185,10 @@ const specOf = ({
   };
 };
 
+const ALIGNED = ['best-effort', 'restricted', 'single-numa-node'] as const;
 const placements = fc.record({
-  policy: fc.constantFrom(
-    'none' as const,
-    'best-effort' as const,
-    'restricted' as const,
-    'single-numa-node' as const,
-  ),
-  scope: fc.constantFrom('container' as const, 'container' as const, 'pod' as const),
+  policy: fc.constantFrom('none' as const, ...ALIGNED, ...ALIGNED),
+  scope: fc.constantFrom(...(['container', 'container', 'container', 'pod'] as const)),
   cpuManagerPolicyOptions: fc.constantFrom(
     {},
     { 'full-pcpus-only': true },
@@ -187,13 +201,15 @@ describe('on any machine', () => {
     let [more, fewer] = [0, 0];
     await fc.assert(
       fc.asyncProperty(
-        fc.oneof(regular, irregularMachines),
-        fc.array(pods, { maxLength: 3 }),
+        fc.oneof({ weight: 3, arbitrary: regular }, { weight: 1, arbitrary: irregularMachines }),
+        fc.array(podOf(2, 1, 4), { maxLength: 3 }),
         pods,
         placements,
         async (json, others, asked, placement) => {
           const topology = await discover({ json });
-          const manager = await openManager({ topology });
+          // One near each node but the first.
+          const nics = topology.numaNodes.slice(1).map((node) => ({ id: `nic-${node}`, numaNodes: [node] }));
+          const manager = await openManager({ topology, devices: { [NIC]: nics } });
           try {
             for (const other of others)
               await manager.admit(specOf(other), { owner: 'persistent' }).catch(() => {});
