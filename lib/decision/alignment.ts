@@ -62,10 +62,13 @@ const NO_OTHERS: readonly string[] = [];
 /** By which offers name the nodes that a pod's init containers are kept to. */
 const LOOKAHEAD = 'initContainerLookahead';
 
-/** Whether the container at hand is an init container that follows none but sidecars. */
+/**
+ * Whether the container at hand is an init container or a sidecar, and no init container before it
+ * was aligned.
+ */
 function isFirst({ container, given }: Progress): boolean {
   if (container === undefined || container.kind === 'app') return false;
-  for (const before of given) if (before.container.kind === 'init') return false;
+  for (const before of given) if (before.container.kind === 'init' && before.hint.nodes) return false;
   return true;
 }
 

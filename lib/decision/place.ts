@@ -16,7 +16,7 @@ import { nodesAhead, type Trial } from './lookahead/nodes-ahead.js';
 import { allocateMemory } from './memory/memory-allocation.js';
 import { memoryLeft } from './memory/memory-booking.js';
 import { memoryRequests } from './memory/memory-requests.js';
-import { draftAfter, type Given, nodesOf, type Progress } from './progress.js';
+import { draftAfter, type Given, nodesOf, type Offer, type Progress } from './progress.js';
 import { hintRequest, type Question } from './question.js';
 
 export function place(progress: Progress): void {
@@ -54,10 +54,10 @@ function placeContainers(progress: Progress): void {
 }
 
 // What custom providers allocate cannot be tried.
-function looksAhead({ request: { pod, placement }, providers, resized }: Question): boolean {
+function looksAhead({ request: { pod, placement }, providers }: Question): boolean {
   const { initContainerLookahead, scope, topologyPolicy } = placement;
   if (!initContainerLookahead || pod.containers[0]!.kind === 'app') return false;
-  return scope === 'container' && topologyPolicy !== 'none' && providers.length === 0 && !resized;
+  return scope === 'container' && topologyPolicy !== 'none' && providers.length === 0;
 }
 
 function trial(begun: Progress, within: NodeSet | undefined): Trial {
@@ -69,7 +69,11 @@ function trial(begun: Progress, within: NodeSet | undefined): Trial {
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
   }
-  return { nodes, offered: progress.offers[0]?.offered.map(({ hints }) => hints) ?? [] };
+  const { containers } = progress.question.request.pod;
+  const isOfInit = ({ container }: Offer) =>
+    containers.find(({ name }) => name === container)!.kind !== 'app';
+  const offered = progress.offers.filter(isOfInit).flatMap((offer) => offer.offered);
+  return { nodes, offered: offered.map(({ hints }) => hints) };
 }
 
 // Only growth can be where it should not.

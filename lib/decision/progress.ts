@@ -30,7 +30,7 @@ export interface Progress {
   offers: readonly Offer[];
   /** The container at hand; undefined: the whole pod. */
   container: ContainerRequest | undefined;
-  /** The NUMA nodes to which its first init containers are kept; undefined: any. */
+  /** The NUMA nodes of its first init container that is aligned; undefined: any. */
   within: NodeSet | undefined;
 }
 

@@ -74,6 +74,20 @@ describe('an init container of 1 CPU before one of 26, where node 0 has fewer fr
     expect(nodesOf(manager, plan)).toEqual(NODE_1);
   });
 
+  it.each([{ restartPolicy: 'Always' }, {}])(
+    'is found behind one without exclusive CPUs, which stays anywhere: %o',
+    async (kind) => {
+      const manager = await partlyTaken();
+      const shared = { ...guaranteed('shared', { cpu: '500m' }), ...kind };
+      const plan = manager.plan(
+        { ...pod, initContainers: [shared, ...pod.initContainers] },
+        { initContainerLookahead: true },
+      );
+      expect(nodesOf(manager, plan)).toEqual(NODE_1);
+      expect(plan.containers[0]!.hint).toEqual({ nodes: null, preferred: true });
+    },
+  );
+
   it('is told apart in the plan: the nodes that it was kept to are among what was merged', async () => {
     const manager = await partlyTaken();
     const { hints } = manager.plan(pod, { initContainerLookahead: true });

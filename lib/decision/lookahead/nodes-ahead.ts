@@ -8,7 +8,7 @@ import type { HintFamily } from '../../machine/hints.js';
 export interface Trial {
   /** All NUMA nodes of what its containers get; undefined: it is refused. */
   readonly nodes: NodeSet | undefined;
-  /** What was offered for its first init container. */
+  /** What was offered for its init containers. */
   readonly offered: readonly HintFamily[];
 }
 
