@@ -91,6 +91,27 @@ describe.skipIf(!canReserve())('where the kernel has fewer hugepages free than a
   });
 });
 
+it.skipIf(!canReserve())('listeners hear of such a flag with the next change', async () => {
+  reserveHugepages(8);
+  const manager = await open();
+  const grant = await manager.acquire(ask(4));
+  const flagged: (readonly string[])[] = [];
+  manager.on('change', (change) => flagged.push(change.flagged.map(({ uid }) => uid)));
+  const commit = async () => {
+    const { length } = flagged;
+    const pod = await manager.admit({ containers: [guaranteed('main', { cpu: '500m' })] });
+    await expect.poll(() => flagged.length).toBeGreaterThan(length);
+    await pod.release();
+  };
+  await commit();
+  expect(flagged.flat()).toEqual([]);
+  reserveHugepages(3);
+  await commit();
+  expect(flagged.flat()).toEqual([grant.uid]);
+  manager.removeAllListeners('change');
+  await grant.release();
+});
+
 describe.skipIf(!canReserve())(
   'the command line, while another process uses hugepages that it has not booked',
   () => {
