@@ -12,6 +12,7 @@ const ROOMS = [
   'decision/devices',
   'decision/memory',
   'decision/cpus',
+  'decision/lookahead',
   'decision',
   'cgroups/files',
   'cgroups/groups',

@@ -12,6 +12,7 @@ import { type Rejection, withRollback } from '../decision/rejection.js';
 import type { AdmissionRequest } from '../input/request.js';
 import { inTurn } from '../state/turns.js';
 import { AdmissionError } from './admission-error.js';
+import { freeForStrict } from './free-hugepages.js';
 import { PERSISTENT_OWNER, placedPod } from './placed-pod.js';
 import type { Site } from './site.js';
 import { type Enforced, type EnforcedCommit, transact } from './transact.js';
@@ -74,6 +75,7 @@ async function tryAdmit(
   const uid = request.pod.uid ?? randomUUID();
   const question = {
     ...questionOf(site, request, state, pods),
+    hugepages: freeForStrict(request, site.topology),
     owner,
     uid,
     now: new Date().toISOString(),

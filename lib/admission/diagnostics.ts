@@ -44,6 +44,10 @@ export interface DiagnosticsContainer {
   readonly exclusiveCpus: number;
   /** Its memory is booked on NUMA nodes. */
   readonly booksMemory: boolean;
+  /** The types of memory that it asks for and are booked, such as `memory` and `hugepages-2Mi`. */
+  readonly memoryTypes: readonly string[];
+  /** Over how many L3 groups its exclusive CPUs are; null where it has none. */
+  readonly l3Groups: number | null;
 }
 
 /** A request of `acquire` or `admit` has been answered; bad input is not a request. */

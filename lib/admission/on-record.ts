@@ -8,6 +8,7 @@ import { type GrantInfo, grantInfo } from '../decision/grant-info.js';
 import type { PodRequest } from '../input/pod-request.js';
 import { podUnder } from '../input/pod-resources.js';
 import type { Checkpoint } from '../state/format/checkpoint.js';
+import { freeOfBooked } from './free-hugepages.js';
 import type { ReadOnlySite } from './site.js';
 
 /**
@@ -18,7 +19,7 @@ export function flagsNow(site: ReadOnlySite, { uid, admittedAt }: PodAssignment)
   const state = assignmentsOf(site, ledger.read());
   const pod = findPod(state, uid);
   if (pod?.admittedAt !== admittedAt) return [];
-  return flagsOf(pod, state, topology, resources, cpusNow(topology));
+  return flagsOf(pod, state, topology, resources, cpusNow(topology), freeOfBooked(state, topology));
 }
 
 /**
@@ -60,7 +61,8 @@ export function managedPod(site: ReadOnlySite, pod: PodRequest): PodRequest {
 
 /** On what the flags of the state's grants are judged now. */
 export function flagGroundNow({ topology, resources }: ReadOnlySite, state: Assignments): FlagGround {
-  return flagGround(state, topology, resources, cpusNow(topology, state.pods));
+  const hugepages = freeOfBooked(state, topology);
+  return flagGround(state, topology, resources, cpusNow(topology, state.pods), hugepages);
 }
 
 /** What the state says of some of its grants. */
@@ -72,10 +74,11 @@ export function grantInfos(
   const { ledger, topology, resources } = site;
   const dead = new Set(ledger.owners.deadPods(pods));
   const now = cpusNow(topology, state.pods);
+  const hugepages = freeOfBooked(state, topology);
   // To look at all of them costs what all of them are.
   const flags =
     pods === state.pods
-      ? flagsOfEach(state, topology, resources, now)
-      : (pod: PodAssignment) => flagsOf(pod, state, topology, resources, now);
+      ? flagsOfEach(state, topology, resources, now, hugepages)
+      : (pod: PodAssignment) => flagsOf(pod, state, topology, resources, now, hugepages);
   return pods.map((pod) => grantInfo(pod, topology, !dead.has(pod), flags(pod), now));
 }

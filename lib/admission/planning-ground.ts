@@ -7,6 +7,7 @@ import { removePods } from '../account/pod-changes.js';
 import type { CpuSnapshot } from '../account/pools.js';
 import { NEVER, type Question } from '../decision/question.js';
 import type { AdmissionRequest } from '../input/request.js';
+import { freeForStrict } from './free-hugepages.js';
 import { knownCheckpoint } from './on-record.js';
 import { PERSISTENT_OWNER } from './placed-pod.js';
 import type { ReadOnlySite } from './site.js';
@@ -64,5 +65,6 @@ export function planningQuestion(
     trialUid: ownUid,
     now: NEVER,
     dryRun: true,
+    hugepages: freeForStrict(request, topology),
   };
 }

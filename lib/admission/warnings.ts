@@ -8,32 +8,17 @@ import { cpusNamed } from '../base/text/cpus-named.js';
 import type { CgroupLimits } from '../cgroups/limits.js';
 import type { DeviceResources } from '../decision/devices/device-resources.js';
 import { type Flag, flagsOfEach } from '../decision/flags.js';
-import { memoryTables, totalOn } from '../decision/memory/memory-tables.js';
+import { type HugepagesTaken, hugepagesTaken } from '../decision/memory/hugepages-taken.js';
+import { totalOn } from '../decision/memory/memory-tables.js';
 import type { Question } from '../decision/question.js';
 import { pageBytes } from '../input/memory-types.js';
 import { formatBytes } from '../input/quantity.js';
 import { isExtendedResource } from '../input/resource-amounts.js';
 import type { CpuSet } from '../machine/cpu-set.js';
-import { countHugepages } from '../machine/hugepages.js';
 import type { Topology } from '../machine/topology.js';
 import type { Checkpoint } from '../state/format/checkpoint.js';
 import type { StateRecovered } from '../state/store.js';
-
-/**
- * The kernel has fewer hugepages free on some NUMA nodes than there should be: others use them, or
- * the pool has become smaller.
- */
-export interface HugepagesTaken {
-  readonly code: 'HUGEPAGES_TAKEN';
-  readonly message: string;
-  /** The hugepage type. */
-  readonly resource: string;
-  readonly nodes: readonly number[];
-  /** Bytes that the kernel has free there. */
-  readonly free: number;
-  /** Bytes that should be free, by what is granted and reserved. */
-  readonly expected: number;
-}
+import { freeHugepages, freeOfBooked } from './free-hugepages.js';
 
 /**
  * A device was asked for that nobody gives out here: no list of devices is registered for it, and
@@ -137,7 +122,7 @@ export function grantWarnings(
   resources: DeviceResources,
   present: CpuSnapshot,
 ): GrantFlagged[] {
-  const flagsOf = flagsOfEach(state, topology, resources, present);
+  const flagsOf = flagsOfEach(state, topology, resources, present, freeOfBooked(state, topology));
   return state.pods.flatMap((pod): GrantFlagged[] => {
     const flags = flagsOf(pod);
     if (flags.length === 0) return [];
@@ -184,24 +169,13 @@ export function warningsOf(pod: PodAssignment, question: Question): readonly War
   return topology.isSimulated ? unknown : hugepageWarnings(pod, state, topology).concat(unknown);
 }
 
-// `before`: the state without the pod. REQUIRES: a machine that has a kernel.
+// `before`: the state without the pod.
 function hugepageWarnings(pod: PodAssignment, before: Assignments, topology: Topology): Warning[] {
   const isOfHugepages = ({ type }: MemoryBlock) => pageBytes(type) !== undefined;
   if (!pod.containers.some(({ memory }) => memory.some(isOfHugepages))) return [];
   const blocks = memoryOf(pod).filter(isOfHugepages);
-  const tables = memoryTables(before, topology);
-  return blocks.flatMap(({ type, nodes }): Warning[] => {
-    const own = tables.filter((table) => table.type === type && nodes.includes(table.node));
-    const expected = own.reduce((sum, table) => sum + table.free, 0);
-    const page = pageBytes(type)!;
-    const counts = nodes.map((node) => countHugepages(page, 'free', node));
-    if (counts.includes(undefined)) return [];
-    const free = counts.reduce<number>((sum, pages) => sum + pages! * page, 0);
-    if (free >= expected) return [];
-    const where = `NUMA node${nodes.length > 1 ? 's' : ''} ${nodes.join(', ')}`;
-    const message = `${type} on ${where}: ${formatBytes(expected)} should be free, the kernel has ${formatBytes(free)}; others use them, or the pool has become smaller`;
-    return [Object.freeze({ code: 'HUGEPAGES_TAKEN', message, resource: type, nodes, free, expected })];
-  });
+  const types = blocks.map(({ type }) => type);
+  return hugepagesTaken(blocks, before, topology, freeHugepages(topology, types));
 }
 
 function resourceWarnings({ request, resources, providers }: Question): Warning[] {

@@ -3,7 +3,7 @@
 import { withLast } from '../base/collections/lists.js';
 import { Refusal } from '../base/refusal.js';
 import type { ContainerRequest } from '../input/resource-amounts.js';
-import { ANY_NODES, type HintFamily, type TopologyHint } from '../machine/hints.js';
+import { ANY_NODES, HintFamily, type TopologyHint } from '../machine/hints.js';
 import { cpuHints } from './cpus/cpu-manager.js';
 import type { Draft } from './cpus/draft.js';
 import { deviceHints } from './devices/device-hints.js';
@@ -59,6 +59,19 @@ interface Asked {
 
 const NO_OTHERS: readonly string[] = [];
 
+/** By which offers name the nodes that a pod's init containers are kept to. */
+const LOOKAHEAD = 'initContainerLookahead';
+
+/**
+ * Whether the container at hand is an init container or a sidecar, and no init container before it
+ * was aligned.
+ */
+function isFirst({ container, given }: Progress): boolean {
+  if (container === undefined || container.kind === 'app') return false;
+  for (const before of given) if (before.container.kind === 'init' && before.hint.nodes) return false;
+  return true;
+}
+
 // In the kubelet's order, and custom providers behind.
 function askedFor(progress: Progress, { devices, memory }: Requests): readonly Asked[] {
   const { topology, providers } = progress.question;
@@ -80,6 +93,10 @@ function askedFor(progress: Progress, { devices, memory }: Requests): readonly A
     const offered = askForHints(provider, hintRequest(progress), topology.numaNodes);
     for (const resource of Object.keys(offered))
       asked.push({ provider: provider.name, resource, others: NO_OTHERS, hints: offered[resource]! });
+  }
+  if (progress.within && asked.length > 0 && isFirst(progress)) {
+    const hints = HintFamily.from([{ nodes: progress.within, preferred: true }], topology.numaNodes);
+    asked.push({ provider: null, resource: LOOKAHEAD, others: NO_OTHERS, hints });
   }
   return asked;
 }

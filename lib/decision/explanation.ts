@@ -18,7 +18,7 @@ import { availableDevices } from './devices/device-draft.js';
 import { deviceRequests } from './devices/device-requests.js';
 import type { NodeAmount } from './hints/hint-provider.js';
 import { memoryRequests } from './memory/memory-requests.js';
-import { memoryTables } from './memory/memory-tables.js';
+import { memoryRow, memoryTables } from './memory/memory-tables.js';
 
 /** The hints of one resource that went into a merge. */
 export interface OfferedHints {
@@ -156,6 +156,7 @@ function memoryExplanations({ draft, container, offered }: RejectionFacts): Reso
     `${formatBytes(bytes)} of NUMA node${nodes.length > 1 ? 's' : ''} ${nodes.join(', ')}`;
   return memoryRequests(draft, containerOf(draft, container)).map(({ type: resource, bytes: asked }) => {
     const own = tables.filter(({ type }) => type === resource);
+    const { free } = memoryRow(draft, resource);
     const reserved = own
       .filter(({ systemReserved }) => systemReserved > 0)
       .map(({ node, systemReserved }) => text({ nodes: [node], bytes: systemReserved }));
@@ -168,7 +169,9 @@ function memoryExplanations({ draft, container, offered }: RejectionFacts): Reso
         unusable: null,
         hints: ownHints(offered, resource),
       },
-      nodes: own.map(({ node, free, allocatable }) => ({ node, free, possible: allocatable })),
+      nodes: own.map(({ node, allocatable }) => {
+        return { node, free: free[topology.numaNodes.indexOf(node)]!, possible: allocatable };
+      }),
       reserved: reserved.length > 0 ? reserved.join(', ') : null,
       holders: holders(state, (pod) =>
         memoryOf(pod)

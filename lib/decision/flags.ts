@@ -15,6 +15,8 @@ import { CpuSet, NodeSet } from '../machine/cpu-set.js';
 import { PCI_ADDRESS } from '../machine/pci-address.js';
 import type { Topology } from '../machine/topology.js';
 import type { DeviceResource, DeviceResources } from './devices/device-resources.js';
+import { type HugepagesTaken, hugepagesTaken } from './memory/hugepages-taken.js';
+import { type FreeHugepages, UNKNOWN_HUGEPAGES } from './memory/memory-draft.js';
 import { allocatableOn, isMemoryKnown } from './memory/memory-tables.js';
 
 /**
@@ -61,12 +63,12 @@ export interface DeviceGone {
 }
 
 /** Something of a grant that does not hold any more. */
-export type Flag = CpuFlag | CpuMoved | MemoryGone | DeviceGone;
+export type Flag = CpuFlag | CpuMoved | MemoryGone | HugepagesTaken | DeviceGone;
 
 /**
  * What does not hold any more of a pod on record. `resources`: devices that are registered; of
  * others only PCI devices are looked for, in the machine. `present`: the CPUs as they are at this
- * moment.
+ * moment, `hugepages` what the kernel has free of them.
  */
 export function flagsOf(
   pod: PodAssignment,
@@ -74,11 +76,13 @@ export function flagsOf(
   topology: Topology,
   resources: DeviceResources,
   present: CpuSnapshot,
+  hugepages: FreeHugepages = UNKNOWN_HUGEPAGES,
 ): readonly Flag[] {
   return Object.freeze([
     ...cpuFlags(cpusOf(pod), poolOf(pod), state, present),
     ...moveFlags(pod, state, topology),
     ...memoryFlags(memoryOf(pod), state, topology),
+    ...hugepagesTaken(memoryOf(pod), state, topology, hugepages),
     ...deviceFlags(pod, topology, resources),
   ]);
 }
@@ -94,6 +98,7 @@ export function flagsOfEach(
   topology: Topology,
   resources: DeviceResources,
   present: CpuSnapshot,
+  hugepages: FreeHugepages = UNKNOWN_HUGEPAGES,
 ): (pod: PodAssignment) => readonly Flag[] {
   const { pods } = state;
   const isolated = pods.filter((pod) => poolOf(pod) === 'isolated');
@@ -102,9 +107,12 @@ export function flagsOfEach(
     cpuFlags(cpusOfSome(isolated), 'isolated', state, present).length === 0 &&
     areInPlace(state, topology) &&
     memoryFlags(memoryOfPods(pods), state, topology).length === 0 &&
+    (hugepages.size === 0 || hugepagesTaken(memoryOfPods(pods), state, topology, hugepages).length === 0) &&
     (devicesOfPods(pods).keys.size === 0 ||
       pods.every((pod) => deviceFlags(pod, topology, resources).length === 0));
-  return areUnflagged ? () => NO_FLAGS : (pod) => flagsOf(pod, state, topology, resources, present);
+  return areUnflagged
+    ? () => NO_FLAGS
+    : (pod) => flagsOf(pod, state, topology, resources, present, hugepages);
 }
 
 /** What the flags of every pod depend on beside the pod and the settings. */
@@ -116,16 +124,27 @@ export interface FlagGround {
   readonly resources: readonly DeviceResource[];
   /** Booked, where that is more somewhere than there is; else null: then it makes no flag. */
   readonly scarce: BookedMemory | null;
+  /** Those of hugepages. */
+  readonly taken: readonly HugepagesTaken[];
 }
 
 export function flagGround(
-  { cpus, memory, settings }: Assignments,
+  state: Assignments,
   topology: Topology,
   resources: DeviceResources,
   present: CpuSnapshot,
+  hugepages: FreeHugepages,
 ): FlagGround {
+  const { cpus, memory, settings, pods } = state;
   const isScarce = isMemoryKnown(topology) && isOverbooked(memory, topology, settings);
-  return { topology, present, cpus, resources: [...resources.values()], scarce: isScarce ? memory : null };
+  return {
+    topology,
+    present,
+    cpus,
+    resources: [...resources.values()],
+    scarce: isScarce ? memory : null,
+    taken: hugepages.size === 0 ? [] : hugepagesTaken(memoryOfPods(pods), state, topology, hugepages),
+  };
 }
 
 function isOverbooked(memory: BookedMemory, topology: Topology, settings: MachineSettings): boolean {
@@ -145,6 +164,7 @@ export function isSameGround(a: FlagGround, b: FlagGround): boolean {
     a.present.isolated.equals(b.present.isolated) &&
     (a.cpus === b.cpus || isDeepStrictEqual(a.cpus, b.cpus)) &&
     isDeepStrictEqual(a.scarce, b.scarce) &&
+    isDeepStrictEqual(a.taken, b.taken) &&
     a.resources.length === b.resources.length &&
     a.resources.every((resource, i) => resource === b.resources[i])
   );

@@ -4,6 +4,7 @@ import type { PodAssignment } from '../account/pod-assignment.js';
 import { withLast } from '../base/collections/lists.js';
 import { Refusal } from '../base/refusal.js';
 import type { ContainerRequest } from '../input/resource-amounts.js';
+import type { NodeSet } from '../machine/cpu-set.js';
 import type { TopologyHint } from '../machine/hints.js';
 import { admittedHint, type Requests, requestsFor } from './alignment.js';
 import { bookPod } from './booking.js';
@@ -14,12 +15,13 @@ import { allocateCpus, cpusTaken } from './cpus/cpu-manager.js';
 import { allocateDevices } from './devices/device-allocation.js';
 import { ownDevices } from './devices/device-requests.js';
 import { askToAllocate } from './hints/hint-provider.js';
+import { nodesAhead, type Trial } from './lookahead/nodes-ahead.js';
 import { allocateMemory } from './memory/memory-allocation.js';
 import { memoryLeft } from './memory/memory-booking.js';
 import { memoryRequests } from './memory/memory-requests.js';
 import { isBookedWhole } from './pod-level/pod-level.js';
-import { draftAfter, type Given, type Progress } from './progress.js';
-import { hintRequest } from './question.js';
+import { draftAfter, type Given, nodesOf, type Offer, type Progress } from './progress.js';
+import { hintRequest, type Question } from './question.js';
 
 export function place(progress: Progress): void {
   const { pod, placement } = progress.question.request;
@@ -29,6 +31,11 @@ export function place(progress: Progress): void {
     checkSharedPool(progress.draft);
     return;
   }
+  if (looksAhead(progress.question)) progress.within = nodesAhead((within) => trial(progress, within));
+  placeEach(progress);
+}
+
+function placeEach(progress: Progress): void {
   placeContainers(progress);
   // What the last container leaves matters for nothing else.
   const { draft } = progress;
@@ -59,6 +66,29 @@ function placeContainers(progress: Progress): void {
     }
   }
   progress.container = undefined;
+}
+
+// What custom providers allocate cannot be tried.
+function looksAhead({ request: { pod, placement }, providers }: Question): boolean {
+  const { initContainerLookahead, scope, topologyPolicy } = placement;
+  if (!initContainerLookahead || pod.containers[0]!.kind === 'app') return false;
+  return scope === 'container' && topologyPolicy !== 'none' && providers.length === 0;
+}
+
+function trial(begun: Progress, within: NodeSet | undefined): Trial {
+  const progress = { ...begun, within };
+  let nodes: NodeSet | undefined;
+  try {
+    placeEach(progress);
+    nodes = nodesOf(progress);
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
+  }
+  const { containers } = progress.question.request.pod;
+  const isOfInit = ({ container }: Offer) =>
+    containers.find(({ name }) => name === container)!.kind !== 'app';
+  const offered = progress.offers.filter(isOfInit).flatMap((offer) => offer.offered);
+  return { nodes, offered: offered.map(({ hints }) => hints) };
 }
 
 // Only growth can be where it should not.

@@ -2,9 +2,10 @@
 import type { ContainerAssignment, PodBooking } from '../account/pod-assignment.js';
 import { type CpuPool, cpusOf } from '../account/pod-holdings.js';
 import type { ContainerRequest } from '../input/resource-amounts.js';
+import { NodeSet } from '../machine/cpu-set.js';
 import type { TopologyHint } from '../machine/hints.js';
 import { exclusiveCount } from './cpus/cpu-choices.js';
-import { type CpuAllocation, cpusLeft, keptCpus } from './cpus/cpu-manager.js';
+import { type CpuAllocation, cpusLeft, cpusTaken, keptCpus } from './cpus/cpu-manager.js';
 import { type Draft, firstDraft, nextDraft, withKept } from './cpus/draft.js';
 import { type DeviceAllocation, devicesLeft } from './devices/device-draft.js';
 import type { OfferedHints } from './explanation.js';
@@ -31,6 +32,8 @@ export interface Progress {
   booking: PodBooking | null;
   /** The container at hand; undefined: the whole pod. */
   container: ContainerRequest | undefined;
+  /** The NUMA nodes of its first init container that is aligned; undefined: any. */
+  within: NodeSet | undefined;
 }
 
 /** What a container was given near its hint, and what that leaves of memory. */
@@ -47,11 +50,14 @@ export interface Given {
 const NOTHING_GIVEN: Progress['given'] = [];
 
 export function begin(question: Question, pool: CpuPool): Progress {
-  const { topology, present, state, request, resources, within } = question;
+  const { topology, present, state, request, resources, hugepages, within } = question;
   const { pod, placement, isForCaller } = request;
   const usable = isForCaller ? topology.allowed : topology.cpus;
   const allowed = within?.intersection(usable) ?? usable;
-  const draft = firstDraft({ topology, present, pool, state, pod, placement, allowed, resources });
+  const draft = firstDraft({
+    ...{ topology, present, pool, state, pod, placement },
+    ...{ allowed, resources, hugepages },
+  });
   return {
     question,
     pool,
@@ -61,6 +67,7 @@ export function begin(question: Question, pool: CpuPool): Progress {
     offers: [],
     booking: null,
     container: undefined,
+    within: undefined,
   };
 }
 
@@ -80,3 +87,12 @@ export function draftAfter(draft: Draft, { container, cpus, devices, memory }: G
 
 /** The memory of the machine with all containers. REQUIRES: they are placed. */
 export const memoryOf = ({ given }: Progress): MemoryDraft => given.at(-1)!.memory;
+
+/** The NUMA nodes of all that its containers have. REQUIRES: they are placed. */
+export function nodesOf(progress: Progress): NodeSet {
+  const { draft, given, question } = progress;
+  const memory = memoryOf(progress).containers.flatMap(({ blocks }) => blocks.flatMap(({ nodes }) => nodes));
+  const devices = given.flatMap((each) => Object.values(each.devices).flat());
+  const near = NodeSet.from([...memory, ...devices.flatMap(({ nodes }) => nodes ?? [])]);
+  return question.topology.nodesOf(cpusTaken(draft, given.at(-1)!.cpus)).union(near);
+}

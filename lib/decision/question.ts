@@ -11,6 +11,7 @@ import type { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import type { DeviceResources } from './devices/device-resources.js';
 import { askToRelease, type HintProvider, type HintRequest } from './hints/hint-provider.js';
+import type { FreeHugepages } from './memory/memory-draft.js';
 import { isBookedWhole } from './pod-level/pod-level.js';
 
 /** When what is only planned is admitted. */
@@ -31,6 +32,8 @@ export interface Question {
   /** In ISO 8601. */
   readonly now: string;
   readonly dryRun: boolean;
+  /** What the kernel has free of hugepages, where that must do; else what is on record. */
+  readonly hugepages?: FreeHugepages | undefined;
   /** The only CPUs to choose from; undefined: all that are free. */
   readonly within?: CpuSet;
   /** The pod whose only container is resized to what is asked for; it is not in `state`. */

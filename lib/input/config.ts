@@ -96,6 +96,8 @@ const PLACEMENT_OPTIONS = [
   'topologyManagerPolicy',
   'topologyManagerPolicyOptions',
   'topologyManagerScope',
+  'initContainerLookahead',
+  'strictHugepages',
 ] as const satisfies readonly (keyof PlacementOptions)[];
 const MANAGER_OPTIONS = [
   ...MACHINE_OPTIONS,
@@ -155,6 +157,8 @@ export function parseConfig(
         policy: given.topologyManagerPolicy,
         topologyManagerPolicyOptions: given.topologyManagerPolicyOptions,
         scope: given.topologyManagerScope,
+        initContainerLookahead: given.initContainerLookahead,
+        strictHugepages: given.strictHugepages,
       },
       undefined,
       MANAGER_NAMES,

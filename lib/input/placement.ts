@@ -37,6 +37,10 @@ export interface Placement {
   readonly scope: TopologyManagerScope;
   /** The machine's setting, by the time of a decision ({@link placementUnder}). */
   readonly kubeletVersion: KubeletVersion;
+  /** Init containers go to NUMA nodes where the whole pod fits. */
+  readonly initContainerLookahead: boolean;
+  /** What the kernel has free of hugepages must do. */
+  readonly strictHugepages: boolean;
 }
 
 const CPU_OPTIONS = {
@@ -73,6 +77,8 @@ const DEFAULT_PLACEMENT: Placement = Object.freeze({
   maxNumaNodes: Number.POSITIVE_INFINITY,
   scope: 'container',
   kubeletVersion: DEFAULT_VERSION,
+  initContainerLookahead: false,
+  strictHugepages: false,
 });
 
 // Of placements, which never change.
@@ -161,7 +167,7 @@ export function parsePlacement(
 ): Placement {
   const { policy, scope, cpuManagerPolicy, cpuManagerPolicyOptions, topologyManagerPolicyOptions, smt } =
     given;
-  const { memoryManagerPolicy, isolation } = given;
+  const { memoryManagerPolicy, isolation, initContainerLookahead, strictHugepages } = given;
   // Most requests leave it all to the manager.
   const isNothing =
     policy === undefined &&
@@ -171,7 +177,9 @@ export function parsePlacement(
     memoryManagerPolicy === undefined &&
     topologyManagerPolicyOptions === undefined &&
     smt === undefined &&
-    isolation === undefined;
+    isolation === undefined &&
+    initContainerLookahead === undefined &&
+    strictHugepages === undefined;
   if (isNothing) return defaults;
   if (smt !== undefined) option.oneOf(smt, 'smt', ['hold-sibling']);
   const placement: Placement = {
@@ -193,6 +201,12 @@ export function parsePlacement(
     ...(smt !== undefined && { holdSiblings: true }),
     ...(isolation !== undefined && {
       isolation: option.oneOf(isolation, 'isolation', ISOLATION_CHOICES),
+    }),
+    ...(initContainerLookahead !== undefined && {
+      initContainerLookahead: option.flag(initContainerLookahead, 'initContainerLookahead'),
+    }),
+    ...(strictHugepages !== undefined && {
+      strictHugepages: option.flag(strictHugepages, 'strictHugepages'),
     }),
   };
   checkCombination(placement);

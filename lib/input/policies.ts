@@ -69,6 +69,10 @@ export interface PlacementOptions {
   topologyManagerPolicyOptions?: TopologyManagerPolicyOptions;
   /** Default: container. */
   topologyManagerScope?: TopologyManagerScope;
+  /** As {@link RequestPlacementOptions.initContainerLookahead}. Default: false. */
+  initContainerLookahead?: boolean;
+  /** As {@link RequestPlacementOptions.strictHugepages}. Default: false. */
+  strictHugepages?: boolean;
 }
 
 /** What a request may say of its placement; a manager's options are translated to it. */
@@ -78,6 +82,17 @@ export interface RequestPlacementOptions {
   scope?: TopologyManagerScope;
   cpuManagerPolicyOptions?: CpuManagerPolicyOptions;
   topologyManagerPolicyOptions?: TopologyManagerPolicyOptions;
+  /**
+   * With the scope `container`: the first init containers go to NUMA nodes where the whole pod fits,
+   * though others would do for themselves. It admits whatever is admitted without it, on no more
+   * nodes. Without effect where there are custom hint providers.
+   */
+  initContainerLookahead?: boolean;
+  /**
+   * No more hugepages of a NUMA node count as free than the kernel has free there, whatever is on
+   * record. Of a described machine nothing is read.
+   */
+  strictHugepages?: boolean;
   /**
    * Hold the SMT siblings of the CPUs too: `cpus` are one thread a core, `held` are the others, on
    * which nothing runs.

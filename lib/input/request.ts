@@ -136,6 +136,8 @@ const REQUEST_OPTIONS = [
   'scope',
   'cpuManagerPolicyOptions',
   'topologyManagerPolicyOptions',
+  'initContainerLookahead',
+  'strictHugepages',
   'smt',
   'require',
   'enforcement',

@@ -21,6 +21,13 @@ const PHYSICAL_CPUS = { scope: 'container', boundary: 'physical_cpu' };
 
 const NUMA_NODE = 'numa_node';
 
+const ONE_L3 = { scope: 'container', boundary: 'uncore_cache' };
+
+// All that is allocated comes from the machine's pools.
+const OF_NODE = { source: 'node' };
+
+const EXCLUSIVE = { assignment_type: 'node_exclusive' };
+
 function admissions(metrics: MetricSet): (message: AdmitMessage) => void {
   const requests = metrics.counter(
     'kubelet_topology_manager_admission_requests_total',
@@ -61,6 +68,21 @@ function admissions(metrics: MetricSet): (message: AdmitMessage) => void {
     'Cumulative number of failures to allocate aligned compute resources to containers by alignment type.',
     ALIGNED,
   );
+  const allocated = metrics.counter(
+    'resource_manager_allocations_total',
+    'Number of exclusive resource allocations performed by a resource manager.',
+    ['resource_name', 'source'],
+  );
+  const allocationErrors = metrics.counter(
+    'resource_manager_allocation_errors_total',
+    'Number of errors encountered during exclusive resource allocation.',
+    ['resource_name', 'source'],
+  );
+  const assignments = metrics.counter(
+    'resource_manager_container_assignments',
+    'Number of containers with a specific type of resource assignment.',
+    ['assignment_type', 'resource_name'],
+  );
   const outcomes = metrics.counter(
     'admissions_total',
     'Requests of this manager to be admitted, by their outcome.',
@@ -74,6 +96,12 @@ function admissions(metrics: MetricSet): (message: AdmitMessage) => void {
   for (const scope of ['container', 'pod']) {
     for (const counter of [aligned, unaligned]) counter.inc({ scope, boundary: NUMA_NODE }, 0);
   }
+  aligned.inc(ONE_L3, 0);
+  for (const resource_name of ['cpu', 'memory']) {
+    allocated.inc({ resource_name, ...OF_NODE }, 0);
+    allocationErrors.inc({ resource_name, ...OF_NODE }, 0);
+    assignments.inc({ resource_name, ...EXCLUSIVE }, 0);
+  }
   for (const outcome of ['admitted', 'already']) outcomes.inc({ outcome, code: '' }, 0);
 
   return (message) => {
@@ -86,12 +114,28 @@ function admissions(metrics: MetricSet): (message: AdmitMessage) => void {
     else duration.observe(durationMs);
 
     const stage = isRejected ? stageOf(code) : undefined;
-    const cpus = allocations(message, CPU_STAGE, ({ exclusiveCpus }) => exclusiveCpus > 0);
+    const cpus = reached(message, CPU_STAGE).filter(({ exclusiveCpus }) => exclusiveCpus > 0).length;
     const cpuFailures = stage === CPU_STAGE ? 1 : 0;
     cpuPinnings.inc(cpus);
     cpuErrors.inc(cpuFailures);
-    memoryPinnings.inc(allocations(message, MEMORY_STAGE, ({ booksMemory }) => booksMemory));
-    memoryErrors.inc(stage === MEMORY_STAGE ? 1 : 0);
+    const withMemory = reached(message, MEMORY_STAGE).filter(({ booksMemory }) => booksMemory);
+    const memoryFailures = stage === MEMORY_STAGE ? 1 : 0;
+    memoryPinnings.inc(withMemory.length);
+    memoryErrors.inc(memoryFailures);
+    allocationErrors.inc({ resource_name: 'cpu', ...OF_NODE }, cpuFailures);
+    allocationErrors.inc({ resource_name: 'memory', ...OF_NODE }, memoryFailures);
+    // A pod that is placed already is allocated nothing.
+    if (outcome !== 'already') {
+      const booked = memoryFailures === 0 ? withMemory : withMemory.slice(0, -1);
+      const types = booked.reduce((sum, { memoryTypes }) => sum + memoryTypes.length, 0);
+      allocated.inc({ resource_name: 'cpu', ...OF_NODE }, cpus - cpuFailures);
+      allocated.inc({ resource_name: 'memory', ...OF_NODE }, types);
+      assignments.inc({ resource_name: 'cpu', ...EXCLUSIVE }, cpus - cpuFailures);
+      assignments.inc({ resource_name: 'memory', ...EXCLUSIVE }, booked.length);
+    }
+    // Whichever options are set.
+    if (outcome === 'admitted')
+      aligned.inc(ONE_L3, containers.filter(({ l3Groups }) => l3Groups === 1).length);
     if (options['full-pcpus-only']) {
       aligned.inc(PHYSICAL_CPUS, cpus - cpuFailures);
       unaligned.inc(PHYSICAL_CPUS, cpuFailures);
@@ -108,23 +152,17 @@ function isPlaced({ outcome }: AdmitMessage): boolean {
   return outcome === 'admitted' || outcome === 'already';
 }
 
-/**
- * For how many containers that ask for it the kubelet would have come to the manager of this stage.
- */
-function allocations(
-  message: AdmitMessage,
-  stage: number,
-  asks: (container: DiagnosticsContainer) => boolean,
-): number {
+/** The containers with which the kubelet would have come to the manager of this stage. */
+function reached(message: AdmitMessage, stage: number): readonly DiagnosticsContainer[] {
   const { outcome, code, container, containers } = message;
-  if (isPlaced(message)) return containers.filter(asks).length;
-  if (outcome !== 'rejected') return 0;
+  if (isPlaced(message)) return containers;
+  if (outcome !== 'rejected') return [];
   const failedAt = stageOf(code);
   const failing = containers.findIndex(({ name }) => name === container);
   // None of them: the pod could not be aligned, or, once all had what they need, it would have left
   // nothing to share.
-  if (failing < 0) return failedAt === AFFINITY_STAGE ? 0 : containers.filter(asks).length;
-  return containers.slice(0, failedAt >= stage ? failing + 1 : failing).filter(asks).length;
+  if (failing < 0) return failedAt === AFFINITY_STAGE ? [] : containers;
+  return containers.slice(0, failedAt >= stage ? failing + 1 : failing);
 }
 
 export function requests(metrics: MetricSet): Handlers {

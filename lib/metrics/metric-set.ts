@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import type { Metric, Registry } from 'prom-client';
 import { invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
-import type { ParsedOptions } from './options.js';
+import { KUBELET_PREFIX, type ParsedOptions } from './options.js';
 
 type PromClient = typeof import('prom-client');
 
@@ -25,6 +25,9 @@ export function loadPromClient(): PromClient {
 
 // ---- making and registering
 
+// The kubelet has some names without its prefix: with another one they are told apart all the same.
+const KUBELETS_WITHOUT_PREFIX = /^resource_manager_/;
+
 export type Labels = Readonly<Record<string, string>>;
 /** What a gauge shows: its values by labels; undefined: nothing at present. */
 type Values = Iterable<readonly [labels: Labels, value: number]> | undefined;
@@ -42,8 +45,11 @@ export class MetricSet {
 
   #common(name: string, help: string, labelNames: readonly string[]) {
     const { prefix, kubeletPrefix } = this.#prefixes;
-    const isKubelets = name.startsWith('kubelet_');
-    const full = isKubelets ? kubeletPrefix + name.slice('kubelet_'.length) : prefix + name;
+    const full = KUBELETS_WITHOUT_PREFIX.test(name)
+      ? (kubeletPrefix === KUBELET_PREFIX ? '' : kubeletPrefix) + name
+      : name.startsWith(KUBELET_PREFIX)
+        ? kubeletPrefix + name.slice(KUBELET_PREFIX.length)
+        : prefix + name;
     this.#names.push(full);
     return { name: full, help, labelNames: [...labelNames], registers: [] };
   }

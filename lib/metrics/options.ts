@@ -9,7 +9,8 @@ export interface MetricsOptions {
   /** Before the names of numalign's own metrics. Default: `numalign_`. */
   prefix?: string;
   /**
-   * Before the names of what the kubelet has too. Default: `kubelet_`, as the kubelet exposes them.
+   * Before the names of what the kubelet has too. Default: `kubelet_`, as the kubelet exposes them;
+   * but for those that it exposes without: these have none by default.
    */
   kubeletPrefix?: string;
   /**
@@ -34,6 +35,8 @@ export interface MetricsOptions {
 
 // ---- options
 
+export const KUBELET_PREFIX = 'kubelet_';
+
 export type ParsedOptions = Required<Omit<MetricsOptions, 'register'>> & Pick<MetricsOptions, 'register'>;
 
 const OPTIONS = ['register', 'prefix', 'kubeletPrefix', 'watch', 'audit', 'requests'] as const;
@@ -42,7 +45,7 @@ export function parseOptions(options: MetricsOptions): ParsedOptions {
   const {
     register,
     prefix = 'numalign_',
-    kubeletPrefix = 'kubelet_',
+    kubeletPrefix = KUBELET_PREFIX,
     watch = false,
     audit = false,
     requests = true,

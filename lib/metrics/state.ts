@@ -53,6 +53,15 @@ export function state(metrics: MetricSet, manager: ManagerView): void {
     'The total number of CPUs exclusively allocated to containers running on this node',
     ({ exclusiveCpus }) => exclusiveCpus.size,
   );
+  byLabels(
+    'kubelet_cpu_manager_allocation_per_numa',
+    'Number of CPUs allocated per NUMA node',
+    ['numa_node'],
+    ({ exclusiveCpus }) =>
+      manager.topology.nodes
+        .filter(({ cpus }) => !cpus.isEmpty)
+        .map(({ id, cpus }) => [{ numa_node: String(id) }, cpus.intersection(exclusiveCpus).size]),
+  );
   metrics.gauge('state_usable', 'Whether the state can be read and changed: 1 or 0.', [], () => [
     [{}, look()?.isUsable ? 1 : 0],
   ]);

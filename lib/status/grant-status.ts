@@ -6,6 +6,7 @@ import type { CpusNow } from '../account/cpus-now.js';
 import { mortalOwners } from '../account/owners-of-pods.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { hasParts } from '../account/pod-holdings.js';
+import { freeOfBooked } from '../admission/free-hugepages.js';
 import { podContainer } from '../admission/pod-container.js';
 import type { ReadOnlySite } from '../admission/site.js';
 import { encodeName } from '../cgroups/files/cgroup-path.js';
@@ -24,7 +25,7 @@ export function grantsOf(
   isAlive: StateReading['isAlive'],
 ): GrantStatus[] {
   const survivors = survivorsOf(mortalOwners(state.pods));
-  const flagsOf = flagsOfEach(state, topology, resources, present);
+  const flagsOf = flagsOfEach(state, topology, resources, present, freeOfBooked(state, topology));
   return state.pods.map((pod) => ({
     ...grantInfo(pod, topology, isAlive(pod), flagsOf(pod), present),
     containers: pod.containers.map(podContainer),

@@ -44,7 +44,12 @@ describe('numalign:admit', () => {
         scope: 'container',
         options: expect.objectContaining({ 'full-pcpus-only': false, 'hold-sibling': false }),
         wait: false,
-        containers: [{ name: 'main', kind: 'app', exclusiveCpus: 2, booksMemory: false }],
+        containers: [
+          {
+            ...{ name: 'main', kind: 'app', exclusiveCpus: 2 },
+            ...{ booksMemory: false, memoryTypes: [], l3Groups: 1 },
+          },
+        ],
         container: null,
         cpus: grant.cpus.toString(),
         numaNodes: grant.numaNodes.toString(),
@@ -73,7 +78,7 @@ describe('numalign:admit', () => {
         numaNodes: null,
         enforcement: null,
         containers: [
-          { name: 'small', exclusiveCpus: 2, booksMemory: true },
+          { name: 'small', exclusiveCpus: 2, booksMemory: true, memoryTypes: ['memory'], l3Groups: null },
           { name: 'large', exclusiveCpus: 20, booksMemory: true },
           { name: 'part', exclusiveCpus: 0, booksMemory: true },
         ],

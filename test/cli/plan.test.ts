@@ -56,6 +56,24 @@ describe('numalign plan on a described machine', () => {
     ]);
   });
 
+  it('places init containers with the whole pod in sight, where it is told to', async () => {
+    const text = documents(
+      pod('other', 2),
+      `
+kind: Pod
+metadata: {name: web}
+spec:
+  initContainers: [{name: setup, resources: {limits: {cpu: 1, memory: 16Mi}}}]
+  containers: [{name: main, resources: {limits: {cpu: 3, memory: 16Mi}}}]
+`,
+    );
+    const machine = ['--synthetic', 'numa:2 core:4 pu:1', '--policy', 'single-numa-node'];
+    const admitted = async (...args: string[]) =>
+      (await planJson(text, ...machine, ...args)).pods.map((each: { admitted: boolean }) => each.admitted);
+    expect(await admitted()).toEqual([true, false]);
+    expect(await admitted('--init-container-lookahead')).toEqual([true, true]);
+  });
+
   it('aligns a GPU and a NIC with CPUs, memory and hugepages, and says which they are', async () => {
     const devices = newFile(`
 example.com/gpu: [{id: gpu0, numaNodes: [0]}, {id: gpu1, numaNodes: [1]}, {id: gpu2, numaNodes: [1]}]

@@ -72,6 +72,22 @@ describe('a grant that grows', () => {
   );
 });
 
+describe('a grant that shrinks', () => {
+  // The proposal for the kubelet keeps the CPUs that a container had at first.
+  it('keeps what goes together best, whichever CPUs it had first, and may have fewer than at first', async () => {
+    const manager = await open(await discover({ synthetic: 'numa:1 core:4 pu:2' }));
+    await manager.acquire({ cpu: 1 });
+    const grant = await manager.acquire({ cpu: 1 });
+    expect(String(grant.cpus)).toBe('1');
+    await grant.resize({ cpu: 3 });
+    expect(String(grant.cpus)).toBe('1-3');
+    await grant.resize({ cpu: 2 });
+    expect(String(grant.cpus)).toBe('2-3');
+    await grant.resize({ cpu: 1 });
+    expect(grant.cpus.size).toBe(1);
+  });
+});
+
 describe('a resize that another process has announced', () => {
   it('keeps everybody else from resizing the grant, and is done all the same', async () => {
     const stateDir = makeStateDir();

@@ -11,6 +11,7 @@ import { collectMetrics, type MetricsOptions } from '../../lib/metrics/index.js'
 import { newFolder, until } from '../cli/numalign.js';
 import { Agent } from '../support/agent.js';
 import { errorOf, thrownBy } from '../support/error-of.js';
+import { GI, machineOf } from '../support/memory-machine.js';
 import { makeNewer } from '../support/newer-state.js';
 import { spinningOrphan } from '../support/orphan.js';
 import { Scrape } from '../support/scrape.js';
@@ -67,7 +68,7 @@ describe('collectMetrics', () => {
   it('has the kubelet’s names for what the kubelet has too, of the kubelet’s types and with its buckets', async () => {
     const { scrape } = await collected();
     const page = await scrape();
-    const kubelets = Object.entries(page.types).filter(([name]) => name.startsWith('kubelet_'));
+    const kubelets = Object.entries(page.types).filter(([name]) => !name.startsWith('numalign_'));
     expect(Object.fromEntries(kubelets)).toEqual({
       kubelet_cpu_manager_pinning_requests_total: 'COUNTER',
       kubelet_cpu_manager_pinning_errors_total: 'COUNTER',
@@ -80,6 +81,10 @@ describe('collectMetrics', () => {
       kubelet_container_aligned_compute_resources_failure_count: 'COUNTER',
       kubelet_cpu_manager_shared_pool_size_millicores: 'GAUGE',
       kubelet_cpu_manager_exclusive_cpu_allocation_count: 'GAUGE',
+      kubelet_cpu_manager_allocation_per_numa: 'GAUGE',
+      resource_manager_allocations_total: 'COUNTER',
+      resource_manager_allocation_errors_total: 'COUNTER',
+      resource_manager_container_assignments: 'COUNTER',
     });
     const counts = [0.05, 0.1, 409.6, 819.2, '+Inf'].map((le) =>
       page.value('kubelet_topology_manager_admission_duration_ms_bucket', { le: String(le) }),
@@ -94,7 +99,7 @@ describe('collectMetrics', () => {
       [...document.matchAll(/^\| (`[^|]*`) \|/gm)].flatMap(([, cell]) =>
         [...cell!.matchAll(pattern)].map(([, name]) => name!),
       );
-    expect(listed(/`((?:kubelet|numalign)_\w+)`/g).sort()).toEqual(
+    expect(listed(/`((?:kubelet|numalign|resource_manager)_\w+)`/g).sort()).toEqual(
       Object.keys((await scrape()).types).sort(),
     );
     expect(listed(/`(numalign:\w+)`/g).sort()).toEqual(Object.values(DIAGNOSTICS_CHANNELS).sort());
@@ -167,6 +172,90 @@ describe('collectMetrics', () => {
     expect([page.value(ALIGNED, CONTAINER), page.value(UNALIGNED, CONTAINER)]).toEqual([2, 1]);
     expect(page.value(ALIGNED, { scope: 'pod', boundary: 'numa_node' })).toBe(1);
     expect(page.value(ALIGNED, PHYSICAL)).toBe(undefined);
+  });
+
+  it('counts containers whose CPUs are in one L3 group, whatever the options', async () => {
+    // Two L3 groups of four CPUs a node.
+    const manager = await simulate('numa:2 l3:2 core:2 pu:2');
+    const { scrape } = collect(manager);
+    const ONE_L3 = { scope: 'container', boundary: 'uncore_cache' };
+    expect((await scrape()).value(ALIGNED, ONE_L3)).toBe(0);
+    const containers = [4, 6].map((cpu, i) => guaranteed(`c${i}`, { cpu }));
+    const pod = { uid: 'pod', containers: [...containers, guaranteed('shared', { cpu: '500m' })] };
+    await manager.admit(pod);
+    await manager.admit(pod);
+    await errorOf(() =>
+      manager.admit({ containers: [guaranteed('a', { cpu: 1 }), guaranteed('b', { cpu: 9 })] }),
+    );
+    const page = await scrape();
+    expect([page.value(ALIGNED, ONE_L3), page.value(UNALIGNED, ONE_L3)]).toEqual([1, undefined]);
+  });
+
+  it('counts what the managers have allocated, by the resource', async () => {
+    const { manager, scrape } = await collected();
+    const counts = async () => {
+      const page = await scrape();
+      return ['cpu', 'memory'].map((resource_name) => [
+        page.value('resource_manager_allocations_total', { resource_name, source: 'node' }),
+        page.value('resource_manager_allocation_errors_total', { resource_name, source: 'node' }),
+        page.value('resource_manager_container_assignments', {
+          assignment_type: 'node_exclusive',
+          resource_name,
+        }),
+      ]);
+    };
+    const none = [0, 0, 0];
+    expect(await counts()).toEqual([none, none]);
+    const main = guaranteed('main', { cpu: 2 });
+    const pod = { uid: 'pod', containers: [main, guaranteed('shared', { cpu: '500m' })] };
+    await manager.admit(pod);
+    // It is placed already.
+    await manager.admit(pod);
+    const admitted = [
+      [1, 0, 1],
+      [2, 0, 2],
+    ];
+    expect(await counts()).toEqual(admitted);
+    // Of the first container all, of the second none.
+    await errorOf(() => manager.admit({ containers: [main, guaranteed('large', { cpu: 20 })] }));
+    expect(await counts()).toEqual([
+      [2, 1, 2],
+      [3, 0, 3],
+    ]);
+    // Of the second container the CPUs.
+    const wide = guaranteed('wide', { cpu: 1, memory: '1Ti' });
+    await errorOf(() => manager.admit({ containers: [main, wide] }, { policy: 'none' }));
+    expect(await counts()).toEqual([
+      [4, 1, 4],
+      [4, 1, 4],
+    ]);
+  });
+
+  it('counts each type of memory that a container books as an allocation of its own', async () => {
+    const manager = await simulate(await machineOf([{ cpus: 4, memory: GI, hugepages: { 2048: 8 } }]));
+    const { scrape } = collect(manager);
+    await manager.acquire({ cpu: 1, memory: '64Mi', resources: { 'hugepages-2Mi': '4Mi' } });
+    const page = await scrape();
+    const memory = { resource_name: 'memory' };
+    expect([
+      page.value('resource_manager_allocations_total', { ...memory, source: 'node' }),
+      page.value('resource_manager_container_assignments', { ...memory, assignment_type: 'node_exclusive' }),
+    ]).toEqual([2, 1]);
+  });
+
+  it('shows the exclusive CPUs of each NUMA node that has CPUs', async () => {
+    const { manager, scrape } = await collected();
+    const perNuma = async () => {
+      const page = await scrape();
+      return ['0', '1'].map((numa_node) =>
+        page.value('kubelet_cpu_manager_allocation_per_numa', { numa_node }),
+      );
+    };
+    expect(await perNuma()).toEqual([0, 0]);
+    const grant = await manager.acquire({ cpu: 10 });
+    expect(await perNuma()).toEqual([8, 2]);
+    await grant.release();
+    expect(await perNuma()).toEqual([0, 0]);
   });
 
   it('counts whole cores where only they are given', async () => {
@@ -426,6 +515,14 @@ describe('collectMetrics', () => {
     expect(types).toHaveProperty('cell_free_cpus');
     expect(types).toHaveProperty('cpu_manager_pinning_requests_total');
     expect(Object.keys(types).filter((name) => /^(kubelet|numalign)_/.test(name))).toEqual([]);
+  });
+
+  it('puts another prefix before what the kubelet has without one, too', async () => {
+    const { scrape } = await collected({}, { kubeletPrefix: 'cell_' });
+    const { types } = await scrape();
+    const own = Object.keys(types).filter((name) => !name.startsWith('numalign_'));
+    expect(own).toContain('cell_resource_manager_allocations_total');
+    expect(own.filter((name) => !name.startsWith('cell_'))).toEqual([]);
   });
 
   it('refuses a registry that has one of the names, and registers nothing then', async () => {

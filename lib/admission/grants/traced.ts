@@ -6,10 +6,11 @@ import { unlessRefused } from '../../base/errors.js';
 import { exclusiveCount } from '../../decision/cpus/cpu-choices.js';
 import { isExclusive } from '../../decision/pod-level/pod-level.js';
 import { isMemoryType } from '../../input/memory-types.js';
-import { type Placement, placementOptions } from '../../input/placement.js';
+import { placementOptions } from '../../input/placement.js';
 import type { AdmissionRequest } from '../../input/request.js';
 import type { PinResult } from '../../machine/affinity.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
+import type { Topology } from '../../machine/topology.js';
 import type { PlaceThreadsResult } from '../../threads/placement.js';
 import { AdmissionError } from '../admission-error.js';
 import type { Admission } from '../admit.js';
@@ -43,7 +44,7 @@ export function tracedAdmission(
       scope: placement.scope,
       options: Object.freeze(placementOptions(placement)),
       wait,
-      containers: containersOf(pod, placement),
+      containers: containersOf(request, placed, site.topology),
       container: error instanceof AdmissionError ? error.rejection.explanation.container : null,
       cpus: cpus?.toString() ?? null,
       numaNodes: cpus ? site.topology.nodesOf(cpus).toString() : null,
@@ -57,21 +58,33 @@ function outcomeOf(admission: Admission | undefined, error: unknown): AdmitMessa
   return error instanceof AdmissionError ? 'rejected' : 'failed';
 }
 
-function containersOf(pod: AdmissionRequest['pod'], placement: Placement): readonly DiagnosticsContainer[] {
+function containersOf(
+  { pod, placement }: AdmissionRequest,
+  placed: PodAssignment | undefined,
+  topology: Topology,
+): readonly DiagnosticsContainer[] {
   const isBooked = placement.memoryPolicy !== 'None' && pod.qosClass === 'Guaranteed';
   return Object.freeze(
     pod.containers.map((container) => {
       const { name, kind, requests } = container;
-      const isAsked = Object.keys(requests).some((key) => isMemoryType(key) && requests[key]! > 0);
-      const booksMemory = isBooked && isAsked && isExclusive(pod, container);
+      const isAsked = (key: string) => isMemoryType(key) && requests[key]! > 0;
+      const isBookedHere = isBooked && isExclusive(pod, container);
+      const memoryTypes = Object.freeze(isBookedHere ? Object.keys(requests).filter(isAsked) : []);
+      const cpus = placed?.containers.find((each) => each.name === name)?.cpus;
       return Object.freeze({
         name,
         kind,
         exclusiveCpus: exclusiveCount(pod, container, placement),
-        booksMemory,
+        booksMemory: memoryTypes.length > 0,
+        memoryTypes,
+        l3Groups: cpus === undefined || cpus.isEmpty ? null : countL3Groups(cpus, topology),
       });
     }),
   );
+}
+
+function countL3Groups(cpus: CpuSet, { l3Groups }: Topology): number {
+  return l3Groups.filter((group) => group.cpus.intersects(cpus)).length;
 }
 
 /** {@link traced} for the end of a grant; `action` may answer whether children live on by it. */

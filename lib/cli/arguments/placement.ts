@@ -30,6 +30,8 @@ export interface PlacementFlags extends OpeningFlags {
   policy?: TopologyManagerPolicy;
   scope?: TopologyManagerScope;
   isolation?: IsolationChoice;
+  initContainerLookahead?: boolean;
+  strictHugepages?: boolean;
 }
 
 export function policyOption(): Option {
@@ -44,6 +46,14 @@ export function isolationOption(): Option {
     '--isolation <mode>',
     'take isolated CPUs: if they will do, or no others (default: never)',
   ).choices(ISOLATION_CHOICES);
+}
+
+/** Of one request. */
+export function strictHugepagesOption(): Option {
+  return new Option(
+    '--strict-hugepages',
+    'no more hugepages count as free than the kernel has free (default: off)',
+  );
 }
 
 /** Of the machine. */
@@ -89,6 +99,11 @@ export function placementOptions(): Option[] {
       'container',
       'pod',
     ]),
+    new Option(
+      '--init-container-lookahead',
+      'init containers go to NUMA nodes where the whole pod fits (default: off)',
+    ),
+    strictHugepagesOption(),
     isolationOption(),
   ];
 }
@@ -115,11 +130,14 @@ async function readConfiguration(
 export async function managerOptions(flags: PlacementFlags): Promise<ManagerOptions> {
   const { config, policy, scope, cpuOption, reserved, isolated, cgroupRoot } = flags;
   const { kubeletVersion, featureGates } = flags;
+  const { initContainerLookahead, strictHugepages } = flags;
   const document = config === undefined ? undefined : await readConfiguration(config);
   return {
     ...(document && { kubeletConfiguration: document }),
     ...(policy && { topologyManagerPolicy: policy }),
     ...(scope && { topologyManagerScope: scope }),
+    ...(initContainerLookahead && { initContainerLookahead }),
+    ...(strictHugepages && { strictHugepages }),
     // One by one over the document's, where the API's would stand for them all.
     ...(cpuOption && { cpuManagerPolicyOptions: { ...document?.cpuManagerPolicyOptions, ...cpuOption } }),
     ...(reserved && { reservedSystemCPUs: reserved }),

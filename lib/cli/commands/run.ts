@@ -27,6 +27,7 @@ import {
   isolationOption,
   policyOption,
   reservedOption,
+  strictHugepagesOption,
 } from '../arguments/placement.js';
 import { besideKubeletOption, stateDirOption } from '../arguments/state-dir.js';
 import { openingLines, warningLines } from '../pages/pod-text.js';
@@ -50,6 +51,7 @@ interface RunFlags extends EnforcementFlags, DeviceFlags {
   policy?: TopologyManagerPolicy;
   smt?: 'hold-sibling';
   isolation?: IsolationChoice;
+  strictHugepages?: boolean;
   cgroupRoot?: string;
   stateDir?: string;
   wait?: boolean;
@@ -79,6 +81,7 @@ export function addRun(program: Command): void {
     .option('--wait', 'wait until there is room, after all who have waited longer')
     .addOption(reservedOption())
     .addOption(isolationOption())
+    .addOption(strictHugepagesOption())
     .addOption(isolatedOption())
     .addOption(
       new Option('--spread', 'single threads from all over the package, not whole cores').conflicts([
@@ -205,6 +208,7 @@ interface Run {
 
 async function acquire(flags: RunFlags & { cpus: number }, tell: Tell): Promise<Acquired> {
   const { cpus, memory, resource, name, policy, smt, isolation, wait = false } = flags;
+  const { strictHugepages } = flags;
   const request: AcquireOptions = {
     cpu: cpus,
     ...(memory !== undefined && { memory }),
@@ -213,6 +217,7 @@ async function acquire(flags: RunFlags & { cpus: number }, tell: Tell): Promise<
     ...(policy && { policy }),
     ...(smt && { smt }),
     ...(isolation && { isolation }),
+    ...(strictHugepages && { strictHugepages }),
     ...enforcementRequest(flags),
     wait,
   };

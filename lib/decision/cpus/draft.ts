@@ -65,7 +65,7 @@ export function nextDraft(
   devices: DevicesLeft,
   memory: MemoryDraft,
 ): Draft {
-  const { topology, state, present, pool, pod, placement, allowed, resources, kept } = ground;
+  const { topology, state, present, pool, pod, placement, allowed, resources, hugepages, kept } = ground;
   // Member by member: to add some to a spread object takes many times as long.
   return {
     topology,
@@ -76,6 +76,7 @@ export function nextDraft(
     placement,
     allowed,
     resources,
+    hugepages,
     free: cpus.free,
     taken: cpus.taken,
     reusable: cpus.reusable,

@@ -120,6 +120,9 @@ function insufficient(draft: MemoryGround, requests: MemoryRequests, why: string
       ]),
     ),
   };
-  const message = `${asked} asked for: ${why}`;
+  const counted = requests.some(({ type }) => draft.hugepages?.has(type))
+    ? '; of hugepages no more counts as free than the kernel has'
+    : '';
+  const message = `${asked} asked for: ${why}${counted}`;
   return new Refusal('UnexpectedAdmissionError', 'ERR_INSUFFICIENT_MEMORY', message, details);
 }

@@ -6,6 +6,15 @@ import type { PodRequest } from '../../input/pod-request.js';
 import type { ContainerRequest } from '../../input/resource-amounts.js';
 import type { Topology } from '../../machine/topology.js';
 
+/**
+ * Bytes that the kernel has free, by hugepage type and position of the NUMA node; undefined where it
+ * does not tell.
+ */
+export type FreeHugepages = ReadonlyMap<string, readonly (number | undefined)[]>;
+
+/** Nothing is known: of a described machine, or where nobody has asked. */
+export const UNKNOWN_HUGEPAGES: FreeHugepages = new Map();
+
 /** What a container has. */
 export interface ContainerMemory {
   readonly name: string;
@@ -39,6 +48,8 @@ export interface MemoryGround {
   readonly pod: PodRequest;
   readonly placement: Placement;
   readonly memory: MemoryDraft;
+  /** What the kernel has free of hugepages, where that must do. */
+  readonly hugepages?: FreeHugepages | undefined;
   /** Of the only container, where it is resized. */
   readonly kept?: { readonly memory: readonly MemoryBlock[] } | undefined;
 }

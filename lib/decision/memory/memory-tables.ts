@@ -135,9 +135,30 @@ const rowBeside = oncePerType((memory: MemoryDraft, topology, type, settings: Ma
 );
 
 /** What there is of a type for a container that is placed. */
-export function memoryRow({ topology, state, memory }: MemoryGround, type: string): MemoryRow {
-  if (memory.containers.length === 0) return rowOn(state, topology, type);
-  return rowBeside(memory, topology, type, state.settings);
+export function memoryRow(ground: MemoryGround, type: string): MemoryRow {
+  const { topology, state, memory, hugepages } = ground;
+  const row =
+    memory.containers.length === 0
+      ? rowOn(state, topology, type)
+      : rowBeside(memory, topology, type, state.settings);
+  const kernel = hugepages?.get(type);
+  return kernel ? lesserOf(ground, row, type, kernel) : row;
+}
+
+// The lesser of what is on record and what the kernel has: others may use the one, and nobody yet what
+// the other says is booked. What the pod has taken so far is in neither.
+function lesserOf(
+  { topology, state, memory }: MemoryGround,
+  { allocatable, free }: MemoryRow,
+  type: string,
+  kernel: readonly (number | undefined)[],
+): MemoryRow {
+  const booked = memory.booked();
+  const left = topology.numaNodes.map((node, i) => {
+    const own = bookedOn(booked, node, type) - bookedOn(state.memory, node, type);
+    return Math.max(0, Math.min(free[i]!, (kernel[i] ?? Number.POSITIVE_INFINITY) - own));
+  });
+  return { allocatable, free: left };
 }
 
 function findRow(

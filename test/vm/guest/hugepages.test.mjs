@@ -43,6 +43,31 @@ test('a grant of more than one node has goes with its CPUs to the one that has t
   await grant.release();
 });
 
+test('a strict request goes to a node where the kernel has enough free, and is refused where none has', async () => {
+  const manager = await open({ topologyManagerPolicy: 'single-numa-node' });
+  const [first, second] = nodes;
+  const setPages = (node, pages) => writeFileSync(kernel.hugepagesFile(node), String(pages));
+  const ask = (pages) => ({ cpu: 1, resources: { 'hugepages-2Mi': pages * PAGE } });
+  // The manager knows of all pages that the node had.
+  setPages(first, 0);
+  const recorded = await manager.acquire(ask(pagesOf(first) - 1));
+  assert.deepEqual(recorded.numaNodes.toArray(), [first]);
+  assert.deepEqual(
+    recorded.flags().map(({ code, nodes: where, free: bytes, expected }) => [code, where, bytes, expected]),
+    [['HUGEPAGES_TAKEN', [first], 0, PAGE]],
+  );
+  await recorded.release();
+  const strict = await manager.acquire({ ...ask(pagesOf(first) - 1), strictHugepages: true });
+  assert.deepEqual(strict.numaNodes.toArray(), [second]);
+  await strict.release();
+  const last = nodes.at(-1);
+  setPages(last, pagesOf(last) - 1);
+  await assert.rejects(manager.acquire({ ...ask(pagesOf(last)), strictHugepages: true }), {
+    code: 'ERR_TOPOLOGY_AFFINITY',
+  });
+  for (const node of [first, last]) setPages(node, pagesOf(node));
+});
+
 test('a buffer in them takes them from the node of the grant, and from no other', async () => {
   for (const node of [nodes[0], nodes.at(-1)]) {
     const manager = await open({ managedCPUs: String(CpuSet.from(kernel.cpusOfNode(node))) });

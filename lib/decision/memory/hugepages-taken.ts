@@ -1,0 +1,46 @@
+// HugepagesTaken: fewer hugepages are free than there should be. Pure.
+import type { Assignments } from '../../account/assignments.js';
+import { bookedOn, type MemoryBlock } from '../../account/booked-memory.js';
+import { formatBytes } from '../../input/quantity.js';
+import type { Topology } from '../../machine/topology.js';
+import type { FreeHugepages } from './memory-draft.js';
+import { allocatableOn } from './memory-tables.js';
+
+/**
+ * The kernel has fewer hugepages free on some NUMA nodes than there should be: others use them, or
+ * the pool has become smaller.
+ */
+export interface HugepagesTaken {
+  readonly code: 'HUGEPAGES_TAKEN';
+  readonly message: string;
+  /** The hugepage type. */
+  readonly resource: string;
+  readonly nodes: readonly number[];
+  /** Bytes that the kernel has free there. */
+  readonly free: number;
+  /** Bytes that should be free, by what is granted and reserved. */
+  readonly expected: number;
+}
+
+/** Of some blocks those where it has fewer than a state says. */
+export function hugepagesTaken(
+  blocks: readonly MemoryBlock[],
+  { memory, settings }: Assignments,
+  topology: Topology,
+  kernel: FreeHugepages,
+): HugepagesTaken[] {
+  return blocks.flatMap(({ type, nodes }): HugepagesTaken[] => {
+    const own = topology.nodes.filter(({ id }) => nodes.includes(id));
+    const counts = own.map(({ id }) => kernel.get(type)?.[topology.numaNodes.indexOf(id)]);
+    if (counts.includes(undefined)) return [];
+    const free = counts.reduce<number>((sum, bytes) => sum + bytes!, 0);
+    const expected = own.reduce(
+      (sum, node) => sum + Math.max(0, allocatableOn(node, type, settings) - bookedOn(memory, node.id, type)),
+      0,
+    );
+    if (free >= expected) return [];
+    const where = `NUMA node${nodes.length > 1 ? 's' : ''} ${nodes.join(', ')}`;
+    const message = `${type} on ${where}: ${formatBytes(expected)} should be free, the kernel has ${formatBytes(free)}; others use them, or the pool has become smaller`;
+    return [Object.freeze({ code: 'HUGEPAGES_TAKEN', message, resource: type, nodes, free, expected })];
+  });
+}

@@ -1,0 +1,129 @@
+// Hugepages of which the kernel has fewer free than the state says.
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { emptyAssignments } from '../../lib/account/assignments.js';
+import { type Decision, decide } from '../../lib/decision/decision.js';
+import { flagsOf, flagsOfEach } from '../../lib/decision/flags.js';
+import { DEFAULT_SETTINGS } from '../../lib/decision/machine-settings.js';
+import type { FreeHugepages } from '../../lib/decision/memory/memory-draft.js';
+import type { Rejection } from '../../lib/decision/rejection.js';
+import { CpuSet } from '../../lib/index.js';
+import { parseConfig } from '../../lib/input/config.js';
+import { type AdmitOptions, parseAdmit } from '../../lib/input/request.js';
+import { budget } from '../support/budget.mjs';
+import { GI, MI, machineOf } from '../support/memory-machine.js';
+import { guaranteed } from '../support/simulated.js';
+
+const HUGE = 'hugepages-2Mi';
+const PAGE = 2 * MI;
+const NODES = 3;
+const PAGES = 8;
+const topology = await machineOf(
+  Array.from({ length: NODES }, () => ({ cpus: 4, memory: GI, hugepages: { 2048: PAGES } })),
+);
+const present = { online: topology.cpus, isolated: CpuSet.EMPTY };
+const { placement } = parseConfig({});
+const EMPTY = emptyAssignments(DEFAULT_SETTINGS);
+
+const kernelHas = (...pages: (number | undefined)[]): FreeHugepages =>
+  new Map([[HUGE, pages.map((count) => (count === undefined ? undefined : count * PAGE))]]);
+
+function ask(
+  pages: readonly number[],
+  hugepages: FreeHugepages | undefined,
+  options: AdmitOptions = {},
+  state = EMPTY,
+): Decision | Rejection {
+  const containers = pages.map((count, i) => guaranteed(`c${i}`, { cpu: 1, [HUGE]: count * PAGE }));
+  return decide({
+    ...{ topology, present, state, resources: new Map(), providers: [], hugepages },
+    request: parseAdmit({ containers }, options, placement),
+    owner: { kind: 'persistent', uuid: 'ab', pid: null, command: null, cgroup: null, unknown: {} },
+    ...{ uid: `pod-${state.pods.length}`, trialUid: '', now: '', dryRun: false },
+  });
+}
+
+const nodesOf = (answer: Decision | Rejection) =>
+  answer.admitted
+    ? answer.pod.containers.map(({ memory }) => memory.find(({ type }) => type === HUGE)!.nodes)
+    : null;
+
+it('the hints avoid nodes where the kernel has too few free', () => {
+  expect(nodesOf(ask([4], undefined))).toEqual([[0]]);
+  const answer = ask([4], kernelHas(3, 3, 4), { policy: 'single-numa-node' });
+  expect(nodesOf(answer)).toEqual([[2]]);
+  expect(
+    answer.offers[0]!.offered.find(({ resource }) => resource === HUGE)!.hints.toArray(),
+  ).not.toContainEqual(expect.objectContaining({ nodes: expect.objectContaining({ first: 0, size: 1 }) }));
+});
+
+it('what no nodes have free is refused as memory that is not there, and the kernel’s numbers are told', () => {
+  const answer = ask([4], kernelHas(1, 1, 1), { policy: 'none' }) as Rejection;
+  expect(answer).toMatchObject({
+    admitted: false,
+    code: 'ERR_INSUFFICIENT_MEMORY',
+    reason: 'UnexpectedAdmissionError',
+    facts: { free: { 0: { [HUGE]: PAGE }, 1: { [HUGE]: PAGE }, 2: { [HUGE]: PAGE } } },
+  });
+  expect(answer.message).toContain('of hugepages no more counts as free than the kernel has');
+  expect(answer.explanation.text).toContain('0: 2 MiB of 16 MiB, 1: 2 MiB of 16 MiB, 2: 2 MiB of 16 MiB');
+  expect(ask([4], kernelHas(1, 1, 1), { policy: 'restricted' })).toMatchObject({
+    code: 'ERR_TOPOLOGY_AFFINITY',
+  });
+});
+
+it('where the kernel does not tell of a node, what is on record counts', () => {
+  expect(nodesOf(ask([4], kernelHas(0, undefined, 0)))).toEqual([[1]]);
+});
+
+it('of what is booked and not used yet nobody gets more than is on record', () => {
+  const first = ask([6], undefined) as Decision;
+  // Nobody uses any page yet.
+  expect(nodesOf(ask([4], kernelHas(8, 8, 8), {}, first.next()))).toEqual([[1]]);
+});
+
+it('on no node a pod gets more than the kernel has free, and what is admitted is admitted without it', () => {
+  let refused = 0;
+  const counts = fc.array(fc.integer({ min: 1, max: PAGES }), { minLength: 1, maxLength: 3 });
+  const free = fc.tuple(...Array.from({ length: NODES }, () => fc.nat(PAGES)));
+  const policy = fc.constantFrom(
+    'none' as const,
+    'best-effort' as const,
+    'restricted' as const,
+    'single-numa-node' as const,
+  );
+  fc.assert(
+    fc.property(counts, counts, free, policy, (others, pages, kernel, policy) => {
+      const before = ask(others, undefined);
+      const state = before.admitted ? before.next() : EMPTY;
+      const strict = ask(pages, kernelHas(...kernel), { policy }, state);
+      if (!strict.admitted) refused += ask(pages, undefined, { policy }, state).admitted ? 1 : 0;
+      else {
+        expect(ask(pages, undefined, { policy }, state).admitted).toBe(true);
+        const { memory } = strict.next();
+        for (let node = 0; node < NODES; node++) {
+          const own = (memory[node]?.[HUGE] ?? 0) - (state.memory[node]?.[HUGE] ?? 0);
+          expect(own).toBeLessThanOrEqual(kernel[node]! * PAGE);
+        }
+      }
+    }),
+    { numRuns: budget(10_000, 1_000) },
+  );
+  expect(refused).toBeGreaterThan(0);
+});
+
+it('is a flag of the grants that have some there, as long as there are fewer', () => {
+  const { next } = ask([3], undefined) as Decision;
+  const state = next();
+  const [pod] = state.pods;
+  const flags = (kernel: FreeHugepages) => flagsOf(pod!, state, topology, new Map(), present, kernel);
+  // 5 of 8 pages should be free.
+  expect(flags(kernelHas(4, 8, 8))).toMatchObject([
+    { code: 'HUGEPAGES_TAKEN', resource: HUGE, nodes: [0], free: 4 * PAGE, expected: 5 * PAGE },
+  ]);
+  expect(flagsOfEach(state, topology, new Map(), present, kernelHas(4, 8, 8))(pod!)).toEqual(
+    flags(kernelHas(4, 8, 8)),
+  );
+  for (const fine of [kernelHas(5, 0, 0), kernelHas(8, 8, 8), kernelHas(undefined, 8, 8), new Map()])
+    expect(flags(fine)).toEqual([]);
+});
