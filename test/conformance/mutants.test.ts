@@ -23,7 +23,7 @@ describe('altered answers', () => {
     ['newer/scenario-136', 'CPUs', 80],
     ['newer/scenario-136', 'node', 75],
     ['newer/scenario-136', 'size', 60],
-    ['newer/scenario-136', 'preferred', 80],
+    ['newer/scenario-136', 'preferred', 90],
     ['newer/scenario-136', 'admission', 45],
     ['newer/scenario-136', 'checkpoint', 25],
     ['newer/cpu-take-136', 'CPUs', 50],
