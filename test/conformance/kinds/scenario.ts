@@ -677,7 +677,9 @@ class Replay {
       const options = { preferAlignByUncoreCache: true, version, sparesCores };
       return this.#isTakenNear(claims, holdings, free, options, false);
     };
-    return theirs.size > 0 && isTaken(theirs, false) && isTaken(ours, true);
+    const isHint = ([name, { hint }]: readonly [string, Pick<Holding, 'hint'>]) =>
+      JSON.stringify(hint) === JSON.stringify(ours.get(name)?.hint);
+    return theirs.size > 0 && [...theirs].every(isHint) && isTaken(theirs, false) && isTaken(ours, true);
   }
 
   #near({ nodes }: RecordedHint, cpus: ReadonlySet<number>): Set<number> {
