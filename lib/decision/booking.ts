@@ -11,7 +11,7 @@ import { allocateCount, type CpuAllocation, cpusLeft, takeOf } from './cpus/cpu-
 import { type Draft, nextDraft } from './cpus/draft.js';
 import { allocateDevices } from './devices/device-allocation.js';
 import { devicesLeft } from './devices/device-draft.js';
-import { deviceRequests } from './devices/device-requests.js';
+import { deviceRequests, ownDevices } from './devices/device-requests.js';
 import { askToAllocate } from './hints/hint-provider.js';
 import { allocateMemory } from './memory/memory-allocation.js';
 import { memoryLeft } from './memory/memory-booking.js';
@@ -78,7 +78,8 @@ function giveParts(
   for (const [i, container] of progress.draft.pod.containers.entries()) {
     progress.container = container;
     const { draft } = progress;
-    const devices = allocateDevices(draft, container, deviceRequests(draft, container), hint);
+    const requests = ownDevices(draft, container, deviceRequests(draft, container));
+    const devices = allocateDevices(draft, container, requests, hint);
     for (const provider of progress.question.providers) askToAllocate(provider, hintRequest(progress), hint);
     progress.draft = nextDraft(draft, draft, devicesLeft(draft, container, devices), memory);
     const given = { container, hint, cpus: parts[i]!, devices, memory, isShared: claims[i]!.amount === null };

@@ -12,6 +12,7 @@ import { exclusiveCount } from './cpus/cpu-choices.js';
 import { checkSharedPool, leavesNoPool, UnevenCores } from './cpus/cpu-limits.js';
 import { allocateCpus, cpusTaken } from './cpus/cpu-manager.js';
 import { allocateDevices } from './devices/device-allocation.js';
+import { ownDevices } from './devices/device-requests.js';
 import { askToAllocate } from './hints/hint-provider.js';
 import { allocateMemory } from './memory/memory-allocation.js';
 import { memoryLeft } from './memory/memory-booking.js';
@@ -78,7 +79,9 @@ function allocate(
 ): Given {
   const { providers } = progress.question;
   const { draft } = progress;
-  const devices = draft.kept?.devices ?? allocateDevices(draft, container, requests.devices, hint);
+  const devices =
+    draft.kept?.devices ??
+    allocateDevices(draft, container, ownDevices(draft, container, requests.devices), hint);
   const cpus = allocateCpus(draft, container, hint);
   const blocks = allocateMemory(draft, requests.memory, hint);
   for (const provider of providers) askToAllocate(provider, hintRequest(progress), hint);

@@ -3,7 +3,7 @@ import type { Assignments } from '../account/assignments.js';
 import type { OwnerRecord, PodAssignment } from '../account/pod-assignment.js';
 import type { CpuSnapshot } from '../account/pools.js';
 import { placementUnder } from '../input/placement.js';
-import { amountFor, type PodRequest } from '../input/pod-request.js';
+import { amountFor } from '../input/pod-request.js';
 import { podUnder } from '../input/pod-resources.js';
 import type { AdmissionRequest } from '../input/request.js';
 import type { ContainerRequest } from '../input/resource-amounts.js';
@@ -11,6 +11,7 @@ import type { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import type { DeviceResources } from './devices/device-resources.js';
 import { askToRelease, type HintProvider, type HintRequest } from './hints/hint-provider.js';
+import { isBookedWhole } from './pod-level/pod-level.js';
 
 /** When what is only planned is admitted. */
 export const NEVER = '1970-01-01T00:00:00.000Z';
@@ -62,7 +63,7 @@ export function hintRequest({
     pod: podOf(question),
     container: container?.name ?? null,
     kind: container?.kind ?? null,
-    requests: container?.requests ?? podRequests(request.pod),
+    requests: container?.requests ?? podRequests(request),
     dryRun,
   });
 }
@@ -71,11 +72,12 @@ function podOf({ uid, request: { pod } }: Question): HintRequest['pod'] {
   return Object.freeze({ uid, name: pod.name ?? uid, qosClass: pod.qosClass });
 }
 
-function podRequests(pod: PodRequest): Record<string, number> {
+function podRequests({ pod, placement }: AdmissionRequest): Record<string, number> {
   const resources = new Set(pod.containers.flatMap(({ requests }) => Object.keys(requests)));
-  return Object.freeze(
-    Object.fromEntries([...resources].map((resource) => [resource, amountFor(pod, undefined, resource)])),
-  );
+  const ofContainers = [...resources].map((resource) => [resource, amountFor(pod, undefined, resource)]);
+  // What is booked for the pod as a whole counts, whatever its containers ask for.
+  const whole = isBookedWhole(pod, placement) ? pod.resources!.requests : {};
+  return Object.freeze({ ...Object.fromEntries(ofContainers), ...whole });
 }
 
 /**

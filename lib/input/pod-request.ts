@@ -16,6 +16,7 @@ import {
   type ContainerRequest,
   fail,
   inUnits,
+  isExtendedResource,
   isNeverOvercommitted,
   NO_AMOUNTS,
   nanosOf,
@@ -58,6 +59,11 @@ export interface PlainPod extends PodContainers {
   readonly name?: string;
   /** What it may use as a whole: cpu, memory and hugepages. */
   readonly resources?: ResourceRequirements;
+  /**
+   * Devices that a DRA driver gives, by container: lists of names of resources. A manifest says it
+   * in `status.extendedResourceClaimStatus`.
+   */
+  readonly draExtendedResources?: Readonly<Record<string, readonly string[]>>;
 }
 
 /**
@@ -76,7 +82,14 @@ export interface PodManifest {
 export type PodSpec = PlainPod | PodManifest;
 
 const DEFAULT_NAMESPACE = 'default';
-const POD_KEYS = ['uid', 'name', 'initContainers', 'containers', 'resources'] as const;
+const POD_KEYS = [
+  'uid',
+  'name',
+  'initContainers',
+  'containers',
+  'resources',
+  'draExtendedResources',
+] as const;
 const MANIFEST_KEYS = ['apiVersion', 'kind', 'metadata', 'spec'] as const;
 const RESOURCES_KEYS = ['requests', 'limits'] as const;
 const CONTAINER_KEYS = ['name', 'restartPolicy', 'resources', ...RESOURCES_KEYS] as const;
@@ -218,6 +231,7 @@ export function parsePod(value: unknown): PodRequest {
   if (!isManifest && spec.resources) checkOptions(spec.resources, RESOURCES_KEYS, resourcesField);
   const whole = parsePodAmounts(spec.resources, resourcesField, containers);
   if (whole && isManifest) checkPodAmounts(whole, resourcesField, containers);
+  const dra = isManifest ? draOfStatus(pod.status) : draOf(pod.draExtendedResources, containers);
   const ofContainers = qosOfContainers(containers);
   const { qosClass, notGuaranteed } = whole ? qosOfWhole(whole) : ofContainers;
   return Object.freeze({
@@ -229,7 +243,43 @@ export function parsePod(value: unknown): PodRequest {
     notGuaranteed,
     resources: whole ? podResources(whole, resourcesField, containers, ofContainers) : null,
     containers: Object.freeze(containers.map(({ container }) => container)),
+    ...(dra && { draExtendedResources: Object.freeze(dra) }),
   });
+}
+
+function draOf(
+  given: unknown,
+  containers: readonly ParsedContainer[],
+): Record<string, readonly string[]> | undefined {
+  if (given === undefined || given === null) return undefined;
+  const all = podShape.record(given, 'draExtendedResources', (list, at) =>
+    podShape.listOf(list, at, podShape.text),
+  );
+  for (const [name, resources] of Object.entries(all)) {
+    const asked = containers.find(({ container }) => container.name === name)?.container.requests;
+    const field = `draExtendedResources.${name}`;
+    if (!asked) return fail('draExtendedResources', name, 'keyed by the names of containers');
+    const stray = resources.find(
+      (resource) => !(isExtendedResource(resource) && Object.hasOwn(asked, resource)),
+    );
+    if (stray !== undefined) fail(field, stray, 'a list of devices that the container asks for');
+  }
+  return all;
+}
+
+// Where the scheduler writes down for which containers claims stand in.
+function draOfStatus(status: unknown): Record<string, readonly string[]> | undefined {
+  const field = 'status.extendedResourceClaimStatus';
+  const claim = podShape.object(status ?? {}, 'status').extendedResourceClaimStatus;
+  if (claim === undefined || claim === null) return undefined;
+  const { requestMappings = [] } = podShape.object(claim, field);
+  const all: Record<string, string[]> = {};
+  for (const mapping of podShape.listOf(requestMappings, `${field}.requestMappings`, podShape.object)) {
+    const name = podShape.text(mapping.containerName, `${field}.requestMappings.containerName`);
+    const resource = podShape.text(mapping.resourceName, `${field}.requestMappings.resourceName`);
+    all[name] = [...(all[name] ?? []), resource];
+  }
+  return all;
 }
 
 const NO_CONTAINERS: readonly ParsedContainer[] = [];

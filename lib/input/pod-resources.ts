@@ -30,6 +30,8 @@ export interface PodRequest {
   readonly notGuaranteed: string | null;
   /** What it may use as a whole; null: nothing is said of it. */
   readonly resources: PodResources | null;
+  /** Devices that a DRA driver gives, by container: they count in hints, and are not given out here. */
+  readonly draExtendedResources?: Readonly<Record<string, readonly string[]>> | undefined;
   /** In the order in which they are admitted: init containers and sidecars, then the others. */
   readonly containers: readonly ContainerRequest[];
 }
@@ -182,6 +184,8 @@ export function podUnder(
   pod: PodRequest,
 ): PodRequest {
   const { resources } = pod;
+  if (pod.draExtendedResources && !featureGates.DRAExtendedResource)
+    return podUnder({ kubeletVersion, featureGates }, { ...pod, draExtendedResources: undefined });
   if (resources === null) return pod;
   // To ignore them would give the pod less than it asks for.
   if (kubeletVersion === 'v1.32')

@@ -162,6 +162,28 @@ describe('a pod with resources as a whole', () => {
     ]);
   });
 
+  it('is told to hint providers as a whole, and by container where it is dealt out', async () => {
+    const manager = await newManager();
+    const asked: [string, string | null, object][] = [];
+    manager.addHintProvider({
+      name: 'test',
+      hints({ container, requests }) {
+        asked.push(['hints', container, requests]);
+        return null;
+      },
+      allocate({ container, requests }) {
+        asked.push(['allocate', container, requests]);
+      },
+      release() {},
+    });
+    await manager.admit(whole(LIMITS, [OWN, SHARED]), { owner: 'persistent' });
+    expect(asked).toEqual([
+      ['hints', null, { cpu: 4000, memory: 2 * GI }],
+      ['allocate', 'own', { cpu: 2000, memory: 512 * MI }],
+      ['allocate', 'shared', {}],
+    ]);
+  });
+
   it('cannot be resized', async () => {
     const manager = await newManager();
     await manager.admit(whole(LIMITS, [OWN]), { owner: 'persistent' });

@@ -1,9 +1,9 @@
 // A node driven through the operations of a scenario, and what can be seen of it.
 import type { Manager, ManagerOptions, PodContainer } from '../../lib/index.js';
-import type { Numalign } from './case.js';
+import { attempt, type Numalign } from './case.js';
 import { lowestIds, type RecordedResource } from './devices.js';
 import { recordedHint } from './hint.js';
-import { type BytesByNode, bookedOf, sorted } from './memory.js';
+import { type BytesByNode, bookedOf, memoryFileInOrder, sorted } from './memory.js';
 import { type Holding, type Holdings, isSameHoldings, type Placement } from './placement.js';
 import { podSpec, type RecordedPod } from './pod.js';
 import { readBookings, readMemory, readPods, type StoredPod, writePods } from './state-file.js';
@@ -136,6 +136,12 @@ export class DrivenNode {
       if (!isSame) throw new Error(`the manager says of ${uid} what its state file does not`);
     }
     return { pods, bookings, sharedPool: sharedPool.toString(), memory };
+  }
+
+  /** Whether two files of the Memory Manager say the same; `withoutEmpty`: of what is not empty. */
+  isSameMemoryFile(a: string, b: string, withoutEmpty = false): boolean {
+    const texts = attempt(() => [a, b].map((text) => memoryFileInOrder(text, this.#numalign, withoutEmpty)));
+    return 'value' in texts && texts.value[0] === texts.value[1];
   }
 
   /** The kubelet's state files, as the package would write them. */

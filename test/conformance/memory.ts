@@ -1,6 +1,8 @@
 // The account of a machine's memory, by NUMA node and type, as recorded or as observed, and the
 // rules that it keeps.
+import type { KubeletMemoryBlock } from '../../lib/entries/kubelet.js';
 import type { MemoryBlock, MemoryTable } from '../../lib/index.js';
+import { attempt, type Numalign } from './case.js';
 
 /** A NUMA node as scenarios record it. */
 export interface RecordedNumaNode {
@@ -136,4 +138,26 @@ export function flawOfMemory(
   for (const { nodes, type, bytes } of blocks) add(nodes, type, -bytes);
   const wrong = [...booked].find(([, difference]) => difference !== 0);
   return wrong && `${wrong[0]}: booked are ${wrong[1]} bytes more than the blocks hold`;
+}
+
+/**
+ * A file of the Memory Manager with the blocks of each container in order of their types: upstream
+ * writes them in the order of a map. `withoutEmpty`: without containers that have none.
+ */
+export function memoryFileInOrder(
+  text: string,
+  { parseMemoryManagerState, formatMemoryManagerState }: Numalign,
+  withoutEmpty = false,
+): string {
+  const older = attempt(() => parseMemoryManagerState(text));
+  const parsed =
+    'value' in older ? older.value : parseMemoryManagerState(text, { podLevelResourceManagers: true });
+  const byType = (blocks: readonly KubeletMemoryBlock[]) =>
+    [...blocks].sort((a, b) => (a.type < b.type ? -1 : 1));
+  const pods = [...parsed.entries].map(([uid, containers]) => {
+    const sorted = [...containers].map(([name, blocks]) => [name, byType(blocks)] as const);
+    return [uid, new Map(sorted.filter(([, blocks]) => !withoutEmpty || blocks.length > 0))] as const;
+  });
+  const entries = new Map(pods.filter(([, containers]) => !withoutEmpty || containers.size > 0));
+  return formatMemoryManagerState({ ...parsed, entries });
 }

@@ -17,12 +17,15 @@ export interface RecordedPod {
   readonly containers: readonly RecordedContainer[];
   /** Of the pod as a whole. */
   readonly podResources?: { readonly requests?: Amounts; readonly limits?: Amounts };
+  /** By container: what a DRA driver gives. */
+  readonly draExtendedResources?: Readonly<Record<string, readonly string[]>>;
 }
 
 /** One container as the managers look at it. */
 export interface Claim {
   readonly name: string;
   readonly kind: 'init' | 'sidecar' | 'app';
+  /** Without what a DRA driver gives. */
   readonly requests: Amounts;
   /** How many exclusive CPUs it must have; 0: it runs in the shared pool. */
   readonly cpus: number;
@@ -131,7 +134,9 @@ export function claimsOf(pod: RecordedPod, policies: Policies): Claim[] {
   const isExclusive = cpuPolicy === 'static' && isPlaced && isWhole;
   const isBooked = memoryPolicy === 'Static' && isPlaced;
   const claim = (container: RecordedContainer, kind: Claim['kind']): Claim => {
-    const requests = requestsOf(container);
+    const dra = pod.draExtendedResources?.[container.name] ?? [];
+    const all = Object.entries(requestsOf(container));
+    const requests = Object.fromEntries(all.filter(([resource]) => !dra.includes(resource)));
     const { cpu = 0 } = requests;
     const isOwn = level === undefined || isExact(container);
     const cpus = isExclusive && isOwn && cpu % 1000 === 0 ? cpu / 1000 : 0;
@@ -155,7 +160,13 @@ function quantities(amounts: Amounts): Record<string, string | number> {
 }
 
 /** The pod as the package takes it. */
-export function podSpec({ uid, initContainers, containers, podResources }: RecordedPod): PodSpec {
+export function podSpec({
+  uid,
+  initContainers,
+  containers,
+  podResources,
+  draExtendedResources,
+}: RecordedPod): PodSpec {
   const spec = (container: RecordedContainer) => {
     const { name, limits, restartPolicy } = container;
     return {
@@ -174,5 +185,6 @@ export function podSpec({ uid, initContainers, containers, podResources }: Recor
     initContainers: initContainers.map(spec),
     containers: containers.map(spec),
     ...(resources && { resources }),
+    ...(draExtendedResources && { draExtendedResources }),
   };
 }

@@ -36,12 +36,19 @@ export interface CpuAllocation {
 
 const NOTHING: CpuAllocation = Object.freeze({ cpus: CpuSet.EMPTY, held: CpuSet.EMPTY });
 
+// Too few whole cores are found out by those who take them, whose reason it is: as the kubelet's.
+function hintChoices(draft: Draft, count: number): ReturnType<typeof choices> {
+  const chosen = choices(draft, count);
+  if (chosen.from.size >= count || draft.placement.holdSiblings) return chosen;
+  return { machine: chosen.machine, from: draft.free.union(draft.reusable) };
+}
+
 /** The hints for a container, or for the whole pod; undefined: no preference. */
 export function cpuHints(draft: Draft, container: ContainerRequest | undefined): Hints | undefined {
   const { pod, placement, reusable } = draft;
   const count = container ? exclusiveCount(pod, container, placement) : podExclusiveCount(pod, placement);
   if (count === 0) return undefined;
-  const { machine, from } = choices(draft, count);
+  const { machine, from } = hintChoices(draft, count);
   if (count > machine.cpus.size) return HintFamily.from([], machine.numaNodes);
   return {
     kind: 'cpus',

@@ -12,6 +12,17 @@ export interface DeviceRequest {
 
 const NO_REQUESTS: readonly DeviceRequest[] = [];
 
+/** Those that the Device Manager gives out: not such as a DRA driver gives. */
+export function ownDevices(
+  { pod }: Pick<DeviceGround, 'pod'>,
+  { name }: ContainerRequest,
+  requests: readonly DeviceRequest[],
+): readonly DeviceRequest[] {
+  const others = pod.draExtendedResources;
+  if (!others || !Object.hasOwn(others, name)) return requests;
+  return requests.filter(({ resource }) => !others[name]!.includes(resource.name));
+}
+
 /** What a container, or the whole pod, asks for of the resources that this manager knows. */
 export function deviceRequests(
   { pod, resources }: Pick<DeviceGround, 'pod' | 'resources'>,

@@ -18,7 +18,7 @@ import {
   versionOf,
 } from '../case.js';
 import { idsOf, listOf } from '../cpu-list.js';
-import { countByPlace, inventoryOf, type RecordedResource, withDevices } from '../devices.js';
+import { countByPlace, inventoryOf, placeOf, type RecordedResource, withDevices } from '../devices.js';
 import { type Answer, DrivenNode } from '../driven-node.js';
 import type { RecordedHint } from '../hint.js';
 import { kubeletTake } from '../kubelet-take.js';
@@ -311,27 +311,14 @@ class Replay {
       [memoryCheckpoint, ours.memoryCheckpoint],
     ] as const) {
       if (typeof theirs !== 'string' || theirs === got) continue;
-      return this.#isOfEmptyRequests(theirs, got) ? diverged('P2') : failed(`the state file ${theirs}`, got);
+      const isOfMemory = theirs === memoryCheckpoint;
+      if (isOfMemory && this.#node.isSameMemoryFile(theirs, got)) continue;
+      // F3: containers that share have an empty list there.
+      const isGated = this.#vector.config.featureGates?.PodLevelResourceManagers === true;
+      if (isOfMemory && isGated && this.#node.isSameMemoryFile(theirs, got, true)) return diverged('F3');
+      return failed(`the state file ${theirs}`, got);
     }
     return passed;
-  }
-
-  /** P2: upstream writes down that containers that share have no memory. */
-  #isOfEmptyRequests(theirs: string, ours: string): boolean {
-    const { checksum: _, entries = {}, ...rest } = JSON.parse(theirs);
-    const { checksum: __, entries: own = {}, ...ownRest } = JSON.parse(ours);
-    const isEmpty = (uid: string, name: string, blocks: unknown) => {
-      const pod = this.#pods.get(uid);
-      const claim = this.#claims.get(uid)?.find((each) => each.name === name);
-      const isShared = pod && levelOf(pod, this.#vector.config) === 'containers' && claim?.isShared;
-      return isShared && Array.isArray(blocks) && blocks.length === 0;
-    };
-    const withBlocks = Object.entries(entries as object).map(([uid, containers]) => {
-      const kept = Object.entries(containers).filter(([name, blocks]) => !isEmpty(uid, name, blocks));
-      return [uid, Object.fromEntries(kept)] as const;
-    });
-    const left = withBlocks.filter(([, containers]) => Object.keys(containers).length > 0);
-    return JSON.stringify([rest, Object.fromEntries(left)]) === JSON.stringify([ownRest, own]);
   }
 
   /**
@@ -481,6 +468,7 @@ class Replay {
     if (result.hang) return 'A3';
     const letter = this.#letterOfWhole(op, podUid, result, answer, difference);
     if (letter !== undefined) return letter;
+    if (this.#isRandomChoice(result, answer, difference)) return 'F4';
     const only = difference.facts.join();
     const isAligned = config.topologyPolicy === 'restricted' || config.topologyPolicy === 'single-numa-node';
     const isSooner = answer?.reason === 'TopologyAffinityError' && only === 'reason';
@@ -533,6 +521,32 @@ class Replay {
     return undefined;
   }
 
+  /**
+   * F4: of devices near the hint's nodes upstream picks at random (no ids are recorded), of whatever
+   * other nodes they are near too. Ours are as many near ones.
+   */
+  #isRandomChoice(
+    { containers = {} }: RecordedResult,
+    answer: Answer | undefined,
+    { facts }: Difference,
+  ): boolean {
+    if (!facts.every((fact) => fact.endsWith("'s devices"))) return false;
+    return Object.entries(containers).every(([name, { devices, hint }]) =>
+      [...this.#rules.inventory].every(([resource, all]) => {
+        const { ids, perNuma = {} } = devices[resource] ?? {};
+        const ours = countByPlace(answer?.containers?.[name]?.devices[resource] ?? []);
+        const places = [...all.values()].map(placeOf);
+        const isKnown = Object.entries(perNuma).every(
+          ([place, count]) => places.filter((each) => each === place).length >= count,
+        );
+        if (ids !== null)
+          return JSON.stringify(sorted({ 0: perNuma })) === JSON.stringify(sorted({ 0: ours }));
+        const near = (counts: typeof ours) => JSON.stringify(Object.entries(byNearness(counts, hint)).sort());
+        return isKnown && near(perNuma) === near(ours);
+      }),
+    );
+  }
+
   /** P3: so many CPUs cannot be whole cores. */
   #isOfHalves({ cpus }: Claim): boolean {
     const { numCpus, numCores } = this.#machine;
@@ -563,14 +577,18 @@ class Replay {
   #letterOfCpus(podUid: string, result: RecordedResult, answer: Answer | undefined): string | undefined {
     const { config } = this.#vector;
     const free = [...idsOf(this.#recorded.sharedPool)].filter((cpu) => !this.#rules.reserved.has(cpu));
+    const [theirs, ours] = [recordedCpus(result), Object.entries(answer?.containers ?? {})];
+    if (this.#isOfSparedCore(podUid, theirs, new Map(ours), free)) return 'F1';
     const isOfHalves = this.#isOn('full-pcpus-only') && hasHalfCores(this.#machine, new Set(free));
     if (!isOfHalves && isAliased(config, this.#machine)) return 'A2';
     if (!isOfHalves && !isIrregular(this.#machine)) return undefined;
-    const theirs = recordedCpus(result);
-    const ours = Object.entries(answer?.containers ?? {});
     if (!this.#areTaken(podUid, theirs, free, 'average')) return undefined;
     if (!this.#areTaken(podUid, new Map(ours), free, 'own')) return undefined;
-    if (this.#isOn('prefer-align-cpus-by-uncorecache') && !isOfHalves) {
+    // Nothing is compared with CPUs that were not free.
+    const isFree = [...theirs.values()].every(({ cpus }) =>
+      [...idsOf(cpus ?? '')].every((cpu) => free.includes(cpu)),
+    );
+    if (this.#isOn('prefer-align-cpus-by-uncorecache') && !isOfHalves && isFree) {
       const isWider = ours.some(([name, { cpus }]) => {
         const recorded = theirs.get(name)?.cpus;
         const groups = (list: string) => countL3Groups(this.#machine, idsOf(list));
@@ -601,19 +619,57 @@ class Replay {
       claims.some(({ kind }) => kind === 'init');
     if (isLong) return true;
     const strategy = this.#isOn('distribute-cpus-across-cores') ? 'spread' : 'packed';
-    let left = new Set(free);
-    return claims.every(({ name, cpus: count }) => {
+    const isOnlyWhole = isFull && sizes === 'own';
+    return this.#isTakenNear(claims, holdings, free, { strategy, sizes }, isOnlyWhole);
+  }
+
+  // What init containers have is had again by later ones.
+  #isTakenNear(
+    claims: readonly Claim[],
+    holdings: ReadonlyMap<string, Pick<Holding, 'cpus' | 'hint'>>,
+    free: readonly number[],
+    options: Parameters<typeof kubeletTake>[3],
+    isOnlyWhole: boolean,
+  ): boolean {
+    let [left, reusable] = [new Set(free), new Set<number>()];
+    return claims.every(({ name, kind, cpus: count }) => {
       const holding = holdings.get(name);
       if (!holding || count === 0) return true;
-      const usable = isFull && sizes === 'own' ? wholeCoresOf(this.#machine, left) : left;
+      const all = new Set([...left, ...reusable]);
+      const usable = isOnlyWhole ? wholeCoresOf(this.#machine, all) : all;
       const near = this.#near(holding.hint, usable);
-      const first = kubeletTake(this.#machine, near, Math.min(near.size, count), { strategy, sizes });
+      const first = kubeletTake(this.#machine, near, Math.min(near.size, count), options);
       const others = new Set([...usable].filter((cpu) => !first.has(cpu)));
-      const rest = kubeletTake(this.#machine, others, count - first.size, { strategy, sizes });
-      const expected = listOf([...first, ...rest]);
-      left = new Set([...left].filter((cpu) => !first.has(cpu) && !rest.has(cpu)));
-      return holding.cpus === expected;
+      const rest = kubeletTake(this.#machine, others, count - first.size, options);
+      const taken = new Set([...first, ...rest]);
+      left = new Set([...left].filter((cpu) => !taken.has(cpu)));
+      reusable =
+        kind === 'init'
+          ? new Set([...reusable, ...taken])
+          : new Set([...reusable].filter((cpu) => !taken.has(cpu)));
+      return holding.cpus === listOf(taken);
     });
+  }
+
+  /**
+   * F1: as of 1.34 upstream splits a core that is wholly free for a single CPU though another is used
+   * in part already: what is recorded is its rule, and ours the same with that core instead.
+   */
+  #isOfSparedCore(
+    podUid: string,
+    theirs: ReadonlyMap<string, Pick<Holding, 'cpus' | 'hint'>>,
+    ours: ReadonlyMap<string, Pick<Holding, 'cpus' | 'hint'>>,
+    free: readonly number[],
+  ): boolean {
+    const version = versionOf(this.#vector);
+    const isAligned = this.#isOn('prefer-align-cpus-by-uncorecache');
+    if (version === 'v1.32' || !isAligned || this.#isOn('distribute-cpus-across-numa')) return false;
+    const claims = this.#claims.get(podUid) ?? [];
+    const isTaken = (holdings: typeof theirs, sparesCores: boolean) => {
+      const options = { preferAlignByUncoreCache: true, version, sparesCores };
+      return this.#isTakenNear(claims, holdings, free, options, false);
+    };
+    return theirs.size > 0 && isTaken(theirs, false) && isTaken(ours, true);
   }
 
   #near({ nodes }: RecordedHint, cpus: ReadonlySet<number>): Set<number> {
@@ -656,9 +712,13 @@ class Replay {
   #recordedPlacement(): Placement | undefined {
     const { pods: recorded, bookings, sharedPool, memoryFree } = this.#recorded;
     for (const [uid, holdings] of recorded) {
-      const hasNone = Object.values(holdings).every(({ devices }) => Object.keys(devices).length === 0);
+      const lacksSome = (this.#claims.get(uid) ?? []).some(({ name, requests }) =>
+        [...this.#rules.inventory.keys()].some(
+          (resource) => (requests[resource] ?? 0) > 0 && !holdings[name]?.devices[resource],
+        ),
+      );
       const pod = this.#pods.get(uid);
-      if (hasNone && pod && levelOf(pod, this.#vector.config) === 'pod') this.#withoutDevices.add(uid);
+      if (lacksSome && pod && levelOf(pod, this.#vector.config) === 'pod') this.#withoutDevices.add(uid);
       else this.#withoutDevices.delete(uid);
     }
     const pods = withDevices(recorded, this.#claims, this.#rules.inventory);
