@@ -69,6 +69,8 @@ for (const level of ['members', 'partition', 'isolated']) {
       assert.ok(threads().every(isShared));
       const { moved, memory } = grant.part('main').pin();
       assert.equal(String(moved[0].cpus), String(main));
+      const unknown = { code: 'ERR_UNKNOWN_PART', details: { value: '', valid: ['main', 'io'] } };
+      assert.throws(() => grant.worker(WORKER, { eval: true, part: '' }), unknown);
       // Its own, of two that the grant has.
       assert.equal(grant.memoryNodes.size, 2);
       assert.equal(String(memory.nodes), String(grant.part('main').numaNodes));
