@@ -189,7 +189,7 @@ export class ManagerView extends ManagerEmitter {
   }
 
   /**
-   * The state as the kubelet (v1.32) would have written it: the texts of cpu_manager_state and
+   * The state as the kubelet would have written it: the texts of cpu_manager_state and
    * memory_manager_state. A container's CPUs are all that it keeps from others. Grants of dead
    * owners are left out, devices have no place there. Synchronous.
    */

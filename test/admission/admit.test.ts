@@ -453,6 +453,12 @@ describe('the machine’s options', () => {
       cgroupRoot: null,
       strictCPUReservation: true,
       reservedMemory: {},
+      kubeletVersion: 'v1.36',
+      featureGates: {
+        PodLevelResources: true,
+        PodLevelResourceManagers: false,
+        DRAExtendedResource: true,
+      },
     });
     expect(String(manager.sharedPool())).toBe('2-15');
     expect(manager.plan(pod(3)).reason).toBe('SMTAlignmentError');

@@ -8,7 +8,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { isLong } from '../support/budget.mjs';
 import * as numalign from '../support/package.js';
 import type { Case, Numalign, Result } from './case.js';
-import { contextOf } from './read.js';
+import { contextOf, readLines } from './read.js';
 import { readCases, replay } from './replay.js';
 import { fileOf, outcomeOf, run, vectors } from './support/cases.js';
 
@@ -45,6 +45,15 @@ const SCENARIO: [string, number, Record<string, number>] = [
   { A1: 9, A4: 12, A6: 4, B: 30, D1: 43, D9: 1 },
 ];
 
+const NEWER_SCENARIO: typeof SCENARIO = [
+  'newer/scenario-136',
+  287,
+  { A1: 15, A4: 8, A6: 1, B: 23, D1: 5, F1: 9, F3: 3, P1: 10, P2: 28, P3: 10, P4: 39 },
+];
+
+/** Cases of the older kubelet, as if the newer one had been asked. */
+const asNewer = (vector: Case): Case => ({ ...vector, id: vector.id.replace('-', '136-') });
+
 describe('the recorded cases', () => {
   it.each<[string, number, Record<string, number>]>([
     // The unsafe answers upstream gives on irregular machines are all among the A1: a lower number
@@ -55,7 +64,9 @@ describe('the recorded cases', () => {
     ['hint-merge', 3200, {}],
     ['cpu-hints', 1200, { A4: 26, D4: 6 }],
     ['checkpoint', 240, { D10: 3 }],
-    ...(isLong ? [SCENARIO] : []),
+    ['newer/cpu-take-136', 1050, { A1: 106, A2: 1, F1: 16 }],
+    ['newer/checkpoint-136', 120, { D10: 2, F2: 8 }],
+    ...(isLong ? [SCENARIO, NEWER_SCENARIO] : []),
   ])(
     'of %s are answered as recorded, but where numalign differs on purpose',
     async (name, total, letters) => {
@@ -75,13 +86,39 @@ describe('the recorded cases', () => {
   });
 
   // All of them: `npm run conformance`, and in a long run above.
-  it('of scenario are answered as recorded, an eighth of them, another one in each run', async () => {
-    const file = readCases(vectors('scenario'))!;
-    const eighth = randomInt(8);
-    const cases = file.cases.filter((_, i) => i % 8 === eighth);
-    const { failures, passed, diverged } = await replay({ ...file, cases }, numalign);
+  it.each(['scenario', 'newer/scenario-136'])(
+    'of %s are answered as recorded, an eighth of them, another one in each run',
+    async (name) => {
+      const file = readCases(vectors(name))!;
+      const eighth = randomInt(8);
+      const cases = file.cases.filter((_, i) => i % 8 === eighth);
+      const { failures, passed, diverged } = await replay({ ...file, cases }, numalign);
+      expect(failures).toEqual([]);
+      expect(passed + diverged).toBe(cases.length);
+      expect(cases.length).toBeGreaterThan(30);
+    },
+  );
+
+  it('of takes and hints of 1.32 are those of 1.36 too, but for the changes that are recorded', async () => {
+    const changes = new Map(
+      readLines(vectors('newer/changes-132-136'))
+        .map(({ value }) => value as any)
+        .filter(({ file }) => file === 'cpu-take')
+        .map(({ id, answer132, answer136 }) => [id, { answer132, answer136 }] as const),
+    );
+    expect(changes.size).toBe(69);
+    const file = readCases(vectors('cpu-take'))!;
+    const cases = file.cases.map((vector) => {
+      const change = changes.get(vector.id);
+      if (!change) return asNewer(vector);
+      const { cpus: _, error: __, hang: ___, panic: ____, ...asked } = vector;
+      expect(vector).toMatchObject(change.answer132);
+      return asNewer({ ...asked, ...change.answer136 } as Case);
+    });
+    const { failures, letters } = await replay({ ...file, cases }, numalign);
     expect(failures).toEqual([]);
-    expect(passed + diverged).toBe(60);
+    expect(letters.F1).toBeGreaterThan(0);
+    expect(letters.F1).toBeLessThan(changes.size);
   });
 
   // Alters one recorded value so that it is surely another one.

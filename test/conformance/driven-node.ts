@@ -138,9 +138,9 @@ export class DrivenNode {
     return { pods, bookings, sharedPool: sharedPool.toString(), memory };
   }
 
-  /** Whether two files of the Memory Manager say the same; `withoutEmpty`: of what is not empty. */
-  isSameMemoryFile(a: string, b: string, withoutEmpty = false): boolean {
-    const texts = attempt(() => [a, b].map((text) => memoryFileInOrder(text, this.#numalign, withoutEmpty)));
+  /** Whether two files of the Memory Manager say the same, in whatever order. */
+  isSameMemoryFile(a: string, b: string): boolean {
+    const texts = attempt(() => [a, b].map((text) => memoryFileInOrder(text, this.#numalign)));
     return 'value' in texts && texts.value[0] === texts.value[1];
   }
 
@@ -148,6 +148,22 @@ export class DrivenNode {
   checkpoints(): { readonly cpuCheckpoint: string; readonly memoryCheckpoint: string } {
     const { cpuManagerState, memoryManagerState } = this.#manager.exportKubelet();
     return { cpuCheckpoint: cpuManagerState, memoryCheckpoint: memoryManagerState };
+  }
+
+  /**
+   * A text of memory_manager_state without the empty lists of some containers; undefined where it is
+   * no such text, or its checksum is wrong.
+   */
+  withoutEmpty(text: string, isOfOne: (uid: string, container: string) => boolean): string | undefined {
+    const { parseMemoryManagerState, formatMemoryManagerState } = this.#numalign;
+    const read = attempt(() => parseMemoryManagerState(text, { podLevelResourceManagers: true }));
+    if ('error' in read) return undefined;
+    const entries = [...read.value.entries].map(([uid, containers]) => {
+      const kept = [...containers].filter(([name, blocks]) => blocks.length > 0 || !isOfOne(uid, name));
+      return [uid, new Map(kept)] as const;
+    });
+    const left = new Map(entries.filter(([, containers]) => containers.size > 0));
+    return formatMemoryManagerState({ ...read.value, entries: left });
   }
 
   close(): void {

@@ -142,22 +142,20 @@ export function flawOfMemory(
 
 /**
  * A file of the Memory Manager with the blocks of each container in order of their types: upstream
- * writes them in the order of a map. `withoutEmpty`: without containers that have none.
+ * writes them in the order of a map.
  */
 export function memoryFileInOrder(
   text: string,
   { parseMemoryManagerState, formatMemoryManagerState }: Numalign,
-  withoutEmpty = false,
 ): string {
   const older = attempt(() => parseMemoryManagerState(text));
   const parsed =
     'value' in older ? older.value : parseMemoryManagerState(text, { podLevelResourceManagers: true });
   const byType = (blocks: readonly KubeletMemoryBlock[]) =>
     [...blocks].sort((a, b) => (a.type < b.type ? -1 : 1));
-  const pods = [...parsed.entries].map(([uid, containers]) => {
+  const entries = [...parsed.entries].map(([uid, containers]) => {
     const sorted = [...containers].map(([name, blocks]) => [name, byType(blocks)] as const);
-    return [uid, new Map(sorted.filter(([, blocks]) => !withoutEmpty || blocks.length > 0))] as const;
+    return [uid, new Map(sorted)] as const;
   });
-  const entries = new Map(pods.filter(([, containers]) => !withoutEmpty || containers.size > 0));
-  return formatMemoryManagerState({ ...parsed, entries });
+  return formatMemoryManagerState({ ...parsed, entries: new Map(entries) });
 }

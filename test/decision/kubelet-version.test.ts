@@ -144,3 +144,86 @@ describe('Resources of a whole pod', () => {
     }
   });
 });
+
+describe('Devices that a DRA driver gives', () => {
+  const NICS = [0, 1].map((node) => ({ id: `n${node}`, numaNodes: [node] }));
+  const asking = (uid: string, nics = 1) => ({
+    uid,
+    containers: [limited('a', { cpu: 1, memory: '1Mi', 'example.com/nic': nics })],
+  });
+  const withNics = async (options: ManagerOptions = {}) => {
+    const manager = await simulate(MACHINE, { topologyManagerPolicy: 'restricted', ...options });
+    manager.registerDevices('example.com/nic', NICS.slice(1));
+    return manager;
+  };
+
+  it('are not given out here, and count in hints', async () => {
+    const manager = await withNics();
+    const claimed = await manager.admit({
+      ...asking('p'),
+      draExtendedResources: { a: ['example.com/nic'] },
+    });
+    expect(claimed.containers[0]).toMatchObject({ devices: {}, hint: { preferred: true } });
+    expect(String(claimed.containers[0]!.hint.nodes)).toBe('1');
+    const plain = await manager.admit(asking('q'));
+    expect(plain.containers[0]!.devices['example.com/nic']).toMatchObject([{ id: 'n1' }]);
+  });
+
+  it('stand in the status of a manifest', async () => {
+    const manager = await withNics();
+    const mapping = { containerName: 'a', resourceName: 'example.com/nic', requestName: 'r' };
+    const { devices } = (
+      await manager.admit({
+        kind: 'Pod',
+        metadata: { uid: 'p' },
+        spec: { containers: asking('p').containers },
+        status: { extendedResourceClaimStatus: { requestMappings: [mapping] } },
+      })
+    ).containers[0]!;
+    expect(devices).toEqual({});
+  });
+
+  it('are given out all the same without DRAExtendedResource', async () => {
+    for (const options of [{ featureGates: { DRAExtendedResource: false } }, { kubeletVersion: 'v1.32' }]) {
+      const manager = await withNics(options as ManagerOptions);
+      const { containers } = await manager.admit({
+        ...asking('p'),
+        draExtendedResources: { a: ['example.com/nic'] },
+      });
+      expect(containers[0]!.devices['example.com/nic']).toHaveLength(1);
+    }
+  });
+
+  it('are refused where no such container asks for them', async () => {
+    const manager = await withNics();
+    for (const draExtendedResources of [
+      { b: ['example.com/nic'] },
+      { a: ['example.com/gpu'] },
+      { a: ['cpu'] },
+    ]) {
+      const error = await errorOf(() => manager.admit({ ...asking('p'), draExtendedResources }));
+      expect(error.code).toBe('ERR_INVALID_POD');
+    }
+    expect(manager.grants()).toEqual([]);
+  });
+});
+
+describe('Hints for devices', () => {
+  it('name no NUMA node without such devices, as of v1.36', async () => {
+    const offered = async (kubeletVersion: 'v1.32' | 'v1.36') => {
+      const manager = await simulate('[numa(memory=1GiB)] package:3 [numa(memory=1GiB)] core:2 pu:1', {
+        kubeletVersion,
+        cpuManagerPolicy: 'none',
+        memoryManagerPolicy: 'None',
+      });
+      manager.registerDevices(
+        'example.com/nic',
+        [0, 1].map((node) => ({ id: `n${node}`, numaNodes: [node] })),
+      );
+      const plan = manager.plan({ containers: [limited('a', { 'example.com/nic': 1 })] });
+      return [...plan.hints[0]!.offered[0]!.hints].map(({ nodes }) => String(nodes));
+    };
+    expect(await offered('v1.36')).toEqual(['0', '1', '0-1']);
+    expect(await offered('v1.32')).toContain('0,2');
+  });
+});

@@ -328,3 +328,64 @@ describe('whatever is granted', () => {
 function holdsNothing({ cpus, held, memory }: ReturnType<Manager['pod']>['containers'][number]): boolean {
   return cpus === null && held.isEmpty && memory.length === 0;
 }
+
+describe('pods with resources as a whole', () => {
+  const options = {
+    featureGates: { PodLevelResourceManagers: true },
+    topologyManagerScope: 'pod',
+    topologyManagerPolicy: 'restricted',
+  } as const;
+  const limits = { cpu: 4, memory: '2Gi' };
+  const pod = {
+    uid: 'web',
+    resources: { requests: limits, limits },
+    containers: [guaranteed('own', { cpu: 2, memory: '512Mi' }), { name: 'a' }, { name: 'b' }],
+  };
+
+  it('are exported with what is booked for them, and imported as that', async () => {
+    const from = await inMemory(await machine(), options);
+    await from.admit(pod, { owner: 'persistent' });
+    const files = from.exportKubelet();
+    expect(files.cpuManagerState).toContain('"podEntries":{"web":{"cpuSet":"0-3"}}');
+    expect(files.memoryManagerState).toContain(
+      `"podEntries":{"web":{"memoryBlocks":[{"numaAffinity":[0],"type":"memory","size":${2 * GI}}]}}`,
+    );
+    const to = await inMemory(await machine(), options);
+    const { pods, verified } = await to.importKubelet(files);
+    expect(verified).toBe(true);
+    expect(JSON.parse(JSON.stringify(pods[0]))).toMatchObject({
+      booking: { cpus: '0-3', memory: [{ bytes: 2 * GI }] },
+      containers: [
+        { name: 'a', isolation: 'pod', cpus: '2-3' },
+        { name: 'b', isolation: 'pod', cpus: '2-3' },
+        { name: 'own', isolation: 'container', cpus: '0-1' },
+      ],
+    });
+    expect(to.exportKubelet()).toEqual(files);
+    const older = await inMemory(await machine());
+    expect((await errorOf(() => older.importKubelet(files))).code).toBe('ERR_KUBELET_STATE');
+    expect(older.grants()).toEqual([]);
+  });
+
+  it('are refused where the files contradict themselves', async () => {
+    const manager = await inMemory(await machine(), options);
+    const file = (cpuSet: string, entries: string[]) =>
+      formatCpuManagerState({
+        policyName: 'static',
+        defaultCpuSet: CpuSet.parse('8-15'),
+        entries: new Map(entries.map((uid) => [uid, new Map([['c', CpuSet.parse('1-2')]])])),
+        podEntries: new Map([['web', { cpuSet: CpuSet.parse(cpuSet) }]]),
+      });
+    for (const [text, why] of [
+      [file('1-4', []), 'pod web has CPUs or memory as a whole, and no container'],
+      [file('2-4', ['web']), 'container c of pod web has CPUs that the pod as a whole does not have'],
+    ] as const) {
+      const error = await errorOf(() =>
+        manager.importKubelet({ cpuManagerState: text, memoryManagerState: null }),
+      );
+      expect(error.code).toBe('ERR_KUBELET_IMPORT');
+      expect(error.message).toContain(why);
+    }
+    expect(manager.grants()).toEqual([]);
+  });
+});

@@ -6,6 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { CpuSet, NumalignError } from '../../lib/index.js';
 import {
   CPU_FILE,
+  CPU_FILE_V3,
   type CpuManagerState,
   encodeCpu,
   formatCpuManagerState,
@@ -15,6 +16,7 @@ import { fnv1a, rendering } from '../../lib/kubelet/kubelet-format.js';
 import {
   formatMemoryManagerState,
   MEMORY_FILE,
+  MEMORY_FILE_V2,
   type MemoryManagerState,
   parseMemoryManagerState,
 } from '../../lib/kubelet/memory-manager-state.js';
@@ -24,19 +26,29 @@ import { cpuManagerStates, memoryManagerStates } from '../support/kubelet-states
 
 /** The texts that the files' checksums are made of. */
 const checksummed = {
-  cpu: (state: CpuManagerState) => rendering(CPU_FILE, encodeCpu(state)),
-  memory: (state: MemoryManagerState) => rendering(MEMORY_FILE, { ...state, checksum: 0n }),
+  cpu: ({ podEntries, ...state }: CpuManagerState) =>
+    podEntries
+      ? rendering(CPU_FILE_V3, { ...encodeCpu(state), podEntries })
+      : rendering(CPU_FILE, encodeCpu(state)),
+  memory: ({ podEntries, ...state }: MemoryManagerState) =>
+    podEntries
+      ? rendering(MEMORY_FILE_V2, { ...state, podEntries, checksum: 0n })
+      : rendering(MEMORY_FILE, { ...state, checksum: 0n }),
 };
 
-const VECTORS = fileURLToPath(new URL('../conformance/vectors/checkpoint.jsonl.gz', import.meta.url));
-const recorded = gunzipSync(readFileSync(VECTORS))
-  .toString()
-  .trim()
-  .split('\n')
-  .map(
-    (line) =>
-      JSON.parse(line) as { kind: 'cpu' | 'memory'; text: string; state?: object; hashedText: string },
-  );
+interface Recorded {
+  readonly kind: 'cpu' | 'memory';
+  readonly text: string;
+  readonly state?: object;
+  readonly hashedText: string;
+  readonly featureGates?: { readonly PodLevelResourceManagers: boolean };
+}
+
+const recorded = ['checkpoint', 'newer/checkpoint-136'].flatMap((name) => {
+  const path = fileURLToPath(new URL(`../conformance/vectors/${name}.jsonl.gz`, import.meta.url));
+  const lines = gunzipSync(readFileSync(path)).toString().trim().split('\n');
+  return lines.map((line) => JSON.parse(line) as Recorded);
+});
 const written = recorded.filter(({ state }) => state);
 
 /** A CPU file whose checksum is right for a text that is rendered so. */
@@ -53,11 +65,12 @@ const codeOf = (action: () => unknown) => thrownBy(action)?.code;
 describe("the kubelet's files", () => {
   it('have the recorded text under their checksum', () => {
     expect(written.length).toBeGreaterThan(60);
-    for (const { kind, text, hashedText } of written) {
+    for (const { kind, text, hashedText, featureGates } of written) {
+      const format = { podLevelResourceManagers: featureGates?.PodLevelResourceManagers === true };
       const rendered =
         kind === 'cpu'
-          ? checksummed.cpu(parseCpuManagerState(text))
-          : checksummed.memory(parseMemoryManagerState(text));
+          ? checksummed.cpu(parseCpuManagerState(text, format))
+          : checksummed.memory(parseMemoryManagerState(text, format));
       expect(rendered).toBe(hashedText);
     }
   });
@@ -137,6 +150,93 @@ describe("the kubelet's files", () => {
       value: 'none',
       valid: 'static',
     });
+  });
+});
+
+describe("the kubelet's files under PodLevelResourceManagers", () => {
+  const on = { podLevelResourceManagers: true };
+  const cpus = { policyName: 'static', defaultCpuSet: CpuSet.parse('0,3-8') };
+  const entries = new Map([['p1', new Map([['own', CpuSet.parse('1,9')]])]]);
+  const whole = new Map([['p1', { cpuSet: CpuSet.parse('1-2,9-10') }]]);
+  const blocks = [{ numaAffinity: [0], type: 'memory', size: 5n }];
+  const memoryOf = { policyName: 'Static', machineState: new Map(), entries: new Map() };
+  const wholeMemory = new Map([['p1', { memoryBlocks: blocks }]]);
+
+  it('have other checksums, also without podEntries, as recorded', () => {
+    const empty = { policyName: 'static', defaultCpuSet: CpuSet.EMPTY, entries: new Map() };
+    expect(formatCpuManagerState({ ...empty, podEntries: new Map() })).toBe(
+      '{"policyName":"static","defaultCpuSet":"","checksum":62170464}',
+    );
+    expect(formatMemoryManagerState({ ...memoryOf, podEntries: new Map() })).toBe(
+      '{"policyName":"Static","machineState":{},"checksum":3708929156}',
+    );
+  });
+
+  it('are read with the gate, and without it are damaged', () => {
+    const cpuText = formatCpuManagerState({ ...cpus, entries, podEntries: whole });
+    expect(cpuText).toContain(',"podEntries":{"p1":{"cpuSet":"1-2,9-10"}},"checksum":');
+    expect(parseCpuManagerState(cpuText, on)).toMatchObject({ podEntries: whole, entries, verified: true });
+    const memoryText = formatMemoryManagerState({ ...memoryOf, podEntries: wholeMemory });
+    expect(parseMemoryManagerState(memoryText, on).podEntries).toEqual(wholeMemory);
+    for (const action of [
+      () => parseCpuManagerState(cpuText),
+      () => parseMemoryManagerState(memoryText),
+      () => parseCpuManagerState(formatCpuManagerState({ ...cpus, entries, podEntries: new Map() })),
+    ])
+      expect(thrownBy(action)?.message).toContain('it is damaged: its checksum is');
+  });
+
+  it('may be older ones, which say nothing of pods as a whole', () => {
+    const cpuText = formatCpuManagerState({ ...cpus, entries });
+    expect(parseCpuManagerState(cpuText, on)).toMatchObject({ entries, podEntries: new Map() });
+    expect(parseCpuManagerState(cpuText)).not.toHaveProperty('podEntries');
+    expect(parseMemoryManagerState(formatMemoryManagerState(memoryOf), on).podEntries).toEqual(new Map());
+    expect(parseCpuManagerState(null, on).podEntries).toEqual(new Map());
+    expect(parseMemoryManagerState(null, on).podEntries).toEqual(new Map());
+  });
+
+  it('with checksum 0 or none lose nothing silently (F2)', () => {
+    const texts = [
+      formatCpuManagerState({ ...cpus, entries, podEntries: whole }),
+      formatMemoryManagerState({ ...memoryOf, podEntries: wholeMemory }),
+    ].flatMap((text) => [
+      text.replace(/,"checksum":\d+/, ''),
+      text.replace(/"checksum":\d+/, '"checksum":0'),
+    ]);
+    const parse = (text: string, options: object) =>
+      text.includes('machineState')
+        ? parseMemoryManagerState(text, options)
+        : parseCpuManagerState(text, options);
+    for (const text of texts) {
+      expect(codeOf(() => parse(text, on))).toBe('ERR_KUBELET_STATE');
+      const read = parse(text, { ...on, allowUnverified: true });
+      expect(read.verified).toBe(false);
+      expect(read.podEntries?.size).toBe(1);
+      // Without the gate they would be lost; and so would such as cannot be read.
+      const lost = [text, text.replace('"1-2,9-10"', '"2-1"').replace('"size":5', '"size":-5')];
+      for (const [i, each] of lost.entries()) {
+        const error = thrownBy(() => parse(each, { ...(i === 1 && on), allowUnverified: true }));
+        expect(error?.code).toBe('ERR_KUBELET_STATE');
+        expect(error?.details.value ?? 'podEntries').toBe('podEntries');
+      }
+    }
+  });
+
+  it('are read as they were written, whatever is in them', () => {
+    const uid = fc.constantFrom('p', 'pod-a', '__proto__', '<&>');
+    const some = fc.uniqueArray(fc.integer({ min: 0, max: 300 }), { maxLength: 9 });
+    fc.assert(
+      fc.property(cpuManagerStates, memoryManagerStates, uid, some, (cpu, memory, pod, ids) => {
+        const withPods = { ...cpu, podEntries: new Map([[pod, { cpuSet: CpuSet.from(ids) }]]) };
+        const { verified: _, ...read } = parseCpuManagerState(formatCpuManagerState(withPods), on);
+        expect(read).toEqual(withPods);
+        const memoryBlocks = [...memory.entries.values()].flatMap((each) => [...each.values()]).flat();
+        const wholes = { ...memory, podEntries: new Map([[pod, { memoryBlocks }]]) };
+        const { verified: __, ...readMemory } = parseMemoryManagerState(formatMemoryManagerState(wholes), on);
+        expect(readMemory).toEqual(wholes);
+      }),
+      { numRuns: budget(300, 60) },
+    );
   });
 });
 
@@ -266,7 +366,10 @@ const cpu = {
 const memory = {
   states: memoryManagerStates,
   format: formatMemoryManagerState,
-  parse: (text: string) => parseMemoryManagerState(text),
+  parse: (text: string) => {
+    const { verified: _, ...state } = parseMemoryManagerState(text);
+    return state;
+  },
 } as Format;
 
 const place = fc.double({ min: 0, max: 1, noNaN: true });

@@ -95,7 +95,7 @@ function showState({
 function addExport(state: Command): void {
   state
     .command('export')
-    .description("Write what is granted as the kubelet's (v1.32) state files.")
+    .description("Write what is granted as the kubelet's state files.")
     .addOption(kubeletOption())
     .addOption(stateDirOption())
     .addOption(outputOption())
@@ -145,7 +145,7 @@ function addImport(state: Command): void {
   state
     .command('import')
     .description(
-      "Take over what the kubelet's (v1.32) state files say is given out. The pods stay until they are released.",
+      "Take over what the kubelet's state files say is given out. The pods stay until they are released.",
     )
     .addOption(kubeletOption())
     .option(

@@ -1,5 +1,5 @@
 // The CPU Manager: hints for CPUs, and which CPUs a container gets. Follows the kubelet's policies
-// none and static (v1.32). Pure.
+// none and static (v1.32 and v1.36). Pure.
 import { NumalignError } from '../../base/errors.js';
 import { native } from '../../base/native.js';
 import type { Placement } from '../../input/placement.js';

@@ -1,4 +1,4 @@
-// Which devices a container gets. Follows the kubelet's Device Manager (v1.32); where that picks
+// Which devices a container gets. Follows the kubelet's Device Manager (v1.32 and v1.36); where that picks
 // among equals at random, the lowest id comes first here. Pure, but for preferred-allocation
 // callbacks.
 import type { DeviceAssignment } from '../../account/pod-assignment.js';

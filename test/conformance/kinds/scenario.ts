@@ -311,14 +311,22 @@ class Replay {
       [memoryCheckpoint, ours.memoryCheckpoint],
     ] as const) {
       if (typeof theirs !== 'string' || theirs === got) continue;
-      const isOfMemory = theirs === memoryCheckpoint;
-      if (isOfMemory && this.#node.isSameMemoryFile(theirs, got)) continue;
-      // F3: containers that share have an empty list there.
-      const isGated = this.#vector.config.featureGates?.PodLevelResourceManagers === true;
-      if (isOfMemory && isGated && this.#node.isSameMemoryFile(theirs, got, true)) return diverged('F3');
-      return failed(`the state file ${theirs}`, got);
+      if (theirs === memoryCheckpoint && this.#node.isSameMemoryFile(theirs, got)) continue;
+      return this.#isOfEmptyRequests(theirs, got) ? diverged('P2') : failed(`the state file ${theirs}`, got);
     }
     return passed;
+  }
+
+  /** P2: upstream writes down that containers that share have no memory. */
+  #isOfEmptyRequests(theirs: string, ours: string): boolean {
+    const isOfOne = (uid: string, name: string) => {
+      const pod = this.#pods.get(uid);
+      const claim = this.#claims.get(uid)?.find((each) => each.name === name);
+      return (
+        pod !== undefined && levelOf(pod, this.#vector.config) === 'containers' && claim?.isShared === true
+      );
+    };
+    return this.#node.withoutEmpty(theirs, isOfOne) === ours;
   }
 
   /**
@@ -468,7 +476,7 @@ class Replay {
     if (result.hang) return 'A3';
     const letter = this.#letterOfWhole(op, podUid, result, answer, difference);
     if (letter !== undefined) return letter;
-    if (this.#isRandomChoice(result, answer, difference)) return 'F4';
+    if (this.#isRandomChoice(result, answer, difference)) return 'F3';
     const only = difference.facts.join();
     const isAligned = config.topologyPolicy === 'restricted' || config.topologyPolicy === 'single-numa-node';
     const isSooner = answer?.reason === 'TopologyAffinityError' && only === 'reason';
@@ -522,7 +530,7 @@ class Replay {
   }
 
   /**
-   * F4: of devices near the hint's nodes upstream picks at random (no ids are recorded), of whatever
+   * F3: of devices near the hint's nodes upstream picks at random (no ids are recorded), of whatever
    * other nodes they are near too. Ours are as many near ones.
    */
   #isRandomChoice(
