@@ -74,7 +74,8 @@ export class Manager extends MachineManager {
 
   /**
    * Takes exclusive CPUs for this process: a Guaranteed pod of one container. Remembers them on
-   * disk, and returns once that is durable.
+   * disk, and returns once that is durable. With `parts` threads of this process have some of them
+   * apart from each other: see {@link Grant.part}.
    * @throws ERR_INVALID_OPTION; as {@link admit}
    */
   async acquire(options: AcquireOptions): Promise<Grant> {

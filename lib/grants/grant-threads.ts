@@ -116,10 +116,11 @@ export class GrantThreads extends GrantView {
 
   /**
    * Pins every thread of this process, each kind where it is to be; what is left out runs on all
-   * CPUs of the grant, but for those of parts, whose threads stay. Starts libuv's pool where it is not up. Afterwards {@link worker} puts
-   * Workers where `workers` says. A thread belongs to the grant as after {@link pin}, which can be
-   * called before or after; memory policies stay as they are. After a {@link Grant.resize} the threads
-   * are where their places were, as far as these are left: place them again.
+   * CPUs of the grant, but for those of parts, whose threads stay. Starts libuv's pool where it is
+   * not up. Afterwards {@link worker} puts Workers where `workers` says. A thread belongs to the
+   * grant as after {@link pin}, which can be called before or after; memory policies stay as they
+   * are. After a {@link Grant.resize} the threads are where their places were, as far as these are
+   * left: place them again.
    * @throws as {@link pin}; ERR_UNKNOWN_PART; ERR_INVALID_OPTION for CPUs that are not the grant's,
    *   and on Node 20 for `v8` and `others` in different places
    */
@@ -133,9 +134,9 @@ export class GrantThreads extends GrantView {
   }
 
   /**
-   * Starts libuv's pool on the grant's CPUs, without those of parts (file system, DNS, zlib and crypto jobs run there), or
-   * finds its threads and moves them; tells of them. `guaranteed`: all of them were found, which
-   * takes one second where one is busy, and are where they should be.
+   * Starts libuv's pool on the grant's CPUs, without those of parts (file system, DNS, zlib and
+   * crypto jobs run there), or finds its threads and moves them; tells of them. `guaranteed`: all
+   * of them were found, which takes one second where one is busy, and are where they should be.
    * @throws as {@link pin}
    */
   async prewarmPool(options: PrewarmOptions = {}): Promise<PinResult> {
@@ -148,7 +149,8 @@ export class GrantThreads extends GrantView {
 
   /**
    * A Worker (node:worker_threads) that is on the grant's CPUs, or with `part` on those of a part,
-   * and has its memory nodes preferred, from its first instruction: this thread takes their mask, starts it, and has its own again.
+   * and has its memory nodes preferred, from its first instruction: this thread takes their mask,
+   * starts it, and has its own again.
    * What the Worker starts is born there too. {@link placeThreads} knows it, and {@link unpin} and
    * {@link Grant.release} move it away.
    * @throws ERR_SCHEDULING where it would starve under real-time threads, ERR_SYSCALL where the
@@ -177,12 +179,13 @@ export class GrantThreads extends GrantView {
   }
 
   /**
-   * Starts a program on the grant's CPUs, without those of parts, there from its first instruction (with cgroup v2, where
-   * this process is not in the grant’s cgroup, moved right after its start), with the grant's
-   * memory nodes preferred where that is allowed (whatever policy this thread was pinned with). It
-   * also gets a copy of the owner's lock: should this process die, its grants live on until the
-   * child (and what it started) has ended. Same parameters as node:child_process.spawn; the child
-   * finds NUMALIGN_GRANT, NUMALIGN_CPUS and NUMALIGN_DEVICES in its environment.
+   * Starts a program on the grant's CPUs, without those of parts, there from its first instruction
+   * (with cgroup v2, where this process is not in the grant’s cgroup, moved right after its start),
+   * with the grant's memory nodes preferred where that is allowed (whatever policy this thread was
+   * pinned with). It also gets a copy of the owner's lock: should this process die, its grants live
+   * on until the child (and what it started) has ended. Same parameters as
+   * node:child_process.spawn; the child finds NUMALIGN_GRANT, NUMALIGN_CPUS and NUMALIGN_DEVICES in
+   * its environment.
    * @throws ERR_SYSCALL where the CPUs cannot be used here, ERR_SIMULATED_MACHINE,
    *   ERR_GRANT_RELEASED
    */
@@ -204,10 +207,10 @@ export class GrantThreads extends GrantView {
   }
 
   /**
-   * Moves another process, with all its threads, onto the grant's CPUs, without those of parts: into the grant's cgroup
-   * where it has one (cgroup.procs; also what it has started by now), else by the masks of its
-   * threads, of which some may be missed while they are being born. When the grant ends, it goes to
-   * the shared pool.
+   * Moves another process, with all its threads, onto the grant's CPUs, without those of parts:
+   * into the grant's cgroup where it has one (cgroup.procs; also what it has started by now), else
+   * by the masks of its threads, of which some may be missed while they are being born. When the
+   * grant ends, it goes to the shared pool.
    * @throws ERR_CGROUP, ERR_SYSCALL where it cannot be moved; ERR_UNKNOWN_MEMBER where there is no
    *   such process; ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE, ERR_GRANT_RELEASED,
    *   ERR_LOCK_TIMEOUT, ERR_STATE_*
@@ -268,7 +271,10 @@ export class GrantThreads extends GrantView {
           cpusNow(site.topology).unbalanced,
         );
       },
-      onPart: (name) => this.#threads(name),
+      onPart: (name) => {
+        partCpus(this.#record, name);
+        return this.#threads(name);
+      },
       group,
       learnChoices: () => this.#learnChoices(),
     };

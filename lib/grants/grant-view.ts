@@ -86,8 +86,8 @@ export class GrantView {
 
   /**
    * How many threads can run at a time on the grant's CPUs, without those of its parts: the number
-   * to size pools by. os.availableParallelism() reads the mask of the calling thread, and answers 1 where that was
-   * placed on a CPU of its own.
+   * to size pools by. os.availableParallelism() reads the mask of the calling thread, and answers 1
+   * where that was placed on a CPU of its own.
    */
   get availableParallelism(): number {
     return this.sharedCpus.size;

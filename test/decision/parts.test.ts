@@ -153,7 +153,8 @@ describe('parts of a grant', () => {
       code: 'ERR_UNKNOWN_PART',
       details: { value: 'disk', valid: ['main', 'io'] },
     });
-    expect(thrownBy(() => grant.part('.shared'))).toMatchObject({ code: 'ERR_UNKNOWN_PART' });
+    for (const name of ['.shared', ''])
+      expect(thrownBy(() => grant.part(name))).toMatchObject({ code: 'ERR_UNKNOWN_PART' });
     const plain = await acquired({ cpu: 1 });
     expect(thrownBy(() => plain.part('main'))).toMatchObject({ details: { valid: [] } });
   });
@@ -200,6 +201,9 @@ describe('parts of a grant', () => {
         const [{ cpus: shared }, ...own] = threadShares(pod);
         expect(own.map(({ part, cpus }) => [part, cpus.size])).toEqual(Object.entries(parts));
         expect(shared.size).toBe(rest);
+        expect(pod.containers.map(({ request }) => request)).toEqual(
+          [...counts, rest].map((count) => ({ cpu: count * 1000 })),
+        );
         const all = [shared, ...own.map(({ cpus }) => cpus)];
         expect(all.reduce((a, b) => a.union(b))).toEqual(pod.booking!.cpus);
         if (how === WHOLE) for (const set of all) expect(topology.wholeCores(set)).toEqual(set);

@@ -16,14 +16,13 @@ import type { Draft } from './draft.js';
  * @throws ERR_SMT_ALIGNMENT where they must be whole cores, and these are of sizes that do not add up
  */
 export function withParts(draft: Draft, grant: PodAssignment, parts: readonly PartRequest[]): PodAssignment {
-  const { topology, placement } = draft;
   const [whole] = grant.containers as [ContainerAssignment];
   const { cpus, held, memory } = whole;
   const claims = [...parts.map(({ cpu }) => cpu), null].map((amount): Claim => ({ kind: 'app', amount }));
   const dealt = partitionOf(cpus, claims, (from, count) => takeOf(draft, from, count));
   const share = (own: ContainerAssignment['cpus']) => ({
     cpus: own,
-    held: placement.holdSiblings ? siblings(topology, own).intersection(held) : held,
+    held: siblings(draft.topology, own).intersection(held),
   });
   const containers = parts.map(
     ({ name, cpu }, i): ContainerAssignment => ({

@@ -119,6 +119,14 @@ describe('the layout of states', () => {
       states: [state(booked(grant('p', 'cpuset', { own: '1', a: '2-3', b: '2-3' }), '1-4'))],
       found: ['p/own 1', 'p/a 2-3', 'p/b 2-3', 'p/.all 1-4'],
     },
+    {
+      title: 'has one group for a grant with parts, with the CPUs of before and after where they change',
+      states: [
+        state(booked(grant('g', 'cpuset', { io: '1', '.shared': '2' }), '1-2')),
+        state(booked(grant('g', 'cpuset', { io: '3', '.shared': '2' }), '2-3')),
+      ],
+      found: ['g/.all 1-3'],
+    },
     { title: 'has the groups of the last state', states: [state(a), state()], found: [] },
   ])('$title', ({ states, found }) => {
     expect(layoutOf(states).groups.map(({ name, cpus }) => `${name} ${cpus}`)).toEqual(found);
@@ -129,6 +137,11 @@ describe('the layout of states', () => {
       ({ isIsolated }) => isIsolated,
     );
     expect(isolated.map(({ name }) => name)).toEqual(['i/main']);
+  });
+
+  it('isolates all that a grant with parts has as one', () => {
+    const { groups: made } = layoutOf([state(grant('i', 'isolated', { io: '4', '.shared': '5' }))]);
+    expect(made.map(({ name, isIsolated }) => [name, isIsolated])).toEqual([['i/.all', true]]);
   });
 
   it('makes the root a partition of what all its states keep in one', () => {

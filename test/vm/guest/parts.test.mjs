@@ -58,7 +58,7 @@ for (const level of ['members', 'partition', 'isolated']) {
     it('are apart from each other, in whatever order they come there', async (test) => {
       const manager = await openManager(options);
       test.after(() => manager.close());
-      const grant = await manager.acquire({ cpu: 4, parts: { main: 1, io: 1 }, require: level });
+      const grant = await manager.acquire({ cpu: 6, parts: { main: 1, io: 1 }, require: level });
       assert.equal(grant.enforcement, level);
       const { main, io } = grant.parts;
       // Between isolated CPUs no load is balanced: each thread has one.
@@ -67,7 +67,13 @@ for (const level of ['members', 'partition', 'isolated']) {
       const isShared = ({ cpus }) =>
         isIsolated ? cpus.isSubsetOf(grant.sharedCpus) : cpus.equals(grant.sharedCpus);
       assert.ok(threads().every(isShared));
-      assert.equal(String(grant.part('main').pin().moved[0].cpus), String(main));
+      const { moved, memory } = grant.part('main').pin();
+      assert.equal(String(moved[0].cpus), String(main));
+      const unknown = { code: 'ERR_UNKNOWN_PART', details: { value: '', valid: ['main', 'io'] } };
+      assert.throws(() => grant.worker(WORKER, { eval: true, part: '' }), unknown);
+      // Its own, of two that the grant has.
+      assert.equal(grant.memoryNodes.size, 2);
+      assert.equal(String(memory.nodes), String(grant.part('main').numaNodes));
       const [first, other, plain] = await Promise.all([
         told(grant.worker(WORKER, { eval: true, part: 'io' })),
         told(grant.worker(WORKER, { eval: true })),
