@@ -12,6 +12,7 @@ import { grownPods, refits, type Transition, without } from './layout/transition
 import { levelOf, type MachineConfiner, type Standing } from './machine-confiner.js';
 import type { StuckMember, UnpinnedThread } from './members/confinement.js';
 import { stuckText } from './members/member-texts.js';
+import { type BindingOutcomes, withMemoryRefusals } from './memory-binding.js';
 
 // How long a member that nobody here can move has to leave by itself.
 const MEMBER_TIMEOUT_MS = 1000;
@@ -24,6 +25,7 @@ export class Clearing {
   readonly #unpinned: readonly UnpinnedThread[];
   readonly #reopen: (state: Assignments) => void;
   readonly #shortfalls: string[] = [];
+  #bindings: BindingOutcomes = new Map();
 
   /** `reopen`: opens to others what a state does not take. */
   constructor(
@@ -62,9 +64,13 @@ export class Clearing {
       // Where CPUs are only given back it is settled after the commit where members may be: on what
       // was granted until then they are in nobody's way. What threads have chosen that had to leave
       // it is written down before.
-      if (!isTaken && isGivenBack && this.#unpinned.length === 0) return this.#givenBack(left, undo);
+      if (!isTaken && isGivenBack && this.#unpinned.length === 0) {
+        this.#bindMemory(before);
+        return this.#givenBack(left, undo);
+      }
       if (!partitioned) this.#confiner.setPartition([before, next], this.#unpinned);
       this.#fitGroups(before);
+      this.#bindMemory(before);
       const standing = this.#confiner.confine([before, partitioned ?? next], this.#unpinned);
       const finish = (stuck: readonly StuckMember[]) =>
         this.#cleared(partitioned, { ...standing, stuck: [...left, ...stuck] }, undo);
@@ -79,7 +85,7 @@ export class Clearing {
   }
 
   #givenBack(stuck: readonly StuckMember[], undo: () => void): Cleared {
-    const { next } = this.#transition;
+    const next = this.#bound(this.#transition.next);
     return { next, shortfalls: stuck.map(stuckText), settle: () => this.#reopen(next), undo };
   }
 
@@ -95,7 +101,7 @@ export class Clearing {
     this.#shortfalls.push(...standing.stuck.map(stuckText));
     const granted = partitioned ?? this.#withLevel(next, added, this.#levelByMembers(standing));
     // Grants that grow onto CPUs that a member has not left.
-    const reached = this.#withLevel(granted, stuck ? grownPods(before, next) : [], 'recorded');
+    const reached = this.#bound(this.#withLevel(granted, stuck ? grownPods(before, next) : [], 'recorded'));
     const settle = () => this.#reopen(reached);
     return { next: reached, shortfalls: this.#shortfalls, settle: isGivenBack ? settle : undefined, undo };
   }
@@ -145,6 +151,18 @@ export class Clearing {
     const { next } = this.#transition;
     const changed = new Set(refits(before, next).map(({ pod }) => pod));
     if (changed.size > 0) this.#confiner.fitGroups([before, next], (pod) => changed.has(pod));
+  }
+
+  // What the kernel refuses is told, and fails nothing.
+  #bindMemory(before: Assignments): void {
+    const { next } = this.#transition;
+    const changed = new Set(refits(before, next).map(({ pod }) => pod));
+    if (changed.size > 0)
+      this.#bindings = this.#confiner.bindMemory([before, next], (pod) => changed.has(pod));
+  }
+
+  #bound(state: Assignments): Assignments {
+    return withMemoryRefusals(state, this.#bindings);
   }
 
   #withLevel(next: Assignments, added: readonly PodAssignment[], level: EnforcementLevel): Assignments {

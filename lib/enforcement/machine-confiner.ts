@@ -14,7 +14,12 @@ import { bootIsolatedCpus } from '../machine/isolated-cpus.js';
 import type { Topology } from '../machine/topology.js';
 import type { Cpusets } from './cpusets/cpusets.js';
 import { cpusetOf, cpusOutsideGrants, isHeldInPool } from './cpusets/reach.js';
-import { groupDifferences, partitionDifferences, poolDifferences } from './layout/differences.js';
+import {
+  groupDifferences,
+  memoryDifferences,
+  partitionDifferences,
+  poolDifferences,
+} from './layout/differences.js';
 import { readGrants, readPartition, readPools } from './layout/facts.js';
 import { layoutOf, podsInPartition } from './layout/layout.js';
 import { mend } from './layout/steps.js';
@@ -23,6 +28,7 @@ import type { Confinement, StuckMember, UnpinnedThread } from './members/confine
 import type { MemberChoices } from './members/member-masks.js';
 import { memberOf, type SharedMember } from './members/shared-member.js';
 import type { PresentMembers, SharedMembers } from './members/shared-members.js';
+import { type BindingOutcomes, refusalOf } from './memory-binding.js';
 
 /** How members stand to a state. */
 export interface Standing extends Confinement {
@@ -93,6 +99,30 @@ export class MachineConfiner {
     const hierarchy = this.cpusetsOf(states.at(-1)!.settings)?.hierarchy;
     if (!hierarchy || groups.length === 0) return;
     mend(hierarchy, groupDifferences(groups, readGrants(hierarchy, groups)));
+  }
+
+  /**
+   * Binds the groups of grants to the memory nodes of what is booked in the last of these states.
+   * What the kernel refuses fails nothing: the answer says so.
+   */
+  bindMemory(
+    states: readonly Assignments[],
+    concerns: (pod: PodAssignment) => boolean = () => true,
+  ): BindingOutcomes {
+    const groups = layoutOf(states).groups.filter(
+      ({ pod, mems, isUnbound }) => concerns(pod) && (isUnbound || !mems.isEmpty),
+    );
+    const hierarchy = this.cpusetsOf(states.at(-1)!.settings)?.hierarchy;
+    if (!hierarchy || groups.length === 0) return new Map();
+    const outcomes = new Map<string, Map<string, string | null>>();
+    const differences = unlessRefused(() => memoryDifferences(groups, readGrants(hierarchy, groups)), []);
+    for (const difference of differences) {
+      const { pod, container } = difference;
+      const own = outcomes.get(pod.uid) ?? new Map<string, string | null>();
+      own.set(container, refusalOf(() => mend(hierarchy, [difference])) ?? null);
+      outcomes.set(pod.uid, own);
+    }
+    return outcomes;
   }
 
   // Before the kernel resets them.

@@ -110,6 +110,8 @@ export class MachineEnforcer implements Enforcer {
       if (!(error instanceof NumalignError)) throw error;
       failed.push(error.message);
     }
+    // What is refused is told by the next round of reconciling.
+    this.#confiner.bindMemory([state]);
     const { stuck, refused, ...confinement } = this.#confiner.confine([state], unpinned);
     this.#confiner.settleChoices(state, false);
     // Whoever hears of it does the same: only what was given back is worth telling.

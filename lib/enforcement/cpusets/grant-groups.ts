@@ -5,7 +5,7 @@ import type { CpusetHierarchy } from '../../cgroups/cpuset-hierarchy.js';
 import { isAtOrBelow } from '../../cgroups/files/mounts.js';
 import type { CpusetGroup } from '../../cgroups/groups/cpuset-group.js';
 import type { CpuSet, NodeSet } from '../../machine/cpu-set.js';
-import { groupName, groupsOf, isPartitioned, uidOf } from '../layout/layout.js';
+import { groupName, groupsOf, isPartitioned, memoryNodesOf, uidOf } from '../layout/layout.js';
 
 export interface GrantProcesses {
   readonly group: CpusetGroup;
@@ -42,6 +42,15 @@ export class GrantGroups {
     const cpus = pod.containers.find(({ name }) => name === container)?.cpus ?? runningCpus(pod);
     if (!group.exists()) group.create(cpus, this.memsFor(mems));
     return group;
+  }
+
+  /**
+   * The memory nodes of the group of a container that memory is booked for, as far as the root has
+   * them; none: any will do.
+   */
+  boundNodes(pod: PodAssignment, container: string): NodeSet {
+    const booked = memoryNodesOf(pod, container);
+    return booked.isEmpty ? booked : booked.intersection(this.#hierarchy.group().effectiveMems());
   }
 
   /** The memory nodes of such a group, of which any will do; `all`: the machine's. */

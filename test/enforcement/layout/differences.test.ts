@@ -6,13 +6,14 @@ import type { Partition } from '../../../lib/cgroups/groups/cpuset-group.js';
 import {
   groupDifferences,
   leftoverDifferences,
+  memoryDifferences,
   partitionDifferences,
   poolDifferences,
 } from '../../../lib/enforcement/layout/differences.js';
 import type { GroupFacts, PartitionFacts } from '../../../lib/enforcement/layout/facts.js';
 import { layoutOf, uidOf } from '../../../lib/enforcement/layout/layout.js';
 import type { Step } from '../../../lib/enforcement/layout/steps.js';
-import { CpuSet } from '../../../lib/index.js';
+import { CpuSet, NodeSet } from '../../../lib/index.js';
 
 const cpus = (text: string) => CpuSet.parse(text);
 
@@ -31,6 +32,7 @@ function grant(
       cpus: cpus(running),
       held: cpus(running),
       reusable: { cpus: CpuSet.EMPTY },
+      memory: [],
     })),
     upcoming: upcoming === null ? null : { cpus: cpus(upcoming), held: cpus(upcoming) },
     enforcement: { level, target: level === 'recorded' ? null : `/root/${uid}` },
@@ -53,7 +55,7 @@ function groups(found: Record<string, string>): ReadonlyMap<string, GroupFacts> 
     Object.entries(found).map(([name, words]) => {
       const [running, ...text] = words.split(' ');
       const its = text.length > 0 ? partition(text.join(' '), running!) : undefined;
-      return [name, { path: `/root/${name}`, cpus: cpus(running!), partition: its }];
+      return [name, { path: `/root/${name}`, cpus: cpus(running!), mems: undefined, partition: its }];
     }),
   );
 }
@@ -63,12 +65,15 @@ const facts = (root: string, running: string, found: Record<string, string> = {}
   root: partition(root, running),
   online: undefined,
   groups: groups(found),
+  nodes: NodeSet.EMPTY,
 });
 
 const inWords = (step: Step) => {
   switch (step.kind) {
     case 'fit':
       return `fit ${step.path} ${step.cpus}`;
+    case 'bind':
+      return `bind ${step.path} ${step.nodes}`;
     case 'partition':
       return `partition ${step.cpus}`;
     case 'isolate':
@@ -267,7 +272,7 @@ describe('the root', () => {
 describe('groups of the shared pool', () => {
   const found = (running: string, online?: string) => ({
     online: online === undefined ? undefined : cpus(online),
-    groups: [{ path: '/root/shared', cpus: cpus(running), partition: undefined }],
+    groups: [{ path: '/root/shared', cpus: cpus(running), mems: undefined, partition: undefined }],
   });
 
   it.each([

@@ -22,7 +22,7 @@ interface GrantParts {
 function grant(uid: string, cpus: string, parts: GrantParts = {}): PodAssignment {
   const { admittedAt = '2026-01-01T00:00:00.000Z', target = null, upcoming } = parts;
   const running = CpuSet.parse(cpus);
-  const container = { name: uid, cpus: running, held: running, reusable: { cpus: CpuSet.EMPTY } };
+  const container = { name: uid, cpus: running, held: running, reusable: { cpus: CpuSet.EMPTY }, memory: [] };
   const change: UpcomingCpus | null =
     upcoming === undefined
       ? null
