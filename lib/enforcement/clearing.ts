@@ -5,8 +5,7 @@ import { type EnforcementRequest, enforcementError, isAtLeast, weaker } from '..
 import type { EnforcementLevel, PodAssignment } from '../account/pod-assignment.js';
 import { runningCpus } from '../account/pod-holdings.js';
 import { NumalignError, unlessRefused } from '../base/errors.js';
-import { type CpuSet, NodeSet } from '../machine/cpu-set.js';
-import type { Cpusets } from './cpusets/cpusets.js';
+import type { CpuSet } from '../machine/cpu-set.js';
 import type { Cleared } from './enforcer.js';
 import { grownPods, refits, type Transition, without } from './layout/transition.js';
 import { levelOf, type MachineConfiner, type Standing } from './machine-confiner.js';
@@ -131,7 +130,7 @@ export class Clearing {
     return () => {
       for (const { pod, group, pids } of inside) {
         unlessRefused(() => {
-          if (pids.length > 0) group.create(this.#online(runningCpus(pod)), this.#mems(cpusets!));
+          if (pids.length > 0) group.create(this.#online(runningCpus(pod)), cpusets!.grants.anyNodes());
           for (const pid of pids) if (pid !== process.pid) group.attach(pid);
         });
       }
@@ -141,10 +140,6 @@ export class Clearing {
 
   #online(cpus: CpuSet): CpuSet {
     return cpus.intersection(cpusNow(this.#confiner.topology()).online);
-  }
-
-  #mems({ grants }: Cpusets): NodeSet {
-    return grants.memsFor(NodeSet.from(this.#confiner.topology().numaNodes));
   }
 
   #fitGroups(before: Assignments): void {

@@ -214,7 +214,7 @@ export class GrantGroup {
   }
 
   get #allNodes(): NodeSet {
-    return this.#cpusets.grants.memsFor(NodeSet.from(this.#machine.topology.numaNodes));
+    return this.#cpusets.grants.anyNodes();
   }
 
   /** Whether threads of this process are in it. */

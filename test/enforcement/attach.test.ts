@@ -41,7 +41,7 @@ describe.skipIf(!isUsable)('a process that is attached to a grant', () => {
     const grant = await manager.acquire({ cpu: 1 });
     const { pid, threads } = await threadedIdler();
     const attached = await grant.attach(pid);
-    expect(attached).toEqual({ pid, cpus: grant.cpus, guaranteed: true });
+    expect(attached).toEqual({ pid, cpus: grant.cpus, guaranteed: true, memory: null });
     for (const tid of threads()) expect(cgroupOf(pid, tid)).toContain(grant.uid);
     expect(masksOf(pid)).toEqual([String(grant.cpus)]);
     expect(manager.sharedMembers()).toContainEqual(expect.objectContaining({ kind: 'process', pid }));
@@ -87,7 +87,7 @@ describe.skipIf(!isUsable)('a process that is attached to a grant', () => {
     const chosen = String(ALL.difference(CpuSet.of(await nextCpu(manager))).first);
     choose(own, chosen);
     const grant = await manager.acquire({ cpu: 1 });
-    expect(await grant.attach(pid)).toEqual({ pid, cpus: grant.cpus, guaranteed: false });
+    expect(await grant.attach(pid)).toEqual({ pid, cpus: grant.cpus, guaranteed: false, memory: null });
     expect(masksOf(pid)).toEqual([String(grant.cpus)]);
     // Others come and go.
     const other = idler();
@@ -137,6 +137,7 @@ describe.skipIf(!isUsable)('a process that is attached to a grant', () => {
       pid: side,
       cpus: manager.sharedPool(),
       guaranteed: false,
+      memory: expect.objectContaining({ applied: false, reason: 'no-cgroup' }),
     });
     expect(masksOf(main)).toEqual([String(cpus)]);
     expect(masksOf(side)).toEqual([String(manager.sharedPool())]);

@@ -89,6 +89,7 @@ export const SHAPES = [
       'enforcement',
       'masks',
       'drift',
+      'container-memory',
       'hotplug',
       'recipes',
       'restart',

@@ -40,7 +40,7 @@ export class GrantGroups {
     if (!isPartitioned(pod)) this.#hierarchy.ensureRoot(all, mems);
     const group = this.of(pod, container);
     const cpus = pod.containers.find(({ name }) => name === container)?.cpus ?? runningCpus(pod);
-    if (!group.exists()) group.create(cpus, this.memsFor(mems));
+    if (!group.exists()) group.create(cpus, this.anyNodes());
     return group;
   }
 
@@ -50,12 +50,12 @@ export class GrantGroups {
    */
   boundNodes(pod: PodAssignment, container: string): NodeSet {
     const booked = memoryNodesOf(pod, container);
-    return booked.isEmpty ? booked : booked.intersection(this.#hierarchy.group().effectiveMems());
+    return booked.isEmpty ? booked : booked.intersection(this.anyNodes());
   }
 
-  /** The memory nodes of such a group, of which any will do; `all`: the machine's. */
-  memsFor(all: NodeSet): NodeSet {
-    return this.#hierarchy.version === 1 ? all : this.#hierarchy.group().effectiveMems();
+  /** The memory nodes of a group, of which any will do: those of the root. */
+  anyNodes(): NodeSet {
+    return this.#hierarchy.group().effectiveMems();
   }
 
   /** Those of a grant that are there. */
