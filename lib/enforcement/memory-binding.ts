@@ -117,7 +117,10 @@ export type BindingOutcomes = ReadonlyMap<string, ReadonlyMap<string, string | n
 export function withMemoryRefusals(state: Assignments, outcomes: BindingOutcomes): Assignments {
   return state.pods.reduce((next, pod) => {
     const memory = refusalsAfter(pod.enforcement.memory ?? {}, outcomes.get(pod.uid));
-    return memory ? replacePod(next, { ...pod, enforcement: { ...pod.enforcement, memory } }) : next;
+    if (!memory) return next;
+    const isNone = Object.keys(memory).length === 0;
+    const enforcement = { ...pod.enforcement, memory: isNone ? undefined : memory };
+    return replacePod(next, { ...pod, enforcement });
   }, state);
 }
 

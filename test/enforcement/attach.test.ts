@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { CpuSet } from '../../lib/index.js';
-import { ALL, idler, isUsable, threadedIdler } from '../cgroups/own-root.js';
+import { ALL, hierarchy, idler, isUsable, threadedIdler } from '../cgroups/own-root.js';
 import { Agent } from '../support/agent.js';
 import { errorOf } from '../support/error-of.js';
 import { breakCommits } from '../support/full-disk.js';
@@ -60,6 +60,37 @@ describe.skipIf(!isUsable)('a process that is attached to a grant', () => {
     const next = await manager.acquire({ cpu: 1, require: 'cpuset' });
     expect(masksOf(pid)).toEqual([String(manager.sharedPool())]);
     await next.release();
+  });
+
+  it('has memory of the nodes of what is booked, and what it has elsewhere moves as it was asked for last', async () => {
+    const manager = await opened({ stateDir: makeStateDir(), ...ownCgroups() });
+    const pod = await manager.admit(POD);
+    const main = pod.container('main');
+    for (const migrate of [true, false]) {
+      const { memory } = await main.attach(idler(), { migrate });
+      expect(memory).toMatchObject({ applied: true, reason: null, migrates: migrate });
+      expect(readFileSync(`${memory!.cgroup}/cpuset.memory_migrate`, 'utf8')).toBe(migrate ? '1\n' : '0\n');
+      expect(readFileSync(`${memory!.cgroup}/cpuset.mems`, 'utf8')).toBe(`${memory!.wanted}\n`);
+      expect(pod.memoryEnforcement[0]).toEqual(memory);
+      expect(pod.toJSON().memoryEnforcement[0]).toEqual(memory);
+    }
+    const error = await errorOf(() => main.attach(idler(), { migrate: 'yes' as never }));
+    expect(error).toMatchObject({ code: 'ERR_INVALID_OPTION', details: { value: 'yes' } });
+    await pod.release();
+  });
+
+  it('has memory of any node with the memory policy None, and its group migrates nothing', async () => {
+    const manager = await opened({
+      ...{ stateDir: makeStateDir(), ...ownCgroups() },
+      memoryManagerPolicy: 'None',
+    });
+    const pod = await manager.admit(POD);
+    const pid = idler();
+    expect(await pod.container('main').attach(pid, { migrate: true })).toMatchObject({ memory: null });
+    expect(pod.memoryEnforcement).toEqual([]);
+    const folder = `${hierarchy!.mount.point}${cgroupOf(pid)}`;
+    expect(readFileSync(`${folder}/cpuset.memory_migrate`, 'utf8')).toBe('0\n');
+    await pod.release();
   });
 
   it('comes back where the release cannot be written down', async () => {

@@ -170,7 +170,7 @@ export const SHAPES = [
       ]),
       ...hmat(CPU_LATENCIES),
     ],
-    tests: ['machine', 'grants', 'memory'],
+    tests: ['machine', 'grants', 'memory', 'container-memory'],
   },
   {
     name: 'cpu-only-node',

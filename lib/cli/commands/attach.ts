@@ -1,7 +1,7 @@
 // numalign attach: a process that runs already, on the CPUs of a grant that belongs to no other
 // process.
 import type { Command } from 'commander';
-import { cpusNamed } from '../../base/text/cpus-named.js';
+import { cpusNamed, nodesNamed } from '../../base/text/cpus-named.js';
 import { discover } from '../../entries/topology.js';
 import { type MemoryBinding, openManager } from '../../index.js';
 import { outputOption, processId } from '../arguments/arguments.js';
@@ -73,7 +73,6 @@ async function attach(text: string, pid: number, flags: AttachFlags): Promise<vo
 }
 
 function memoryPlace({ wanted, applied, reason }: MemoryBinding): string {
-  return applied
-    ? `, with memory of the nodes ${wanted}`
-    : `; its memory is not bound to the nodes ${wanted} (${reason})`;
+  const nodes = nodesNamed(wanted);
+  return applied ? `, with memory of ${nodes}` : `; its memory is not bound to ${nodes}: ${reason}`;
 }

@@ -131,8 +131,7 @@ function suite(version, mount) {
       const had = [on(first), on(last)];
       const moved = [before[0] - had[0], had[1] - before[1]];
       // Beside what the test touches there are the pages of the program.
-      for (const bytes of moved)
-        assert.equal(bytes >= BYTES, memory.migrates, `moved ${moved} of ${before}`);
+      for (const bytes of moved) assert.equal(bytes >= BYTES, memory.migrates, `moved ${moved} of ${before}`);
       await touch();
       assert.ok(on(last) >= had[1] + BYTES, `${on(last)} after ${had[1]}`);
       assert.ok(on(first) < had[0] + BYTES / 2, `${on(first)} after ${had[0]}`);

@@ -1,4 +1,5 @@
 // Lines about grants, below their table. Pure.
+import { nodesNamed } from '../../../base/text/cpus-named.js';
 import type { GrantStatus } from '../../../entries/diagnostics.js';
 import type { MemoryBinding } from '../../../index.js';
 import { printable } from '../../terminal/text.js';
@@ -40,7 +41,6 @@ export function cgroupLines(grants: readonly GrantStatus[]): string[] {
 function memoryWords(binding: MemoryBinding | undefined): string {
   if (!binding) return '';
   const { wanted, nodes, applied, reason } = binding;
-  return applied
-    ? `, memory nodes ${wanted}`
-    : `, memory nodes ${nodes ?? 'unknown'} instead of ${wanted}: ${reason}`;
+  if (applied) return `, memory of ${nodesNamed(wanted)}`;
+  return `, memory of ${nodes === null ? 'unknown nodes' : nodesNamed(nodes)} instead of ${wanted}: ${reason}`;
 }
