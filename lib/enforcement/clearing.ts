@@ -8,7 +8,7 @@ import { NumalignError, unlessRefused } from '../base/errors.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { Cleared } from './enforcer.js';
 import { grownPods, refits, type Transition, without } from './layout/transition.js';
-import { levelOf, type MachineConfiner, type Standing } from './machine-confiner.js';
+import { bindMemory, fitGroups, levelOf, type MachineConfiner, type Standing } from './machine-confiner.js';
 import type { StuckMember, UnpinnedThread } from './members/confinement.js';
 import { stuckText } from './members/member-texts.js';
 import { type BindingOutcomes, withMemoryRefusals } from './memory-binding.js';
@@ -64,12 +64,11 @@ export class Clearing {
       // was granted until then they are in nobody's way. What threads have chosen that had to leave
       // it is written down before.
       if (!isTaken && isGivenBack && this.#unpinned.length === 0) {
-        this.#bindMemory(before);
+        this.#fitGroups(before, true);
         return this.#givenBack(left, undo);
       }
       if (!partitioned) this.#confiner.setPartition([before, next], this.#unpinned);
       this.#fitGroups(before);
-      this.#bindMemory(before);
       const standing = this.#confiner.confine([before, partitioned ?? next], this.#unpinned);
       const finish = (stuck: readonly StuckMember[]) =>
         this.#cleared(partitioned, { ...standing, stuck: [...left, ...stuck] }, undo);
@@ -142,18 +141,16 @@ export class Clearing {
     return cpus.intersection(cpusNow(this.#confiner.topology()).online);
   }
 
-  #fitGroups(before: Assignments): void {
+  // Memory nodes that the kernel refuses are told, and fail nothing. CPUs that are given back alone
+  // leave the groups after the commit.
+  #fitGroups(before: Assignments, isMemoryOnly = false): void {
     const { next } = this.#transition;
     const changed = new Set(refits(before, next).map(({ pod }) => pod));
-    if (changed.size > 0) this.#confiner.fitGroups([before, next], (pod) => changed.has(pod));
-  }
-
-  // What the kernel refuses is told, and fails nothing.
-  #bindMemory(before: Assignments): void {
-    const { next } = this.#transition;
-    const changed = new Set(refits(before, next).map(({ pod }) => pod));
-    if (changed.size > 0)
-      this.#bindings = this.#confiner.bindMemory([before, next], (pod) => changed.has(pod));
+    const groups =
+      changed.size > 0 ? this.#confiner.groupsNow([before, next], (pod) => changed.has(pod)) : undefined;
+    if (!groups) return;
+    this.#bindings = bindMemory(groups);
+    if (!isMemoryOnly) fitGroups(groups);
   }
 
   #bound(state: Assignments): Assignments {
