@@ -7,7 +7,7 @@
 import type { Assignments } from '../../account/assignments.js';
 import { cpusOfSome } from '../../account/cpus-of-pods.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
-import { nodesOf, runningCpus } from '../../account/pod-holdings.js';
+import { memoryOf, nodesOf, runningCpus } from '../../account/pod-holdings.js';
 import { podsThat } from '../../account/pod-summary.js';
 import type { CpuSet, NodeSet } from '../../machine/cpu-set.js';
 import { refits } from './transition.js';
@@ -80,9 +80,9 @@ export function groupsOf(pod: PodAssignment): readonly LayoutGroup[] {
 }
 
 /** The memory nodes of the group of a container, or of {@link ALL_CONTAINERS}; none: any. */
-export function memoryNodesOf({ containers }: Pick<PodAssignment, 'containers'>, container: string): NodeSet {
-  const own = containers.filter(({ name }) => container === ALL_CONTAINERS || name === container);
-  return nodesOf(own.flatMap(({ memory }) => memory));
+export function memoryNodesOf(pod: PodAssignment, container: string): NodeSet {
+  if (container === ALL_CONTAINERS) return nodesOf(memoryOf(pod));
+  return nodesOf(pod.containers.flatMap(({ name, memory }) => (name === container ? memory : [])));
 }
 
 /** What holds while all of these states do. The groups are those of the last. */
