@@ -17,6 +17,8 @@ import { refusalOf } from './memory-binding.js';
 
 // Where this process was before its threads went into the group of a grant, by the path of that.
 const homes = new Map<string, string>();
+// Groups whose memory nodes this process has asked for, by their paths: strict memory.
+const strict = new Set<string>();
 
 export interface Machine {
   readonly enforcer: Enforcer;
@@ -172,7 +174,8 @@ export class GrantGroup {
    */
   attach(pid: number, migrate = false): void {
     const group = this.make();
-    if (this.#hasBooked) group.setMigration(migrate);
+    // Strict memory moves, whatever else comes in.
+    if (this.#hasBooked) group.setMigration(migrate || this.hasMemoryNodes);
     this.#attach(group, pid);
   }
 
@@ -191,12 +194,14 @@ export class GrantGroup {
    */
   setMemoryNodes(nodes: NodeSet | undefined): void {
     const group = this.#handle;
+    const wasStrict = nodes ? strict.has(group.path) : strict.delete(group.path);
     if (!group.exists()) return;
+    if (nodes) strict.add(group.path);
     if (!nodes && this.#hasBooked) this.bindMemory();
     else {
       const wanted = nodes ?? this.#allNodes;
       if (group.mems().equals(wanted)) {
-        if (!this.#hasBooked || this.#cpusets.hierarchy.version === 2) return;
+        if (!this.#hasBooked || wasStrict || this.#cpusets.hierarchy.version === 2) return;
         // Bound before anything came in: with cgroup v1 pages move only as the nodes change.
         group.setMems(this.#allNodes);
       }
@@ -206,7 +211,8 @@ export class GrantGroup {
 
   /** Whether {@link setMemoryNodes} is in force. */
   get hasMemoryNodes(): boolean {
-    return !this.#hasBooked && this.#handle.exists() && !this.#handle.mems().equals(this.#allNodes);
+    const group = this.#handle;
+    return strict.has(group.path) && group.exists();
   }
 
   get #hasBooked(): boolean {

@@ -255,6 +255,8 @@ function suite(version, mount) {
       assert.deepEqual(memoryPlacement(buffer).byNode, { [first]: BYTES });
       grant.pin({ memory: 'strict' });
       assert.deepEqual(memoryPlacement(buffer).byNode, { [last]: BYTES });
+      // Whatever else comes in.
+      assert.equal((await grant.attach(idler())).memory.migrates, true);
       await grant.unpin();
       assert.equal(mems(cgroup), String(last));
       await grant.release();
