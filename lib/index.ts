@@ -3,7 +3,7 @@
 export type { BookedMemory, MemoryBlock } from './account/booked-memory.js';
 export type { DeviceAssignment, EnforcementLevel, Isolation, PodBooking } from './account/pod-assignment.js';
 export { AdmissionError } from './admission/admission-error.js';
-export type { Attachment } from './admission/grants/attachment.js';
+export type { Attachment, AttachOptions } from './admission/grants/attachment.js';
 export type { SharedGroup } from './admission/grants/shared-group.js';
 export type { SharedMemberTarget } from './admission/grants/shared-membership.js';
 export type { StateChange } from './admission/manager-watch.js';
@@ -18,6 +18,7 @@ export type { MemoryTable } from './decision/memory/memory-tables.js';
 export type { Offer } from './decision/progress.js';
 export type { Rejection } from './decision/rejection.js';
 export type { SharedMember } from './enforcement/members/shared-member.js';
+export type { MemoryBinding } from './enforcement/memory-binding.js';
 export { Grant, type Transfer } from './grant.js';
 export { GrantPart } from './grants/grant-part.js';
 export { MACHINE_STATE_DIR, type ManagerOptions } from './input/config.js';

@@ -2,7 +2,8 @@
 import { type InspectOptions, inspect } from 'node:util';
 import type { PodAssignment, PodBooking } from './account/pod-assignment.js';
 import type { Admission } from './admission/admit.js';
-import { type Attachment, attachProcess } from './admission/grants/attachment.js';
+import { type Attachment, type AttachOptions, attachProcess } from './admission/grants/attachment.js';
+import { GrantRecord } from './admission/grants/grant-record.js';
 import { markStarted } from './admission/grants/held-grant.js';
 import { tracedApply } from './admission/grants/traced.js';
 import { flagsNow } from './admission/on-record.js';
@@ -11,6 +12,7 @@ import type { Site } from './admission/site.js';
 import type { Warning } from './admission/warnings.js';
 import { NumalignError } from './base/errors.js';
 import type { Flag } from './decision/flags.js';
+import { type MemoryBinding, memoryBindings } from './enforcement/memory-binding.js';
 import { releaseGrant } from './grants/release-grant.js';
 import { CpuSet } from './machine/cpu-set.js';
 
@@ -58,17 +60,24 @@ export class Pod {
     return flagsNow(this.#site, this.#pod);
   }
 
+  /** As {@link Grant.memoryEnforcement}, of what is on record where that can be read. */
+  get memoryEnforcement(): readonly MemoryBinding[] {
+    return memoryBindings(new GrantRecord(this.#site, this.#pod).look());
+  }
+
   /**
    * What a container has. `attach` moves a process onto its CPUs, as {@link Grant.attach}; of a
    * container of the shared pool the process becomes a shared member.
    * @throws ERR_UNKNOWN_CONTAINER
    */
-  container(name: string): PodContainer & { attach(pid: number): Promise<Attachment> } {
+  container(
+    name: string,
+  ): PodContainer & { attach(pid: number, options?: AttachOptions): Promise<Attachment> } {
     const found = this.containers.find((container) => container.name === name);
     if (found) {
-      const attach = (pid: number) =>
+      const attach = (pid: number, options: AttachOptions = {}) =>
         tracedApply(this.#site, { uid: this.uid, cpus: found.cpus ?? CpuSet.EMPTY }, 'attach', () =>
-          attachProcess(this.#site, this.#pod, name, pid),
+          attachProcess(this.#site, this.#pod, name, pid, options),
         );
       return { ...found, attach };
     }
@@ -106,8 +115,11 @@ export class Pod {
   }
 
   toJSON() {
-    const { uid, name, policy, scope, alreadyAdmitted, containers, booking, warnings } = this;
-    return { uid, name, policy, scope, alreadyAdmitted, containers, booking, flags: this.flags(), warnings };
+    const { uid, name, policy, scope, alreadyAdmitted, containers, booking } = this;
+    return {
+      ...{ uid, name, policy, scope, alreadyAdmitted, containers, booking },
+      ...{ memoryEnforcement: this.memoryEnforcement, flags: this.flags(), warnings: this.warnings },
+    };
   }
 
   /** What console.log shows. */

@@ -88,6 +88,9 @@ export const ENFORCEMENT_LEVELS = ['recorded', 'members', 'cpuset', 'partition',
 
 export type EnforcementLevel = (typeof ENFORCEMENT_LEVELS)[number];
 
+/** Names of the kernel's errors by container; undefined in place of none. */
+export type MemoryRefusals = Readonly<Record<string, string>>;
+
 /** CPUs that a container is about to have instead of its own. Until it is done both are held. */
 export interface UpcomingCpus {
   readonly container: string;
@@ -127,8 +130,15 @@ export interface PodAssignment {
   /** Placement options that were in force, by the kubelet's names. */
   readonly options: Readonly<Record<string, boolean>>;
   readonly owner: OwnerRecord;
-  /** `target`: the cgroup or process that it is enforced on, for people. */
-  readonly enforcement: { readonly level: EnforcementLevel; readonly target: string | null };
+  /**
+   * `target`: the cgroup or process that it is enforced on, for people. `memory`: why the kernel has
+   * refused the memory nodes of its groups, by container.
+   */
+  readonly enforcement: {
+    readonly level: EnforcementLevel;
+    readonly target: string | null;
+    readonly memory?: MemoryRefusals | undefined;
+  };
   /** Announced before a resize is carried out. */
   readonly upcoming: UpcomingCpus | null;
   /** Whoever shows this token becomes the owner. */

@@ -1,5 +1,5 @@
 // What a pod on record has, of all its containers together. Pure.
-import { CpuSet } from '../machine/cpu-set.js';
+import { CpuSet, NodeSet } from '../machine/cpu-set.js';
 import type { MemoryBlock } from './booked-memory.js';
 import type { DeviceAssignment, PodAssignment } from './pod-assignment.js';
 
@@ -75,6 +75,11 @@ export function memoryOf({ booking, containers }: Booked): readonly MemoryBlock[
     if (bytes > 0) sums.set(key, { nodes, type, bytes: bytes + (sums.get(key)?.bytes ?? 0) });
   }
   return [...sums.values()];
+}
+
+/** The NUMA nodes of booked memory. */
+export function nodesOf(blocks: readonly MemoryBlock[]): NodeSet {
+  return NodeSet.from(blocks.flatMap(({ nodes, bytes }) => (bytes > 0 ? nodes : [])));
 }
 
 /**

@@ -5,13 +5,13 @@ import { type EnforcementRequest, enforcementError, isAtLeast, weaker } from '..
 import type { EnforcementLevel, PodAssignment } from '../account/pod-assignment.js';
 import { hasParts, runningCpus } from '../account/pod-holdings.js';
 import { NumalignError, unlessRefused } from '../base/errors.js';
-import { type CpuSet, NodeSet } from '../machine/cpu-set.js';
-import type { Cpusets } from './cpusets/cpusets.js';
+import type { CpuSet } from '../machine/cpu-set.js';
 import type { Cleared } from './enforcer.js';
 import { grownPods, refits, type Transition, without } from './layout/transition.js';
-import { levelOf, type MachineConfiner, type Standing } from './machine-confiner.js';
+import { bindMemory, fitGroups, levelOf, type MachineConfiner, type Standing } from './machine-confiner.js';
 import type { StuckMember, UnpinnedThread } from './members/confinement.js';
 import { stuckText } from './members/member-texts.js';
+import { type BindingOutcomes, withMemoryRefusals } from './memory-binding.js';
 
 // How long a member that nobody here can move has to leave by itself.
 const MEMBER_TIMEOUT_MS = 1000;
@@ -24,6 +24,7 @@ export class Clearing {
   readonly #unpinned: readonly UnpinnedThread[];
   readonly #reopen: (state: Assignments) => void;
   readonly #shortfalls: string[] = [];
+  #bindings: BindingOutcomes = new Map();
 
   /** `reopen`: opens to others what a state does not take. */
   constructor(
@@ -62,7 +63,10 @@ export class Clearing {
       // Where CPUs are only given back it is settled after the commit where members may be: on what
       // was granted until then they are in nobody's way. What threads have chosen that had to leave
       // it is written down before.
-      if (!isTaken && isGivenBack && this.#unpinned.length === 0) return this.#givenBack(left, undo);
+      if (!isTaken && isGivenBack && this.#unpinned.length === 0) {
+        this.#fitGroups(before, true);
+        return this.#givenBack(left, undo);
+      }
       if (!partitioned) this.#confiner.setPartition([before, next], this.#unpinned);
       this.#fitGroups(before);
       const standing = this.#confiner.confine([before, partitioned ?? next], this.#unpinned);
@@ -79,7 +83,7 @@ export class Clearing {
   }
 
   #givenBack(stuck: readonly StuckMember[], undo: () => void): Cleared {
-    const { next } = this.#transition;
+    const next = this.#bound(this.#transition.next);
     return { next, shortfalls: stuck.map(stuckText), settle: () => this.#reopen(next), undo };
   }
 
@@ -95,7 +99,7 @@ export class Clearing {
     this.#shortfalls.push(...standing.stuck.map(stuckText));
     const granted = partitioned ?? this.#withLevel(next, added, this.#levelByMembers(standing));
     // Grants that grow onto CPUs that a member has not left.
-    const reached = this.#withLevel(granted, stuck ? grownPods(before, next) : [], 'recorded');
+    const reached = this.#bound(this.#withLevel(granted, stuck ? grownPods(before, next) : [], 'recorded'));
     const settle = () => this.#reopen(reached);
     return { next: reached, shortfalls: this.#shortfalls, settle: isGivenBack ? settle : undefined, undo };
   }
@@ -125,7 +129,7 @@ export class Clearing {
     return () => {
       for (const { pod, group, pids } of inside) {
         unlessRefused(() => {
-          if (pids.length > 0) group.create(this.#online(runningCpus(pod)), this.#mems(cpusets!));
+          if (pids.length > 0) group.create(this.#online(runningCpus(pod)), cpusets!.grants.anyNodes());
           for (const pid of pids) if (pid !== process.pid) group.attach(pid);
         });
       }
@@ -137,14 +141,20 @@ export class Clearing {
     return cpus.intersection(cpusNow(this.#confiner.topology()).online);
   }
 
-  #mems({ grants }: Cpusets): NodeSet {
-    return grants.memsFor(NodeSet.from(this.#confiner.topology().numaNodes));
-  }
-
-  #fitGroups(before: Assignments): void {
+  // Memory nodes that the kernel refuses are told, and fail nothing. CPUs that are given back alone
+  // leave the groups after the commit.
+  #fitGroups(before: Assignments, isMemoryOnly = false): void {
     const { next } = this.#transition;
     const changed = new Set(refits(before, next).map(({ pod }) => pod));
-    if (changed.size > 0) this.#confiner.fitGroups([before, next], (pod) => changed.has(pod));
+    const groups =
+      changed.size > 0 ? this.#confiner.groupsNow([before, next], (pod) => changed.has(pod)) : undefined;
+    if (!groups) return;
+    this.#bindings = bindMemory(groups);
+    if (!isMemoryOnly) fitGroups(groups);
+  }
+
+  #bound(state: Assignments): Assignments {
+    return withMemoryRefusals(state, this.#bindings);
   }
 
   #withLevel(next: Assignments, added: readonly PodAssignment[], level: EnforcementLevel): Assignments {

@@ -4,12 +4,20 @@ import type { CpuSet } from '../machine/cpu-set.js';
 
 /**
  * `thread`: a thread that runs for a grant and may run outside of it. `cgroup`: the cgroup of a
- * grant has other CPUs, or has lost threads. `partition`: the root is no valid partition, or one of
+ * grant has other CPUs, or has lost threads. `memory`: it has other memory nodes than are booked. `partition`: the root is no valid partition, or one of
  * other CPUs. `pool`: a cgroup of the shared pool has other CPUs. `member`: a shared member may run
  * where it must not, or may not where it could. `leftover`: a cgroup whose grant is gone. `level`:
  * a grant is kept from others less strongly than was on record.
  */
-export type DriftKind = 'thread' | 'cgroup' | 'partition' | 'pool' | 'member' | 'leftover' | 'level';
+export type DriftKind =
+  | 'thread'
+  | 'cgroup'
+  | 'partition'
+  | 'memory'
+  | 'pool'
+  | 'member'
+  | 'leftover'
+  | 'level';
 
 /** What a manager tells by its event `drift`. */
 export interface Drift {
@@ -70,6 +78,8 @@ export interface Found {
   readonly kind: DriftKind;
   readonly uid: string | null;
   readonly what: string;
+  /** Of memory nodes: the group's. */
+  readonly container?: string | undefined;
   /** The same for the same thing in the same state. */
   readonly key: string;
   /**

@@ -12,11 +12,14 @@ import { type CpuSet, NodeSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import type { Cpusets } from './cpusets/cpusets.js';
 import type { Enforcer } from './enforcer.js';
-import { ALL_CONTAINERS } from './layout/layout.js';
+import { containerOrAll, memoryNodesOf } from './layout/layout.js';
 import { childrenOf } from './members/descent.js';
+import { refusalOf } from './memory-binding.js';
 
 // Where this process was before its threads went into the group of a grant, by the path of that.
 const homes = new Map<string, string>();
+// Groups whose memory nodes this process has asked for, by their paths: strict memory.
+const strict = new Set<string>();
 
 export interface Machine {
   readonly enforcer: Enforcer;
@@ -48,19 +51,40 @@ export class GrantGroup {
   }
 
   get #name(): string {
-    const { containers, booking } = this.#pod;
-    const isSingle = containers.length === 1 && !booking;
-    return this.#container ?? (isSingle ? containers[0]!.name : ALL_CONTAINERS);
+    return containerOrAll(this.#pod, this.#container);
   }
 
   get #handle(): CpusetGroup {
     return this.#cpusets.grants.of(this.#pod, this.#name);
   }
 
-  /** The group, made where it is not there, with the grant's CPUs. @throws ERR_CGROUP */
+  /**
+   * The group, made where it is not there, with the grant's CPUs, and bound to the memory nodes of
+   * what is booked. @throws ERR_CGROUP
+   */
   make(): CpusetGroup {
     const { topology } = this.#machine;
-    return this.#cpusets.grants.make(this.#pod, this.#name, topology.cpus, NodeSet.from(topology.numaNodes));
+    const mems = NodeSet.from(topology.numaNodes);
+    const group = this.#cpusets.grants.make(this.#pod, this.#name, topology.cpus, mems);
+    this.bindMemory();
+    return group;
+  }
+
+  /**
+   * Binds it to the memory nodes of what is booked for it, before anything comes in: answers why the
+   * kernel has refused that; undefined where it has not.
+   */
+  bindMemory(): string | undefined {
+    const group = this.#handle;
+    return refusalOf(() => {
+      const nodes = this.#cpusets.grants.boundNodes(this.#pod, this.#name);
+      if (!nodes.isEmpty && !group.mems().equals(nodes)) group.setMems(nodes);
+    });
+  }
+
+  /** The container's name, or ALL_CONTAINERS. */
+  get container(): string {
+    return this.#name;
   }
 
   /** Whether this process, or one of its threads, is in it. */
@@ -146,36 +170,61 @@ export class GrantGroup {
   }
 
   /**
-   * Moves another process into it, with what it has started by now, off the parts of the grant.
-   * @throws ERR_CGROUP; ERR_SYSCALL where it cannot leave these
+   * Moves another process into it, with what it has started by now, off the parts of the grant; with
+   * `migrate` what it has of memory elsewhere too, which cgroup v2 always does.
+   * @throws ERR_CGROUP; ERR_SYSCALL where it cannot leave the parts
    */
-  attach(pid: number): void {
+  attach(pid: number, migrate = false): void {
     const group = this.make();
+    // Strict memory moves, whatever else comes in.
+    if (this.#hasBooked) group.setMigration(migrate || this.hasMemoryNodes);
+    this.#attach(group, pid);
+  }
+
+  #attach(group: CpusetGroup, pid: number): void {
     group.attach(pid);
     const [{ cpus }, ...parts] = threadShares(this.#pod);
     if (parts.length > 0) moveProcess(pid, this.#all.difference(cpus), cpus);
     const { hierarchy } = this.#cpusets;
     for (const child of childrenOf(pid)) {
-      if (hierarchy.groupOf(child).path !== group.path) this.attach(child);
+      if (hierarchy.groupOf(child).path !== group.path) this.#attach(group, child);
     }
   }
 
   /**
    * Memory of all that runs in it comes from these nodes only (cpuset.mems), and pages move there;
-   * undefined: from all of them again.
+   * undefined: from those of what is booked again, else from all of them.
    * @throws ERR_CGROUP
    */
   setMemoryNodes(nodes: NodeSet | undefined): void {
-    const all = this.#cpusets.grants.memsFor(NodeSet.from(this.#machine.topology.numaNodes));
-    const wanted = nodes ?? all;
     const group = this.#handle;
-    if (group.exists() && !group.mems().equals(wanted)) group.setMems(wanted, { migrate: true });
+    const wasStrict = nodes ? strict.has(group.path) : strict.delete(group.path);
+    if (!group.exists()) return;
+    if (nodes) strict.add(group.path);
+    if (!nodes && this.#hasBooked) this.bindMemory();
+    else {
+      const wanted = nodes ?? this.#allNodes;
+      if (group.mems().equals(wanted)) {
+        if (!this.#hasBooked || wasStrict || this.#cpusets.hierarchy.version === 2) return;
+        // Bound before anything came in: with cgroup v1 pages move only as the nodes change.
+        group.setMems(this.#allNodes);
+      }
+      group.setMems(wanted, { migrate: true });
+    }
   }
 
   /** Whether {@link setMemoryNodes} is in force. */
   get hasMemoryNodes(): boolean {
-    const all = this.#cpusets.grants.memsFor(NodeSet.from(this.#machine.topology.numaNodes));
-    return this.#handle.exists() && !this.#handle.mems().equals(all);
+    const group = this.#handle;
+    return strict.has(group.path) && group.exists();
+  }
+
+  get #hasBooked(): boolean {
+    return !memoryNodesOf(this.#pod, this.#name).isEmpty;
+  }
+
+  get #allNodes(): NodeSet {
+    return this.#cpusets.grants.anyNodes();
   }
 
   /** Whether threads of this process are in it. */

@@ -1,7 +1,7 @@
 // How the groups of grants differ from their layout.
 import type { Assignments } from '../account/assignments.js';
 import { cpusOfSome } from '../account/cpus-of-pods.js';
-import { cpusOf } from '../account/pod-holdings.js';
+import { cpusOf, memoryOf, nodesOf } from '../account/pod-holdings.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { Cpusets } from './cpusets/cpusets.js';
 import type { Found } from './drift.js';
@@ -9,6 +9,7 @@ import {
   type Difference,
   groupDifferences,
   leftoverDifferences,
+  memoryDifferences,
   partitionDifferences,
   poolDifferences,
 } from './layout/differences.js';
@@ -53,6 +54,7 @@ export function compareGroups(
   const differences = [
     ...partitionDifferences(layout, root),
     ...groupDifferences(layout.groups, found),
+    ...memoryDifferences(layout.groups, found),
     ...poolDifferences(pool, poolFacts),
     ...leftoverDifferences(
       left.map(({ path }) => path),
@@ -71,9 +73,10 @@ export function groupFound(
   difference: Difference,
   { taken, pods }: Confinement,
 ): Found {
-  const { kind, pod, path, what } = difference;
+  const { kind, pod, path, what, container } = difference;
   const partition = cpusOfSome(podsInPartition(pods));
-  const of = pod ? `${grantKey(pod)} ${cpusOf(pod)}` : `${taken} ${partition}`;
+  const has = pod && (kind === 'memory' ? nodesOf(memoryOf(pod)) : cpusOf(pod));
+  const of = pod ? `${grantKey(pod)} ${has}` : `${taken} ${partition}`;
   const repairPartition = () => {
     try {
       confiner.setPartition([state]);
@@ -87,5 +90,5 @@ export function groupFound(
     else mend(hierarchy, [difference]);
     return 0;
   };
-  return { kind, uid: pod?.uid ?? null, what, key: `${kind} ${path} ${of}`, repair: once };
+  return { kind, uid: pod?.uid ?? null, container, what, key: `${kind} ${path} ${of}`, repair: once };
 }

@@ -9,20 +9,27 @@ import { podListChanges, podsAfter, podsBefore, podsOfBoth } from '../account/po
 import { exclusiveCpus, sharedPool } from '../account/pools.js';
 import { unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
+import type { CpusetHierarchy } from '../cgroups/cpuset-hierarchy.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import { bootIsolatedCpus } from '../machine/isolated-cpus.js';
 import type { Topology } from '../machine/topology.js';
 import type { Cpusets } from './cpusets/cpusets.js';
 import { cpusetOf, cpusOutsideGrants, isHeldInPool } from './cpusets/reach.js';
-import { groupDifferences, partitionDifferences, poolDifferences } from './layout/differences.js';
-import { readGrants, readPartition, readPools } from './layout/facts.js';
-import { layoutOf, podsInPartition } from './layout/layout.js';
+import {
+  groupDifferences,
+  memoryDifferences,
+  partitionDifferences,
+  poolDifferences,
+} from './layout/differences.js';
+import { type GrantFacts, readGrants, readPartition, readPools } from './layout/facts.js';
+import { type LayoutGroup, layoutOf, podsInPartition } from './layout/layout.js';
 import { mend } from './layout/steps.js';
 import { podsNotIn } from './layout/transition.js';
 import type { Confinement, StuckMember, UnpinnedThread } from './members/confinement.js';
 import type { MemberChoices } from './members/member-masks.js';
 import { memberOf, type SharedMember } from './members/shared-member.js';
 import type { PresentMembers, SharedMembers } from './members/shared-members.js';
+import { type BindingOutcomes, refusalOf } from './memory-binding.js';
 
 /** How members stand to a state. */
 export interface Standing extends Confinement {
@@ -31,6 +38,32 @@ export interface Standing extends Confinement {
   /** Processes that only masks keep off. */
   readonly byMask: number;
   readonly members: number;
+}
+
+/** Groups of grants, and what they have. */
+export interface GroupsNow {
+  readonly hierarchy: CpusetHierarchy;
+  readonly groups: readonly LayoutGroup[];
+  readonly facts: GrantFacts;
+}
+
+/** Gives groups of grants their CPUs. REQUIRES: the state's lock. @throws ERR_CGROUP */
+export function fitGroups({ hierarchy, groups, facts }: GroupsNow): void {
+  mend(hierarchy, groupDifferences(groups, facts));
+}
+
+/**
+ * Binds groups of grants to the memory nodes of what is booked. What the kernel refuses fails
+ * nothing: the answer says so. REQUIRES: the state's lock.
+ */
+export function bindMemory({ hierarchy, groups, facts }: GroupsNow): BindingOutcomes {
+  const outcomes = new Map<string, Map<string, string | null>>();
+  for (const difference of memoryDifferences(groups, facts)) {
+    const { pod, container } = difference;
+    const own = outcomes.get(pod.uid) ?? new Map<string, string | null>();
+    outcomes.set(pod.uid, own.set(container, refusalOf(() => mend(hierarchy, [difference])) ?? null));
+  }
+  return outcomes;
 }
 
 /** The cgroups below a root; or why there are none to be used. */
@@ -84,15 +117,18 @@ export class MachineConfiner {
   }
 
   /**
-   * Gives the groups of grants the CPUs that these have in all of these states. `concerns`: which of
-   * them.
+   * The groups of grants, as they are and as they are to be in all of these states; `concerns`: of
+   * which of them. Undefined where there are none.
    * @throws ERR_CGROUP
    */
-  fitGroups(states: readonly Assignments[], concerns: (pod: PodAssignment) => boolean = () => true): void {
+  groupsNow(
+    states: readonly Assignments[],
+    concerns: (pod: PodAssignment) => boolean = () => true,
+  ): GroupsNow | undefined {
     const groups = layoutOf(states).groups.filter(({ pod }) => concerns(pod));
     const hierarchy = this.cpusetsOf(states.at(-1)!.settings)?.hierarchy;
-    if (!hierarchy || groups.length === 0) return;
-    mend(hierarchy, groupDifferences(groups, readGrants(hierarchy, groups)));
+    if (!hierarchy || groups.length === 0) return undefined;
+    return { hierarchy, groups, facts: readGrants(hierarchy, groups) };
   }
 
   // Before the kernel resets them.

@@ -20,7 +20,7 @@ import type { PoolCpuset } from './cpusets/shared-group.js';
 import type { Comparison } from './drift.js';
 import { type Applied, type Cleared, type Enforcer, NO_ENFORCER } from './enforcer.js';
 import { transitionOf } from './layout/transition.js';
-import { type FoundCpusets, MachineConfiner } from './machine-confiner.js';
+import { bindMemory, type FoundCpusets, fitGroups, MachineConfiner } from './machine-confiner.js';
 import type { UnpinnedThread } from './members/confinement.js';
 import { SharedMembers } from './members/shared-members.js';
 
@@ -104,7 +104,10 @@ export class MachineEnforcer implements Enforcer {
   apply(state: Assignments, unpinned: readonly UnpinnedThread[] = [], isReopened = false): Applied {
     const failed: string[] = [];
     try {
-      this.#confiner.fitGroups([state]);
+      const groups = this.#confiner.groupsNow([state]);
+      // What is refused is told by the next round of reconciling.
+      if (groups) bindMemory(groups);
+      if (groups) fitGroups(groups);
       this.#confiner.setPartition([state], unpinned);
     } catch (error) {
       if (!(error instanceof NumalignError)) throw error;

@@ -2,9 +2,14 @@
 import type { ChildProcess, SpawnOptions } from 'node:child_process';
 import type { Worker } from 'node:worker_threads';
 import { cpusNow } from '../account/cpus-now.js';
-import { threadShares } from '../account/pod-holdings.js';
+import { nodesOf, threadShares } from '../account/pod-holdings.js';
 import { sharedPool } from '../account/pools.js';
-import { type Attachment, attachProcess, openGrant } from '../admission/grants/attachment.js';
+import {
+  type Attachment,
+  type AttachOptions,
+  attachProcess,
+  openGrant,
+} from '../admission/grants/attachment.js';
 import type { GrantRecord } from '../admission/grants/grant-record.js';
 import { tracedApply } from '../admission/grants/traced.js';
 import { assignmentsOf } from '../admission/on-record.js';
@@ -42,7 +47,7 @@ import { spawnOn } from '../threads/spawn.js';
 import { readAgain, undoPin } from '../threads/vacate.js';
 import { type GrantWorkerOptions, startWorker } from '../threads/worker.js';
 import { GrantPart, partCpus } from './grant-part.js';
-import { GrantView, nodesOf } from './grant-view.js';
+import { GrantView } from './grant-view.js';
 
 /** Puts threads, processes and memory on a grant: see {@link Grant}. */
 export class GrantThreads extends GrantView {
@@ -210,15 +215,16 @@ export class GrantThreads extends GrantView {
    * Moves another process, with all its threads, onto the grant's CPUs, without those of parts:
    * into the grant's cgroup where it has one (cgroup.procs; also what it has started by now), else
    * by the masks of its threads, of which some may be missed while they are being born. When the
-   * grant ends, it goes to the shared pool.
+   * grant ends, it goes to the shared pool. In the cgroup its memory comes from the nodes of what is
+   * booked, see {@link memoryEnforcement}; `migrate`: what it has on others already moves there too.
    * @throws ERR_CGROUP, ERR_SYSCALL where it cannot be moved; ERR_UNKNOWN_MEMBER where there is no
    *   such process; ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE, ERR_GRANT_RELEASED,
    *   ERR_LOCK_TIMEOUT, ERR_STATE_*
    */
-  async attach(pid: number): Promise<Attachment> {
+  async attach(pid: number, options: AttachOptions = {}): Promise<Attachment> {
     openGrant(this.uid, () => this.#record.checkUsable());
     return tracedApply(this.#record.site, this, 'attach', () =>
-      attachProcess(this.#record.site, this.#record.pod, undefined, pid),
+      attachProcess(this.#record.site, this.#record.pod, undefined, pid, options),
     );
   }
 

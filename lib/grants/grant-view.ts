@@ -3,7 +3,7 @@ import { type InspectOptions, inspect } from 'node:util';
 import type { MemoryBlock } from '../account/booked-memory.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { DeviceAssignment, EnforcementLevel } from '../account/pod-assignment.js';
-import { devicesOf, memoryOf, threadShares } from '../account/pod-holdings.js';
+import { devicesOf, memoryOf, nodesOf, threadShares } from '../account/pod-holdings.js';
 import type { GrantRecord } from '../admission/grants/grant-record.js';
 import { flagsNow } from '../admission/on-record.js';
 import { quotaWarnings, type Warning } from '../admission/warnings.js';
@@ -11,7 +11,8 @@ import { unlessRefused } from '../base/errors.js';
 import { type CgroupLimits, limitsOfProcess } from '../cgroups/limits.js';
 import type { Flag } from '../decision/flags.js';
 import { isIsolated } from '../decision/grant-info.js';
-import { type CpuSet, NodeSet } from '../machine/cpu-set.js';
+import { type MemoryBinding, memoryBindings } from '../enforcement/memory-binding.js';
+import type { CpuSet, NodeSet } from '../machine/cpu-set.js';
 
 /** What {@link Grant} tells. Changes nothing. */
 export class GrantView {
@@ -120,6 +121,14 @@ export class GrantView {
   }
 
   /**
+   * Which memory nodes the cgroups of its containers are bound to (cpuset.mems), by the memory that
+   * is booked for each, and whether the kernel has done so. Read anew each time.
+   */
+  get memoryEnforcement(): readonly MemoryBinding[] {
+    return memoryBindings(this.#record.look());
+  }
+
+  /**
    * Whether it has isolated CPUs: taken as such, or such over which the kernel balances no load by
    * now. A thread that may use several of these stays on one: such a grant needs threads that are
    * placed one by one.
@@ -144,10 +153,10 @@ export class GrantView {
 
   toJSON() {
     const { uid, name, cpus, parts, held, upcoming, numaNodes, memory, memoryNodes, devices } = this;
-    const { isIsolated, enforcement, warnings } = this;
+    const { isIsolated, enforcement, memoryEnforcement, warnings } = this;
     return {
       ...{ uid, name, cpus, parts, held, upcoming, numaNodes, memory, memoryNodes, devices },
-      ...{ isIsolated, enforcement, flags: this.flags(), warnings },
+      ...{ isIsolated, enforcement, memoryEnforcement, flags: this.flags(), warnings },
     };
   }
 
@@ -156,9 +165,4 @@ export class GrantView {
     const isReleased = this.isReleased || !this.#record.isThere;
     return `Grant ${isReleased ? '(released) ' : ''}${inspect(this.toJSON(), options)}`;
   }
-}
-
-/** The NUMA nodes of booked memory. */
-export function nodesOf(blocks: readonly MemoryBlock[]): NodeSet {
-  return NodeSet.from(blocks.flatMap(({ nodes }) => nodes));
 }

@@ -10,6 +10,7 @@ import { NumalignError } from '../base/errors.js';
 import { countChanges } from '../cgroups/files/cgroup-files.js';
 import type { Comparison, Drift, DriftKind, Found } from '../enforcement/drift.js';
 import { isPartitioned } from '../enforcement/layout/layout.js';
+import { refusalName, withMemoryRefusals } from '../enforcement/memory-binding.js';
 import type { Fights } from './fights.js';
 
 // What a repair has brought to light is repaired in the same round; what it has made good with it
@@ -29,7 +30,7 @@ export interface Repair {
 
 interface Attempt {
   readonly found: Found;
-  readonly error: string;
+  readonly error: NumalignError | undefined;
   readonly isLost: boolean;
 }
 
@@ -53,8 +54,9 @@ export function repair(
     const left = new Set(compare(state).found.map(({ key }) => key));
     const drifts = attempts.map((attempt) => driftOf(attempt, left));
     const lost = attempts.filter(({ found }) => left.has(found.key)).map(({ found }) => found.kind);
-    const lowered = await lower(site, state, commit, lost);
-    const writes = countChanges() - before + masks + (lowered.length > 0 ? 1 : 0);
+    const told = await tellMemory(state, attempts, left, commit);
+    const lowered = await lower(site, told, commit, lost);
+    const writes = countChanges() - before + masks + (told === state ? 0 : 1) + (lowered.length > 0 ? 1 : 0);
     return { different, drifts: [...drifts, ...lowered], writes };
   });
 }
@@ -72,12 +74,12 @@ function attemptAll(fights: Fights, find: () => readonly Found[]) {
     const first = todo.filter(({ kind }) => !REPAIRED_LAST.includes(kind));
     for (const each of first.length > 0 ? first : todo) {
       const isLost = fights.meet(each.key) === 'lost';
-      let error = '';
+      let error: NumalignError | undefined;
       try {
         if (!isLost) masks += each.repair();
       } catch (thrown) {
         if (!(thrown instanceof NumalignError)) throw thrown;
-        error = thrown.message;
+        error = thrown;
       }
       attempts.set(each.key, { found: each, error, isLost });
     }
@@ -90,9 +92,28 @@ function driftOf(
   left: ReadonlySet<string>,
 ): Drift {
   return Object.freeze({
-    ...{ kind, uid, what: error === '' ? what : `${what}: ${error}` },
+    ...{ kind, uid, what: error ? `${what}: ${error.message}` : what },
     ...{ repaired: !left.has(key), contested: isLost },
   });
+}
+
+// Why the kernel refuses memory nodes, as far as the record does not say so.
+async function tellMemory(
+  state: Assignments,
+  attempts: readonly Attempt[],
+  left: ReadonlySet<string>,
+  commit: EnforcedCommit,
+): Promise<Assignments> {
+  const outcomes = new Map<string, Map<string, string | null>>();
+  for (const { found, error } of attempts) {
+    const { uid, container, key } = found;
+    if (uid === null || container === undefined || (left.has(key) && !error)) continue;
+    const own = outcomes.get(uid) ?? new Map<string, string | null>();
+    outcomes.set(uid, own.set(container, left.has(key) ? refusalName(error!) : null));
+  }
+  const next = withMemoryRefusals(state, outcomes);
+  if (next !== state) await commit(next);
+  return next;
 }
 
 // Where others are not kept off as the record says, the record is to say so.

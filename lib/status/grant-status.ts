@@ -14,6 +14,7 @@ import { flagsOfEach } from '../decision/flags.js';
 import { grantInfo } from '../decision/grant-info.js';
 import { ALL_CONTAINERS } from '../enforcement/layout/layout.js';
 import { survivorsOf } from '../enforcement/members/survivors.js';
+import { memoryBindings } from '../enforcement/memory-binding.js';
 import type { StateReading } from './state-reading.js';
 import type { GrantCgroup, GrantStatus } from './status.js';
 
@@ -31,6 +32,7 @@ export function grantsOf(
     containers: pod.containers.map(podContainer),
     survivors: survivors.get(pod.owner.uuid) ?? [],
     cgroups: cgroupsOf(pod),
+    memoryEnforcement: memoryBindings(pod),
   }));
 }
 

@@ -8,6 +8,7 @@ import type { MemoryTable } from '../decision/memory/memory-tables.js';
 import type { ProcessEntry } from '../enforcement/members/member-entry.js';
 import type { SharedMember } from '../enforcement/members/shared-member.js';
 import type { Survivor } from '../enforcement/members/survivors.js';
+import type { MemoryBinding } from '../enforcement/memory-binding.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { Waiter } from '../state/wait-queue.js';
 
@@ -21,6 +22,8 @@ export interface GrantStatus extends GrantInfo {
    * one.
    */
   readonly cgroups: readonly GrantCgroup[];
+  /** As {@link Grant.memoryEnforcement}. */
+  readonly memoryEnforcement: readonly MemoryBinding[];
 }
 
 /** A cgroup of a grant, as a path. */

@@ -255,11 +255,14 @@ describe('numalign admit and attach', () => {
         '--state-dir',
         folder,
       ]);
-      expect(moved).toMatchObject({ code: 0, stdout: `process ${pid} is on CPU 1 of gateway\n` });
+      expect(moved).toMatchObject({
+        code: 0,
+        stdout: `process ${pid} is on CPU 1 of gateway, with memory of NUMA node 0\n`,
+      });
       expect([cpusetOf(pid), `${allowed(pid)}`]).toEqual([`${ROOT}/${grants[0]!.uid}%2Fmain`, '1']);
       const text = (await numalign(['status', '--state-dir', folder])).stdout;
       expect(text).toContain(
-        `\n  ${grants[0]!.uid.slice(0, 8)} gateway, container main: ${grants[0]!.cgroup}\n`,
+        `\n  ${grants[0]!.uid.slice(0, 8)} gateway, container main: ${grants[0]!.cgroup}, memory of NUMA node 0\n`,
       );
       expect((await numalign(['release', 'gateway', '--state-dir', folder])).code).toBe(0);
       expect([cpusetOf(pid), `${allowed(pid)}`]).toEqual([`${ROOT}/shared`, '0-1']);
@@ -279,17 +282,33 @@ describe('numalign admit and attach', () => {
     await numalign(['attach', 'gateway', `${main}`, '--container', 'main', '--state-dir', folder]);
     await numalign(['attach', 'gateway', `${log}`, '--container', 'log', '--state-dir', folder]);
     const text = await look();
-    expect(text).toContain(`\n  ${title}\n`);
+    expect(text).toContain(`\n  ${title}, memory of NUMA node 0\n`);
     expect(text).toContain(`\nattached to grants:\n  process ${main} (sleep): gateway, container main\n`);
     expect(text).toContain(`\nshared members:\n  process ${log} (sleep)\n`);
     const { grants, sharedMembers } = await status(folder);
     expect(grants).toMatchObject([{ cgroups: [{ container: 'main', path: cgroup, isMade: true }] }]);
+    expect(grants).toMatchObject([
+      {
+        memoryEnforcement: [
+          {
+            ...{ container: 'main', cgroup, wanted: '0', nodes: '0' },
+            ...{ applied: true, migrates: false, reason: null },
+          },
+          {
+            ...{ container: 'log', cgroup: null, wanted: '0', nodes: null },
+            ...{ applied: false, migrates: null, reason: 'no-cgroup' },
+          },
+        ],
+      },
+    ]);
     expect(sharedMembers).toContainEqual(
       expect.objectContaining({ pid: main, grant: uid, container: 'main' }),
     );
     const all = idler();
     await numalign(['attach', 'gateway', `${all}`, '--state-dir', folder]);
-    expect(await look()).toContain(`gateway, all containers: ${join(cgroup, '..')}/${uid}%2F%2Eall\n`);
+    expect(await look()).toContain(
+      `gateway, all containers: ${join(cgroup, '..')}/${uid}%2F%2Eall, memory of NUMA node 0\n`,
+    );
     await numalign(['release', 'gateway', '--state-dir', folder]);
   });
 
@@ -298,7 +317,9 @@ describe('numalign admit and attach', () => {
     await numalign(['admit', '-f', podFile(), '--state-dir', folder]);
     const [pid, other] = [idler(), idler()];
     const moved = await numalign(['attach', 'gateway', `${pid}`, '--state-dir', folder]);
-    expect(moved.stdout).toBe(`process ${pid} is on CPU 1 of gateway, by the masks of its threads\n`);
+    expect(moved.stdout).toBe(
+      `process ${pid} is on CPU 1 of gateway, by the masks of its threads; its memory is not bound to NUMA node 0: no-cgroup\n`,
+    );
     expect(`${allowed(pid)}`).toBe('1');
     const json = ['--container', 'log', '--output', 'json', '--state-dir', folder];
     const shared = await numalign(['attach', 'gateway', `${other}`, ...json]);
@@ -307,6 +328,7 @@ describe('numalign admit and attach', () => {
       pid: other,
       cpus: '0',
       guaranteed: false,
+      memory: { container: 'log', applied: false, reason: 'no-cgroup' },
     });
     const pids = (await status(folder)).sharedMembers.map((member) => (member as { pid: number }).pid);
     expect(pids.sort()).toEqual([pid, other].sort());

@@ -149,6 +149,7 @@ describe('the table of grants', () => {
       admittedAt: '2026-01-02T03:04:05.678Z',
       survivors: [],
       cgroups: [],
+      memoryEnforcement: [],
       containers: [
         {
           ...{ name: 'ma\u001bin', kind: 'app' as const, cpus, held, hint: { nodes: null, preferred: true } },

@@ -64,6 +64,7 @@ function grant(name: string, list: string, alive = true): StateStatus['grants'][
     admittedAt: '2026-01-02T03:04:05.678Z',
     survivors: [],
     cgroups: [],
+    memoryEnforcement: [],
     containers: [],
   };
 }

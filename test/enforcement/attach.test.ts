@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { CpuSet } from '../../lib/index.js';
-import { ALL, idler, isUsable, threadedIdler } from '../cgroups/own-root.js';
+import { ALL, hierarchy, idler, isUsable, threadedIdler } from '../cgroups/own-root.js';
 import { Agent } from '../support/agent.js';
 import { errorOf } from '../support/error-of.js';
 import { breakCommits } from '../support/full-disk.js';
@@ -41,7 +41,7 @@ describe.skipIf(!isUsable)('a process that is attached to a grant', () => {
     const grant = await manager.acquire({ cpu: 1 });
     const { pid, threads } = await threadedIdler();
     const attached = await grant.attach(pid);
-    expect(attached).toEqual({ pid, cpus: grant.cpus, guaranteed: true });
+    expect(attached).toEqual({ pid, cpus: grant.cpus, guaranteed: true, memory: null });
     for (const tid of threads()) expect(cgroupOf(pid, tid)).toContain(grant.uid);
     expect(masksOf(pid)).toEqual([String(grant.cpus)]);
     expect(manager.sharedMembers()).toContainEqual(expect.objectContaining({ kind: 'process', pid }));
@@ -60,6 +60,37 @@ describe.skipIf(!isUsable)('a process that is attached to a grant', () => {
     const next = await manager.acquire({ cpu: 1, require: 'cpuset' });
     expect(masksOf(pid)).toEqual([String(manager.sharedPool())]);
     await next.release();
+  });
+
+  it('has memory of the nodes of what is booked, and what it has elsewhere moves as it was asked for last', async () => {
+    const manager = await opened({ stateDir: makeStateDir(), ...ownCgroups() });
+    const pod = await manager.admit(POD);
+    const main = pod.container('main');
+    for (const migrate of [true, false]) {
+      const { memory } = await main.attach(idler(), { migrate });
+      expect(memory).toMatchObject({ applied: true, reason: null, migrates: migrate });
+      expect(readFileSync(`${memory!.cgroup}/cpuset.memory_migrate`, 'utf8')).toBe(migrate ? '1\n' : '0\n');
+      expect(readFileSync(`${memory!.cgroup}/cpuset.mems`, 'utf8')).toBe(`${memory!.wanted}\n`);
+      expect(pod.memoryEnforcement[0]).toEqual(memory);
+      expect(pod.toJSON().memoryEnforcement[0]).toEqual(memory);
+    }
+    const error = await errorOf(() => main.attach(idler(), { migrate: 'yes' as never }));
+    expect(error).toMatchObject({ code: 'ERR_INVALID_OPTION', details: { value: 'yes' } });
+    await pod.release();
+  });
+
+  it('has memory of any node with the memory policy None, and its group migrates nothing', async () => {
+    const manager = await opened({
+      ...{ stateDir: makeStateDir(), ...ownCgroups() },
+      memoryManagerPolicy: 'None',
+    });
+    const pod = await manager.admit(POD);
+    const pid = idler();
+    expect(await pod.container('main').attach(pid, { migrate: true })).toMatchObject({ memory: null });
+    expect(pod.memoryEnforcement).toEqual([]);
+    const folder = `${hierarchy!.mount.point}${cgroupOf(pid)}`;
+    expect(readFileSync(`${folder}/cpuset.memory_migrate`, 'utf8')).toBe('0\n');
+    await pod.release();
   });
 
   it('comes back where the release cannot be written down', async () => {
@@ -109,7 +140,7 @@ describe.skipIf(!isUsable)('a process that is attached to a grant', () => {
     const chosen = String(ALL.difference(CpuSet.of(await nextCpu(manager))).first);
     choose(own, chosen);
     const grant = await manager.acquire({ cpu: 1 });
-    expect(await grant.attach(pid)).toEqual({ pid, cpus: grant.cpus, guaranteed: false });
+    expect(await grant.attach(pid)).toEqual({ pid, cpus: grant.cpus, guaranteed: false, memory: null });
     expect(masksOf(pid)).toEqual([String(grant.cpus)]);
     // Others come and go.
     const other = idler();
@@ -159,6 +190,7 @@ describe.skipIf(!isUsable)('a process that is attached to a grant', () => {
       pid: side,
       cpus: manager.sharedPool(),
       guaranteed: false,
+      memory: expect.objectContaining({ applied: false, reason: 'no-cgroup' }),
     });
     expect(masksOf(main)).toEqual([String(cpus)]);
     expect(masksOf(side)).toEqual([String(manager.sharedPool())]);

@@ -90,6 +90,7 @@ const pod: fc.Arbitrary<PodAssignment> = fc.record({
   enforcement: fc.record({
     level: fc.constantFrom('recorded', 'members', 'cpuset', 'partition', 'isolated'),
     target: fc.option(text),
+    memory: fc.option(fc.dictionary(text, text, { minKeys: 1 }), { nil: undefined }),
   }),
   upcoming: fc.option(
     fc.record({

@@ -90,6 +90,7 @@ export const SHAPES = [
       'masks',
       'drift',
       'parts',
+      'container-memory',
       'hotplug',
       'recipes',
       'restart',
@@ -170,7 +171,7 @@ export const SHAPES = [
       ]),
       ...hmat(CPU_LATENCIES),
     ],
-    tests: ['machine', 'grants', 'memory'],
+    tests: ['machine', 'grants', 'memory', 'container-memory'],
   },
   {
     name: 'cpu-only-node',

@@ -1,18 +1,20 @@
 // Attachment: another process on the CPUs of a grant, or of one of its containers.
-import type { Assignments } from '../../account/assignments.js';
+import { type Assignments, findPod } from '../../account/assignments.js';
 import { cpusNow } from '../../account/cpus-now.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { hasParts, runningCpus, SHARED_CONTAINER } from '../../account/pod-holdings.js';
 import { sharedPool } from '../../account/pools.js';
-import { invalidOption } from '../../base/check-options.js';
+import { checkOptions, invalidOption } from '../../base/check-options.js';
 import { NumalignError } from '../../base/errors.js';
 import { GrantGroup } from '../../enforcement/grant-group.js';
+import { containerOrAll } from '../../enforcement/layout/layout.js';
 import type { ProcessEntry } from '../../enforcement/members/member-entry.js';
 import { attachedCpus } from '../../enforcement/members/member-processes.js';
+import { type MemoryBinding, memoryBinding, withMemoryRefusals } from '../../enforcement/memory-binding.js';
 import { moveProcess } from '../../machine/affinity.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
 import type { Site } from '../site.js';
-import { transact } from '../transact.js';
+import { type EnforcedCommit, transact } from '../transact.js';
 import { heldGrant } from './held-grant.js';
 
 /** What has become of a process that was attached. */
@@ -22,6 +24,19 @@ export interface Attachment {
   readonly cpus: CpuSet;
   /** Whether no thread can have been missed: it was moved as a whole, by its cgroup. */
   readonly guaranteed: boolean;
+  /**
+   * What became of the memory nodes that are booked: of its cgroup. null where no memory is booked
+   * for it.
+   */
+  readonly memory: MemoryBinding | null;
+}
+
+export interface AttachOptions {
+  /**
+   * Also move to the booked memory nodes what the process has on others already. Only cgroup v1 can
+   * leave it there: with v2 the kernel always moves it.
+   */
+  readonly migrate?: boolean;
 }
 
 /**
@@ -36,32 +51,53 @@ export function attachProcess(
   grant: PodAssignment,
   container: string | undefined,
   pid: number,
+  options: AttachOptions,
 ): Promise<Attachment> {
   if (!Number.isInteger(pid) || pid <= 0 || pid === process.pid) {
     invalidOption('pid', pid, 'the pid of another process; this one is pinned by pin()');
   }
+  const { migrate = false } = checkOptions(options, ['migrate'], 'attach') as AttachOptions;
+  if (typeof migrate !== 'boolean') invalidOption('migrate', migrate, 'true or false');
   return transact(site, undefined, async (state, commit) => {
     if (commit.refusal) throw commit.refusal;
     const pod = openGrant(grant.uid, () => heldGrant(site, state, grant));
     const place = container ?? (hasParts(pod) ? SHARED_CONTAINER : undefined);
     const cpus =
       place === undefined ? runningCpus(pod) : pod.containers.find(({ name }) => name === place)!.cpus;
-    return registered(site, state, pid, { grant: pod.uid, container: place ?? null }, () => {
+    const group = cpus.isEmpty ? undefined : GrantGroup.of(site, state.settings, pod, container);
+    const result = registered(site, state, pid, { grant: pod.uid, container: place ?? null }, () => {
       if (cpus.isEmpty) {
         site.enforcer.shareAnyway(pid, state);
         site.enforcer.apply(state);
-        return Object.freeze({ pid, cpus: sharedPool(state, cpusNow(site.topology)), guaranteed: false });
+        return { pid, cpus: sharedPool(state, cpusNow(site.topology)), guaranteed: false };
       }
-      const group = GrantGroup.of(site, state.settings, pod, container);
-      if (group) group.attach(pid);
+      if (group) group.attach(pid, migrate);
       else {
         // Remembers what it had.
         site.enforcer.apply(state);
         moveByMask(site, pid, cpus);
       }
-      return Object.freeze({ pid, cpus, guaranteed: group !== undefined });
+      return { pid, cpus, guaranteed: group !== undefined };
     });
+    const bound = await withBinding(state, pod, group, commit);
+    const memory = memoryBinding(bound, containerOrAll(pod, container));
+    return Object.freeze({ ...result, memory });
   });
+}
+
+// Why the kernel has refused the memory nodes of the group is put on record, or off it.
+async function withBinding(
+  state: Assignments,
+  pod: PodAssignment,
+  group: GrantGroup | undefined,
+  commit: EnforcedCommit,
+): Promise<PodAssignment> {
+  if (!group) return pod;
+  const outcome = new Map([[group.container, group.bindMemory() ?? null]]);
+  const next = withMemoryRefusals(state, new Map([[pod.uid, outcome]]));
+  if (next === state) return pod;
+  await commit(next, true);
+  return findPod(next, pod.uid)!;
 }
 
 /**

@@ -17,7 +17,7 @@ export abstract class CommonGroup extends GroupProcesses implements CpusetGroup 
 
   /** What the cgroup above must do before this one can be configured. */
   protected abstract prepareParent(changes: Changes): void;
-  protected abstract setMigration(changes: Changes): void;
+  protected abstract writeMigration(changes: Changes, migrates: boolean): void;
   protected abstract liftQuota(changes: Changes): void;
   /** @throws ERR_CGROUP where setting these would spoil a partition, a neighbour or itself */
   protected abstract checkNeighbours(cpus: CpuSet): void;
@@ -45,7 +45,7 @@ export abstract class CommonGroup extends GroupProcesses implements CpusetGroup 
         for (const group of lineage) {
           const isNew = group.prepare(changes);
           if (group.path === this.path) {
-            if (options.migrateMemory) group.setMigration(changes);
+            if (options.migrateMemory) group.writeMigration(changes, true);
             group.place(changes, MEMS, mems);
             group.place(changes, CPUS, cpus);
           } else if (isNew || group.path !== this.tree.rootPath) {
@@ -77,11 +77,15 @@ export abstract class CommonGroup extends GroupProcesses implements CpusetGroup 
     this.configure(
       this.partitions(),
       (changes) => {
-        if (options.migrate) this.setMigration(changes);
+        if (options.migrate) this.writeMigration(changes, true);
         this.place(changes, MEMS, mems);
       },
       () => this.#checkWithin(MEMS, mems),
     );
+  }
+
+  setMigration(migrates: boolean): void {
+    Changes.of(this.tree.files, (changes) => this.writeMigration(changes, migrates));
   }
 
   /** @throws ERR_CGROUP (`missing`) where it is not our root itself, and that is not there */

@@ -57,6 +57,11 @@ export interface CpusetGroup {
   setCpus(cpus: CpuSet): void;
   /** As {@link setCpus}. `migrate`: pages move to the new nodes (v1; v2 always does so). */
   setMems(mems: NodeSet, options?: { migrate?: boolean }): void;
+  /**
+   * Whether pages move along with processes that come in, and with the memory nodes (v1; v2 always
+   * does so).
+   */
+  setMigration(migrates: boolean): void;
   /** What was set. On v2 empty: what the cgroup above has. */
   cpus(): CpuSet;
   mems(): NodeSet;

@@ -19,10 +19,11 @@ export class CpusetGroupV1 extends CommonGroup {
 
   protected prepareParent(): void {}
 
-  protected setMigration(changes: Changes): void {
-    if (this.text('cpuset.memory_migrate') === '1') return;
-    const doing = `have memory migrate with the processes of ${this.path}`;
-    changes.write(`${this.path}/cpuset.memory_migrate`, '1', '0', 'set-migration', doing);
+  protected writeMigration(changes: Changes, migrates: boolean): void {
+    const [wanted, former] = migrates ? ['1', '0'] : ['0', '1'];
+    if (this.text('cpuset.memory_migrate') === wanted) return;
+    const doing = `have memory ${migrates ? 'migrate' : 'stay'} with the processes of ${this.path}`;
+    changes.write(`${this.path}/cpuset.memory_migrate`, wanted, former, 'set-migration', doing);
   }
 
   // Quotas are in another hierarchy, where we make no cgroups.

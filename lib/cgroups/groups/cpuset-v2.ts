@@ -45,7 +45,7 @@ export class CpusetGroupV2 extends CommonGroup {
   }
 
   // Since Linux 5.15 memory always migrates.
-  protected setMigration(): void {}
+  protected writeMigration(): void {}
 
   protected liftQuota(changes: Changes): void {
     const former = this.textIfThere('cpu.max');

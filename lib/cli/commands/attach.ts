@@ -1,9 +1,9 @@
 // numalign attach: a process that runs already, on the CPUs of a grant that belongs to no other
 // process.
 import type { Command } from 'commander';
-import { cpusNamed } from '../../base/text/cpus-named.js';
+import { cpusNamed, nodesNamed } from '../../base/text/cpus-named.js';
 import { discover } from '../../entries/topology.js';
-import { openManager } from '../../index.js';
+import { type MemoryBinding, openManager } from '../../index.js';
 import { outputOption, processId } from '../arguments/arguments.js';
 import { findGrant } from '../arguments/find-grant.js';
 import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
@@ -13,6 +13,7 @@ import { formatJson, printable } from '../terminal/text.js';
 
 interface AttachFlags {
   container?: string;
+  migrate?: boolean;
   stateDir?: string;
   output: 'text' | 'json';
 }
@@ -26,6 +27,7 @@ export function addAttach(program: Command): void {
     .argument('<id>', 'the uid, its first characters (at least 4), or the name')
     .argument('<pid>', 'the process', processId)
     .option('--container <name>', 'onto the CPUs of this container (default: of all of them)')
+    .option('--migrate', 'also move memory that it has on other nodes than are booked')
     .addOption(stateDirOption())
     .addOption(outputOption())
     .addHelpText(
@@ -45,7 +47,7 @@ Examples:
 }
 
 async function attach(text: string, pid: number, flags: AttachFlags): Promise<void> {
-  const { container, stateDir = MACHINE_STATE_DIR, output } = flags;
+  const { container, migrate = false, stateDir = MACHINE_STATE_DIR, output } = flags;
   const topology = await discover();
   // Looked up before the state is opened: the folder is not made for this.
   const { uid, name } = findGrant((await statusIn({ stateDir, topology })).grants, text, stateDir);
@@ -53,17 +55,24 @@ async function attach(text: string, pid: number, flags: AttachFlags): Promise<vo
   const manager = await openManager({ stateDir, topology, besideKubelet: true, sharedMember: false });
   try {
     const target = container === undefined ? manager.grant(uid) : manager.pod(uid).container(container);
-    const { cpus, guaranteed } = await target.attach(pid);
+    const { cpus, guaranteed, memory } = await target.attach(pid, { migrate });
     if (output === 'json') {
-      print(formatJson({ stateDir, grant: uid, container: container ?? null, pid, cpus, guaranteed }));
+      print(
+        formatJson({ stateDir, grant: uid, container: container ?? null, pid, cpus, guaranteed, memory }),
+      );
       return;
     }
     const place =
       (target.cpus?.isEmpty ?? true)
         ? `runs in the shared pool: ${cpusNamed(cpus)}`
         : `is on ${cpusNamed(cpus)} of ${printable(name)}${guaranteed ? '' : ', by the masks of its threads'}`;
-    print(`process ${pid} ${place}\n`);
+    print(`process ${pid} ${place}${memory ? memoryPlace(memory) : ''}\n`);
   } finally {
     manager.close();
   }
+}
+
+function memoryPlace({ wanted, applied, reason }: MemoryBinding): string {
+  const nodes = nodesNamed(wanted);
+  return applied ? `, with memory of ${nodes}` : `; its memory is not bound to ${nodes}: ${reason}`;
 }

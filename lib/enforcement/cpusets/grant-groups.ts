@@ -5,7 +5,14 @@ import type { CpusetHierarchy } from '../../cgroups/cpuset-hierarchy.js';
 import { isAtOrBelow } from '../../cgroups/files/mounts.js';
 import type { CpusetGroup } from '../../cgroups/groups/cpuset-group.js';
 import type { CpuSet, NodeSet } from '../../machine/cpu-set.js';
-import { ALL_CONTAINERS, groupName, groupsOf, isPartitioned, uidOf } from '../layout/layout.js';
+import {
+  ALL_CONTAINERS,
+  groupName,
+  groupsOf,
+  isPartitioned,
+  memoryNodesOf,
+  uidOf,
+} from '../layout/layout.js';
 
 export interface GrantProcesses {
   readonly group: CpusetGroup;
@@ -41,13 +48,22 @@ export class GrantGroups {
     if (!isPartitioned(pod)) this.#hierarchy.ensureRoot(all, mems);
     const group = this.of(pod, container);
     const cpus = pod.containers.find(({ name }) => name === container)?.cpus ?? runningCpus(pod);
-    if (!group.exists()) group.create(cpus, this.memsFor(mems));
+    if (!group.exists()) group.create(cpus, this.anyNodes());
     return group;
   }
 
-  /** The memory nodes of such a group, of which any will do; `all`: the machine's. */
-  memsFor(all: NodeSet): NodeSet {
-    return this.#hierarchy.version === 1 ? all : this.#hierarchy.group().effectiveMems();
+  /**
+   * The memory nodes of the group of a container that memory is booked for, as far as the root has
+   * them; none: any will do.
+   */
+  boundNodes(pod: PodAssignment, container: string): NodeSet {
+    const booked = memoryNodesOf(pod, container);
+    return booked.isEmpty ? booked : booked.intersection(this.anyNodes());
+  }
+
+  /** The memory nodes of a group, of which any will do: those of the root. */
+  anyNodes(): NodeSet {
+    return this.#hierarchy.group().effectiveMems();
   }
 
   /** Those of a grant that are there. */

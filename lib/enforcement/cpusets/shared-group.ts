@@ -36,7 +36,8 @@ export class SharedGroup {
   /** Makes it where it is not there. @throws ERR_CGROUP */
   make({ pool, all, mems }: PoolCpuset): void {
     this.#hierarchy.ensureRoot(all, mems);
-    this.#hierarchy.group(SHARED).create(pool, mems);
+    // Of the machine's, what the root could have.
+    this.#hierarchy.group(SHARED).create(pool, this.#hierarchy.group().effectiveMems());
   }
 
   /**

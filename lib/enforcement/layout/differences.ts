@@ -5,20 +5,29 @@ import { cpusOf } from '../../account/pod-holdings.js';
 import type { Partition } from '../../cgroups/groups/cpuset-group.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
 import type { GrantFacts, GroupFacts, PartitionFacts, PoolFacts } from './facts.js';
-import type { Layout, LayoutGroup } from './layout.js';
+import { containerOf, type Layout, type LayoutGroup } from './layout.js';
 import type { Step } from './steps.js';
 
 export interface Difference {
   /** `cgroup`: the group of a grant. `pool`: one that has the shared pool. */
-  readonly kind: 'cgroup' | 'partition' | 'pool' | 'leftover';
+  readonly kind: 'cgroup' | 'memory' | 'partition' | 'pool' | 'leftover';
   /** The grant whose group it is. */
   readonly pod: PodAssignment | null;
+  /** Of memory nodes: its name, or ALL_CONTAINERS. */
+  readonly container?: string;
   readonly path: string;
   /** In words. */
   readonly what: string;
   /** Somebody else has changed it: numalign leaves nothing so, except while it changes a grant. */
   readonly isDrift: boolean;
   readonly steps: readonly Step[];
+}
+
+/** Of the memory nodes of a group. */
+export interface MemoryDifference extends Difference {
+  readonly kind: 'memory';
+  readonly pod: PodAssignment;
+  readonly container: string;
 }
 
 const within = (online: CpuSet | undefined, cpus: CpuSet) => (online ? cpus.intersection(online) : cpus);
@@ -35,6 +44,25 @@ export function groupDifferences(groups: readonly LayoutGroup[], facts: GrantFac
     const has = within(facts.online, found.cpus);
     const isDrift = !wanted.isSubsetOf(has) || !has.isSubsetOf(cpusOf(pod));
     return [{ kind: 'cgroup', pod, path, what, isDrift, steps: [{ kind: 'fit', path, cpus: wanted }] }];
+  });
+}
+
+/**
+ * Groups of grants that have other memory nodes than what is booked is on, as far as the root has
+ * these: of nodes that it has not, none can be had.
+ */
+export function memoryDifferences(
+  groups: readonly LayoutGroup[],
+  { groups: found, nodes }: GrantFacts,
+): readonly MemoryDifference[] {
+  return groups.flatMap(({ pod, name, mems, isUnbound }) => {
+    const group = found.get(name);
+    const wanted = isUnbound ? nodes : mems.intersection(nodes);
+    if (!group?.mems || wanted.isEmpty || group.mems.equals(wanted)) return [];
+    const { path } = group;
+    const what = `${path} has memory nodes ${group.mems.isEmpty ? 'of the group above' : group.mems} instead of ${wanted}`;
+    const steps: Step[] = [{ kind: 'bind', path, nodes: wanted }];
+    return [{ kind: 'memory', pod, container: containerOf(name), path, what, isDrift: true, steps }];
   });
 }
 

@@ -2,12 +2,14 @@
 import { native } from '../../base/native.js';
 import type { CpusetHierarchy } from '../../cgroups/cpuset-hierarchy.js';
 import type { CpusetGroup, Partition } from '../../cgroups/groups/cpuset-group.js';
-import { CpuSet } from '../../machine/cpu-set.js';
+import { CpuSet, NodeSet } from '../../machine/cpu-set.js';
 import type { LayoutGroup } from './layout.js';
 
 export interface GroupFacts {
   readonly path: string;
   readonly cpus: CpuSet;
+  /** Of a group that is bound to some, or was. */
+  readonly mems: NodeSet | undefined;
   /** Of a group that is to be isolated. */
   readonly partition: Partition | undefined;
 }
@@ -18,6 +20,8 @@ export interface GrantFacts {
   readonly online: CpuSet | undefined;
   /** Those of a layout that are there, by their names. */
   readonly groups: ReadonlyMap<string, GroupFacts>;
+  /** The memory nodes that a group can have: those of the root. */
+  readonly nodes: NodeSet;
 }
 
 /** Of a root that may be a partition. */
@@ -35,11 +39,15 @@ export interface PoolFacts {
 /** @throws ERR_CGROUP */
 export function readGrants(hierarchy: CpusetHierarchy, groups: readonly LayoutGroup[]): GrantFacts {
   const found = new Map<string, GroupFacts>();
-  for (const { name, isIsolated } of groups) {
+  let nodes = NodeSet.EMPTY;
+  for (const { name, isIsolated, mems, isUnbound } of groups) {
     const group = hierarchy.group(name);
-    if (group.exists()) found.set(name, readGroup(group, isIsolated));
+    if (!group.exists()) continue;
+    const isBound = !mems.isEmpty || isUnbound;
+    if (isBound && nodes.isEmpty) nodes = hierarchy.group().effectiveMems();
+    found.set(name, readGroup(group, isIsolated, isBound));
   }
-  return { online: onlineFor(hierarchy), groups: found };
+  return { online: onlineFor(hierarchy), groups: found, nodes };
 }
 
 /** Undefined with cgroup v1, which has none. @throws ERR_CGROUP */
@@ -50,13 +58,14 @@ export function readPartition(hierarchy: CpusetHierarchy, grants: GrantFacts): P
 
 /** `groups`: those that are there count. @throws ERR_CGROUP */
 export function readPools(hierarchy: CpusetHierarchy, groups: readonly CpusetGroup[]): PoolFacts {
-  const found = groups.filter((group) => group.exists()).map((group) => readGroup(group, false));
+  const found = groups.filter((group) => group.exists()).map((group) => readGroup(group, false, false));
   return { online: onlineFor(hierarchy), groups: found };
 }
 
-function readGroup(group: CpusetGroup, isIsolated: boolean): GroupFacts {
+function readGroup(group: CpusetGroup, isIsolated: boolean, isBound: boolean): GroupFacts {
   const partition = isIsolated ? group.partition() : undefined;
-  return { path: group.path, cpus: group.cpus(), partition };
+  const mems = isBound ? group.mems() : undefined;
+  return { path: group.path, cpus: group.cpus(), mems, partition };
 }
 
 // With cgroup v1 a CPU that goes offline is in no cpuset any more, and cannot be put into one.

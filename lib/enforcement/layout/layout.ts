@@ -1,14 +1,15 @@
 // Layout: the groups of grants below the cgroup root, what they may use, and the partition that the
 // root is. Computed from records alone. Plain: a container's group has the container's CPUs, and the
-// shared group has the shared pool. As a partition: the root has just the exclusive CPUs, the kernel
+// shared group has the shared pool. Its memory nodes are those of the memory that is booked for the
+// container; where none is, they are left alone. As a partition: the root has just the exclusive CPUs, the kernel
 // keeps everybody else off them, and there is no shared group. A container's group is a leaf: the
 // kernel makes no partition of all CPUs of a group whose processes are deeper.
 import type { Assignments } from '../../account/assignments.js';
 import { cpusOfSome } from '../../account/cpus-of-pods.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
-import { hasParts, runningCpus } from '../../account/pod-holdings.js';
+import { hasParts, memoryOf, nodesOf, runningCpus } from '../../account/pod-holdings.js';
 import { podsThat } from '../../account/pod-summary.js';
-import type { CpuSet } from '../../machine/cpu-set.js';
+import type { CpuSet, NodeSet } from '../../machine/cpu-set.js';
 import { refits } from './transition.js';
 
 /** The group of the shared pool, below the root. */
@@ -16,12 +17,25 @@ export const SHARED = 'shared';
 /** The group of a pod of several containers for processes that run on the CPUs of all of them. */
 export const ALL_CONTAINERS = '.all';
 
+/** The container whose group a process goes into; default: all of them. */
+export function containerOrAll(
+  { containers, booking }: Pick<PodAssignment, 'containers' | 'booking'>,
+  container?: string,
+): string {
+  const isSingle = containers.length === 1 && !booking;
+  return container ?? (isSingle ? containers[0]!.name : ALL_CONTAINERS);
+}
+
 /** The group of a grant for one of its containers, or for {@link ALL_CONTAINERS}. */
 export interface LayoutGroup {
   readonly pod: PodAssignment;
   /** Below the root, as CpusetHierarchy.group() takes it. */
   readonly name: string;
   readonly cpus: CpuSet;
+  /** Where its memory comes from; none: it is left alone. */
+  readonly mems: NodeSet;
+  /** Its memory comes from all nodes again: what was booked is given back. */
+  readonly isUnbound: boolean;
   /** It is a partition in that of the root, and there before any process is in it. */
   readonly isIsolated: boolean;
 }
@@ -40,6 +54,9 @@ export function uidOf(name: string): string | undefined {
   const end = name.lastIndexOf('/');
   return end < 0 ? undefined : name.slice(0, end);
 }
+
+/** The container of a group of a grant. */
+export const containerOf = (name: string) => name.slice(name.lastIndexOf('/') + 1);
 
 /** Whether a grant's CPUs are in the root partition. */
 export function isPartitioned({ enforcement: { level } }: Pick<PodAssignment, 'enforcement'>): boolean {
@@ -62,7 +79,16 @@ export function groupsOf(pod: PodAssignment): readonly LayoutGroup[] {
   const all = { name: ALL_CONTAINERS, cpus: runningCpus(pod), isIsolated: isIsolated && isOne };
   return [...containers, all]
     .filter(({ cpus }) => !cpus.isEmpty)
-    .map(({ name, ...group }) => ({ pod, name: groupName(pod.uid, name), ...group }));
+    .map(({ name, ...group }) => ({
+      ...{ pod, name: groupName(pod.uid, name), ...group },
+      ...{ mems: memoryNodesOf(pod, name), isUnbound: false },
+    }));
+}
+
+/** The memory nodes of the group of a container, or of {@link ALL_CONTAINERS}; none: any. */
+export function memoryNodesOf(pod: PodAssignment, container: string): NodeSet {
+  if (container === ALL_CONTAINERS) return nodesOf(memoryOf(pod));
+  return nodesOf(pod.containers.flatMap(({ name, memory }) => (name === container ? memory : [])));
 }
 
 /** What holds while all of these states do. The groups are those of the last. */
@@ -70,12 +96,14 @@ export function layoutOf(states: readonly Assignments[]): Layout {
   const last = states.at(-1)!;
   // A grant that is about to have other CPUs has those of before too, until it is done.
   const former = new Map(
-    states.flatMap((state) => refits(state, last)).map(({ pod, known }) => [pod, runningCpus(known)]),
+    states.flatMap((state) => refits(state, last)).map(({ pod, known }) => [pod, known]),
   );
   const during = (group: LayoutGroup) => {
     const isOne = group.pod.containers.length === 1 || hasParts(group.pod);
-    const more = isOne ? former.get(group.pod) : undefined;
-    return more ? { ...group, cpus: group.cpus.union(more) } : group;
+    const known = isOne ? former.get(group.pod) : undefined;
+    if (!known) return group;
+    const isUnbound = group.mems.isEmpty && !memoryNodesOf(known, ALL_CONTAINERS).isEmpty;
+    return { ...group, cpus: group.cpus.union(runningCpus(known)), isUnbound };
   };
   const inPartition = states.flatMap(({ pods }) => podsInPartition(pods));
   return {

@@ -1,10 +1,11 @@
 // Steps: how groups below the cgroup root become what they are to be. Each is done, or undone and an
 // error, and is read back by the group that it changes.
 import type { CpusetHierarchy } from '../../cgroups/cpuset-hierarchy.js';
-import type { CpuSet } from '../../machine/cpu-set.js';
+import type { CpuSet, NodeSet } from '../../machine/cpu-set.js';
 
 export type Step =
   | { readonly kind: 'fit'; readonly path: string; readonly cpus: CpuSet }
+  | { readonly kind: 'bind'; readonly path: string; readonly nodes: NodeSet }
   /** The root; no CPUs end its partition. */
   | { readonly kind: 'partition'; readonly cpus: CpuSet }
   /** Makes the group where it is not there. */
@@ -27,6 +28,10 @@ function takeStep(hierarchy: CpusetHierarchy, step: Step): void {
   switch (step.kind) {
     case 'fit':
       hierarchy.at(step.path).setCpus(step.cpus);
+      return;
+    case 'bind':
+      // Whether pages move along is what was asked for when something came in.
+      hierarchy.at(step.path).setMems(step.nodes);
       return;
     case 'partition':
       hierarchy.setPartition(step.cpus.isEmpty ? 'member' : 'root', step.cpus);

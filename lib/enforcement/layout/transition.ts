@@ -1,7 +1,7 @@
 // Transition: what a commit changes about the CPUs that are exclusive. Computed from two states.
 import type { Assignments } from '../../account/assignments.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
-import { cpusOf, runningCpus } from '../../account/pod-holdings.js';
+import { cpusOf, memoryOf, nodesOf, runningCpus } from '../../account/pod-holdings.js';
 import { podListChanges, podsAfter, podsBefore } from '../../account/pod-list-changes.js';
 import { exclusiveCpus } from '../../account/pools.js';
 
@@ -35,7 +35,7 @@ export function without(state: Assignments, ended: readonly PodAssignment[]): As
   return { ...state, pods: state.pods.filter((pod) => !ended.includes(pod)) };
 }
 
-/** A grant with groups that is to run on other CPUs. */
+/** A grant with groups that is to run on other CPUs, or to have its memory on other nodes. */
 export interface Refit {
   readonly pod: PodAssignment;
   /** As it was before. */
@@ -47,9 +47,12 @@ export function refits(before: Assignments, next: Assignments): readonly Refit[]
   const old = new Map(podsBefore(changes).map((pod) => [pod.uid, pod]));
   return podsAfter(changes).flatMap((pod) => {
     const known = hasGroups(pod) ? old.get(pod.uid) : undefined;
-    return known === undefined || runningCpus(known).equals(runningCpus(pod)) ? [] : [{ pod, known }];
+    return known === undefined || isFit(known, pod) ? [] : [{ pod, known }];
   });
 }
+
+const isFit = (known: PodAssignment, pod: PodAssignment) =>
+  runningCpus(known).equals(runningCpus(pod)) && nodesOf(memoryOf(known)).equals(nodesOf(memoryOf(pod)));
 
 /** Grants that have CPUs in `next` that they have not before. */
 export function grownPods(before: Assignments, next: Assignments): readonly PodAssignment[] {
@@ -60,7 +63,7 @@ export function grownPods(before: Assignments, next: Assignments): readonly PodA
 
 const hasGroups = ({ enforcement }: PodAssignment) => enforcement.target !== null;
 
-/** Undefined where no CPU changes hands. */
+/** Undefined where no CPU changes hands, and no memory node of a group. */
 export function transitionOf(before: Assignments, next: Assignments): Transition | undefined {
   const added = podsNotIn(next, before).filter((pod) => !cpusOf(pod).isEmpty);
   const ended = podsNotIn(before, next).filter((pod) => !cpusOf(pod).isEmpty || hasGroups(pod));

@@ -125,10 +125,11 @@ function upcomingCpus(value: unknown, where: string): UpcomingCpus {
 }
 
 function decodeEnforcement(value: unknown, where: string): PodAssignment['enforcement'] {
-  const { level, target } = object(value, where);
+  const { level, target, memory } = object(value, where);
   return {
     level: oneOf(level, 'enforcement.level', ENFORCEMENT_LEVELS),
     target: orNull(target, 'enforcement.target', text),
+    memory: memory === undefined ? undefined : recordOf(memory, 'enforcement.memory', text),
   };
 }
 

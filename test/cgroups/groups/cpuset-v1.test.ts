@@ -252,6 +252,20 @@ describe.skipIf(!isUsable)('cgroup v1', () => {
       ]);
     });
 
+    it('have pages migrate, or stay', () => {
+      const { tree, files } = madeRoot();
+      const group = tree.group('a');
+      group.create(cpus('0'), NODE0);
+      const migrates = () => read(group.path, 'cpuset.memory_migrate');
+      for (const each of [true, false]) {
+        group.setMigration(each);
+        expect(migrates()).toBe(each ? '1' : '0');
+        files.log.length = 0;
+        group.setMigration(each);
+        expect(files.log).toEqual([]);
+      }
+    });
+
     it('leave nothing behind where they cannot be made', () => {
       const { tree, made } = ownRoot();
       tree.ensureRoot(cpus('0'), NODE0);

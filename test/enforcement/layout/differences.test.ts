@@ -6,13 +6,14 @@ import type { Partition } from '../../../lib/cgroups/groups/cpuset-group.js';
 import {
   groupDifferences,
   leftoverDifferences,
+  memoryDifferences,
   partitionDifferences,
   poolDifferences,
 } from '../../../lib/enforcement/layout/differences.js';
 import type { GroupFacts, PartitionFacts } from '../../../lib/enforcement/layout/facts.js';
 import { layoutOf, uidOf } from '../../../lib/enforcement/layout/layout.js';
 import type { Step } from '../../../lib/enforcement/layout/steps.js';
-import { CpuSet } from '../../../lib/index.js';
+import { CpuSet, NodeSet } from '../../../lib/index.js';
 
 const cpus = (text: string) => CpuSet.parse(text);
 
@@ -31,6 +32,7 @@ function grant(
       cpus: cpus(running),
       held: cpus(running),
       reusable: { cpus: CpuSet.EMPTY },
+      memory: [],
     })),
     upcoming: upcoming === null ? null : { cpus: cpus(upcoming), held: cpus(upcoming) },
     enforcement: { level, target: level === 'recorded' ? null : `/root/${uid}` },
@@ -58,7 +60,7 @@ function groups(found: Record<string, string>): ReadonlyMap<string, GroupFacts> 
     Object.entries(found).map(([name, words]) => {
       const [running, ...text] = words.split(' ');
       const its = text.length > 0 ? partition(text.join(' '), running!) : undefined;
-      return [name, { path: `/root/${name}`, cpus: cpus(running!), partition: its }];
+      return [name, { path: `/root/${name}`, cpus: cpus(running!), mems: undefined, partition: its }];
     }),
   );
 }
@@ -68,12 +70,15 @@ const facts = (root: string, running: string, found: Record<string, string> = {}
   root: partition(root, running),
   online: undefined,
   groups: groups(found),
+  nodes: NodeSet.EMPTY,
 });
 
 const inWords = (step: Step) => {
   switch (step.kind) {
     case 'fit':
       return `fit ${step.path} ${step.cpus}`;
+    case 'bind':
+      return `bind ${step.path} ${step.nodes}`;
     case 'partition':
       return `partition ${step.cpus}`;
     case 'isolate':
@@ -290,7 +295,7 @@ describe('the root', () => {
 describe('groups of the shared pool', () => {
   const found = (running: string, online?: string) => ({
     online: online === undefined ? undefined : cpus(online),
-    groups: [{ path: '/root/shared', cpus: cpus(running), partition: undefined }],
+    groups: [{ path: '/root/shared', cpus: cpus(running), mems: undefined, partition: undefined }],
   });
 
   it.each([
@@ -318,6 +323,104 @@ describe('what is left of grants', () => {
   it('is removed, and its processes go home', () => {
     expect(summary(leftoverDifferences(['/root/a/main'], '/'))).toEqual([
       ['leftover', 'drift', 'remove /root/a/main to /'],
+    ]);
+  });
+});
+
+describe('memory nodes of groups', () => {
+  /** Containers as `name: [CPUs, nodes of each block]`. */
+  const booked = (containers: Record<string, readonly [string, ...number[][]]>): PodAssignment => {
+    const pod = grant(
+      'p',
+      'cpuset',
+      Object.fromEntries(Object.entries(containers).map(([name, [running]]) => [name, running])),
+    );
+    const blocks = (name: string) =>
+      containers[name]!.slice(1).map((nodes) => ({ nodes, type: 'memory', bytes: 1 }));
+    return {
+      ...pod,
+      containers: pod.containers.map((each) => ({ ...each, memory: blocks(each.name) })),
+    } as PodAssignment;
+  };
+  const nodes = (text: string) => NodeSet.parse(text);
+  /** What is there, as `name: nodes`, below a root with these nodes. */
+  const found = (root: string, mems: Record<string, string>) => ({
+    online: undefined,
+    nodes: nodes(root),
+    groups: new Map(
+      Object.entries(mems).map(([name, list]) => [
+        name,
+        { path: `/root/${name}`, cpus: cpus('1'), mems: nodes(list), partition: undefined },
+      ]),
+    ),
+  });
+  const layout = (...pods: PodAssignment[]) => layoutOf(pods.map((pod) => state(pod))).groups;
+
+  it('are those of all blocks of a container, and of all containers for what is for all of them', () => {
+    const pod = booked({ app: ['1', [2], [2, 3]], side: ['2', [0]], none: ['3'], pool: ['', [1]] });
+    expect(layout(pod).map(({ name, mems }) => `${name} ${mems}`)).toEqual([
+      'p/app 2-3',
+      'p/side 0',
+      'p/none ',
+      'p/.all 0-3',
+    ]);
+  });
+
+  it('do not count what was given back', () => {
+    const pod = booked({ app: ['1', [2]] });
+    const [app] = pod.containers;
+    const ended = { ...pod, containers: [{ ...app!, memory: [{ ...app!.memory[0]!, bytes: 0 }] }] };
+    expect(layout(ended).map(({ mems }) => `${mems}`)).toEqual(['', '']);
+  });
+
+  const one = booked({ app: ['1', [2, 3]] });
+  it.each([
+    { title: 'are right', mems: '2-3', root: '0-3', expected: [] },
+    {
+      title: 'were changed by somebody',
+      mems: '0',
+      root: '0-3',
+      expected: [['memory', 'drift', 'bind /root/p/app 2-3']],
+    },
+    {
+      title: 'are more than what is booked is on',
+      mems: '0-3',
+      root: '0-3',
+      expected: [['memory', 'drift', 'bind /root/p/app 2-3']],
+    },
+    {
+      title: 'are all that the group above has (cgroup v2)',
+      mems: '',
+      root: '0-3',
+      expected: [['memory', 'drift', 'bind /root/p/app 2-3']],
+    },
+    { title: 'are those that the root has of them', mems: '2', root: '0-2', expected: [] },
+    {
+      title: 'become those that the root has of them',
+      mems: '0-2',
+      root: '0-2',
+      expected: [['memory', 'drift', 'bind /root/p/app 2']],
+    },
+    { title: 'are left alone where the root has none of them', mems: '0', root: '0-1', expected: [] },
+  ])('$title', ({ mems, root, expected }) => {
+    expect(summary(memoryDifferences(layout(one), found(root, { 'p/app': mems })))).toEqual(expected);
+  });
+
+  it('are left alone where no memory is booked, and of groups that are not there', () => {
+    const none = layout(booked({ app: ['1'] }));
+    expect(memoryDifferences(none, found('0-3', { 'p/app': '0' }))).toEqual([]);
+    expect(memoryDifferences(layout(one), found('0-3', {}))).toEqual([]);
+  });
+
+  it('name the container', () => {
+    const [difference] = memoryDifferences(layout(one), found('0-3', { 'p/app': '0' }));
+    expect(difference).toMatchObject({ container: 'app', pod: one });
+  });
+
+  it('become those of the root again where a resize gives all of it back', () => {
+    const groups = layout(one, booked({ app: ['1'] }));
+    expect(summary(memoryDifferences(groups, found('0-3', { 'p/app': '2-3' })))).toEqual([
+      ['memory', 'drift', 'bind /root/p/app 0-3'],
     ]);
   });
 });

@@ -16,13 +16,22 @@ interface GrantParts {
   readonly admittedAt?: string;
   readonly target?: string | null;
   readonly upcoming?: string;
+  /** The NUMA nodes of booked memory. */
+  readonly memory?: readonly number[];
 }
 
 // Of one container, with what a transition looks at.
 function grant(uid: string, cpus: string, parts: GrantParts = {}): PodAssignment {
-  const { admittedAt = '2026-01-01T00:00:00.000Z', target = null, upcoming } = parts;
+  const { admittedAt = '2026-01-01T00:00:00.000Z', target = null, upcoming, memory = [] } = parts;
   const running = CpuSet.parse(cpus);
-  const container = { name: uid, cpus: running, held: running, reusable: { cpus: CpuSet.EMPTY } };
+  const blocks = memory.length > 0 ? [{ nodes: memory, type: 'memory', bytes: 1 }] : [];
+  const container = {
+    name: uid,
+    cpus: running,
+    held: running,
+    reusable: { cpus: CpuSet.EMPTY },
+    memory: blocks,
+  };
   const change: UpcomingCpus | null =
     upcoming === undefined
       ? null
@@ -136,6 +145,16 @@ describe('groups of a grant', () => {
     const next = state(grant('a', '4', { target: '/groups/a' }), grant('b', '2', { target: '/groups/b' }));
     expect(refits(before, next)).toEqual([{ pod: next.pods[0], known: before.pods[0] }]);
     expect(refits(before, before)).toEqual([]);
+  });
+
+  it('are fitted where their memory is booked on other nodes than before, though no CPU changes', () => {
+    const target = '/groups/a';
+    const before = state(grant('a', '1', { target, memory: [0] }));
+    const next = state(grant('a', '1', { target, memory: [0, 1] }));
+    expect(refits(before, next)).toEqual([{ pod: next.pods[0], known: before.pods[0] }]);
+    expect(summary(before, next)).toEqual(['', '', '', '']);
+    const without = [state(grant('a', '1', { memory: [0] })), state(grant('a', '1', { memory: [1] }))];
+    expect(summary(without[0]!, without[1]!)).toBeUndefined();
   });
 
   it('are not there without a cgroup, nor of a grant that is new', () => {

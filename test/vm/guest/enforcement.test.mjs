@@ -571,6 +571,21 @@ describe('strict memory', () => {
     assert.equal(error.code, 'ERR_ENFORCEMENT');
     assert.equal(cgroupOf(actor.pid), '/');
   });
+
+  it('follows the nodes of what is booked, and those of the CPUs once that is given back', async () => {
+    const actor = await opened(own());
+    await actor.acquire({ cpu: 4 });
+    const nodes = await actor.get('memoryNodes');
+    await actor.grant('pin', { memory: 'strict' });
+    for (const memory of ['64Mi', 0]) {
+      await actor.grant('resize', { memory, noticeMs: 0 });
+      assert.equal((await actor.get('memoryEnforcement')).length, memory === 0 ? 0 : 1);
+      assert.equal(await actor.get('memoryNodes'), nodes);
+      assert.equal(memsOf(actor.pid), nodes);
+    }
+    await actor.grant('release');
+    assert.equal(memsOf(actor.pid), '0-3');
+  });
 });
 
 describe('threads and children', () => {

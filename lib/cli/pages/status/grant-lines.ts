@@ -1,5 +1,7 @@
 // Lines about grants, below their table. Pure.
+import { nodesNamed } from '../../../base/text/cpus-named.js';
 import type { GrantStatus } from '../../../entries/diagnostics.js';
+import type { MemoryBinding } from '../../../index.js';
 import { printable } from '../../terminal/text.js';
 import { shownIdLength } from './grant-table.js';
 
@@ -22,13 +24,23 @@ export function cgroupLines(grants: readonly GrantStatus[]): string[] {
   const length = shownIdLength(grants.map((grant) => grant.uid));
   return grants.flatMap((grant) =>
     grant.cgroups.map(({ container, path, isMade }) => {
+      const binding = grant.memoryEnforcement.find(({ cgroup }) => cgroup === path);
       const of =
         grant.containers.length === 1
           ? ''
           : container === null
             ? ', all containers'
             : `, container ${container}`;
-      return printable(`${grantTitle(grant, length)}${of}: ${path}${isMade ? '' : ' (not made yet)'}`);
+      return printable(
+        `${grantTitle(grant, length)}${of}: ${path}${isMade ? memoryWords(binding) : ' (not made yet)'}`,
+      );
     }),
   );
+}
+
+function memoryWords(binding: MemoryBinding | undefined): string {
+  if (!binding) return '';
+  const { wanted, nodes, applied, reason } = binding;
+  if (applied) return `, memory of ${nodesNamed(wanted)}`;
+  return `, memory of ${nodes === null ? 'unknown nodes' : nodesNamed(nodes)} instead of ${wanted}: ${reason}`;
 }

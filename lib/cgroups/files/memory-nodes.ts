@@ -1,0 +1,30 @@
+// The memory nodes of a cgroup, as its files say. Changes nothing.
+import { release } from 'node:os';
+import { join } from 'node:path';
+import { NodeSet } from '../../machine/cpu-set.js';
+import { readIfThere } from './cgroup-files.js';
+
+export interface MemoryNodes {
+  /** Those that its processes can have memory from. */
+  readonly effective: NodeSet;
+  /**
+   * Pages move along with processes that come in, and when the nodes change. With cgroup v1 a file
+   * of the cgroup says so; with v2 Linux 5.15 and newer always do.
+   */
+  readonly migrates: boolean;
+}
+
+/** Undefined where there is no such cgroup. Throws what the kernel says of one that is hidden. */
+export function readMemoryNodes(folder: string): MemoryNodes | undefined {
+  const read = (file: string) => readIfThere(join(folder, `cpuset.${file}`))?.trim();
+  const v1 = read('effective_mems');
+  const effective = v1 ?? read('mems.effective');
+  if (effective === undefined) return undefined;
+  const migrates = v1 === undefined ? migratesAlways() : read('memory_migrate') === '1';
+  return { effective: NodeSet.parse(effective), migrates };
+}
+
+function migratesAlways(): boolean {
+  const [major = 0, minor = 0] = release().split('.').map(Number);
+  return major > 5 || (major === 5 && minor >= 15);
+}

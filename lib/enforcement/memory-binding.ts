@@ -1,0 +1,136 @@
+// MemoryBinding: the memory nodes that cgroups of a grant are bound to, as they are now. Reads the
+// files of cgroups; changes nothing.
+import { dirname, join } from 'node:path';
+import type { Assignments } from '../account/assignments.js';
+import type { MemoryRefusals, PodAssignment } from '../account/pod-assignment.js';
+import { replacePod } from '../account/pod-changes.js';
+import { NumalignError } from '../base/errors.js';
+import { encodeName } from '../cgroups/files/cgroup-path.js';
+import { type MemoryNodes, readMemoryNodes } from '../cgroups/files/memory-nodes.js';
+import type { NodeSet } from '../machine/cpu-set.js';
+import { ALL_CONTAINERS, groupName, memoryNodesOf } from './layout/layout.js';
+
+/** Of a container with booked memory: what `cpuset.mems` of its cgroup makes of that. */
+export interface MemoryBinding {
+  /** Its name; null: processes that are attached to all containers of a pod. */
+  readonly container: string | null;
+  /** The cgroup, as a path; null where there is none. */
+  readonly cgroup: string | null;
+  /** The nodes of what is booked. */
+  readonly wanted: NodeSet;
+  /** Where its memory can come from, read back; null where that cannot be read. */
+  readonly nodes: NodeSet | null;
+  /** Whether these are those that are wanted. */
+  readonly applied: boolean;
+  /**
+   * Why not: `no-cgroup`; `not-made` where nothing has run in the cgroup yet, with which it is made;
+   * `outside-parent` and `clipped` where the cgroup above has none or not all of the nodes; the
+   * kernel's refusal, such as `EACCES`; `changed` where somebody else has written other nodes, until
+   * the next round of reconciling.
+   */
+  readonly reason: string | null;
+  /**
+   * Whether pages that are elsewhere move along, with processes that come in and when the nodes
+   * change; null where that cannot be read.
+   */
+  readonly migrates: boolean | null;
+}
+
+/** The groups of all containers with booked memory, and that of all containers where it is made. */
+export function memoryBindings(pod: PodAssignment): readonly MemoryBinding[] {
+  const own = pod.containers.map(({ name }) => memoryBinding(pod, name));
+  const all = pod.containers.length > 1 ? memoryBinding(pod, ALL_CONTAINERS) : null;
+  const bindings = own.filter((binding) => binding !== null);
+  return Object.freeze(all?.nodes ? [...bindings, all] : bindings);
+}
+
+/** `container`: its name, or ALL_CONTAINERS. null where no memory is booked for it. */
+export function memoryBinding(pod: PodAssignment, container: string): MemoryBinding | null {
+  const wanted = memoryNodesOf(pod, container);
+  if (wanted.isEmpty) return null;
+  const cgroup = folderOf(pod, container);
+  const found = cgroup === null ? undefined : unlessHidden(() => readMemoryNodes(cgroup));
+  const applied = found?.effective.equals(wanted) ?? false;
+  return Object.freeze({
+    ...{ container: container === ALL_CONTAINERS ? null : container, cgroup, wanted },
+    ...{ nodes: found?.effective ?? null, applied, migrates: found?.migrates ?? null },
+    reason: applied ? null : whyNot(pod, container, cgroup, wanted, found),
+  });
+}
+
+function folderOf(
+  { uid, containers, enforcement: { target } }: PodAssignment,
+  container: string,
+): string | null {
+  const isPooled = containers.every(
+    ({ name, cpus }) => cpus.isEmpty || ![name, ALL_CONTAINERS].includes(container),
+  );
+  return target === null || isPooled ? null : join(dirname(target), encodeName(groupName(uid, container)));
+}
+
+function whyNot(
+  { enforcement }: PodAssignment,
+  container: string,
+  cgroup: string | null,
+  wanted: NodeSet,
+  found: MemoryNodes | undefined,
+): string {
+  if (cgroup === null) return 'no-cgroup';
+  if (!found) return 'not-made';
+  const above = unlessHidden(() => readMemoryNodes(dirname(cgroup)))?.effective.intersection(wanted);
+  if (above?.isEmpty) return 'outside-parent';
+  const refusal = enforcement.memory?.[container];
+  if (refusal !== undefined) return refusal;
+  return above?.equals(found.effective) ? 'clipped' : 'changed';
+}
+
+// As with any file of a cgroup that this user may not read.
+function unlessHidden<T>(look: () => T): T | undefined {
+  try {
+    return look();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== undefined) return undefined;
+    throw error;
+  }
+}
+
+/** The name of the refusal where a group cannot have memory nodes; undefined where it can. */
+export function refusalOf(bind: () => void): string | undefined {
+  try {
+    bind();
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof NumalignError)) throw error;
+    return refusalName(error);
+  }
+}
+
+/** The errno's name, or else the reason of an ERR_CGROUP. */
+export function refusalName({ errnoName, details, code }: NumalignError): string {
+  return errnoName ?? String(details.reason ?? code);
+}
+
+/** What the kernel has refused, by the uids of grants and their containers; null: it was done. */
+export type BindingOutcomes = ReadonlyMap<string, ReadonlyMap<string, string | null>>;
+
+/** A state that says why memory nodes were refused; the same one where nothing is different. */
+export function withMemoryRefusals(state: Assignments, outcomes: BindingOutcomes): Assignments {
+  return state.pods.reduce((next, pod) => {
+    const memory = refusalsAfter(pod.enforcement.memory ?? {}, outcomes.get(pod.uid));
+    if (!memory) return next;
+    const isNone = Object.keys(memory).length === 0;
+    const enforcement = { ...pod.enforcement, memory: isNone ? undefined : memory };
+    return replacePod(next, { ...pod, enforcement });
+  }, state);
+}
+
+// Undefined where they stay as they are.
+function refusalsAfter(
+  known: MemoryRefusals,
+  outcomes: ReadonlyMap<string, string | null> | undefined,
+): MemoryRefusals | undefined {
+  const changed = [...(outcomes ?? [])].filter(([name, reason]) => (known[name] ?? null) !== reason);
+  if (changed.length === 0) return undefined;
+  const next = new Map([...Object.entries(known), ...changed]);
+  return Object.fromEntries([...next].filter((entry): entry is [string, string] => entry[1] !== null));
+}
