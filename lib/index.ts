@@ -1,9 +1,9 @@
 // What most programs need: numalign.
 
 export type { BookedMemory, MemoryBlock } from './account/booked-memory.js';
-export type { DeviceAssignment, EnforcementLevel, Isolation, PodBooking } from './account/pod-assignment.js';
+export type { DeviceAssignment, EnforcementLevel } from './account/pod-assignment.js';
 export { AdmissionError } from './admission/admission-error.js';
-export type { Attachment, AttachOptions } from './admission/grants/attachment.js';
+export type { Attachment } from './admission/grants/attachment.js';
 export type { SharedGroup } from './admission/grants/shared-group.js';
 export type { SharedMemberTarget } from './admission/grants/shared-membership.js';
 export type { StateChange } from './admission/manager-watch.js';
