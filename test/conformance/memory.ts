@@ -151,6 +151,8 @@ export function memoryFileInOrder(
   const older = attempt(() => parseMemoryManagerState(text));
   const parsed =
     'value' in older ? older.value : parseMemoryManagerState(text, { podLevelResourceManagers: true });
+  // Nothing but the order may differ.
+  if (formatMemoryManagerState(parsed) !== text) throw new Error('it is not as upstream writes it');
   const byType = (blocks: readonly KubeletMemoryBlock[]) =>
     [...blocks].sort((a, b) => (a.type < b.type ? -1 : 1));
   const entries = [...parsed.entries].map(([uid, containers]) => {

@@ -539,19 +539,23 @@ class Replay {
     { facts }: Difference,
   ): boolean {
     if (!facts.every((fact) => fact.endsWith("'s devices"))) return false;
-    return Object.entries(containers).every(([name, { devices, hint }]) =>
-      [...this.#rules.inventory].every(([resource, all]) => {
-        const { ids, perNuma = {} } = devices[resource] ?? {};
-        const ours = countByPlace(answer?.containers?.[name]?.devices[resource] ?? []);
-        const places = [...all.values()].map(placeOf);
-        const isKnown = Object.entries(perNuma).every(
-          ([place, count]) => places.filter((each) => each === place).length >= count,
-        );
-        if (ids !== null)
-          return JSON.stringify(sorted({ 0: perNuma })) === JSON.stringify(sorted({ 0: ours }));
-        const near = (counts: typeof ours) => JSON.stringify(Object.entries(byNearness(counts, hint)).sort());
-        return isKnown && near(perNuma) === near(ours);
-      }),
+    const isRegistered = (resource: string) => this.#rules.inventory.has(resource);
+    return Object.entries(containers).every(
+      ([name, { devices, hint }]) =>
+        Object.keys(devices).every(isRegistered) &&
+        [...this.#rules.inventory].every(([resource, all]) => {
+          const { ids, perNuma = {} } = devices[resource] ?? {};
+          const ours = countByPlace(answer?.containers?.[name]?.devices[resource] ?? []);
+          const places = [...all.values()].map(placeOf);
+          const isKnown = Object.entries(perNuma).every(
+            ([place, count]) => places.filter((each) => each === place).length >= count,
+          );
+          if (ids !== null)
+            return JSON.stringify(sorted({ 0: perNuma })) === JSON.stringify(sorted({ 0: ours }));
+          const near = (counts: typeof ours) =>
+            JSON.stringify(Object.entries(byNearness(counts, hint)).sort());
+          return isKnown && near(perNuma) === near(ours);
+        }),
     );
   }
 
