@@ -178,7 +178,10 @@ describe.runIf(process.getuid?.() === 0)('a kubelet is found', () => {
 
   it('by its state files, which are read if they are whole', () => {
     expect(readKubeletFacts(machineWith({ ...HOST, [STATE]: file }))).toEqual(
-      facts({ found: [`/${STATE}`], cpu: { ...cpuState('2-15', {}), verified: true } as CpuManagerState }),
+      facts({
+        found: [`/${STATE}`],
+        cpu: { ...cpuState('2-15', {}), podEntries: new Map(), verified: true } as CpuManagerState,
+      }),
     );
     for (const text of ['', file.replace('2-15', '3-15'), file.replace(/\d+\}$/, '0}')]) {
       const { found, cpu } = readKubeletFacts(machineWith({ ...HOST, [STATE]: text }));
