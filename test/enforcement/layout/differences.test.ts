@@ -412,6 +412,13 @@ describe('memory nodes of groups', () => {
     expect(memoryDifferences(layout(one), found('0-3', {}))).toEqual([]);
   });
 
+  it('become those of what is booked next', () => {
+    const groups = layout(booked({ app: ['1', [0]] }), one);
+    expect(summary(memoryDifferences(groups, found('0-3', { 'p/app': '0' })))).toEqual([
+      ['memory', 'drift', 'bind /root/p/app 2-3'],
+    ]);
+  });
+
   it('name the container', () => {
     const [difference] = memoryDifferences(layout(one), found('0-3', { 'p/app': '0' }));
     expect(difference).toMatchObject({ container: 'app', pod: one });
