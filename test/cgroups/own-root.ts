@@ -104,8 +104,10 @@ export function read(folder: string, file: string): string {
  * A process that does nothing, or runs a shell script; ended after the test, with those that it has
  * started.
  */
-export function idler(script = 'exec sleep 1000'): number {
-  const child = spawn('sh', ['-c', script], { stdio: 'ignore', detached: true });
+export function idler(script?: string): number {
+  // It has its name when spawn returns: a shell would take it later.
+  const [command, args] = script === undefined ? ['sleep', ['1000']] : ['sh', ['-c', script]];
+  const child = spawn(command, args, { stdio: 'ignore', detached: true });
   // It leads a group of its own, in which they are.
   onTestFinished(() => {
     try {

@@ -106,6 +106,12 @@ describe('numalign admit', () => {
             },
           ],
           booking: null,
+          memoryEnforcement: [
+            {
+              ...{ container: 'main', cgroup: null, wanted: '0', nodes: null },
+              ...{ applied: false, reason: 'no-cgroup', migrates: null },
+            },
+          ],
           alreadyAdmitted: false,
           qosClass: 'Guaranteed',
           flags: [],
