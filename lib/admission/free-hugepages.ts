@@ -1,7 +1,7 @@
 // Reads what the kernel has free of hugepages, where a decision or a flag asks for it: a file for each
-// type and NUMA node.
+// type and NUMA node, and two of each type for the machine.
 import type { Assignments } from '../account/assignments.js';
-import { type FreeHugepages, UNKNOWN_HUGEPAGES } from '../decision/memory/memory-draft.js';
+import { type FreeHugepages, type KernelHugepages, UNKNOWN_HUGEPAGES } from '../decision/memory/memory-draft.js';
 import { pageBytes } from '../input/memory-types.js';
 import type { AdmissionRequest } from '../input/request.js';
 import { countHugepages } from '../machine/hugepages.js';
@@ -12,23 +12,26 @@ export function freeHugepages(
   { isSimulated, numaNodes }: Topology,
   resources: Iterable<string>,
 ): FreeHugepages {
-  let free: Map<string, (number | undefined)[]> | undefined;
+  let free: Map<string, KernelHugepages> | undefined;
   if (isSimulated) return UNKNOWN_HUGEPAGES;
   for (const type of resources) {
     const page = pageBytes(type);
     if (page === undefined || free?.has(type)) continue;
     free ??= new Map();
-    free.set(
-      type,
-      numaNodes.map((node) => bytesOn(page, node)),
-    );
+    free.set(type, kernelHugepages(page, numaNodes));
   }
   return free ?? UNKNOWN_HUGEPAGES;
 }
 
-function bytesOn(page: number, node: number): number | undefined {
-  const pages = countHugepages(page, 'free', node);
-  return pages === undefined ? undefined : pages * page;
+function kernelHugepages(page: number, numaNodes: readonly number[]): KernelHugepages {
+  const bytes = (pages: number | undefined) => (pages === undefined ? undefined : pages * page);
+  const free = countHugepages(page, 'free');
+  const reserved = countHugepages(page, 'resv') ?? 0;
+  return {
+    byNode: numaNodes.map((node) => bytes(countHugepages(page, 'free', node))),
+    // More can be reserved than is free, where the pool may grow.
+    unreserved: bytes(free === undefined ? undefined : Math.max(0, free - reserved)),
+  };
 }
 
 /** Of what is booked in a state. */
@@ -42,9 +45,10 @@ export function freeForStrict(
   topology: Topology,
 ): FreeHugepages | undefined {
   if (!placement.strictHugepages) return undefined;
+  const asking = pod.resources ? [pod.resources, ...pod.containers] : pod.containers;
   const free = freeHugepages(
     topology,
-    pod.containers.flatMap(({ requests }) => Object.keys(requests)),
+    asking.flatMap(({ requests }) => Object.keys(requests)),
   );
   return free.size === 0 ? undefined : free;
 }

@@ -31,9 +31,13 @@ export function hugepagesTaken(
 ): HugepagesTaken[] {
   return blocks.flatMap(({ type, nodes }): HugepagesTaken[] => {
     const own = topology.nodes.filter(({ id }) => nodes.includes(id));
-    const counts = own.map(({ id }) => kernel.get(type)?.[topology.numaNodes.indexOf(id)]);
+    const { byNode = [], unreserved = Number.POSITIVE_INFINITY } = kernel.get(type) ?? {};
+    const counts = own.map(({ id }) => byNode[topology.numaNodes.indexOf(id)]);
     if (counts.includes(undefined)) return [];
-    const free = counts.reduce<number>((sum, bytes) => sum + bytes!, 0);
+    const free = Math.min(
+      unreserved,
+      counts.reduce<number>((sum, bytes) => sum + bytes!, 0),
+    );
     const expected = own.reduce(
       (sum, node) => sum + Math.max(0, allocatableOn(node, type, settings) - bookedOn(memory, node.id, type)),
       0,
