@@ -1,7 +1,11 @@
 // Reads what the kernel has free of hugepages, where a decision or a flag asks for it: a file for each
 // type and NUMA node, and two of each type for the machine.
 import type { Assignments } from '../account/assignments.js';
-import { type FreeHugepages, type KernelHugepages, UNKNOWN_HUGEPAGES } from '../decision/memory/memory-draft.js';
+import {
+  type FreeHugepages,
+  type KernelHugepages,
+  UNKNOWN_HUGEPAGES,
+} from '../decision/memory/memory-draft.js';
 import { pageBytes } from '../input/memory-types.js';
 import type { AdmissionRequest } from '../input/request.js';
 import { countHugepages } from '../machine/hugepages.js';

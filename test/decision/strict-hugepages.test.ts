@@ -166,6 +166,12 @@ it('is a flag of the grants that have some there, as long as there are fewer', (
     flags(kernelHas(4, 8, 8)),
   );
   expect(flags(promised(4, 8, 8, 8))).toMatchObject([{ free: 4 * PAGE, expected: 5 * PAGE }]);
-  for (const fine of [promised(5, 8, 8, 8), kernelHas(5, 0, 0), kernelHas(8, 8, 8), kernelHas(undefined, 8, 8), new Map()])
+  for (const fine of [
+    promised(5, 8, 8, 8),
+    kernelHas(5, 0, 0),
+    kernelHas(8, 8, 8),
+    kernelHas(undefined, 8, 8),
+    new Map(),
+  ])
     expect(flags(fine)).toEqual([]);
 });
