@@ -8,7 +8,7 @@ import {
 } from '../decision/memory/memory-draft.js';
 import { pageBytes } from '../input/memory-types.js';
 import type { AdmissionRequest } from '../input/request.js';
-import { countHugepages } from '../machine/hugepages.js';
+import { countFreeHugepages, countUnreservedHugepages } from '../machine/hugepages.js';
 import type { Topology } from '../machine/topology.js';
 
 /** Of some resources; those that are no hugepages are left out. Of a described machine nothing. */
@@ -29,12 +29,9 @@ export function freeHugepages(
 
 function kernelHugepages(page: number, numaNodes: readonly number[]): KernelHugepages {
   const bytes = (pages: number | undefined) => (pages === undefined ? undefined : pages * page);
-  const free = countHugepages(page, 'free');
-  const reserved = countHugepages(page, 'resv') ?? 0;
   return {
-    byNode: numaNodes.map((node) => bytes(countHugepages(page, 'free', node))),
-    // More can be reserved than is free, where the pool may grow.
-    unreserved: bytes(free === undefined ? undefined : Math.max(0, free - reserved)),
+    byNode: numaNodes.map((node) => bytes(countFreeHugepages(page, node))),
+    unreserved: bytes(countUnreservedHugepages(page)),
   };
 }
 
