@@ -109,6 +109,26 @@ describe('numalign:admit', () => {
     ]);
   });
 
+  it('tells of no exclusive CPUs where the pod as a whole asks for no whole number', async () => {
+    const manager = await simulate('numa:1(memory=8GiB) core:4 pu:1', {
+      topologyManagerScope: 'pod',
+      featureGates: { PodLevelResourceManagers: true },
+    });
+    const told = messagesOf('admit');
+    const whole = { cpu: '2500m', memory: '2Gi' };
+    const containers = [guaranteed('own', { cpu: 2, memory: '1Gi' }), { name: 'shared' }];
+    await manager.admit({ resources: { requests: whole, limits: whole }, containers });
+    expect(told).toMatchObject([
+      {
+        booking: { exclusiveCpus: 0, memoryTypes: ['memory'], l3Groups: null },
+        containers: [
+          { exclusiveCpus: 0, booksMemory: true },
+          { exclusiveCpus: 0, booksMemory: false },
+        ],
+      },
+    ]);
+  });
+
   it('tells of all L3 groups of a grant, whatever parts it has', async () => {
     const manager = await simulate('numa:1 l3:2 core:4 pu:1');
     const told = messagesOf('admit');

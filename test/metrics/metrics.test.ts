@@ -290,6 +290,15 @@ describe('collectMetrics', () => {
       expect(ofPods(await scrape())).toEqual(ofPods(page));
     });
 
+    it('counts no whole cores of them, as the kubelet does not', async () => {
+      const { manager, scrape } = await managed({ cpuManagerPolicyOptions: { 'full-pcpus-only': true } });
+      const limits = { cpu: 4, memory: '2Gi' };
+      await manager.admit({ resources: { requests: limits, limits }, containers: [own, { name: 'logs' }] });
+      expect((await scrape()).value(ALIGNED, PHYSICAL)).toBe(undefined);
+      await manager.acquire({ cpu: 2 });
+      expect((await scrape()).value(ALIGNED, PHYSICAL)).toBe(1);
+    });
+
     it('counts none of its CPUs where these are no whole number', async () => {
       const { manager, scrape } = await managed();
       await manager.admit(pod('3500m', [own, { name: 'logs' }]));
