@@ -12,7 +12,7 @@ import type { Site } from './admission/site.js';
 import type { Warning } from './admission/warnings.js';
 import { NumalignError } from './base/errors.js';
 import type { Flag } from './decision/flags.js';
-import { type MemoryBinding, memoryBindings } from './enforcement/memory-binding.js';
+import type { MemoryBinding } from './enforcement/memory-binding.js';
 import { releaseGrant } from './grants/release-grant.js';
 import { CpuSet } from './machine/cpu-set.js';
 
@@ -62,7 +62,7 @@ export class Pod {
 
   /** As {@link Grant.memoryEnforcement}, of what is on record where that can be read. */
   get memoryEnforcement(): readonly MemoryBinding[] {
-    return memoryBindings(new GrantRecord(this.#site, this.#pod).look());
+    return new GrantRecord(this.#site, this.#pod).memoryBindings();
   }
 
   /**

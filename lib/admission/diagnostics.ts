@@ -40,9 +40,9 @@ export interface DiagnosticsStepMessage extends DiagnosticsOrigin {
 export interface DiagnosticsContainer {
   readonly name: string;
   readonly kind: 'init' | 'sidecar' | 'app';
-  /** How many exclusive CPUs it asks for; 0: it runs in the shared pool. */
+  /** How many exclusive CPUs it asks for; 0: it runs in the shared pool of its pod or the machine. */
   readonly exclusiveCpus: number;
-  /** Its memory is booked on NUMA nodes. */
+  /** Memory is booked on NUMA nodes for it alone. */
   readonly booksMemory: boolean;
   /** The types of memory that it asks for and are booked, such as `memory` and `hugepages-2Mi`. */
   readonly memoryTypes: readonly string[];
@@ -67,6 +67,8 @@ export interface AdmitMessage extends DiagnosticsStepMessage {
   /** It was ready to wait for room: `durationMs` has that in it. */
   readonly wait: boolean;
   readonly containers: readonly DiagnosticsContainer[];
+  /** What a pod asks for that is booked as a whole, and dealt out among its containers; else null. */
+  readonly booking: Pick<DiagnosticsContainer, 'exclusiveCpus' | 'memoryTypes' | 'l3Groups'> | null;
   /**
    * Rejected: the container for which there was no room; null: the whole pod, and where it is not
    * rejected.

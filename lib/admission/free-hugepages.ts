@@ -1,10 +1,14 @@
 // Reads what the kernel has free of hugepages, where a decision or a flag asks for it: a file for each
-// type and NUMA node.
+// type and NUMA node, and two of each type for the machine.
 import type { Assignments } from '../account/assignments.js';
-import { type FreeHugepages, UNKNOWN_HUGEPAGES } from '../decision/memory/memory-draft.js';
+import {
+  type FreeHugepages,
+  type KernelHugepages,
+  UNKNOWN_HUGEPAGES,
+} from '../decision/memory/memory-draft.js';
 import { pageBytes } from '../input/memory-types.js';
 import type { AdmissionRequest } from '../input/request.js';
-import { countHugepages } from '../machine/hugepages.js';
+import { countFreeHugepages, countUnreservedHugepages } from '../machine/hugepages.js';
 import type { Topology } from '../machine/topology.js';
 
 /** Of some resources; those that are no hugepages are left out. Of a described machine nothing. */
@@ -12,23 +16,23 @@ export function freeHugepages(
   { isSimulated, numaNodes }: Topology,
   resources: Iterable<string>,
 ): FreeHugepages {
-  let free: Map<string, (number | undefined)[]> | undefined;
+  let free: Map<string, KernelHugepages> | undefined;
   if (isSimulated) return UNKNOWN_HUGEPAGES;
   for (const type of resources) {
     const page = pageBytes(type);
     if (page === undefined || free?.has(type)) continue;
     free ??= new Map();
-    free.set(
-      type,
-      numaNodes.map((node) => bytesOn(page, node)),
-    );
+    free.set(type, kernelHugepages(page, numaNodes));
   }
   return free ?? UNKNOWN_HUGEPAGES;
 }
 
-function bytesOn(page: number, node: number): number | undefined {
-  const pages = countHugepages(page, 'free', node);
-  return pages === undefined ? undefined : pages * page;
+function kernelHugepages(page: number, numaNodes: readonly number[]): KernelHugepages {
+  const bytes = (pages: number | undefined) => (pages === undefined ? undefined : pages * page);
+  return {
+    byNode: numaNodes.map((node) => bytes(countFreeHugepages(page, node))),
+    unreserved: bytes(countUnreservedHugepages(page)),
+  };
 }
 
 /** Of what is booked in a state. */
@@ -42,9 +46,10 @@ export function freeForStrict(
   topology: Topology,
 ): FreeHugepages | undefined {
   if (!placement.strictHugepages) return undefined;
+  const asking = pod.resources ? [pod.resources, ...pod.containers] : pod.containers;
   const free = freeHugepages(
     topology,
-    pod.containers.flatMap(({ requests }) => Object.keys(requests)),
+    asking.flatMap(({ requests }) => Object.keys(requests)),
   );
   return free.size === 0 ? undefined : free;
 }

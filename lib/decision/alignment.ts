@@ -94,8 +94,8 @@ function askedFor(progress: Progress, { devices, memory }: Requests): readonly A
     for (const resource of Object.keys(offered))
       asked.push({ provider: provider.name, resource, others: NO_OTHERS, hints: offered[resource]! });
   }
-  if (progress.within && asked.length > 0 && isFirst(progress)) {
-    const hints = HintFamily.from([{ nodes: progress.within, preferred: true }], topology.numaNodes);
+  if (progress.initNodes && asked.length > 0 && isFirst(progress)) {
+    const hints = HintFamily.from([{ nodes: progress.initNodes, preferred: true }], topology.numaNodes);
     asked.push({ provider: null, resource: LOOKAHEAD, others: NO_OTHERS, hints });
   }
   return asked;

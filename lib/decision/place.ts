@@ -31,7 +31,7 @@ export function place(progress: Progress): void {
     checkSharedPool(progress.draft);
     return;
   }
-  if (looksAhead(progress.question)) progress.within = nodesAhead((within) => trial(progress, within));
+  if (looksAhead(progress.question)) progress.initNodes = nodesAhead((nodes) => trial(progress, nodes));
   placeEach(progress);
 }
 
@@ -75,8 +75,8 @@ function looksAhead({ request: { pod, placement }, providers }: Question): boole
   return scope === 'container' && topologyPolicy !== 'none' && providers.length === 0;
 }
 
-function trial(begun: Progress, within: NodeSet | undefined): Trial {
-  const progress = { ...begun, within };
+function trial(begun: Progress, initNodes: NodeSet | undefined): Trial {
+  const progress = { ...begun, initNodes };
   let nodes: NodeSet | undefined;
   try {
     placeEach(progress);

@@ -33,7 +33,7 @@ export interface Progress {
   /** The container at hand; undefined: the whole pod. */
   container: ContainerRequest | undefined;
   /** The NUMA nodes of its first init container that is aligned; undefined: any. */
-  within: NodeSet | undefined;
+  initNodes: NodeSet | undefined;
 }
 
 /** What a container was given near its hint, and what that leaves of memory. */
@@ -67,7 +67,7 @@ export function begin(question: Question, pool: CpuPool): Progress {
     offers: [],
     booking: null,
     container: undefined,
-    within: undefined,
+    initNodes: undefined,
   };
 }
 

@@ -3,7 +3,7 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { textOf } from '../base/text/text-of.js';
 import { CpuSet } from '../machine/cpu-set.js';
-import { countHugepages, hugepageSizes } from '../machine/hugepages.js';
+import { countFreeHugepages, hugepageSizes } from '../machine/hugepages.js';
 import type { Topology } from '../machine/topology.js';
 import type { GovernorFacts, HugepageFacts, InterruptFacts } from './facts.js';
 import { parseInterrupts } from './interrupts.js';
@@ -43,6 +43,6 @@ export function readHugepages({ nodes }: Topology): HugepageFacts[] {
   return hugepageSizes().map((bytes) => {
     const counts = nodes.flatMap(({ hugepages }) => hugepages.filter((pool) => pool.bytes === bytes));
     const total = counts.reduce((sum, { count }) => sum + count, 0);
-    return { bytes, total, free: countHugepages(bytes, 'free') ?? null };
+    return { bytes, total, free: countFreeHugepages(bytes) ?? null };
   });
 }

@@ -4,10 +4,11 @@ import type { CpuSet } from '../machine/cpu-set.js';
 
 /**
  * `thread`: a thread that runs for a grant and may run outside of it. `cgroup`: the cgroup of a
- * grant has other CPUs, or has lost threads. `memory`: it has other memory nodes than are booked. `partition`: the root is no valid partition, or one of
- * other CPUs. `pool`: a cgroup of the shared pool has other CPUs. `member`: a shared member may run
- * where it must not, or may not where it could. `leftover`: a cgroup whose grant is gone. `level`:
- * a grant is kept from others less strongly than was on record.
+ * grant has other CPUs, or has lost threads. `partition`: the root is no valid partition, or one of
+ * other CPUs. `memory`: the cgroup of a grant has other memory nodes than are booked. `pool`: a
+ * cgroup of the shared pool has other CPUs. `member`: a shared member may run where it must not, or
+ * may not where it could. `leftover`: a cgroup whose grant is gone. `level`: a grant is kept from
+ * others less strongly than was on record.
  */
 export type DriftKind =
   | 'thread'

@@ -105,9 +105,11 @@ export class MachineEnforcer implements Enforcer {
     const failed: string[] = [];
     try {
       const groups = this.#confiner.groupsNow([state]);
-      // What is refused is told by the next round of reconciling.
-      if (groups) bindMemory(groups);
-      if (groups) fitGroups(groups);
+      if (groups) {
+        // What is refused is told by the next round of reconciling.
+        bindMemory(groups);
+        fitGroups(groups);
+      }
       this.#confiner.setPartition([state], unpinned);
     } catch (error) {
       if (!(error instanceof NumalignError)) throw error;

@@ -11,7 +11,7 @@ import { unlessRefused } from '../base/errors.js';
 import { type CgroupLimits, limitsOfProcess } from '../cgroups/limits.js';
 import type { Flag } from '../decision/flags.js';
 import { isIsolated } from '../decision/grant-info.js';
-import { type MemoryBinding, memoryBindings } from '../enforcement/memory-binding.js';
+import type { MemoryBinding } from '../enforcement/memory-binding.js';
 import type { CpuSet, NodeSet } from '../machine/cpu-set.js';
 
 /** What {@link Grant} tells. Changes nothing. */
@@ -125,7 +125,7 @@ export class GrantView {
    * is booked for each, and whether the kernel has done so. Read anew each time.
    */
   get memoryEnforcement(): readonly MemoryBinding[] {
-    return memoryBindings(this.#record.look());
+    return this.#record.memoryBindings();
   }
 
   /**

@@ -28,11 +28,25 @@ export function readNumber(path: string, pattern = /^(\d+)/): number | undefined
   }
 }
 
-/**
- * How many pages of so many bytes a pool counts as free or as resv, on a node or in all; undefined
- * where the kernel does not tell.
- */
-export function countHugepages(bytes: number, which: 'free' | 'resv', node?: number): number | undefined {
-  const pools = node === undefined ? POOLS : `/sys/devices/system/node/node${node}/hugepages`;
+function countPages(bytes: number, pools: string, which: 'free' | 'resv'): number | undefined {
   return readNumber(`${pools}/hugepages-${bytes / 1024}kB/${which}_hugepages`);
+}
+
+/**
+ * How many pages of so many bytes are free, on a NUMA node or in all; undefined where the kernel
+ * does not tell. Those that mappings have reserved and not touched are among them.
+ */
+export function countFreeHugepages(bytes: number, node?: number): number | undefined {
+  const pools = node === undefined ? POOLS : `/sys/devices/system/node/node${node}/hugepages`;
+  return countPages(bytes, pools, 'free');
+}
+
+/**
+ * How many are free in all and reserved by no mapping. Of a single node the kernel does not know it.
+ */
+export function countUnreservedHugepages(bytes: number): number | undefined {
+  const free = countFreeHugepages(bytes);
+  const reserved = countPages(bytes, POOLS, 'resv');
+  // More can be reserved than is free, where the pool may grow.
+  return free === undefined || reserved === undefined ? undefined : Math.max(0, free - reserved);
 }

@@ -1,4 +1,6 @@
 // Stages of an admission, by why it failed. Pure.
+import type { AdmissionError } from '../admission/admission-error.js';
+import type { AdmitMessage } from '../admission/diagnostics.js';
 import type { ErrorCode } from '../base/errors.js';
 
 // The kubelet goes from container to container: it aligns, and then has its managers allocate in
@@ -16,12 +18,18 @@ const STAGES: { readonly [C in ErrorCode]?: number } = {
   ERR_SMT_ALIGNMENT: CPU_STAGE,
   ERR_INSUFFICIENT_CPUS: CPU_STAGE,
   ERR_SHARED_POOL_EMPTY: CPU_STAGE,
-  ERR_POD_POOL_EMPTY: CPU_STAGE,
   ERR_INSUFFICIENT_MEMORY: MEMORY_STAGE,
 };
 
 const LAST_STAGE = 4;
 
-export function stageOf(code: string | null): number {
+export function stageOf({ code, error }: Pick<AdmitMessage, 'code' | 'error'>): number {
+  if (code === 'ERR_POD_POOL_EMPTY') return poolStage((error as AdmissionError).details);
   return STAGES[code as ErrorCode] ?? LAST_STAGE;
+}
+
+// Policies that go by hints find it out before anything is allocated.
+function poolStage({ reason, resource }: AdmissionError['details']): number {
+  if (reason === 'TopologyAffinityError') return AFFINITY_STAGE;
+  return resource === 'cpu' ? CPU_STAGE : MEMORY_STAGE;
 }

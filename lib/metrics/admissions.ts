@@ -1,6 +1,7 @@
 // Metrics of admissions, by the stages at which the kubelet would have failed them.
-import type { AdmitMessage, DiagnosticsContainer } from '../admission/diagnostics.js';
-import { AFFINITY_STAGE, CPU_STAGE, MEMORY_STAGE, stageOf } from './admission-stages.js';
+import type { AdmitMessage } from '../admission/diagnostics.js';
+import { AFFINITY_STAGE } from './admission-stages.js';
+import { type Allocations, cpuAllocations, failedAt, isPlaced, memoryAllocations } from './allocations.js';
 import type { Handlers } from './handlers.js';
 import type { MetricSet } from './metric-set.js';
 
@@ -23,10 +24,9 @@ const NUMA_NODE = 'numa_node';
 
 const ONE_L3 = { scope: 'container', boundary: 'uncore_cache' };
 
-// All that is allocated comes from the machine's pools.
-const OF_NODE = { source: 'node' };
+const SOURCES = ['node', 'pod'];
 
-const EXCLUSIVE = { assignment_type: 'node_exclusive' };
+const ASSIGNMENTS = ['node_exclusive', 'pod_exclusive', 'pod_shared'];
 
 function admissions(metrics: MetricSet): (message: AdmitMessage) => void {
   const requests = metrics.counter(
@@ -98,71 +98,53 @@ function admissions(metrics: MetricSet): (message: AdmitMessage) => void {
   }
   aligned.inc(ONE_L3, 0);
   for (const resource_name of ['cpu', 'memory']) {
-    allocated.inc({ resource_name, ...OF_NODE }, 0);
-    allocationErrors.inc({ resource_name, ...OF_NODE }, 0);
-    assignments.inc({ resource_name, ...EXCLUSIVE }, 0);
+    for (const source of SOURCES)
+      for (const counter of [allocated, allocationErrors]) counter.inc({ resource_name, source }, 0);
+    for (const assignment_type of ASSIGNMENTS) assignments.inc({ resource_name, assignment_type }, 0);
   }
   for (const outcome of ['admitted', 'already']) outcomes.inc({ outcome, code: '' }, 0);
 
+  // A pod that is placed already is allocated nothing.
+  const count = (resource_name: string, counts: Allocations, isNew: boolean) => {
+    const { source } = counts;
+    allocationErrors.inc({ resource_name, source }, counts.errors);
+    if (!isNew) return;
+    allocated.inc({ resource_name, source }, counts.allocated);
+    assignments.inc({ resource_name, assignment_type: `${source}_exclusive` }, counts.exclusive);
+    if (source === 'pod') assignments.inc({ resource_name, assignment_type: 'pod_shared' }, counts.shared);
+  };
+
   return (message) => {
-    const { outcome, code, durationMs, wait, policy, scope, options, containers } = message;
-    const isRejected = outcome === 'rejected';
+    const { outcome, code, durationMs, wait, policy, scope, options, containers, booking } = message;
     outcomes.inc({ outcome, code: code ?? '' });
     requests.inc();
-    if (isRejected) errors.inc();
+    if (outcome === 'rejected') errors.inc();
     if (wait) waits.observe(durationMs / 1000);
     else duration.observe(durationMs);
 
-    const stage = isRejected ? stageOf(code) : undefined;
-    const cpus = reached(message, CPU_STAGE).filter(({ exclusiveCpus }) => exclusiveCpus > 0).length;
-    const cpuFailures = stage === CPU_STAGE ? 1 : 0;
-    cpuPinnings.inc(cpus);
-    cpuErrors.inc(cpuFailures);
-    const withMemory = reached(message, MEMORY_STAGE).filter(({ booksMemory }) => booksMemory);
-    const memoryFailures = stage === MEMORY_STAGE ? 1 : 0;
-    memoryPinnings.inc(withMemory.length);
-    memoryErrors.inc(memoryFailures);
-    allocationErrors.inc({ resource_name: 'cpu', ...OF_NODE }, cpuFailures);
-    allocationErrors.inc({ resource_name: 'memory', ...OF_NODE }, memoryFailures);
-    // A pod that is placed already is allocated nothing.
-    if (outcome !== 'already') {
-      const booked = memoryFailures === 0 ? withMemory : withMemory.slice(0, -1);
-      const types = booked.reduce((sum, { memoryTypes }) => sum + memoryTypes.length, 0);
-      allocated.inc({ resource_name: 'cpu', ...OF_NODE }, cpus - cpuFailures);
-      allocated.inc({ resource_name: 'memory', ...OF_NODE }, types);
-      assignments.inc({ resource_name: 'cpu', ...EXCLUSIVE }, cpus - cpuFailures);
-      assignments.inc({ resource_name: 'memory', ...EXCLUSIVE }, booked.length);
-    }
+    const isNew = outcome !== 'already';
+    const cpus = cpuAllocations(message);
+    cpuPinnings.inc(cpus.pinnings);
+    cpuErrors.inc(cpus.errors);
+    count('cpu', cpus, isNew);
+    const memory = memoryAllocations(message);
+    memoryPinnings.inc(memory.pinnings);
+    memoryErrors.inc(memory.errors);
+    count('memory', memory, isNew);
     // Whichever options are set.
     if (outcome === 'admitted')
-      aligned.inc(ONE_L3, containers.filter(({ l3Groups }) => l3Groups === 1).length);
-    if (options['full-pcpus-only']) {
-      aligned.inc(PHYSICAL_CPUS, cpus - cpuFailures);
-      unaligned.inc(PHYSICAL_CPUS, cpuFailures);
+      aligned.inc(ONE_L3, (booking ? [booking] : containers).filter(({ l3Groups }) => l3Groups === 1).length);
+    // Of a pod that is booked as a whole the kubelet does not count it.
+    if (options['full-pcpus-only'] && !booking) {
+      aligned.inc(PHYSICAL_CPUS, cpus.pinnings - cpus.errors);
+      unaligned.inc(PHYSICAL_CPUS, cpus.errors);
     }
     // Only this policy guarantees it.
     if (policy !== 'single-numa-node') return;
     const labels = { scope, boundary: NUMA_NODE };
-    if (stage === AFFINITY_STAGE) unaligned.inc(labels);
+    if (failedAt(message) === AFFINITY_STAGE) unaligned.inc(labels);
     if (isPlaced(message)) aligned.inc(labels, scope === 'pod' ? 1 : containers.length);
   };
-}
-
-function isPlaced({ outcome }: AdmitMessage): boolean {
-  return outcome === 'admitted' || outcome === 'already';
-}
-
-/** The containers with which the kubelet would have come to the manager of this stage. */
-function reached(message: AdmitMessage, stage: number): readonly DiagnosticsContainer[] {
-  const { outcome, code, container, containers } = message;
-  if (isPlaced(message)) return containers;
-  if (outcome !== 'rejected') return [];
-  const failedAt = stageOf(code);
-  const failing = containers.findIndex(({ name }) => name === container);
-  // None of them: the pod could not be aligned, or, once all had what they need, it would have left
-  // nothing to share.
-  if (failing < 0) return failedAt === AFFINITY_STAGE ? [] : containers;
-  return containers.slice(0, failedAt >= stage ? failing + 1 : failing);
 }
 
 export function requests(metrics: MetricSet): Handlers {

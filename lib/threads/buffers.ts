@@ -7,7 +7,12 @@ import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { parseQuantity, type Quantity, wholeValue } from '../input/quantity.js';
 import { NodeSet } from '../machine/cpu-set.js';
-import { countHugepages, hugepageSizes, readNumber } from '../machine/hugepages.js';
+import {
+  countFreeHugepages,
+  countUnreservedHugepages,
+  hugepageSizes,
+  readNumber,
+} from '../machine/hugepages.js';
 
 /** Options of {@link Grant.buffer}. */
 export interface BufferOptions {
@@ -29,12 +34,9 @@ function freeBytes(hugepageBytes: number, node: number | undefined): number | nu
     const kib = node === undefined ? undefined : readNumber(meminfo, /MemFree:\s*(\d+)/);
     return Math.min(availableBytes(), kib === undefined ? Number.POSITIVE_INFINITY : kib * 1024);
   }
-  const free = countHugepages(hugepageBytes, 'free');
-  // Promised to mappings that have not touched them yet; of no node.
-  const promised = countHugepages(hugepageBytes, 'resv');
-  const onNode = countHugepages(hugepageBytes, 'free', node);
-  if (free === undefined || promised === undefined || onNode === undefined) return null;
-  return Math.min(free - promised, onNode) * hugepageBytes;
+  const free = countUnreservedHugepages(hugepageBytes);
+  const onNode = countFreeHugepages(hugepageBytes, node);
+  return free === undefined || onNode === undefined ? null : Math.min(free, onNode) * hugepageBytes;
 }
 
 /** What a buffer is to be, as {@link parseBuffer} gives it. */

@@ -50,6 +50,7 @@ describe('numalign:admit', () => {
             ...{ booksMemory: false, memoryTypes: [], l3Groups: 1 },
           },
         ],
+        booking: null,
         container: null,
         cpus: grant.cpus.toString(),
         numaNodes: grant.numaNodes.toString(),
@@ -60,7 +61,7 @@ describe('numalign:admit', () => {
   });
 
   it('tells of a rejection where there was no room and why, and that is no error', async () => {
-    const manager = await simulate(MACHINE);
+    const manager = await simulate('package:2 [numa(memory=8GiB)] core:4 pu:2');
     const [told, errors] = [messagesOf('admit'), messagesOf('error')];
     const containers = [
       guaranteed('small', { cpu: 2 }),
@@ -86,6 +87,54 @@ describe('numalign:admit', () => {
     ]);
     expect(told[0]!.error).toBe(error);
     expect(errors).toEqual([]);
+  });
+
+  it('tells what a pod asks for as a whole, and what its containers ask for of that', async () => {
+    const manager = await simulate('numa:1(memory=8GiB) l3:2 core:4 pu:1', {
+      topologyManagerScope: 'pod',
+      featureGates: { PodLevelResourceManagers: true },
+    });
+    const told = messagesOf('admit');
+    const containers = [guaranteed('own', { cpu: 2, memory: '1Gi' }), { name: 'shared' }];
+    const whole = { cpu: 5, memory: '2Gi' };
+    await manager.admit({ resources: { requests: whole, limits: whole }, containers });
+    expect(told).toMatchObject([
+      {
+        booking: { exclusiveCpus: 5, memoryTypes: ['memory'], l3Groups: 2 },
+        containers: [
+          { name: 'own', exclusiveCpus: 2, booksMemory: true, memoryTypes: ['memory'], l3Groups: 1 },
+          { name: 'shared', exclusiveCpus: 0, booksMemory: false, memoryTypes: [], l3Groups: null },
+        ],
+      },
+    ]);
+  });
+
+  it('tells of no exclusive CPUs where the pod as a whole asks for no whole number', async () => {
+    const manager = await simulate('numa:1(memory=8GiB) core:4 pu:1', {
+      topologyManagerScope: 'pod',
+      featureGates: { PodLevelResourceManagers: true },
+    });
+    const told = messagesOf('admit');
+    const whole = { cpu: '2500m', memory: '2Gi' };
+    const containers = [guaranteed('own', { cpu: 2, memory: '1Gi' }), { name: 'shared' }];
+    await manager.admit({ resources: { requests: whole, limits: whole }, containers });
+    expect(told).toMatchObject([
+      {
+        booking: { exclusiveCpus: 0, memoryTypes: ['memory'], l3Groups: null },
+        containers: [
+          { exclusiveCpus: 0, booksMemory: true },
+          { exclusiveCpus: 0, booksMemory: false },
+        ],
+      },
+    ]);
+  });
+
+  it('tells of all L3 groups of a grant, whatever parts it has', async () => {
+    const manager = await simulate('numa:1 l3:2 core:4 pu:1');
+    const told = messagesOf('admit');
+    await manager.acquire({ cpu: 5, parts: { main: 1 } });
+    await manager.acquire({ cpu: 2, parts: { io: 1 } });
+    expect(told.map(({ containers }) => containers[0]!.l3Groups)).toEqual([2, 1]);
   });
 
   it('tells of a pod that was there already', async () => {

@@ -1,5 +1,6 @@
 // Hugepages of this machine: what the kernel has free of them is read, and the pool given back.
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { freeHugepages as freeNow } from '../../lib/admission/free-hugepages.js';
@@ -21,6 +22,19 @@ async function open(options: ManagerOptions = {}): Promise<Manager> {
   const manager = await openManager({ stateDir: makeStateDir(), topology: await discover(), ...options });
   onTestFinished(() => manager.close());
   return manager;
+}
+
+/** Has another process reserve some without touching them, until the test is over. */
+async function mapHugepages(count: number): Promise<void> {
+  const code = `import mmap, sys; m = mmap.mmap(-1, ${count} << 21, flags=0x40022); print("mapped", flush=True); sys.stdin.read()`;
+  const child = spawn('python3', ['-c', code], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const isGone = once(child, 'exit');
+  onTestFinished(async () => {
+    child.stdin.end();
+    await isGone;
+  });
+  await Promise.race([once(child.stdout, 'data'), isGone]);
+  expect(child.exitCode).toBe(null);
 }
 
 describe.skipIf(!canReserve())('where the kernel has fewer hugepages free than are on record', () => {
@@ -51,6 +65,34 @@ describe.skipIf(!canReserve())('where the kernel has fewer hugepages free than a
     // As soon as they are there again.
     reserveHugepages(4);
     await (await manager.admit(pod)).release();
+  });
+
+  it('what a process has mapped and not touched counts as free for no strict request', async () => {
+    reserveHugepages(8);
+    const manager = await open({ strictHugepages: true });
+    await mapHugepages(5);
+    expect(await errorOf(() => manager.acquire(ask(4)))).toMatchObject({
+      code: 'ERR_INSUFFICIENT_MEMORY',
+      details: { free: { 0: { [HUGE]: pages(3) } } },
+    });
+    const grant = await manager.acquire(ask(3));
+    expect(grant.warnings).toMatchObject([{ code: 'HUGEPAGES_TAKEN', free: pages(3), expected: pages(8) }]);
+    await grant.release();
+  });
+
+  it('a pod that asks for them as a whole is strict too', async () => {
+    reserveHugepages(8);
+    const manager = await open({
+      ...{ strictHugepages: true, topologyManagerScope: 'pod', topologyManagerPolicy: 'best-effort' },
+      featureGates: { PodLevelResourceManagers: true },
+    });
+    reserveHugepages(3);
+    const whole = (count: number) => ({
+      resources: { limits: { cpu: '500m', memory: '16Mi', [HUGE]: pages(count) } },
+      containers: [{ name: 'main' }],
+    });
+    expect(manager.plan(whole(4))).toMatchObject({ admitted: false, code: 'ERR_INSUFFICIENT_MEMORY' });
+    expect(manager.plan(whole(3)).admitted).toBe(true);
   });
 
   it('a strict request that waits is not hopeless: the pages come back', async () => {

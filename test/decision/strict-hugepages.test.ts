@@ -9,6 +9,7 @@ import type { FreeHugepages } from '../../lib/decision/memory/memory-draft.js';
 import type { Rejection } from '../../lib/decision/rejection.js';
 import { CpuSet } from '../../lib/index.js';
 import { parseConfig } from '../../lib/input/config.js';
+import type { PodSpec } from '../../lib/input/pod-request.js';
 import { type AdmitOptions, parseAdmit } from '../../lib/input/request.js';
 import { budget } from '../support/budget.mjs';
 import { GI, MI, machineOf } from '../support/memory-machine.js';
@@ -25,8 +26,12 @@ const present = { online: topology.cpus, isolated: CpuSet.EMPTY };
 const { placement } = parseConfig({});
 const EMPTY = emptyAssignments(DEFAULT_SETTINGS);
 
-const kernelHas = (...pages: (number | undefined)[]): FreeHugepages =>
-  new Map([[HUGE, pages.map((count) => (count === undefined ? undefined : count * PAGE))]]);
+const bytes = (count: number | undefined) => (count === undefined ? undefined : count * PAGE);
+const kernelHas = (...pages: (number | undefined)[]): FreeHugepages => promised(undefined, ...pages);
+
+/** So many on all nodes together that no mapping has reserved. */
+const promised = (unreserved: number | undefined, ...pages: (number | undefined)[]): FreeHugepages =>
+  new Map([[HUGE, { byNode: pages.map(bytes), unreserved: bytes(unreserved) }]]);
 
 function ask(
   pages: readonly number[],
@@ -35,9 +40,18 @@ function ask(
   state = EMPTY,
 ): Decision | Rejection {
   const containers = pages.map((count, i) => guaranteed(`c${i}`, { cpu: 1, [HUGE]: count * PAGE }));
+  return decideOn({ containers }, hugepages, options, state);
+}
+
+function decideOn(
+  pod: PodSpec,
+  hugepages: FreeHugepages | undefined,
+  options: AdmitOptions = {},
+  state = EMPTY,
+): Decision | Rejection {
   return decide({
     ...{ topology, present, state, resources: new Map(), providers: [], hugepages },
-    request: parseAdmit({ containers }, options, placement),
+    request: parseAdmit(pod, options, placement),
     owner: { kind: 'persistent', uuid: 'ab', pid: null, command: null, cgroup: null, unknown: {} },
     ...{ uid: `pod-${state.pods.length}`, trialUid: '', now: '', dryRun: false },
   });
@@ -76,13 +90,40 @@ it('where the kernel does not tell of a node, what is on record counts', () => {
   expect(nodesOf(ask([4], kernelHas(0, undefined, 0)))).toEqual([[1]]);
 });
 
+it('what mappings have reserved is free on no node', () => {
+  expect(ask([4], promised(3, 8, 8, 8), { policy: 'none' })).toMatchObject({
+    code: 'ERR_INSUFFICIENT_MEMORY',
+    facts: { free: { 0: { [HUGE]: 3 * PAGE }, 1: { [HUGE]: 3 * PAGE }, 2: { [HUGE]: 3 * PAGE } } },
+  });
+  expect(nodesOf(ask([4], promised(4, 8, 8, 8)))).toEqual([[0]]);
+  // The second container finds what the first one leaves.
+  expect(ask([2, 2], promised(3, 8, 8, 8)).admitted).toBe(false);
+  expect(ask([2, 2], promised(4, 8, 8, 8)).admitted).toBe(true);
+});
+
+it('what mappings have reserved is not free on several nodes together either', () => {
+  expect(nodesOf(ask([12], promised(12, 8, 8, 8), { policy: 'best-effort' }))).toEqual([[0, 1]]);
+  for (const policy of ['none', 'best-effort', 'restricted'] as const)
+    expect(ask([12], promised(11, 8, 8, 8), { policy }).admitted).toBe(false);
+});
+
+it('what an init container leaves counts beside what nobody has reserved', () => {
+  const pod = {
+    initContainers: [guaranteed('first', { cpu: 1, [HUGE]: 2 * PAGE })],
+    containers: [guaranteed('main', { cpu: 1, [HUGE]: 4 * PAGE })],
+  };
+  const decided = (unreserved: number) => decideOn(pod, promised(unreserved, 8, 8, 8));
+  expect(decided(4).admitted).toBe(true);
+  expect(decided(3).admitted).toBe(false);
+});
+
 it('of what is booked and not used yet nobody gets more than is on record', () => {
   const first = ask([6], undefined) as Decision;
   // Nobody uses any page yet.
   expect(nodesOf(ask([4], kernelHas(8, 8, 8), {}, first.next()))).toEqual([[1]]);
 });
 
-it('on no node a pod gets more than the kernel has free, and what is admitted is admitted without it', () => {
+it('nowhere a pod gets more than the kernel has free and nobody has reserved, and what is admitted is admitted without it', () => {
   let refused = 0;
   const counts = fc.array(fc.integer({ min: 1, max: PAGES }), { minLength: 1, maxLength: 3 });
   const free = fc.tuple(...Array.from({ length: NODES }, () => fc.nat(PAGES)));
@@ -93,20 +134,30 @@ it('on no node a pod gets more than the kernel has free, and what is admitted is
     'single-numa-node' as const,
   );
   fc.assert(
-    fc.property(counts, counts, free, policy, (others, pages, kernel, policy) => {
-      const before = ask(others, undefined);
-      const state = before.admitted ? before.next() : EMPTY;
-      const strict = ask(pages, kernelHas(...kernel), { policy }, state);
-      if (!strict.admitted) refused += ask(pages, undefined, { policy }, state).admitted ? 1 : 0;
-      else {
-        expect(ask(pages, undefined, { policy }, state).admitted).toBe(true);
-        const { memory } = strict.next();
-        for (let node = 0; node < NODES; node++) {
-          const own = (memory[node]?.[HUGE] ?? 0) - (state.memory[node]?.[HUGE] ?? 0);
-          expect(own).toBeLessThanOrEqual(kernel[node]! * PAGE);
+    fc.property(
+      counts,
+      counts,
+      free,
+      fc.nat(NODES * PAGES),
+      policy,
+      (others, pages, kernel, most, policy) => {
+        const before = ask(others, undefined);
+        const state = before.admitted ? before.next() : EMPTY;
+        const strict = ask(pages, promised(most, ...kernel), { policy }, state);
+        if (!strict.admitted) refused += ask(pages, undefined, { policy }, state).admitted ? 1 : 0;
+        else {
+          expect(ask(pages, undefined, { policy }, state).admitted).toBe(true);
+          const { memory } = strict.next();
+          let all = 0;
+          for (let node = 0; node < NODES; node++) {
+            const own = (memory[node]?.[HUGE] ?? 0) - (state.memory[node]?.[HUGE] ?? 0);
+            expect(own).toBeLessThanOrEqual(kernel[node]! * PAGE);
+            all += own;
+          }
+          expect(all).toBeLessThanOrEqual(most * PAGE);
         }
-      }
-    }),
+      },
+    ),
     { numRuns: budget(10_000, 1_000) },
   );
   expect(refused).toBeGreaterThan(0);
@@ -124,6 +175,13 @@ it('is a flag of the grants that have some there, as long as there are fewer', (
   expect(flagsOfEach(state, topology, new Map(), present, kernelHas(4, 8, 8))(pod!)).toEqual(
     flags(kernelHas(4, 8, 8)),
   );
-  for (const fine of [kernelHas(5, 0, 0), kernelHas(8, 8, 8), kernelHas(undefined, 8, 8), new Map()])
+  expect(flags(promised(4, 8, 8, 8))).toMatchObject([{ free: 4 * PAGE, expected: 5 * PAGE }]);
+  for (const fine of [
+    promised(5, 8, 8, 8),
+    kernelHas(5, 0, 0),
+    kernelHas(8, 8, 8),
+    kernelHas(undefined, 8, 8),
+    new Map(),
+  ])
     expect(flags(fine)).toEqual([]);
 });

@@ -77,6 +77,7 @@ describe.skipIf(!isUsable)('a process that is attached to a grant', () => {
     const error = await errorOf(() => main.attach(idler(), { migrate: 'yes' as never }));
     expect(error).toMatchObject({ code: 'ERR_INVALID_OPTION', details: { value: 'yes' } });
     await pod.release();
+    expect(pod.memoryEnforcement).toEqual([]);
   });
 
   it('has memory of any node with the memory policy None, and its group migrates nothing', async () => {

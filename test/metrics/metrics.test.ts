@@ -5,7 +5,13 @@ import { Registry } from 'prom-client';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { publish, type Source, traced } from '../../lib/admission/diagnostics.js';
 import { DIAGNOSTICS_CHANNELS } from '../../lib/entries/diagnostics.js';
-import { type Manager, type ManagerOptions, type ManagerView, openManager } from '../../lib/index.js';
+import {
+  type ContainerSpec,
+  type Manager,
+  type ManagerOptions,
+  type ManagerView,
+  openManager,
+} from '../../lib/index.js';
 import { collectMetrics, type MetricsOptions } from '../../lib/metrics/index.js';
 
 import { newFolder, until } from '../cli/numalign.js';
@@ -229,6 +235,124 @@ describe('collectMetrics', () => {
       [4, 1, 4],
       [4, 1, 4],
     ]);
+  });
+
+  describe('of pods that are booked as a whole', () => {
+    const own = guaranteed('own', { cpu: 2, memory: '512Mi' });
+    const init = { ...guaranteed('init', { cpu: 1, memory: '128Mi' }) };
+    const pod = (cpu: number | string, containers: ContainerSpec[], memory = '2Gi') => ({
+      resources: { requests: { cpu, memory }, limits: { cpu, memory } },
+      initContainers: [init, { name: 'setup' }],
+      containers,
+    });
+    const managed = (options: ManagerOptions = {}) =>
+      collected({
+        topologyManagerScope: 'pod',
+        featureGates: { PodLevelResourceManagers: true },
+        ...options,
+      });
+    const resources = ['cpu', 'memory'];
+    // Allocations and errors, exclusive containers, and those that share.
+    const ofPods = (page: Scrape) =>
+      resources.map((resource_name) => [
+        page.value('resource_manager_allocations_total', { resource_name, source: 'pod' }),
+        page.value('resource_manager_allocation_errors_total', { resource_name, source: 'pod' }),
+        ...['pod_exclusive', 'pod_shared'].map((assignment_type) =>
+          page.value('resource_manager_container_assignments', { resource_name, assignment_type }),
+        ),
+      ]);
+    const ofNode = (page: Scrape) =>
+      resources.flatMap((resource_name) => [
+        page.value('resource_manager_allocations_total', { resource_name, source: 'node' }),
+        page.value('resource_manager_allocation_errors_total', { resource_name, source: 'node' }),
+        page.value('resource_manager_container_assignments', {
+          resource_name,
+          assignment_type: 'node_exclusive',
+        }),
+      ]);
+    const NONE = [0, 0, 0, 0];
+
+    it('counts what is dealt out: each container, its own or shared, once', async () => {
+      const { manager, scrape } = await managed();
+      expect(ofPods(await scrape())).toEqual([NONE, NONE]);
+      const spec = { uid: 'pod', ...pod(4, [own, { name: 'logs' }, { name: 'proxy' }]) };
+      await manager.admit(spec);
+      const page = await scrape();
+      expect(ofPods(page)).toEqual([
+        [5, 0, 2, 3],
+        [5, 0, 2, 3],
+      ]);
+      expect(ofNode(page)).toEqual([0, 0, 0, 0, 0, 0]);
+      // Of memory: the pod, both init containers and `own`.
+      expect(pinnings(page)).toEqual([2, 0, 4, 0]);
+      expect(page.value(ALIGNED, { scope: 'container', boundary: 'uncore_cache' })).toBe(1);
+      await manager.admit(spec);
+      expect(ofPods(await scrape())).toEqual(ofPods(page));
+    });
+
+    it('counts no whole cores of them, as the kubelet does not', async () => {
+      const { manager, scrape } = await managed({ cpuManagerPolicyOptions: { 'full-pcpus-only': true } });
+      const limits = { cpu: 4, memory: '2Gi' };
+      await manager.admit({ resources: { requests: limits, limits }, containers: [own, { name: 'logs' }] });
+      expect((await scrape()).value(ALIGNED, PHYSICAL)).toBe(undefined);
+      await manager.acquire({ cpu: 2 });
+      expect((await scrape()).value(ALIGNED, PHYSICAL)).toBe(1);
+    });
+
+    it('counts none of its CPUs where these are no whole number', async () => {
+      const { manager, scrape } = await managed();
+      await manager.admit(pod('3500m', [own, { name: 'logs' }]));
+      expect(ofPods(await scrape())).toEqual([NONE, [4, 0, 2, 2]]);
+      expect(pinnings(await scrape())).toEqual([0, 0, 4, 0]);
+    });
+
+    it.each([
+      ['CPUs that are not there', pod(20, [own]), {}, [[0, 1, 0, 0], NONE], [0, 1, 0, 0]],
+      [
+        'memory that is not there',
+        pod(4, [own], '1Ti'),
+        {},
+        [
+          [3, 0, 2, 1],
+          [0, 1, 0, 0],
+        ],
+        [2, 0, 1, 1],
+      ],
+      ['an empty pool of CPUs', pod(2, [own, { name: 'logs' }]), {}, [[0, 1, 0, 0], NONE], [0, 1, 0, 0]],
+      [
+        'an empty pool of memory',
+        pod(4, [own, { name: 'logs' }], '512Mi'),
+        {},
+        [
+          [4, 0, 2, 2],
+          [0, 1, 0, 0],
+        ],
+        [2, 0, 1, 1],
+      ],
+      [
+        'an empty pool under a policy that finds it by hints',
+        pod(2, [own, { name: 'logs' }]),
+        { topologyManagerPolicy: 'restricted' },
+        [NONE, NONE],
+        [0, 0, 0, 0],
+      ],
+    ] as const)('counts what fails where the kubelet would have failed: %s', async (...row) => {
+      const [, spec, options, counts, pinned] = row;
+      const { manager, scrape } = await managed({ topologyManagerPolicy: 'best-effort', ...options });
+      await errorOf(() => manager.admit(spec));
+      const page = await scrape();
+      expect(ofPods(page)).toEqual(counts);
+      expect(pinnings(page)).toEqual(pinned);
+      expect(ofNode(page)).toEqual([0, 0, 0, 0, 0, 0]);
+    });
+
+    it('counts exclusive containers one by one where nothing is booked for the pod', async () => {
+      const { manager, scrape } = await managed({ topologyManagerScope: 'container' });
+      await manager.admit(pod(4, [own, { name: 'logs' }]));
+      const page = await scrape();
+      expect(ofPods(page)).toEqual([NONE, NONE]);
+      expect(ofNode(page)).toEqual([2, 0, 2, 2, 0, 2]);
+    });
   });
 
   it('counts each type of memory that a container books as an allocation of its own', async () => {

@@ -3,6 +3,7 @@ import type { PodAssignment } from '../../account/pod-assignment.js';
 import { presentCpus, runningCpus } from '../../account/pod-holdings.js';
 import { NumalignError, unlessRefused } from '../../base/errors.js';
 import { GrantGroup } from '../../enforcement/grant-group.js';
+import { type MemoryBinding, memoryBindings } from '../../enforcement/memory-binding.js';
 import type { PinResult } from '../../machine/affinity.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
 import { vacateOf } from '../../threads/vacate.js';
@@ -72,6 +73,11 @@ export class GrantRecord {
       if (!(error instanceof NumalignError)) throw error;
     }
     return this.pod;
+  }
+
+  /** What its groups are bound to now; nothing of a grant that is off the record. */
+  memoryBindings(): readonly MemoryBinding[] {
+    return this.isThere ? memoryBindings(this.look()) : Object.freeze([]);
   }
 
   /** Where the record cannot be read, as it was. */

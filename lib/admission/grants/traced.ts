@@ -1,12 +1,13 @@
 // The steps of admission and of grants, published as they end.
 import type { ChildProcess } from 'node:child_process';
 import type { PodAssignment } from '../../account/pod-assignment.js';
-import { presentCpus } from '../../account/pod-holdings.js';
+import { hasParts, presentCpus } from '../../account/pod-holdings.js';
 import { unlessRefused } from '../../base/errors.js';
-import { exclusiveCount } from '../../decision/cpus/cpu-choices.js';
-import { isExclusive } from '../../decision/pod-level/pod-level.js';
-import { isMemoryType } from '../../input/memory-types.js';
-import { placementOptions } from '../../input/placement.js';
+import { exclusiveCount, podExclusiveCount } from '../../decision/cpus/cpu-choices.js';
+import { type MemoryRequests, memoryRequests } from '../../decision/memory/memory-requests.js';
+import { isBookedWhole } from '../../decision/pod-level/pod-level.js';
+import { type Placement, placementOptions } from '../../input/placement.js';
+import type { PodRequest } from '../../input/pod-request.js';
 import type { AdmissionRequest } from '../../input/request.js';
 import type { PinResult } from '../../machine/affinity.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
@@ -44,7 +45,8 @@ export function tracedAdmission(
       scope: placement.scope,
       options: Object.freeze(placementOptions(placement)),
       wait,
-      containers: containersOf(request, placed, site.topology),
+      containers: containersOf(pod, placement, placed, site.topology),
+      booking: bookingOf(pod, placement, placed, site.topology),
       container: error instanceof AdmissionError ? error.rejection.explanation.container : null,
       cpus: cpus?.toString() ?? null,
       numaNodes: cpus ? site.topology.nodesOf(cpus).toString() : null,
@@ -59,31 +61,48 @@ function outcomeOf(admission: Admission | undefined, error: unknown): AdmitMessa
 }
 
 function containersOf(
-  { pod, placement }: AdmissionRequest,
+  pod: PodRequest,
+  placement: Placement,
   placed: PodAssignment | undefined,
   topology: Topology,
 ): readonly DiagnosticsContainer[] {
-  const isBooked = placement.memoryPolicy !== 'None' && pod.qosClass === 'Guaranteed';
+  const isFractional = isBookedWhole(pod, placement) && podExclusiveCount(pod, placement) === 0;
   return Object.freeze(
     pod.containers.map((container) => {
-      const { name, kind, requests } = container;
-      const isAsked = (key: string) => isMemoryType(key) && requests[key]! > 0;
-      const isBookedHere = isBooked && isExclusive(pod, container);
-      const memoryTypes = Object.freeze(isBookedHere ? Object.keys(requests).filter(isAsked) : []);
-      const cpus = placed?.containers.find((each) => each.name === name)?.cpus;
+      const memoryTypes = typesOf(memoryRequests({ pod, placement, topology }, container));
+      const given = placed?.containers.find(({ name }) => name === container.name);
+      // A process asks for all that is dealt out among its threads.
+      const own = placed && hasParts(placed) ? placed.booking?.cpus : given?.cpus;
       return Object.freeze({
-        name,
-        kind,
-        exclusiveCpus: exclusiveCount(pod, container, placement),
+        name: container.name,
+        kind: container.kind,
+        exclusiveCpus: isFractional ? 0 : exclusiveCount(pod, container, placement),
         booksMemory: memoryTypes.length > 0,
         memoryTypes,
-        l3Groups: cpus === undefined || cpus.isEmpty ? null : countL3Groups(cpus, topology),
+        l3Groups: given?.isolation === 'pod' ? null : countL3Groups(own, topology),
       });
     }),
   );
 }
 
-function countL3Groups(cpus: CpuSet, { l3Groups }: Topology): number {
+function bookingOf(
+  pod: PodRequest,
+  placement: Placement,
+  placed: PodAssignment | undefined,
+  topology: Topology,
+): AdmitMessage['booking'] {
+  if (!isBookedWhole(pod, placement)) return null;
+  return Object.freeze({
+    exclusiveCpus: podExclusiveCount(pod, placement),
+    memoryTypes: typesOf(memoryRequests({ pod, placement, topology }, undefined)),
+    l3Groups: countL3Groups(placed?.booking?.cpus, topology),
+  });
+}
+
+const typesOf = (requests: MemoryRequests) => Object.freeze(requests.map(({ type }) => type));
+
+function countL3Groups(cpus: CpuSet | undefined, { l3Groups }: Topology): number | null {
+  if (cpus === undefined || cpus.isEmpty) return null;
   return l3Groups.filter((group) => group.cpus.intersects(cpus)).length;
 }
 

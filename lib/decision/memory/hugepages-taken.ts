@@ -7,8 +7,8 @@ import type { FreeHugepages } from './memory-draft.js';
 import { allocatableOn } from './memory-tables.js';
 
 /**
- * The kernel has fewer hugepages free on some NUMA nodes than there should be: others use them, or
- * the pool has become smaller.
+ * The kernel has fewer hugepages free on some NUMA nodes than there should be: others use or
+ * reserve them, or the pool has become smaller.
  */
 export interface HugepagesTaken {
   readonly code: 'HUGEPAGES_TAKEN';
@@ -16,7 +16,7 @@ export interface HugepagesTaken {
   /** The hugepage type. */
   readonly resource: string;
   readonly nodes: readonly number[];
-  /** Bytes that the kernel has free there. */
+  /** Bytes that the kernel has free there, as far as no mapping has reserved them. */
   readonly free: number;
   /** Bytes that should be free, by what is granted and reserved. */
   readonly expected: number;
@@ -31,16 +31,20 @@ export function hugepagesTaken(
 ): HugepagesTaken[] {
   return blocks.flatMap(({ type, nodes }): HugepagesTaken[] => {
     const own = topology.nodes.filter(({ id }) => nodes.includes(id));
-    const counts = own.map(({ id }) => kernel.get(type)?.[topology.numaNodes.indexOf(id)]);
+    const { byNode = [], unreserved = Number.POSITIVE_INFINITY } = kernel.get(type) ?? {};
+    const counts = own.map(({ id }) => byNode[topology.numaNodes.indexOf(id)]);
     if (counts.includes(undefined)) return [];
-    const free = counts.reduce<number>((sum, bytes) => sum + bytes!, 0);
+    const free = Math.min(
+      unreserved,
+      counts.reduce<number>((sum, bytes) => sum + bytes!, 0),
+    );
     const expected = own.reduce(
       (sum, node) => sum + Math.max(0, allocatableOn(node, type, settings) - bookedOn(memory, node.id, type)),
       0,
     );
     if (free >= expected) return [];
     const where = `NUMA node${nodes.length > 1 ? 's' : ''} ${nodes.join(', ')}`;
-    const message = `${type} on ${where}: ${formatBytes(expected)} should be free, the kernel has ${formatBytes(free)}; others use them, or the pool has become smaller`;
+    const message = `${type} on ${where}: ${formatBytes(expected)} should be free, the kernel has ${formatBytes(free)}; others use or reserve them, or the pool has become smaller`;
     return [Object.freeze({ code: 'HUGEPAGES_TAKEN', message, resource: type, nodes, free, expected })];
   });
 }

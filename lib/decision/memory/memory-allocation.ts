@@ -101,7 +101,7 @@ function chooseNodes(draft: MemoryGround, requests: MemoryRequests, hint: Topolo
 function haveEnough(draft: MemoryGround, requests: MemoryRequests, ids: readonly number[]): boolean {
   const { numaNodes } = draft.topology;
   for (const { type, bytes } of requests) {
-    const { free } = memoryRow(draft, type);
+    const { free } = memoryRow(draft, type, bytes);
     let sum = 0;
     for (let i = 0; i < numaNodes.length; i++) if (ids.includes(numaNodes[i]!)) sum += free[i]!;
     if (sum < bytes) return false;

@@ -6,11 +6,19 @@ import type { PodRequest } from '../../input/pod-request.js';
 import type { ContainerRequest } from '../../input/resource-amounts.js';
 import type { Topology } from '../../machine/topology.js';
 
-/**
- * Bytes that the kernel has free, by hugepage type and position of the NUMA node; undefined where it
- * does not tell.
- */
-export type FreeHugepages = ReadonlyMap<string, readonly (number | undefined)[]>;
+/** Bytes that the kernel has free of a hugepage type; undefined where it does not tell. */
+export interface KernelHugepages {
+  /** By position of the NUMA node. */
+  readonly byNode: readonly (number | undefined)[];
+  /**
+   * On all nodes together, without those that mappings have reserved and not touched: they are
+   * promised, and no node knows which of them are its own.
+   */
+  readonly unreserved: number | undefined;
+}
+
+/** What the kernel has free, by hugepage type. */
+export type FreeHugepages = ReadonlyMap<string, KernelHugepages>;
 
 /** Nothing is known: of a described machine, or where nobody has asked. */
 export const UNKNOWN_HUGEPAGES: FreeHugepages = new Map();

@@ -25,7 +25,7 @@ export function candidates(draft: MemoryGround, requests: MemoryRequests, must =
   let next = 0;
   for (let at = 0; at < requests.length; at++) {
     const { type, bytes } = requests[at]!;
-    const { allocatable, free } = memoryRow(draft, type);
+    const { allocatable, free } = memoryRow(draft, type, bytes);
     amounts[next++] = bytes;
     for (let i = 0; i < length; i++) amounts[next++] = closed[i] ? 0 : free[i]!;
     for (let i = 0; i < length; i++) amounts[next++] = allocatable[i]!;

@@ -7,7 +7,7 @@ import { hugepageType, MEMORY } from '../../input/memory-types.js';
 import { MAX_HINT_NODES } from '../../machine/hint-masks.js';
 import type { NumaNode } from '../../machine/machine-description.js';
 import type { Topology } from '../../machine/topology.js';
-import type { MemoryDraft, MemoryGround } from './memory-draft.js';
+import type { KernelHugepages, MemoryDraft, MemoryGround } from './memory-draft.js';
 
 /**
  * What one NUMA node has of one type of memory, in bytes. `total` of ordinary memory leaves out
@@ -134,30 +134,40 @@ const rowBeside = oncePerType((memory: MemoryDraft, topology, type, settings: Ma
   findRow(topology, settings, memory.booked(), type),
 );
 
-/** What there is of a type for a container that is placed. */
-export function memoryRow(ground: MemoryGround, type: string): MemoryRow {
+/**
+ * What there is of a type for a container that is placed; with `bytes`, for a request of so many:
+ * none is free anywhere where all nodes together have fewer.
+ */
+export function memoryRow(ground: MemoryGround, type: string, bytes = 0): MemoryRow {
   const { topology, state, memory, hugepages } = ground;
   const row =
     memory.containers.length === 0
       ? rowOn(state, topology, type)
       : rowBeside(memory, topology, type, state.settings);
   const kernel = hugepages?.get(type);
-  return kernel ? lesserOf(ground, row, type, kernel) : row;
+  return kernel ? lesserOf(ground, row, type, kernel, bytes) : row;
 }
 
-// The lesser of what is on record and what the kernel has: others may use the one, and nobody yet what
-// the other says is booked. What the pod has taken so far is in neither.
+// The least of what is on record, what the kernel has on the node, and what it has promised nobody:
+// others may use the one, and nobody yet what the other says is booked. What the pod has taken so far
+// is in none of them.
 function lesserOf(
   { topology, state, memory }: MemoryGround,
   { allocatable, free }: MemoryRow,
   type: string,
-  kernel: readonly (number | undefined)[],
+  { byNode, unreserved = Number.POSITIVE_INFINITY }: KernelHugepages,
+  bytes: number,
 ): MemoryRow {
   const booked = memory.booked();
-  const left = topology.numaNodes.map((node, i) => {
-    const own = bookedOn(booked, node, type) - bookedOn(state.memory, node, type);
-    return Math.max(0, Math.min(free[i]!, (kernel[i] ?? Number.POSITIVE_INFINITY) - own));
-  });
+  const own = topology.numaNodes.map(
+    (node) => bookedOn(booked, node, type) - bookedOn(state.memory, node, type),
+  );
+  const most = own.reduce((left, taken) => left - taken, unreserved);
+  const reusable = memory.reusable.reduce((sum, block) => sum + (block.type === type ? block.bytes : 0), 0);
+  if (bytes > most + reusable) return { allocatable, free: own.map(() => 0) };
+  const left = own.map((taken, i) =>
+    Math.max(0, Math.min(free[i]!, (byNode[i] ?? Number.POSITIVE_INFINITY) - taken, most)),
+  );
   return { allocatable, free: left };
 }
 
