@@ -112,6 +112,12 @@ export interface PodBooking {
   readonly memory: readonly MemoryBlock[];
 }
 
+/** What a pod asks for as a whole: amounts as in `request` of a container. */
+export interface PodAmounts {
+  readonly requests: ContainerAssignment['request'];
+  readonly limits: ContainerAssignment['request'];
+}
+
 export interface PodAssignment {
   /** The grant's id. */
   readonly uid: string;
@@ -123,6 +129,8 @@ export interface PodAssignment {
   readonly namespace?: string | undefined;
   /** In the order in which they were admitted. */
   readonly containers: readonly ContainerAssignment[];
+  /** undefined: it said nothing of itself as a whole. */
+  readonly resources?: PodAmounts | undefined;
   /** null: what its containers have is booked one by one. */
   readonly booking: PodBooking | null;
   readonly policy: string;

@@ -1,11 +1,12 @@
 // Pods that are placed already, and the owner of those that nobody owns.
 import { type Assignments, findPod } from '../account/assignments.js';
-import type { ContainerAssignment, OwnerRecord, PodAssignment } from '../account/pod-assignment.js';
+import type { OwnerRecord, PodAmounts, PodAssignment } from '../account/pod-assignment.js';
 import { podsAfter, podsBefore } from '../account/pod-list-changes.js';
 import { oncePerPods } from '../account/pod-summary.js';
 import { LayeredMap } from '../base/collections/layered-map.js';
 import { NumalignError } from '../base/errors.js';
 import type { PodRequest } from '../input/pod-request.js';
+import type { ContainerRequest } from '../input/resource-amounts.js';
 
 /**
  * What a pod that is admitted again has.
@@ -14,7 +15,7 @@ import type { PodRequest } from '../input/pod-request.js';
  */
 export function placedPod(
   state: Assignments,
-  { uid, name, namespace, containers }: PodRequest,
+  { uid, name, namespace, containers, resources }: PodRequest,
 ): PodAssignment | undefined {
   if (uid === undefined) {
     checkNewName(state, namespace, name);
@@ -22,25 +23,31 @@ export function placedPod(
   }
   const placed = findPod(state, uid);
   if (!placed) return undefined;
-  const shape = (list: readonly Pick<ContainerAssignment, 'name' | 'kind'>[], requests: readonly object[]) =>
-    JSON.stringify(list.map(({ name, kind }, i) => [name, kind, Object.entries(requests[i]!).sort()]));
-  const before = shape(
-    placed.containers,
-    placed.containers.map(({ request }) => request),
+  const before = shapeOf(
+    placed.containers.map(({ name, kind, request }) => ({ name, kind, requests: request })),
+    placed.resources,
   );
-  const now = shape(
-    containers,
-    containers.map(({ requests }) => requests),
-  );
+  const now = shapeOf(containers, resources);
   if (before === now) return placed;
   throw new NumalignError(
     'ERR_POD_CONFLICT',
-    `pod ${uid} is admitted already, with other containers or requests`,
+    `pod ${uid} is admitted already, with other containers or amounts`,
     {
       value: now,
       valid: before,
     },
   );
+}
+
+// What a pod asks for, as text: what it may use as a whole only where it says so.
+function shapeOf(
+  containers: readonly Pick<ContainerRequest, 'name' | 'kind' | 'requests'>[],
+  whole: PodAmounts | null | undefined,
+): string {
+  const inOrder = (amounts: Readonly<Record<string, number>>) => Object.entries(amounts).sort();
+  const shape: unknown[] = containers.map(({ name, kind, requests }) => [name, kind, inOrder(requests)]);
+  if (whole) shape.push({ requests: inOrder(whole.requests), limits: inOrder(whole.limits) });
+  return JSON.stringify(shape);
 }
 
 const fullName = ({ namespace, name }: Pick<PodAssignment, 'namespace' | 'name'>) => `${namespace}/${name}`;

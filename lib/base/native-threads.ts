@@ -103,8 +103,8 @@ export interface PlaceCall extends PinCallOwner {
   readonly oneEach: readonly (boolean | undefined)[];
   /** By role: as {@link PinCall.part}. */
   readonly parts: readonly (string | undefined)[];
-  /** What the grant has that no part has. */
-  readonly granted: Words;
+  /** By role: all CPUs of the part, or what the grant has that no part has. */
+  readonly granted: readonly (Words | undefined)[];
 }
 
 /** A scheduling class for a thread. */

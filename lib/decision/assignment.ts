@@ -1,5 +1,10 @@
 // The assignment of a pod whose containers are placed, as it goes on record. Pure.
-import { type ContainerAssignment, JUST_PLACED, type PodAssignment } from '../account/pod-assignment.js';
+import {
+  type ContainerAssignment,
+  JUST_PLACED,
+  type PodAmounts,
+  type PodAssignment,
+} from '../account/pod-assignment.js';
 import { ISOLATED_OPTION } from '../account/pod-holdings.js';
 import { placementOptions } from '../input/placement.js';
 import { CpuSet } from '../machine/cpu-set.js';
@@ -19,6 +24,7 @@ export function podAssignment(progress: Progress): PodAssignment {
     name: pod.name ?? uid,
     namespace: pod.namespace,
     containers: given.map((each) => assignmentOf(each, memory, request.isForCaller, booking !== null)),
+    resources: pod.resources ? amountsOf(pod.resources) : undefined,
     booking,
     policy: placement.topologyPolicy,
     scope: placement.scope,
@@ -34,6 +40,9 @@ export function podAssignment(progress: Progress): PodAssignment {
     unknown: NOTHING_UNKNOWN,
   };
 }
+
+// Of the pod's resources what it has asked for, by which it is known again.
+const amountsOf = ({ requests, limits }: PodAmounts): PodAmounts => ({ requests, limits });
 
 // `containers`: what they have of memory at the end; later ones take over what init containers have had.
 function assignmentOf(

@@ -79,7 +79,7 @@ function whyNot(
   if (!found) return 'not-made';
   const above = unlessHidden(() => readMemoryNodes(dirname(cgroup)))?.effective.intersection(wanted);
   if (above?.isEmpty) return 'outside-parent';
-  const refusal = enforcement.memory?.[container];
+  const refusal = refusalIn(enforcement.memory, container);
   if (refusal !== undefined) return refusal;
   return above?.equals(found.effective) ? 'clipped' : 'changed';
 }
@@ -124,12 +124,19 @@ export function withMemoryRefusals(state: Assignments, outcomes: BindingOutcomes
   }, state);
 }
 
+// Containers may be called as what objects inherit.
+function refusalIn(refusals: MemoryRefusals | undefined, container: string): string | undefined {
+  return refusals && Object.hasOwn(refusals, container) ? refusals[container] : undefined;
+}
+
 // Undefined where they stay as they are.
 function refusalsAfter(
   known: MemoryRefusals,
   outcomes: ReadonlyMap<string, string | null> | undefined,
 ): MemoryRefusals | undefined {
-  const changed = [...(outcomes ?? [])].filter(([name, reason]) => (known[name] ?? null) !== reason);
+  const changed = [...(outcomes ?? [])].filter(
+    ([name, reason]) => refusalIn(known, name) !== (reason ?? undefined),
+  );
   if (changed.length === 0) return undefined;
   const next = new Map([...Object.entries(known), ...changed]);
   return Object.fromEntries([...next].filter((entry): entry is [string, string] => entry[1] !== null));

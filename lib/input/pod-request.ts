@@ -272,14 +272,15 @@ function draOfStatus(status: unknown): Record<string, readonly string[]> | undef
   const field = 'status.extendedResourceClaimStatus';
   const claim = podShape.object(status ?? {}, 'status').extendedResourceClaimStatus;
   if (claim === undefined || claim === null) return undefined;
-  const { requestMappings = [] } = podShape.object(claim, field);
-  const all: Record<string, string[]> = {};
-  for (const mapping of podShape.listOf(requestMappings, `${field}.requestMappings`, podShape.object)) {
+  const { requestMappings } = podShape.object(claim, field);
+  // No object: containers may be called as what objects inherit.
+  const all = new Map<string, readonly string[]>();
+  for (const mapping of podShape.listOf(requestMappings ?? [], `${field}.requestMappings`, podShape.object)) {
     const name = podShape.text(mapping.containerName, `${field}.requestMappings.containerName`);
     const resource = podShape.text(mapping.resourceName, `${field}.requestMappings.resourceName`);
-    all[name] = [...(all[name] ?? []), resource];
+    all.set(name, [...(all.get(name) ?? []), resource]);
   }
-  return all;
+  return Object.fromEntries(all);
 }
 
 const NO_CONTAINERS: readonly ParsedContainer[] = [];

@@ -111,7 +111,7 @@ export function parsePodAmounts(
     if (!isRight)
       fail(
         `${field}.requests.${resource}`,
-        String(amount.nanos),
+        shown(amount, resource),
         isExact ? 'its limit' : 'at most its limit',
       );
   }

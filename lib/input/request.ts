@@ -216,6 +216,7 @@ const parseCount = (cpu: unknown) => option.that(cpu, 'cpu', isCount, COUNT);
 const PARTS = 'CPUs by the name of the part, such as { main: 1, io: 1 }';
 
 function parseParts(given: unknown, cpu: number): readonly PartRequest[] {
+  if (given instanceof Map) invalidOption('parts', given, PARTS);
   const parts = Object.entries(option.object(given, 'parts', PARTS)).map(([name, count]) => {
     if (!isContainerName(name)) invalidOption('parts', name, `named by ${CONTAINER_NAME}`);
     return Object.freeze({ name, cpu: option.that(count, `parts.${name}`, isCount, COUNT) });

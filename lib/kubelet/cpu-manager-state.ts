@@ -13,10 +13,10 @@ import {
   policyName,
   print,
   readInto,
+  readWithoutPodEntries,
   unusable,
   type Verified,
   verified,
-  withoutPodEntries,
 } from './kubelet-format.js';
 
 /** The names of the files in the kubelet's folder. */
@@ -158,7 +158,7 @@ function readCpuFile(json: GoJson, options: CpuManagerFormatOptions): Verified<C
       if (!(error instanceof NumalignError)) throw error;
     }
   }
-  const older = withoutPodEntries(CPU_MANAGER_STATE, json, readOlderFile(json, options));
+  const older = readWithoutPodEntries(CPU_MANAGER_STATE, json, options, () => readOlderFile(json, options));
   return { ...older, podEntries: null };
 }
 

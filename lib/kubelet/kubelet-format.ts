@@ -121,21 +121,27 @@ export function verified<T extends Header>(
 }
 
 /**
- * A file of an older format. What it says of pods as a whole that format would not see: without a
- * checksum, which tells the formats apart, it would be lost.
+ * What `read` makes of a file as one of an older format. What it says of pods as a whole that format
+ * does not see: with a checksum, which tells the formats apart, the file is no such file; without
+ * one they would be lost.
  * @throws ERR_KUBELET_STATE
  */
-export function withoutPodEntries<T extends { readonly verified: boolean }>(
+export function readWithoutPodEntries<T extends { readonly verified: boolean }>(
   name: string,
   json: GoJson,
-  file: T,
+  { podLevelResourceManagers = false }: KubeletFormatOptions,
+  read: () => T,
 ): T {
-  const isLost =
-    !file.verified && json instanceof GoObject && json.members.some(([key]) => /^podEntries$/i.test(key));
-  if (!isLost) return file;
-  return unusable(name, 'it has podEntries and no checksum: they would be lost', {
+  if (!(json instanceof GoObject && json.members.some(([key]) => /^podEntries$/i.test(key)))) return read();
+  try {
+    const file = read();
+    if (file.verified) return file;
+  } catch (error) {
+    if (podLevelResourceManagers || !(error instanceof NumalignError)) throw error;
+  }
+  return unusable(name, 'it has podEntries, which would be lost', {
     value: 'podEntries',
-    valid: 'podLevelResourceManagers, and podEntries that can be read',
+    valid: 'the feature gate PodLevelResourceManagers, and podEntries that can be read',
   });
 }
 

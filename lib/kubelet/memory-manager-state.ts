@@ -14,10 +14,10 @@ import {
   policyName,
   print,
   readInto,
+  readWithoutPodEntries,
   unusable,
   type Verified,
   verified,
-  withoutPodEntries,
 } from './kubelet-format.js';
 
 export const MEMORY_MANAGER_STATE = 'memory_manager_state';
@@ -159,9 +159,11 @@ function readMemoryFile(json: GoJson, options: KubeletFormatOptions): Verified<M
       if (!(error instanceof NumalignError)) throw error;
     }
   }
-  const file = readInto(MEMORY_FILE, MEMORY_MANAGER_STATE, json, EMPTY);
-  const older = verified(MEMORY_FILE, MEMORY_MANAGER_STATE, file, options);
-  return { ...withoutPodEntries(MEMORY_MANAGER_STATE, json, older), podEntries: null };
+  const older = readWithoutPodEntries(MEMORY_MANAGER_STATE, json, options, () => {
+    const file = readInto(MEMORY_FILE, MEMORY_MANAGER_STATE, json, EMPTY);
+    return verified(MEMORY_FILE, MEMORY_MANAGER_STATE, file, options);
+  });
+  return { ...older, podEntries: null };
 }
 
 const blocksOf = (blocks: readonly Block[] | null) =>

@@ -96,16 +96,19 @@ export interface ThreadPlace {
  * @throws ERR_ALREADY_PINNED unless `replace`; nothing is moved then
  */
 export function placeByRole(
-  { grant, owner, cpus }: GrantedThreads,
+  granted: GrantedThreads,
   places: Readonly<Partial<Record<ThreadRole, ThreadPlace>>>,
   replace: boolean,
 ): Record<ThreadRole, NativePinOutcome> {
+  const { grant, owner, part } = granted;
   const inOrder = THREAD_ROLES.map((role) => places[role]);
+  const wholeOf = (place: ThreadPlace) =>
+    place.part === part ? granted.cpus : granted.onPart(place.part).cpus;
   const outcomes = native.place({
     cpus: inOrder.map((place) => place?.cpus.words),
     oneEach: inOrder.map((place) => place?.oneEach),
     parts: inOrder.map((place) => place?.part),
-    granted: cpus.words,
+    granted: inOrder.map((place) => place && wholeOf(place).words),
     grant,
     owner,
     replace,

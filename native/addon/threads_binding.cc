@@ -113,18 +113,20 @@ void check_not_pinned(const Napi::CallbackInfo& info) {
 
 // The places of a PlaceCall in lib/base/native-threads.ts.
 Placement to_placement(const Fields& fields) {
-  const Napi::Value cpus = fields["cpus"], each = fields["oneEach"], parts = fields["parts"];
-  if (!cpus.IsArray() || !each.IsArray() || !parts.IsArray()) {
-    throw Napi::TypeError::New(cpus.Env(), "cpus, oneEach and parts must be arrays by role");
+  const Napi::Value cpus = fields["cpus"], each = fields["oneEach"], granted = fields["granted"],
+                    parts = fields["parts"];
+  if (!cpus.IsArray() || !each.IsArray() || !granted.IsArray() || !parts.IsArray()) {
+    throw Napi::TypeError::New(cpus.Env(), "cpus, oneEach, granted and parts must be arrays by role");
   }
   auto sets = cpus.As<Napi::Array>();
   auto one_each = each.As<Napi::Array>();
+  auto all = granted.As<Napi::Array>();
   auto names = parts.As<Napi::Array>();
   Placement placement;
   for (uint32_t i = 0; i < kThreadRoles; i++) {
     if (sets.Get(i).IsUndefined()) continue;
     placement[i] = {to_id_set<CpuTag>(sets.Get(i)), to_bool(one_each.Get(i), "whether each has one CPU"),
-                    to_string(names.Get(i), "the part")};
+                    to_id_set<CpuTag>(all.Get(i)), to_string(names.Get(i), "the part")};
     if (placement[i]->cpus.empty()) throw Napi::TypeError::New(cpus.Env(), "a role must have a CPU");
   }
   return placement;
@@ -134,9 +136,9 @@ Placement to_placement(const Fields& fields) {
 Napi::Value place(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   const Fields fields(info[0], "a placement");
-  auto result = unwrap(env, ThreadPins::of_this_process().place(
-                                to_placement(fields), fields.id_set<CpuTag>("granted"),
-                                fields.string("grant"), fields.string("owner"), fields.flag("replace")));
+  auto result =
+      unwrap(env, ThreadPins::of_this_process().place(to_placement(fields), fields.string("grant"),
+                                                      fields.string("owner"), fields.flag("replace")));
   if (const auto* pinned = std::get_if<AlreadyPinned>(&result)) throw_already_pinned(env, *pinned);
   auto array = Napi::Array::New(env, kThreadRoles);
   for (uint32_t i = 0; i < kThreadRoles; i++) {

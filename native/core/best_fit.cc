@@ -384,21 +384,32 @@ class Accumulator {
     for (size_t i = 0; i < free_.size(); i++) free_[i] &= inside[i];
   }
 
+  struct Cores {
+    std::vector<int> chosen;
+    int size = 0;  // of all of them
+    int free = 0;
+  };
+
+  // The lowest cores of an L3 group with free CPUs that are as large as what is still needed.
+  Cores lowest_cores_of_l3(int group) const {
+    const Level& cores = topology_.cores();
+    Cores lowest;
+    for (int core : topology_.cores_of_l3()[group]) {
+      if (lowest.size >= needed_) break;
+      int n = cores.free_in(core, free_);
+      if (n == 0) continue;
+      lowest.chosen.push_back(core);
+      lowest.size += cores.size(core);
+      lowest.free += n;
+    }
+    return lowest;
+  }
+
   // Takes of the lowest cores of an L3 group what is still needed, if that is all that they have free; of an
   // odd number all but the highest CPU. Else nothing.
   void take_rest_in_l3(int group) {
     const Level& cores = topology_.cores();
-    std::vector<int> chosen;
-    int size = 0;
-    int free = 0;
-    for (int core : topology_.cores_of_l3()[group]) {
-      if (size >= needed_) break;
-      int n = cores.free_in(core, free_);
-      if (n == 0) continue;
-      chosen.push_back(core);
-      size += cores.size(core);
-      free += n;
-    }
+    const auto [chosen, size, free] = lowest_cores_of_l3(group);
     bool is_odd = needed_ % 2 == 1 && free == needed_ + 1 && cores.uniform_size() != 1;
     if (free != needed_ && !is_odd) return;
     int split = is_odd ? core_of_highest_cpu(chosen) : -1;
@@ -441,20 +452,9 @@ class Accumulator {
   // Takes the lowest cores of an L3 group if they are exactly what is still needed; else nothing.
   void take_part_of_l3(int group) {
     if (any_rest_in_l3_) return take_rest_in_l3(group);
-    const Level& cores = topology_.cores();
-    std::vector<int> chosen;
-    int size = 0;
-    int free = 0;
-    for (int core : topology_.cores_of_l3()[group]) {
-      if (size >= needed_) break;
-      int n = cores.free_in(core, free_);
-      if (n == 0) continue;
-      chosen.push_back(core);
-      size += cores.size(core);
-      free += n;
-    }
+    const auto [chosen, size, free] = lowest_cores_of_l3(group);
     if (size != needed_ || free != needed_) return;
-    for (int core : chosen) take(cores, core);
+    for (int core : chosen) take(topology_.cores(), core);
   }
 
   void take_cpu(uint32_t word, uint64_t bit) {

@@ -2,10 +2,15 @@
 import { describe, expect, it } from 'vitest';
 import { findPod } from '../../lib/account/assignments.js';
 import { resize } from '../../lib/admission/grants/resize.js';
-import type { ContainerSpec, ManagerOptions, ResourceAmounts } from '../../lib/index.js';
+import {
+  type ContainerSpec,
+  type ManagerOptions,
+  openManager,
+  type ResourceAmounts,
+} from '../../lib/index.js';
 import { parseConfig } from '../../lib/input/config.js';
 import { Ledger } from '../../lib/state/ledger.js';
-import { errorOf } from '../support/error-of.js';
+import { errorOf, thrownBy } from '../support/error-of.js';
 import { GI, MI } from '../support/memory-machine.js';
 import { guaranteed, simulate } from '../support/simulated.js';
 
@@ -184,12 +189,45 @@ describe('a pod with resources as a whole', () => {
     ]);
   });
 
-  it('cannot be resized', async () => {
-    const manager = await newManager();
+  it.each([
+    ['under the gate', MANAGED],
+    ['one container at a time', { ...MANAGED, topologyManagerScope: 'container' }],
+    ['without the gate', { ...MANAGED, featureGates: { PodLevelResourceManagers: false } }],
+  ] as const)(
+    'is known again by its amounts, also in a state that is opened anew: %s',
+    async (_, options) => {
+      const manager = await newManager(options);
+      const spec = whole(LIMITS, [OWN, SHARED]);
+      const { booking } = await manager.admit(spec, { owner: 'persistent' });
+      const { stateDir } = manager;
+      await manager.close();
+      const later = await openManager({ topology: manager.topology, stateDir });
+      const again = await later.admit(spec, { owner: 'persistent' });
+      expect([again.alreadyAdmitted, String(again.booking?.cpus)]).toEqual([true, String(booking?.cpus)]);
+      const { resources, ...plain } = spec;
+      for (const other of [
+        { ...spec, resources: { requests: { cpu: 5, memory: '2Gi' }, limits: { cpu: 5, memory: '2Gi' } } },
+        { ...spec, resources: { requests: LIMITS, limits: { cpu: 4, memory: '3Gi' } } },
+        plain,
+      ]) {
+        const error = await errorOf(() => later.admit(other, { owner: 'persistent' }));
+        expect(error).toMatchObject({ code: 'ERR_POD_CONFLICT', details: { valid: expect.anything() } });
+        expect(thrownBy(() => later.plan(other))).toMatchObject({ code: 'ERR_POD_CONFLICT' });
+      }
+      await later.close();
+    },
+  );
+
+  it.each(['pod', 'container'] as const)('cannot be resized in scope %s', async (topologyManagerScope) => {
+    const manager = await newManager({ topologyManagerScope });
     await manager.admit(whole(LIMITS, [OWN]), { owner: 'persistent' });
     const pod = findPod(Ledger.open(manager.stateDir).read()!.assignments, 'web')!;
     const { placement } = parseConfig({});
     const error = await errorOf(() => resize({} as never, pod, {} as never, placement, {} as never));
-    expect(error).toMatchObject({ code: 'ERR_INVALID_ARGUMENT', details: { value: 'web' } });
+    expect(error).toMatchObject({
+      code: 'ERR_INVALID_ARGUMENT',
+      message: expect.stringContaining('has resources as a whole'),
+      details: { value: 'web' },
+    });
   });
 });

@@ -8,7 +8,7 @@ import type { MemoryBlock } from '../../lib/index.js';
 import { decodeMembers, encodeMembers } from '../../test/torture/state-file.mjs';
 import type { BytesByNode } from './memory.js';
 import type { Booking, Bookings, Holding, Holdings, Placement } from './placement.js';
-import type { Claim } from './pod.js';
+import type { Claim, RecordedPod } from './pod.js';
 
 interface StateFile {
   readonly generation: number;
@@ -71,6 +71,8 @@ export interface StoredPod {
   readonly uid: string;
   readonly holdings: Holdings;
   readonly booking: Booking | undefined;
+  /** What it asks for as a whole. */
+  readonly podResources: RecordedPod['podResources'];
   readonly claims: readonly Claim[];
   /** Its containers have started, one after the other. */
   readonly isStarted: boolean;
@@ -78,11 +80,12 @@ export interface StoredPod {
   readonly scope: string;
 }
 
-function encodePod({ uid, holdings, booking, claims, isStarted, policy, scope }: StoredPod) {
+function encodePod({ uid, holdings, booking, podResources, claims, isStarted, policy, scope }: StoredPod) {
   const shares = claims.map(({ name }) => holdings[name]!.memory);
   return {
     uid,
     name: uid,
+    ...(podResources && { resources: { requests: {}, limits: {}, ...podResources } }),
     ...(booking && { booking: { ...booking, held: '', shares } }),
     containers: claims.map(({ name, kind, requests }, i) => ({
       name,

@@ -183,6 +183,21 @@ describe('Devices that a DRA driver gives', () => {
     expect(devices).toEqual({});
   });
 
+  it('may be of a container that is called as what objects inherit, and of none', async () => {
+    const manager = await withNics();
+    const plan = (name: string, requestMappings: unknown) =>
+      manager.plan({
+        kind: 'Pod',
+        spec: { containers: [limited(name, { 'example.com/nic': 1 })] },
+        status: { extendedResourceClaimStatus: { requestMappings } },
+      }).containers[0]!.devices;
+    const mapping = { containerName: 'constructor', resourceName: 'example.com/nic' };
+    expect(plan('constructor', [mapping])).toEqual({});
+    expect(plan('a', [mapping, { ...mapping, containerName: '__proto__' }])).not.toEqual({});
+    // As Go writes a list that it never made.
+    expect(plan('a', null)).not.toEqual({});
+  });
+
   it('are given out all the same without DRAExtendedResource', async () => {
     for (const options of [{ featureGates: { DRAExtendedResource: false } }, { kubeletVersion: 'v1.32' }]) {
       const manager = await withNics(options as ManagerOptions);

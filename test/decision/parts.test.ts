@@ -133,6 +133,7 @@ describe('parts of a grant', () => {
     ['an amount in words', { a: '1' }, 'parts.a', '1'],
     ['a name that no container can have', { '.shared': 1 }, 'parts', '.shared'],
     ['a list', ['a'], 'parts', ['a']],
+    ['a Map, of which an object shows nothing', new Map([['a', 1]]), 'parts', new Map([['a', 1]])],
     ['half a core where a grant is of whole ones', { a: 2, b: 1 }, 'parts.b', 1],
   ])('that ask for %s are refused, and nothing is changed', async (what, parts, option, value) => {
     const manager = await simulate(MACHINE);

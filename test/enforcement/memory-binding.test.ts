@@ -158,6 +158,14 @@ describe('refusals on record', () => {
     expect(one.pods[0]!.enforcement.level).toBe('cpuset');
   });
 
+  it('are none of a container that is called as what objects inherit', () => {
+    const known = state({ main: 'EINVAL' });
+    expect(told(known, { constructor: null })).toBe(known);
+    const top = folders({ v2: '0-3' }, { 'p%2Fconstructor': { v2: '1' } });
+    const [binding] = summary(pod(top, { constructor: [2] }, { main: 'EINVAL' }));
+    expect(binding).toEqual(['constructor', '2', '1', false, 'changed', true]);
+  });
+
   it('leave a state as it is that says so already, and grants that are not on record', () => {
     const known = state({ main: 'EINVAL' });
     expect(told(known, { main: 'EINVAL', side: null })).toBe(known);

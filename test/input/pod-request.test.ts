@@ -257,6 +257,15 @@ describe('Resources of a whole pod', () => {
     );
     const limit = app({ requests: { cpu: 1 }, limits: { cpu: 2 } });
     refuses({ requests: { cpu: 1 }, limits: { cpu: '1500m' } }, 'spec.resources.limits.cpu', limit);
+    for (const [resource, requested, limit, shown] of [
+      ['cpu', 4, '2500m', '4000m'],
+      ['memory', '4Ki', 1, '4096'],
+      ['hugepages-2Mi', '4Mi', '2Mi', '4194304'],
+    ] as const) {
+      const resources = { requests: { [resource]: requested }, limits: { [resource]: limit } };
+      const over = thrownBy(() => parsePod({ ...podOf(app()), resources }));
+      expect(String(over?.details.value)).toBe(shown);
+    }
     const error = thrownBy(() => parsePod({ ...podOf(app()), resources: { request: {} } }));
     expect(error?.code).toBe('ERR_INVALID_OPTION');
   });

@@ -172,16 +172,23 @@ describe("the kubelet's files under PodLevelResourceManagers", () => {
     );
   });
 
-  it('are read with the gate, and without it are damaged', () => {
+  it('are read with the gate, and refused without it, which says why', () => {
     const cpuText = formatCpuManagerState({ ...cpus, entries, podEntries: whole });
     expect(cpuText).toContain(',"podEntries":{"p1":{"cpuSet":"1-2,9-10"}},"checksum":');
     expect(parseCpuManagerState(cpuText, on)).toMatchObject({ podEntries: whole, entries, verified: true });
     const memoryText = formatMemoryManagerState({ ...memoryOf, podEntries: wholeMemory });
     expect(parseMemoryManagerState(memoryText, on).podEntries).toEqual(wholeMemory);
+    for (const action of [() => parseCpuManagerState(cpuText), () => parseMemoryManagerState(memoryText)]) {
+      expect(thrownBy(action)).toMatchObject({
+        code: 'ERR_KUBELET_STATE',
+        details: { value: 'podEntries', valid: expect.stringContaining('PodLevelResourceManagers') },
+      });
+    }
+    const damaged = (text: string) => text.replace(/(p1.*)"checksum":\d/, '$1"checksum":9');
     for (const action of [
-      () => parseCpuManagerState(cpuText),
-      () => parseMemoryManagerState(memoryText),
       () => parseCpuManagerState(formatCpuManagerState({ ...cpus, entries, podEntries: new Map() })),
+      () => parseCpuManagerState(damaged(cpuText), on),
+      () => parseMemoryManagerState(damaged(memoryText), on),
     ])
       expect(thrownBy(action)?.message).toContain('it is damaged: its checksum is');
   });

@@ -63,10 +63,13 @@ const container: fc.Arbitrary<ContainerAssignment> = fc.record({
   unknown,
 });
 
+const amounts = fc.dictionary(text, fc.nat());
+
 const pod: fc.Arbitrary<PodAssignment> = fc.record({
   uid: text,
   name: text,
   containers: fc.array(container, { minLength: 1, maxLength: 3 }),
+  resources: fc.option(fc.record({ requests: amounts, limits: amounts }), { nil: undefined }),
   booking: fc.option(
     fc.record({
       cpus: fc.constant(CpuSet.EMPTY),

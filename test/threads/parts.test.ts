@@ -126,6 +126,15 @@ describe.runIf(ALL.size > 1)('threads of a part', () => {
     expect(masks()).toEqual(APART);
   });
 
+  it('stay where they were placed in a part of several CPUs', async () => {
+    const { widen } = threadsOf(Ledger.open(makeStateDir()), EVERYTHING.grant, GRANT);
+    const wide: GrantedThreads = { ...SHARED, onPart: (part) => ({ ...SHARED, part, cpus: ALL }) };
+    await placeThreads(() => wide, { main: { part: 'io', cpus: PART } });
+    expect(masks()).toEqual(APART);
+    widen(ALL, grantOf(ALL, REST));
+    expect(masks()).toEqual(APART);
+  });
+
   it('wait among the others while their part has no CPU', () => {
     const { narrow, widen } = threadsOf(Ledger.open(makeStateDir()), EVERYTHING.grant, GRANT);
     pinApart();

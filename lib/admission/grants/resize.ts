@@ -34,18 +34,20 @@ export async function resize<T>(
   defaults: Placement,
   followers: Followers<T>,
 ): Promise<{ readonly pod: PodAssignment; readonly followed: T | undefined }> {
-  const { uid, containers, booking } = grant;
-  // What is booked as a whole is dealt out: nobody could tell which part is to grow.
-  if (containers.length !== 1 || containers[0]!.cpus.isEmpty || booking) {
-    throw new NumalignError(
-      'ERR_INVALID_ARGUMENT',
-      `${uid} ${hasParts(grant) ? 'has parts' : 'is no single container with exclusive CPUs'}: it cannot be resized`,
-      {
-        value: uid,
-        valid:
-          'a grant of acquire without parts, or a pod of one container with exclusive CPUs, without resources as a whole',
-      },
-    );
+  const { uid, containers, booking, resources } = grant;
+  // What is booked as a whole is dealt out: nobody could tell which part is to grow. Nor may a
+  // container have more than its pod.
+  if (containers.length !== 1 || containers[0]!.cpus.isEmpty || booking || resources) {
+    const why = hasParts(grant)
+      ? 'has parts'
+      : resources
+        ? 'has resources as a whole'
+        : 'is no single container with exclusive CPUs';
+    throw new NumalignError('ERR_INVALID_ARGUMENT', `${uid} ${why}: it cannot be resized`, {
+      value: uid,
+      valid:
+        'a grant of acquire without parts, or a pod of one container with exclusive CPUs, without resources as a whole',
+    });
   }
   const underWay = site.ledger.registry.of(resizesUnderWay);
   if (underWay.has(uid)) throw busy(uid);

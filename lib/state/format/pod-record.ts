@@ -7,6 +7,7 @@ import {
   ENFORCEMENT_LEVELS,
   ISOLATIONS,
   type OwnerRecord,
+  type PodAmounts,
   type PodAssignment,
   type PodBooking,
   type Reusable,
@@ -134,7 +135,7 @@ function decodeEnforcement(value: unknown, where: string): PodAssignment['enforc
 }
 
 const POD_MEMBERS =
-  'uid name namespace containers booking policy scope options owner enforcement upcoming transfer formerOwner admittedAt'.split(
+  'uid name namespace containers resources booking policy scope options owner enforcement upcoming transfer formerOwner admittedAt'.split(
     ' ',
   );
 
@@ -162,6 +163,14 @@ function decodeBooked(value: unknown, containers: readonly ContainerAssignment[]
   };
 }
 
+function podAmounts(value: unknown, where: string): PodAmounts {
+  const { requests, limits } = object(value, where);
+  return {
+    requests: recordOf(requests, 'resources.requests', whole),
+    limits: recordOf(limits, 'resources.limits', whole),
+  };
+}
+
 export function decodePod(value: unknown, where: string): PodAssignment {
   const given = object(value, where);
   return {
@@ -169,6 +178,7 @@ export function decodePod(value: unknown, where: string): PodAssignment {
     name: text(given.name, 'name'),
     namespace: orNull(given.namespace ?? null, 'namespace', text) ?? undefined,
     ...decodeBooked(given.booking, listOf(given.containers, 'containers', decodeContainer)),
+    resources: orNull(given.resources ?? null, 'resources', podAmounts) ?? undefined,
     policy: text(given.policy, 'policy'),
     scope: text(given.scope, 'scope'),
     options: recordOf(given.options, 'options', flag),

@@ -216,7 +216,6 @@ Result<std::variant<PinOutcome, AlreadyPinned>> ThreadPins::pin(pid_t tid, const
 }
 
 Result<std::variant<PlacementOutcome, AlreadyPinned>> ThreadPins::place(const Placement& placement,
-                                                                        const CpuSet& granted,
                                                                         const std::string& grant,
                                                                         const std::string& owner,
                                                                         bool replace) {
@@ -245,7 +244,7 @@ Result<std::variant<PlacementOutcome, AlreadyPinned>> ThreadPins::place(const Pl
             const ThreadPlace& place = *place_of(role);
             const CpuSet cpus = place.one_each ? CpuSet{use.least_used(place.cpus)} : place.cpus;
             use.add(cpus, runs_javascript(role));
-            return Destination{cpus, place.part, place.part.empty() ? granted : place.cpus};
+            return Destination{cpus, place.part, place.granted};
           },
       .done =
           [&](ThreadMove move, const CpuSet& wanted) {

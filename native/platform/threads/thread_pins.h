@@ -53,6 +53,7 @@ struct AlreadyPinned {
 struct ThreadPlace {
   CpuSet cpus;
   bool one_each;          // every thread on one CPU of them, the least used
+  CpuSet granted;         // all CPUs of the part, else all of the grant that no part has
   std::string part = {};  // of the grant, whose CPUs these are
 };
 using Placement = std::array<std::optional<ThreadPlace>, kThreadRoles>;  // by ThreadRole
@@ -81,10 +82,9 @@ class ThreadPins {
   Result<std::optional<AlreadyPinned>> other_pin(pid_t tid, const std::string& grant);
 
   // Pins every thread of the process whose role has a place, and leaves the others alone; passes as pin()
-  // does. `granted`: all CPUs of the grant that no part has, of which the places are subsets. Threads that
-  // are pinned for a part stay, unless their role has a place on one.
+  // does. Threads that are pinned for a part stay, unless their role has a place on one.
   Result<std::variant<PlacementOutcome, AlreadyPinned>> place(const Placement& placement,
-                                                              const CpuSet& granted, const std::string& grant,
+                                                              const std::string& grant,
                                                               const std::string& owner, bool replace);
 
   // Threads have been born on CPUs of the grant by the calling thread, whose choice undo() is to give them:

@@ -520,9 +520,8 @@ class Replay {
     const isSmt = op === 'admit' && result.admitted === true && answer?.reason === 'SMTAlignmentError';
     if (isSmt && this.#isOn('full-pcpus-only') && claims.some((claim) => this.#isOfHalves(claim)))
       return 'P3';
-    const isOfDevices = facts.every((fact) => fact.endsWith("'s devices"));
     if (claims.some(({ requests }) => this.#asksForDevices(requests))) {
-      if (isOfDevices || result.deviceErrors) return 'P4';
+      if (this.#arePromised(op, claims, result, facts) || result.deviceErrors) return 'P4';
       const isMissed = result.admitted === true && answer?.reason === 'UnexpectedAdmissionError';
       if (op === 'admit' && isMissed && this.#lacksDevices(claims)) return 'P4';
     }
@@ -543,20 +542,43 @@ class Replay {
     return Object.entries(containers).every(
       ([name, { devices, hint }]) =>
         Object.keys(devices).every(isRegistered) &&
-        [...this.#rules.inventory].every(([resource, all]) => {
+        [...this.#rules.inventory.keys()].every((resource) => {
           const { ids, perNuma = {} } = devices[resource] ?? {};
           const ours = countByPlace(answer?.containers?.[name]?.devices[resource] ?? []);
-          const places = [...all.values()].map(placeOf);
-          const isKnown = Object.entries(perNuma).every(
-            ([place, count]) => places.filter((each) => each === place).length >= count,
-          );
           if (ids !== null)
             return JSON.stringify(sorted({ 0: perNuma })) === JSON.stringify(sorted({ 0: ours }));
           const near = (counts: typeof ours) =>
             JSON.stringify(Object.entries(byNearness(counts, hint)).sort());
-          return isKnown && near(perNuma) === near(ours);
+          return this.#areThere(resource, perNuma) && near(perNuma) === near(ours);
         }),
     );
+  }
+
+  #areThere(resource: string, perNuma: Readonly<Record<string, number>>): boolean {
+    const places = [...(this.#rules.inventory.get(resource)?.values() ?? [])].map(placeOf);
+    return Object.entries(perNuma).every(
+      ([place, count]) => places.filter((each) => each === place).length >= count,
+    );
+  }
+
+  /** P4: none at admission, and what a container asks for when it starts. */
+  #arePromised(
+    op: Operation['op'],
+    claims: readonly Claim[],
+    { containers = {} }: RecordedResult,
+    facts: readonly string[],
+  ): boolean {
+    const own = /^(.*)'s devices$/;
+    return facts.every((fact) => {
+      const name = own.exec(fact)?.[1];
+      const requests = claims.find((claim) => claim.name === name)?.requests;
+      const devices = Object.entries(containers[name ?? '']?.devices ?? {});
+      if (!requests || op === 'admit') return requests !== undefined && devices.length === 0;
+      return devices.every(([resource, { perNuma = {} }]) => {
+        const count = Object.values(perNuma).reduce((sum, each) => sum + each, 0);
+        return count === requests[resource] && this.#areThere(resource, perNuma);
+      });
+    });
   }
 
   /** P3: so many CPUs cannot be whole cores. */
@@ -749,7 +771,17 @@ class Replay {
     const pods = [...placement.pods].map(([uid, holdings]) => {
       const isStarted = this.#recorded.started.has(uid);
       const booking = placement.bookings.get(uid);
-      return { uid, holdings, booking, claims: this.#claims.get(uid)!, isStarted, policy, scope };
+      const { podResources } = this.#pods.get(uid)!;
+      return {
+        uid,
+        holdings,
+        booking,
+        podResources,
+        claims: this.#claims.get(uid)!,
+        isStarted,
+        policy,
+        scope,
+      };
     });
     await this.#node.load(pods, bookedOf(placement.memory));
     const loaded = this.#node.observe();

@@ -21,9 +21,20 @@ function otherCpus(list: string): string {
 
 const otherNodes = (nodes: readonly number[]) => (nodes.length > 1 ? nodes.slice(1) : [nodes[0]! + 1]);
 
-function otherText(text: string): string {
-  const at = text.search(/\d/);
-  return `${text.slice(0, at)}${(Number(text[at]) + 1) % 10}${text.slice(at + 1)}`;
+// No number gets a zero in front by it.
+function otherText(text: string, at = text.search(/\d/)): string {
+  const digit = Number(text[at]);
+  return `${text.slice(0, at)}${digit === 9 ? 8 : digit + 1}${text.slice(at + 1)}`;
+}
+
+// What the kubelet has written, or what it has read.
+function placesOfCheckpoint({ text, state, loaded }: any): Place[] {
+  const answer = state ? text : loaded ? JSON.stringify(loaded) : '';
+  return Array.from(answer.matchAll(/\d/g), ({ index }: RegExpMatchArray) => (copy) => {
+    const other = otherText(answer, index);
+    if (state) copy.text = other;
+    else copy.loaded = JSON.parse(other);
+  });
 }
 
 function placesOfHolding(what: Alteration, holding: any, find: (copy: any) => any): Place[] {
@@ -83,6 +94,7 @@ function placesOf(what: Alteration, vector: any): Place[] {
       placesOfStep(what, step, (copy) => copy.steps[i].result),
     );
   }
+  if (what === 'checkpoint') return placesOfCheckpoint(vector);
   if (vector.hints && what === 'node') {
     return vector.hints.map(({ nodes }: any, i: number) => {
       return (copy: any) => (copy.hints[i].nodes = otherNodes(nodes));
@@ -102,15 +114,20 @@ function placesOf(what: Alteration, vector: any): Place[] {
   return [];
 }
 
-/** So many altered cases at most, from all over the file, of each case one. */
+/** So many altered cases at most, from all over the file: of each case one, of few cases more. */
 export function mutantsOf(what: Alteration, cases: readonly Case[], count: number): Case[] {
-  const altered = cases.flatMap((vector, i) => {
-    const places = placesOf(what, vector);
-    if (places.length === 0) return [];
-    const copy = structuredClone(vector);
-    places[(i * 7) % places.length]!(copy);
-    return [copy];
-  });
+  const all = cases
+    .map((vector, i) => ({ vector, first: i * 7, places: placesOf(what, vector) }))
+    .filter(({ places }) => places.length > 0);
+  const altered: Case[] = [];
+  for (let round = 0; altered.length < count && all.some(({ places }) => round < places.length); round++) {
+    for (const { vector, first, places } of all) {
+      if (round >= places.length) continue;
+      const copy = structuredClone(vector);
+      places[(first + round) % places.length]!(copy);
+      altered.push(copy);
+    }
+  }
   const step = Math.max(1, altered.length / count);
   return Array.from({ length: Math.min(count, altered.length) }, (_, i) => altered[Math.floor(i * step)]!);
 }

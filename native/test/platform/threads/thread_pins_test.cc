@@ -165,10 +165,10 @@ TEST_F(ThreadPinsTest, PlacesEveryRoleWhereItIsToBe) {
   RoleThread worker(ThreadRole::kWorker), one(ThreadRole::kPool), two(ThreadRole::kPool),
       other(ThreadRole::kOther);
   Placement placement;
-  placement.fill(ThreadPlace{second_, false});
-  placement[static_cast<size_t>(ThreadRole::kMain)] = ThreadPlace{first_, false};
-  placement[static_cast<size_t>(ThreadRole::kPool)] = ThreadPlace{both, true};
-  auto placed = pins_.place(placement, both, "grant", "owner", false);
+  placement.fill(ThreadPlace{second_, false, both});
+  placement[static_cast<size_t>(ThreadRole::kMain)] = ThreadPlace{first_, false, both};
+  placement[static_cast<size_t>(ThreadRole::kPool)] = ThreadPlace{both, true, both};
+  auto placed = pins_.place(placement, "grant", "owner", false);
   ASSERT_TRUE(placed.ok());
   EXPECT_EQ(mask(getpid()), first_);
   EXPECT_EQ(mask(worker.tid()), second_);
@@ -179,7 +179,7 @@ TEST_F(ThreadPinsTest, PlacesEveryRoleWhereItIsToBe) {
   EXPECT_EQ(outcome[static_cast<size_t>(ThreadRole::kPool)].moved.size(), 2u);
 
   // Another grant finds them taken, and nothing is moved.
-  auto refused = pins_.place(placement, both, "another", "owner", false);
+  auto refused = pins_.place(placement, "another", "owner", false);
   EXPECT_EQ(std::get<AlreadyPinned>(refused.value()).grant, "grant");
 
   // What is lost is left; who was placed on what stays is not moved.
@@ -196,8 +196,8 @@ TEST_F(ThreadPinsTest, PlacesEveryRoleWhereItIsToBe) {
 TEST_F(ThreadPinsTest, LeavesRolesAloneThatHaveNoPlace) {
   RoleThread pool(ThreadRole::kPool), other(ThreadRole::kOther);
   Placement placement;
-  placement[static_cast<size_t>(ThreadRole::kPool)] = ThreadPlace{first_, false};
-  ASSERT_TRUE(pins_.place(placement, first_ | second_, "grant", "owner", false).ok());
+  placement[static_cast<size_t>(ThreadRole::kPool)] = ThreadPlace{first_, false, first_ | second_};
+  ASSERT_TRUE(pins_.place(placement, "grant", "owner", false).ok());
   EXPECT_EQ(mask(pool.tid()), first_);
   EXPECT_EQ(mask(other.tid()), all_);
   EXPECT_EQ(mask(), all_);
@@ -206,8 +206,8 @@ TEST_F(ThreadPinsTest, LeavesRolesAloneThatHaveNoPlace) {
 
 TEST_F(ThreadPinsTest, LeavesAPlacedThreadWhereItIsWhenTheGrantGrows) {
   Placement placement;
-  placement.fill(ThreadPlace{first_, false});
-  ASSERT_TRUE(pins_.place(placement, first_ | second_, "grant", "owner", false).ok());
+  placement.fill(ThreadPlace{first_, false, first_ | second_});
+  ASSERT_TRUE(pins_.place(placement, "grant", "owner", false).ok());
   ASSERT_TRUE(pins_.follow({"grant"}, all_ | first_ | second_).ok());
   EXPECT_EQ(mask(), first_);
   ASSERT_TRUE(pins_.undo("grant", all_).ok());
@@ -215,8 +215,8 @@ TEST_F(ThreadPinsTest, LeavesAPlacedThreadWhereItIsWhenTheGrantGrows) {
 
 TEST_F(ThreadPinsTest, TakesAPlacedThreadOffOtherCpusOfTheGrantToo) {
   Placement placement;
-  placement.fill(ThreadPlace{first_, false});
-  ASSERT_TRUE(pins_.place(placement, first_ | second_, "grant", "owner", false).ok());
+  placement.fill(ThreadPlace{first_, false, first_ | second_});
+  ASSERT_TRUE(pins_.place(placement, "grant", "owner", false).ok());
   (void)set_affinity(0, second_);
   ASSERT_TRUE(pins_.undo("grant", all_).ok());
   EXPECT_EQ(mask(), all_);
@@ -324,13 +324,23 @@ TEST_F(PartPinsTest, FollowAndWaitApartFromTheRest) {
   EXPECT_EQ(mask(worker.tid()), all_);
 }
 
+TEST_F(PartPinsTest, LeavesAThreadWhereItIsInAPartOfSeveralCpus) {
+  const CpuSet all = first_ | second_;
+  Placement placement;
+  placement[static_cast<size_t>(ThreadRole::kMain)] = ThreadPlace{first_, false, all, "io"};
+  ASSERT_TRUE(pins_.place(placement, "grant", "owner", false).ok());
+  ASSERT_TRUE(pins_.follow(part_, all).ok());
+  EXPECT_EQ(mask(), first_);
+  ASSERT_TRUE(pins_.undo("grant", all_).ok());
+}
+
 TEST_F(PartPinsTest, PlacesARoleOnAPart) {
   RoleThread worker(ThreadRole::kWorker), other(ThreadRole::kOther);
   pin_or_die(other.tid(), first_, part_);
   Placement placement;
-  placement.fill(ThreadPlace{second_, false});
-  placement[static_cast<size_t>(ThreadRole::kWorker)] = ThreadPlace{first_, false, "io"};
-  ASSERT_TRUE(pins_.place(placement, second_, "grant", "owner", false).ok());
+  placement.fill(ThreadPlace{second_, false, second_});
+  placement[static_cast<size_t>(ThreadRole::kWorker)] = ThreadPlace{first_, false, first_, "io"};
+  ASSERT_TRUE(pins_.place(placement, "grant", "owner", false).ok());
   EXPECT_EQ(mask(worker.tid()), first_);
   EXPECT_EQ(mask(other.tid()), first_) << "of the part it was";
   EXPECT_EQ(mask(), second_);
