@@ -681,7 +681,7 @@ describe('threads and children', () => {
     const [a, b, everywhere] = [idler(), idler('9'), idler()];
     const { cpus: list } = await actor.acquire({ cpu: 2 });
     const attached = await actor.grant('attach', a);
-    assert.deepEqual(attached, { pid: a, cpus: list, guaranteed: true });
+    assert.deepEqual(attached, { pid: a, cpus: list, guaranteed: true, memory: null });
     assert.equal(maskOf(a), list);
 
     const places = await actor.do(async (_, mine) => {

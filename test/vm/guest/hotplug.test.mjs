@@ -46,7 +46,7 @@ async function open(options = {}) {
   };
   const substitute = ({ uid }) => {
     const pod = ledger.read().assignments.pods.find((each) => each.uid === uid);
-    return substituteLostCpus(site, pod, placement, threadsOf(ledger, uid));
+    return substituteLostCpus(site, pod, placement, threadsOf(ledger, uid, pod));
   };
   return { manager, site, substitute };
 }
