@@ -1,7 +1,7 @@
 // MemoryBinding: the memory nodes that cgroups of a grant are bound to, as they are now. Reads the
 // files of cgroups; changes nothing.
 import { dirname, join } from 'node:path';
-import type { Assignments } from '../account/assignments.js';
+import { type Assignments, findPod } from '../account/assignments.js';
 import type { MemoryRefusals, PodAssignment } from '../account/pod-assignment.js';
 import { replacePod } from '../account/pod-changes.js';
 import { NumalignError } from '../base/errors.js';
@@ -115,13 +115,17 @@ export type BindingOutcomes = ReadonlyMap<string, ReadonlyMap<string, string | n
 
 /** A state that says why memory nodes were refused; the same one where nothing is different. */
 export function withMemoryRefusals(state: Assignments, outcomes: BindingOutcomes): Assignments {
-  return state.pods.reduce((next, pod) => {
-    const memory = refusalsAfter(pod.enforcement.memory ?? {}, outcomes.get(pod.uid));
-    if (!memory) return next;
+  let next = state;
+  // Most commits bind nothing: only the grants that are bound are looked at.
+  for (const [uid, own] of outcomes) {
+    const pod = findPod(next, uid);
+    const memory = pod && refusalsAfter(pod.enforcement.memory ?? {}, own);
+    if (!memory) continue;
     const isNone = Object.keys(memory).length === 0;
     const enforcement = { ...pod.enforcement, memory: isNone ? undefined : memory };
-    return replacePod(next, { ...pod, enforcement });
-  }, state);
+    next = replacePod(next, { ...pod, enforcement });
+  }
+  return next;
 }
 
 // Containers may be called as what objects inherit.
@@ -132,11 +136,9 @@ function refusalIn(refusals: MemoryRefusals | undefined, container: string): str
 // Undefined where they stay as they are.
 function refusalsAfter(
   known: MemoryRefusals,
-  outcomes: ReadonlyMap<string, string | null> | undefined,
+  outcomes: ReadonlyMap<string, string | null>,
 ): MemoryRefusals | undefined {
-  const changed = [...(outcomes ?? [])].filter(
-    ([name, reason]) => refusalIn(known, name) !== (reason ?? undefined),
-  );
+  const changed = [...outcomes].filter(([name, reason]) => refusalIn(known, name) !== (reason ?? undefined));
   if (changed.length === 0) return undefined;
   const next = new Map([...Object.entries(known), ...changed]);
   return Object.fromEntries([...next].filter((entry): entry is [string, string] => entry[1] !== null));
