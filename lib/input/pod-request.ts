@@ -81,6 +81,21 @@ export interface PodManifest {
 /** What a caller may give for a pod. */
 export type PodSpec = PlainPod | PodManifest;
 
+/** The pod that a grant is: one container, which asks for what is its limit. */
+export function guaranteedPod(
+  { uid, name }: Pick<PodRequest, 'uid' | 'name'>,
+  container: ContainerRequest,
+): PodRequest {
+  return {
+    uid,
+    name,
+    qosClass: 'Guaranteed',
+    notGuaranteed: null,
+    resources: null,
+    containers: [container],
+  };
+}
+
 const DEFAULT_NAMESPACE = 'default';
 const POD_KEYS = [
   'uid',

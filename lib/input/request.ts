@@ -10,7 +10,7 @@ import { type AimedLevel, parseEnforcement } from './enforcement-options.js';
 import { isMemoryType } from './memory-types.js';
 import { option } from './option-values.js';
 import { type Placement, parsePlacement } from './placement.js';
-import { CONTAINER_NAME, isContainerName, type PodRequest, parsePod } from './pod-request.js';
+import { CONTAINER_NAME, guaranteedPod, isContainerName, type PodRequest, parsePod } from './pod-request.js';
 import type { RequestPlacementOptions } from './policies.js';
 import type { Quantity } from './quantity.js';
 import {
@@ -267,14 +267,7 @@ export function parseAcquire(options: AcquireOptions, placement: Placement): Adm
   const name = given.name === undefined ? undefined : option.that(given.name, 'name', isName, NAME);
   const requests = Object.freeze({ cpu: cpu * MILLI, ...parseResources(given.memory, given.resources) });
   const container: ContainerRequest = Object.freeze({ name: 'main', kind: 'app', requests });
-  const pod: PodRequest = {
-    uid: undefined,
-    name,
-    qosClass: 'Guaranteed',
-    notGuaranteed: null,
-    resources: null,
-    containers: [container],
-  };
+  const pod = guaranteedPod({ uid: undefined, name }, container);
   const common = parseCommon(given, placement);
   if (common.placement.cpuPolicy === 'none') {
     throw new NumalignError(

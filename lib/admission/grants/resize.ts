@@ -11,6 +11,7 @@ import { NumalignError } from '../../base/errors.js';
 import { decide } from '../../decision/decision.js';
 import { NEVER } from '../../decision/question.js';
 import { type Placement, recordedPlacement } from '../../input/placement.js';
+import { guaranteedPod } from '../../input/pod-request.js';
 import type { ResizeRequest } from '../../input/request.js';
 import { MILLI } from '../../input/resource-amounts.js';
 import type { Followers } from '../../threads/followers.js';
@@ -199,14 +200,7 @@ function decided(
     present: cpusNow(topology, state.pods),
     state: removePods(state, new Set([pod.uid])),
     request: {
-      pod: {
-        uid: pod.uid,
-        name: pod.name,
-        qosClass: 'Guaranteed',
-        notGuaranteed: null,
-        resources: null,
-        containers: [container],
-      },
+      pod: guaranteedPod(pod, container),
       owner: 'process',
       placement: recordedPlacement(pod, defaults),
       enforcement: {},

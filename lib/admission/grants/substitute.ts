@@ -18,6 +18,7 @@ import {
 } from '../../decision/cpus/cpu-manager.js';
 import { type Draft, firstDraft, withKept } from '../../decision/cpus/draft.js';
 import { type Placement, placementUnder, recordedPlacement } from '../../input/placement.js';
+import { guaranteedPod } from '../../input/pod-request.js';
 import { MILLI } from '../../input/resource-amounts.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import { onlineCpus } from '../../machine/online-cpus.js';
@@ -212,14 +213,7 @@ function allocationFor(
   const request = { name, kind, requests: { cpu: cpus.size * MILLI } };
   const first = firstDraft({
     ...{ topology, present, state, placement, resources, pool: poolOf(pod) },
-    pod: {
-      uid: pod.uid,
-      name: pod.name,
-      qosClass: 'Guaranteed',
-      notGuaranteed: null,
-      resources: null,
-      containers: [request],
-    },
+    pod: guaranteedPod(pod, request),
     allowed: mustStay ? usable.intersection(near) : usable,
   });
   const kept = onlineCpusKept(first, { cpus, held });

@@ -85,19 +85,8 @@ Examples:
   $ numalign configure --managed all --reserved none --no-strict`,
     )
     .action((flags: ConfigureFlags) => {
-      const { managed, reserved, strict, isolated, reservedMemory, cgroupRoot } = flags;
-      const { kubeletVersion, featureGates } = flags;
-      const given = [
-        managed,
-        reserved,
-        strict,
-        isolated,
-        reservedMemory,
-        cgroupRoot,
-        kubeletVersion,
-        featureGates,
-      ];
-      if (given.every((flag) => flag === undefined)) {
+      const { stateDir, output, ...settings } = flags;
+      if (Object.values(settings).every((flag) => flag === undefined)) {
         command.error(
           'error: nothing to change: give --managed, --reserved, --strict, --no-strict, --isolated, --reserved-memory, --cgroup-root, --kubelet-version or --feature-gates',
         );
