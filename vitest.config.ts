@@ -83,6 +83,16 @@ export default defineConfig({
       project('mocks', { include: MOCKS }),
       project('visits', { include: VISITS, setupFiles }),
       project('processes', { include: PROCESSES, setupFiles }),
+      // Neither needs two CPUs: they decide, or talk over sockets of their own.
+      {
+        extends: true,
+        test: {
+          name: 'kubernetes',
+          fileParallelism: false,
+          include: ['packages/kubernetes/test/**/*.test.ts'],
+          exclude: ['packages/kubernetes/test/{containers,kube}/**'],
+        },
+      },
       // test/package: npm run test:package.
       project('machine', {
         include: ['test/**/*.test.ts'],

@@ -35,6 +35,16 @@ function javascript() {
   });
 }
 
+function kubernetesPackage() {
+  const folder = 'packages/kubernetes';
+  const inputs = [`${folder}/lib`, `${folder}/tsconfig.build.json`, 'tsconfig.json', 'lib/index.ts'];
+  step('kubernetes', inputs, [`${folder}/dist/index.js`], 'compiling @numalign/kubernetes', () => {
+    rmSync(join(root, folder, 'dist'), { recursive: true, force: true });
+    const tsc = join(root, 'node_modules/typescript/bin/tsc');
+    run(process.execPath, [tsc, '-p', `${folder}/tsconfig.build.json`]);
+  });
+}
+
 if (process.platform !== 'linux') fail(`numalign runs on Linux only, not on ${process.platform}`);
 const [major, minor] = process.versions.node.split('.').map(Number);
 const isOld = major < 20 || (major === 20 && minor < 19) || (major === 22 && minor < 12);
@@ -44,3 +54,4 @@ if (needed.length > 0) fail(`please install what is missing, as root: ${aptComma
 nodeModules();
 addon();
 javascript();
+kubernetesPackage();

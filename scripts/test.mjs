@@ -28,7 +28,12 @@ const project = (...names) =>
 // Three things at a time: what touches the machine one file after the other, and beside it what does
 // not, and what waits for processes most of the time.
 if (args.length > 0) await vitest('vitest', args);
-else await Promise.all([project('decisions', 'mocks', 'visits'), project('machine'), project('processes')]);
+else
+  await Promise.all([
+    project('decisions', 'mocks', 'visits'),
+    project('machine'),
+    project('processes', 'kubernetes'),
+  ]);
 const leftovers = foldersOfTests().filter((name) => !foldersBefore.has(name));
 if (leftovers.length > 0) {
   failed++;

@@ -1,0 +1,30 @@
+// Services of gRPC as @grpc/grpc-js takes them, from the texts in proto/.
+import type { MethodDefinition, ServiceDefinition } from '@grpc/grpc-js';
+import type { Message, Schema } from '../protobuf/schema.js';
+
+/**
+ * The service with this full name, such as `v1.PodResourcesLister`: for `makeClientConstructor` and
+ * `Server.addService`. Methods have their names of the text.
+ */
+export function serviceDefinition(schema: Schema, name: string): ServiceDefinition {
+  const service = schema.root.lookupService(name);
+  const methods = service.methodsArray.map((method): [string, MethodDefinition<Message, Message>] => {
+    const { requestType, responseType, requestStream = false, responseStream = false } = method;
+    const packageOf = (type: string) => service.lookupType(type).fullName.slice(1);
+    const [request, response] = [packageOf(requestType), packageOf(responseType)];
+    return [
+      method.name,
+      {
+        path: `/${name}/${method.name}`,
+        requestStream,
+        responseStream,
+        originalName: method.name,
+        requestSerialize: (value) => Buffer.from(schema.encode(request, value)),
+        requestDeserialize: (bytes) => schema.decode(request, bytes),
+        responseSerialize: (value) => Buffer.from(schema.encode(response, value)),
+        responseDeserialize: (bytes) => schema.decode(response, bytes),
+      },
+    ];
+  });
+  return Object.fromEntries(methods);
+}

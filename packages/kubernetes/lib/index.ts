@@ -1,0 +1,2 @@
+// What an agent embeds to serve containers.
+export type { Message } from './protobuf/schema.js';
