@@ -1,6 +1,5 @@
 // Errors of this package.
 export type NodeErrorCode = string;
-
 /** `code` is literal, `value` what was wrong, `valid` what would do. */
 export class NodeError extends Error {
   constructor(
