@@ -22,7 +22,10 @@ import {
 } from './resource-amounts.js';
 
 /** Who a grant belongs to; see {@link RequestOptions.owner}. */
-export type OwnerChoice = 'process' | 'persistent' | { readonly cgroup: string };
+export type OwnerChoice = 'process' | LastingOwner;
+
+/** An owner that outlives the process that names it. */
+export type LastingOwner = 'persistent' | { readonly cgroup: string };
 
 /** What {@link Manager.acquire} and {@link Manager.admit} both take. */
 export interface RequestOptions extends RequestPlacementOptions {
@@ -196,10 +199,21 @@ function commonOf(placement: Placement): ReturnType<typeof parseCommon> {
 const isAbsolutePath = (value: unknown): value is string => typeof value === 'string' && isAbsolute(value);
 
 function parseOwner(owner: unknown = 'process'): OwnerChoice {
-  if (owner === 'process' || owner === 'persistent') return owner;
-  if (typeof owner !== 'object' || owner === null) {
-    invalidOption('owner', owner, "'process', 'persistent' or { cgroup: '/sys/fs/cgroup/…' }");
-  }
+  return owner === 'process'
+    ? owner
+    : parseLastingOwner(owner, "'process', 'persistent' or { cgroup: '/sys/fs/cgroup/…' }");
+}
+
+/**
+ * An owner that outlives this process.
+ * @throws ERR_INVALID_OPTION
+ */
+export function parseLastingOwner(
+  owner: unknown,
+  valid = "'persistent' or { cgroup: '/sys/fs/cgroup/…' }",
+): LastingOwner {
+  if (owner === 'persistent') return owner;
+  if (typeof owner !== 'object' || owner === null) invalidOption('owner', owner, valid);
   const { cgroup } = checkOptions(owner, ['cgroup'], 'owner');
   return Object.freeze({
     cgroup: option.that(cgroup, 'owner.cgroup', isAbsolutePath, 'the absolute path of a cgroup’s folder'),

@@ -52,6 +52,8 @@ const pod = await manager.admit(
   { owner: 'persistent' },
 );
 expectType<Pod>(pod);
+expectType<Promise<void>>(pod.setOwner({ cgroup: '/sys/fs/cgroup/job' }));
+expectError(pod.setOwner('process'));
 expectError(manager.admit({ name: 'trainer' }));
 expectAssignable<Plan>(manager.plan({ name: 'trainer', containers: [{ name: 'main', limits }] }));
 expectType<TopologyHint>(manager.getAffinity(pod.uid, 'main'));
