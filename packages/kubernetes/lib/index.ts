@@ -1,4 +1,5 @@
 // What an agent embeds to serve containers.
 export { NodeError, type NodeErrorCode } from './base/errors.js';
 export { RuntimeClient, type RuntimeClientOptions } from './cri/runtime-client.js';
+export { NRI_SOCKET, NumalignNode, type NumalignNodeOptions } from './node.js';
 export type { Message } from './protobuf/schema.js';

@@ -27,5 +27,9 @@ export function choiceOf(resources: LinuxResources | null): CpuSet | null {
   return cpus === '' ? null : CpuSet.parse(cpus);
 }
 
+// CRI cannot tell 0 from nothing, and runtimes take it for nothing.
+const isGiven = (value: unknown): boolean =>
+  typeof value === 'object' ? Boolean((value as { value?: unknown } | null)?.value) : value !== '';
+
 const fieldsOf = (message: object | null | undefined) =>
-  Object.fromEntries(Object.entries(message ?? {}).filter(([, value]) => value !== null && value !== ''));
+  Object.fromEntries(Object.entries(message ?? {}).filter(([, value]) => isGiven(value)));
