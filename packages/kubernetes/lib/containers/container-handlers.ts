@@ -88,7 +88,7 @@ export class ContainerHandlers implements NriHandlers {
       const cpus = placement?.cpus ?? sharedCpus(pool, request.choice);
       this.#put(pod, container, request, placement, cpus);
       return {
-        adjust: adjustment(cpus, placement, request.cdi),
+        adjust: adjustment(cpus, placement, request),
         updates: this.#shared.updates(pool, container.id),
       };
     });

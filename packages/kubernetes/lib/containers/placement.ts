@@ -2,6 +2,8 @@
 import { type CpuSet, NodeSet, type PodContainer } from 'numalign';
 import type { ContainerAdjustment, ContainerUpdate } from '../nri/messages.js';
 import { CPUS_VARIABLE, DEVICES_VARIABLE, GRANT_VARIABLE } from '../placement/allocation.js';
+import { CHOICE_ANNOTATION } from '../placement/annotations.js';
+import type { ContainerRequest } from '../placement/container-request.js';
 
 /** What is granted to a container. */
 export interface Placement {
@@ -35,10 +37,14 @@ const cpuset = (cpus: CpuSet, mems: NodeSet | undefined) => ({
 });
 
 /**
- * For CreateContainer. `cdi`: devices are passed on by their CDI names, both as newer runtimes take
- * them and as the annotation of the CDI specification.
+ * For CreateContainer. Devices are passed on by their CDI names where that is asked for: both as newer
+ * runtimes take them and as the annotation of the CDI specification.
  */
-export function adjustment(cpus: CpuSet, placement: Placement | null, cdi: boolean): ContainerAdjustment {
+export function adjustment(
+  cpus: CpuSet,
+  placement: Placement | null,
+  { choice, cdi }: Pick<ContainerRequest, 'choice' | 'cdi'>,
+): ContainerAdjustment {
   const { uid, memoryNodes, devices = [] } = placement ?? {};
   // What the shared pool is changes while a container runs.
   const exclusive = placement?.cpus ?? null;
@@ -47,14 +53,16 @@ export function adjustment(cpus: CpuSet, placement: Placement | null, cdi: boole
     ...(uid === undefined ? [] : [{ key: GRANT_VARIABLE, value: uid }]),
     ...(devices.length === 0 ? [] : [{ key: DEVICES_VARIABLE, value: devices.join(',') }]),
   ];
+  const names = cdi ? devices : [];
   return {
     env,
+    annotations: {
+      // A plugin that comes later cannot tell a cpuset that numalign has narrowed from a choice.
+      [CHOICE_ANNOTATION]: choice?.toString() ?? '',
+      ...(names.length > 0 && { 'cdi.k8s.io/numalign': names.join(',') }),
+    },
     linux: { resources: cpuset(cpus, memoryNodes) },
-    ...(cdi &&
-      devices.length > 0 && {
-        annotations: { 'cdi.k8s.io/numalign': devices.join(',') },
-        CDI_devices: devices.map((name) => ({ name })),
-      }),
+    ...(names.length > 0 && { CDI_devices: names.map((name) => ({ name })) }),
   };
 }
 
