@@ -83,7 +83,7 @@ export class Grants {
     if (!pod) return null;
     const { uid, name, containers } = pod as { uid: string; name: string; containers: [{ name: string }] };
     const adopted = { uid, name, containers: [{ ...containers[0], cpus }] };
-    return this.#placement(await (this.#manager as any).adopt(adopted, { owner: 'persistent' }));
+    return this.#placement(await this.#manager.adopt(adopted, { owner: 'persistent' }));
   }
 
   /** From now on the grant lives as long as a process is in the cgroup. */

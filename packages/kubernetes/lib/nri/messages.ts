@@ -31,6 +31,8 @@ export interface Container {
   readonly state: number;
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
+  /** `NAME=value` of each environment variable. */
+  readonly env: readonly string[];
   readonly linux: LinuxContainer | null;
   readonly pid: number;
   /** Empty before NRI 0.10. */
