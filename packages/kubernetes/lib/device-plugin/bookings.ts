@@ -9,7 +9,7 @@ import {
   isAllocation,
   isClaimed,
   parseAllocationName,
-} from './allocation.js';
+} from '../placement/allocation.js';
 import type { CpuAccount, CpuDevice } from './inventory.js';
 
 /** What a container is given that exists, or soon will. */

@@ -52,7 +52,7 @@ function checkOption(isRight: boolean, name: string, value: unknown, valid: stri
 
 /**
  * Offers devices to a kubelet, and puts on record what it gives to containers. What creates the
- * containers pins them: see `allocation.ts`. A container asks for one resource of numalign's: of two
+ * containers pins them: see `placement/allocation.ts`. A container asks for one resource of numalign's: of two
  * the kubelet would set the environment of one only.
  *
  * Kubelets without Kubernetes' change 112597 send the path of the socket as `:authority`, which

@@ -2,8 +2,8 @@
 // what a container gets.
 import { NodeError } from '../base/errors.js';
 import type { Log } from '../base/log.js';
+import { allocationEnvironment } from '../placement/allocation.js';
 import type { Message } from '../protobuf/schema.js';
-import { allocationEnvironment } from './allocation.js';
 import { Bookings, type DeviceManager } from './bookings.js';
 import { DeviceList, type DeviceStream } from './device-list.js';
 import { type CpuDevice, type DeviceUnit, Inventory, isHealthy } from './inventory.js';

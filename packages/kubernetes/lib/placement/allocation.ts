@@ -1,12 +1,22 @@
-// Allocation: what the kubelet has been given by the device plugin, as a grant's name and a
-// container's environment say it. Pure; for the plugin and for what creates containers.
+// Allocation: CPUs that the device plugin has booked before the container is known. Environment
+// variables carry the grant from the device plugin's answer to the container's creation. Pure.
 import { CpuSet } from 'numalign';
 import { NodeError } from '../base/errors.js';
 
-/** The environment of a container that has an allocation: its uid. */
+/** The uid of the grant. */
 export const ALLOCATION_VARIABLE = 'NUMALIGN_ALLOCATION';
-/** The CPUs of the allocation, as a list such as `2-3,8`. */
+/** The CPUs, as Linux lists them. */
 export const CPUS_VARIABLE = 'NUMALIGN_CPUS';
+/** The uid of a container's own grant. */
+export const GRANT_VARIABLE = 'NUMALIGN_GRANT';
+/** `resource=id` of each device, separated by commas. */
+export const DEVICES_VARIABLE = 'NUMALIGN_DEVICES';
+
+/** The uid of the grant that the device plugin has made for a container; null: it has made none. */
+export function allocationOf(env: readonly string[]): string | null {
+  const prefix = `${ALLOCATION_VARIABLE}=`;
+  return env.find((entry) => entry.startsWith(prefix))?.slice(prefix.length) ?? null;
+}
 
 const PREFIX = 'device-plugin:';
 // A pod's init containers leave their devices to those after them.
