@@ -7,8 +7,10 @@ import type { ContainerRequest } from '../placement/container-request.js';
 
 /** What is granted to a container. */
 export interface Placement {
-  /** The grant's. */
+  /** The grant's, or the allocation's. */
   readonly uid: string;
+  /** The device plugin has booked it: it is the pod's, whose containers may start again. */
+  readonly isAllocation: boolean;
   /** Of its own; null: it runs in the shared pool. */
   readonly cpus: CpuSet | null;
   /** NUMA nodes of the memory that is booked for it; empty: none is. */
@@ -20,6 +22,7 @@ export interface Placement {
 export function placementOf(uid: string, { cpus, memory, devices }: PodContainer): Placement {
   return {
     uid,
+    isAllocation: false,
     cpus,
     memoryNodes: NodeSet.from(memory.flatMap(({ nodes }) => nodes)),
     devices: Object.entries(devices).flatMap(([resource, held]) => held.map(({ id }) => `${resource}=${id}`)),

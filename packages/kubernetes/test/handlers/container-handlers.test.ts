@@ -1,5 +1,7 @@
+import type { Manager } from 'numalign';
 import { describe, expect, it } from 'vitest';
 import { ContainerState } from '../../lib/nri/messages.js';
+import { allocationName } from '../../lib/placement/allocation.js';
 import { type ContainerFields, containerOf, podOf } from '../support/nri-objects.js';
 import { cpusByContainer, simulatedNode } from '../support/simulated-node.js';
 
@@ -8,6 +10,14 @@ const exclusive = (id: string, cpus = 2, more: ContainerFields = {}) =>
   containerOf({ id, cpus, memory: GIB, ...more });
 const shared = (id: string, more: ContainerFields = {}) => containerOf({ id, ...more });
 const POD = podOf();
+
+/** As the device plugin does. */
+const book = (manager: Manager, cpus: string) =>
+  manager.adopt({
+    uid: 'g1',
+    name: allocationName({ resource: 'numalign.io/cpu', uids: ['booked'] }),
+    containers: [{ name: 'main', cpus }],
+  });
 
 describe('A container that is created', () => {
   it('is put on CPUs of its own, and on the NUMA node of its memory', async () => {
@@ -64,11 +74,8 @@ describe('A container that is created', () => {
 
   it('has what the device plugin has booked for it', async () => {
     const { handlers, manager } = await simulatedNode();
-    const { uid } = await manager.adopt(
-      { uid: 'booked', name: 'device', containers: [{ name: 'main', cpus: '6-7' }] },
-      { owner: 'persistent' },
-    );
-    const env = [`NUMALIGN_ALLOCATION=${uid}`];
+    await book(manager, '6-7');
+    const env = ['NUMALIGN_ALLOCATION=booked', 'NUMALIGN_CPUS=6-7'];
     const { adjust } = await handlers.createContainer(POD, shared('a', { env }));
     expect(adjust.linux?.resources?.cpu?.cpus).toBe('6-7');
     expect(manager.grants()).toHaveLength(1);
@@ -76,7 +83,10 @@ describe('A container that is created', () => {
 
   it('is refused where what the device plugin has booked is not on record', async () => {
     const { handlers } = await simulatedNode();
-    const creation = handlers.createContainer(POD, shared('a', { env: ['NUMALIGN_ALLOCATION=gone'] }));
+    const creation = handlers.createContainer(
+      POD,
+      shared('a', { env: ['NUMALIGN_ALLOCATION=gone', 'NUMALIGN_CPUS=6'] }),
+    );
     await expect(creation).rejects.toMatchObject({
       code: 'ERR_UNKNOWN_ALLOCATION',
       details: { value: 'gone' },
@@ -116,11 +126,8 @@ describe('A container that ends', () => {
 
   it('leaves what the device plugin has booked to the pod', async () => {
     const { handlers, manager } = await simulatedNode();
-    await manager.adopt(
-      { uid: 'booked', containers: [{ name: 'main', cpus: '6-7' }] },
-      { owner: 'persistent' },
-    );
-    const env = ['NUMALIGN_ALLOCATION=booked'];
+    await book(manager, '6-7');
+    const env = ['NUMALIGN_ALLOCATION=booked', 'NUMALIGN_CPUS=6-7'];
     handlers.runPodSandbox(POD);
     await handlers.createContainer(POD, shared('a', { env }));
     await handlers.stopContainer(POD, shared('a'));
