@@ -1,0 +1,13 @@
+// Errors of this package.
+export type NodeErrorCode = string;
+/** `code` is literal, `value` what was wrong, `valid` what would do. */
+export class NodeError extends Error {
+  constructor(
+    readonly code: NodeErrorCode,
+    message: string,
+    readonly details: { readonly value?: unknown; readonly valid?: unknown; readonly cause?: unknown } = {},
+  ) {
+    super(message, { cause: details.cause });
+    this.name = 'NodeError';
+  }
+}
