@@ -11,6 +11,10 @@ export class PublishedVersions {
   readonly #versions = new Set<string>();
   #writing: NodeResourceTopology | undefined;
 
+  get isWriting(): boolean {
+    return this.#writing !== undefined;
+  }
+
   /** The watch may tell of a version before the answer to its request is here. */
   async during<T>(object: NodeResourceTopology, write: () => Promise<T>): Promise<T> {
     this.#writing = object;
@@ -31,10 +35,12 @@ export class PublishedVersions {
   /** Whether it is one of these, or has what is being written. */
   has(object: KubernetesObject): boolean {
     if (this.#versions.has(object.metadata.resourceVersion ?? '')) return true;
-    const { attributes, topologyPolicies, zones } = object;
-    const writing = this.#writing;
-    return (
-      writing !== undefined && isDeepStrictEqual({ ...writing, attributes, topologyPolicies, zones }, writing)
-    );
+    return this.#writing !== undefined && isSame(object, this.#writing);
   }
+}
+
+/** Whether an object says of a machine what another does, whatever its metadata. */
+export function isSame(object: KubernetesObject, own: NodeResourceTopology): boolean {
+  const { attributes, topologyPolicies, zones } = object;
+  return isDeepStrictEqual({ ...own, attributes, topologyPolicies, zones }, own);
 }

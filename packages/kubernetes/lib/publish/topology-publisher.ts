@@ -16,7 +16,7 @@ import {
   type Scope,
   VERSION,
 } from './node-resource-topology.js';
-import { PublishedVersions } from './published-versions.js';
+import { isSame, PublishedVersions } from './published-versions.js';
 import { zonesOf } from './zones.js';
 
 export interface TopologyPublisherOptions {
@@ -39,7 +39,8 @@ const NODES: Resource = { group: '', version: 'v1', plural: 'nodes' };
 // At most twice a second.
 const LEAST_MS = 500;
 // Others who write the same object make it rarer: the cluster's scheduler has to read each version.
-const LONGEST_CONTESTED_MS = 30_000;
+const LONGEST_CONTESTED_MS = 10_000;
+const CONTEST_MS = 60_000;
 
 /**
  * Publishes the machine within milliseconds of a commit of anybody, at most twice a second, and
@@ -54,13 +55,16 @@ export class TopologyPublisher {
   readonly #backoff = new Backoff();
   readonly #versions = new PublishedVersions();
   #work: Promise<unknown>[] = [];
-  // What the server has, as far as is known.
+  // What was published last; stale: the server may have something else by now.
   #published: NodeResourceTopology | undefined;
-  #owner: OwnerReference | undefined;
+  #isStale = false;
+  // null: the Node cannot be read, or is not there.
+  #owner: OwnerReference | null | undefined;
   #isDue = false;
   #isRunning = false;
   #earliest = 0;
-  #contested = 0;
+  // How often others have written it, and when they did last.
+  #contested = { times: 0, at: Number.NEGATIVE_INFINITY };
   #failure = '';
   // Ends a pause after a failure.
   #wake = new AbortController();
@@ -117,10 +121,15 @@ export class TopologyPublisher {
       } catch (error) {
         if (signal.aborted) return;
         this.#isDue = true;
+        this.#isStale = true;
         this.#failed(error as Error);
         await this.#rest(this.#backoff.next((error as ApiError).retryAfterMs));
       }
     }
+  }
+
+  get #isContested(): boolean {
+    return performance.now() - this.#contested.at < CONTEST_MS;
   }
 
   async #rest(ms: number): Promise<void> {
@@ -137,9 +146,11 @@ export class TopologyPublisher {
       scope ?? topologyManagerScope,
       zonesOf(manager),
     );
-    if (isDeepStrictEqual(wanted, this.#published)) return;
-    this.#earliest = performance.now() + Math.min(LEAST_MS * 2 ** this.#contested, LONGEST_CONTESTED_MS);
-    this.#owner ??= await this.#findOwner();
+    if (!this.#isStale && isDeepStrictEqual(wanted, this.#published)) return;
+    this.#isStale = false;
+    const times = this.#isContested ? this.#contested.times : 0;
+    this.#earliest = performance.now() + Math.min(LEAST_MS * 2 ** times, LONGEST_CONTESTED_MS);
+    if (this.#owner === undefined) this.#owner = await this.#findOwner();
     const answer = await this.#versions.during(wanted, () => this.#write(wanted));
     this.#versions.add(answer);
     this.#published = wanted;
@@ -168,18 +179,18 @@ export class TopologyPublisher {
   }
 
   // So that the object ends with its Node. Where that cannot be read, it does not.
-  async #findOwner(): Promise<OwnerReference | undefined> {
+  async #findOwner(): Promise<OwnerReference | null> {
     const { apiServer, nodeName, log } = this.#options;
     try {
       const { metadata } = await apiServer.get(NODES, nodeName, { signal: this.#end.signal });
       return metadata.uid === undefined
-        ? undefined
+        ? null
         : { apiVersion: 'v1', kind: 'Node', name: nodeName, uid: metadata.uid };
     } catch (error) {
       if (!(error instanceof ApiError) || !WITHOUT_OWNER.has(error.code)) throw error;
       if (this.#published === undefined)
         log('info', `the topology of ${nodeName} has no owner: ${error.message}`, { code: error.code });
-      return undefined;
+      return null;
     }
   }
 
@@ -190,7 +201,8 @@ export class TopologyPublisher {
     for await (const event of apiServer.watch(TOPOLOGIES, options)) {
       if (event.type === 'LISTED') {
         this.#seen(event.objects.find(({ metadata }) => metadata.name === nodeName));
-        // It is there: what has failed is not to wait any longer.
+        // The server is there: what has failed need not wait any longer, and a Node may have come.
+        this.#owner ??= undefined;
         this.#wake.abort();
       } else if (event.object.metadata.name === nodeName) {
         this.#seen(event.type === 'DELETED' ? undefined : event.object);
@@ -201,17 +213,13 @@ export class TopologyPublisher {
   // What somebody has written, perhaps this publisher.
   #seen(object: KubernetesObject | undefined): void {
     const { nodeName, log } = this.#options;
-    const { attributes, topologyPolicies, zones } = object ?? {};
     const own = this.#published;
-    if (object && this.#versions.has(object)) {
-      this.#contested = 0;
-      return;
-    }
-    const isSame = own && object && isDeepStrictEqual({ ...own, attributes, topologyPolicies, zones }, own);
-    if (isSame || !own) return;
-    this.#published = undefined;
-    if (!object) this.#owner = undefined;
-    else this.#contested++;
+    if (!own && !this.#versions.isWriting) return;
+    if (object && (this.#versions.has(object) || (own && isSame(object, own)))) return;
+    this.#isStale = true;
+    if (object) {
+      this.#contested = { times: this.#isContested ? this.#contested.times + 1 : 1, at: performance.now() };
+    } else this.#owner = undefined;
     log(
       'warn',
       `the topology of ${nodeName} was ${object ? 'changed' : 'deleted'} by others: published again`,

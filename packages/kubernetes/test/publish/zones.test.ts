@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { type AdmitOptions, type Manager, type ManagerOptions, openManager, type PodSpec } from 'numalign';
 import { discover, type MachineJson } from 'numalign/topology';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { irregularMachines } from '../../../../test/support/random-machine.js';
 import type { Zone } from '../../lib/publish/node-resource-topology.js';
 import { zonesOf } from '../../lib/publish/zones.js';
