@@ -18,10 +18,13 @@ export interface WatchOptions {
   readonly failed?: (error: ApiError, pauseMs: number) => void;
   /** After how many seconds the server ends a watch, which then goes on. Default: 1,500 to 2,100. */
   readonly seconds?: number;
+  /**
+   * A server that has not ended a watch so many milliseconds after it should have is hung. Default:
+   * 30,000.
+   */
+  readonly graceMs?: number;
 }
 
-// A server that has not ended a watch so long after it should have is hung.
-const GRACE_MS = 30_000;
 // A watch that lasts shorter than that was no success, whatever came.
 const SHORT_MS = 1_000;
 
@@ -97,7 +100,7 @@ async function* changes(
     timeoutSeconds: String(seconds),
   });
   const wanted = { method: 'GET', path: pathOf(resource) + query, signal: options.signal } as const;
-  const stream = connection.stream(wanted, seconds * 1000 + GRACE_MS);
+  const stream = connection.stream(wanted, seconds * 1000 + (options.graceMs ?? 30_000));
   for await (const line of jsonLines(stream)) {
     const { type, object } = (line ?? {}) as { type?: unknown; object?: unknown };
     if (type === 'ERROR') {

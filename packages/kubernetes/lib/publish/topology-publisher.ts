@@ -65,7 +65,8 @@ export class TopologyPublisher {
   #earliest = 0;
   // How often others have written it, and when they did last.
   #contested = { times: 0, at: Number.NEGATIVE_INFINITY };
-  #failure = '';
+  // The codes that were told, until it works again.
+  readonly #failures = new Map<'published' | 'watched', string>();
   // Ends a pause after a failure.
   #wake = new AbortController();
 
@@ -77,7 +78,6 @@ export class TopologyPublisher {
   async start(): Promise<void> {
     const { manager } = this.#options;
     manager.on('change', this.#changed);
-    this.#changed();
     this.#work.push(this.#watch());
   }
 
@@ -89,7 +89,7 @@ export class TopologyPublisher {
     await Promise.all(this.#work);
     if (deletesAtClose) {
       await apiServer.delete(TOPOLOGIES, nodeName).catch((error: ApiError) => {
-        if (error.code !== 'ERR_API_NOT_FOUND') this.#failed(error);
+        if (error.code !== 'ERR_API_NOT_FOUND') this.#failed('published', error);
       });
     }
   }
@@ -122,7 +122,7 @@ export class TopologyPublisher {
         if (signal.aborted) return;
         this.#isDue = true;
         this.#isStale = true;
-        this.#failed(error as Error);
+        this.#failed('published', error as Error);
         await this.#rest(this.#backoff.next((error as ApiError).retryAfterMs));
       }
     }
@@ -154,8 +154,8 @@ export class TopologyPublisher {
     const answer = await this.#versions.during(wanted, () => this.#write(wanted));
     this.#versions.add(answer);
     this.#published = wanted;
-    if (this.#failure !== '') this.#options.log('info', `published ${nodeName} again`);
-    this.#failure = '';
+    if (this.#failures.delete('published'))
+      this.#options.log('info', `the topology of ${nodeName} is published again`);
   }
 
   // A merge patch keeps what others have written beside; without an object there is one to create.
@@ -196,7 +196,12 @@ export class TopologyPublisher {
 
   async #watch(): Promise<void> {
     const { apiServer, nodeName } = this.#options;
-    const failed = (error: ApiError) => this.#failed(error);
+    // Published for the first time once it is known what is there, or that this cannot be known: a
+    // list that was on its way meanwhile would look like a deletion.
+    const failed = (error: ApiError) => {
+      this.#failed('watched', error);
+      if (!this.#published) this.#changed();
+    };
     const options = { name: nodeName, signal: this.#end.signal, failed };
     for await (const event of apiServer.watch(TOPOLOGIES, options)) {
       if (event.type === 'LISTED') {
@@ -204,6 +209,8 @@ export class TopologyPublisher {
         // The server is there: what has failed need not wait any longer, and a Node may have come.
         this.#owner ??= undefined;
         this.#wake.abort();
+        this.#failures.delete('watched');
+        if (!this.#published) this.#changed();
       } else if (event.object.metadata.name === nodeName) {
         this.#seen(event.type === 'DELETED' ? undefined : event.object);
       }
@@ -227,12 +234,12 @@ export class TopologyPublisher {
     this.#changed();
   }
 
-  #failed(error: Error): void {
+  #failed(what: 'published' | 'watched', error: Error): void {
     const { nodeName, log } = this.#options;
     const code = (error as { code?: string }).code ?? 'ERR_INTERNAL';
-    if (this.#failure === code || this.#end.signal.aborted) return;
-    this.#failure = code;
-    log('error', `the topology of ${nodeName} cannot be published: ${error.message}`, { code });
+    if (this.#failures.get(what) === code || this.#end.signal.aborted) return;
+    this.#failures.set(what, code);
+    log('error', `the topology of ${nodeName} cannot be ${what}: ${error.message}`, { code });
   }
 }
 

@@ -140,6 +140,17 @@ describe('a watch', () => {
     expect(texts).toEqual(['LISTED a', 'ADDED 11', 'ADDED 12']);
   });
 
+  it('goes on after a server that hangs', async () => {
+    const server = await serve(
+      (answer) => answer.write(line('ADDED', object('b', '11'))),
+      (answer) => answer.write(line('ADDED', object('c', '12'))),
+    );
+    const { texts, errors } = await follow(server, 3, { seconds: 0, graceMs: 200 });
+    expect(texts).toEqual(['LISTED a', 'ADDED 11', 'ADDED 12']);
+    expect(watchesOf(server)).toEqual(['10', '11']);
+    expect(errors.map(({ code }) => code)).toEqual(['ERR_API_TIMEOUT']);
+  });
+
   it('tells that it is not allowed, and goes on once it is', async () => {
     let refusals = 1;
     const server = await FakeServer.open(pki, (_seen, answer) =>
