@@ -31,6 +31,7 @@ const ROOMS = [
   'admission',
   'admission/grants',
   'kubelet',
+  'kubelet/record',
   'audit',
   'reconcile',
   'status',

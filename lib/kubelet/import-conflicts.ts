@@ -1,12 +1,13 @@
 // Why what the kubelet has given out cannot be taken over. Pure.
 import type { Assignments } from '../account/assignments.js';
 import { type BookedMemory, bookedOn } from '../account/booked-memory.js';
+import { cpusOfKubeletPod, kubeletPodName } from '../account/kubelet-record.js';
 import { bookingFlaw } from '../account/memory-of-pods.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { cpusOf } from '../account/pod-holdings.js';
 import { universe } from '../account/pools.js';
 import { NumalignError } from '../base/errors.js';
-import { memoryTables } from '../decision/memory/memory-tables.js';
+import { memoryTables, takenByKubelet } from '../decision/memory/memory-tables.js';
 import { isMemoryType } from '../input/memory-types.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
@@ -20,7 +21,12 @@ export function cpuConflicts(
   pool: CpuSet,
 ): string[] {
   const managed = universe(state.settings, { online: topology.cpus });
-  const holders = new Map(state.pods.map((pod) => [`grant ${pod.uid}`, cpusOf(pod)]));
+  const holders = new Map<string, CpuSet>([
+    ...state.pods.map((pod) => [`grant ${pod.uid}`, cpusOf(pod)] as const),
+    ...(state.kubelet?.pods ?? []).map(
+      (pod) => [`${kubeletPodName(pod)} of the kubelet`, cpusOfKubeletPod(pod)] as const,
+    ),
+  ]);
   return pods.flatMap((pod) => {
     const cpus = cpusOf(pod);
     const clashes = [
@@ -77,14 +83,14 @@ export function memoryConflicts(
   const flaw = bookingFlaw(state.memory, state.pods);
   if (flaw !== undefined) return [flaw];
   const tables = memoryTables(state, topology);
+  const taken = takenByKubelet(state.kubelet, topology);
   return Object.entries(state.memory).flatMap(([node, types]) =>
     Object.keys(types).flatMap((type) => {
       const booked = bookedOn(state.memory, Number(node), type);
       const table = tables.find((each) => each.node === Number(node) && each.type === type);
-      if (booked <= Math.max(table?.allocatable ?? 0, bookedOn(before, Number(node), type))) return [];
-      return [
-        `${booked} bytes of ${type} would be booked on NUMA node ${node}, which has ${table?.allocatable ?? 0}`,
-      ];
+      const allocatable = Math.max(0, (table?.allocatable ?? 0) - bookedOn(taken, Number(node), type));
+      if (booked <= Math.max(allocatable, bookedOn(before, Number(node), type))) return [];
+      return [`${booked} bytes of ${type} would be booked on NUMA node ${node}, which has ${allocatable}`];
     }),
   );
 }
