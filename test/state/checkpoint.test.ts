@@ -370,7 +370,7 @@ describe('the state file', () => {
   });
 
   it('is left alone where a newer version wrote it, whatever its checksum', () => {
-    const newer = '{"format":"numalign-state","version":3,"everything":"else"}\n';
+    const newer = '{"format":"numalign-state","version":4,"everything":"else"}\n';
     expect(codeOf(Buffer.from(newer))).toBe('ERR_STATE_VERSION');
   });
 
