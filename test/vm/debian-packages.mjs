@@ -1,6 +1,14 @@
 // Packages of Debian's that are downloaded and unpacked, and installed nowhere.
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 
 const BACKPORTS =
@@ -12,17 +20,36 @@ export function run(command, args, options = {}) {
   throw new Error(`${command} ${args.join(' ')}: ${error?.message ?? `${stderr}`.trim()}`);
 }
 
-/** The options by which apt looks at the backports alone. Its lists are kept in `cache`. */
-export function backportsOptions(cache) {
-  const folder = join(cache, 'apt');
-  const lists = join(folder, 'lists');
-  mkdirSync(join(lists, 'partial'), { recursive: true });
-  const list = join(folder, 'backports.list');
-  writeFileSync(list, BACKPORTS);
-  const options = [`Dir::Etc::sourcelist=${list}`, 'Dir::Etc::sourceparts=-', `Dir::State::lists=${lists}`];
-  const flags = options.flatMap((option) => ['-o', option]);
+/**
+ * The options by which apt looks at these sources alone. Its lists are kept in `folder`. Of the
+ * machine's own apt nothing is changed.
+ */
+export function sourceOptions(folder, name, sources) {
+  const [lists, cache] = ['lists', 'cache'].map((each) => join(folder, each));
+  for (const each of [lists, join(cache, 'archives')]) mkdirSync(join(each, 'partial'), { recursive: true });
+  const list = join(folder, `${name}.list`);
+  writeFileSync(list, sources);
+  const places = [`Dir::Etc::sourcelist=${list}`, `Dir::State::lists=${lists}`, `Dir::Cache=${cache}`];
+  const flags = [...places, 'Dir::Etc::sourceparts=-'].flatMap((option) => ['-o', option]);
   run('apt-get', [...flags, '-q', 'update']);
   return flags;
+}
+
+/** The options by which apt looks at the backports alone. */
+export const backportsOptions = (cache) => sourceOptions(join(cache, 'apt'), 'backports', BACKPORTS);
+
+/** The mirror of Debian's that this machine's apt is configured with. */
+export function debianMirror() {
+  const codename = /^VERSION_CODENAME=(\w+)$/m.exec(readFileSync('/etc/os-release', 'utf8'))?.[1];
+  const format = ['--format', '$(REPO_URI) $(RELEASE) $(COMPONENT)', 'Created-By: Packages'];
+  const lines = run('apt-get', ['indextargets', ...format])
+    .toString()
+    .split('\n');
+  const mirror = lines
+    .map((line) => line.split(' '))
+    .find(([, release, component]) => release === codename && component === 'main');
+  if (mirror === undefined) throw new Error(`apt has no source with the main component of ${codename} here`);
+  return mirror[0];
 }
 
 /**

@@ -1,0 +1,136 @@
+// RuntimeClient: calls of the Container Runtime Interface, v1, over a runtime's socket.
+import { accessSync, constants, statSync } from 'node:fs';
+import { type Client, credentials, makeClientConstructor, type ServiceError, status } from '@grpc/grpc-js';
+import { NodeError } from '../base/errors.js';
+import { serviceDefinition } from '../grpc/service.js';
+import { type Message, Schema } from '../protobuf/schema.js';
+
+export interface RuntimeClientOptions {
+  /** The absolute path of the runtime's Unix socket; `unix://` may be before it. */
+  readonly socketPath: string;
+  /** A call that has no answer by then fails. 10 s by default. */
+  readonly timeoutMs?: number;
+}
+
+/** A call may take this much longer than what it asks the runtime to wait. */
+const TIMEOUT_MS = 10_000;
+
+type Call = (
+  request: Message,
+  options: { deadline: number },
+  done: (error: ServiceError | null, response: Message) => void,
+) => void;
+
+/**
+ * The runtime on a socket. It connects at the first call, and again where the connection is lost.
+ */
+export class RuntimeClient {
+  readonly socketPath: string;
+  readonly timeoutMs: number;
+  readonly #client: Client;
+
+  /** @throws ERR_INVALID_OPTION */
+  constructor({ socketPath, timeoutMs = TIMEOUT_MS }: RuntimeClientOptions) {
+    this.socketPath = pathOf(socketPath);
+    if (!(Number.isFinite(timeoutMs) && timeoutMs > 0)) {
+      const valid = 'milliseconds, more than 0';
+      throw new NodeError('ERR_INVALID_OPTION', `timeoutMs is ${timeoutMs}; valid: ${valid}`, {
+        value: timeoutMs,
+        valid,
+      });
+    }
+    this.timeoutMs = timeoutMs;
+    const service = serviceDefinition(new Schema('cri'), 'runtime.v1.RuntimeService');
+    const Runtime = makeClientConstructor(service, 'RuntimeService');
+    // The socket's path is no host name: without this it is sent as :authority, which servers that
+    // follow RFC 3986 refuse.
+    this.#client = new Runtime(`unix://${this.socketPath}`, credentials.createInsecure(), {
+      'grpc.default_authority': 'localhost',
+      'grpc.max_reconnect_backoff_ms': 1000,
+    });
+  }
+
+  /**
+   * One call, such as `ListContainers`.
+   * @throws ERR_RUNTIME_UNREACHABLE where nobody listens on the socket; ERR_RUNTIME_PERMISSION where
+   *   this user may not connect; ERR_RUNTIME_TIMEOUT without an answer in time;
+   *   ERR_RUNTIME_UNSUPPORTED where the runtime has no such call; ERR_RUNTIME_NOT_FOUND where it
+   *   does not know the container; ERR_RUNTIME for any other refusal
+   */
+  call(method: string, request: Message = {}, timeoutMs = this.timeoutMs): Promise<Message> {
+    const flaw = whyClosed(this.socketPath);
+    if (flaw) return Promise.reject(flaw);
+    const call = (this.#client as unknown as Record<string, Call>)[method]!.bind(this.#client);
+    return new Promise((resolve, reject) => {
+      call(request, { deadline: Date.now() + timeoutMs }, (error, response) => {
+        if (error) reject(this.#errorOf(method, error, timeoutMs));
+        else resolve(response);
+      });
+    });
+  }
+
+  close(): void {
+    this.#client.close();
+  }
+
+  #errorOf(method: string, error: ServiceError, timeoutMs: number): NodeError {
+    const { socketPath } = this;
+    const facts = { value: socketPath, cause: error };
+    const said = error.details || error.message;
+    switch (error.code) {
+      case status.UNAVAILABLE:
+        return new NodeError(
+          'ERR_RUNTIME_UNREACHABLE',
+          `no container runtime answers on ${socketPath}: ${said}`,
+          { ...facts, valid: 'the socket of a runtime that runs' },
+        );
+      case status.DEADLINE_EXCEEDED:
+        return new NodeError(
+          'ERR_RUNTIME_TIMEOUT',
+          `the runtime on ${socketPath} gave no answer to ${method} in ${timeoutMs} ms`,
+          { ...facts, valid: 'a runtime that answers' },
+        );
+      case status.UNIMPLEMENTED:
+        return new NodeError(
+          'ERR_RUNTIME_UNSUPPORTED',
+          `the runtime on ${socketPath} has no runtime.v1 ${method}: ${said}`,
+          { ...facts, valid: 'a runtime with CRI v1, such as containerd 1.6 or CRI-O 1.20 and newer' },
+        );
+      case status.NOT_FOUND:
+        return new NodeError('ERR_RUNTIME_NOT_FOUND', `${method}: ${said}`, facts);
+      default:
+        return new NodeError('ERR_RUNTIME', `${method}: ${said}`, facts);
+    }
+  }
+}
+
+function pathOf(socket: unknown): string {
+  const path = typeof socket === 'string' ? socket.replace(/^unix:(\/\/)?(?=\/)/, '') : '';
+  if (path.startsWith('/')) return path;
+  const valid = 'the absolute path of a Unix socket, or unix:// and the path';
+  throw new NodeError('ERR_INVALID_OPTION', `socketPath is ${String(socket)}; valid: ${valid}`, {
+    value: socket,
+    valid,
+  });
+}
+
+// gRPC says "connection refused" of each of these.
+function whyClosed(path: string): NodeError | undefined {
+  const facts = { value: path, valid: 'the socket of a runtime that runs' };
+  try {
+    if (!statSync(path).isSocket())
+      return new NodeError('ERR_RUNTIME_UNREACHABLE', `${path} is no socket`, facts);
+    accessSync(path, constants.R_OK | constants.W_OK);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    const cause = { ...facts, cause: error };
+    if (code === 'EACCES' || code === 'EPERM') {
+      return new NodeError('ERR_RUNTIME_PERMISSION', `this user may not use ${path} (${code})`, {
+        ...cause,
+        valid: "the socket's owner, mostly root",
+      });
+    }
+    return new NodeError('ERR_RUNTIME_UNREACHABLE', `there is no runtime at ${path} (${code})`, cause);
+  }
+  return undefined;
+}

@@ -1,0 +1,33 @@
+// keeper.mjs FOLDER GROUP: the process to which a runtime belongs. It holds the mount namespace in
+// which the runtime and its containers have their mounts and their /run, and takes all of it away
+// when its standard input ends: because the runtime is not needed any more, or because the tests
+// have died.
+import { mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { run } from '../../../../../test/vm/debian-packages.mjs';
+import { removeGroups } from './cgroups.mjs';
+
+const [, , folder, group] = process.argv;
+
+function mountsBelow(path) {
+  const points = readFileSync('/proc/self/mountinfo', 'utf8')
+    .split('\n')
+    .map((line) => line.split(' ')[4]);
+  return points.filter((point) => point?.startsWith(`${path}/`)).reverse();
+}
+
+async function takeAway() {
+  const left = await removeGroups(group);
+  for (const point of mountsBelow(folder)) run('umount', ['--lazy', point]);
+  rmSync(folder, { recursive: true, force: true });
+  if (left.length > 0) throw new Error(`cgroups are left: ${left.join(', ')}`);
+}
+
+// A terminal's Ctrl-C reaches all its processes; this one ends after the tests.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => {});
+mkdirSync(join(folder, 'run'));
+// What a shim puts in /run is the machine's business nowhere.
+run('mount', ['--make-rshared', '/']);
+run('mount', ['--bind', join(folder, 'run'), '/run']);
+process.stdin.on('end', () => takeAway()).resume();
+process.stdout.write('ready\n');
