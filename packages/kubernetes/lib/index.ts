@@ -20,4 +20,5 @@ export { RuntimeClient, type RuntimeClientOptions } from './cri/runtime-client.j
 export { findRuntimeSocket, RUNTIME_SOCKETS } from './cri/runtime-sockets.js';
 export type { ContainerMove } from './cri/shared-containers.js';
 export { NRI_SOCKET, NumalignNode, type NumalignNodeOptions } from './node.js';
+export { NodeAgent, type NodeAgentOptions } from './node-agent.js';
 export type { Message } from './protobuf/schema.js';

@@ -4,11 +4,12 @@ import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { addAttach } from './attach.js';
 import { reportError } from './output.js';
+import { addRun } from './run.js';
 
 const USAGE = 2;
 
 // In the order of the help.
-const COMMANDS = [addAttach];
+const COMMANDS = [addRun, addAttach];
 
 function version(): string {
   const file = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
