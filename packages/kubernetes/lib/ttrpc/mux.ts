@@ -47,9 +47,7 @@ export class Mux {
     });
     socket.on('data', (bytes: Buffer) => this.read(bytes));
     socket.on('drain', () => socket.resume());
-    socket.on('error', (cause) =>
-      this.fail('ERR_TTRPC_SOCKET', `the connection failed: ${cause.message}`, { cause }),
-    );
+    socket.on('error', (error) => this.endOfSocket(error));
     socket.on('close', () => this.endOfPeer());
     socket.on('end', () => this.endOfPeer());
   }
@@ -130,6 +128,11 @@ export class Mux {
     }
   }
 
+  private endOfSocket(cause: NodeJS.ErrnoException): void {
+    if (cause.code === 'EPIPE' || cause.code === 'ECONNRESET') this.endOfPeer();
+    else this.fail('ERR_TTRPC_SOCKET', `the connection failed: ${cause.message}`, { cause });
+  }
+
   private endOfPeer(): void {
     const place = this.reader.isWithinFrame ? 'in the middle of a frame' : 'the connection';
     this.fail('ERR_TTRPC_CLOSED', `the peer closed ${place}`);
@@ -140,6 +143,6 @@ export class Mux {
     message: string,
     details: ConstructorParameters<typeof NodeError>[2] = {},
   ): void {
-    this.close(new NodeError(code, `NRI: ${message}`, details));
+    this.close(new NodeError(code, `ttrpc: ${message}`, details));
   }
 }
