@@ -11,7 +11,7 @@ const NEXT_FRAME = 4 << 20;
 export interface MuxLimits {
   /** Bytes that wait for the peer to read them; more close the connection. */
   readonly queue: number;
-  /** Milliseconds in which the peer must read something of what waits. */
+  /** Milliseconds that the peer has to read what waits. */
   readonly stall: number;
 }
 
@@ -110,7 +110,7 @@ export class Mux {
   }
 
   private stalled(): void {
-    this.fail('ERR_TTRPC_STALLED', `the peer has read nothing for ${this.limits.stall} ms`, {
+    this.fail('ERR_TTRPC_STALLED', `the peer has not read what waits for ${this.limits.stall} ms`, {
       value: this.socket.writableLength,
       valid: `a peer that reads within ${this.limits.stall} ms`,
     });
