@@ -231,7 +231,7 @@ test.each([
   'runPodSandbox',
   'removeContainer',
 ] as const)('an error of %s is the answer, and the session goes on', async (name) => {
-  handlers[name] = () => Promise.reject(new Error('no CPUs left'));
+  Object.assign(handlers, { [name]: () => Promise.reject(new Error('no CPUs left')) });
   const { peer } = await synchronized();
   const method = name[0]!.toUpperCase() + name.slice(1);
   const answer = peer.call(method, 'UpdateContainerRequest', { pod: POD, container: CONTAINER }, 'Empty');
