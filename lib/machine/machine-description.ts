@@ -1,7 +1,7 @@
 // What a machine consists of, as a Topology describes it.
 import type { KubeletVersion } from '../base/kubelet-features.js';
 import type { NativePciDevice } from '../base/native-tables.js';
-import type { CpuSet } from './cpu-set.js';
+import type { CpuSet, NodeSet } from './cpu-set.js';
 
 /**
  * Where one online CPU is. `core` and `die` are the lowest CPU id in them, `l3` is the package's id
@@ -164,6 +164,10 @@ export interface BestFitOptions {
   kubeletVersion?: KubeletVersion;
   /** Whole cores only, where the machine's cores differ in size; ignored when distributing. */
   wholeCores?: boolean;
+  /** CPUs that are chosen in any case. */
+  mustInclude?: CpuSet | string;
+  /** NUMA nodes whose CPUs are taken first, such as a hint's. null (default): those of `mustInclude`. */
+  nodes?: NodeSet | null;
 }
 
 /** A question for {@link Topology.cpuHints}. */

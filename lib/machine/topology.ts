@@ -10,6 +10,7 @@ import type { TopologyHandle, Words } from '../base/words.js';
 import { CpuSet, NodeSet } from './cpu-set.js';
 import { MAX_HINT_NODES } from './hint-masks.js';
 import { HintFamily } from './hints.js';
+import { sizeOfBoth } from './id-set.js';
 import {
   type BestFitOptions,
   type CpuGroup,
@@ -96,9 +97,11 @@ export class Topology {
   /**
    * Chooses `count` CPUs out of `available` as the kubelet's static CPU policy does: whole sockets
    * or NUMA nodes first, then (where asked) whole L3 groups, then whole cores, then the CPUs that
-   * fragment least.
+   * fragment least. With `nodes` as many as can be are of these, as an admission takes them by its
+   * hint; with `mustInclude` all of that is among them, and the rest is chosen as a grant grows.
    * @throws ERR_INSUFFICIENT_CPUS where fewer are available, ERR_INVALID_ARGUMENT for a count or
-   *   group size that is no whole number.
+   *   group size that is no whole number, and where `mustInclude` is more than that, or not
+   *   available
    */
   bestFit(available: CpuSet | string, count: number, options: BestFitOptions = {}): CpuSet {
     const {
@@ -108,6 +111,8 @@ export class Topology {
       preferAlignByUncoreCache = false,
       wholeCores = false,
       kubeletVersion = DEFAULT_VERSION,
+      mustInclude = CpuSet.EMPTY,
+      nodes = null,
     } = checkOptions(options, BEST_FIT_OPTIONS, 'bestFit') as BestFitOptions;
     if (strategy !== 'packed' && strategy !== 'spread') invalid('strategy', strategy, "'packed' or 'spread'");
     if (!Number.isInteger(count) || count < 0 || count > CpuSet.MAX_ID)
@@ -120,18 +125,35 @@ export class Topology {
     checkBoolean('wholeCores', wholeCores);
     if (!KUBELET_VERSIONS.includes(kubeletVersion))
       invalid('kubeletVersion', kubeletVersion, KUBELET_VERSIONS.join(' or '));
-    return new CpuSet(
-      native.bestFit({
-        topology: this.handle,
-        available: CpuSet.coerce(available).words,
-        count,
-        spread: strategy === 'spread',
-        alignByL3: preferAlignByUncoreCache,
-        distributeAcrossNuma,
-        cpuGroupSize,
-        wholeCores,
-        anyRestInL3: kubeletVersion !== 'v1.32',
-      }),
+    if (nodes !== null && !(nodes instanceof NodeSet)) invalid('nodes', nodes, 'a NodeSet, or null');
+    const [free, kept] = [CpuSet.coerce(available), CpuSet.coerce(mustInclude)];
+    const there = free.intersection(this.cpus);
+    if (!kept.isSubsetOf(there)) invalid('mustInclude', String(kept), `among the available CPUs, ${there}`);
+    if (kept.size > count) invalid('count', count, `at least ${kept.size}, the CPUs that must be included`);
+    const take = (from: CpuSet, size: number, within?: CpuSet) =>
+      new CpuSet(
+        native.bestFit({
+          topology: this.handle,
+          available: from.words,
+          within: within?.words,
+          count: size,
+          spread: strategy === 'spread',
+          alignByL3: preferAlignByUncoreCache,
+          distributeAcrossNuma,
+          cpuGroupSize,
+          wholeCores,
+          anyRestInL3: kubeletVersion !== 'v1.32',
+        }),
+      );
+    const near = this.#cpusOf(nodes ?? this.nodesOf(kept));
+    if (near.isEmpty || count > free.size) return take(free, count);
+    return kept.union(takeNearFirst(take, free.difference(kept), near, count - kept.size, wholeCores));
+  }
+
+  #cpusOf(nodes: NodeSet): CpuSet {
+    return this.nodes.reduce(
+      (cpus, node) => (nodes.has(node.id) ? cpus.union(node.cpus) : cpus),
+      CpuSet.EMPTY,
     );
   }
 
@@ -262,7 +284,29 @@ const BEST_FIT_OPTIONS = [
   'preferAlignByUncoreCache',
   'wholeCores',
   'kubeletVersion',
+  'mustInclude',
+  'nodes',
 ] as const;
+
+// As many of those that are near as can be, and the rest anywhere.
+function takeNearFirst(
+  take: (from: CpuSet, count: number, within?: CpuSet) => CpuSet,
+  from: CpuSet,
+  near: CpuSet,
+  count: number,
+  isWhole: boolean,
+): CpuSet {
+  for (let nearby = Math.min(sizeOfBoth(from, near), count); ; nearby--) {
+    try {
+      const first = take(from, nearby, near);
+      return first.union(take(from.difference(first), count - nearby));
+    } catch (error) {
+      // Cores of different sizes may add up otherwise.
+      const isUneven = error instanceof NumalignError && error.code === 'ERR_INSUFFICIENT_CPUS';
+      if (!isWhole || !isUneven || nearby === 0) throw error;
+    }
+  }
+}
 
 function invalid(name: string, value: unknown, valid: string): never {
   throw new NumalignError('ERR_INVALID_ARGUMENT', `${name} must be ${valid}, not ${inspect(value)}`, {
