@@ -1,5 +1,5 @@
 // Which devices pods have. Pure.
-import { PCI_ADDRESS } from '../machine/pci-address.js';
+import { PCI_ADDRESS } from '../machine/machine-description.js';
 import type { Assignments } from './assignments.js';
 import type { DeviceAssignment, PodAssignment } from './pod-assignment.js';
 import { podsAfter, podsBefore } from './pod-list-changes.js';

@@ -111,6 +111,12 @@ export interface MachineJson {
   allowed?: string;
 }
 
+/**
+ * The address of a PCI device as Linux writes it, such as `0000:3b:00.0`: domain, bus, device,
+ * function.
+ */
+export const PCI_ADDRESS = /^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$/;
+
 function kindOf(code: string): PciDeviceKind {
   if (code.startsWith('02')) return 'network';
   if (code.startsWith('01')) return 'storage';

@@ -1,16 +1,13 @@
 // Topology: what a machine is made of. Discovered by hwloc, or read from an hwloc XML file, an
 // hwloc synthetic string or a JSON machine.
-import { inspect } from 'node:util';
 import { checkOptions } from '../base/check-options.js';
-import { NumalignError } from '../base/errors.js';
-import { DEFAULT_VERSION, KUBELET_VERSIONS } from '../base/kubelet-features.js';
 import { native } from '../base/native.js';
 import { CPU_COLUMNS, HUGEPAGE_COLUMNS, type TopologyDescription } from '../base/native-tables.js';
 import type { TopologyHandle, Words } from '../base/words.js';
+import { bestFit, invalid } from './best-fit.js';
 import { CpuSet, NodeSet } from './cpu-set.js';
 import { MAX_HINT_NODES } from './hint-masks.js';
 import { HintFamily } from './hints.js';
-import { sizeOfBoth } from './id-set.js';
 import {
   type BestFitOptions,
   type CpuGroup,
@@ -104,57 +101,7 @@ export class Topology {
    *   available
    */
   bestFit(available: CpuSet | string, count: number, options: BestFitOptions = {}): CpuSet {
-    const {
-      strategy = 'packed',
-      distributeAcrossNuma = false,
-      cpuGroupSize = 1,
-      preferAlignByUncoreCache = false,
-      wholeCores = false,
-      kubeletVersion = DEFAULT_VERSION,
-      mustInclude = CpuSet.EMPTY,
-      nodes = null,
-    } = checkOptions(options, BEST_FIT_OPTIONS, 'bestFit') as BestFitOptions;
-    if (strategy !== 'packed' && strategy !== 'spread') invalid('strategy', strategy, "'packed' or 'spread'");
-    if (!Number.isInteger(count) || count < 0 || count > CpuSet.MAX_ID)
-      invalid('count', count, 'a whole number of CPUs');
-    if (!Number.isInteger(cpuGroupSize) || cpuGroupSize < 1 || cpuGroupSize > CpuSet.MAX_ID) {
-      invalid('cpuGroupSize', cpuGroupSize, 'a whole number of at least 1');
-    }
-    checkBoolean('distributeAcrossNuma', distributeAcrossNuma);
-    checkBoolean('preferAlignByUncoreCache', preferAlignByUncoreCache);
-    checkBoolean('wholeCores', wholeCores);
-    if (!KUBELET_VERSIONS.includes(kubeletVersion))
-      invalid('kubeletVersion', kubeletVersion, KUBELET_VERSIONS.join(' or '));
-    if (nodes !== null && !(nodes instanceof NodeSet)) invalid('nodes', nodes, 'a NodeSet, or null');
-    const [free, kept] = [CpuSet.coerce(available), CpuSet.coerce(mustInclude)];
-    const there = free.intersection(this.cpus);
-    if (!kept.isSubsetOf(there)) invalid('mustInclude', String(kept), `among the available CPUs, ${there}`);
-    if (kept.size > count) invalid('count', count, `at least ${kept.size}, the CPUs that must be included`);
-    const take = (from: CpuSet, size: number, within?: CpuSet) =>
-      new CpuSet(
-        native.bestFit({
-          topology: this.handle,
-          available: from.words,
-          within: within?.words,
-          count: size,
-          spread: strategy === 'spread',
-          alignByL3: preferAlignByUncoreCache,
-          distributeAcrossNuma,
-          cpuGroupSize,
-          wholeCores,
-          anyRestInL3: kubeletVersion !== 'v1.32',
-        }),
-      );
-    const near = this.#cpusOf(nodes ?? this.nodesOf(kept));
-    if (near.isEmpty || count > free.size) return take(free, count);
-    return kept.union(takeNearFirst(take, free.difference(kept), near, count - kept.size, wholeCores));
-  }
-
-  #cpusOf(nodes: NodeSet): CpuSet {
-    return this.nodes.reduce(
-      (cpus, node) => (nodes.has(node.id) ? cpus.union(node.cpus) : cpus),
-      CpuSet.EMPTY,
-    );
+    return bestFit(this, CpuSet.coerce(available), count, options);
   }
 
   /** The CPUs among `cpus` whose whole core is among them. */
@@ -277,44 +224,3 @@ const CPU_HINTS_OPTIONS = [
   'alignBySocket',
   'fullPhysicalCpusOnly',
 ] as const;
-const BEST_FIT_OPTIONS = [
-  'strategy',
-  'distributeAcrossNuma',
-  'cpuGroupSize',
-  'preferAlignByUncoreCache',
-  'wholeCores',
-  'kubeletVersion',
-  'mustInclude',
-  'nodes',
-] as const;
-
-// As many of those that are near as can be, and the rest anywhere.
-function takeNearFirst(
-  take: (from: CpuSet, count: number, within?: CpuSet) => CpuSet,
-  from: CpuSet,
-  near: CpuSet,
-  count: number,
-  isWhole: boolean,
-): CpuSet {
-  for (let nearby = Math.min(sizeOfBoth(from, near), count); ; nearby--) {
-    try {
-      const first = take(from, nearby, near);
-      return first.union(take(from.difference(first), count - nearby));
-    } catch (error) {
-      // Cores of different sizes may add up otherwise.
-      const isUneven = error instanceof NumalignError && error.code === 'ERR_INSUFFICIENT_CPUS';
-      if (!isWhole || !isUneven || nearby === 0) throw error;
-    }
-  }
-}
-
-function invalid(name: string, value: unknown, valid: string): never {
-  throw new NumalignError('ERR_INVALID_ARGUMENT', `${name} must be ${valid}, not ${inspect(value)}`, {
-    value,
-    valid,
-  });
-}
-
-function checkBoolean(name: string, value: unknown): void {
-  if (typeof value !== 'boolean') invalid(name, value, 'true or false');
-}
