@@ -1,4 +1,5 @@
 // The shared members of this machine leave CPUs that the kubelet has given out.
+import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -80,6 +81,50 @@ describe.skipIf(!isUsable)('a shared member', () => {
     await grant.release();
     expect(masksOf(process.pid)).toEqual([String(ALL.difference(grant.cpus))]);
     await manager.recordKubelet([]);
+    expect(masksOf(process.pid)).toEqual([`${ALL}`]);
+  });
+});
+
+describe.skipIf(!isUsable)('a grant that moves when the kubelet takes its CPUs', () => {
+  it('leaves them at the next round, waits where there is no room, and comes back', async () => {
+    const manager = await opened({ stateDir: makeStateDir(), cpuManagerReconcilePeriod: 0 });
+    const grant = await manager.acquire({ cpu: 1, onTaken: 'move' });
+    grant.pin();
+    const mine = String(grant.cpus);
+    await manager.recordKubelet(pods(mine));
+    expect(masksOf(process.pid)).toEqual([mine]);
+    const { hotplug } = await manager.reconcile();
+    expect(hotplug).toMatchObject([{ uid: grant.uid, isParked: true }]);
+    expect(masksOf(process.pid)).toEqual([String(ALL.difference(grant.cpus))]);
+    expect(await manager.reconcile()).toMatchObject({ repaired: 0, hotplug: [] });
+    await manager.recordKubelet([]);
+    expect((await manager.reconcile()).hotplug).toMatchObject([{ isParked: false, returned: grant.cpus }]);
+    expect(masksOf(process.pid)).toEqual([mine]);
+    await grant.release();
+  });
+
+  it('does so by itself, a second after the kubelet’s pods are on record', async () => {
+    const manager = await opened({ stateDir: makeStateDir() });
+    const grant = await manager.acquire({ cpu: 1, onTaken: 'move' });
+    grant.pin();
+    const moved = once(manager, 'hotplug');
+    await manager.recordKubelet(pods(grant.cpus));
+    expect(await moved).toMatchObject([{ uid: grant.uid, lost: grant.cpus }]);
+    await grant.release();
+  });
+
+  it('stays where it is while nothing is left for anybody', async () => {
+    const manager = await opened({ stateDir: makeStateDir(), cpuManagerReconcilePeriod: 0 });
+    const grant = await manager.acquire({ cpu: 1, onTaken: 'move' });
+    grant.pin();
+    await manager.recordKubelet(pods(ALL));
+    await manager.reconcile();
+    expect(masksOf(process.pid)).toEqual([String(grant.cpus)]);
+    expect(grant.flags()).toMatchObject([{ code: 'CPU_TAKEN' }]);
+    await manager.recordKubelet([]);
+    await manager.reconcile();
+    expect(masksOf(process.pid)).toEqual([String(grant.cpus)]);
+    await grant.release();
     expect(masksOf(process.pid)).toEqual([`${ALL}`]);
   });
 });
