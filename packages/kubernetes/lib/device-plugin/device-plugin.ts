@@ -117,6 +117,12 @@ export class DevicePlugin {
   async start(): Promise<void> {
     for (const event of EVENTS) this.#manager.on(event, this.#look);
     this.#look();
+    if (this.#manager.settings().reservedSystemCPUs.isEmpty) {
+      this.#log(
+        'warn',
+        `no CPU is reserved: one of the devices of ${this.resource} is the last CPU of the shared pool, whose allocation is refused; set reservedSystemCPUs`,
+      );
+    }
     try {
       this.#watch.start();
       if (fileIdentity(this.#folder) !== undefined) await this.#serve();
@@ -126,6 +132,11 @@ export class DevicePlugin {
       throw error;
     }
     void this.#rounds.ask();
+  }
+
+  /** Whether a kubelet follows the list of devices. */
+  get isListed(): boolean {
+    return this.#service.isListening;
   }
 
   /**

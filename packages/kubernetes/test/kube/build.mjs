@@ -14,7 +14,6 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { cacheFolder } from '../../../../scripts/cache-folder.mjs';
-import { works } from '../../../../scripts/steps.mjs';
 import { debianMirror, run, sourceOptions, unpackPackages } from '../../../../test/vm/debian-packages.mjs';
 
 export const KUBERNETES_VERSION = '1.20.2';
@@ -150,6 +149,14 @@ function generateOpenApi({ source, environment }, build) {
   run('nice', args, { cwd: source, env: environment });
 }
 
+function checkTools() {
+  try {
+    run('dpkg-source', ['--version']);
+  } catch {
+    throw new Error('dpkg-source is missing: apt-get install dpkg-dev');
+  }
+}
+
 const BUILDS = {
   kubelet: (ground, _build, to) => compile(ground, 'kubelet', to),
   'kube-apiserver': (ground, build, to) => {
@@ -168,8 +175,7 @@ export function preparePrograms(names) {
   const programs = names.map((name) => join(folder, name));
   const missing = names.filter((_, i) => !isBuilt(programs[i]));
   if (missing.length === 0) return programs;
-  if (!works('dpkg-source', ['--version']))
-    throw new Error('dpkg-source is missing: apt-get install dpkg-dev');
+  checkTools();
   mkdirSync(folder, { recursive: true });
   const build = mkdtempSync(join(folder, 'build-'));
   try {
