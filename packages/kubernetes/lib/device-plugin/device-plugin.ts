@@ -117,12 +117,7 @@ export class DevicePlugin {
   async start(): Promise<void> {
     for (const event of EVENTS) this.#manager.on(event, this.#look);
     this.#look();
-    if (this.#manager.settings().reservedSystemCPUs.isEmpty) {
-      this.#log(
-        'warn',
-        `no CPU is reserved: one of the devices of ${this.resource} is the last CPU of the shared pool, whose allocation is refused; set reservedSystemCPUs`,
-      );
-    }
+    this.#warnOfLastCpu();
     try {
       this.#watch.start();
       if (fileIdentity(this.#folder) !== undefined) await this.#serve();
@@ -152,6 +147,16 @@ export class DevicePlugin {
     await this.#service.close();
     this.#server?.close();
     this.#server = undefined;
+  }
+
+  // The pool of those that share must keep one.
+  #warnOfLastCpu(): void {
+    const { reservedSystemCPUs, strictCPUReservation } = this.#manager.settings();
+    if (!reservedSystemCPUs.isEmpty && !strictCPUReservation) return;
+    this.#log(
+      'warn',
+      `no CPU is reserved and shared: an allocation of ${this.resource} that takes the last shared one is refused; set reservedSystemCPUs`,
+    );
   }
 
   readonly #look = () => this.#service.update();

@@ -126,6 +126,17 @@ describe('A device plugin', () => {
     expect(readdirSync(machine.kubelet.folder)).toEqual(['kubelet.sock']);
   });
 
+  it('warns where the last shared CPU is among the devices', async () => {
+    machine = await PluggedMachine.open(TWO_NODES, { machine: { reservedSystemCPUs: '' } });
+    await machine.plugin.start();
+    expect(machine.messages.join()).toContain('set reservedSystemCPUs');
+    await machine.plugin.close();
+    await machine.manager.configure({ reservedSystemCPUs: '0' });
+    machine.messages.length = 0;
+    await machine.plug().start();
+    expect(machine.messages.join()).not.toContain('reservedSystemCPUs');
+  });
+
   it('leaves no socket and no listener behind', async () => {
     await start();
     await machine.plugin.close();

@@ -41,7 +41,7 @@ describe('The holdings of a kubelet with the static CPU policy', () => {
 
   it('are those of its Guaranteed pod, and of no other', async () => {
     assert.deepEqual(await podResources.holdings(), []);
-    kubelet.addPod('shared', { cpu: '100m' });
+    kubelet.addPod('shared', { memory: '32Mi' });
     kubelet.addPod('own', { cpu: '1', memory: '64Mi' });
     await until('both run', async () => (await kubelet.pidOf('shared')) && (await kubelet.pidOf('own')));
     // Of the shared one it lists CPU 0.
@@ -67,7 +67,12 @@ describe('The holdings of a kubelet with the static CPU policy', () => {
       { namespace: '', name: uid, uid, containers: [container] },
     ]);
     await kubelet.start();
-    assert.equal((await podResources.holdings())[0].name, 'own-node');
+    // It lists its pods once it has looked at them again.
+    await until('it has its name again', async () => {
+      const [pod, ...rest] = plain(await podResources.holdings());
+      assert.deepEqual([pod.uid, pod.containers, rest], [uid, [container], []]);
+      return pod.name === 'own-node';
+    });
   });
 
   it('are none once the pod has ended', async () => {
