@@ -1,7 +1,7 @@
 // A real kube-apiserver with its etcd, on loopback ports of its own and in a folder of its own.
 import { spawn } from 'node:child_process';
 import { createPrivateKey, randomUUID, sign } from 'node:crypto';
-import { mkdirSync, openSync, closeSync, readFileSync, writeFileSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
@@ -23,7 +23,18 @@ function makePki(folder) {
   const at = (name) => join(folder, name);
   const openssl = (...words) => run('openssl', words);
   const newKey = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-keyout'];
-  openssl('req', '-x509', ...newKey, at('ca.key'), '-subj', '/CN=test-ca', '-days', '2', '-out', at('ca.crt'));
+  openssl(
+    'req',
+    '-x509',
+    ...newKey,
+    at('ca.key'),
+    '-subj',
+    '/CN=test-ca',
+    '-days',
+    '2',
+    '-out',
+    at('ca.crt'),
+  );
   openssl('req', ...newKey, at('server.key'), '-subj', '/CN=kube-apiserver', '-out', at('server.csr'));
   writeFileSync(at('names'), 'subjectAltName=IP:127.0.0.1,DNS:localhost\nextendedKeyUsage=serverAuth\n');
   const signing = ['-CA', at('ca.crt'), '-CAkey', at('ca.key'), '-CAcreateserial', '-days', '2'];
@@ -107,13 +118,23 @@ export class KubeApiServer {
   async start() {
     if (!this.#isPrepared) await this.#prepare();
     this.#etcd.start();
-    await this.#etcd.until(() => fetch(`${this.etcdUrl}/health`).then(({ ok }) => ok, () => false));
+    await this.#etcd.until(() =>
+      fetch(`${this.etcdUrl}/health`).then(
+        ({ ok }) => ok,
+        () => false,
+      ),
+    );
     await this.startServer();
   }
 
   async startServer() {
     this.#server.start();
-    await this.#server.until(() => this.ask('GET', '/readyz').then(({ status }) => status === 200, () => false));
+    await this.#server.until(() =>
+      this.ask('GET', '/readyz').then(
+        ({ status }) => status === 200,
+        () => false,
+      ),
+    );
   }
 
   /** As a crash: etcd goes on, and has all objects. */
@@ -165,7 +186,11 @@ export class KubeApiServer {
   /** A token of a service account, as the kubelet asks for one for a pod. */
   async accountToken(namespace, name, seconds = 3600) {
     const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${name}/token`;
-    const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: { expirationSeconds: seconds } };
+    const body = {
+      apiVersion: 'authentication.k8s.io/v1',
+      kind: 'TokenRequest',
+      spec: { expirationSeconds: seconds },
+    };
     const { status, object } = await this.ask('POST', path, body);
     if (status !== 201) throw new Error(`no token for ${namespace}/${name}: ${JSON.stringify(object)}`);
     return object.status.token;
