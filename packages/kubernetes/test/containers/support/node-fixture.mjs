@@ -3,12 +3,14 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { after, afterEach, before, beforeEach } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { NumalignNode } from '@numalign/kubernetes';
-import { openManager } from 'numalign';
+import { CpuSet, openManager } from 'numalign';
 import { Containerd } from './containerd.mjs';
 import { PluginProcess } from './plugin-process.mjs';
 import { Pods } from './pods.mjs';
+import { allowedOf } from './process-view.mjs';
 
 const MB = 1 << 20;
 const PERIOD = 100_000;
@@ -23,6 +25,12 @@ export const guaranteed = (cpus, memoryMB = 64) => ({
 
 /** What a container needs to have CPUs of its own. */
 export const EXCLUSIVE = { resources: guaranteed(1) };
+
+/** What a process of the tests may use: the whole machine's. */
+export const ALL = allowedOf(process.pid);
+
+/** The machine's CPUs without these, as a list. */
+export const allCpusBut = (cpus) => String(CpuSet.parse(ALL.cpus).difference(CpuSet.parse(cpus)));
 
 const PATIENCE_MS = 15_000;
 
@@ -46,7 +54,7 @@ export const managerOptions = (stateDir, options) => ({
   ...options,
 });
 
-export class NodeFixture {
+class NodeFixture {
   runtime;
   pods;
   stateDir;
@@ -55,10 +63,8 @@ export class NodeFixture {
   #closing = [];
 
   /** `options`: of Containerd.start. */
-  static async start(options) {
-    const fixture = new NodeFixture();
-    fixture.runtime = await Containerd.start(options);
-    return fixture;
+  async open(options) {
+    this.runtime = await Containerd.start(options);
   }
 
   /** Before each test. */
@@ -107,4 +113,14 @@ export class NodeFixture {
     await plugin.reach('synchronize');
     return plugin;
   }
+}
+
+/** The fixture of the suite in which this is called. `options`: of Containerd.start. */
+export function useNodeFixture(options) {
+  const fixture = new NodeFixture();
+  before(() => fixture.open(options));
+  after(() => fixture.close());
+  beforeEach(() => fixture.begin());
+  afterEach(() => fixture.end());
+  return fixture;
 }
