@@ -33,6 +33,7 @@ export type { ThreadRole } from '../base/native-threads.js';
 export type { AdmissionReason, RejectionCode, ShortageCode } from '../base/refusal.js';
 export type { Throttling } from '../cgroups/groups/cpuset-group.js';
 export type { CgroupLimits, CpuLimit, MemoryLimit } from '../cgroups/limits.js';
+export type { DeviceEntry } from '../decision/devices/device-tables.js';
 export type {
   Explanation,
   Holder,

@@ -1,12 +1,12 @@
 // Requests as callers give them -> checked, frozen requests.
 import { isAbsolute } from 'node:path';
-import { type EnforcementRequest, isAtLeast } from '../account/levels.js';
+import type { EnforcementRequest } from '../account/levels.js';
 import type { EnforcementLevel } from '../account/pod-assignment.js';
 import { checkOptions, invalidOption, isName, NAME } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
-import { type AimedLevel, parseEnforcement } from './enforcement-options.js';
+import { type AimedLevel, parseAim } from './enforcement-options.js';
 import { isMemoryType } from './memory-types.js';
 import { option } from './option-values.js';
 import { type Placement, parsePlacement } from './placement.js';
@@ -166,17 +166,10 @@ function parseCommon(options: Record<string, unknown>, placement: Placement) {
       'left out: it is a setting of the machine',
     );
   }
-  const enforcement = parseEnforcement(options);
-  const { require } = enforcement;
-  // Who requires a level aims at it.
-  const aim = require === 'isolated' ? { enforcement: require, ...enforcement } : enforcement;
-  if (require && aim.enforcement && !isAtLeast(aim.enforcement, require)) {
-    invalidOption('require', require, `at most the level that is aimed at, ${aim.enforcement}`);
-  }
   return {
     owner,
     wait: option.flag(wait, 'wait'),
-    enforcement: aim,
+    enforcement: parseAim(options),
     placement: parsePlacement(options, placement),
   } as const;
 }

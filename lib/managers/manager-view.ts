@@ -20,7 +20,9 @@ import type { GrantInfo } from '../decision/grant-info.js';
 import { type Settings, settingsNow } from '../decision/machine-settings.js';
 import { type MemoryTable, memoryTables } from '../decision/memory/memory-tables.js';
 import type { SharedMember } from '../enforcement/members/shared-member.js';
+import { managerPlacement } from '../input/placement.js';
 import type { PodSpec } from '../input/pod-request.js';
+import type { PlacementOptions } from '../input/policies.js';
 import { type AdmitOptions, NO_OPTIONS } from '../input/request.js';
 import { exportKubelet } from '../kubelet/kubelet-export.js';
 import type { KubeletFiles } from '../kubelet/kubelet-files.js';
@@ -122,6 +124,14 @@ export class ManagerView extends ManagerEmitter {
   refusal(): NumalignError | null {
     this.#state();
     return this.#site.ledger.read()?.refusal ?? null;
+  }
+
+  /**
+   * How requests are placed that do not say otherwise, as it was opened: each option, also where
+   * its default or a KubeletConfiguration says what it is.
+   */
+  get placement(): Readonly<Required<PlacementOptions>> {
+    return managerPlacement(this.#parts.placement);
   }
 
   settings(): Settings {

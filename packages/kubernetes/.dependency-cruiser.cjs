@@ -40,7 +40,7 @@ module.exports = {
       from: {},
       to: {
         path: '^(lib|native|dist)/',
-        pathNot: '^dist/(index|entries/[^/]+|metrics/index)[.](js|d[.]ts)$',
+        pathNot: '^dist/(index|entries/[^/]+|metrics/index)[.](c?js|d[.]ts)$',
       },
     },
     ...ROOMS.slice(0, -1).map((room, place) => ({

@@ -3,7 +3,6 @@
 import { CpuSet } from 'numalign';
 import type { Log } from '../base/log.js';
 import { type Container, ContainerState, type PodSandbox } from '../nri/messages.js';
-import { allocationOf } from '../placement/allocation.js';
 import { type ContainerRequest, containerRequest, grantName } from '../placement/container-request.js';
 import type { Grants } from './grants.js';
 import type { Placement } from './placement.js';
@@ -70,7 +69,7 @@ function candidateOf(
   const cpus = container.linux?.resources?.cpu?.cpus ?? '';
   try {
     const request = containerRequest(options.prefix, pod, container);
-    const onRecord = options.grants.find(allocationOf(container.env) ?? container.id);
+    const onRecord = options.grants.find(container);
     return [{ pod, container, request, onRecord, cpus: cpus === '' ? null : CpuSet.parse(cpus) }];
   } catch (error) {
     reportShared(pod, container, error, options);

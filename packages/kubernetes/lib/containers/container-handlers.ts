@@ -70,7 +70,7 @@ export class ContainerHandlers implements NriHandlers {
       for (const pod of pods) this.#inventory.putPod(pod);
       for (const { pod, container, request, placement, cpus } of entries) {
         const known = this.#put(pod, container, request, placement, cpus);
-        if (placement && container.state === ContainerState.RUNNING) await this.#setOwner(known);
+        if (placement && container.state === ContainerState.RUNNING) await this.#setOwner(known, placement);
       }
       return [...this.#exclusiveUpdates(), ...this.#shared.updates(this.#grants.pool)];
     });
@@ -88,7 +88,7 @@ export class ContainerHandlers implements NriHandlers {
       const cpus = placement?.cpus ?? sharedCpus(pool, request.choice);
       this.#put(pod, container, request, placement, cpus);
       return {
-        adjust: adjustment(cpus, placement, request.cdi),
+        adjust: adjustment(cpus, placement, request),
         updates: this.#shared.updates(pool, container.id),
       };
     });
@@ -101,7 +101,7 @@ export class ContainerHandlers implements NriHandlers {
   /** From here on the grant lives by the kernel's word. Nothing waits for it. */
   postStartContainer(_pod: PodSandbox, { id }: Container): void {
     const known = this.#inventory.find(id);
-    if (known?.placement) void this.#setOwner(known);
+    if (known?.placement) void this.#setOwner(known, known.placement);
   }
 
   /** Another client changes a container: it keeps its place, and may ask for more CPUs or fewer. */
@@ -142,16 +142,15 @@ export class ContainerHandlers implements NriHandlers {
   /** What the device plugin has booked for the pod ends with it, after all its containers. */
   async removePodSandbox({ id: podId }: PodSandbox): Promise<void> {
     for (const { id } of this.#inventory.ofPod(podId)) await this.#end(id);
-    for (const uid of this.#inventory.allocations(podId))
-      if (!this.#grants.isInUse(uid)) await this.#grants.release(uid);
+    for (const allocation of this.#inventory.allocations(podId)) await this.#grants.end(allocation);
     this.#inventory.removePod(podId);
     this.#shared.verify(this.#grants.pool);
   }
 
   async #resize(known: KnownContainer, { exclusiveCpus, pod }: ContainerRequest): Promise<Placement | null> {
     const { placement, title } = known;
-    if (!placement?.cpus || exclusiveCpus === placement.cpus.size) return placement;
-    if (exclusiveCpus > 0) return this.#grants.resize(placement.uid, exclusiveCpus);
+    if (!placement?.cpus || placement.isAllocation || exclusiveCpus === placement.cpus.size) return placement;
+    if (exclusiveCpus > 0) return this.#grants.resize(placement, exclusiveCpus);
     throw new NodeError('ERR_NOT_RESIZABLE', `${title} has exclusive CPUs, which are whole ones`, {
       value: pod,
       valid: 'a whole number of CPUs, of a Guaranteed pod',
@@ -176,12 +175,10 @@ export class ContainerHandlers implements NriHandlers {
     return known;
   }
 
-  async #setOwner({ id, title, cgroupsPath, placement }: KnownContainer): Promise<void> {
+  async #setOwner({ title, cgroupsPath }: KnownContainer, placement: Placement): Promise<void> {
     const folder = this.#cpusets.folder(cgroupsPath);
-    const { uid } = placement!;
     try {
-      // What the device plugin has booked is the pod's: its containers may start again.
-      await this.#grants.setOwner(uid, uid === id ? folder : dirname(folder));
+      await this.#grants.setOwner(placement, placement.isAllocation ? dirname(folder) : folder);
     } catch (error) {
       // It has ended already, and is given back when the runtime says so.
       this.#log('warn', `the grant of ${title} is not its cgroup's: ${(error as Error).message}`);
@@ -189,10 +186,8 @@ export class ContainerHandlers implements NriHandlers {
   }
 
   async #end(id: string): Promise<void> {
-    const known = this.#inventory.find(id);
-    const isOwn = known?.placement?.uid === id;
-    // As long as a process is left in its cgroup, the kernel tells of the end.
-    if (isOwn && !this.#grants.isInUse(id)) await this.#grants.release(id);
+    const placement = this.#inventory.find(id)?.placement;
+    if (placement && !placement.isAllocation) await this.#grants.end(placement);
     this.#inventory.remove(id);
   }
 

@@ -1,10 +1,10 @@
 // Grants: what containers hold, on numalign's record. Owned by their cgroups: they outlive this
 // process, and end with the container.
-import { type CpuSet, type Manager, NumalignError, type Pod } from 'numalign';
+import { CpuSet, type Manager, NodeSet, NumalignError, type Pod } from 'numalign';
 import { NodeError } from '../base/errors.js';
 import type { Log } from '../base/log.js';
 import type { Container } from '../nri/messages.js';
-import { allocationOf } from '../placement/allocation.js';
+import { type AllocationEnvironment, allocationIn, grantsOf } from '../placement/allocation.js';
 import type { ContainerRequest } from '../placement/container-request.js';
 import { type Placement, placementOf } from './placement.js';
 
@@ -37,10 +37,16 @@ export class Grants {
     return this.#manager.sharedPool();
   }
 
-  /** What is on record for a container; null: nothing is. */
-  find(uid: string): Placement | null {
+  /**
+   * What is on record for a container, by its own grant or what the device plugin has booked for it;
+   * null: nothing is.
+   * @throws NodeError ERR_ALLOCATION
+   */
+  find({ id, env }: Pick<Container, 'id' | 'env'>): Placement | null {
+    const allocation = allocationIn(env);
+    if (allocation) return this.#findAllocation(allocation);
     try {
-      return this.#placement(this.#manager.pod(uid));
+      return this.#placement(this.#manager.pod(id));
     } catch (error) {
       if (isUnknown(error)) return null;
       throw error;
@@ -49,18 +55,29 @@ export class Grants {
 
   /**
    * The place of a container: what the device plugin has booked for it, else what it is admitted to.
-   * @throws NodeError ERR_UNKNOWN_ALLOCATION; as {@link admit}
+   * @throws NodeError ERR_ALLOCATION, ERR_UNKNOWN_ALLOCATION; as {@link admit}
    */
   async place(container: Container, request: ContainerRequest): Promise<Placement | null> {
-    const uid = allocationOf(container.env);
-    if (uid === null) return this.admit(request);
-    const allocation = this.find(uid);
-    if (allocation) return allocation;
-    throw new NodeError(
-      'ERR_UNKNOWN_ALLOCATION',
-      `container ${container.name} was allocated CPUs as grant ${uid}, which is not on record`,
-      { value: uid },
-    );
+    const allocation = allocationIn(container.env);
+    if (!allocation) return this.admit(request);
+    const found = this.#findAllocation(allocation);
+    if (found) return found;
+    const { uid, cpus } = allocation;
+    const text = `container ${container.name} was allocated CPUs ${cpus} as ${uid}, which is not on record`;
+    throw new NodeError('ERR_UNKNOWN_ALLOCATION', text, { value: uid });
+  }
+
+  // All of its CPUs must be on record: the grant may have been released by somebody.
+  #findAllocation({ uid, cpus }: AllocationEnvironment): Placement | null {
+    const grants = grantsOf(uid, this.#manager.grants());
+    const held = grants.reduce((all, grant) => all.union(grant.cpus), CpuSet.EMPTY);
+    if (!cpus.isSubsetOf(held)) return null;
+    return { uid, isAllocation: true, cpus, memoryNodes: NodeSet.EMPTY, devices: [] };
+  }
+
+  // An allocation may be on record as several grants.
+  #uidsOf({ uid, isAllocation }: Placement): readonly string[] {
+    return isAllocation ? grantsOf(uid, this.#manager.grants()).map((grant) => grant.uid) : [uid];
   }
 
   /**
@@ -83,18 +100,18 @@ export class Grants {
     if (!pod) return null;
     const { uid, name, containers } = pod as { uid: string; name: string; containers: [{ name: string }] };
     const adopted = { uid, name, containers: [{ ...containers[0], cpus }] };
-    return this.#placement(await (this.#manager as any).adopt(adopted, { owner: 'persistent' }));
+    return this.#placement(await this.#manager.adopt(adopted, { owner: 'persistent' }));
   }
 
   /** From now on the grant lives as long as a process is in the cgroup. */
-  async setOwner(uid: string, cgroup: string): Promise<void> {
-    await this.#manager.pod(uid).setOwner({ cgroup });
+  async setOwner(placement: Placement, cgroup: string): Promise<void> {
+    for (const uid of this.#uidsOf(placement)) await this.#manager.pod(uid).setOwner({ cgroup });
   }
 
   /** More CPUs, or fewer. @throws as Grant.resize */
-  async resize(uid: string, cpu: number): Promise<Placement | null> {
+  async resize({ uid }: Placement, cpu: number): Promise<Placement> {
     await this.#manager.grant(uid).resize({ cpu, noticeMs: 0 });
-    return this.find(uid);
+    return this.#placement(this.#manager.pod(uid));
   }
 
   /** The uids of the grants that this plugin has made, its earlier processes too. */
@@ -105,13 +122,20 @@ export class Grants {
       .map(({ uid }) => uid);
   }
 
-  /** Whether a cgroup owns the grant in which processes still are. */
-  isInUse(uid: string): boolean {
-    const info = this.#manager.grants().find((each) => each.uid === uid);
-    return info?.owner.kind === 'cgroup' && info.alive;
+  /**
+   * Gives back, now or as soon as the state lets it. A grant whose cgroup still has processes stays:
+   * the kernel tells of their end.
+   */
+  async end(placement: Placement): Promise<void> {
+    const uids = new Set(this.#uidsOf(placement));
+    const inUse = this.#manager
+      .grants()
+      .filter(({ uid, owner, alive }) => uids.has(uid) && owner.kind === 'cgroup' && alive);
+    for (const { uid } of inUse) uids.delete(uid);
+    for (const uid of uids) await this.release(uid);
   }
 
-  /** Gives back. What cannot be given back now is later. */
+  /** Gives back, now or as soon as the state lets it. */
   async release(uid: string): Promise<void> {
     this.#pending.add(uid);
     await this.#releasePending(RETRY_MS);

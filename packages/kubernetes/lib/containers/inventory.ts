@@ -25,7 +25,7 @@ export class Inventory {
   readonly #pods = new Map<string, PodSandbox>();
   readonly #containers = new Map<string, KnownContainer>();
   // By the id of the pod.
-  readonly #allocations = new Map<string, Set<string>>();
+  readonly #allocations = new Map<string, Map<string, Placement>>();
 
   get containers(): readonly KnownContainer[] {
     return [...this.#containers.values()];
@@ -38,10 +38,9 @@ export class Inventory {
   put(container: KnownContainer): void {
     const { id, podId, placement } = container;
     this.#containers.set(id, container);
-    if (placement && placement.uid !== id) {
-      const uids = this.#allocations.get(podId) ?? new Set();
-      this.#allocations.set(podId, uids.add(placement.uid));
-    }
+    if (!placement?.isAllocation) return;
+    const allocations = this.#allocations.get(podId) ?? new Map();
+    this.#allocations.set(podId, allocations.set(placement.uid, placement));
   }
 
   remove(id: string): void {
@@ -65,9 +64,9 @@ export class Inventory {
     return this.containers.filter((container) => container.podId === podId);
   }
 
-  /** The uids of the grants that the device plugin has made for containers of the pod, ended or not. */
-  allocations(podId: string): readonly string[] {
-    return [...(this.#allocations.get(podId) ?? [])];
+  /** What the device plugin has booked for containers of the pod, ended or not. */
+  allocations(podId: string): readonly Placement[] {
+    return [...(this.#allocations.get(podId)?.values() ?? [])];
   }
 
   clear(): void {

@@ -2,11 +2,15 @@
 import { type CpuSet, NodeSet, type PodContainer } from 'numalign';
 import type { ContainerAdjustment, ContainerUpdate } from '../nri/messages.js';
 import { CPUS_VARIABLE, DEVICES_VARIABLE, GRANT_VARIABLE } from '../placement/allocation.js';
+import { CHOICE_ANNOTATION } from '../placement/annotations.js';
+import type { ContainerRequest } from '../placement/container-request.js';
 
 /** What is granted to a container. */
 export interface Placement {
-  /** The grant's. */
+  /** The grant's, or the allocation's. */
   readonly uid: string;
+  /** The device plugin has booked it: it is the pod's, whose containers may start again. */
+  readonly isAllocation: boolean;
   /** Of its own; null: it runs in the shared pool. */
   readonly cpus: CpuSet | null;
   /** NUMA nodes of the memory that is booked for it; empty: none is. */
@@ -18,6 +22,7 @@ export interface Placement {
 export function placementOf(uid: string, { cpus, memory, devices }: PodContainer): Placement {
   return {
     uid,
+    isAllocation: false,
     cpus,
     memoryNodes: NodeSet.from(memory.flatMap(({ nodes }) => nodes)),
     devices: Object.entries(devices).flatMap(([resource, held]) => held.map(({ id }) => `${resource}=${id}`)),
@@ -35,10 +40,14 @@ const cpuset = (cpus: CpuSet, mems: NodeSet | undefined) => ({
 });
 
 /**
- * For CreateContainer. `cdi`: devices are passed on by their CDI names, both as newer runtimes take
- * them and as the annotation of the CDI specification.
+ * For CreateContainer. Devices are passed on by their CDI names where that is asked for: both as newer
+ * runtimes take them and as the annotation of the CDI specification.
  */
-export function adjustment(cpus: CpuSet, placement: Placement | null, cdi: boolean): ContainerAdjustment {
+export function adjustment(
+  cpus: CpuSet,
+  placement: Placement | null,
+  { choice, cdi }: Pick<ContainerRequest, 'choice' | 'cdi'>,
+): ContainerAdjustment {
   const { uid, memoryNodes, devices = [] } = placement ?? {};
   // What the shared pool is changes while a container runs.
   const exclusive = placement?.cpus ?? null;
@@ -47,14 +56,16 @@ export function adjustment(cpus: CpuSet, placement: Placement | null, cdi: boole
     ...(uid === undefined ? [] : [{ key: GRANT_VARIABLE, value: uid }]),
     ...(devices.length === 0 ? [] : [{ key: DEVICES_VARIABLE, value: devices.join(',') }]),
   ];
+  const names = cdi ? devices : [];
   return {
     env,
+    annotations: {
+      // A plugin that comes later cannot tell a cpuset that numalign has narrowed from a choice.
+      [CHOICE_ANNOTATION]: choice?.toString() ?? '',
+      ...(names.length > 0 && { 'cdi.k8s.io/numalign': names.join(',') }),
+    },
     linux: { resources: cpuset(cpus, memoryNodes) },
-    ...(cdi &&
-      devices.length > 0 && {
-        annotations: { 'cdi.k8s.io/numalign': devices.join(',') },
-        CDI_devices: devices.map((name) => ({ name })),
-      }),
+    ...(names.length > 0 && { CDI_devices: names.map((name) => ({ name })) }),
   };
 }
 

@@ -4,8 +4,12 @@ import { dirname } from 'node:path';
 
 /** What is at the path: changes when it is made anew, comes, goes, or a folder on its way does. */
 export function identityOf(path: string): string {
-  const stat = statSync(path, { bigint: true, throwIfNoEntry: false });
-  return stat ? `${stat.dev}:${stat.ino}:${stat.ctimeNs}` : deepestFolder(path);
+  try {
+    const stat = statSync(path, { bigint: true, throwIfNoEntry: false });
+    return stat ? `${stat.dev}:${stat.ino}:${stat.ctimeNs}` : deepestFolder(path);
+  } catch (error) {
+    return (error as Error).message;
+  }
 }
 
 /**
@@ -26,13 +30,9 @@ export function changeOf(path: string, identity: string, signal: AbortSignal): P
     };
     const abort = () => fail(signal.reason);
     const look = () => {
-      try {
-        if (identityOf(path) === identity) return;
-        settle();
-        resolve();
-      } catch (error) {
-        fail(error);
-      }
+      if (identityOf(path) === identity) return;
+      settle();
+      resolve();
     };
     signal.addEventListener('abort', abort);
     watcher.on('change', look);

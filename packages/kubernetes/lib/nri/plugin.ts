@@ -31,6 +31,7 @@ const LAST_DELAY = 5000;
 export class NriPlugin {
   private readonly ending = new AbortController();
   private current: NriSession | undefined;
+  private started: Promise<void> | undefined;
   private running: Promise<void> | undefined;
   private lastFlaw: string | undefined;
   private failures = 0;
@@ -50,9 +51,10 @@ export class NriPlugin {
    */
   async start(): Promise<void> {
     checkOptions(this.options);
-    await new Promise<void>((resolve, reject) => {
-      this.running ??= this.run(resolve).then(() => reject(closedError()), reject);
+    this.started ??= new Promise((resolve, reject) => {
+      this.running = this.run(resolve).then(() => reject(closedError()), reject);
     });
+    await this.started;
   }
 
   /**
@@ -112,19 +114,19 @@ export class NriPlugin {
   private report(flaw: NodeError | undefined): void {
     if (!flaw || flaw.message === this.lastFlaw) return;
     this.lastFlaw = flaw.message;
-    const waits = isMissing(flaw)
-      ? `waiting for the runtime's socket ${this.options.socketPath}`
-      : flaw.message;
-    this.options.log('warn', isMissing(flaw) ? `NRI: ${waits}` : `${waits}; registering again`, {
-      code: flaw.code,
-    });
+    const { socketPath } = this.options;
+    const next = isMissing(flaw) ? 'waiting for the socket' : 'registering again';
+    this.options.log('warn', `${flaw.message}; ${next}`, { code: flaw.code, socket: socketPath });
   }
 
   /** Until it is worth to try again: at a new socket, or after a while where one is there. */
   private async wait(identity: string, flaw: NodeError | undefined): Promise<void> {
     const over = new AbortController();
     const signal = AbortSignal.any([over.signal, this.ending.signal]);
-    const change = changeOf(this.options.socketPath, identity, signal);
+    // A kernel out of watches is asked again, more seldom.
+    const change = changeOf(this.options.socketPath, identity, signal).catch(() =>
+      sleep(LAST_DELAY, undefined, { signal }),
+    );
     try {
       if (flaw && isMissing(flaw)) await change;
       else await Promise.race([change, sleep(this.nextDelay(), undefined, { signal })]);

@@ -20,6 +20,8 @@ export interface Wishes {
 }
 
 export const ANNOTATION_PREFIX = 'numalign.io/';
+/** Of a container that numalign has placed: the CPUs that its creator has chosen; empty: none. */
+export const CHOICE_ANNOTATION = `${ANNOTATION_PREFIX}choice`;
 
 const QUANTITY = /^[0-9]+(\.[0-9]+)?([EPTGMk]i?|Ki|m)?$/;
 const RESOURCE = /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?\/[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$/;

@@ -1,7 +1,7 @@
 // A container, as its runtime tells of it -> what it asks numalign for. Pure.
 import { CpuSet, type PodSpec } from 'numalign';
 import type { Container, PodSandbox } from '../nri/messages.js';
-import { type Wishes, wishesOf } from './annotations.js';
+import { CHOICE_ANNOTATION, type Wishes, wishesOf } from './annotations.js';
 import { qosClassOf } from './qos-class.js';
 import { type Amounts, amountsOf } from './resources.js';
 
@@ -40,11 +40,11 @@ export function containerRequest(prefix: string, pod: PodSandbox, container: Con
   const cpu = isGuaranteed ? limits.cpu : undefined;
   const exclusiveCpus = typeof cpu === 'number' && Number.isInteger(cpu) ? cpu : 0;
   const name = grantName(prefix, pod, container);
-  const cpus = resources?.cpu?.cpus ?? '';
+  const choice = container.annotations[CHOICE_ANNOTATION] ?? resources?.cpu?.cpus ?? '';
   return {
     pod: isSomething ? { uid: container.id, name, qosClass, containers: [{ name: 'main', limits }] } : null,
     exclusiveCpus,
-    choice: exclusiveCpus > 0 || cpus === '' ? null : CpuSet.parse(cpus),
+    choice: exclusiveCpus > 0 || choice === '' ? null : CpuSet.parse(choice),
     smt: wishes.smt,
     cdi: wishes.cdi,
   };
