@@ -1,7 +1,7 @@
 // NumalignNode: what serves the containers of one machine.
 import type { Manager } from 'numalign';
 import type { Log } from './base/log.js';
-import { CGROUP_ROOT, CpusetFiles } from './cgroups/cpuset-files.js';
+import { CpusetFiles } from './cgroups/cpuset-files.js';
 import { ContainerHandlers } from './containers/container-handlers.js';
 import type { KnownContainer } from './containers/inventory.js';
 import { NriPlugin } from './nri/plugin.js';
@@ -25,7 +25,7 @@ export interface NumalignNodeOptions {
   readonly name?: string;
   /** Two digits: runtimes call plugins in this order. Default: 90, after what adds devices. */
   readonly index?: string;
-  /** Where the machine's cgroups are mounted. Default: /sys/fs/cgroup. */
+  /** The folder of the machine's hierarchy with cpusets. Default: where it is mounted. */
   readonly cgroupRoot?: string;
   readonly log?: Log;
 }
@@ -43,7 +43,7 @@ export class NumalignNode {
     nriSocket = NRI_SOCKET,
     name = 'numalign',
     index = '90',
-    cgroupRoot = CGROUP_ROOT,
+    cgroupRoot,
     log = () => {},
   }: NumalignNodeOptions) {
     const cpusets = new CpusetFiles(cgroupRoot);

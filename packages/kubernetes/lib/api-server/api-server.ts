@@ -4,6 +4,7 @@ import { ApiError } from './api-error.js';
 import { Backoff, pause } from './backoff.js';
 import { type ApiServerFiles, inClusterConfiguration } from './configuration.js';
 import { Connection, type HttpRequest } from './connection.js';
+import { listOf } from './object-list.js';
 import { type KubernetesObject, pathOf, type Resource } from './resource.js';
 import { type WatchEvent, type WatchOptions, watch } from './watch.js';
 
@@ -55,6 +56,15 @@ export class ApiServer {
   /** @throws ApiError: ERR_API_NOT_FOUND */
   get(resource: Resource, name: string, options: CallOptions = {}): Promise<KubernetesObject> {
     return this.#object({ method: 'GET', path: pathOf(resource, name) }, options);
+  }
+
+  /**
+   * All there are of a resource.
+   * @throws ApiError: ERR_API_NOT_FOUND where there is no such resource
+   */
+  async list(resource: Resource, options: CallOptions = {}): Promise<readonly KubernetesObject[]> {
+    const { path, read } = listOf(resource);
+    return read(await this.#call({ method: 'GET', path }, options)).objects;
   }
 
   /** @throws ApiError: ERR_API_CONFLICT where there is one of the name */
@@ -118,8 +128,8 @@ export class ApiServer {
 
   async #object(wanted: HttpRequest, options: CallOptions): Promise<KubernetesObject> {
     const answer = await this.#call(wanted, options);
-    const { metadata } = answer as { metadata?: { name?: unknown } | null };
-    if (typeof metadata?.name === 'string') return answer as KubernetesObject;
+    const { metadata } = answer as { metadata?: unknown };
+    if (typeof metadata === 'object' && metadata !== null) return answer as KubernetesObject;
     throw new ApiError('ERR_API_ANSWER', `${wanted.method} ${wanted.path}: the answer has no metadata`);
   }
 

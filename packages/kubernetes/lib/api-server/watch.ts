@@ -3,6 +3,7 @@ import { ApiError, statusError } from './api-error.js';
 import { Backoff, pause } from './backoff.js';
 import type { Connection } from './connection.js';
 import { jsonLines } from './json-lines.js';
+import { isObject, listOf, selectorOf } from './object-list.js';
 import { type KubernetesObject, pathOf, queryOf, type Resource } from './resource.js';
 
 /** `LISTED`: all that there is now, at first and after a gap. The others: what has changed since. */
@@ -65,23 +66,16 @@ export async function* watch(
   }
 }
 
-const selected = ({ name }: WatchOptions) => (name === undefined ? undefined : `metadata.name=${name}`);
-
 async function list(
   connection: Connection,
   resource: Resource,
-  options: WatchOptions & { readonly signal: AbortSignal },
+  { name, signal }: WatchOptions & { readonly signal: AbortSignal },
   place: Place,
 ): Promise<WatchEvent> {
-  const path = pathOf(resource) + queryOf({ fieldSelector: selected(options) });
-  const answer: { items?: unknown; metadata?: { resourceVersion?: unknown } } = await connection.ask({
-    ...{ method: 'GET', path, signal: options.signal },
-  });
-  const version = answer.metadata?.resourceVersion;
-  if (!Array.isArray(answer.items) || typeof version !== 'string' || !answer.items.every(isObject))
-    throw new ApiError('ERR_API_ANSWER', `GET ${path}: the answer is no list of objects`);
+  const { path, read } = listOf(resource, name);
+  const { objects, version } = read(await connection.ask({ method: 'GET', path, signal }));
   place.version = version;
-  return { type: 'LISTED', objects: answer.items };
+  return { type: 'LISTED', objects };
 }
 
 async function* changes(
@@ -95,7 +89,7 @@ async function* changes(
   const query = queryOf({
     watch: 'true',
     allowWatchBookmarks: 'true',
-    fieldSelector: selected(options),
+    fieldSelector: selectorOf(options.name),
     resourceVersion: place.version,
     timeoutSeconds: String(seconds),
   });
@@ -117,10 +111,4 @@ async function* changes(
         valid: ['ADDED', 'MODIFIED', 'DELETED', 'BOOKMARK', 'ERROR'],
       });
   }
-}
-
-// A bookmark's object has a version alone.
-function isObject(value: unknown): value is KubernetesObject {
-  const metadata = (value as { metadata?: unknown } | null | undefined)?.metadata;
-  return typeof metadata === 'object' && metadata !== null;
 }

@@ -1,21 +1,35 @@
-// The path of a container's cgroup, as runtimes write it in an OCI specification. Pure.
+// The paths of containers' cgroups, as runtimes write them.
 import { posix } from 'node:path';
 
-// systemd.slice(5): the name of a slice has the names of all slices above it.
+/**
+ * The cgroup's path in its hierarchy of what an OCI specification has in `linux.cgroupsPath`:
+ * already a path, or systemd's `SLICE:PREFIX:NAME`, which is the scope `PREFIX-NAME` below the
+ * slice; of a slice each part of its name is a slice above it (systemd.slice(5)). It begins with /,
+ * and leads nowhere above it.
+ */
+export function cgroupPath(cgroupsPath: string): string {
+  const parts = cgroupsPath.split(':');
+  if (parts.length !== 3 || cgroupsPath.startsWith('/')) return posix.join('/', cgroupsPath);
+  const [slice, prefix, name] = parts as [string, string, string];
+  const scope = name.endsWith('.slice') ? name : `${prefix === '' ? name : `${prefix}-${name}`}.scope`;
+  return posix.join('/', slicePath(slice === '' ? 'system.slice' : slice), scope);
+}
+
 function slicePath(slice: string): string {
-  if (slice === '-.slice' || slice === '') return '/';
-  const names = slice.replace(/\.slice$/, '').split('-');
-  return names.map((_, i) => `${names.slice(0, i + 1).join('-')}.slice`).join('/');
+  if (slice === '-.slice') return '';
+  const words = slice.replace(/\.slice$/, '').split('-');
+  return words.map((_, i) => `/${words.slice(0, i + 1).join('-')}.slice`).join('');
 }
 
 /**
- * The path below the root of a hierarchy: of `slice:prefix:name`, as a runtime with systemd's driver
- * has it, the scope in its slices; any other is the path itself.
+ * Whether a cgroup's path is, or is below, that of the container with this id: a part of it is the
+ * id, or a scope of it, such as `cri-containerd-ID.scope`. The scope of CRI-O's monitor is not the
+ * container's.
  */
-export function cgroupPath(cgroupsPath: string): string {
-  const [slice, prefix, name, ...rest] = cgroupsPath.split(':');
-  const isScope = slice !== undefined && prefix !== undefined && name !== undefined && rest.length === 0;
-  if (!isScope || cgroupsPath.startsWith('/')) return posix.join('/', cgroupsPath);
-  const unit = name.endsWith('.slice') ? name : prefix === '' ? `${name}.scope` : `${prefix}-${name}.scope`;
-  return posix.join('/', slicePath(slice), unit);
+export function isOfContainer(path: string, id: string): boolean {
+  return path.split('/').some((part) => {
+    const name = part.replace(/\.scope$/, '');
+    if (name === id) return true;
+    return name.endsWith(`-${id}`) && !name.slice(0, -id.length).includes('conmon');
+  });
 }

@@ -1,23 +1,34 @@
-// CpusetFiles: the cpusets of containers, as the kernel has them (cpuset(7), cgroups(7)).
+// CpusetFiles: the cpusets of containers by the paths that their runtime tells, read and written many
+// at a time (cpuset(7), cgroups(7)).
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CpuSet } from 'numalign';
+import { NodeError } from '../base/errors.js';
 import { cgroupPath } from './cgroup-path.js';
-
-/** Where this machine's cgroups are mounted. */
-export const CGROUP_ROOT = '/sys/fs/cgroup';
+import { findHierarchy } from './hierarchies.js';
 
 const codeOf = (error: unknown) => (error as NodeJS.ErrnoException).code ?? String(error);
 
+function mountedHierarchy(): string {
+  const hierarchy = findHierarchy('cpuset');
+  if (hierarchy) return hierarchy.point;
+  throw new NodeError('ERR_CGROUP', 'no hierarchy of cgroups with cpusets is mounted here', {
+    value: 'cpuset',
+    valid: 'a machine whose cgroups have the cpuset controller, with them mounted here',
+  });
+}
+
 export class CpusetFiles {
-  /** The folder of the hierarchy that has cpusets. */
   readonly #root: string;
   readonly #isUnified: boolean;
 
-  /** `root`: of the machine's cgroups, where a container of numalign has them mounted elsewhere. */
-  constructor(root = CGROUP_ROOT) {
+  /**
+   * `root`: the folder of the machine's hierarchy with cpusets; default: where it is mounted.
+   * @throws ERR_CGROUP where none is
+   */
+  constructor(root = mountedHierarchy()) {
+    this.#root = root;
     this.#isUnified = existsSync(join(root, 'cgroup.controllers'));
-    this.#root = this.#isUnified ? root : join(root, 'cpuset');
   }
 
   /** The folder of a container's cgroup, there or not. `cgroupsPath`: as its runtime has it. */

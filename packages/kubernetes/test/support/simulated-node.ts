@@ -29,7 +29,6 @@ export async function simulatedNode(options: ManagerOptions = {}, machine = MACH
   const topology = await discover({ synthetic: machine });
   const manager = await openManager({ topology, ...options });
   const cgroups = mkdtempSync(join(tmpdir(), 'numalign-node-'));
-  mkdirSync(join(cgroups, 'cpuset'));
   const lines: string[] = [];
   const open: ContainerHandlers[] = [];
   const start = () => {
@@ -47,7 +46,7 @@ export async function simulatedNode(options: ManagerOptions = {}, machine = MACH
     manager.close();
     rmSync(cgroups, { recursive: true });
   });
-  const file = (cgroupsPath: string) => join(cgroups, 'cpuset', cgroupsPath, 'cpuset.cpus');
+  const file = (cgroupsPath: string) => join(cgroups, cgroupsPath, 'cpuset.cpus');
   return {
     manager,
     handlers: start(),

@@ -1,0 +1,138 @@
+// numalign-node attach: a container that runs, on CPUs of its own.
+import { resolve } from 'node:path';
+import { type Command, InvalidArgumentError } from 'commander';
+import { MACHINE_STATE_DIR, type Manager, openManager } from 'numalign';
+import { NodeError } from '../base/errors.js';
+import { AttachmentKeeper } from '../cri/attachment-keeper.js';
+import { type AttachedContainer, ContainerAttachment } from '../cri/container-attachment.js';
+import { describeContainer } from '../cri/container-names.js';
+import { ContainerRuntime } from '../cri/container-runtime.js';
+import { logToStderr, print, printJson } from './output.js';
+
+const POLICIES = ['none', 'best-effort', 'restricted', 'single-numa-node'] as const;
+
+interface AttachFlags {
+  container: string;
+  cpu?: number;
+  memory?: string;
+  policy?: (typeof POLICIES)[number];
+  grant?: string;
+  only?: boolean;
+  follow?: boolean;
+  reconcilePeriod?: number;
+  runtimeEndpoint?: string;
+  stateDir: string;
+  json?: boolean;
+}
+
+function whole(text: string): number {
+  const number = Number(text);
+  if (Number.isInteger(number) && number > 0) return number;
+  throw new InvalidArgumentError('It is no whole number of at least 1.');
+}
+
+function milliseconds(text: string): number {
+  const seconds = Number(text);
+  if (text.trim() !== '' && seconds >= 0.1 && seconds <= 86_400) return seconds * 1000;
+  throw new InvalidArgumentError('It is no number of seconds from 0.1 to 86400.');
+}
+
+function policy(text: string): (typeof POLICIES)[number] {
+  const found = POLICIES.find((name) => name === text);
+  if (found) return found;
+  throw new InvalidArgumentError(`Valid: ${POLICIES.join(', ')}.`);
+}
+
+export function addAttach(program: Command): void {
+  program
+    .command('attach')
+    .description('Gives a container that runs CPUs of its own, where the runtime has no NRI.')
+    .requiredOption('--container <name>', 'its id, the first characters of it, or [[NAMESPACE/]POD/]NAME')
+    .option('--cpu <number>', 'whole CPUs (default: its limit)', whole)
+    .option('--memory <amount>', 'memory near the CPUs, such as 2Gi (default: its limit)')
+    .option('--policy <policy>', `the Topology Manager's: ${POLICIES.join(', ')}`, policy)
+    .option('--grant <uid>', "the CPUs of a grant that is there, and no process's")
+    .option('--only', 'leave other containers on these CPUs')
+    .option('--follow', 'keep it so until the container ends')
+    .option('--reconcile-period <seconds>', 'of rounds with --follow (default: 10)', milliseconds)
+    .option('--runtime-endpoint <socket>', "the runtime's socket (default: the one that is there)")
+    .option('--state-dir <dir>', 'folder of the state', (text) => resolve(text), MACHINE_STATE_DIR)
+    .option('--json', 'print JSON')
+    .addHelpText(
+      'after',
+      `
+The grant belongs to the container's cgroup, and ends with it. All other containers of the runtime leave the CPUs before. With --follow they come
+back when the grant ends, and what somebody else writes is put right; without it they come back at the next attach.
+
+Example:
+  $ numalign-node attach --container web/nginx --cpu 2 --follow`,
+    )
+    .action(attach);
+}
+
+function checkFlags({ grant, cpu, memory, policy }: AttachFlags): void {
+  if (grant === undefined || (cpu ?? memory ?? policy) === undefined) return;
+  throw new NodeError('ERR_INVALID_OPTION', 'with --grant nothing is admitted', {
+    value: { cpu, memory, policy },
+    valid: '--grant without --cpu, --memory and --policy',
+  });
+}
+
+async function attach(flags: AttachFlags): Promise<void> {
+  checkFlags(flags);
+  const { stateDir, runtimeEndpoint } = flags;
+  const runtime = new ContainerRuntime(runtimeEndpoint === undefined ? {} : { socketPath: runtimeEndpoint });
+  try {
+    // Before a state is made for nothing.
+    await runtime.version();
+    const manager = await openManager({ stateDir, sharedMember: false });
+    try {
+      await attachIn(manager, runtime, flags);
+    } finally {
+      manager.close();
+    }
+  } finally {
+    runtime.close();
+  }
+}
+
+async function attachIn(manager: Manager, runtime: ContainerRuntime, flags: AttachFlags): Promise<void> {
+  const attachment = new ContainerAttachment({ ...flags, manager, runtime, log: logToStderr });
+  await attachment.start();
+  show(attachment.attached, flags);
+  if (flags.follow) await follow(attachment, manager, flags);
+}
+
+function show(attached: AttachedContainer, { json, stateDir }: AttachFlags): void {
+  const { container, grant, cpus, mems, cpuset, moves } = attached;
+  if (!json) {
+    const nodes = mems ? `, with memory of NUMA nodes ${mems}` : '';
+    print(`${describeContainer(container)} is on CPUs ${cpus}${nodes}: grant ${grant}`);
+    for (const { container: other, after } of moves) print(`${describeContainer(other)} is on CPUs ${after}`);
+    return;
+  }
+  const { id, name, pod, namespace, pid } = container;
+  printJson({
+    ...{ stateDir, grant, container: { id, name, pod, namespace, pid }, cpus, mems },
+    cgroup: { path: cpuset.folder, cpus: cpuset.effectiveCpus, mems: cpuset.effectiveMems },
+    others: moves.map((move) => ({ id: move.container.id, before: move.before, after: move.after })),
+  });
+}
+
+async function follow(attachment: ContainerAttachment, manager: Manager, flags: AttachFlags): Promise<void> {
+  const { reconcilePeriod } = flags;
+  const keeper = new AttachmentKeeper({
+    ...{ attachment, manager, log: logToStderr },
+    ...(reconcilePeriod !== undefined && { reconcilePeriodMs: reconcilePeriod }),
+  });
+  const end = () => void keeper.close();
+  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const;
+  for (const signal of signals) process.on(signal, end);
+  try {
+    await keeper.start();
+    await keeper.ended;
+    await keeper.close();
+  } finally {
+    for (const signal of signals) process.off(signal, end);
+  }
+}

@@ -1,0 +1,187 @@
+// ContainerRuntime: the containers of a node, and their cpusets, by the Container Runtime Interface.
+import { existsSync } from 'node:fs';
+import type { CpuSet, NodeSet } from 'numalign';
+import { NodeError } from '../base/errors.js';
+import { isOfContainer } from '../cgroups/cgroup-path.js';
+import { type Cpuset, cpusetOfProcess, readCpuset } from '../cgroups/cpuset.js';
+import type { Message } from '../protobuf/schema.js';
+import { chooseContainer, describeContainer, type NamedContainer } from './container-names.js';
+import { findContainerProcess } from './container-process.js';
+import { RuntimeClient, type RuntimeClientOptions } from './runtime-client.js';
+import { findRuntimeSocket } from './runtime-sockets.js';
+
+export interface RuntimeVersion {
+  /** Such as `containerd`, `cri-o`. */
+  readonly name: string;
+  readonly version: string;
+  readonly apiVersion: string;
+}
+
+/** What the runtime lists of a container. */
+export interface RuntimeContainer extends NamedContainer {
+  /** Of the pod, by which Kubernetes knows it. */
+  readonly podUid: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+}
+
+/** A container that runs, as the kernel has it. */
+export interface RunningContainer extends RuntimeContainer {
+  /** Its first process, in this process's pid namespace. */
+  readonly pid: number;
+  readonly cpuset: Cpuset;
+}
+
+export interface ContainersFilter {
+  /** Only those with these labels. */
+  readonly labels?: Readonly<Record<string, string>>;
+  /** Only those of the sandbox with this id. */
+  readonly sandboxId?: string;
+}
+
+/** What is left out stays as it is. */
+export interface CpusetChoice {
+  readonly cpus?: CpuSet;
+  readonly mems?: NodeSet;
+}
+
+// ContainerState of the protocol.
+const RUNNING = 1;
+
+export class ContainerRuntime {
+  readonly #client: RuntimeClient;
+  // A container has one first process as long as it runs.
+  readonly #pids = new Map<string, number>();
+
+  /**
+   * `socketPath`: by default the one that {@link findRuntimeSocket} finds. Connects at the first
+   * call. All calls throw as {@link RuntimeClient.call}.
+   * @throws ERR_INVALID_OPTION, ERR_RUNTIME_UNREACHABLE
+   */
+  constructor({ socketPath = findRuntimeSocket(), ...options }: Partial<RuntimeClientOptions> = {}) {
+    this.#client = new RuntimeClient({ socketPath, ...options });
+  }
+
+  get socketPath(): string {
+    return this.#client.socketPath;
+  }
+
+  async version(): Promise<RuntimeVersion> {
+    const found = await this.#client.call('Version');
+    const { runtime_name: name, runtime_version: version, runtime_api_version: apiVersion } = found;
+    return { name, version, apiVersion };
+  }
+
+  /** Those that run. */
+  async containers({ labels, sandboxId }: ContainersFilter = {}): Promise<RuntimeContainer[]> {
+    const filter = {
+      state: { state: RUNNING },
+      ...(labels && { label_selector: labels }),
+      ...(sandboxId !== undefined && { pod_sandbox_id: sandboxId }),
+    };
+    const [{ containers }, { items }] = await Promise.all([
+      this.#client.call('ListContainers', { filter }),
+      this.#client.call('ListPodSandbox'),
+    ]);
+    const pods = new Map<string, Message>(items.map((item: Message) => [item.id, item.metadata ?? {}]));
+    return (containers as Message[]).map((each) => {
+      // A pod that has just been removed is not listed any more.
+      const pod = pods.get(each.pod_sandbox_id) ?? {};
+      return {
+        id: each.id,
+        name: each.metadata?.name ?? '',
+        pod: pod.name ?? '',
+        namespace: pod.namespace ?? '',
+        podUid: pod.uid ?? '',
+        labels: each.labels,
+        annotations: each.annotations,
+      };
+    });
+  }
+
+  /**
+   * A running container by its id, the first characters of it, or its name: `container`,
+   * `pod/container` or `namespace/pod/container`.
+   * @throws ERR_CONTAINER_UNKNOWN, ERR_CONTAINER_AMBIGUOUS; as {@link inspect}
+   */
+  async find(text: string): Promise<RunningContainer> {
+    return this.inspect(chooseContainer(await this.containers(), text));
+  }
+
+  /**
+   * Its process and cpuset now.
+   * @throws ERR_CONTAINER_ENDED where it does not run any more, or this process cannot see its
+   *   processes in a cgroup of its own; ERR_CGROUP where cgroups are not mounted here
+   */
+  async inspect(container: RuntimeContainer): Promise<RunningContainer> {
+    const { id } = container;
+    const known = this.#cpusetOf(id, this.#pids.get(id));
+    if (known) return { ...container, ...known };
+    this.#pids.delete(id);
+    const said = await this.#pidOf(id);
+    const found = this.#cpusetOf(id, said) ?? this.#cpusetOf(id, findContainerProcess(id));
+    if (found) {
+      this.#pids.set(id, found.pid);
+      return { ...container, ...found };
+    }
+    const message = `${describeContainer(container)} has no process in a cgroup of its own that can be seen here`;
+    throw new NodeError('ERR_CONTAINER_ENDED', message, {
+      value: id,
+      valid: 'a container that runs, and the pid and cgroup namespaces of the host',
+    });
+  }
+
+  /**
+   * Sets CPUs and memory nodes of a container by UpdateContainerResources, as the kubelet does, and
+   * answers what the kernel has then. Only what is given is sent: runtimes leave quota, shares and
+   * memory as they are where a request has 0.
+   * @throws ERR_CPUSET_MISMATCH where the kernel has other CPUs or memory nodes afterwards; as
+   *   {@link inspect}
+   */
+  async setCpuset(container: RunningContainer, { cpus, mems }: CpusetChoice): Promise<Cpuset> {
+    const linux = {
+      ...(cpus && { cpuset_cpus: cpus.toString() }),
+      ...(mems && { cpuset_mems: mems.toString() }),
+    };
+    await this.#client.call('UpdateContainerResources', { container_id: container.id, linux });
+    const cpuset = readCpuset(container.cpuset.folder);
+    const flaws = [
+      ...(cpus && !cpuset.effectiveCpus.equals(cpus) ? [`CPUs ${cpuset.effectiveCpus}, not ${cpus}`] : []),
+      ...(mems && !cpuset.effectiveMems.equals(mems)
+        ? [`memory nodes ${cpuset.effectiveMems}, not ${mems}`]
+        : []),
+    ];
+    if (flaws.length === 0) return cpuset;
+    const message = `the runtime has updated ${describeContainer(container)}, and the kernel has ${flaws.join(' and ')}`;
+    throw new NodeError('ERR_CPUSET_MISMATCH', message, {
+      value: { cpus: `${cpuset.effectiveCpus}`, mems: `${cpuset.effectiveMems}` },
+      valid: linux,
+    });
+  }
+
+  close(): void {
+    this.#client.close();
+  }
+
+  async #pidOf(id: string): Promise<number | undefined> {
+    const { info } = await this.#client.call('ContainerStatus', { container_id: id, verbose: true });
+    return pidIn(info.info);
+  }
+
+  // A pid may be another process's by now, and a runtime may be wrong about it.
+  #cpusetOf(id: string, pid: number | undefined): Pick<RunningContainer, 'pid' | 'cpuset'> | undefined {
+    if (pid === undefined || !existsSync(`/proc/${pid}`)) return undefined;
+    const cpuset = cpusetOfProcess(pid);
+    return isOfContainer(cpuset.folder, id) ? { pid, cpuset } : undefined;
+  }
+}
+
+// containerd and CRI-O have it there; the protocol leaves open what is in it.
+function pidIn(text: unknown): number | undefined {
+  try {
+    const { pid } = JSON.parse(text as string) as { pid?: unknown };
+    return typeof pid === 'number' && Number.isSafeInteger(pid) && pid > 0 ? pid : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,42 @@
+// Where container runtimes listen.
+import { statSync } from 'node:fs';
+import { NodeError } from '../base/errors.js';
+
+/** The sockets of runtimes as they are installed, the most common first. */
+export const RUNTIME_SOCKETS = [
+  '/run/containerd/containerd.sock',
+  '/run/crio/crio.sock',
+  '/run/cri-dockerd.sock',
+  '/run/k3s/containerd/containerd.sock',
+] as const;
+
+/** As of crictl. */
+const ENDPOINT = 'CONTAINER_RUNTIME_ENDPOINT';
+
+function isSocket(path: string): boolean {
+  try {
+    return statSync(path).isSocket();
+  } catch {
+    // Not there, or in a folder that this user may not look into.
+    return false;
+  }
+}
+
+/**
+ * The socket that CONTAINER_RUNTIME_ENDPOINT names, else the first of {@link RUNTIME_SOCKETS} that
+ * is there.
+ * @throws ERR_RUNTIME_UNREACHABLE
+ */
+export function findRuntimeSocket(
+  environment: Readonly<Record<string, string | undefined>> = process.env,
+  sockets: readonly string[] = RUNTIME_SOCKETS,
+): string {
+  const named = environment[ENDPOINT];
+  if (named) return named;
+  const found = sockets.find(isSocket);
+  if (found !== undefined) return found;
+  throw new NodeError('ERR_RUNTIME_UNREACHABLE', `no container runtime listens at ${sockets.join(', ')}`, {
+    value: sockets,
+    valid: `the socket of a runtime, by an option or by ${ENDPOINT}`,
+  });
+}

@@ -1,0 +1,133 @@
+// SharedContainers: the containers without CPUs of their own leave those that are granted, and come
+// back when they are given back.
+import { CpuSet, type GrantInfo, type Manager } from 'numalign';
+import { NodeError } from '../base/errors.js';
+import type { Log } from '../base/log.js';
+import { describeContainer, fullName } from './container-names.js';
+import type { ContainerRuntime, RunningContainer, RuntimeContainer } from './container-runtime.js';
+import { NarrowedContainers } from './narrowed-containers.js';
+
+export interface SharedContainersOptions {
+  readonly manager: Manager;
+  readonly runtime: ContainerRuntime;
+  readonly log: Log;
+  /** Where it is kept what shared containers had before. */
+  readonly folder: string;
+}
+
+/** A container whose CPUs were changed. */
+export interface ContainerMove {
+  readonly container: RunningContainer;
+  readonly before: CpuSet;
+  readonly after: CpuSet;
+}
+
+/** What is known of the container that has ended while it was looked at. */
+const ENDED = new Set(['ERR_CONTAINER_ENDED', 'ERR_CGROUP', 'ERR_RUNTIME_NOT_FOUND']);
+
+/**
+ * Whether a grant is a container's: it has its id or its pod's uid, or is called as the container
+ * is.
+ */
+export function isGrantOf(
+  { uid, name }: Pick<GrantInfo, 'uid' | 'name'>,
+  container: RuntimeContainer,
+): boolean {
+  return uid === container.id || uid === container.podUid || name === fullName(container);
+}
+
+const union = (sets: readonly CpuSet[]) => sets.reduce((all, set) => all.union(set), CpuSet.EMPTY);
+
+export class SharedContainers {
+  readonly #manager: Manager;
+  readonly #runtime: ContainerRuntime;
+  readonly #log: Log;
+  readonly #narrowed: NarrowedContainers;
+
+  constructor({ manager, runtime, log, folder }: SharedContainersOptions) {
+    this.#manager = manager;
+    this.#runtime = runtime;
+    this.#log = log;
+    this.#narrowed = new NarrowedContainers(folder);
+  }
+
+  /**
+   * Gives every running container that holds no grant the CPUs that it had without those that are
+   * granted now. Answers what it has changed; where nothing is different, nothing is written.
+   * `except`: the id of one that is left alone. `cleared`: CPUs that all of them must leave.
+   * @throws ERR_CONTAINER_UNMOVABLE where one has no others than those to be cleared, before
+   *   anything is changed; as {@link ContainerRuntime}
+   */
+  async fit(except: string, cleared: CpuSet = CpuSet.EMPTY): Promise<ContainerMove[]> {
+    const grants = this.#manager.grants().filter(({ alive }) => alive);
+    const granted = union(grants.map(({ cpus }) => cpus));
+    const listed = await this.#runtime.containers();
+    this.#narrowed.keepOnly(new Set(listed.map(({ id }) => id)));
+    const isShared = (each: RuntimeContainer) =>
+      each.id !== except && !grants.some((grant) => !grant.cpus.isEmpty && isGrantOf(grant, each));
+    const moves: ContainerMove[] = [];
+    for (const container of await this.#inspect(listed.filter(isShared))) {
+      const move = this.#moveOf(container, granted, cleared);
+      if (move) moves.push(move);
+    }
+    for (const move of moves) await this.#unlessEnded(move.container, () => this.#carryOut(move));
+    return moves;
+  }
+
+  async #inspect(containers: readonly RuntimeContainer[]): Promise<RunningContainer[]> {
+    const found = await Promise.all(
+      containers.map((each) => this.#unlessEnded(each, () => this.#runtime.inspect(each))),
+    );
+    return found.filter((each) => each !== undefined);
+  }
+
+  // What it is to have, if that is not what it has.
+  #moveOf(container: RunningContainer, granted: CpuSet, cleared: CpuSet): ContainerMove | undefined {
+    const { id, cpuset } = container;
+    const now = cpuset.effectiveCpus;
+    const narrowing = this.#narrowed.get(id);
+    const before = narrowing?.after.equals(now) ? narrowing.before : now;
+    const after = before.difference(granted);
+    if (after.equals(now)) {
+      if (narrowing && before.equals(now)) this.#narrowed.delete(id);
+      return undefined;
+    }
+    if (!after.isEmpty) return { container, before, after };
+    const message = `${describeContainer(container)} has no other CPUs than ${now}, which are granted`;
+    if (now.intersects(cleared)) {
+      throw new NodeError('ERR_CONTAINER_UNMOVABLE', message, {
+        value: id,
+        valid: 'other containers that have CPUs beside those to be granted',
+      });
+    }
+    this.#log('warn', message, { container: id, cpus: `${now}` });
+    return undefined;
+  }
+
+  async #carryOut({ container, before, after }: ContainerMove): Promise<void> {
+    const { id } = container;
+    const former = this.#narrowed.get(id);
+    // On record before it is so: a crash in between leaves a record of what has not happened, which
+    // counts for nothing.
+    this.#narrowed.set(id, { before, after });
+    try {
+      await this.#runtime.setCpuset(container, { cpus: after });
+    } catch (error) {
+      if (former) this.#narrowed.set(id, former);
+      else this.#narrowed.delete(id);
+      throw error;
+    }
+    if (after.equals(before)) this.#narrowed.delete(id);
+  }
+
+  async #unlessEnded<T>(container: RuntimeContainer, action: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await action();
+    } catch (error) {
+      if (!(error instanceof NodeError)) throw error;
+      const isListed = async () => (await this.#runtime.containers()).some(({ id }) => id === container.id);
+      if (ENDED.has(error.code) || !(await isListed())) return undefined;
+      throw error;
+    }
+  }
+}
