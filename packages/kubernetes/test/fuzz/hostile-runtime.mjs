@@ -20,8 +20,8 @@ export const WAYS = {
 export class HostileRuntime {
   /** Whether every frame so far was whole, so that a good request after it must have an answer. */
   isFramed = true;
-  /** Whether it sent what the plugin must close the connection for, without being asked again. */
-  isIllegal = false;
+  /** The code of the error for which the plugin must close the connection, of its own accord. */
+  illegal = undefined;
   #stream = 1;
   #received = EMPTY;
   #answers = new Map();
@@ -129,21 +129,13 @@ export class HostileRuntime {
     const { random } = this;
     this.#stream += 2;
     const good = frame({ stream: this.#stream, type: REQUEST, message });
-    const length = random.pick([
-      0,
-      1,
-      message.length - 1,
-      message.length + 1,
-      4 << 20,
-      (4 << 20) + 1,
-      1 << 24,
-      2 ** 31,
-      2 ** 32 - 1,
-    ]);
+    const wrong = [0, 1, message.length - 1, message.length + 1, 4 << 20, (4 << 20) + 1, (1 << 24) - 1];
+    const length = random.pick([...wrong, 1 << 24, (1 << 24) + 1, 2 ** 31, 2 ** 32 - 1]);
     if (random.chance(3)) return mux(1, good);
     const isMux = random.chance(2);
     // What comes after a length that is merely wrong may be read as anything.
-    if (this.isFramed) this.isIllegal = length > (isMux ? 16 << 20 : (1 << 24) - 1);
+    if (this.isFramed && isMux && length > 16 << 20) this.illegal = 'ERR_TTRPC_MUX';
+    if (this.isFramed && !isMux && length >= 1 << 24) this.illegal = 'ERR_TTRPC_FRAME';
     this.isFramed = false;
     if (isMux) return mux(1, good, length);
     return mux(1, frame({ stream: this.#stream, type: REQUEST, message, length }));
@@ -157,7 +149,7 @@ export class HostileRuntime {
     const part = Buffer.concat(
       Array.from({ length: 50 }, () => this.#call(method, payloadOf(random, method))),
     );
-    this.isIllegal = true;
+    this.illegal = 'ERR_TTRPC_STALLED';
     while (!socket.destroyed) {
       socket.write(part);
       await new Promise(setImmediate);
@@ -175,8 +167,10 @@ export class HostileRuntime {
   async #writeParts(bytes) {
     const { random, socket } = this;
     const most = random.chance(4) ? 8 : random.chance(4) ? 500 : bytes.length;
+    // A large one in some hundreds of parts, not in thousands.
+    const least = Math.ceil(bytes.length / 500);
     for (let at = 0; at < bytes.length && !socket.destroyed; ) {
-      const size = 1 + random.below(most);
+      const size = least + random.below(most);
       socket.write(bytes.subarray(at, at + size));
       at += size;
       if (random.chance(8)) await new Promise(setImmediate);

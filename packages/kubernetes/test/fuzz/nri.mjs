@@ -78,13 +78,14 @@ async function pair(path) {
 const isCoded = (error) => error?.name === 'NodeError' && /^ERR_(TTRPC|NRI)_[A-Z_]+$/.test(error.code);
 
 /** What is wrong with the end of a session. */
-function flawOf(runtime, way, answer, reason) {
+function flawOf(runtime, answer, reason) {
   if (!isCoded(reason)) return 'ended without a code';
-  if (way === 'flood')
-    return reason.code === 'ERR_TTRPC_STALLED' ? undefined : 'was not ended for what is unread';
-  if (runtime.isIllegal) return /_(MUX|FRAME)$/.test(reason.code) ? undefined : 'was not ended for a length';
-  // A Configure or Synchronize that fails ends a session, nothing else that is framed well does.
-  if (runtime.isFramed && !answer && reason.code !== 'ERR_NRI_HANDLER') return 'ended for no reason';
+  // A Configure or Synchronize that fails ends a session.
+  if (answer || reason.code === 'ERR_NRI_HANDLER') return undefined;
+  if (runtime.illegal)
+    return reason.code === runtime.illegal ? undefined : `did not end by ${runtime.illegal}`;
+  // So does a registration without an answer, and nothing else that is framed well.
+  if (runtime.isFramed && reason.code !== 'ERR_NRI_REGISTER') return 'ended for no reason';
   return undefined;
 }
 
@@ -106,8 +107,8 @@ async function fuzzSession(number) {
   );
   const runtime = new HostileRuntime(random, far);
   await runtime.run(way);
-  if (runtime.isIllegal) await runtime.closed;
-  const answer = runtime.isFramed && !far.destroyed ? await runtime.probe() : undefined;
+  if (runtime.illegal) await runtime.closed;
+  const answer = runtime.isFramed && !runtime.illegal && !far.destroyed ? await runtime.probe() : undefined;
   const pending = session.updateContainers([]).catch((error) => {
     if (!isCoded(error) && error?.code !== 'ERR_TTRPC_STATUS')
       fail(`session ${number}: an update threw ${error?.stack}`);
@@ -115,7 +116,7 @@ async function fuzzSession(number) {
   if (random.chance(2)) far.end();
   else far.destroy();
   const reason = await session.closed;
-  const flaw = flawOf(runtime, way, answer, reason);
+  const flaw = flawOf(runtime, answer, reason);
   if (flaw) fail(`session ${number} (${way}) ${flaw}: ${reason?.stack ?? reason}`);
   await started;
   await pending;
