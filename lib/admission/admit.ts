@@ -2,7 +2,6 @@
 import { randomUUID } from 'node:crypto';
 import { type Assignments, findPod } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
-import type { EnforcementRequest } from '../account/levels.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { withoutPods } from '../account/pod-changes.js';
 import { freeCpus } from '../account/pools.js';
@@ -101,7 +100,11 @@ async function tryAdmit(
   let enforced: Enforced;
   try {
     enforced = await commit(next, providers.isEmpty, {
-      request: aimOf(site, request),
+      request: {
+        ...site.enforcement,
+        ...request.enforcement,
+        isNamed: request.enforcement.enforcement !== undefined,
+      },
     });
   } catch (error) {
     const failure = undo(question);
@@ -112,13 +115,6 @@ async function tryAdmit(
   const warnings = [...warningsOf(pod, question), ...enforcementWarnings(pod, enforced.shortfalls)];
   return { pod, warnings, alreadyAdmitted: false };
 }
-
-/** How strongly a request is to be enforced. */
-export const aimOf = ({ enforcement }: Site, request: AdmissionRequest): EnforcementRequest => ({
-  ...enforcement,
-  ...request.enforcement,
-  isNamed: request.enforcement.enforcement !== undefined,
-});
 
 // `pods`: on record, those of dead owners too.
 function questionOf(
