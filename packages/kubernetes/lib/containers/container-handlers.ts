@@ -181,13 +181,14 @@ export class ContainerHandlers implements NriHandlers {
     return entry && this.#put(entry);
   }
 
-  // Where no answer can say it.
-  #pin(known: KnownContainer): void {
-    const cpus = known.placement?.cpus;
-    if (!cpus || known.cpus?.equals(cpus)) return;
-    const error = this.#cpusets.write(known.cgroupsPath, cpus);
-    if (error === undefined) this.#inventory.put({ ...known, cpus });
-    else this.#log('error', `${known.title} is not on its CPUs ${cpus}: ${error}`, { container: known.id });
+  // What has changed since it was created may not have reached it: it had no cgroup.
+  #pin({ id, title, cgroupsPath, placement, request }: KnownContainer): void {
+    const cpus = placement?.cpus ?? sharedCpus(this.#grants.pool, request.choice);
+    const found = this.#cpusets.read(cgroupsPath);
+    if (!found || found.equals(cpus)) return;
+    const error = this.#cpusets.write(cgroupsPath, cpus);
+    if (error)
+      this.#log('error', `${title} starts on CPUs ${found}, not ${cpus}: ${error}`, { container: id });
   }
 
   #put({ pod, container, request, placement, cpus }: CensusEntry): KnownContainer {
