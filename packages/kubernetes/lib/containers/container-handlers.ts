@@ -20,6 +20,7 @@ import { type CensusEntry, takeCensus } from './census.js';
 import { Grants } from './grants.js';
 import { Inventory, isExclusive, type KnownContainer } from './inventory.js';
 import { adjustment, type Placement, sharedCpus, update } from './placement.js';
+import { Sandboxes } from './sandboxes.js';
 import { SharedContainers } from './shared-containers.js';
 
 export interface ContainerHandlersOptions {
@@ -40,6 +41,7 @@ export class ContainerHandlers implements NriHandlers {
   readonly #grants: Grants;
   readonly #inventory = new Inventory();
   readonly #shared: SharedContainers;
+  readonly #sandboxes: Sandboxes;
   // Answers under way: what changes meanwhile is theirs to tell.
   #answers = 0;
 
@@ -50,6 +52,7 @@ export class ContainerHandlers implements NriHandlers {
     this.#log = log;
     this.#grants = new Grants({ manager, prefix, log });
     this.#shared = new SharedContainers({ inventory: this.#inventory, cpusets, log });
+    this.#sandboxes = new Sandboxes({ manager, cpusets, log });
     manager.on('change', this.#followPool);
   }
 
@@ -70,6 +73,7 @@ export class ContainerHandlers implements NriHandlers {
       const entries = await this.#takeCensus(pods, containers.filter(isPresent));
       this.#inventory.clear();
       for (const pod of pods) this.#inventory.putPod(pod);
+      this.#sandboxes.place(pods);
       for (const entry of entries) {
         const known = this.#put(entry);
         const isRunning = entry.container.state === ContainerState.RUNNING;
@@ -146,6 +150,7 @@ export class ContainerHandlers implements NriHandlers {
 
   runPodSandbox(pod: PodSandbox): void {
     this.#inventory.putPod(pod);
+    this.#sandboxes.place([pod]);
   }
 
   /** What the device plugin has booked for the pod ends with it, after all its containers. */
