@@ -1,5 +1,5 @@
 // Which devices pods have. Pure.
-import { PCI_ADDRESS } from '../machine/pci-address.js';
+import { PCI_ADDRESS } from '../machine/machine-description.js';
 import type { Assignments } from './assignments.js';
 import type { KubeletPod, KubeletRecord } from './kubelet-record.js';
 import type { DeviceAssignment, PodAssignment } from './pod-assignment.js';

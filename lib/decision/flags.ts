@@ -13,7 +13,7 @@ import { type CpuPool, cpusOf, devicesOf, memoryOf, poolOf } from '../account/po
 import type { CpuSnapshot } from '../account/pools.js';
 import { formatBytes } from '../input/quantity.js';
 import { CpuSet, NodeSet } from '../machine/cpu-set.js';
-import { PCI_ADDRESS } from '../machine/pci-address.js';
+import { PCI_ADDRESS } from '../machine/machine-description.js';
 import type { Topology } from '../machine/topology.js';
 import type { DeviceResource, DeviceResources } from './devices/device-resources.js';
 import { type CpuTaken, type DeviceTaken, type MemoryTaken, takenFlags } from './kubelet-flags.js';

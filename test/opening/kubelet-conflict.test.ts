@@ -378,6 +378,66 @@ describe('openManager', () => {
   );
 
   it.skipIf(!canMount)(
+    'for the machine is refused beside exclusive pods, but while a process keeps them on record',
+    () => {
+      const entry = (name: string) =>
+        JSON.stringify(fileURLToPath(new URL(`../../dist/${name}.js`, import.meta.url)));
+      const script = `
+      import { mkdirSync, writeFileSync } from 'node:fs';
+      import { formatCpuManagerState } from ${entry('entries/kubelet')};
+      import { discover } from ${entry('entries/topology')};
+      import { CpuSet, openManager } from ${entry('index')};
+      const { cpus } = await discover();
+      const web = CpuSet.of(cpus.toArray().at(-1));
+      mkdirSync('/var/lib/kubelet');
+      const giveOut = (entries) => {
+        const defaultCpuSet = cpus.difference(entries);
+        const state = { policyName: 'static', defaultCpuSet, entries: new Map([['uid', new Map([['main', entries]])]]) };
+        writeFileSync('/var/lib/kubelet/cpu_manager_state', formatCpuManagerState(state));
+      };
+      giveOut(web);
+      const pods = (held) => [{ namespace: 'default', name: 'web', containers: [{ name: 'main', cpus: held }] }];
+      const results = [];
+      const open = async () => {
+        try {
+          const manager = await openManager({ sharedMember: false });
+          results.push(String(manager.sharedPool().intersection(web)));
+          manager.close();
+        } catch (error) {
+          results.push(error.code + ' ' + (/numalign-node.( again)?|try again/.exec(error.message)?.[0] ?? ''));
+        }
+      };
+      const keeper = await openManager({ besideKubelet: true, cgroupRoot: null, sharedMember: false });
+      await open();
+      await keeper.recordKubelet(pods(web));
+      await open();
+      giveOut(cpus);
+      await open();
+      giveOut(web);
+      keeper.close();
+      // With the last manager goes the lock by which the process lives.
+      await new Promise((resolve) => setImmediate(resolve));
+      await open();
+      console.log(JSON.stringify(results));
+    `;
+      const inside =
+        'mount -t tmpfs none /var/lib && mount -t tmpfs none /run && exec "$0" --input-type=module -e "$1"';
+      const { stdout, stderr } = spawnSync('unshare', ['-m', 'sh', '-c', inside, process.execPath, script], {
+        encoding: 'utf8',
+      });
+      expect({ stderr, results: JSON.parse(stdout || 'null') }).toEqual({
+        stderr: '',
+        results: [
+          'ERR_KUBELET_CONFLICT numalign-node`',
+          '',
+          'ERR_KUBELET_CONFLICT try again',
+          'ERR_KUBELET_CONFLICT numalign-node` again',
+        ],
+      });
+    },
+  );
+
+  it.skipIf(!canMount)(
     'is what commands that hand out CPUs are refused by, unless they insist, and others are not',
     () => {
       const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));

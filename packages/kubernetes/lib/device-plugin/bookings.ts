@@ -12,20 +12,20 @@ import {
 } from '../placement/allocation.js';
 import type { CpuAccount, CpuDevice } from './inventory.js';
 
-/** What a container is given that exists, or soon will. */
-export interface AdoptedPod {
-  readonly uid: string;
-  readonly name: string;
-  readonly containers: readonly { readonly name: string; readonly cpus: CpuSet }[];
-}
-
 /** What the device plugin asks of a manager. */
 export type DeviceManager = Pick<
   Manager,
-  'topology' | 'settings' | 'freeCpus' | 'grants' | 'release' | 'on' | 'off'
-> & {
-  adopt(pod: AdoptedPod, options: { readonly owner: 'persistent' }): Promise<unknown>;
-};
+  'topology' | 'settings' | 'freeCpus' | 'grants' | 'adopt' | 'release' | 'on' | 'off'
+>;
+
+interface Booking {
+  readonly uid: string;
+  /** Of the allocations that it stands for. */
+  readonly uids: readonly string[];
+  readonly cpus: CpuSet;
+}
+
+const LOOK_MS = 100;
 
 const union = (sets: readonly CpuSet[]) => sets.reduce((all, cpus) => all.union(cpus), CpuSet.EMPTY);
 
@@ -75,8 +75,8 @@ export class Bookings {
     const sets = containers.map((devices) => union(devices.map(({ cpus }) => cpus)));
     this.#checkGrantable(containers.flat());
     await this.#takeable(union(sets));
-    const made: AdoptedPod[] = [];
-    const released: GrantInfo[] = [];
+    const made: Booking[] = [];
+    const released: Booking[] = [];
     try {
       const booked: AllocationEnvironment[] = [];
       for (const cpus of sets) booked.push({ uid: await this.#bookOne(cpus, made, released), cpus });
@@ -121,6 +121,7 @@ export class Bookings {
     const patience = AbortSignal.any([this.#signal, AbortSignal.timeout(this.#patienceMs)]);
     await new Promise<void>((resolve, reject) => {
       const end = (settle: () => void) => {
+        clearInterval(timer);
         patience.removeEventListener('abort', give);
         manager.off('change', look);
         settle();
@@ -131,6 +132,8 @@ export class Bookings {
         if (now.foreign.length > 0) end(() => reject(held(now.foreign, cpus)));
         else if (now.claimed.length === 0) end(resolve);
       };
+      // Of the end of a cgroup of version 1 the kernel does not tell.
+      const timer = setInterval(look, LOOK_MS);
       manager.on('change', look);
       patience.addEventListener('abort', give);
       if (patience.aborted) give();
@@ -138,45 +141,47 @@ export class Bookings {
     });
   }
 
-  async #bookOne(cpus: CpuSet, made: AdoptedPod[], released: GrantInfo[]): Promise<string> {
-    const before = this.#own().filter((grant) => !isClaimed(grant) && grant.cpus.intersects(cpus));
-    const same = before.find((grant) => grant.cpus.equals(cpus));
+  async #bookOne(cpus: CpuSet, made: Booking[], released: Booking[]): Promise<string> {
+    const before = this.#own()
+      .filter((grant) => !isClaimed(grant) && grant.cpus.intersects(cpus))
+      .map(bookingOf);
+    const same = before.find((booking) => booking.cpus.equals(cpus));
     if (same) return same.uid;
-    const uid = randomUUID();
-    for (const grant of before) {
-      await this.#manager.release(grant.uid);
-      released.push(grant);
+    for (const booking of before) {
+      await this.#manager.release(booking.uid);
+      released.push(booking);
     }
-    const earlier = before.flatMap(({ name }) => parseAllocationName(name)?.uids ?? []);
-    await this.#adopt({ uid, uids: [...new Set(earlier), uid], cpus }, made);
+    const uid = randomUUID();
+    const adopt = async (booking: Booking) => {
+      await this.#adopt(booking);
+      made.push(booking);
+    };
+    await adopt({ uid, uids: [...new Set(before.flatMap(({ uids }) => uids)), uid], cpus });
     // What an init container leaves only in part stays with its pod.
-    for (const grant of before) {
-      const rest = grant.cpus.difference(cpus);
-      const uids = parseAllocationName(grant.name)?.uids ?? [];
-      if (!rest.isEmpty) await this.#adopt({ uid: grant.uid, uids, cpus: rest }, made);
+    for (const booking of before) {
+      const rest = booking.cpus.difference(cpus);
+      if (!rest.isEmpty) await adopt({ ...booking, cpus: rest });
     }
     return uid;
   }
 
-  async #adopt(
-    { uid, uids, cpus }: { uid: string; uids: readonly string[]; cpus: CpuSet },
-    made: AdoptedPod[],
-  ): Promise<void> {
+  async #adopt({ uid, uids, cpus }: Booking): Promise<void> {
     const name = allocationName({ resource: this.#resource, uids });
-    const pod = { uid, name, containers: [{ name: 'main', cpus }] };
-    await this.#manager.adopt(pod, { owner: 'persistent' });
-    made.push(pod);
+    await this.#manager.adopt({ uid, name, containers: [{ name: 'main', cpus }] }, { owner: 'persistent' });
   }
 
   // As far as nobody else has the CPUs by now. What went wrong first is what the caller must hear of.
-  async #putBack(made: readonly AdoptedPod[], released: readonly GrantInfo[]): Promise<void> {
+  async #putBack(made: readonly Booking[], released: readonly Booking[]): Promise<void> {
     for (const { uid } of made) await this.#manager.release(uid).catch(() => {});
-    for (const { uid, name, cpus } of released) {
-      const pod = { uid, name, containers: [{ name: 'main', cpus }] };
-      await this.#manager.adopt(pod, { owner: 'persistent' }).catch(() => {});
-    }
+    for (const booking of released) await this.#adopt(booking).catch(() => {});
   }
 }
+
+const bookingOf = ({ uid, name, cpus }: GrantInfo): Booking => ({
+  uid,
+  uids: parseAllocationName(name)?.uids ?? [uid],
+  cpus,
+});
 
 function held(grants: readonly GrantInfo[], cpus: CpuSet): NodeError {
   const taken = union(grants.map((grant) => grant.cpus)).intersection(cpus);

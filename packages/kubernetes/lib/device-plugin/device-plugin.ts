@@ -117,6 +117,7 @@ export class DevicePlugin {
   async start(): Promise<void> {
     for (const event of EVENTS) this.#manager.on(event, this.#look);
     this.#look();
+    this.#warnOfLastCpu();
     try {
       this.#watch.start();
       if (fileIdentity(this.#folder) !== undefined) await this.#serve();
@@ -126,6 +127,11 @@ export class DevicePlugin {
       throw error;
     }
     void this.#rounds.ask();
+  }
+
+  /** Whether a kubelet follows the list of devices. */
+  get isListed(): boolean {
+    return this.#service.isListening;
   }
 
   /**
@@ -141,6 +147,16 @@ export class DevicePlugin {
     await this.#service.close();
     this.#server?.close();
     this.#server = undefined;
+  }
+
+  // The pool of those that share must keep one.
+  #warnOfLastCpu(): void {
+    const { reservedSystemCPUs, strictCPUReservation } = this.#manager.settings();
+    if (!reservedSystemCPUs.isEmpty && !strictCPUReservation) return;
+    this.#log(
+      'warn',
+      `no CPU is reserved and shared: an allocation of ${this.resource} that takes the last shared one is refused; set reservedSystemCPUs`,
+    );
   }
 
   readonly #look = () => this.#service.update();

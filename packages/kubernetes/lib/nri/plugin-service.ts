@@ -27,6 +27,8 @@ export interface Milestones {
   configured(runtime: Runtime): void;
   /** The first Synchronize has its answer. */
   synchronized(): void;
+  /** Configure or Synchronize is answered with an error: the session is of no use. */
+  failed(method: string, error: unknown): void;
   /** The runtime says that it goes down. */
   shutdown(): void;
 }
@@ -47,8 +49,8 @@ export class PluginService {
 
   get methods(): Record<string, Handler> {
     const methods: Record<string, Handler> = {
-      Configure: (payload) => this.configure(decode('ConfigureRequest', payload)),
-      Synchronize: (payload, call) => this.synchronize(payload, call),
+      Configure: this.vital('Configure', (payload) => this.configure(payload)),
+      Synchronize: this.vital('Synchronize', (payload, call) => this.synchronize(payload, call)),
       CreateContainer: (payload, call) =>
         this.createContainer(decode('CreateContainerRequest', payload), call),
       UpdateContainer: (payload, call) =>
@@ -68,8 +70,19 @@ export class PluginService {
     return methods;
   }
 
-  private async configure(request: Message): Promise<Uint8Array> {
-    const runtime = runtimeOf(request);
+  private vital(method: string, handle: Handler): Handler {
+    return async (payload, call) => {
+      try {
+        return await handle(payload, call);
+      } catch (error) {
+        this.milestones.failed(method, error);
+        throw error;
+      }
+    };
+  }
+
+  private async configure(payload: Uint8Array): Promise<Uint8Array> {
+    const runtime = runtimeOf(decode('ConfigureRequest', payload));
     await this.handlers.configure?.(runtime);
     this.milestones.configured(runtime);
     return encode('ConfigureResponse', { events: eventMask(this.handlers) });
@@ -77,12 +90,7 @@ export class PluginService {
 
   private async synchronize(payload: Uint8Array, call: Call): Promise<Uint8Array> {
     const { inventory } = this;
-    try {
-      if (inventory.add(payload)) return encode('SynchronizeResponse', { more: true });
-    } catch (error) {
-      this.inventory = new Inventory();
-      throw error;
-    }
+    if (inventory.add(payload)) return encode('SynchronizeResponse', { more: true });
     this.inventory = new Inventory();
     const update = await this.handlers.synchronize(inventory.pods, inventory.containers, call);
     const answer = encode('SynchronizeResponse', { update });

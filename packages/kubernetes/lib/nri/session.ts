@@ -33,7 +33,7 @@ const SYNCHRONIZE_TIMEOUT = 60_000;
 const UPDATE_TIMEOUT = 10_000;
 
 export class NriSession {
-  /** See Mux.closed; besides, ERR_NRI_REGISTER, ERR_NRI_SYNCHRONIZE, ERR_NRI_SHUTDOWN. */
+  /** See Mux.closed; besides, ERR_NRI_REGISTER, ERR_NRI_SYNCHRONIZE, ERR_NRI_HANDLER, ERR_NRI_SHUTDOWN. */
   readonly closed: Promise<NodeError | undefined>;
   private readonly mux: Mux;
   private readonly client: TtrpcClient;
@@ -50,7 +50,8 @@ export class NriSession {
           this.configuredBy = runtime;
         },
         synchronized: resolve,
-        shutdown: () => this.closeLater(),
+        failed: (method, cause) => this.closeLater(failure(method, cause)),
+        shutdown: () => this.closeLater(new NodeError('ERR_NRI_SHUTDOWN', 'NRI: the runtime shuts down')),
       });
       new TtrpcServer(this.mux, PLUGIN_CONNECTION, { [PLUGIN_SERVICE]: service.methods });
     });
@@ -120,7 +121,12 @@ export class NriSession {
   }
 
   // The runtime has its answer first.
-  private closeLater(): void {
-    setImmediate(() => this.mux.close(new NodeError('ERR_NRI_SHUTDOWN', 'NRI: the runtime shuts down')));
+  private closeLater(reason: NodeError): void {
+    setImmediate(() => this.mux.close(reason));
   }
+}
+
+function failure(method: string, cause: unknown): NodeError {
+  const text = cause instanceof Error ? cause.message : String(cause);
+  return new NodeError('ERR_NRI_HANDLER', `NRI: ${method} failed here: ${text}`, { value: method, cause });
 }

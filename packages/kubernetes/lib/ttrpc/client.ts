@@ -32,7 +32,7 @@ export class TtrpcClient {
   constructor(mux: Mux, connection: number) {
     this.channel = new Channel(mux, connection, (frame) => this.receive(frame));
     mux.closed.then((reason) => {
-      this.end = reason ?? new NodeError('ERR_TTRPC_CLOSED', 'NRI: the connection is closed');
+      this.end = reason ?? new NodeError('ERR_TTRPC_CLOSED', 'ttrpc: the connection is closed');
       for (const caller of [...this.callers.values()]) caller.reject(this.end);
     });
   }
@@ -78,7 +78,7 @@ export class TtrpcClient {
   private nextStream(): number {
     const stream = this.stream;
     if (stream >= STREAM_END) {
-      const end = new NodeError('ERR_TTRPC_STREAMS', 'NRI: the connection has no stream left');
+      const end = new NodeError('ERR_TTRPC_STREAMS', 'ttrpc: the connection has no stream left');
       this.channel.mux.close(end);
       throw end;
     }
@@ -94,7 +94,7 @@ export class TtrpcClient {
       if (status && status.code !== 0) caller.reject(new StatusError(status.code, status.message));
       else caller.resolve(payload);
     } catch (cause) {
-      const flaw = `NRI: an answer cannot be read: ${(cause as Error).message}`;
+      const flaw = `ttrpc: an answer cannot be read: ${(cause as Error).message}`;
       caller.reject(new NodeError('ERR_TTRPC_ANSWER', flaw, { cause }));
     }
   }
@@ -106,14 +106,14 @@ function oversized(): Response {
 
 function tooLarge(method: string, size: number): NodeError {
   const valid = `at most ${MESSAGE_LIMIT} bytes`;
-  return new NodeError('ERR_TTRPC_SIZE', `NRI: the request ${method} has ${size} bytes`, {
+  return new NodeError('ERR_TTRPC_SIZE', `ttrpc: the request ${method} has ${size} bytes`, {
     value: size,
     valid,
   });
 }
 
 function timedOut(method: string, timeout: number): NodeError {
-  const message = `NRI: no answer to ${method} within ${timeout} ms`;
+  const message = `ttrpc: no answer to ${method} within ${timeout} ms`;
   return new NodeError('ERR_TTRPC_TIMEOUT', message, {
     value: method,
     valid: `an answer within ${timeout} ms`,

@@ -38,7 +38,7 @@ export class MuxReader {
   private begin(): void {
     this.missing = this.header.readUInt32BE(4);
     if (this.missing > MUX_PAYLOAD_LIMIT) {
-      throw new NodeError('ERR_TTRPC_MUX', `NRI: a multiplexed frame has ${this.missing} bytes`, {
+      throw new NodeError('ERR_TTRPC_MUX', `ttrpc: a multiplexed frame has ${this.missing} bytes`, {
         value: this.missing,
         valid: `at most ${MUX_PAYLOAD_LIMIT} bytes`,
       });

@@ -11,7 +11,7 @@ const NEXT_FRAME = 4 << 20;
 export interface MuxLimits {
   /** Bytes that wait for the peer to read them; more close the connection. */
   readonly queue: number;
-  /** Milliseconds in which the peer must read something of what waits. */
+  /** Milliseconds that the peer has to read what waits. */
   readonly stall: number;
 }
 
@@ -47,9 +47,7 @@ export class Mux {
     });
     socket.on('data', (bytes: Buffer) => this.read(bytes));
     socket.on('drain', () => socket.resume());
-    socket.on('error', (cause) =>
-      this.fail('ERR_TTRPC_SOCKET', `the connection failed: ${cause.message}`, { cause }),
-    );
+    socket.on('error', (error) => this.endOfSocket(error));
     socket.on('close', () => this.endOfPeer());
     socket.on('end', () => this.endOfPeer());
   }
@@ -112,7 +110,7 @@ export class Mux {
   }
 
   private stalled(): void {
-    this.fail('ERR_TTRPC_STALLED', `the peer has read nothing for ${this.limits.stall} ms`, {
+    this.fail('ERR_TTRPC_STALLED', `the peer has not read what waits for ${this.limits.stall} ms`, {
       value: this.socket.writableLength,
       valid: `a peer that reads within ${this.limits.stall} ms`,
     });
@@ -130,6 +128,11 @@ export class Mux {
     }
   }
 
+  private endOfSocket(cause: NodeJS.ErrnoException): void {
+    if (cause.code === 'EPIPE' || cause.code === 'ECONNRESET') this.endOfPeer();
+    else this.fail('ERR_TTRPC_SOCKET', `the connection failed: ${cause.message}`, { cause });
+  }
+
   private endOfPeer(): void {
     const place = this.reader.isWithinFrame ? 'in the middle of a frame' : 'the connection';
     this.fail('ERR_TTRPC_CLOSED', `the peer closed ${place}`);
@@ -140,6 +143,6 @@ export class Mux {
     message: string,
     details: ConstructorParameters<typeof NodeError>[2] = {},
   ): void {
-    this.close(new NodeError(code, `NRI: ${message}`, details));
+    this.close(new NodeError(code, `ttrpc: ${message}`, details));
   }
 }

@@ -32,6 +32,8 @@ export interface FakeRuntimeOptions {
   readonly version?: string;
   /** How it answers a registration: after Configure, before it, or with this error. */
   readonly registration?: 'early' | 'late' | { readonly error: string };
+  /** At each registration, also at one that is refused. */
+  readonly onRegister?: (request: Message) => void;
 }
 
 /** Listens on a socket and takes plugins; what happens with each of them is the test's. */
@@ -199,7 +201,8 @@ export class FakePlugin {
   }
 
   private async register(request: Message, registered: (plugin: FakePlugin) => void): Promise<Uint8Array> {
-    const { registration = 'early' } = this.options;
+    const { registration = 'early', onRegister } = this.options;
+    onRegister?.(request);
     if (typeof registration === 'object') throw new Error(registration.error);
     this.registration = request;
     registered(this);

@@ -56,7 +56,10 @@ export const managerOptions = (stateDir, options) => ({
 
 export class NodeFixture {
   runtime;
+  /** Those of one test. */
   pods;
+  /** Those of all tests. */
+  lastingPods;
   stateDir;
   /** What numalign-node has logged in this test: `level: message`. */
   lines = [];
@@ -65,6 +68,7 @@ export class NodeFixture {
   /** `options`: of Containerd.start. */
   async open(options) {
     this.runtime = await Containerd.start(options);
+    this.lastingPods = new Pods(this.runtime);
   }
 
   /** Before each test. */
@@ -81,8 +85,9 @@ export class NodeFixture {
     rmSync(this.stateDir, { recursive: true });
   }
 
-  close() {
-    return this.runtime.close();
+  async close() {
+    await this.lastingPods.close();
+    await this.runtime.close();
   }
 
   /** Another manager of the same state. */

@@ -18,7 +18,7 @@ export class PluginProcess {
 
   constructor(options) {
     this.#child = spawn(process.execPath, [PROGRAM, JSON.stringify(options)], {
-      stdio: ['ignore', 'pipe', 'inherit'],
+      stdio: ['pipe', 'pipe', 'inherit'],
     });
     this.ended = once(this.#child, 'close').then(([code, signal]) => signal ?? code);
     createInterface({ input: this.#child.stdout }).on('line', (line) => {
@@ -54,6 +54,12 @@ export class PluginProcess {
     } finally {
       this.#waiting.delete(look);
     }
+  }
+
+  /** It kills itself before or after (`when`) it handles the next call of this name. */
+  async arm(call, when) {
+    this.#child.stdin.write(`${JSON.stringify({ call, when })}\n`);
+    await this.reach('armed');
   }
 
   signal(signal) {

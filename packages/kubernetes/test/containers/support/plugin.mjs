@@ -1,13 +1,16 @@
 // plugin.mjs OPTIONS: a numalign-node that can be killed in the middle of a call. OPTIONS, as JSON:
 // `nriSocket`, `name`, `manager` (of openManager), and `death`: { call, when: 'before' or 'after' },
 // the handler of the runtime's call before which, or after which and before its answer, the process
-// kills itself. Each line of its output is the name of a call that it has handled, or `log …`.
+// kills itself. A line of its input is another `death`. A line of its output is `armed`, the name of
+// a call that it has handled, or `log …`.
 import { writeSync } from 'node:fs';
+import { createInterface } from 'node:readline';
 import { NumalignNode } from '@numalign/kubernetes';
 import { openManager } from 'numalign';
 import { ContainerHandlers } from '../../../dist/containers/container-handlers.js';
 
-const { nriSocket, name, manager: options, death } = JSON.parse(process.argv[2]);
+const { nriSocket, name, manager: options, ...rest } = JSON.parse(process.argv[2]);
+let { death } = rest;
 const CALLS = [
   'synchronize',
   'runPodSandbox',
@@ -39,6 +42,10 @@ for (const call of CALLS) {
   };
 }
 
+createInterface({ input: process.stdin }).on('line', (line) => {
+  death = JSON.parse(line);
+  say('armed');
+});
 const manager = await openManager(options);
 const log = (level, message) => say(`log ${level}: ${message}`);
 const node = new NumalignNode({ manager, nriSocket, ...(name && { name }), log });
