@@ -1,6 +1,6 @@
 // Grants: what containers hold, on numalign's record. Owned by their cgroups: they outlive this
 // process, and end with the container.
-import { CpuSet, type Manager, NodeSet, NumalignError, type Pod } from 'numalign';
+import { CpuSet, type GrantInfo, type Manager, NodeSet, NumalignError, type Pod } from 'numalign';
 import { NodeError } from '../base/errors.js';
 import type { Log } from '../base/log.js';
 import type { Container } from '../nri/messages.js';
@@ -9,6 +9,9 @@ import type { ContainerRequest } from '../placement/container-request.js';
 import { type Placement, placementOf } from './placement.js';
 
 const isUnknown = (error: unknown) => error instanceof NumalignError && error.code === 'ERR_UNKNOWN_GRANT';
+
+// The kernel tells of the end of the processes.
+const isInUse = ({ owner, alive }: GrantInfo) => owner.kind === 'cgroup' && alive;
 
 const RETRY_MS = 100;
 const LONGEST_RETRY_MS = 30_000;
@@ -114,12 +117,13 @@ export class Grants {
     return this.#placement(this.#manager.pod(uid));
   }
 
-  /** The uids of the grants that this plugin has made, its earlier processes too. */
-  list(): readonly string[] {
-    return this.#manager
+  /** Gives back what this plugin, or one before it, has granted to containers that are not there. */
+  async endAllBut(containers: readonly Pick<Container, 'id'>[]): Promise<void> {
+    const ids = new Set(containers.map(({ id }) => id));
+    const grants = this.#manager
       .grants()
-      .filter(({ name }) => name.startsWith(this.#prefix))
-      .map(({ uid }) => uid);
+      .filter(({ name, uid }) => name.startsWith(this.#prefix) && !ids.has(uid));
+    for (const grant of grants) if (!isInUse(grant)) await this.release(grant.uid);
   }
 
   /**
@@ -128,9 +132,7 @@ export class Grants {
    */
   async end(placement: Placement): Promise<void> {
     const uids = new Set(this.#uidsOf(placement));
-    const inUse = this.#manager
-      .grants()
-      .filter(({ uid, owner, alive }) => uids.has(uid) && owner.kind === 'cgroup' && alive);
+    const inUse = this.#manager.grants().filter((grant) => uids.has(grant.uid) && isInUse(grant));
     for (const { uid } of inUse) uids.delete(uid);
     for (const uid of uids) await this.release(uid);
   }
