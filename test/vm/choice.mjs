@@ -15,7 +15,7 @@ const CONCERNS = {
     ...[
       'lib/input/devices',
       'lib/decision/devices/',
-      'lib/machine/pci-address',
+      'lib/machine/machine-description',
       'native/core/device',
       'native/platform/discovery/pci',
     ],
