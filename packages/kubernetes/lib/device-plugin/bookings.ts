@@ -34,6 +34,8 @@ export interface BookingOptions {
   readonly resource: string;
   /** How long a booking waits for the end of a pod that has its CPUs, in milliseconds. */
   readonly patienceMs: number;
+  /** How old a booking is at least that is given back because the kubelet has forgotten it. */
+  readonly graceMs: number;
   /** Ends waiting. */
   readonly signal: AbortSignal;
 }
@@ -42,12 +44,16 @@ export class Bookings {
   readonly #manager: DeviceManager;
   readonly #resource: string;
   readonly #patienceMs: number;
+  readonly #graceMs: number;
   readonly #signal: AbortSignal;
+  // When this process has answered with a booking last, by its uid.
+  readonly #answeredAt = new Map<string, number>();
 
-  constructor({ manager, resource, patienceMs, signal }: BookingOptions) {
+  constructor({ manager, resource, patienceMs, graceMs, signal }: BookingOptions) {
     this.#manager = manager;
     this.#resource = resource;
     this.#patienceMs = patienceMs;
+    this.#graceMs = graceMs;
     this.#signal = signal;
   }
 
@@ -80,10 +86,28 @@ export class Bookings {
     try {
       const booked: AllocationEnvironment[] = [];
       for (const cpus of sets) booked.push({ uid: await this.#bookOne(cpus, made, released), cpus });
+      for (const { uid } of booked) this.#answeredAt.set(uid, Date.now());
       return booked;
     } catch (error) {
       await this.#putBack(made, released);
       throw error;
+    }
+  }
+
+  /**
+   * Gives back the bookings that no container has claimed and of whose CPUs the kubelet remembers
+   * none: their pods have ended before they had containers.
+   */
+  async releaseForgotten(remembered: CpuSet): Promise<void> {
+    const latest = Date.now() - this.#graceMs;
+    const own = this.#own();
+    for (const uid of this.#answeredAt.keys()) {
+      if (!own.some((grant) => grant.uid === uid)) this.#answeredAt.delete(uid);
+    }
+    for (const grant of own) {
+      const at = Math.max(Date.parse(grant.admittedAt), this.#answeredAt.get(grant.uid) ?? 0);
+      const isForgotten = !isClaimed(grant) && !grant.cpus.intersects(remembered) && at <= latest;
+      if (isForgotten) await this.#manager.release(grant.uid);
     }
   }
 

@@ -5,6 +5,8 @@ import { NodeError } from '../base/errors.js';
 import { FolderWatch, fileIdentity } from '../base/folder-watch.js';
 import type { Log } from '../base/log.js';
 import { Rounds } from '../base/rounds.js';
+import { readDeviceState } from '../kubelet/checkpoint-files.js';
+import { DEVICE_CHECKPOINT } from '../kubelet/device-checkpoint.js';
 import { Schema } from '../protobuf/schema.js';
 import type { DeviceManager } from './bookings.js';
 import { DeviceService } from './device-service.js';
@@ -34,6 +36,11 @@ export interface DevicePluginOptions {
    * of devices and runs on: it does so where another plugin offers the resource. Default: 10,000.
    */
   readonly returnMs?: number;
+  /**
+   * After how many milliseconds an allocation is given back that no container has claimed and the
+   * kubelet has forgotten: its pod has ended before it had containers. Default: 60,000.
+   */
+  readonly graceMs?: number;
   readonly log: Log;
 }
 
@@ -69,6 +76,7 @@ export class DevicePlugin {
   readonly #service: DeviceService;
   readonly #watch: FolderWatch;
   readonly #rounds = new Rounds(() => this.#follow());
+  readonly #checkpoints = new Rounds(() => this.#readCheckpoint());
   readonly #closing = new AbortController();
   #server: PluginServer | undefined;
   // Of the socket of the kubelet that knows the plugin.
@@ -78,7 +86,8 @@ export class DevicePlugin {
   /** @throws ERR_INVALID_OPTION */
   constructor(options: DevicePluginOptions) {
     const { manager, unit = 'cpu', folder = DEVICE_PLUGINS, log } = options;
-    const { resource = `numalign.io/${unit}`, patienceMs = 3_000, returnMs = 10_000 } = options;
+    const { resource = `numalign.io/${unit}`, patienceMs = 3_000 } = options;
+    const { returnMs = 10_000, graceMs = 60_000 } = options;
     checkOption(DEVICE_UNITS.includes(unit), 'unit', unit, DEVICE_UNITS.join(' or '));
     checkOption(
       RESOURCE.test(resource),
@@ -87,7 +96,7 @@ export class DevicePlugin {
       'a domain and a name, such as numalign.io/cpu',
     );
     checkOption(isAbsolute(folder), 'folder', folder, 'an absolute path');
-    for (const [name, value] of Object.entries({ patienceMs, returnMs })) {
+    for (const [name, value] of Object.entries({ patienceMs, returnMs, graceMs })) {
       checkOption(value >= 0, name, value, 'a number of milliseconds');
     }
     this.resource = resource;
@@ -98,13 +107,16 @@ export class DevicePlugin {
     this.#log = log;
     const { signal } = this.#closing;
     this.#service = new DeviceService({
-      ...{ manager, resource, unit, patienceMs, signal, log },
+      ...{ manager, resource, unit, patienceMs, graceMs, signal, log },
       listening: () => clearTimeout(this.#timer),
       ended: () => this.#return(),
     });
     this.#watch = new FolderWatch({
       folder,
-      changed: () => void this.#rounds.ask(),
+      changed: (name) => {
+        if (name === DEVICE_CHECKPOINT) void this.#checkpoints.ask();
+        else void this.#rounds.ask();
+      },
       failed: (error) => log('error', `${folder} cannot be watched: ${error.message}`),
     });
   }
@@ -143,6 +155,7 @@ export class DevicePlugin {
     this.#closing.abort();
     this.#watch.close();
     await this.#rounds.end();
+    await this.#checkpoints.end();
     clearTimeout(this.#timer);
     await this.#service.close();
     this.#server?.close();
@@ -178,6 +191,12 @@ export class DevicePlugin {
       if (signal.aborted) return;
       this.#log('error', `${this.resource} cannot be registered: ${(error as Error).message}`);
     }
+  }
+
+  // Of a file that cannot be used nothing is known: the kubelet says so itself.
+  async #readCheckpoint(): Promise<void> {
+    const devices = await readDeviceState(this.#folder).catch(() => undefined);
+    if (devices) this.#service.forget(devices);
   }
 
   async #serve(): Promise<void> {

@@ -1,21 +1,19 @@
 // DeviceService: what a device plugin answers: which devices there are, which go well together, and
 // what a container gets.
+import { CpuSet } from 'numalign';
 import { NodeError } from '../base/errors.js';
 import type { Log } from '../base/log.js';
+import type { FiledContainer } from '../kubelet/holdings.js';
 import { allocationEnvironment } from '../placement/allocation.js';
 import type { Message } from '../protobuf/schema.js';
-import { Bookings, type DeviceManager } from './bookings.js';
+import { type BookingOptions, Bookings } from './bookings.js';
 import { DeviceList, type DeviceStream } from './device-list.js';
 import { type CpuDevice, type DeviceUnit, Inventory, isHealthy } from './inventory.js';
 import type { PluginAnswers } from './plugin-server.js';
 import { preferredDevices } from './preference.js';
 
-export interface DeviceServiceOptions {
-  readonly manager: DeviceManager;
-  readonly resource: string;
+export interface DeviceServiceOptions extends BookingOptions {
   readonly unit: DeviceUnit;
-  readonly patienceMs: number;
-  readonly signal: AbortSignal;
   readonly log: Log;
   /** The kubelet has asked for the list. */
   readonly listening: () => void;
@@ -135,6 +133,22 @@ export class DeviceService implements PluginAnswers {
     }
     const booked = await this.#bookings.book(containers);
     return { container_responses: booked.map((each) => ({ envs: allocationEnvironment(each) })) };
+  }
+
+  /**
+   * The kubelet has these devices in its checkpoint, and no others: what it has forgotten is given
+   * back. Failures are logged.
+   */
+  forget(devices: readonly FiledContainer[]): void {
+    const { resource, log } = this.#options;
+    const ids = devices.flatMap((container) => container.devices[resource] ?? []);
+    const sets = ids.map(({ id }) => this.#inventory.find(id)?.cpus ?? CpuSet.EMPTY);
+    const remembered = sets.reduce((all, cpus) => all.union(cpus), CpuSet.EMPTY);
+    this.#allocating = this.#allocating
+      .then(() => this.#bookings.releaseForgotten(remembered))
+      .catch((error: Error) =>
+        log('warn', `what the kubelet has forgotten of ${resource} is not given back: ${error.message}`),
+      );
   }
 
   /** Ends the streams; resolves once no allocation is under way. */

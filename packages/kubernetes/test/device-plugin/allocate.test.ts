@@ -1,3 +1,5 @@
+import { renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { status } from '@grpc/grpc-js';
 import fc from 'fast-check';
 import { CpuSet, type GrantInfo } from 'numalign';
@@ -161,14 +163,55 @@ describe.runIf(hierarchy)('An allocation that a pod has claimed', () => {
   });
 
   it('is not given to another as long as the pod lives', async () => {
-    await start(TWO_NODES, { patienceMs: 50 });
+    await start(TWO_NODES, { patienceMs: 50, graceMs: 0 });
     const group = makeCgroup(hierarchy![1]);
     populate(group);
     const { NUMALIGN_ALLOCATION } = await machine.kubelet.allocate('cpu2');
     await machine.manager.pod(NUMALIGN_ALLOCATION!).setOwner({ cgroup: group });
     await expect(machine.kubelet.allocate('cpu2')).rejects.toMatchObject({ code: status.RESOURCE_EXHAUSTED });
+    writeFileSync(
+      join(machine.kubelet.folder, 'kubelet_internal_checkpoint'),
+      '{"Data":{"PodDeviceEntries":[]},"Checksum":0}',
+    );
+    await machine.kubelet.allocate('cpu3');
     expect(machine.kubelet.healthy).toContain('cpu2');
-    expect(own().map(({ uid }) => uid)).toEqual([NUMALIGN_ALLOCATION]);
+    expect(own().map(({ uid }) => uid)).toContain(NUMALIGN_ALLOCATION);
+  });
+});
+
+describe('An allocation that no container has claimed', () => {
+  /** Writes the kubelet's checkpoint; the devices are those of one pod. */
+  const remember = (ids: readonly string[]) => {
+    const entry = { PodUID: 'u', ContainerName: 'c', ResourceName: 'numalign.io/cpu', DeviceIDs: { 0: ids } };
+    const file = join(machine.kubelet.folder, 'kubelet_internal_checkpoint');
+    writeFileSync(`${file}.new`, JSON.stringify({ Data: { PodDeviceEntries: [entry] }, Checksum: 1 }));
+    renameSync(`${file}.new`, file);
+  };
+
+  it('is given back once the kubelet has forgotten it', async () => {
+    await start(TWO_NODES, { graceMs: 0 });
+    await machine.kubelet.allocate('cpu1');
+    await machine.kubelet.allocate('cpu2', 'cpu3');
+    remember(['cpu3', 'cpu99']);
+    await expect.poll(held).toEqual(['2-3']);
+  });
+
+  it('stays for a while: the kubelet writes what it gives out after it has asked', async () => {
+    await start(TWO_NODES, { graceMs: 60_000 });
+    await machine.kubelet.allocate('cpu1');
+    remember([]);
+    await machine.kubelet.allocate('cpu2');
+    await machine.plugin.close();
+    expect(held()).toEqual(['1', '2']);
+  });
+
+  it('stays where the file cannot be used', async () => {
+    await start(TWO_NODES, { graceMs: 0 });
+    await machine.kubelet.allocate('cpu1');
+    writeFileSync(join(machine.kubelet.folder, 'kubelet_internal_checkpoint'), 'nonsense');
+    await machine.kubelet.allocate('cpu2');
+    await machine.plugin.close();
+    expect(held()).toEqual(['1', '2']);
   });
 });
 
