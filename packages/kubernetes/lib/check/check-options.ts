@@ -1,14 +1,11 @@
 // What is checked, and where it is.
 import type { ApiServer } from '../api-server/api-server.js';
-import type { RuntimeFacts } from './node-facts.js';
 
 export interface CheckOptions {
   /** Default: /var/run/nri/nri.sock. */
   readonly nriSocket?: string;
-  /** The runtime's CRI socket, with or without `unix://`. Default: /run/containerd/containerd.sock. */
+  /** The runtime's CRI socket, with or without `unix://`. Default: containerd's or CRI-O's. */
   readonly runtimeEndpoint?: string;
-  /** Asks the runtime what it is; without it, that is not known. */
-  readonly runtimeVersion?: () => Promise<RuntimeFacts>;
   /** Default: /etc/containerd/config.toml. */
   readonly containerdConfiguration?: string;
   /** Default: /var/lib/kubelet. */

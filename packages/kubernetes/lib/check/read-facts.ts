@@ -8,6 +8,8 @@ import {
   parseCpuManagerState,
   parseMemoryManagerState,
 } from 'numalign/kubelet';
+import { ContainerRuntime } from '../cri/container-runtime.js';
+import { findRuntimeSocket } from '../cri/runtime-sockets.js';
 import type { CheckOptions } from './check-options.js';
 import { readCluster } from './cluster-facts.js';
 import { isNriDisabled } from './containerd-configuration.js';
@@ -15,10 +17,14 @@ import type { CgroupFacts, KubeletFacts, NodeFacts, RuntimeFacts, SocketFacts } 
 
 const UNITS = ['/etc/systemd/system', '/lib/systemd/system', '/usr/lib/systemd/system'];
 
-export async function readNodeFacts(options: CheckOptions): Promise<NodeFacts> {
+/** `ask`: what the runtime behind a socket is. */
+export async function readNodeFacts(
+  options: CheckOptions,
+  ask: (socketPath: string) => Promise<RuntimeFacts> = askRuntime,
+): Promise<NodeFacts> {
   const {
     nriSocket = '/var/run/nri/nri.sock',
-    runtimeEndpoint = '/run/containerd/containerd.sock',
+    runtimeEndpoint = knownSocket(),
     containerdConfiguration: configuration = '/etc/containerd/config.toml',
     kubeletFolder = '/var/lib/kubelet',
     stateDir = '/run/numalign',
@@ -26,10 +32,11 @@ export async function readNodeFacts(options: CheckOptions): Promise<NodeFacts> {
     publish,
   } = options;
   const text = textOf(configuration);
+  const runtime = await socketFacts(runtimeEndpoint.replace(/^unix:\/\//, ''));
   return {
     nri: await socketFacts(nriSocket),
-    runtime: await socketFacts(runtimeEndpoint.replace(/^unix:\/\//, '')),
-    runtimeVersion: await versionOf(options),
+    runtime,
+    runtimeVersion: runtime.state === 'listens' ? await versionOf(runtime.path, ask) : null,
     isNriDisabled: typeof text === 'string' ? isNriDisabled(text) : null,
     configuration,
     cgroups: cgroupFacts(cgroupMount),
@@ -60,10 +67,28 @@ export async function socketFacts(path: string): Promise<SocketFacts> {
   return { path, state };
 }
 
-// A runtime that does not answer is told of by its socket.
-async function versionOf({ runtimeVersion }: CheckOptions): Promise<RuntimeFacts | null> {
+function knownSocket(): string {
   try {
-    return (await runtimeVersion?.()) ?? null;
+    return findRuntimeSocket();
+  } catch {
+    return '/run/containerd/containerd.sock';
+  }
+}
+
+async function askRuntime(socketPath: string): Promise<RuntimeFacts> {
+  const runtime = new ContainerRuntime({ socketPath });
+  try {
+    return await runtime.version();
+  } finally {
+    runtime.close();
+  }
+}
+
+// A runtime that does not answer is told of by its socket.
+async function versionOf(path: string, ask: typeof askRuntime): Promise<RuntimeFacts | null> {
+  try {
+    const { name, version } = await ask(path);
+    return { name, version };
   } catch {
     return null;
   }

@@ -69,8 +69,14 @@ describe('the facts', () => {
     writeFileSync(at('kubelet/memory_manager_state'), formatMemoryManagerState(memory));
     await listen(at('nri.sock'));
     await listen(at('kubelet/pod-resources/kubelet.sock'));
+    await listen(at('containerd.sock'));
     const version = { name: 'containerd', version: '1.7.24' };
-    const facts = await readNodeFacts({ ...options(), runtimeVersion: async () => version });
+    const asked: string[] = [];
+    const facts = await readNodeFacts(options(), async (path) => {
+      asked.push(path);
+      return version;
+    });
+    expect(asked).toEqual([at('containerd.sock')]);
     expect(facts).toMatchObject({
       nri: { state: 'listens' },
       runtimeVersion: version,
