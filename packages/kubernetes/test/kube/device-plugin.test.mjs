@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
-import { DevicePlugin } from '@numalign/kubernetes';
+import { DevicePlugin, PodResources } from '@numalign/kubernetes';
 import { CpuSet, openManager } from 'numalign';
 import { discover } from 'numalign/topology';
 import { Containerd } from '../containers/support/containerd.mjs';
@@ -91,6 +91,16 @@ describe('A kubelet', () => {
     const environment = await kubelet.environmentOf('lasting');
     const pid = await kubelet.pidOf('lasting');
     await kubelet.kill();
+    // Nothing but its files can tell.
+    const podResources = new PodResources({
+      ...{ socket: kubelet.podResourcesSocket, stateFolder: kubelet.folder },
+      deviceFolder: kubelet.devicePlugins,
+    });
+    const [{ containers }] = await podResources.holdings();
+    assert.deepEqual(
+      containers[0].devices[RESOURCE].map(({ id, nodes }) => `${id} on ${nodes}`).sort(),
+      [...CpuSet.parse(environment.NUMALIGN_CPUS)].map((cpu) => `cpu${cpu} on 0`),
+    );
     await kubelet.start();
     await until(
       'the plugin is registered again',
