@@ -95,6 +95,32 @@ export class Bookings {
   }
 
   /**
+   * Puts a booking on record again that has ended though its pod goes on: in another sandbox, or
+   * since the machine was started again. What the plugin has booked on its CPUs becomes a part of it:
+   * the pod's other containers have that.
+   * @throws ERR_DEVICE_HELD; as `adopt`
+   */
+  async restore({ uid, cpus }: AllocationEnvironment): Promise<void> {
+    const { foreign } = this.#holders(cpus);
+    if (foreign.length > 0) throw held(foreign, cpus);
+    const before = this.#own()
+      .filter((grant) => grant.cpus.intersects(cpus) || grant.uid === uid)
+      .map(bookingOf);
+    const released: Booking[] = [];
+    try {
+      await this.#replace(
+        before,
+        { uid, cpus: union([cpus, ...before.map((each) => each.cpus)]) },
+        [],
+        released,
+      );
+    } catch (error) {
+      await this.#putBack([], released);
+      throw error;
+    }
+  }
+
+  /**
    * Gives back the bookings that no container has claimed and of whose CPUs the kubelet remembers
    * none: their pods have ended before they had containers.
    */
@@ -171,27 +197,37 @@ export class Bookings {
       .map(bookingOf);
     const same = before.find((booking) => booking.cpus.equals(cpus));
     if (same) return same.uid;
-    for (const booking of before) {
-      await this.#manager.release(booking.uid);
-      released.push(booking);
-    }
     const uid = randomUUID();
-    const adopt = async (booking: Booking) => {
-      await this.#adopt(booking);
-      made.push(booking);
-    };
-    await adopt({ uid, uids: [...new Set(before.flatMap(({ uids }) => uids)), uid], cpus });
+    await this.#replace(before, { uid, cpus }, made, released);
     // What an init container leaves only in part stays with its pod.
     for (const booking of before) {
       const rest = booking.cpus.difference(cpus);
-      if (!rest.isEmpty) await adopt({ ...booking, cpus: rest });
+      if (!rest.isEmpty) await this.#adopt({ ...booking, cpus: rest }, made);
     }
     return uid;
   }
 
-  async #adopt({ uid, uids, cpus }: Booking): Promise<void> {
+  // With one that stands for all of them.
+  async #replace(
+    before: readonly Booking[],
+    { uid, cpus }: AllocationEnvironment,
+    made: Booking[],
+    released: Booking[],
+  ): Promise<void> {
+    for (const booking of before) {
+      await this.#manager.release(booking.uid);
+      released.push(booking);
+    }
+    const uids = new Set(before.flatMap((booking) => booking.uids));
+    uids.delete(uid);
+    await this.#adopt({ uid, uids: [...uids, uid], cpus }, made);
+  }
+
+  async #adopt(booking: Booking, made: Booking[] = []): Promise<void> {
+    const { uid, uids, cpus } = booking;
     const name = allocationName({ resource: this.#resource, uids });
     await this.#manager.adopt({ uid, name, containers: [{ name: 'main', cpus }] }, { owner: 'persistent' });
+    made.push(booking);
   }
 
   // As far as nobody else has the CPUs by now. What went wrong first is what the caller must hear of.

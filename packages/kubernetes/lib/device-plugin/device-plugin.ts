@@ -7,9 +7,10 @@ import type { Log } from '../base/log.js';
 import { Rounds } from '../base/rounds.js';
 import { readDeviceState } from '../kubelet/checkpoint-files.js';
 import { DEVICE_CHECKPOINT } from '../kubelet/device-checkpoint.js';
+import type { AllocationEnvironment } from '../placement/allocation.js';
 import { Schema } from '../protobuf/schema.js';
 import type { DeviceManager } from './bookings.js';
-import { DeviceService } from './device-service.js';
+import { type AllocatedContainer, DeviceService } from './device-service.js';
 import { DEVICE_UNITS, type DeviceUnit } from './inventory.js';
 import { PluginServer } from './plugin-server.js';
 import { KUBELET_SOCKET, register } from './registration.js';
@@ -144,6 +145,19 @@ export class DevicePlugin {
   /** Whether a kubelet follows the list of devices. */
   get isListed(): boolean {
     return this.#service.isListening;
+  }
+
+  /**
+   * Puts an allocation on record again that has ended though its pod goes on: its containers are
+   * created again in another sandbox, or after a start of the machine. The kubelet does not ask for
+   * them again. Its checkpoint must say that the container has these CPUs.
+   * @returns false where it does not: a pod may set any environment
+   * @throws ERR_DEVICE_HELD where another grant has them; ERR_KUBELET_STATE, ERR_SYSCALL of the
+   *   checkpoint; as Manager.adopt
+   */
+  async restore(allocation: AllocationEnvironment, container: AllocatedContainer): Promise<boolean> {
+    const devices = await readDeviceState(this.#folder);
+    return this.#service.restore(allocation, container, devices ?? []);
   }
 
   /**

@@ -4,7 +4,7 @@ import { CpuSet } from 'numalign';
 import { NodeError } from '../base/errors.js';
 import type { Log } from '../base/log.js';
 import type { FiledContainer } from '../kubelet/holdings.js';
-import { allocationEnvironment } from '../placement/allocation.js';
+import { type AllocationEnvironment, allocationEnvironment } from '../placement/allocation.js';
 import type { Message } from '../protobuf/schema.js';
 import { type BookingOptions, Bookings } from './bookings.js';
 import { DeviceList, type DeviceStream } from './device-list.js';
@@ -19,6 +19,12 @@ export interface DeviceServiceOptions extends BookingOptions {
   readonly listening: () => void;
   /** It has ended the last stream of it. */
   readonly ended: () => void;
+}
+
+/** A container as the kubelet names it. */
+export interface AllocatedContainer {
+  readonly podUid: string;
+  readonly name: string;
 }
 
 export class DeviceService implements PluginAnswers {
@@ -136,14 +142,38 @@ export class DeviceService implements PluginAnswers {
   }
 
   /**
+   * Puts an allocation on record again, where the kubelet's checkpoint says that the container has
+   * these devices.
+   * @returns false where it does not
+   * @throws as {@link Bookings.restore}
+   */
+  async restore(
+    allocation: AllocationEnvironment,
+    { podUid, name }: AllocatedContainer,
+    devices: readonly FiledContainer[],
+  ): Promise<boolean> {
+    this.update();
+    const own = devices.filter((container) => container.uid === podUid && container.name === name);
+    if (!this.#cpusOf(own).equals(allocation.cpus)) return false;
+    const restored = this.#allocating.then(() => this.#bookings.restore(allocation));
+    this.#allocating = restored.catch(() => {});
+    await restored.finally(() => this.update());
+    return true;
+  }
+
+  #cpusOf(containers: readonly FiledContainer[]): CpuSet {
+    const held = containers.flatMap(({ devices }) => devices[this.#options.resource] ?? []);
+    const sets = held.map(({ id }) => this.#inventory.find(id)?.cpus ?? CpuSet.EMPTY);
+    return sets.reduce((all, cpus) => all.union(cpus), CpuSet.EMPTY);
+  }
+
+  /**
    * The kubelet has these devices in its checkpoint, and no others: what it has forgotten is given
    * back. Failures are logged.
    */
   forget(devices: readonly FiledContainer[]): void {
     const { resource, log } = this.#options;
-    const ids = devices.flatMap((container) => container.devices[resource] ?? []);
-    const sets = ids.map(({ id }) => this.#inventory.find(id)?.cpus ?? CpuSet.EMPTY);
-    const remembered = sets.reduce((all, cpus) => all.union(cpus), CpuSet.EMPTY);
+    const remembered = this.#cpusOf(devices);
     this.#allocating = this.#allocating
       .then(() => this.#bookings.releaseForgotten(remembered))
       .catch((error: Error) =>

@@ -179,27 +179,29 @@ describe.runIf(hierarchy)('An allocation that a pod has claimed', () => {
   });
 });
 
-describe('An allocation that no container has claimed', () => {
-  /** Writes the kubelet's checkpoint; the devices are those of one pod. */
-  const remember = (ids: readonly string[]) => {
-    const entry = { PodUID: 'u', ContainerName: 'c', ResourceName: 'numalign.io/cpu', DeviceIDs: { 0: ids } };
-    const file = join(machine.kubelet.folder, 'kubelet_internal_checkpoint');
-    writeFileSync(`${file}.new`, JSON.stringify({ Data: { PodDeviceEntries: [entry] }, Checksum: 1 }));
-    renameSync(`${file}.new`, file);
-  };
+/** Writes the kubelet's checkpoint: ids by container of one pod. */
+function remember(containers: Readonly<Record<string, readonly string[]>>): void {
+  const entries = Object.entries(containers).map(([ContainerName, ids]) => ({
+    ...{ PodUID: 'u', ContainerName, ResourceName: 'numalign.io/cpu', DeviceIDs: { 0: ids } },
+  }));
+  const file = join(machine.kubelet.folder, 'kubelet_internal_checkpoint');
+  writeFileSync(`${file}.new`, JSON.stringify({ Data: { PodDeviceEntries: entries }, Checksum: 1 }));
+  renameSync(`${file}.new`, file);
+}
 
+describe('An allocation that no container has claimed', () => {
   it('is given back once the kubelet has forgotten it', async () => {
     await start(TWO_NODES, { graceMs: 0 });
     await machine.kubelet.allocate('cpu1');
     await machine.kubelet.allocate('cpu2', 'cpu3');
-    remember(['cpu3', 'cpu99']);
+    remember({ main: ['cpu3', 'cpu99'] });
     await expect.poll(held).toEqual(['2-3']);
   });
 
   it('stays for a while: the kubelet writes what it gives out after it has asked', async () => {
     await start(TWO_NODES, { graceMs: 60_000 });
     await machine.kubelet.allocate('cpu1');
-    remember([]);
+    remember({});
     await machine.kubelet.allocate('cpu2');
     await machine.plugin.close();
     expect(held()).toEqual(['1', '2']);
@@ -212,6 +214,52 @@ describe('An allocation that no container has claimed', () => {
     await machine.kubelet.allocate('cpu2');
     await machine.plugin.close();
     expect(held()).toEqual(['1', '2']);
+  });
+});
+
+describe('An allocation that has ended though its pod goes on', () => {
+  const main = { podUid: 'u', name: 'main' };
+  const given = (uid: string, cpus: string) => ({ uid, cpus: CpuSet.parse(cpus) });
+
+  it('is put on record again where the kubelet says so', async () => {
+    await start();
+    const { NUMALIGN_ALLOCATION: uid } = await machine.kubelet.allocate('cpu2', 'cpu3');
+    await machine.manager.release(uid!);
+    remember({ main: ['cpu2', 'cpu3'] });
+    expect(await machine.plugin.restore(given(uid!, '2-3'), main)).toBe(true);
+    expect(own().map((grant) => [grant.uid, `${grant.cpus}`])).toEqual([[uid, '2-3']]);
+    // Once more, it is as it was.
+    expect(await machine.plugin.restore(given(uid!, '2-3'), main)).toBe(true);
+    expect(held()).toEqual(['2-3']);
+  });
+
+  it('is not where the kubelet says otherwise: a pod sets any environment', async () => {
+    await start();
+    const restored = (cpus: string, container = main) => machine.plugin.restore(given('x', cpus), container);
+    expect(await restored('2')).toBe(false);
+    remember({ main: ['cpu2', 'cpu3'], other: ['cpu4'] });
+    for (const cpus of ['2', '2-4', '4', '5']) expect(await restored(cpus)).toBe(false);
+    expect(await restored('2-3', { podUid: 'v', name: 'main' })).toBe(false);
+    expect(own()).toEqual([]);
+  });
+
+  it('is refused where another grant has its CPUs by now', async () => {
+    await start();
+    const grant = await machine.manager.acquire({ cpu: 2 });
+    remember({ main: [...grant.cpus].map((cpu) => `cpu${cpu}`) });
+    await expect(machine.plugin.restore({ uid: 'x', cpus: grant.cpus }, main)).rejects.toMatchObject({
+      code: 'ERR_DEVICE_HELD',
+    });
+    expect(own()).toEqual([]);
+  });
+
+  it('is one with those of the pod’s other containers that have the same CPUs', async () => {
+    await start();
+    remember({ init: ['cpu2', 'cpu3'], main: ['cpu3', 'cpu4'] });
+    expect(await machine.plugin.restore(given('i', '2-3'), { podUid: 'u', name: 'init' })).toBe(true);
+    expect(await machine.plugin.restore(given('m', '3-4'), main)).toBe(true);
+    expect(held()).toEqual(['2-4']);
+    for (const uid of ['i', 'm']) expect(grantsOf(uid, own())).toEqual(own());
   });
 });
 
