@@ -1,33 +1,13 @@
 // Bookings: puts on record what the kubelet gives to containers. A booking is a persistent grant
 // until a container claims it.
 import { randomUUID } from 'node:crypto';
-import { CpuSet, type GrantInfo, type Manager } from 'numalign';
+import type { CpuSet, GrantInfo } from 'numalign';
 import { NodeError } from '../base/errors.js';
-import {
-  type AllocationEnvironment,
-  allocationName,
-  isAllocation,
-  isClaimed,
-  parseAllocationName,
-} from '../placement/allocation.js';
+import { type AllocationEnvironment, isAllocation, isClaimed } from '../placement/allocation.js';
+import { type Booking, bookingOf, type DeviceManager, Exchange, unionOf } from './exchange.js';
 import type { CpuAccount, CpuDevice } from './inventory.js';
 
-/** What the device plugin asks of a manager. */
-export type DeviceManager = Pick<
-  Manager,
-  'topology' | 'settings' | 'freeCpus' | 'grants' | 'adopt' | 'release' | 'on' | 'off'
->;
-
-interface Booking {
-  readonly uid: string;
-  /** Of the allocations that it stands for. */
-  readonly uids: readonly string[];
-  readonly cpus: CpuSet;
-}
-
 const LOOK_MS = 100;
-
-const union = (sets: readonly CpuSet[]) => sets.reduce((all, cpus) => all.union(cpus), CpuSet.EMPTY);
 
 export interface BookingOptions {
   readonly manager: DeviceManager;
@@ -67,7 +47,7 @@ export class Bookings {
     return {
       grantable: managedCPUs.difference(reservedSystemCPUs).difference(isolatedCPUs),
       free: this.#manager.freeCpus(),
-      allocated: union(this.#own().map(({ cpus }) => cpus)),
+      allocated: unionOf(this.#own()),
     };
   }
 
@@ -78,20 +58,16 @@ export class Bookings {
    * @throws ERR_DEVICE_OFFLINE, ERR_DEVICE_HELD; as `adopt`
    */
   async book(containers: readonly (readonly CpuDevice[])[]): Promise<AllocationEnvironment[]> {
-    const sets = containers.map((devices) => union(devices.map(({ cpus }) => cpus)));
+    const sets = containers.map(unionOf);
     this.#checkGrantable(containers.flat());
-    await this.#takeable(union(sets));
-    const made: Booking[] = [];
-    const released: Booking[] = [];
-    try {
-      const booked: AllocationEnvironment[] = [];
-      for (const cpus of sets) booked.push({ uid: await this.#bookOne(cpus, made, released), cpus });
-      for (const { uid } of booked) this.#answeredAt.set(uid, Date.now());
-      return booked;
-    } catch (error) {
-      await this.#putBack(made, released);
-      throw error;
-    }
+    await this.#takeable(unionOf(containers.flat()));
+    const booked = await Exchange.run(this.#manager, this.#resource, async (exchange) => {
+      const all: AllocationEnvironment[] = [];
+      for (const cpus of sets) all.push({ uid: await this.#bookOne(cpus, exchange), cpus });
+      return all;
+    });
+    for (const { uid } of booked) this.#answeredAt.set(uid, Date.now());
+    return booked;
   }
 
   /**
@@ -106,18 +82,8 @@ export class Bookings {
     const before = this.#own()
       .filter((grant) => grant.cpus.intersects(cpus) || grant.uid === uid)
       .map(bookingOf);
-    const released: Booking[] = [];
-    try {
-      await this.#replace(
-        before,
-        { uid, cpus: union([cpus, ...before.map((each) => each.cpus)]) },
-        [],
-        released,
-      );
-    } catch (error) {
-      await this.#putBack([], released);
-      throw error;
-    }
+    const whole = { uid, cpus: cpus.union(unionOf(before)) };
+    await Exchange.run(this.#manager, this.#resource, (exchange) => exchange.replace(before, whole));
   }
 
   /**
@@ -191,60 +157,25 @@ export class Bookings {
     });
   }
 
-  async #bookOne(cpus: CpuSet, made: Booking[], released: Booking[]): Promise<string> {
-    const before = this.#own()
+  async #bookOne(cpus: CpuSet, exchange: Exchange): Promise<string> {
+    const before: Booking[] = this.#own()
       .filter((grant) => !isClaimed(grant) && grant.cpus.intersects(cpus))
       .map(bookingOf);
     const same = before.find((booking) => booking.cpus.equals(cpus));
     if (same) return same.uid;
     const uid = randomUUID();
-    await this.#replace(before, { uid, cpus }, made, released);
+    await exchange.replace(before, { uid, cpus });
     // What an init container leaves only in part stays with its pod.
     for (const booking of before) {
       const rest = booking.cpus.difference(cpus);
-      if (!rest.isEmpty) await this.#adopt({ ...booking, cpus: rest }, made);
+      if (!rest.isEmpty) await exchange.adopt({ ...booking, cpus: rest });
     }
     return uid;
   }
-
-  // With one that stands for all of them.
-  async #replace(
-    before: readonly Booking[],
-    { uid, cpus }: AllocationEnvironment,
-    made: Booking[],
-    released: Booking[],
-  ): Promise<void> {
-    for (const booking of before) {
-      await this.#manager.release(booking.uid);
-      released.push(booking);
-    }
-    const uids = new Set(before.flatMap((booking) => booking.uids));
-    uids.delete(uid);
-    await this.#adopt({ uid, uids: [...uids, uid], cpus }, made);
-  }
-
-  async #adopt(booking: Booking, made: Booking[] = []): Promise<void> {
-    const { uid, uids, cpus } = booking;
-    const name = allocationName({ resource: this.#resource, uids });
-    await this.#manager.adopt({ uid, name, containers: [{ name: 'main', cpus }] }, { owner: 'persistent' });
-    made.push(booking);
-  }
-
-  // As far as nobody else has the CPUs by now. What went wrong first is what the caller must hear of.
-  async #putBack(made: readonly Booking[], released: readonly Booking[]): Promise<void> {
-    for (const { uid } of made) await this.#manager.release(uid).catch(() => {});
-    for (const booking of released) await this.#adopt(booking).catch(() => {});
-  }
 }
 
-const bookingOf = ({ uid, name, cpus }: GrantInfo): Booking => ({
-  uid,
-  uids: parseAllocationName(name)?.uids ?? [uid],
-  cpus,
-});
-
 function held(grants: readonly GrantInfo[], cpus: CpuSet): NodeError {
-  const taken = union(grants.map((grant) => grant.cpus)).intersection(cpus);
+  const taken = unionOf(grants).intersection(cpus);
   const names = grants.map(({ uid, name }) => `${name || 'a grant'} (${uid})`).join(', ');
   return new NodeError('ERR_DEVICE_HELD', `CPUs ${taken} are held by ${names}`, {
     value: taken.toString(),

@@ -1,6 +1,6 @@
 // DeviceService: what a device plugin answers: which devices there are, which go well together, and
 // what a container gets.
-import { CpuSet } from 'numalign';
+import type { CpuSet } from 'numalign';
 import { NodeError } from '../base/errors.js';
 import type { Log } from '../base/log.js';
 import type { FiledContainer } from '../kubelet/holdings.js';
@@ -8,6 +8,7 @@ import { type AllocationEnvironment, allocationEnvironment } from '../placement/
 import type { Message } from '../protobuf/schema.js';
 import { type BookingOptions, Bookings } from './bookings.js';
 import { DeviceList, type DeviceStream } from './device-list.js';
+import { unionOf } from './exchange.js';
 import { type CpuDevice, type DeviceUnit, Inventory, isHealthy } from './inventory.js';
 import type { PluginAnswers } from './plugin-server.js';
 import { preferredDevices } from './preference.js';
@@ -163,8 +164,7 @@ export class DeviceService implements PluginAnswers {
 
   #cpusOf(containers: readonly FiledContainer[]): CpuSet {
     const held = containers.flatMap(({ devices }) => devices[this.#options.resource] ?? []);
-    const sets = held.map(({ id }) => this.#inventory.find(id)?.cpus ?? CpuSet.EMPTY);
-    return sets.reduce((all, cpus) => all.union(cpus), CpuSet.EMPTY);
+    return unionOf(held.flatMap(({ id }) => this.#inventory.find(id) ?? []));
   }
 
   /**
