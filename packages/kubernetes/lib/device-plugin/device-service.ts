@@ -4,7 +4,11 @@ import type { CpuSet } from 'numalign';
 import { NodeError } from '../base/errors.js';
 import type { Log } from '../base/log.js';
 import type { FiledContainer } from '../kubelet/holdings.js';
-import { type AllocationEnvironment, allocationEnvironment } from '../placement/allocation.js';
+import {
+  type AllocatedContainer,
+  type AllocationEnvironment,
+  allocationEnvironment,
+} from '../placement/allocation.js';
 import type { Message } from '../protobuf/schema.js';
 import { type BookingOptions, Bookings } from './bookings.js';
 import { DeviceList, type DeviceStream } from './device-list.js';
@@ -20,12 +24,6 @@ export interface DeviceServiceOptions extends BookingOptions {
   readonly listening: () => void;
   /** It has ended the last stream of it. */
   readonly ended: () => void;
-}
-
-/** A container as the kubelet names it. */
-export interface AllocatedContainer {
-  readonly podUid: string;
-  readonly name: string;
 }
 
 export class DeviceService implements PluginAnswers {
