@@ -21,6 +21,7 @@ async function keep(reconcile: (looks: number) => boolean | Promise<boolean>) {
   } as unknown as ContainerAttachment;
   const keeper = new AttachmentKeeper({
     ...{ attachment, manager: manager as unknown as Manager, reconcilePeriodMs: PERIOD_MS },
+    runtime: { socketPath: join(folder, 'none.sock') },
     log: (level, message) => logged.push(`${level}: ${message}`),
   });
   onTestFinished(() => keeper.close());
@@ -70,6 +71,17 @@ describe('An attachment is looked at', () => {
     }
     // 20 ms, 40, 80, …: seven pauses make more than two seconds.
     expect(counts.looks).toBeLessThan(9);
+  });
+
+  it('at once where grants change, though somebody writes all the time', async () => {
+    const { folder, manager, counts } = await keep(() => true);
+    const writes = setInterval(() => writeFileSync(join(folder, 'cpuset.cpus'), '0'), 5);
+    onTestFinished(() => clearInterval(writes));
+    await expect.poll(() => counts.looks, { interval: 5 }).toBeGreaterThan(6);
+    const [before, began] = [counts.looks, performance.now()];
+    manager.emit('change');
+    await expect.poll(() => counts.looks, { interval: 5 }).toBeGreaterThan(before);
+    expect(performance.now() - began).toBeLessThan(640);
   });
 
   it('no more once the container has ended', async () => {
