@@ -3,7 +3,9 @@ import { randomUUID } from 'node:crypto';
 import { type Assignments, findPod } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { type Holding, holdingOf } from '../account/pod-holdings.js';
+import { freeCpus, sharedPool } from '../account/pools.js';
 import { whyShared } from '../decision/cpus/cpu-choices.js';
+import { type DeviceEntry, deviceTable } from '../decision/devices/device-tables.js';
 import { type MemoryTable, memoryTables } from '../decision/memory/memory-tables.js';
 import { checkPlacement, type Placement } from '../input/placement.js';
 import type { PodSpec } from '../input/pod-request.js';
@@ -81,6 +83,24 @@ export class Planner {
   /** As {@link Manager.memory}, with what was planned so far and without what dead owners had. */
   memory(): readonly MemoryTable[] {
     return memoryTables(this.#ground.state, this.#site.topology);
+  }
+
+  /** As {@link Manager.freeCpus}, with what was planned so far and without what dead owners had. */
+  freeCpus(): CpuSet {
+    return freeCpus(this.#ground.state, this.#ground.present);
+  }
+
+  /** As {@link Manager.sharedPool}, with what was planned so far and without what dead owners had. */
+  sharedPool(): CpuSet {
+    return sharedPool(this.#ground.state, this.#ground.present);
+  }
+
+  /**
+   * All devices that the manager knows, with what was planned so far and without what dead owners
+   * had.
+   */
+  devices(): readonly DeviceEntry[] {
+    return deviceTable(this.#ground.state, this.#site.resources);
   }
 }
 

@@ -33,6 +33,7 @@ export type { ThreadRole } from '../base/native-threads.js';
 export type { AdmissionReason, RejectionCode, ShortageCode } from '../base/refusal.js';
 export type { Throttling } from '../cgroups/groups/cpuset-group.js';
 export type { CgroupLimits, CpuLimit, MemoryLimit } from '../cgroups/limits.js';
+export type { DeviceEntry } from '../decision/devices/device-tables.js';
 export type {
   Explanation,
   Holder,
@@ -40,6 +41,7 @@ export type {
   ResourceExplanation,
 } from '../decision/explanation.js';
 export type { CpuFlag, CpuMoved, DeviceGone, MemoryGone } from '../decision/flags.js';
+export type { CpuTaken, DeviceTaken, MemoryTaken } from '../decision/kubelet-flags.js';
 export type { HugepagesTaken } from '../decision/memory/hugepages-taken.js';
 export { type DiagnoseOptions, type Diagnosis, diagnose } from '../doctor/diagnose.js';
 export { FINDING_STATUSES, type Finding, type FindingStatus } from '../doctor/finding.js';

@@ -13,6 +13,7 @@ import {
   ISOLATION_CHOICES,
   type IsolationChoice,
   type MemoryManagerPolicy,
+  type PlacementOptions,
   type RequestPlacementOptions,
   TOPOLOGY_MANAGER_POLICIES,
   type TopologyManagerPolicy,
@@ -231,6 +232,24 @@ export function placementOptions(placement: Placement): Readonly<Record<string, 
     optionsOfPlacements.set(placement, options);
   }
   return options;
+}
+
+/** The options of a manager, all of them, that a placement stands for. */
+export function managerPlacement(placement: Placement): Readonly<Required<PlacementOptions>> {
+  const { cpuPolicy, memoryPolicy, topologyPolicy, preferClosest, maxNumaNodes, scope } = placement;
+  const { initContainerLookahead, strictHugepages } = placement;
+  const most = maxNumaNodes === Number.POSITIVE_INFINITY ? {} : { 'max-allowable-numa-nodes': maxNumaNodes };
+  const cpuOptions = CPU_OPTION_FIELDS.map(([name, field]) => [name, placement[field]]);
+  return Object.freeze({
+    cpuManagerPolicy: cpuPolicy,
+    cpuManagerPolicyOptions: Object.freeze(cpuPolicy === 'none' ? {} : Object.fromEntries(cpuOptions)),
+    memoryManagerPolicy: memoryPolicy,
+    topologyManagerPolicy: topologyPolicy,
+    topologyManagerPolicyOptions: Object.freeze({ 'prefer-closest-numa-nodes': preferClosest, ...most }),
+    topologyManagerScope: scope,
+    initContainerLookahead,
+    strictHugepages,
+  });
 }
 
 function findOptions(placement: Placement): Readonly<Record<string, boolean>> {

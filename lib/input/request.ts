@@ -1,12 +1,12 @@
 // Requests as callers give them -> checked, frozen requests.
 import { isAbsolute } from 'node:path';
-import { type EnforcementRequest, isAtLeast } from '../account/levels.js';
+import type { EnforcementRequest } from '../account/levels.js';
 import type { EnforcementLevel } from '../account/pod-assignment.js';
 import { checkOptions, invalidOption, isName, NAME } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
-import { type AimedLevel, parseEnforcement } from './enforcement-options.js';
+import { type AimedLevel, parseAim } from './enforcement-options.js';
 import { isMemoryType } from './memory-types.js';
 import { option } from './option-values.js';
 import { type Placement, parsePlacement } from './placement.js';
@@ -22,7 +22,10 @@ import {
 } from './resource-amounts.js';
 
 /** Who a grant belongs to; see {@link RequestOptions.owner}. */
-export type OwnerChoice = 'process' | 'persistent' | { readonly cgroup: string };
+export type OwnerChoice = 'process' | LastingOwner;
+
+/** An owner that outlives the process that names it. */
+export type LastingOwner = 'persistent' | { readonly cgroup: string };
 
 /** What {@link Manager.acquire} and {@link Manager.admit} both take. */
 export interface RequestOptions extends RequestPlacementOptions {
@@ -41,6 +44,13 @@ export interface RequestOptions extends RequestPlacementOptions {
   enforcement?: AimedLevel;
   /** Default: the manager's. */
   unmovableMembers?: 'fail' | 'report';
+  /**
+   * What happens where the kubelet takes CPUs that the grant has, see {@link Manager.recordKubelet}.
+   * `keep` (default): it stays where it is, and is flagged CPU_TAKEN. `move`: a manager of this
+   * process gives it as many others, and its threads follow; where there is no room they leave what
+   * is taken. Only where the process is the owner.
+   */
+  onTaken?: 'keep' | 'move';
   /** Gives up waiting: for the state's lock, and with `wait` for room. */
   signal?: AbortSignal;
   /**
@@ -104,6 +114,8 @@ export interface AdmissionRequest {
   /** It runs in this process, so CPUs outside its cpuset are of no use. */
   readonly isForCaller: boolean;
   readonly wait: boolean;
+  /** It gets others for CPUs that the kubelet takes. */
+  readonly movesWhenTaken?: boolean | undefined;
 }
 
 /** What {@link Grant.resize} takes: what is left out stays as it is. */
@@ -143,6 +155,7 @@ const REQUEST_OPTIONS = [
   'enforcement',
   'unmovableMembers',
   'isolation',
+  'onTaken',
   'signal',
   'wait',
 ] as const satisfies readonly (keyof RequestOptions)[];
@@ -163,17 +176,11 @@ function parseCommon(options: Record<string, unknown>, placement: Placement) {
       'left out: it is a setting of the machine',
     );
   }
-  const enforcement = parseEnforcement(options);
-  const { require } = enforcement;
-  // Who requires a level aims at it.
-  const aim = require === 'isolated' ? { enforcement: require, ...enforcement } : enforcement;
-  if (require && aim.enforcement && !isAtLeast(aim.enforcement, require)) {
-    invalidOption('require', require, `at most the level that is aimed at, ${aim.enforcement}`);
-  }
   return {
     owner,
     wait: option.flag(wait, 'wait'),
-    enforcement: aim,
+    movesWhenTaken: parseOnTaken(options.onTaken, owner),
+    enforcement: parseAim(options),
     placement: parsePlacement(options, placement),
   } as const;
 }
@@ -193,13 +200,34 @@ function commonOf(placement: Placement): ReturnType<typeof parseCommon> {
   return common;
 }
 
+function parseOnTaken(value: unknown, owner: OwnerChoice): boolean {
+  const isMove = option.optional(value, 'onTaken', (given, name) =>
+    option.oneOf(given, name, ['keep', 'move']),
+  );
+  if (isMove !== 'move') return false;
+  // Of threads of others nobody could tell that they have left.
+  if (owner !== 'process') invalidOption('onTaken', value, "'keep' where the owner is no process");
+  return true;
+}
+
 const isAbsolutePath = (value: unknown): value is string => typeof value === 'string' && isAbsolute(value);
 
 function parseOwner(owner: unknown = 'process'): OwnerChoice {
-  if (owner === 'process' || owner === 'persistent') return owner;
-  if (typeof owner !== 'object' || owner === null) {
-    invalidOption('owner', owner, "'process', 'persistent' or { cgroup: '/sys/fs/cgroup/…' }");
-  }
+  return owner === 'process'
+    ? owner
+    : parseLastingOwner(owner, "'process', 'persistent' or { cgroup: '/sys/fs/cgroup/…' }");
+}
+
+/**
+ * An owner that outlives this process.
+ * @throws ERR_INVALID_OPTION
+ */
+export function parseLastingOwner(
+  owner: unknown,
+  valid = "'persistent' or { cgroup: '/sys/fs/cgroup/…' }",
+): LastingOwner {
+  if (owner === 'persistent') return owner;
+  if (typeof owner !== 'object' || owner === null) invalidOption('owner', owner, valid);
   const { cgroup } = checkOptions(owner, ['cgroup'], 'owner');
   return Object.freeze({
     cgroup: option.that(cgroup, 'owner.cgroup', isAbsolutePath, 'the absolute path of a cgroup’s folder'),
@@ -338,6 +366,9 @@ export function parseAdmit(pod: unknown, options: AdmitOptions, placement: Place
   const parsed = parsePod(pod);
   // Member by member: to add what is spread takes many times as long.
   const common = given === NO_OPTIONS ? commonOf(placement) : parseCommon(given, placement);
-  const { owner, wait, enforcement, placement: placed } = common;
-  return Object.freeze({ pod: parsed, isForCaller: false, owner, wait, enforcement, placement: placed });
+  const { owner, wait, movesWhenTaken, enforcement, placement: placed } = common;
+  return Object.freeze({
+    ...{ pod: parsed, isForCaller: false, owner, wait, movesWhenTaken, enforcement },
+    placement: placed,
+  });
 }

@@ -20,10 +20,13 @@ import type { GrantInfo } from '../decision/grant-info.js';
 import { type Settings, settingsNow } from '../decision/machine-settings.js';
 import { type MemoryTable, memoryTables } from '../decision/memory/memory-tables.js';
 import type { SharedMember } from '../enforcement/members/shared-member.js';
+import { managerPlacement } from '../input/placement.js';
 import type { PodSpec } from '../input/pod-request.js';
+import type { PlacementOptions } from '../input/policies.js';
 import { type AdmitOptions, NO_OPTIONS } from '../input/request.js';
 import { exportKubelet } from '../kubelet/kubelet-export.js';
 import type { KubeletFiles } from '../kubelet/kubelet-files.js';
+import { type KubeletStatus, kubeletStatus } from '../kubelet/record/kubelet-status.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import { refreshSite } from '../machine/topology-refresh.js';
@@ -124,6 +127,14 @@ export class ManagerView extends ManagerEmitter {
     return this.#site.ledger.read()?.refusal ?? null;
   }
 
+  /**
+   * How requests are placed that do not say otherwise, as it was opened: each option, also where
+   * its default or a KubeletConfiguration says what it is.
+   */
+  get placement(): Readonly<Required<PlacementOptions>> {
+    return managerPlacement(this.#parts.placement);
+  }
+
   settings(): Settings {
     return settingsNow(this.#state().settings, this.#now());
   }
@@ -142,6 +153,15 @@ export class ManagerView extends ManagerEmitter {
       const dead = new Set(view.#site.ledger.owners.deadPods(pods));
       return pods.filter((pod) => !dead.has(pod));
     };
+  }
+
+  /**
+   * What the kubelet has given out, as {@link Manager.recordKubelet} has recorded it; null: nobody
+   * has. Synchronous.
+   */
+  kubelet(): KubeletStatus | null {
+    const { owners } = this.#site.ledger;
+    return kubeletStatus(this.#state().kubelet, (uuid) => owners.isProcessAlive(uuid));
   }
 
   /** All grants on record, those of other processes too. */

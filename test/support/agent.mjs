@@ -25,6 +25,9 @@ const verbs = {
     grants.set(grant.uid, grant);
     return grant;
   },
+  admit: ({ pod, ...options }) => manager.admit(pod, options),
+  adopt: ({ owner, ...pod }) => manager.adopt(pod, { owner }),
+  setOwner: ({ uid, owner }) => manager.pod(uid).setOwner(owner),
   // Answers at once: { wait: true } requests are settled by `settled`.
   async begin({ key, ...options }) {
     const abort = new AbortController();
@@ -71,6 +74,8 @@ const verbs = {
     grants.delete(uid);
     globalThis.gc();
   },
+  recordKubelet: (pods) => manager.recordKubelet(pods),
+  kubelet: () => manager.kubelet(),
   sharedPool: () => String(manager.sharedPool()),
   grants: () => manager.grants(),
   mask: maskOf,

@@ -1,0 +1,166 @@
+// ApiServer: a client of Kubernetes' API for objects of any kind, by HTTPS and JSON.
+import { NodeError } from '../base/errors.js';
+import { ApiError } from './api-error.js';
+import { Backoff, pause } from './backoff.js';
+import { type ApiServerFiles, inClusterConfiguration } from './configuration.js';
+import { Connection, type HttpRequest } from './connection.js';
+import { listOf } from './object-list.js';
+import { type KubernetesObject, pathOf, type Resource } from './resource.js';
+import { type WatchEvent, type WatchOptions, watch } from './watch.js';
+
+export interface ApiServerOptions extends Partial<ApiServerFiles> {
+  /** How long an answer may take, in milliseconds. Default: 10,000. */
+  readonly deadlineMs?: number;
+  /**
+   * For how long a request is repeated while the server is away or busy, in milliseconds; 0: never.
+   * Default: 5,000.
+   */
+  readonly patienceMs?: number;
+}
+
+export interface CallOptions {
+  readonly signal?: AbortSignal;
+}
+
+const MOST_MS = 2 ** 31 - 1;
+
+/**
+ * A client of the API server. The token and the CA are read again where their files have changed,
+ * and the token where the server does not know it any more (401). Requests that fail because the
+ * server is away or busy (no connection, no answer in time, 429, 500 and above) are repeated, each
+ * time later and by chance, not before `Retry-After`. All errors are {@link ApiError}s.
+ */
+export class ApiServer {
+  readonly #connection: Connection;
+  readonly #patienceMs: number;
+  readonly #end = new AbortController();
+
+  /**
+   * Without url and files: as the kubelet tells them to a process in a pod.
+   * @throws ERR_NOT_IN_CLUSTER, ERR_INVALID_OPTION
+   */
+  constructor(options: ApiServerOptions = {}) {
+    const { url, caFile, tokenFile } = options;
+    const isWhole = url !== undefined && caFile !== undefined && tokenFile !== undefined;
+    const files = isWhole ? { url, caFile, tokenFile } : { ...inClusterConfiguration(), ...given(options) };
+    if (!URL.canParse(files.url) || new URL(files.url).protocol !== 'https:') {
+      throw new NodeError('ERR_INVALID_OPTION', `the URL of the API server is ${files.url}`, {
+        value: files.url,
+        valid: 'https://HOST:PORT: the token is sent with each request',
+      });
+    }
+    this.#connection = new Connection(files, milliseconds('deadlineMs', options.deadlineMs ?? 10_000, 1));
+    this.#patienceMs = milliseconds('patienceMs', options.patienceMs ?? 5_000, 0);
+  }
+
+  /** @throws ApiError: ERR_API_NOT_FOUND */
+  get(resource: Resource, name: string, options: CallOptions = {}): Promise<KubernetesObject> {
+    return this.#object({ method: 'GET', path: pathOf(resource, name) }, options);
+  }
+
+  /**
+   * All there are of a resource.
+   * @throws ApiError: ERR_API_NOT_FOUND where there is no such resource
+   */
+  async list(resource: Resource, options: CallOptions = {}): Promise<readonly KubernetesObject[]> {
+    const { path, read } = listOf(resource);
+    return read(await this.#call({ method: 'GET', path }, options)).objects;
+  }
+
+  /** @throws ApiError: ERR_API_CONFLICT where there is one of the name */
+  create(resource: Resource, object: KubernetesObject, options: CallOptions = {}): Promise<KubernetesObject> {
+    return this.#object({ method: 'POST', path: pathOf(resource), body: object }, options);
+  }
+
+  /**
+   * With `metadata.resourceVersion`: only where it is still that version.
+   * @throws ApiError: ERR_API_CONFLICT, ERR_API_NOT_FOUND
+   */
+  replace(
+    resource: Resource,
+    object: KubernetesObject,
+    options: CallOptions = {},
+  ): Promise<KubernetesObject> {
+    const path = pathOf(resource, object.metadata.name);
+    return this.#object({ method: 'PUT', path, body: object }, options);
+  }
+
+  /**
+   * JSON merge patch (RFC 7396): members are replaced, lists as a whole, and null takes one away.
+   * @throws ApiError: ERR_API_NOT_FOUND
+   */
+  patch(
+    resource: Resource,
+    name: string,
+    change: object,
+    options: CallOptions = {},
+  ): Promise<KubernetesObject> {
+    const contentType = 'application/merge-patch+json';
+    return this.#object(
+      { method: 'PATCH', path: pathOf(resource, name), body: change, contentType },
+      options,
+    );
+  }
+
+  /** @throws ApiError: ERR_API_NOT_FOUND */
+  async delete(resource: Resource, name: string, options: CallOptions = {}): Promise<void> {
+    await this.#call({ method: 'DELETE', path: pathOf(resource, name) }, options);
+  }
+
+  /**
+   * What there is of a resource, and each change of it, until `signal` is aborted or this client
+   * closed. It goes on after whatever breaks it, from where it was, or from a new list where the
+   * server does not know any more where that was.
+   */
+  watch(resource: Resource, options: WatchOptions = {}): AsyncGenerator<WatchEvent, void, undefined> {
+    return watch(this.#connection, resource, { ...options, signal: this.#signal(options) });
+  }
+
+  /** Ends requests and watches that are under way. */
+  close(): void {
+    this.#end.abort();
+    this.#connection.close();
+  }
+
+  #signal({ signal }: CallOptions): AbortSignal {
+    return signal ? AbortSignal.any([signal, this.#end.signal]) : this.#end.signal;
+  }
+
+  async #object(wanted: HttpRequest, options: CallOptions): Promise<KubernetesObject> {
+    const answer = await this.#call(wanted, options);
+    const { metadata } = answer as { metadata?: unknown };
+    if (typeof metadata === 'object' && metadata !== null) return answer as KubernetesObject;
+    throw new ApiError('ERR_API_ANSWER', `${wanted.method} ${wanted.path}: the answer has no metadata`);
+  }
+
+  async #call(wanted: HttpRequest, options: CallOptions): Promise<object> {
+    const signal = this.#signal(options);
+    const backoff = new Backoff();
+    const begin = performance.now();
+    for (;;) {
+      try {
+        return await this.#connection.ask({ ...wanted, signal });
+      } catch (error) {
+        if (!(error instanceof ApiError) || !error.isPassing || signal.aborted) throw error;
+        const ms = backoff.next(error.retryAfterMs);
+        if (performance.now() - begin + ms > this.#patienceMs) throw error;
+        await pause(ms, signal);
+      }
+    }
+  }
+}
+
+const given = (options: ApiServerOptions): Partial<ApiServerFiles> =>
+  Object.fromEntries(
+    (['url', 'caFile', 'tokenFile'] as const)
+      .filter((name) => options[name] !== undefined)
+      .map((name) => [name, options[name]]),
+  );
+
+function milliseconds(name: string, value: number, least: number): number {
+  if (value >= least && value <= MOST_MS) return value;
+  throw new NodeError('ERR_INVALID_OPTION', `${name} is ${value}`, {
+    value,
+    valid: `milliseconds from ${least} to ${MOST_MS}`,
+  });
+}

@@ -1,0 +1,214 @@
+// Connection: HTTPS to the API server, with a bearer token and deadlines.
+import type { ClientRequest, IncomingMessage } from 'node:http';
+import { Agent, type RequestOptions, request } from 'node:https';
+import { ApiError, connectionError, statusError } from './api-error.js';
+import type { ApiServerFiles } from './configuration.js';
+import { WatchedFile } from './watched-file.js';
+
+export interface HttpRequest {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  /** With its query. */
+  readonly path: string;
+  readonly body?: object | undefined;
+  readonly contentType?: string | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+// Idle for longer than that, a connection is closed: nothing is kept between rare publications.
+const IDLE_MS = 15_000;
+// Kernels find out by that about a peer that has vanished, without a timer here.
+const KEEPALIVE_MS = 30_000;
+const LARGEST_BODY = 8 * 2 ** 20;
+
+export class Connection {
+  readonly #url: URL;
+  readonly #token: WatchedFile;
+  readonly #ca: WatchedFile;
+  readonly #deadlineMs: number;
+  // Of requests, and of watches, which hold theirs.
+  readonly #agent = new Agent({ keepAlive: true, maxSockets: 4, maxFreeSockets: 1, timeout: IDLE_MS });
+  readonly #streams = new Agent({ keepAlive: false });
+
+  constructor({ url, caFile, tokenFile }: ApiServerFiles, deadlineMs: number) {
+    this.#url = new URL(url);
+    this.#ca = new WatchedFile(caFile);
+    this.#token = new WatchedFile(tokenFile);
+    this.#deadlineMs = deadlineMs;
+  }
+
+  /**
+   * The object that the server answers.
+   * @throws ApiError
+   */
+  async ask(wanted: HttpRequest): Promise<object> {
+    return this.#authorized(wanted, async (token) => {
+      const { response, end } = await this.#send(wanted, token, this.#agent);
+      try {
+        return await bodyOf(wanted, response);
+      } finally {
+        end();
+      }
+    });
+  }
+
+  /**
+   * The answer's bytes as they come. `longestMs`: after that a server that has not ended it counts
+   * as hung.
+   * @throws ApiError, also while it is read
+   */
+  async *stream(wanted: HttpRequest, longestMs: number): AsyncGenerator<Uint8Array, void, undefined> {
+    const { response, end, fail } = await this.#authorized(wanted, async (token) => {
+      const sent = await this.#send(wanted, token, this.#streams);
+      if (sent.response.statusCode === 200) return sent;
+      try {
+        throw await bodyOf(wanted, sent.response).then(() => unexpected(wanted, sent.response));
+      } finally {
+        sent.end();
+      }
+    });
+    response.socket.setKeepAlive(true, KEEPALIVE_MS);
+    const timer = setTimeout(() => fail(late(wanted, longestMs)), longestMs).unref();
+    try {
+      yield* response as AsyncIterable<Uint8Array>;
+    } catch (error) {
+      throw error instanceof ApiError ? error : connectionError(nameOf(wanted), error as Error);
+    } finally {
+      clearTimeout(timer);
+      end();
+      response.destroy();
+    }
+  }
+
+  close(): void {
+    this.#agent.destroy();
+    this.#streams.destroy();
+  }
+
+  // A token that has been rotated a moment ago is in the file already.
+  async #authorized<T>(wanted: HttpRequest, attempt: (token: string) => Promise<T>): Promise<T> {
+    const token = this.#token.read();
+    try {
+      return await attempt(token);
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.code !== 'ERR_API_UNAUTHORIZED') throw error;
+      const other = this.#token.readAgain();
+      if (other === token || wanted.signal?.aborted) throw error;
+      return attempt(other);
+    }
+  }
+
+  // Resolves with the answer's head; `end`: its body was read, or nobody wants it.
+  #send(wanted: HttpRequest, token: string, agent: Agent): Promise<Sent> {
+    const { method, path, body, contentType = 'application/json', signal } = wanted;
+    const text = body === undefined ? undefined : Buffer.from(JSON.stringify(body));
+    const ca = this.#ca.read();
+    return new Promise((resolve, reject) => {
+      const sent = this.#request(path, { method, agent, ca }, token, text, contentType);
+      let answer: IncomingMessage | undefined;
+      // Who reads the answer is to see this error, not that of the connection which it ends.
+      const fail = (error: ApiError) => {
+        answer?.destroy(error);
+        sent.destroy(error);
+      };
+      const abort = () => fail(new ApiError('ERR_API_UNREACHABLE', `${nameOf(wanted)}: it was ended`));
+      const timer = setTimeout(() => fail(late(wanted, this.#deadlineMs)), this.#deadlineMs);
+      const end = () => {
+        clearTimeout(timer);
+        signal?.removeEventListener('abort', abort);
+      };
+      signal?.addEventListener('abort', abort);
+      sent.on('error', (error) => {
+        end();
+        reject(error instanceof ApiError ? error : connectionError(nameOf(wanted), error));
+      });
+      sent.on('response', (response) => {
+        // A stream has a deadline of its own.
+        if (agent === this.#streams) clearTimeout(timer);
+        answer = response;
+        resolve({ response, end, fail });
+      });
+      sent.end(text);
+      if (signal?.aborted) abort();
+    });
+  }
+
+  // Throws at once what cannot be sent or used at all.
+  #request(
+    path: string,
+    options: RequestOptions,
+    token: string,
+    body: Buffer | undefined,
+    contentType: string,
+  ): ClientRequest {
+    const headers = {
+      authorization: `Bearer ${token}`,
+      accept: 'application/json',
+      'user-agent': 'numalign-node',
+      ...(body && { 'content-type': contentType, 'content-length': body.length }),
+    };
+    try {
+      return request(new URL(path, this.#url), { ...options, headers });
+    } catch (cause) {
+      throw new ApiError(
+        'ERR_API_CREDENTIALS',
+        `the token or the CA cannot be used: ${(cause as Error).message}`,
+        {
+          cause,
+          valid: 'a bearer token of one line, and certificates in PEM form',
+        },
+      );
+    }
+  }
+}
+
+interface Sent {
+  readonly response: IncomingMessage;
+  readonly end: () => void;
+  readonly fail: (error: ApiError) => void;
+}
+
+const nameOf = ({ method, path }: HttpRequest) => `${method} ${path.split('?')[0]}`;
+
+const late = (wanted: HttpRequest, ms: number) =>
+  new ApiError('ERR_API_TIMEOUT', `${nameOf(wanted)}: no answer in ${ms} ms`, { value: ms });
+
+const unexpected = (wanted: HttpRequest, { statusCode }: IncomingMessage) =>
+  new ApiError('ERR_API_ANSWER', `${nameOf(wanted)}: HTTP ${statusCode}`, { value: statusCode });
+
+async function bodyOf(wanted: HttpRequest, response: IncomingMessage): Promise<object> {
+  const { statusCode: status = 0, headers } = response;
+  const text = await textOf(wanted, response);
+  const value = objectOf(text);
+  if (status < 200 || status > 299) throw statusError(nameOf(wanted), status, value, headers['retry-after']);
+  if (value) return value;
+  throw new ApiError('ERR_API_ANSWER', `${nameOf(wanted)}: the answer is no JSON object`, {
+    value: text.slice(0, 80),
+  });
+}
+
+async function textOf(wanted: HttpRequest, response: IncomingMessage): Promise<string> {
+  const parts: Buffer[] = [];
+  let length = 0;
+  try {
+    for await (const part of response as AsyncIterable<Buffer>) {
+      length += part.length;
+      if (length > LARGEST_BODY)
+        throw new ApiError('ERR_API_ANSWER', `${nameOf(wanted)}: more than ${LARGEST_BODY} bytes`, {
+          valid: LARGEST_BODY,
+        });
+      parts.push(part);
+    }
+  } catch (error) {
+    throw error instanceof ApiError ? error : connectionError(nameOf(wanted), error as Error);
+  }
+  return Buffer.concat(parts).toString('utf8');
+}
+
+function objectOf(text: string): object | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}

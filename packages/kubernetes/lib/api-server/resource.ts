@@ -1,0 +1,41 @@
+// Resources of Kubernetes' API, and their objects.
+
+/** A kind of objects, as paths name it. */
+export interface Resource {
+  /** Empty for the core group. */
+  readonly group: string;
+  readonly version: string;
+  readonly plural: string;
+  /** Left out for objects of the whole cluster. */
+  readonly namespace?: string;
+}
+
+/** What is known of any object. */
+export interface KubernetesObject {
+  readonly apiVersion?: string;
+  readonly kind?: string;
+  readonly metadata: {
+    readonly name: string;
+    readonly uid?: string;
+    readonly resourceVersion?: string;
+    readonly [field: string]: unknown;
+  };
+  readonly [field: string]: unknown;
+}
+
+/** The path of a resource, or of one of its objects. */
+export function pathOf({ group, version, plural, namespace }: Resource, name?: string): string {
+  const parts = [
+    ...(group === '' ? ['api', version] : ['apis', group, version]),
+    ...(namespace === undefined ? [] : ['namespaces', namespace]),
+    plural,
+    ...(name === undefined ? [] : [name]),
+  ];
+  return parts.map((part) => `/${encodeURIComponent(part)}`).join('');
+}
+
+/** The query of a list or watch. */
+export function queryOf(fields: Readonly<Record<string, string | undefined>>): string {
+  const given = Object.entries(fields).filter((field): field is [string, string] => field[1] !== undefined);
+  return given.length === 0 ? '' : `?${new URLSearchParams(given)}`;
+}

@@ -1,0 +1,114 @@
+// Watch: what there is of a resource, and each change, across whatever breaks in between.
+import { ApiError, statusError } from './api-error.js';
+import { Backoff, pause } from './backoff.js';
+import type { Connection } from './connection.js';
+import { jsonLines } from './json-lines.js';
+import { isObject, listOf, selectorOf } from './object-list.js';
+import { type KubernetesObject, pathOf, queryOf, type Resource } from './resource.js';
+
+/** `LISTED`: all that there is now, at first and after a gap. The others: what has changed since. */
+export type WatchEvent =
+  | { readonly type: 'LISTED'; readonly objects: readonly KubernetesObject[] }
+  | { readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'; readonly object: KubernetesObject };
+
+export interface WatchOptions {
+  /** Only the object of this name. */
+  readonly name?: string;
+  readonly signal?: AbortSignal;
+  /** Told of each failure, and of how long the watch waits after it. */
+  readonly failed?: (error: ApiError, pauseMs: number) => void;
+  /** After how many seconds the server ends a watch, which then goes on. Default: 1,500 to 2,100. */
+  readonly seconds?: number;
+  /**
+   * A server that has not ended a watch so many milliseconds after it should have is hung. Default:
+   * 30,000.
+   */
+  readonly graceMs?: number;
+}
+
+// A watch that lasts shorter than that was no success, whatever came.
+const SHORT_MS = 1_000;
+
+/** Where a watch is. */
+interface Place {
+  /** undefined: nowhere, everything must be listed. */
+  version: string | undefined;
+}
+
+/** @throws never: it ends when the signal is aborted */
+export async function* watch(
+  connection: Connection,
+  resource: Resource,
+  options: WatchOptions & { readonly signal: AbortSignal },
+): AsyncGenerator<WatchEvent, void, undefined> {
+  const { signal, failed } = options;
+  const backoff = new Backoff();
+  const place: Place = { version: undefined };
+  while (!signal.aborted) {
+    const begin = performance.now();
+    let error: ApiError | undefined;
+    try {
+      if (place.version === undefined) yield await list(connection, resource, options, place);
+      yield* changes(connection, resource, options, place);
+    } catch (cause) {
+      if (!(cause instanceof ApiError)) throw cause;
+      error = cause;
+    }
+    if (signal.aborted) return;
+    const isShort = performance.now() - begin < SHORT_MS;
+    if (!isShort) backoff.reset();
+    // What cannot be read may have hidden a change.
+    if (error && !error.isPassing) place.version = undefined;
+    if (!error && !isShort) continue;
+    const ms = backoff.next(error?.retryAfterMs);
+    if (error && error.code !== 'ERR_API_GONE') failed?.(error, ms);
+    await pause(ms, signal);
+  }
+}
+
+async function list(
+  connection: Connection,
+  resource: Resource,
+  { name, signal }: WatchOptions & { readonly signal: AbortSignal },
+  place: Place,
+): Promise<WatchEvent> {
+  const { path, read } = listOf(resource, name);
+  const { objects, version } = read(await connection.ask({ method: 'GET', path, signal }));
+  place.version = version;
+  return { type: 'LISTED', objects };
+}
+
+async function* changes(
+  connection: Connection,
+  resource: Resource,
+  options: WatchOptions & { readonly signal: AbortSignal },
+  place: Place,
+): AsyncGenerator<WatchEvent, void, undefined> {
+  // Not all nodes of a cluster at once.
+  const seconds = options.seconds ?? 1_500 + Math.round(600 * Math.random());
+  const query = queryOf({
+    watch: 'true',
+    allowWatchBookmarks: 'true',
+    fieldSelector: selectorOf(options.name),
+    resourceVersion: place.version,
+    timeoutSeconds: String(seconds),
+  });
+  const wanted = { method: 'GET', path: pathOf(resource) + query, signal: options.signal } as const;
+  const stream = connection.stream(wanted, seconds * 1000 + (options.graceMs ?? 30_000));
+  for await (const line of jsonLines(stream)) {
+    const { type, object } = (line ?? {}) as { type?: unknown; object?: unknown };
+    if (type === 'ERROR') {
+      const { code } = (object ?? {}) as { code?: unknown };
+      throw statusError(`watch of ${resource.plural}`, typeof code === 'number' ? code : 0, object);
+    }
+    if (!isObject(object) || typeof object.metadata.resourceVersion !== 'string')
+      throw new ApiError('ERR_API_ANSWER', `watch of ${resource.plural}: an event without an object`);
+    place.version = object.metadata.resourceVersion;
+    if (type === 'ADDED' || type === 'MODIFIED' || type === 'DELETED') yield { type, object };
+    else if (type !== 'BOOKMARK')
+      throw new ApiError('ERR_API_ANSWER', `watch of ${resource.plural}: an event of type ${String(type)}`, {
+        value: type,
+        valid: ['ADDED', 'MODIFIED', 'DELETED', 'BOOKMARK', 'ERROR'],
+      });
+  }
+}

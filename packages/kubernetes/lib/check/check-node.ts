@@ -1,0 +1,14 @@
+// checkNode: what numalign-node can and cannot do on this node, and what to change. Only looks.
+import type { Finding } from 'numalign/diagnostics';
+import type { CheckOptions } from './check-options.js';
+import { judge } from './judge.js';
+import { readNodeFacts } from './read-facts.js';
+
+/**
+ * Findings in the form of `numalign doctor`, one for each check: `ok`, `warning`, `problem` (it does
+ * not work here) or `unknown` (it cannot be seen from here), with what to change. Nothing is made or
+ * changed; sockets are connected to and left at once.
+ */
+export async function checkNode(options: CheckOptions = {}): Promise<Finding[]> {
+  return judge(await readNodeFacts(options));
+}

@@ -1,0 +1,22 @@
+// What is checked, and where it is.
+import type { ApiServer } from '../api-server/api-server.js';
+
+export interface CheckOptions {
+  /** Default: /var/run/nri/nri.sock. */
+  readonly nriSocket?: string;
+  /** The runtime's CRI socket, with or without `unix://`. Default: containerd's or CRI-O's. */
+  readonly runtimeEndpoint?: string;
+  /** Default: /etc/containerd/config.toml. */
+  readonly containerdConfiguration?: string;
+  /** Default: /var/lib/kubelet. */
+  readonly kubeletFolder?: string;
+  /** Default: /run/numalign. */
+  readonly stateDir?: string;
+  /** Where the cgroups are mounted. Default: /sys/fs/cgroup. */
+  readonly cgroupMount?: string;
+  /** Also what publishing needs: an API server, or why there is none. */
+  readonly publish?: {
+    readonly apiServer: Pick<ApiServer, 'get' | 'list' | 'create'>;
+    readonly nodeName: string;
+  };
+}

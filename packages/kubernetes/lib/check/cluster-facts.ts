@@ -1,0 +1,67 @@
+// Asks the API server what publishing needs. Only reads, and asks what it might do.
+import { NodeError } from '../base/errors.js';
+import { GROUP, PLURAL, VERSION } from '../publish/node-resource-topology.js';
+import type { CheckOptions } from './check-options.js';
+import type { ClusterFacts } from './node-facts.js';
+
+type Publish = NonNullable<CheckOptions['publish']>;
+
+/** What a publisher asks of the API server: by verb and resource. */
+export const NEEDED: readonly (readonly [verb: string, group: string, resource: string])[] = [
+  ['list', GROUP, PLURAL],
+  ['watch', GROUP, PLURAL],
+  ['create', GROUP, PLURAL],
+  ['patch', GROUP, PLURAL],
+  ['get', '', 'nodes'],
+];
+
+const REVIEWS = { group: 'authorization.k8s.io', version: 'v1', plural: 'selfsubjectaccessreviews' };
+const NODES = { group: '', version: 'v1', plural: 'nodes' };
+const TOPOLOGIES = { group: GROUP, version: VERSION, plural: PLURAL };
+
+const NOTHING = { hasNode: null, missingVerbs: [], hasDefinition: false } as const;
+
+export async function readCluster({ apiServer, nodeName }: Publish): Promise<ClusterFacts> {
+  try {
+    const missingVerbs: string[] = [];
+    for (const [verb, group, resource] of NEEDED) {
+      if (!(await mayDo(apiServer, verb, group, resource))) missingVerbs.push(`${verb} ${resource}`);
+    }
+    const hasDefinition = await isThere(apiServer.list(TOPOLOGIES));
+    const hasNode = await isThere(apiServer.get(NODES, nodeName));
+    // What may not be listed may be there.
+    return { nodeName, failure: null, missingVerbs, hasNode, hasDefinition: hasDefinition ?? true };
+  } catch (error) {
+    if (!(error instanceof NodeError)) throw error;
+    const { code, message } = error;
+    return { nodeName, failure: { code, message }, ...NOTHING };
+  }
+}
+
+// null: it may not be read.
+function isThere(asked: Promise<unknown>): Promise<boolean | null> {
+  return asked.then(
+    () => true,
+    (error) => {
+      if (error instanceof NodeError && error.code === 'ERR_API_NOT_FOUND') return false;
+      if (error instanceof NodeError && error.code === 'ERR_API_FORBIDDEN') return null;
+      throw error;
+    },
+  );
+}
+
+// Every account may ask that.
+async function mayDo(
+  apiServer: Publish['apiServer'],
+  verb: string,
+  group: string,
+  resource: string,
+): Promise<boolean> {
+  const review = await apiServer.create(REVIEWS, {
+    apiVersion: 'authorization.k8s.io/v1',
+    kind: 'SelfSubjectAccessReview',
+    metadata: { name: '' },
+    spec: { resourceAttributes: { verb, group, resource } },
+  });
+  return (review.status as { allowed?: unknown } | undefined)?.allowed === true;
+}

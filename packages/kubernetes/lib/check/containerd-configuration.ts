@@ -1,0 +1,20 @@
+// What containerd's configuration says of NRI. Pure.
+
+const NRI = 'io.containerd.nri.v1.nri';
+
+/**
+ * Whether a configuration of containerd (TOML) switches NRI off; null: it says nothing, and
+ * containerd 1.7 then has it off, 2.0 and newer on.
+ */
+export function isNriDisabled(text: string): boolean | null {
+  let isOfNri = false;
+  let found: boolean | null = null;
+  for (const line of text.split('\n')) {
+    const words = line.replace(/#.*/, '').trim();
+    const table = /^\[\s*plugins\s*\.\s*(["'])(.*)\1\s*\]$/.exec(words);
+    if (words.startsWith('[')) isOfNri = table?.[2] === NRI;
+    const value = isOfNri ? /^disable\s*=\s*(true|false)$/.exec(words)?.[1] : undefined;
+    if (value) found = value === 'true';
+  }
+  return found;
+}

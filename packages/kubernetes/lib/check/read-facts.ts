@@ -1,0 +1,160 @@
+// Reads the facts of a node. Only looks: a connection to a socket is closed at once.
+import { accessSync, constants, existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { connect } from 'node:net';
+import { dirname, join } from 'node:path';
+import {
+  CPU_MANAGER_STATE,
+  MEMORY_MANAGER_STATE,
+  parseCpuManagerState,
+  parseMemoryManagerState,
+} from 'numalign/kubelet';
+import { ContainerRuntime } from '../cri/container-runtime.js';
+import { findRuntimeSocket } from '../cri/runtime-sockets.js';
+import type { CheckOptions } from './check-options.js';
+import { readCluster } from './cluster-facts.js';
+import { isNriDisabled } from './containerd-configuration.js';
+import type { CgroupFacts, KubeletFacts, NodeFacts, RuntimeFacts, SocketFacts } from './node-facts.js';
+
+const UNITS = ['/etc/systemd/system', '/lib/systemd/system', '/usr/lib/systemd/system'];
+
+/** `ask`: what the runtime behind a socket is. */
+export async function readNodeFacts(
+  options: CheckOptions,
+  ask: (socketPath: string) => Promise<RuntimeFacts> = askRuntime,
+): Promise<NodeFacts> {
+  const {
+    nriSocket = '/var/run/nri/nri.sock',
+    runtimeEndpoint = knownSocket(),
+    containerdConfiguration: configuration = '/etc/containerd/config.toml',
+    kubeletFolder = '/var/lib/kubelet',
+    stateDir = '/run/numalign',
+    cgroupMount = '/sys/fs/cgroup',
+    publish,
+  } = options;
+  const text = textOf(configuration);
+  const runtime = await socketFacts(runtimeEndpoint.replace(/^unix:\/\//, ''));
+  return {
+    nri: await socketFacts(nriSocket),
+    runtime,
+    runtimeVersion: runtime.state === 'listens' ? await versionOf(runtime.path, ask) : null,
+    isNriDisabled: typeof text === 'string' ? isNriDisabled(text) : null,
+    configuration,
+    cgroups: cgroupFacts(cgroupMount),
+    kubelet: await kubeletFacts(kubeletFolder),
+    stateFolder: { path: stateDir, refusal: refusalOf(stateDir) },
+    user: process.getuid!(),
+    cluster: publish ? await readCluster(publish) : null,
+  };
+}
+
+/** Whether somebody listens on a socket. */
+export async function socketFacts(path: string): Promise<SocketFacts> {
+  try {
+    if (!statSync(path).isSocket()) return { path, state: 'no-socket' };
+  } catch (error) {
+    return { path, state: (error as NodeJS.ErrnoException).code === 'EACCES' ? 'forbidden' : 'absent' };
+  }
+  const state = await new Promise<SocketFacts['state']>((resolve) => {
+    const socket = connect(path);
+    socket.on('connect', () => {
+      socket.destroy();
+      resolve('listens');
+    });
+    socket.on('error', ({ code }: NodeJS.ErrnoException) =>
+      resolve(code === 'EACCES' || code === 'EPERM' ? 'forbidden' : 'refused'),
+    );
+  });
+  return { path, state };
+}
+
+function knownSocket(): string {
+  try {
+    return findRuntimeSocket();
+  } catch {
+    return '/run/containerd/containerd.sock';
+  }
+}
+
+async function askRuntime(socketPath: string): Promise<RuntimeFacts> {
+  const runtime = new ContainerRuntime({ socketPath });
+  try {
+    return await runtime.version();
+  } finally {
+    runtime.close();
+  }
+}
+
+// A runtime that does not answer is told of by its socket.
+async function versionOf(path: string, ask: typeof askRuntime): Promise<RuntimeFacts | null> {
+  try {
+    const { name, version } = await ask(path);
+    return { name, version };
+  } catch {
+    return null;
+  }
+}
+
+// undefined: there is no such file.
+function textOf(path: string): string | { readonly error: string } | undefined {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    return code === 'ENOENT' || code === 'ENOTDIR' ? undefined : { error: message };
+  }
+}
+
+function cgroupFacts(mount: string): CgroupFacts {
+  const unified = textOf(join(mount, 'cgroup.controllers'));
+  if (typeof unified === 'string') return { version: 2, controllers: unified.trim().split(' ') };
+  try {
+    return { version: 1, controllers: readdirSync(mount).flatMap((name) => name.split(',')) };
+  } catch {
+    return { version: 1, controllers: [] };
+  }
+}
+
+async function kubeletFacts(folder: string): Promise<KubeletFacts> {
+  return {
+    folder,
+    exists: existsSync(folder),
+    cpuPolicy: policyIn(
+      join(folder, CPU_MANAGER_STATE),
+      (text) => parseCpuManagerState(text, LENIENT).policyName,
+    ),
+    memoryPolicy: policyIn(
+      join(folder, MEMORY_MANAGER_STATE),
+      (text) => parseMemoryManagerState(text, LENIENT).policyName,
+    ),
+    devicePlugins: await socketFacts(join(folder, 'device-plugins/kubelet.sock')),
+    podResources: await socketFacts(join(folder, 'pod-resources/kubelet.sock')),
+    isService:
+      existsSync('/run/systemd/system') && UNITS.some((unit) => existsSync(join(unit, 'kubelet.service'))),
+  };
+}
+
+const LENIENT = { podLevelResourceManagers: true, allowUnverified: true };
+
+function policyIn(path: string, parse: (text: string) => string): KubeletFacts['cpuPolicy'] {
+  const text = textOf(path);
+  if (typeof text !== 'string') return text ?? null;
+  // As good as none: the kubelet begins anew.
+  if (text === '') return null;
+  try {
+    return parse(text);
+  } catch (error) {
+    return { error: `${path}: ${(error as Error).message}` };
+  }
+}
+
+// numalign makes the folder where it is not there yet.
+function refusalOf(path: string): string | null {
+  const folder = existsSync(path) ? path : dirname(path);
+  try {
+    if (!statSync(folder).isDirectory()) return 'it is no folder';
+    accessSync(folder, constants.W_OK | constants.X_OK);
+    return null;
+  } catch (error) {
+    return (error as Error).message;
+  }
+}

@@ -1,0 +1,94 @@
+// Checks of the container runtime and of the cgroups in which it puts containers. Pure.
+import type { NodeFacts, SocketFacts } from './node-facts.js';
+import { ok, problem, unknown, type Verdict, warning } from './verdict.js';
+
+const WORDS: Readonly<Record<SocketFacts['state'], string>> = {
+  listens: 'it answers',
+  refused: 'nobody listens on it',
+  absent: 'it is not there',
+  forbidden: 'this user may not use it',
+  'no-socket': 'it is no socket',
+};
+
+/** The state of a socket in words. */
+export const socketText = ({ path, state }: SocketFacts) => `${path}: ${WORDS[state]}`;
+
+// The first with NRI in them, as a pair of numbers.
+const FIRST_WITH_NRI: Readonly<Record<string, readonly [number, number]>> = {
+  containerd: [1, 7],
+  'cri-o': [1, 26],
+};
+// The first that has it on where nothing is said.
+const ON_BY_DEFAULT: Readonly<Record<string, readonly [number, number]>> = {
+  containerd: [2, 0],
+  'cri-o': [1, 30],
+};
+
+function numbersOf(version: string): readonly [number, number] | undefined {
+  const found = /^v?(\d+)\.(\d+)/.exec(version);
+  return found ? [Number(found[1]), Number(found[2])] : undefined;
+}
+
+const isBefore = (a: readonly [number, number], b: readonly [number, number]) =>
+  a[0] < b[0] || (a[0] === b[0] && a[1] < b[1]);
+
+const WITHOUT_NRI = 'a newer runtime, or `numalign-node attach` for containers that run';
+
+export function runtimeVersion({ runtimeVersion }: NodeFacts): Verdict {
+  if (!runtimeVersion)
+    return unknown('the runtime does not tell its version', 'name its socket by --runtime-endpoint');
+  const { name, version } = runtimeVersion;
+  const [first, numbers] = [FIRST_WITH_NRI[name], numbersOf(version)];
+  if (!first || !numbers) return unknown(`${name} ${version}: whether it has NRI is not known`);
+  return isBefore(numbers, first)
+    ? problem(`${name} ${version} has no NRI: it came with ${first.join('.')}`, WITHOUT_NRI)
+    : ok(`${name} ${version} has NRI`);
+}
+
+export function runtimeSocket({ runtime }: NodeFacts): Verdict {
+  return runtime.state === 'listens'
+    ? ok(socketText(runtime))
+    : warning(
+        socketText(runtime),
+        'name the socket of the runtime by --runtime-endpoint; without it `attach` does not work',
+      );
+}
+
+export function nriSocket(facts: NodeFacts): Verdict {
+  const { nri } = facts;
+  const text = socketText(nri);
+  if (nri.state === 'listens') return ok(text);
+  if (nri.state === 'forbidden')
+    return problem(text, "run numalign-node as the socket's owner, usually root");
+  if (facts.isNriDisabled === true)
+    return problem(
+      `${text}; ${facts.configuration} switches NRI off`,
+      'set `disable = false` below [plugins."io.containerd.nri.v1.nri"] there, and restart containerd',
+    );
+  if (facts.isNriDisabled === null && isOffByDefault(facts))
+    return problem(
+      `${text}; this runtime has NRI off where its configuration says nothing`,
+      'add [plugins."io.containerd.nri.v1.nri"] with `disable = false` to ' +
+        `${facts.configuration}, and restart containerd`,
+    );
+  return problem(
+    text,
+    'start the runtime, or name the socket by --nri-socket; in a pod, mount its folder by hostPath',
+  );
+}
+
+function isOffByDefault({ runtimeVersion }: NodeFacts): boolean {
+  const numbers = runtimeVersion && numbersOf(runtimeVersion.version);
+  const first = runtimeVersion && ON_BY_DEFAULT[runtimeVersion.name];
+  return Boolean(numbers && first && isBefore(numbers, first));
+}
+
+export function cpusetController({ cgroups: { version, controllers } }: NodeFacts): Verdict {
+  if (controllers.includes('cpuset')) return ok(`cgroup v${version} with the controller cpuset`);
+  return problem(
+    `cgroup v${version} without the controller cpuset: no container can be kept on CPUs`,
+    version === 1
+      ? 'mount it: `mount -t cgroup -o cpuset cpuset /sys/fs/cgroup/cpuset`'
+      : 'a kernel with CONFIG_CPUSETS, and in a container the cgroups of the machine',
+  );
+}

@@ -1,0 +1,90 @@
+// NodeResourceTopology: the custom resource of topology.node.k8s.io by which a cluster's scheduler
+// learns what each NUMA node of a machine has.
+import type { PlacementOptions } from 'numalign';
+
+export const GROUP = 'topology.node.k8s.io';
+export const VERSION = 'v1alpha2';
+export const KIND = 'NodeResourceTopology';
+export const PLURAL = 'noderesourcetopologies';
+
+/** Amounts are Kubernetes' quantities: CPUs, bytes, devices. */
+export interface ResourceInfo {
+  readonly name: string;
+  readonly capacity: string;
+  readonly allocatable: string;
+  readonly available: string;
+}
+
+export interface CostInfo {
+  readonly name: string;
+  readonly value: number;
+}
+
+export interface AttributeInfo {
+  readonly name: string;
+  readonly value: string;
+}
+
+/** A NUMA node. */
+export interface Zone {
+  /** `node-` and the NUMA node's id, as the scheduler's plugin reads it. */
+  readonly name: string;
+  readonly type: 'Node';
+  /** Distances; left out where the firmware tells none. */
+  readonly costs?: readonly CostInfo[];
+  readonly resources: readonly ResourceInfo[];
+}
+
+export interface OwnerReference {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly name: string;
+  readonly uid: string;
+}
+
+/** What this package says of a machine; the API server keeps the rest of the object. */
+export interface NodeResourceTopology {
+  readonly apiVersion: `${typeof GROUP}/${typeof VERSION}`;
+  readonly kind: typeof KIND;
+  readonly metadata: { readonly name: string; readonly ownerReferences?: readonly OwnerReference[] };
+  /** Deprecated by the API, and still read by older schedulers. */
+  readonly topologyPolicies: readonly string[];
+  readonly attributes: readonly AttributeInfo[];
+  readonly zones: readonly Zone[];
+}
+
+export type Policy = NonNullable<PlacementOptions['topologyManagerPolicy']>;
+export type Scope = NonNullable<PlacementOptions['topologyManagerScope']>;
+
+const POLICY_NAMES: Readonly<Record<Policy, string>> = {
+  none: 'None',
+  'best-effort': 'BestEffort',
+  restricted: 'Restricted',
+  'single-numa-node': 'SingleNUMANode',
+};
+const SCOPE_NAMES: Readonly<Record<Scope, string>> = { container: 'ContainerLevel', pod: 'PodLevel' };
+
+/** The name of a policy and scope in the deprecated list. */
+export function policyName(policy: Policy, scope: Scope): string {
+  return policy === 'none' ? POLICY_NAMES.none : `${POLICY_NAMES[policy]}${SCOPE_NAMES[scope]}`;
+}
+
+/** The object of a node. */
+export function nodeResourceTopology(
+  name: string,
+  policy: Policy,
+  scope: Scope,
+  zones: readonly Zone[],
+): NodeResourceTopology {
+  return {
+    apiVersion: `${GROUP}/${VERSION}`,
+    kind: KIND,
+    metadata: { name },
+    topologyPolicies: [policyName(policy, scope)],
+    attributes: [
+      { name: 'topologyManagerPolicy', value: policy },
+      { name: 'topologyManagerScope', value: scope },
+    ],
+    zones,
+  };
+}

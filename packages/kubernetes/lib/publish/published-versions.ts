@@ -1,0 +1,46 @@
+// PublishedVersions: which versions of an object this process has written, so that the watch does
+// not take them for somebody else's.
+import { isDeepStrictEqual } from 'node:util';
+import type { KubernetesObject } from '../api-server/resource.js';
+import type { NodeResourceTopology } from './node-resource-topology.js';
+
+// A watch lags behind by fewer.
+const MOST = 64;
+
+export class PublishedVersions {
+  readonly #versions = new Set<string>();
+  #writing: NodeResourceTopology | undefined;
+
+  get isWriting(): boolean {
+    return this.#writing !== undefined;
+  }
+
+  /** The watch may tell of a version before the answer to its request is here. */
+  async during<T>(object: NodeResourceTopology, write: () => Promise<T>): Promise<T> {
+    this.#writing = object;
+    try {
+      return await write();
+    } finally {
+      this.#writing = undefined;
+    }
+  }
+
+  add({ metadata: { resourceVersion } }: KubernetesObject): void {
+    if (resourceVersion === undefined) return;
+    this.#versions.add(resourceVersion);
+    const [oldest] = this.#versions;
+    if (this.#versions.size > MOST) this.#versions.delete(oldest!);
+  }
+
+  /** Whether it is one of these, or has what is being written. */
+  has(object: KubernetesObject): boolean {
+    if (this.#versions.has(object.metadata.resourceVersion ?? '')) return true;
+    return this.#writing !== undefined && isSame(object, this.#writing);
+  }
+}
+
+/** Whether an object says of a machine what another does, whatever its metadata. */
+export function isSame(object: KubernetesObject, own: NodeResourceTopology): boolean {
+  const { attributes, topologyPolicies, zones } = object;
+  return isDeepStrictEqual({ ...own, attributes, topologyPolicies, zones }, own);
+}

@@ -1,0 +1,246 @@
+// TopologyPublisher: keeps a node's NodeResourceTopology at the API server as the machine is.
+import { isDeepStrictEqual } from 'node:util';
+import type { ManagerView } from 'numalign';
+import { ApiError } from '../api-server/api-error.js';
+import type { ApiServer } from '../api-server/api-server.js';
+import { Backoff, pause } from '../api-server/backoff.js';
+import type { KubernetesObject, Resource } from '../api-server/resource.js';
+import type { Log } from '../base/log.js';
+import {
+  GROUP,
+  type NodeResourceTopology,
+  nodeResourceTopology,
+  type OwnerReference,
+  PLURAL,
+  type Policy,
+  type Scope,
+  VERSION,
+} from './node-resource-topology.js';
+import { isSame, PublishedVersions } from './published-versions.js';
+import { zonesOf } from './zones.js';
+
+export interface TopologyPublisherOptions {
+  readonly manager: ManagerView;
+  readonly apiServer: ApiServer;
+  /** Of the Node object, and so of the NodeResourceTopology. */
+  readonly nodeName: string;
+  /** Default: the manager's. */
+  readonly policy?: Policy;
+  /** Default: the manager's. */
+  readonly scope?: Scope;
+  readonly log: Log;
+  /** Delete the object at {@link TopologyPublisher.close}. Default: false, it stays as it is. */
+  readonly deletesAtClose?: boolean;
+}
+
+const TOPOLOGIES: Resource = { group: GROUP, version: VERSION, plural: PLURAL };
+const NODES: Resource = { group: '', version: 'v1', plural: 'nodes' };
+
+// At most twice a second.
+const LEAST_MS = 500;
+// Others who write the same object make it rarer: the cluster's scheduler has to read each version.
+const LONGEST_CONTESTED_MS = 10_000;
+const CONTEST_MS = 60_000;
+
+/**
+ * Publishes the machine within milliseconds of a commit of anybody, at most twice a second, and
+ * nothing where nothing has changed; again after the API server was away, and where the object was
+ * deleted or changed by others. Only zones, attributes and policies are its own: what others say in
+ * the object's metadata stays. Errors are told to `log`, each kind once until it is over, and tried
+ * again.
+ */
+export class TopologyPublisher {
+  readonly #options: TopologyPublisherOptions;
+  readonly #end = new AbortController();
+  readonly #backoff = new Backoff();
+  readonly #versions = new PublishedVersions();
+  #work: Promise<unknown>[] = [];
+  // What was published last; stale: the server may have something else by now.
+  #published: NodeResourceTopology | undefined;
+  #isStale = false;
+  // null: the Node cannot be read, or is not there.
+  #owner: OwnerReference | null | undefined;
+  #isDue = false;
+  #isRunning = false;
+  #earliest = 0;
+  // How often others have written it, and when they did last.
+  #contested = { times: 0, at: Number.NEGATIVE_INFINITY };
+  // The codes that were told, until it works again.
+  readonly #failures = new Map<'published' | 'watched', string>();
+  // Ends a pause after a failure.
+  #wake = new AbortController();
+
+  constructor(options: TopologyPublisherOptions) {
+    this.#options = options;
+  }
+
+  /** Publishes, and watches from now on. It does not wait for the API server. */
+  async start(): Promise<void> {
+    const { manager } = this.#options;
+    manager.on('change', this.#changed);
+    this.#work.push(this.#watch());
+  }
+
+  async close(): Promise<void> {
+    const { manager, apiServer, nodeName, deletesAtClose } = this.#options;
+    manager.off('change', this.#changed);
+    this.#end.abort();
+    this.#wake.abort();
+    await Promise.all(this.#work);
+    if (deletesAtClose) {
+      await apiServer.delete(TOPOLOGIES, nodeName).catch((error: ApiError) => {
+        if (error.code !== 'ERR_API_NOT_FOUND') this.#failed('published', error);
+      });
+    }
+  }
+
+  readonly #changed = (): void => {
+    this.#isDue = true;
+    if (this.#isRunning || this.#end.signal.aborted) return;
+    this.#isRunning = true;
+    const run = this.#run().finally(() => {
+      this.#isRunning = false;
+      this.#work = this.#work.filter((each) => each !== run);
+    });
+    this.#work.push(run);
+  };
+
+  // Until nothing is due.
+  async #run(): Promise<void> {
+    const { signal } = this.#end;
+    while (this.#isDue && !signal.aborted) {
+      const early = this.#earliest - performance.now();
+      if (early > 0) {
+        await pause(early, signal);
+        continue;
+      }
+      this.#isDue = false;
+      try {
+        await this.#publish();
+        this.#backoff.reset();
+      } catch (error) {
+        if (signal.aborted) return;
+        this.#isDue = true;
+        this.#isStale = true;
+        this.#failed('published', error as Error);
+        await this.#rest(this.#backoff.next((error as ApiError).retryAfterMs));
+      }
+    }
+  }
+
+  get #isContested(): boolean {
+    return performance.now() - this.#contested.at < CONTEST_MS;
+  }
+
+  async #rest(ms: number): Promise<void> {
+    this.#wake = new AbortController();
+    await pause(ms, AbortSignal.any([this.#wake.signal, this.#end.signal]));
+  }
+
+  async #publish(): Promise<void> {
+    const { manager, nodeName, policy, scope } = this.#options;
+    const { topologyManagerPolicy, topologyManagerScope } = manager.placement;
+    const wanted = nodeResourceTopology(
+      nodeName,
+      policy ?? topologyManagerPolicy,
+      scope ?? topologyManagerScope,
+      zonesOf(manager),
+    );
+    if (!this.#isStale && isDeepStrictEqual(wanted, this.#published)) return;
+    this.#isStale = false;
+    const times = this.#isContested ? this.#contested.times : 0;
+    this.#earliest = performance.now() + Math.min(LEAST_MS * 2 ** times, LONGEST_CONTESTED_MS);
+    if (this.#owner === undefined) this.#owner = await this.#findOwner();
+    const answer = await this.#versions.during(wanted, () => this.#write(wanted));
+    this.#versions.add(answer);
+    this.#published = wanted;
+    if (this.#failures.delete('published'))
+      this.#options.log('info', `the topology of ${nodeName} is published again`);
+  }
+
+  // A merge patch keeps what others have written beside; without an object there is one to create.
+  async #write(wanted: NodeResourceTopology): Promise<KubernetesObject> {
+    const { apiServer, nodeName } = this.#options;
+    const { signal } = this.#end;
+    const metadata = { name: nodeName, ...(this.#owner && { ownerReferences: [this.#owner] }) };
+    const object = { ...wanted, metadata };
+    const patch = () => apiServer.patch(TOPOLOGIES, nodeName, object, { signal });
+    try {
+      return await patch();
+    } catch (error) {
+      if ((error as ApiError).code !== 'ERR_API_NOT_FOUND') throw error;
+    }
+    try {
+      return await apiServer.create(TOPOLOGIES, object, { signal });
+    } catch (error) {
+      if ((error as ApiError).code !== 'ERR_API_CONFLICT') throw error;
+      return patch();
+    }
+  }
+
+  // So that the object ends with its Node. Where that cannot be read, it does not.
+  async #findOwner(): Promise<OwnerReference | null> {
+    const { apiServer, nodeName, log } = this.#options;
+    try {
+      const { metadata } = await apiServer.get(NODES, nodeName, { signal: this.#end.signal });
+      return metadata.uid === undefined
+        ? null
+        : { apiVersion: 'v1', kind: 'Node', name: nodeName, uid: metadata.uid };
+    } catch (error) {
+      if (!(error instanceof ApiError) || !WITHOUT_OWNER.has(error.code)) throw error;
+      if (this.#published === undefined)
+        log('info', `the topology of ${nodeName} has no owner: ${error.message}`, { code: error.code });
+      return null;
+    }
+  }
+
+  async #watch(): Promise<void> {
+    const { apiServer, nodeName } = this.#options;
+    // Published for the first time once it is known what is there, or that this cannot be known: a
+    // list that was on its way meanwhile would look like a deletion.
+    const failed = (error: ApiError) => {
+      this.#failed('watched', error);
+      if (!this.#published) this.#changed();
+    };
+    const options = { name: nodeName, signal: this.#end.signal, failed };
+    for await (const event of apiServer.watch(TOPOLOGIES, options)) {
+      if (event.type === 'LISTED') {
+        this.#seen(event.objects.find(({ metadata }) => metadata.name === nodeName));
+        // The server is there: what has failed need not wait any longer, and a Node may have come.
+        this.#owner ??= undefined;
+        this.#wake.abort();
+        this.#failures.delete('watched');
+        if (!this.#published) this.#changed();
+      } else if (event.object.metadata.name === nodeName) {
+        this.#seen(event.type === 'DELETED' ? undefined : event.object);
+      }
+    }
+  }
+
+  // What somebody has written, perhaps this publisher.
+  #seen(object: KubernetesObject | undefined): void {
+    const { nodeName, log } = this.#options;
+    const own = this.#published;
+    if (!own && !this.#versions.isWriting) return;
+    if (object && (this.#versions.has(object) || (own && isSame(object, own)))) return;
+    this.#isStale = true;
+    if (object) {
+      this.#contested = { times: this.#isContested ? this.#contested.times + 1 : 1, at: performance.now() };
+    } else this.#owner = undefined;
+    log(
+      'warn',
+      `the topology of ${nodeName} was ${object ? 'changed' : 'deleted'} by others: published again`,
+    );
+    this.#changed();
+  }
+
+  #failed(what: 'published' | 'watched', error: Error): void {
+    const { nodeName, log } = this.#options;
+    const code = (error as { code?: string }).code ?? 'ERR_INTERNAL';
+    if (this.#failures.get(what) === code || this.#end.signal.aborted) return;
+    this.#failures.set(what, code);
+    log('error', `the topology of ${nodeName} cannot be ${what}: ${error.message}`, { code });
+  }
+}
+
+const WITHOUT_OWNER: ReadonlySet<string> = new Set(['ERR_API_FORBIDDEN', 'ERR_API_NOT_FOUND']);

@@ -1,0 +1,114 @@
+// Zones: what each NUMA node has of every resource, and how much of it a pod can still get. Pure.
+//
+// The law: under the policy single-numa-node a Guaranteed pod that asks for what is available of a
+// resource on a node, and for nothing scarce beside it, is admitted there by numalign's plan; with
+// one more unit it is not.
+import type { CpuSet, ManagerView, PlacementOptions, Settings } from 'numalign';
+import type { Planner } from 'numalign/diagnostics';
+import type { NumaNode, Topology } from 'numalign/topology';
+import type { ResourceInfo, Zone } from './node-resource-topology.js';
+
+/** What zones follow from. */
+export interface ZoneGround {
+  readonly topology: Topology;
+  readonly settings: Settings;
+  readonly placement: Readonly<PlacementOptions>;
+  /** What nobody holds, at one moment. */
+  readonly free: Pick<Planner, 'freeCpus' | 'sharedPool' | 'memory' | 'devices'>;
+}
+
+/** @throws as {@link ManagerView.planner}: ERR_STATE_CORRUPT, ERR_MANAGER_CLOSED */
+export function zonesOf(manager: ManagerView): Zone[] {
+  const free = manager.planner();
+  return zones({
+    topology: manager.topology,
+    settings: manager.settings(),
+    placement: manager.placement,
+    free,
+  });
+}
+
+/** One zone for each NUMA node, ascending. Resources that a node has nothing of are left out. */
+export function zones(ground: ZoneGround): Zone[] {
+  const { nodes } = ground.topology;
+  return nodes.map((node) => {
+    const costs = node.distances?.map((value, i) => ({ name: zoneName(nodes[i]!), value }));
+    return {
+      name: zoneName(node),
+      type: 'Node',
+      ...(costs && { costs }),
+      resources: [...cpus(node, ground), ...memory(node, ground), ...devices(node, ground)],
+    };
+  });
+}
+
+const zoneName = ({ id }: NumaNode) => `node-${id}`;
+
+function resource(name: string, capacity: number, allocatable: number, available: number): ResourceInfo {
+  return {
+    name,
+    capacity: String(capacity),
+    allocatable: String(allocatable),
+    available: String(available),
+  };
+}
+
+function cpus(node: NumaNode, ground: ZoneGround): ResourceInfo[] {
+  if (node.cpus.isEmpty) return [];
+  const { managedCPUs, reservedSystemCPUs, isolatedCPUs } = ground.settings;
+  // Isolated ones are only given to pods that ask for such, which the cluster's scheduler cannot see.
+  const allocatable = managedCPUs
+    .difference(reservedSystemCPUs)
+    .difference(isolatedCPUs)
+    .intersection(node.cpus);
+  return [resource('cpu', node.cpus.size, allocatable.size, availableCpus(node, ground))];
+}
+
+function availableCpus(node: NumaNode, { topology, placement, free }: ZoneGround): number {
+  const { cpuManagerPolicy = 'static', cpuManagerPolicyOptions: options = {} } = placement;
+  const all = free.freeCpus().intersection(node.cpus);
+  // Nothing is exclusive, and nothing is refused.
+  if (cpuManagerPolicy === 'none') return all.size;
+  // One CPU stays for everything else.
+  const isLast = free.sharedPool().isSubsetOf(all);
+  const most = isLast ? Math.max(0, all.size - 1) : all.size;
+  return options['full-pcpus-only'] === true ? inWholeCores(topology, all, most) : most;
+}
+
+// A request must be a multiple of the threads of a core. Cores of different sizes may not add up to
+// each of them.
+function inWholeCores({ cores, cpusPerCore }: Topology, from: CpuSet, most: number): number {
+  let sums = 1n;
+  for (const core of cores) {
+    if (core.cpus.isSubsetOf(from)) sums |= sums << BigInt(core.cpus.size);
+  }
+  for (let count = most - (most % cpusPerCore); count > 0; count -= cpusPerCore) {
+    if ((sums >> BigInt(count)) & 1n) return count;
+  }
+  return 0;
+}
+
+function memory(node: NumaNode, { placement, free }: ZoneGround): ResourceInfo[] {
+  const isBooked = placement.memoryManagerPolicy !== 'None';
+  return free
+    .memory()
+    .filter((table) => table.node === node.id && table.total > 0)
+    .map(({ type, total, allocatable, free: left, group }) => {
+      // Of nodes that share an allocation none can be given memory from alone.
+      const available = !isBooked ? allocatable : group.length > 1 ? 0 : left;
+      return resource(type, total, allocatable, available);
+    });
+}
+
+// A device near several nodes counts on each. One that is near none, or a resource of which no
+// device says where it is, is in no zone: the cluster's scheduler then goes by the whole machine.
+function devices(node: NumaNode, { free }: ZoneGround): ResourceInfo[] {
+  const near = free.devices().filter(({ numaNodes }) => numaNodes?.includes(node.id));
+  const names = [...new Set(near.map((device) => device.resource))];
+  return names.map((name) => {
+    const own = near.filter((device) => device.resource === name);
+    const healthy = own.filter((device) => device.healthy);
+    const available = own.filter((device) => device.free);
+    return resource(name, own.length, healthy.length, available.length);
+  });
+}

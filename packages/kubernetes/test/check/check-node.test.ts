@@ -1,0 +1,142 @@
+// The facts of a node, read from folders and sockets that a test has made.
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { CpuSet } from 'numalign';
+import { formatCpuManagerState, formatMemoryManagerState } from 'numalign/kubelet';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { ApiError } from '../../lib/api-server/api-error.js';
+import { checkNode } from '../../lib/check/check-node.js';
+import type { CheckOptions } from '../../lib/check/check-options.js';
+import { readNodeFacts, socketFacts } from '../../lib/check/read-facts.js';
+
+let folder: string;
+const at = (name: string) => join(folder, name);
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'numalign-check-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+});
+
+async function listen(path: string): Promise<void> {
+  const server = createServer((socket) => socket.resume());
+  await new Promise<void>((resolve) => server.listen(path, resolve));
+  onTestFinished(() => new Promise<void>((resolve) => server.close(() => resolve())));
+}
+
+const options = (): CheckOptions => ({
+  nriSocket: at('nri.sock'),
+  runtimeEndpoint: `unix://${at('containerd.sock')}`,
+  containerdConfiguration: at('config.toml'),
+  kubeletFolder: at('kubelet'),
+  stateDir: at('numalign'),
+  cgroupMount: at('cgroup'),
+});
+
+describe('a socket', () => {
+  it('listens, is left behind, is none, or is not there', async () => {
+    await listen(at('live.sock'));
+    writeFileSync(at('file'), '');
+    expect((await socketFacts(at('live.sock'))).state).toBe('listens');
+    expect((await socketFacts(at('file'))).state).toBe('no-socket');
+    expect((await socketFacts(at('none.sock'))).state).toBe('absent');
+  });
+});
+
+describe('the facts', () => {
+  it('of an empty folder are that there is nothing', async () => {
+    expect(await readNodeFacts(options())).toMatchObject({
+      nri: { state: 'absent' },
+      runtime: { path: at('containerd.sock'), state: 'absent' },
+      runtimeVersion: null,
+      isNriDisabled: null,
+      cgroups: { version: 1, controllers: [] },
+      kubelet: { exists: false, cpuPolicy: null, memoryPolicy: null },
+      stateFolder: { refusal: null },
+      user: process.getuid!(),
+      cluster: null,
+    });
+  });
+
+  it('of a node are in its sockets, configuration, cgroups and the files of the kubelet', async () => {
+    mkdirSync(at('kubelet/pod-resources'), { recursive: true });
+    mkdirSync(at('cgroup'));
+    writeFileSync(at('cgroup/cgroup.controllers'), 'cpuset cpu io\n');
+    writeFileSync(at('config.toml'), '[plugins."io.containerd.nri.v1.nri"]\n  disable = true\n');
+    const cpus = { policyName: 'static', defaultCpuSet: CpuSet.parse('0-3'), entries: new Map() };
+    writeFileSync(at('kubelet/cpu_manager_state'), formatCpuManagerState(cpus));
+    const memory = { policyName: 'None', machineState: new Map(), entries: new Map() };
+    writeFileSync(at('kubelet/memory_manager_state'), formatMemoryManagerState(memory));
+    await listen(at('nri.sock'));
+    await listen(at('kubelet/pod-resources/kubelet.sock'));
+    await listen(at('containerd.sock'));
+    const version = { name: 'containerd', version: '1.7.24' };
+    const asked: string[] = [];
+    const facts = await readNodeFacts(options(), async (path) => {
+      asked.push(path);
+      return version;
+    });
+    expect(asked).toEqual([at('containerd.sock')]);
+    expect(facts).toMatchObject({
+      nri: { state: 'listens' },
+      runtimeVersion: version,
+      isNriDisabled: true,
+      cgroups: { version: 2, controllers: ['cpuset', 'cpu', 'io'] },
+      kubelet: {
+        ...{ exists: true, cpuPolicy: 'static', memoryPolicy: 'None' },
+        ...{ podResources: { state: 'listens' }, devicePlugins: { state: 'absent' } },
+      },
+    });
+  });
+
+  it('of cgroup v1 name the controllers that share a folder one by one', async () => {
+    for (const name of ['cpu,cpuacct', 'cpuset']) mkdirSync(at(`cgroup/${name}`), { recursive: true });
+    const { cgroups } = await readNodeFacts(options());
+    expect(cgroups).toEqual({ version: 1, controllers: ['cpu', 'cpuacct', 'cpuset'] });
+  });
+
+  it('of a damaged file of the kubelet say why, and of an empty one nothing', async () => {
+    mkdirSync(at('kubelet'));
+    writeFileSync(at('kubelet/cpu_manager_state'), '{"policyName":"static"');
+    writeFileSync(at('kubelet/memory_manager_state'), '');
+    const { kubelet } = await readNodeFacts(options());
+    expect(kubelet.cpuPolicy).toEqual({ error: expect.stringContaining('cpu_manager_state') });
+    expect(kubelet.memoryPolicy).toBeNull();
+  });
+
+  it('of a state folder that is a file are that it cannot be used', async () => {
+    writeFileSync(at('numalign'), '');
+    expect((await readNodeFacts(options())).stateFolder.refusal).toBe('it is no folder');
+  });
+});
+
+describe('publishing', () => {
+  const allowed = async (_resource: unknown, review: any) => {
+    const { verb, resource } = review.spec.resourceAttributes;
+    return {
+      metadata: { name: '' },
+      status: { allowed: `${verb} ${resource}` !== 'patch noderesourcetopologies' },
+    };
+  };
+  const refusal = (code: 'ERR_API_NOT_FOUND' | 'ERR_API_FORBIDDEN') => async () => {
+    throw new ApiError(code, 'no');
+  };
+
+  it('is judged by what the API server allows and has', async () => {
+    const apiServer = {
+      create: allowed,
+      list: refusal('ERR_API_NOT_FOUND'),
+      get: refusal('ERR_API_FORBIDDEN'),
+    };
+    const findings = await checkNode({ ...options(), publish: { apiServer, nodeName: 'worker-1' } });
+    const told = findings.filter(({ group }) => group === 'cluster');
+    expect(told.map(({ check, status }) => `${status} ${check}`)).toEqual([
+      'ok api-server',
+      'problem definition',
+      'problem rights',
+      'warning node',
+    ]);
+    expect(told[2]!.found).toContain('patch noderesourcetopologies');
+    expect(told[2]!.found).not.toContain('create');
+  });
+});

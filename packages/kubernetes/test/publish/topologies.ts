@@ -1,0 +1,86 @@
+// An API server that keeps NodeResourceTopologies and Nodes, as Kubernetes' does.
+import type { ServerResponse } from 'node:http';
+import { FakeServer, json, type Pki, refuse, type Seen } from '../api-server/fake-server.js';
+
+const PATH = '/apis/topology.node.k8s.io/v1alpha2/noderesourcetopologies';
+
+export type Stored = { metadata: Record<string, unknown>; [field: string]: any };
+
+/** Each version of the object that was written, and who watches. */
+export class Topologies {
+  readonly versions: Stored[] = [];
+  /** Milliseconds of `performance.now` by version. */
+  readonly times: number[] = [];
+  readonly server: FakeServer;
+  object: Stored | undefined;
+  node: Stored | undefined;
+  refusal: ((seen: Seen) => [number, string] | undefined) | undefined;
+  #version = 0;
+  #watches: ServerResponse[] = [];
+  #waiting: (() => void)[] = [];
+
+  private constructor(server: FakeServer) {
+    this.server = server;
+  }
+
+  static async open(pki: Pki): Promise<Topologies> {
+    const server = await FakeServer.open(pki, (seen, answer) => topologies.#answer(seen, answer));
+    const topologies = new Topologies(server);
+    return topologies;
+  }
+
+  /** As somebody writes who is not the publisher. */
+  write(object: Stored | undefined): void {
+    const type = object === undefined ? 'DELETED' : this.object ? 'MODIFIED' : 'ADDED';
+    const told = object ?? this.object!;
+    this.object = object;
+    told.metadata.resourceVersion = String(++this.#version);
+    for (const watch of this.#watches) watch.write(`${JSON.stringify({ type, object: told })}\n`);
+  }
+
+  get watches(): number {
+    return this.#watches.length;
+  }
+
+  async until(condition: () => boolean): Promise<void> {
+    while (!condition()) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+  }
+
+  #answer(seen: Seen, answer: ServerResponse): void {
+    this.#handle(seen, answer);
+    for (const wake of this.#waiting.splice(0)) wake();
+  }
+
+  #handle(seen: Seen, answer: ServerResponse): unknown {
+    const { method, path, query, body } = seen;
+    const refused = this.refusal?.(seen);
+    if (refused) return refuse(answer, ...refused);
+    if (path.startsWith('/api/v1/nodes/')) {
+      return this.node ? json(answer, this.node) : refuse(answer, 404, 'nodes not found');
+    }
+    if (path === PATH && query.get('watch') === 'true') {
+      answer.writeHead(200).flushHeaders();
+      this.#watches.push(answer);
+      answer.on('close', () => {
+        this.#watches = this.#watches.filter((each) => each !== answer);
+      });
+      return answer;
+    }
+    if (path === PATH && method === 'GET') {
+      const items = this.object ? [this.object] : [];
+      return json(answer, { items, metadata: { resourceVersion: String(this.#version) } });
+    }
+    if (method === 'POST' && this.object) return refuse(answer, 409, 'it exists');
+    if (method !== 'POST' && !this.object) return refuse(answer, 404, 'topology not found');
+    if (method === 'DELETE') {
+      this.write(undefined);
+      return json(answer, { kind: 'Status', status: 'Success' });
+    }
+    const { metadata, ...given } = JSON.parse(body);
+    const written = { ...this.object, ...given, metadata: { ...this.object?.metadata, ...metadata } };
+    this.versions.push(structuredClone(written));
+    this.times.push(performance.now());
+    this.write(written);
+    return json(answer, written);
+  }
+}

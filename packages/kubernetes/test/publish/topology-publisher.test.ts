@@ -1,0 +1,272 @@
+// The publisher, against a server that keeps what it is given.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Manager, type ManagerOptions, openManager } from 'numalign';
+import { discover, type MachineJson } from 'numalign/topology';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { TopologyPublisher, type TopologyPublisherOptions } from '../../lib/publish/topology-publisher.js';
+import { zonesOf } from '../../lib/publish/zones.js';
+import { makePki, type Pki } from '../api-server/fake-server.js';
+import { Topologies } from './topologies.js';
+
+let pki: Pki;
+beforeAll(() => {
+  pki = makePki();
+});
+afterAll(() => rmSync(pki.folder, { recursive: true, force: true }));
+
+function makeFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'numalign-publish-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return join(folder, 'state');
+}
+
+async function simulate(stateDir: string, options: Omit<ManagerOptions, 'readOnly'> = {}): Promise<Manager> {
+  const cpus = Array.from({ length: 32 }, (_, cpu) => [cpu, cpu - (cpu % 2), cpu >> 4, cpu >> 4]);
+  const nodes = [0, 1].map((id) => ({ id, memory: 2 ** 33, distances: id === 0 ? [10, 21] : [21, 10] }));
+  const json = { columns: ['cpu', 'core', 'socket', 'numa'], cpus, nodes } as unknown as MachineJson;
+  const topology = await discover({ json });
+  const manager = await openManager({ topology, stateDir, ...options });
+  onTestFinished(() => manager.close());
+  return manager;
+}
+
+async function publish(options: Partial<TopologyPublisherOptions> = {}, topologies?: Topologies) {
+  const kept = topologies ?? (await Topologies.open(pki));
+  const stateDir = makeFolder();
+  const manager = await simulate(stateDir, { topologyManagerPolicy: 'single-numa-node' });
+  const lines: string[] = [];
+  const log = (level: string, message: string) => lines.push(`${level} ${message}`);
+  const publisher = new TopologyPublisher({
+    ...{ manager, apiServer: kept.server.client({ patienceMs: 0 }), nodeName: 'worker-1', log },
+    ...options,
+  });
+  onTestFinished(() => publisher.close());
+  await publisher.start();
+  return { topologies: kept, manager, publisher, lines, stateDir };
+}
+
+const published = async ({ versions }: Topologies, count: number) =>
+  expect.poll(() => versions.length, { interval: 5 }).toBe(count);
+
+const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+describe('the object', () => {
+  it('says what the machine has, its policy and scope, and ends with the Node', async () => {
+    const topologies = await Topologies.open(pki);
+    topologies.node = { metadata: { name: 'worker-1', uid: 'u-1' } };
+    const { manager } = await publish({ scope: 'pod' }, topologies);
+    await published(topologies, 1);
+    expect(topologies.object).toEqual({
+      apiVersion: 'topology.node.k8s.io/v1alpha2',
+      kind: 'NodeResourceTopology',
+      metadata: {
+        name: 'worker-1',
+        resourceVersion: '1',
+        ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: 'worker-1', uid: 'u-1' }],
+      },
+      topologyPolicies: ['SingleNUMANodePodLevel'],
+      attributes: [
+        { name: 'topologyManagerPolicy', value: 'single-numa-node' },
+        { name: 'topologyManagerScope', value: 'pod' },
+      ],
+      zones: zonesOf(manager),
+    });
+    expect(topologies.object!.zones[1]).toEqual({
+      name: 'node-1',
+      type: 'Node',
+      costs: [
+        { name: 'node-0', value: 21 },
+        { name: 'node-1', value: 10 },
+      ],
+      resources: [
+        { name: 'cpu', capacity: '16', allocatable: '16', available: '16' },
+        { name: 'memory', capacity: '8589934592', allocatable: '8589934592', available: '8589934592' },
+      ],
+    });
+  });
+
+  it.each([
+    [404, 'is not there'],
+    [403, 'may not be read'],
+  ])('has no owner where the Node (%i) %s', async (status) => {
+    const topologies = await Topologies.open(pki);
+    topologies.refusal = ({ path }) => (path.startsWith('/api/v1/nodes') ? [status, 'no'] : undefined);
+    await publish({}, topologies);
+    await published(topologies, 1);
+    expect(topologies.object!.metadata.ownerReferences).toBeUndefined();
+  });
+
+  it('keeps the labels that others have given it', async () => {
+    const topologies = await Topologies.open(pki);
+    topologies.write({ metadata: { name: 'worker-1', labels: { kept: 'yes' } }, zones: [] });
+    const { manager } = await publish({}, topologies);
+    await published(topologies, 1);
+    expect(topologies.object).toMatchObject({
+      metadata: { labels: { kept: 'yes' } },
+      zones: zonesOf(manager),
+    });
+  });
+});
+
+describe('a publication', () => {
+  it('follows a commit of any process at once', async () => {
+    const { topologies, stateDir, manager } = await publish();
+    await published(topologies, 1);
+    const other = await simulate(stateDir);
+    await pause(600);
+    const begin = performance.now();
+    const grant = await other.acquire({ cpu: 4 });
+    const committed = performance.now();
+    await published(topologies, 2);
+    const late = topologies.times[1]! - committed;
+    if (process.env.NUMALIGN_TEST_FIGURES)
+      console.log(
+        `published ${late.toFixed(1)} ms after the commit, ${(topologies.times[1]! - begin).toFixed(1)} after its begin`,
+      );
+    expect(topologies.object!.zones).toEqual(zonesOf(manager));
+    expect(grant.cpus.size).toBe(4);
+    expect(late).toBeLessThan(100);
+  });
+
+  it('comes at most twice a second, and the last one says how it is', async () => {
+    const { topologies, manager } = await publish();
+    await published(topologies, 1);
+    const end = performance.now() + 1500;
+    while (performance.now() < end) {
+      const grant = await manager.acquire({ cpu: 2 });
+      await pause(10);
+      await grant.release();
+    }
+    await manager.acquire({ cpu: 6 });
+    await expect.poll(() => topologies.object!.zones, { interval: 5 }).toEqual(zonesOf(manager));
+    const gaps = topologies.times.slice(1).map((time, i) => time - topologies.times[i]!);
+    expect(gaps.length).toBeGreaterThanOrEqual(2);
+    // Both ends are seen by the server, which may be late at the first.
+    for (const gap of gaps) expect(gap).toBeGreaterThan(450);
+  });
+
+  it('is not made where nothing has changed that it says', async () => {
+    const { topologies, manager } = await publish();
+    await published(topologies, 1);
+    await manager.admit({ containers: [{ name: 'shared', limits: { cpu: '500m' } }] });
+    const grant = await manager.acquire({ cpu: 2 });
+    await published(topologies, 2);
+    const { seen } = topologies.server;
+    const requests = seen.length;
+    await grant.release();
+    await manager.acquire({ cpu: 2 });
+    await pause(700);
+    expect(seen.slice(requests)).toEqual([]);
+  });
+
+  it('is made again after the object was deleted', async () => {
+    const { topologies, manager, lines } = await publish();
+    await published(topologies, 1);
+    await expect.poll(() => topologies.watches).toBe(1);
+    topologies.write(undefined);
+    await published(topologies, 2);
+    expect(topologies.object!.zones).toEqual(zonesOf(manager));
+    expect(lines.filter((line) => line.startsWith('warn'))).toEqual([
+      'warn the topology of worker-1 was deleted by others: published again',
+    ]);
+  });
+
+  it('is made again after others have changed what it says, not after they labelled it', async () => {
+    const { topologies, manager, lines } = await publish();
+    await published(topologies, 1);
+    await expect.poll(() => topologies.watches).toBe(1);
+    const { object } = topologies;
+    topologies.write({ ...object!, metadata: { ...object!.metadata, labels: { by: 'others' } } });
+    topologies.write({ ...topologies.object!, zones: [] });
+    await published(topologies, 2);
+    expect(topologies.object).toMatchObject({
+      metadata: { labels: { by: 'others' } },
+      zones: zonesOf(manager),
+    });
+    expect(lines.filter((line) => line.startsWith('warn'))).toHaveLength(1);
+  });
+
+  it('becomes rarer the more often others change it', async () => {
+    const { topologies } = await publish();
+    await published(topologies, 1);
+    await expect.poll(() => topologies.watches).toBe(1);
+    for (let i = 2; i <= 4; i++) {
+      topologies.write({ ...topologies.object!, zones: [] });
+      await published(topologies, i);
+    }
+    const gaps = topologies.times.slice(1).map((time, i) => time - topologies.times[i]!);
+    expect(gaps[2]!).toBeGreaterThan(1900);
+  });
+
+  it('does not take its own versions for those of others', async () => {
+    const { topologies, manager, lines } = await publish();
+    for (let i = 1; i <= 3; i++) {
+      await published(topologies, i);
+      await manager.acquire({ cpu: 1 });
+    }
+    await published(topologies, 4);
+    expect(lines.filter((line) => line.startsWith('warn'))).toEqual([]);
+  });
+
+  it('is made up for once a server that was away is back', async () => {
+    const { topologies, manager, lines } = await publish();
+    await published(topologies, 1);
+    await topologies.server.stop();
+    await manager.acquire({ cpu: 3 });
+    await expect.poll(() => lines.some((line) => line.includes('cannot be published'))).toBe(true);
+    topologies.object = undefined;
+    await topologies.server.start();
+    await published(topologies, 2);
+    expect(topologies.object!.zones).toEqual(zonesOf(manager));
+    expect(lines.filter((line) => line.includes('cannot be published'))).toHaveLength(1);
+    await expect.poll(() => lines.at(-1)).toBe('info the topology of worker-1 is published again');
+  });
+
+  it('that is refused is told once, and tried until it is allowed', async () => {
+    const topologies = await Topologies.open(pki);
+    let isAllowed = false;
+    topologies.refusal = ({ method }) => (isAllowed || method === 'GET' ? undefined : [403, 'is forbidden']);
+    const { lines } = await publish({}, topologies);
+    await topologies.until(
+      () => topologies.server.seen.filter(({ method }) => method === 'PATCH').length === 2,
+    );
+    expect(lines.filter((line) => line.startsWith('error'))).toEqual([
+      expect.stringContaining('cannot be published: PATCH'),
+    ]);
+    isAllowed = true;
+    await published(topologies, 1);
+  });
+});
+
+describe('the end', () => {
+  it('leaves the object, and neither listener nor connection', async () => {
+    const { topologies, publisher, manager } = await publish();
+    await published(topologies, 1);
+    await publisher.close();
+    expect(manager.listenerCount('change')).toBe(0);
+    expect(topologies.object).toBeDefined();
+    await expect.poll(() => topologies.watches).toBe(0);
+    await manager.acquire({ cpu: 1 });
+    await pause(100);
+    expect(topologies.versions).toHaveLength(1);
+  });
+
+  it('takes the object away where that is wanted', async () => {
+    const { topologies, publisher } = await publish({ deletesAtClose: true });
+    await published(topologies, 1);
+    await publisher.close();
+    expect(topologies.object).toBeUndefined();
+  });
+
+  it('comes at once in the middle of a failure', async () => {
+    const topologies = await Topologies.open(pki);
+    await topologies.server.stop();
+    const { publisher, lines } = await publish({}, topologies);
+    await expect.poll(() => lines.length).toBeGreaterThan(0);
+    const begin = performance.now();
+    await publisher.close();
+    expect(performance.now() - begin).toBeLessThan(200);
+  });
+});
