@@ -30,6 +30,7 @@ const ROOMS = [
   'threads',
   'admission',
   'admission/grants',
+  'adoption',
   'kubelet',
   'audit',
   'reconcile',

@@ -9,7 +9,7 @@ const tests = (folder: string, names: string) => `test/${folder}/{${names},}.tes
 // is one CPU, too.
 const DECISIONS = [
   'test/{account,cli/picture,conformance,decision,input,kubelet,vm}/*.test.ts',
-  tests('admission', 'admit,pod-level,proposals,rejections,topology-manager'),
+  tests('admission', 'admit,adopt,pod-level,proposals,rejections,topology-manager'),
   tests('base', 'wire'),
   tests('machine', 'cpu-set,hint-families'),
   tests('managers', 'inspect'),

@@ -4,6 +4,8 @@ import { findOnRecord } from './admission/grants/held-grant.js';
 import { tracedAdmission } from './admission/grants/traced.js';
 import { takeOver } from './admission/grants/transfer.js';
 import type { Site } from './admission/site.js';
+import { adopt } from './adoption/adopt.js';
+import { type AdoptedPod, type AdoptOptions, parseAdoption } from './adoption/adoption-request.js';
 import { checkOptions, invalidOption } from './base/check-options.js';
 import { Grant } from './grant.js';
 import { releaseGrant } from './grants/release-grant.js';
@@ -106,6 +108,23 @@ export class Manager extends MachineManager {
     checkPlacement(request.placement, this.topology);
     const signal = this.#untilClosed(request, options.signal);
     return new Pod(site, await this.#admitted(site, request, signal));
+  }
+
+  /**
+   * Puts on record what a pod has already, where that is: all of it, or nothing. Shared members leave
+   * its CPUs first. Nothing is decided: the policies have no say, and no hint is known. What is on
+   * record under its uid stays as it is where it has the same, container by container.
+   * @throws ERR_INVALID_POD, ERR_INVALID_QUANTITY, ERR_INVALID_LIST, ERR_INVALID_OPTION (also for a
+   *   cgroup as the owner that is none or is empty); ERR_ADOPTION where it contradicts itself, the
+   *   machine, its settings or what others hold: `details.value` lists all of it;
+   *   ERR_MEMBER_UNMOVABLE, ERR_ENFORCEMENT; ERR_LOCK_TIMEOUT, ERR_STATE_*, ERR_SYSCALL; the
+   *   signal's reason
+   */
+  async adopt(pod: AdoptedPod, options: AdoptOptions = {}): Promise<Pod> {
+    const site = this.#site;
+    const request = parseAdoption(pod, options, this.#parts.config.placement);
+    const action = () => adopt(site, request, options.signal);
+    return new Pod(site, await tracedAdmission(site, request, action));
   }
 
   /** The pod with this uid, whoever admitted it. @throws ERR_UNKNOWN_GRANT */

@@ -5,6 +5,7 @@ import type { Admission } from './admission/admit.js';
 import { type Attachment, type AttachOptions, attachProcess } from './admission/grants/attachment.js';
 import { GrantRecord } from './admission/grants/grant-record.js';
 import { markStarted } from './admission/grants/held-grant.js';
+import { setOwner } from './admission/grants/ownership.js';
 import { tracedApply } from './admission/grants/traced.js';
 import { flagsNow } from './admission/on-record.js';
 import { type PodContainer, podContainer } from './admission/pod-container.js';
@@ -14,6 +15,7 @@ import { NumalignError } from './base/errors.js';
 import type { Flag } from './decision/flags.js';
 import type { MemoryBinding } from './enforcement/memory-binding.js';
 import { releaseGrant } from './grants/release-grant.js';
+import { type LastingOwner, parseLastingOwner } from './input/request.js';
 import { CpuSet } from './machine/cpu-set.js';
 
 /** An admitted pod, as {@link Manager.admit} and {@link Manager.pod} give it. */
@@ -96,6 +98,18 @@ export class Pod {
   async markStarted(container: string): Promise<void> {
     this.container(container);
     this.#pod = await markStarted(this.#site, this.#pod, container);
+  }
+
+  /**
+   * Gives the pod another owner: `{ cgroup }`, the absolute path of a cgroup's folder with a process
+   * in it or below it, by which it lives from now on, or `persistent`. For all processes at once; in
+   * between it is nobody's never. What is the owner already stays so, without a commit.
+   * @throws ERR_INVALID_OPTION for a cgroup that is none or is empty; ERR_UNKNOWN_GRANT, also where
+   *   the owner before has ended; ERR_OWNER_ALIVE where another process that lives owns it;
+   *   ERR_LOCK_TIMEOUT, ERR_STATE_*, ERR_SYSCALL. Then nothing is changed.
+   */
+  async setOwner(owner: LastingOwner): Promise<void> {
+    this.#pod = await setOwner(this.#site, this.#pod, parseLastingOwner(owner));
   }
 
   /**

@@ -65,6 +65,24 @@ export function bookMemory(
   return next;
 }
 
+/**
+ * Takes a block that somebody has, whether or not there is room for it. `allocatableOn`: what grants
+ * can have.
+ */
+export function bookHeldMemory(
+  booked: BookedMemory,
+  block: MemoryBlock,
+  allocatableOn: TotalOn,
+): BookedMemory {
+  const { nodes, type, bytes } = block;
+  const sum = (of: BookedMemory) => nodes.reduce((total, node) => total + bookedOn(of, node, type), 0);
+  const freeOn = (node: number) => allocatableOn(node, type) - bookedOn(booked, node, type);
+  const next = bookMemory(booked, block, freeOn);
+  // What the nodes do not have is booked all the same.
+  const left = bytes - (sum(next) - sum(booked));
+  return left > 0 ? bookMemory(next, { nodes, type, bytes: left }, () => left) : next;
+}
+
 /** Gives a block back: from its nodes, each as far as it goes, ascending, as the kubelet does. */
 export function releaseMemory(booked: BookedMemory, { nodes, type, bytes }: MemoryBlock): BookedMemory {
   let [next, left] = [booked, bytes];

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { type Assignments, findPod } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
+import type { EnforcementRequest } from '../account/levels.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { withoutPods } from '../account/pod-changes.js';
 import { freeCpus } from '../account/pools.js';
@@ -87,11 +88,7 @@ async function tryAdmit(
   let enforced: Enforced;
   try {
     enforced = await commit(next, providers.isEmpty, {
-      request: {
-        ...site.enforcement,
-        ...request.enforcement,
-        isNamed: request.enforcement.enforcement !== undefined,
-      },
+      request: aimOf(site, request),
     });
   } catch (error) {
     const failure = undo(question);
@@ -102,6 +99,13 @@ async function tryAdmit(
   const warnings = [...warningsOf(pod, question), ...enforcementWarnings(pod, enforced.shortfalls)];
   return { pod, warnings, alreadyAdmitted: false };
 }
+
+/** How strongly a request is to be enforced. */
+export const aimOf = ({ enforcement }: Site, request: AdmissionRequest): EnforcementRequest => ({
+  ...enforcement,
+  ...request.enforcement,
+  isNamed: request.enforcement.enforcement !== undefined,
+});
 
 // `pods`: on record, those of dead owners too.
 function questionOf(

@@ -6,6 +6,7 @@ import { plainJson } from './text/plain-json.js';
 /** What can go wrong. docs/errors.md says for each what it means and what to do. */
 export type ErrorCode =
   | 'ERR_ADDON_MISSING'
+  | 'ERR_ADOPTION'
   | 'ERR_ALREADY_PINNED'
   | 'ERR_CGROUP'
   | 'ERR_CHILD_ALIVE'

@@ -29,6 +29,8 @@ export interface GrantInfo extends Holding {
     readonly kind: 'process' | 'cgroup' | 'persistent';
     readonly pid: number | null;
     readonly command: string | null;
+    /** The folder of a cgroup that owns it, as whoever named it sees it; else null. */
+    readonly cgroup: string | null;
   };
   /** False: the owner is dead, and the next transaction takes the CPUs back. */
   readonly alive: boolean;
@@ -61,7 +63,7 @@ export function grantInfo(
   present: Unbalanced,
 ): GrantInfo {
   const cpus = presentCpus(pod);
-  const { kind, pid, command } = pod.owner;
+  const { kind, pid, command, cgroup } = pod.owner;
   return {
     uid: pod.uid,
     name: pod.name,
@@ -73,7 +75,7 @@ export function grantInfo(
     isIsolated: isIsolated(pod, present),
     enforcement: pod.enforcement.level,
     cgroup: pod.enforcement.target,
-    owner: { kind, pid, command },
+    owner: { kind, pid, command, cgroup: cgroup?.path ?? null },
     alive,
     upcoming: pod.upcoming?.cpus ?? null,
     flags,

@@ -1,5 +1,6 @@
 // numalign/kubelet: the names and files of the kubelet.
 
+export type { AdoptedContainer, AdoptedPod, AdoptOptions } from '../adoption/adoption-request.js';
 export type { FeatureGates, KubeletVersion } from '../base/kubelet-features.js';
 export type { ReservedAmounts, ReservedMemory } from '../input/machine-options.js';
 export type {

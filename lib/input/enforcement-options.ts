@@ -1,6 +1,7 @@
 // How strongly grants are to be enforced.
-import type { EnforcementRequest } from '../account/levels.js';
+import { type EnforcementRequest, isAtLeast } from '../account/levels.js';
 import { ENFORCEMENT_LEVELS, type EnforcementLevel } from '../account/pod-assignment.js';
+import { invalidOption } from '../base/check-options.js';
 import { option } from './option-values.js';
 
 export { ENFORCEMENT_LEVELS };
@@ -36,4 +37,18 @@ export function parseEnforcement({
       unmovableMembers: option.oneOf(unmovableMembers, 'unmovableMembers', ['fail', 'report']),
     }),
   };
+}
+
+/**
+ * The same of one request: who requires a level aims at it.
+ * @throws ERR_INVALID_OPTION
+ */
+export function parseAim(options: Record<string, unknown>): Partial<EnforcementRequest> {
+  const given = parseEnforcement(options);
+  const { require } = given;
+  const aim = require === 'isolated' ? { enforcement: require, ...given } : given;
+  if (require && aim.enforcement && !isAtLeast(aim.enforcement, require)) {
+    invalidOption('require', require, `at most the level that is aimed at, ${aim.enforcement}`);
+  }
+  return aim;
 }

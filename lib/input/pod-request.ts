@@ -107,7 +107,8 @@ const POD_KEYS = [
 ] as const;
 const MANIFEST_KEYS = ['apiVersion', 'kind', 'metadata', 'spec'] as const;
 const RESOURCES_KEYS = ['requests', 'limits'] as const;
-const CONTAINER_KEYS = ['name', 'restartPolicy', 'resources', ...RESOURCES_KEYS] as const;
+/** Of a container in plain words. */
+export const CONTAINER_KEYS = ['name', 'restartPolicy', 'resources', ...RESOURCES_KEYS] as const;
 
 /** What {@link isContainerName} asks for, in words. */
 export const CONTAINER_NAME = '1 to 63 small letters, digits and inner hyphens';

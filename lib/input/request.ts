@@ -1,12 +1,12 @@
 // Requests as callers give them -> checked, frozen requests.
 import { isAbsolute } from 'node:path';
-import { type EnforcementRequest, isAtLeast } from '../account/levels.js';
+import type { EnforcementRequest } from '../account/levels.js';
 import type { EnforcementLevel } from '../account/pod-assignment.js';
 import { checkOptions, invalidOption, isName, NAME } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
-import { type AimedLevel, parseEnforcement } from './enforcement-options.js';
+import { type AimedLevel, parseAim } from './enforcement-options.js';
 import { isMemoryType } from './memory-types.js';
 import { option } from './option-values.js';
 import { type Placement, parsePlacement } from './placement.js';
@@ -22,7 +22,10 @@ import {
 } from './resource-amounts.js';
 
 /** Who a grant belongs to; see {@link RequestOptions.owner}. */
-export type OwnerChoice = 'process' | 'persistent' | { readonly cgroup: string };
+export type OwnerChoice = 'process' | LastingOwner;
+
+/** An owner that outlives the process that names it. */
+export type LastingOwner = 'persistent' | { readonly cgroup: string };
 
 /** What {@link Manager.acquire} and {@link Manager.admit} both take. */
 export interface RequestOptions extends RequestPlacementOptions {
@@ -163,17 +166,10 @@ function parseCommon(options: Record<string, unknown>, placement: Placement) {
       'left out: it is a setting of the machine',
     );
   }
-  const enforcement = parseEnforcement(options);
-  const { require } = enforcement;
-  // Who requires a level aims at it.
-  const aim = require === 'isolated' ? { enforcement: require, ...enforcement } : enforcement;
-  if (require && aim.enforcement && !isAtLeast(aim.enforcement, require)) {
-    invalidOption('require', require, `at most the level that is aimed at, ${aim.enforcement}`);
-  }
   return {
     owner,
     wait: option.flag(wait, 'wait'),
-    enforcement: aim,
+    enforcement: parseAim(options),
     placement: parsePlacement(options, placement),
   } as const;
 }
@@ -196,10 +192,21 @@ function commonOf(placement: Placement): ReturnType<typeof parseCommon> {
 const isAbsolutePath = (value: unknown): value is string => typeof value === 'string' && isAbsolute(value);
 
 function parseOwner(owner: unknown = 'process'): OwnerChoice {
-  if (owner === 'process' || owner === 'persistent') return owner;
-  if (typeof owner !== 'object' || owner === null) {
-    invalidOption('owner', owner, "'process', 'persistent' or { cgroup: '/sys/fs/cgroup/…' }");
-  }
+  return owner === 'process'
+    ? owner
+    : parseLastingOwner(owner, "'process', 'persistent' or { cgroup: '/sys/fs/cgroup/…' }");
+}
+
+/**
+ * An owner that outlives this process.
+ * @throws ERR_INVALID_OPTION
+ */
+export function parseLastingOwner(
+  owner: unknown,
+  valid = "'persistent' or { cgroup: '/sys/fs/cgroup/…' }",
+): LastingOwner {
+  if (owner === 'persistent') return owner;
+  if (typeof owner !== 'object' || owner === null) invalidOption('owner', owner, valid);
   const { cgroup } = checkOptions(owner, ['cgroup'], 'owner');
   return Object.freeze({
     cgroup: option.that(cgroup, 'owner.cgroup', isAbsolutePath, 'the absolute path of a cgroup’s folder'),

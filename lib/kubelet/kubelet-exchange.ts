@@ -1,12 +1,10 @@
 // Takes the pods of the kubelet's state files over into a state. Pure.
 import { type Assignments, findPod } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
-import { addPod } from '../account/pod-changes.js';
-import { cpusOf, ISOLATED_OPTION } from '../account/pod-holdings.js';
-import { isolatedPool, sharedPool } from '../account/pools.js';
+import { withAdopted } from '../adoption/adopted-state.js';
 import { NumalignError } from '../base/errors.js';
 import type { Topology } from '../machine/topology.js';
-import { bookingConflicts, cpuConflicts, memoryConflicts, refuse } from './import-conflicts.js';
+import { bookingConflicts, poolConflicts, refuse } from './import-conflicts.js';
 import { bookedWith, podsOf } from './kubelet-pods.js';
 import type { ImportFacts, KubeletStates } from './kubelet-states.js';
 
@@ -30,21 +28,8 @@ export function withKubeletPods(
       valid: 'uids that no grant has',
     });
   }
-  refuse(bookingConflicts(pods, states));
-  refuse(cpuConflicts(state, topology, pods, states.cpu.defaultCpuSet));
   const booked = bookedWith(state.memory, states.memory);
-  const present = { online: topology.cpus, isolated: facts.isolated };
-  const isolated = isolatedPool(state.settings, present);
-  const placed = pods.map((pod) => {
-    const cpus = cpusOf(pod);
-    return cpus.isEmpty || !cpus.isSubsetOf(isolated)
-      ? pod
-      : { ...pod, options: { [ISOLATED_OPTION]: true } };
-  });
-  const next = placed.reduce((all, pod) => addPod(all, pod, booked), state);
-  refuse(memoryConflicts(state.memory, next, topology, pods));
-  if (pods.length > 0 && sharedPool(next, present).isEmpty) {
-    refuse(['no CPU would be left for the shared pool, where everything else runs']);
-  }
-  return { next, pods: placed };
+  const { conflicts, ...adopted } = withAdopted(state, topology, pods, booked, facts.present);
+  refuse([...bookingConflicts(pods, states), ...poolConflicts(pods, states), ...conflicts]);
+  return adopted;
 }

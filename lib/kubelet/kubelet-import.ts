@@ -64,10 +64,9 @@ export function importPods(
   signal: AbortSignal | undefined,
 ): Promise<readonly PodAssignment[]> {
   const { topology, ledger, providers } = site;
-  return transact(site, signal, async (state, commit) => {
+  return transact(site, signal, async (state, commit, recorded) => {
     const newOwner = () => ledger.owners.recordFor('persistent');
-    const present = cpusNow(topology);
-    const facts = { newOwner, now: new Date(), isolated: present.isolated };
+    const facts = { newOwner, now: new Date(), present: cpusNow(topology, recorded.pods) };
     const { next, pods } = withKubeletPods(state, topology, states, facts);
     if (pods.length === 0) return pods;
     await commit(next, providers.isEmpty);

@@ -6,7 +6,7 @@ import {
   type PodAssignment,
   type PodBooking,
 } from '../account/pod-assignment.js';
-import { MILLI } from '../input/resource-amounts.js';
+import { adoptedContainer } from '../adoption/adopted-pod.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { ImportFacts, KubeletStates } from './kubelet-states.js';
 import type { KubeletMemoryBlock, MemoryManagerState } from './memory-manager-state.js';
@@ -16,28 +16,10 @@ function blockOf({ numaAffinity, type, size }: KubeletMemoryBlock): MemoryBlock 
   return { nodes: numaAffinity, type, bytes: Number(size) };
 }
 
-/**
- * A container as far as the files know it. Its request is what it has; whether it is an init
- * container, and which hint it was placed by, they do not say.
- */
+// A container as far as the files know it: whether it is an init container they do not say.
 function containerOf(name: string, cpus: CpuSet, memory: readonly MemoryBlock[]): ContainerAssignment {
-  return {
-    name,
-    kind: 'app',
-    started: true,
-    request: {
-      ...(cpus.isEmpty ? {} : { cpu: cpus.size * MILLI }),
-      ...Object.fromEntries(memory.map(({ type, bytes }) => [type, bytes])),
-    },
-    isolation: cpus.isEmpty ? 'host' : 'container',
-    cpus,
-    held: CpuSet.EMPTY,
-    hint: { nodes: null, preferred: false },
-    memory,
-    devices: {},
-    reusable: { cpus: CpuSet.EMPTY, memory: [], devices: {} },
-    unknown: {},
-  };
+  const holding = { cpus, memory, devices: {}, asks: false };
+  return adoptedContainer({ name, kind: 'app', requests: {} }, holding);
 }
 
 // What is booked for a pod as a whole.

@@ -1,6 +1,6 @@
 // What the kubelet's state files say, as values.
 import type { OwnerRecord } from '../account/pod-assignment.js';
-import type { CpuSet } from '../machine/cpu-set.js';
+import type { CpuSnapshot } from '../account/pools.js';
 import type { CpuManagerState } from './cpu-manager-state.js';
 import type { MemoryManagerState } from './memory-manager-state.js';
 
@@ -14,6 +14,5 @@ export interface KubeletStates {
 export interface ImportFacts {
   readonly newOwner: () => OwnerRecord;
   readonly now: Date;
-  /** As of CpuSnapshot. */
-  readonly isolated: CpuSet;
+  readonly present: CpuSnapshot;
 }

@@ -5,6 +5,7 @@ import { CpuSet } from '../../lib/machine/cpu-set.js';
 import { discover } from '../../lib/machine/discovery.js';
 import { openManager } from '../../lib/open-manager.js';
 import { rewrite } from '../conformance/state-file.js';
+import { hierarchies, makeCgroup, populate } from '../support/owner-cgroups.js';
 import { newFolder, numalign, start } from './numalign.js';
 import { newFile, pod } from './pods.js';
 
@@ -86,6 +87,19 @@ describe('numalign status', () => {
         },
       ],
     });
+  });
+
+  it.each(hierarchies())('says that a grant belongs to a cgroup (%s) by now', async (_, mount) => {
+    const folder = newFolder();
+    const { uid } = await persistentGrant(folder, 'gateway');
+    const cgroup = makeCgroup(mount);
+    populate(cgroup);
+    using manager = await openManager({ stateDir: folder });
+    await manager.pod(uid).setOwner({ cgroup });
+    const { stdout } = await numalign(['status', '--state-dir', folder]);
+    expect(stdout).toMatch(new RegExp(`^${uid.slice(0, 8)} {2}gateway .* cgroup +alive `, 'm'));
+    const json = JSON.parse((await numalign(['status', '--state-dir', folder, '--output', 'json'])).stdout);
+    expect(json.grants).toMatchObject([{ uid, owner: { kind: 'cgroup', cgroup } }]);
   });
 
   it('shows what can be told of a damaged state, says so, and changes nothing', async () => {

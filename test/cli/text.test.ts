@@ -141,7 +141,7 @@ describe('the table of grants', () => {
       isIsolated: false,
       enforcement: 'recorded' as const,
       cgroup: null,
-      owner: { kind: 'persistent' as const, pid: null, command: null },
+      owner: { kind: 'persistent' as const, pid: null, command: null, cgroup: null },
       alive: true,
       booking: null,
       upcoming: null,

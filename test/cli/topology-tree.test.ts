@@ -56,7 +56,7 @@ function grant(name: string, list: string, alive = true): StateStatus['grants'][
     isIsolated: false,
     enforcement: 'recorded',
     cgroup: null,
-    owner: { kind: 'process', pid: 1, command: 'x' },
+    owner: { kind: 'process', pid: 1, command: 'x', cgroup: null },
     alive,
     booking: null,
     upcoming: null,

@@ -1,7 +1,6 @@
 // Owners that are no processes: cgroups of this machine (as root), and persistent ones.
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { discover } from '../../lib/entries/topology.js';
@@ -10,72 +9,10 @@ import { identifyCgroup, isCgroupAlive } from '../../lib/processes/cgroup-owner.
 import { isOfBoot } from '../../lib/state/files/state-files.js';
 import { Agent } from '../support/agent.js';
 import { errorOf, thrownBy } from '../support/error-of.js';
+import { end, hierarchies, makeCgroup, populate } from '../support/owner-cgroups.js';
 import { canUnshare } from '../support/rights.js';
 import { makeStateDir } from '../support/state-dir.js';
 import { membersOf, ownerMembersOf } from '../support/state-text.js';
-
-/**
- * Where cgroups of a hierarchy can be made; v1's cpuset wants CPUs and memory before anybody can
- * enter.
- */
-function hierarchies(): [string, string][] {
-  if (process.getuid?.() !== 0) return [];
-  const mounts = readFileSync('/proc/self/mounts', 'latin1')
-    .split('\n')
-    .map((line) => line.split(' '));
-  const cpuset = mounts.find(
-    ([, , type, options]) => type === 'cgroup' && options?.split(',').includes('cpuset'),
-  );
-  const unified = mounts.find(([, , type]) => type === 'cgroup2');
-  const found: [string, string | undefined][] = [
-    ['v1', cpuset?.[1]],
-    ['v2', unified?.[1]],
-  ];
-  return found.filter((each): each is [string, string] => {
-    if (each[1] === undefined) return false;
-    try {
-      rmdirSync(mkdtempSync(join(each[1], 'numalign-test-')));
-      return true;
-    } catch {
-      return false;
-    }
-  });
-}
-
-function makeCgroup(above: string, name?: string): string {
-  const path = name === undefined ? mkdtempSync(join(above, 'numalign-test-')) : join(above, name);
-  if (name !== undefined) mkdirSync(path);
-  onTestFinished(() => {
-    try {
-      rmdirSync(path);
-    } catch {
-      // The test has removed it.
-    }
-  });
-  for (const file of ['cpuset.cpus', 'cpuset.mems']) {
-    try {
-      writeFileSync(join(path, file), readFileSync(join(above, file)));
-    } catch {
-      // Not of this hierarchy.
-    }
-  }
-  return path;
-}
-
-/** A process in a cgroup. */
-function populate(cgroup: string): ChildProcess {
-  const child = spawn('sleep', ['300']);
-  onTestFinished(() => end(child));
-  writeFileSync(join(cgroup, 'cgroup.procs'), String(child.pid));
-  return child;
-}
-
-async function end(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  const ended = once(child, 'exit');
-  child.kill('SIGKILL');
-  await ended;
-}
 
 async function open(stateDir = makeStateDir()): Promise<Manager> {
   const manager = await openManager({ topology: await discover({ synthetic: 'core:8 pu:1' }), stateDir });

@@ -25,6 +25,9 @@ const verbs = {
     grants.set(grant.uid, grant);
     return grant;
   },
+  admit: ({ pod, ...options }) => manager.admit(pod, options),
+  adopt: ({ owner, ...pod }) => manager.adopt(pod, { owner }),
+  setOwner: ({ uid, owner }) => manager.pod(uid).setOwner(owner),
   // Answers at once: { wait: true } requests are settled by `settled`.
   async begin({ key, ...options }) {
     const abort = new AbortController();

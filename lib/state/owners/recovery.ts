@@ -4,7 +4,7 @@ import { type Assignments, emptyAssignments, isHeldBy } from '../../account/assi
 import {
   type BookedMemory,
   bookedOn,
-  bookMemory,
+  bookHeldMemory,
   memoryBlocks,
   releaseMemory,
   type TotalOn,
@@ -222,16 +222,9 @@ function bookAgain(
   const gone = memoryBlocks(pods.filter((pod) => !next.includes(pod)));
   const added = memoryBlocks(next.filter((pod) => !pods.includes(pod)));
   let booked = gone.reduce(releaseMemory, memory);
-  for (const block of added) {
-    const { nodes, type, bytes } = block;
-    const freeOn = (node: number) =>
-      totalOn(node, type) - bookedOn(settings.reservedMemory, node, type) - bookedOn(booked, node, type);
-    const sum = (of: BookedMemory) => nodes.reduce((total, node) => total + bookedOn(of, node, type), 0);
-    const before = sum(booked);
-    booked = bookMemory(booked, block, freeOn);
-    // It was granted once: what the nodes no longer have is booked all the same.
-    const left = bytes - (sum(booked) - before);
-    if (left > 0) booked = bookMemory(booked, { nodes, type, bytes: left }, () => left);
-  }
+  const allocatableOn = (node: number, type: string) =>
+    totalOn(node, type) - bookedOn(settings.reservedMemory, node, type);
+  // It was granted once.
+  for (const block of added) booked = bookHeldMemory(booked, block, allocatableOn);
   return booked;
 }

@@ -19,4 +19,13 @@ export {
 export { RuntimeClient, type RuntimeClientOptions } from './cri/runtime-client.js';
 export { findRuntimeSocket, RUNTIME_SOCKETS } from './cri/runtime-sockets.js';
 export type { ContainerMove } from './cri/shared-containers.js';
+export {
+  DEVICE_PLUGINS,
+  DevicePlugin,
+  type DevicePluginOptions,
+} from './device-plugin/device-plugin.js';
+export type { DeviceUnit } from './device-plugin/inventory.js';
+export type { ContainerHoldings, DeviceHolding, MemoryHolding, PodHoldings } from './kubelet/holdings.js';
+export { KubeletFollower, type KubeletFollowerOptions } from './kubelet/kubelet-follower.js';
+export { PodResources, type PodResourcesOptions } from './kubelet/pod-resources.js';
 export type { Message } from './protobuf/schema.js';

@@ -52,7 +52,14 @@ const pod = await manager.admit(
   { owner: 'persistent' },
 );
 expectType<Pod>(pod);
+expectType<Promise<void>>(pod.setOwner({ cgroup: '/sys/fs/cgroup/job' }));
+expectError(pod.setOwner('process'));
 expectError(manager.admit({ name: 'trainer' }));
+expectType<Promise<Pod>>(
+  manager.adopt({ containers: [{ name: 'main', cpus: '4-7' }] }, { owner: 'persistent' }),
+);
+expectError(manager.adopt({ containers: [{ name: 'main', cpus: 4 }] }));
+expectError(manager.adopt({ containers: [] }, { owner: 'process' }));
 expectAssignable<Plan>(manager.plan({ name: 'trainer', containers: [{ name: 'main', limits }] }));
 expectType<TopologyHint>(manager.getAffinity(pod.uid, 'main'));
 expectType<GrantInfo[]>(manager.grants());

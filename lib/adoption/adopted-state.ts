@@ -1,0 +1,44 @@
+// The state with pods that were placed elsewhere, where they are. Pure.
+import type { Assignments } from '../account/assignments.js';
+import type { BookedMemory } from '../account/booked-memory.js';
+import type { PodAssignment } from '../account/pod-assignment.js';
+import { addPod } from '../account/pod-changes.js';
+import { cpusOf, ISOLATED_OPTION } from '../account/pod-holdings.js';
+import { type CpuSnapshot, isolatedPool, sharedPool } from '../account/pools.js';
+import type { Topology } from '../machine/topology.js';
+import { cpuConflicts, deviceConflicts, memoryConflicts } from './conflicts.js';
+
+/** A state with more pods; it is none where there are conflicts. */
+export interface AdoptedState {
+  readonly next: Assignments;
+  readonly pods: readonly PodAssignment[];
+  /** In words: all that stands against it. */
+  readonly conflicts: readonly string[];
+}
+
+/**
+ * The state once some pods have what they say, wherever that is. `booked`: what is booked of memory
+ * then. REQUIRES: no pod of theirs is on record.
+ */
+export function withAdopted(
+  state: Assignments,
+  topology: Topology,
+  pods: readonly PodAssignment[],
+  booked: BookedMemory,
+  present: CpuSnapshot,
+): AdoptedState {
+  const pool = isolatedPool(state.settings, present);
+  const placed = pods.map((pod) => {
+    const cpus = cpusOf(pod);
+    return cpus.isEmpty || !cpus.isSubsetOf(pool) ? pod : { ...pod, options: { [ISOLATED_OPTION]: true } };
+  });
+  const next = placed.reduce((all, pod) => addPod(all, pod, booked), state);
+  const conflicts = [
+    ...cpuConflicts(state, present, placed),
+    ...deviceConflicts(state, placed),
+    ...memoryConflicts(state.memory, next, topology, placed),
+  ];
+  if (pods.length > 0 && sharedPool(next, present).isEmpty)
+    conflicts.push('no CPU would be left for the shared pool, where everything else runs');
+  return { next, pods: placed, conflicts };
+}

@@ -1,0 +1,83 @@
+// DeviceList: what ListAndWatch streams: the devices, and again whenever they have changed.
+import type { ServerWritableStream } from '@grpc/grpc-js';
+import type { Message } from '../protobuf/schema.js';
+import type { CpuDevice } from './inventory.js';
+
+export type DeviceStream = ServerWritableStream<Message, Message>;
+
+/** A device as it is told: healthy, or not to be given out. */
+export interface ListedDevice extends CpuDevice {
+  readonly isHealthy: boolean;
+}
+
+function message(devices: readonly ListedDevice[]): Message {
+  return {
+    devices: devices.map(({ id, nodes, isHealthy }) => ({
+      ID: id,
+      health: isHealthy ? 'Healthy' : 'Unhealthy',
+      topology: { nodes: nodes.map((ID) => ({ ID })) },
+    })),
+  };
+}
+
+export class DeviceList {
+  readonly #ended: () => void;
+  // `busy`: the last list is on its way; `behind`: there is a newer one since.
+  readonly #streams = new Map<DeviceStream, 'ready' | 'busy' | 'behind'>();
+  #devices: readonly ListedDevice[] = [];
+  #text = '[]';
+
+  /** `ended`: the kubelet has ended its last stream. */
+  constructor(ended: () => void) {
+    this.#ended = ended;
+  }
+
+  get devices(): readonly ListedDevice[] {
+    return this.#devices;
+  }
+
+  get hasStreams(): boolean {
+    return this.#streams.size > 0;
+  }
+
+  /** Tells every stream, where anything has changed. A slow one gets the latest list only. */
+  publish(devices: readonly ListedDevice[]): boolean {
+    const text = JSON.stringify(message(devices));
+    if (text === this.#text) return false;
+    this.#text = text;
+    this.#devices = devices;
+    for (const [stream, state] of this.#streams) {
+      if (state === 'ready') this.#send(stream);
+      else this.#streams.set(stream, 'behind');
+    }
+    return true;
+  }
+
+  /** Serves a call of ListAndWatch. */
+  serve(stream: DeviceStream): void {
+    stream.on('cancelled', () => this.#forget(stream));
+    stream.on('error', () => this.#forget(stream));
+    this.#streams.set(stream, 'ready');
+    this.#send(stream);
+  }
+
+  #send(stream: DeviceStream): void {
+    this.#streams.set(stream, 'busy');
+    stream.write(message(this.#devices), () => {
+      const state = this.#streams.get(stream);
+      if (state === 'behind') this.#send(stream);
+      else if (state === 'busy') this.#streams.set(stream, 'ready');
+    });
+  }
+
+  #forget(stream: DeviceStream): void {
+    if (this.#streams.delete(stream) && !this.hasStreams) this.#ended();
+  }
+
+  /** Ends all streams, as the plugin goes. */
+  close(): void {
+    const streams = [...this.#streams.keys()];
+    this.#streams.clear();
+    for (const stream of streams) stream.end();
+  }
+}

@@ -1,0 +1,215 @@
+// DevicePlugin: the machine's CPUs or cores as devices of the kubelet, which then needs no CPU
+// manager of its own. Follows Kubernetes' device plugin API, v1beta1.
+import { isAbsolute, join } from 'node:path';
+import { NodeError } from '../base/errors.js';
+import { FolderWatch, fileIdentity } from '../base/folder-watch.js';
+import type { Log } from '../base/log.js';
+import { Rounds } from '../base/rounds.js';
+import { Schema } from '../protobuf/schema.js';
+import type { DeviceManager } from './bookings.js';
+import { DeviceService } from './device-service.js';
+import { DEVICE_UNITS, type DeviceUnit } from './inventory.js';
+import { PluginServer } from './plugin-server.js';
+import { KUBELET_SOCKET, register } from './registration.js';
+
+/** The kubelet's folder of device plugins. */
+export const DEVICE_PLUGINS = '/var/lib/kubelet/device-plugins';
+
+export interface DevicePluginOptions {
+  /** It stays the caller's: {@link DevicePlugin.close} does not close it. */
+  readonly manager: DeviceManager;
+  /** As pods ask for it: a domain and a name. Default: `numalign.io/cpu` or `numalign.io/core`. */
+  readonly resource?: string;
+  /** What a device is. Default: `cpu`. */
+  readonly unit?: DeviceUnit;
+  /** Default: {@link DEVICE_PLUGINS}. It may come later. */
+  readonly folder?: string;
+  /**
+   * How long an allocation waits for the end of a pod that has its CPUs, in milliseconds: the
+   * kubelet gives them again as soon as the containers have ended. Default: 3000.
+   */
+  readonly patienceMs?: number;
+  /**
+   * After how many milliseconds the plugin registers again with a kubelet that has ended the stream
+   * of devices and runs on: it does so where another plugin offers the resource. Default: 10,000.
+   */
+  readonly returnMs?: number;
+  readonly log: Log;
+}
+
+const RESOURCE = /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?\/[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$/;
+const EVENTS = ['change', 'hotplug', 'drift'] as const;
+// A kubelet that is well asks for the devices at once.
+const CALL_BACK_MS = 10_000;
+
+function checkOption(isRight: boolean, name: string, value: unknown, valid: string): void {
+  if (isRight) return;
+  throw new NodeError('ERR_INVALID_OPTION', `${name} must be ${valid}, not ${String(value)}`, {
+    value,
+    valid,
+  });
+}
+
+/**
+ * Offers devices to a kubelet, and puts on record what it gives to containers. What creates the
+ * containers pins them: see `placement/allocation.ts`. A container asks for one resource of numalign's: of two
+ * the kubelet would set the environment of one only.
+ *
+ * Kubelets without Kubernetes' change 112597 send the path of the socket as `:authority`, which
+ * HTTP/2 servers of Node refuse: they register the plugin, and never see a device. The log says so.
+ */
+export class DevicePlugin {
+  readonly resource: string;
+  readonly unit: DeviceUnit;
+  readonly #manager: DeviceManager;
+  readonly #folder: string;
+  readonly #returnMs: number;
+  readonly #log: Log;
+  readonly #schema = new Schema('deviceplugin');
+  readonly #service: DeviceService;
+  readonly #watch: FolderWatch;
+  readonly #rounds = new Rounds(() => this.#follow());
+  readonly #closing = new AbortController();
+  #server: PluginServer | undefined;
+  // Of the socket of the kubelet that knows the plugin.
+  #kubelet: string | undefined;
+  #timer: NodeJS.Timeout | undefined;
+
+  /** @throws ERR_INVALID_OPTION */
+  constructor(options: DevicePluginOptions) {
+    const { manager, unit = 'cpu', folder = DEVICE_PLUGINS, log } = options;
+    const { resource = `numalign.io/${unit}`, patienceMs = 3_000, returnMs = 10_000 } = options;
+    checkOption(DEVICE_UNITS.includes(unit), 'unit', unit, DEVICE_UNITS.join(' or '));
+    checkOption(
+      RESOURCE.test(resource),
+      'resource',
+      resource,
+      'a domain and a name, such as numalign.io/cpu',
+    );
+    checkOption(isAbsolute(folder), 'folder', folder, 'an absolute path');
+    for (const [name, value] of Object.entries({ patienceMs, returnMs })) {
+      checkOption(value >= 0, name, value, 'a number of milliseconds');
+    }
+    this.resource = resource;
+    this.unit = unit;
+    this.#manager = manager;
+    this.#folder = folder;
+    this.#returnMs = returnMs;
+    this.#log = log;
+    const { signal } = this.#closing;
+    this.#service = new DeviceService({
+      ...{ manager, resource, unit, patienceMs, signal, log },
+      listening: () => clearTimeout(this.#timer),
+      ended: () => this.#return(),
+    });
+    this.#watch = new FolderWatch({
+      folder,
+      changed: () => void this.#rounds.ask(),
+      failed: (error) => log('error', `${folder} cannot be watched: ${error.message}`),
+    });
+  }
+
+  /**
+   * Serves, and registers as soon as there is a kubelet. Once only.
+   * @throws ERR_SOCKET_PATH where the folder's path is too long for a socket in it; what the kernel
+   *   refuses
+   */
+  async start(): Promise<void> {
+    for (const event of EVENTS) this.#manager.on(event, this.#look);
+    this.#look();
+    this.#warnOfLastCpu();
+    try {
+      this.#watch.start();
+      if (fileIdentity(this.#folder) !== undefined) await this.#serve();
+      else this.#log('info', `${this.resource} waits for a kubelet: there is no ${this.#folder}`);
+    } catch (error) {
+      await this.close();
+      throw error;
+    }
+    void this.#rounds.ask();
+  }
+
+  /** Whether a kubelet follows the list of devices. */
+  get isListed(): boolean {
+    return this.#service.isListening;
+  }
+
+  /**
+   * Ends the service; the kubelet then keeps the devices for 5 minutes, unhealthy. What is on record
+   * stays there.
+   */
+  async close(): Promise<void> {
+    for (const event of EVENTS) this.#manager.off(event, this.#look);
+    this.#closing.abort();
+    this.#watch.close();
+    await this.#rounds.end();
+    clearTimeout(this.#timer);
+    await this.#service.close();
+    this.#server?.close();
+    this.#server = undefined;
+  }
+
+  // The pool of those that share must keep one.
+  #warnOfLastCpu(): void {
+    const { reservedSystemCPUs, strictCPUReservation } = this.#manager.settings();
+    if (!reservedSystemCPUs.isEmpty && !strictCPUReservation) return;
+    this.#log(
+      'warn',
+      `no CPU is reserved and shared: an allocation of ${this.resource} that takes the last shared one is refused; set reservedSystemCPUs`,
+    );
+  }
+
+  readonly #look = () => this.#service.update();
+
+  // Serves where the kubelet has emptied the folder, and registers with a kubelet that is new.
+  async #follow(): Promise<void> {
+    const { signal } = this.#closing;
+    try {
+      if (fileIdentity(this.#folder) === undefined) return;
+      if (!this.#server?.isReachable) await this.#serve();
+      const kubelet = fileIdentity(join(this.#folder, KUBELET_SOCKET));
+      if (kubelet === undefined || kubelet === this.#kubelet) return;
+      const { endpoint } = this.#server!;
+      await register(this.#schema, { folder: this.#folder, endpoint, resource: this.resource }, signal);
+      this.#kubelet = kubelet;
+      this.#log('info', `${this.resource} is registered with the kubelet`, { endpoint });
+      this.#awaitCallBack();
+    } catch (error) {
+      if (signal.aborted) return;
+      this.#log('error', `${this.resource} cannot be registered: ${(error as Error).message}`);
+    }
+  }
+
+  async #serve(): Promise<void> {
+    this.#server?.close();
+    this.#server = undefined;
+    this.#kubelet = undefined;
+    const prefix = `numalign-${this.resource.replace('/', '-')}`;
+    this.#server = await PluginServer.listen(this.#folder, prefix, this.#schema, this.#service);
+  }
+
+  #later(ms: number, action: () => void): void {
+    clearTimeout(this.#timer);
+    if (!this.#closing.signal.aborted) this.#timer = setTimeout(action, ms).unref();
+  }
+
+  #awaitCallBack(): void {
+    if (this.#service.isListening) return;
+    this.#later(CALL_BACK_MS, () =>
+      this.#log(
+        'warn',
+        `the kubelet has registered ${this.resource} and does not ask for its devices: kubelets without Kubernetes' change 112597 send an :authority that Node refuses`,
+      ),
+    );
+  }
+
+  // A kubelet that has ended comes again with a socket of its own.
+  #return(): void {
+    if (this.#kubelet === undefined) return;
+    this.#later(this.#returnMs, () => {
+      this.#log('warn', `the kubelet has ended the stream of ${this.resource}: it is registered again`);
+      this.#kubelet = undefined;
+      void this.#rounds.ask();
+    });
+  }
+}

@@ -1,0 +1,145 @@
+// DeviceService: what a device plugin answers: which devices there are, which go well together, and
+// what a container gets.
+import { NodeError } from '../base/errors.js';
+import type { Log } from '../base/log.js';
+import { allocationEnvironment } from '../placement/allocation.js';
+import type { Message } from '../protobuf/schema.js';
+import { Bookings, type DeviceManager } from './bookings.js';
+import { DeviceList, type DeviceStream } from './device-list.js';
+import { type CpuDevice, type DeviceUnit, Inventory, isHealthy } from './inventory.js';
+import type { PluginAnswers } from './plugin-server.js';
+import { preferredDevices } from './preference.js';
+
+export interface DeviceServiceOptions {
+  readonly manager: DeviceManager;
+  readonly resource: string;
+  readonly unit: DeviceUnit;
+  readonly patienceMs: number;
+  readonly signal: AbortSignal;
+  readonly log: Log;
+  /** The kubelet has asked for the list. */
+  readonly listening: () => void;
+  /** It has ended the last stream of it. */
+  readonly ended: () => void;
+}
+
+export class DeviceService implements PluginAnswers {
+  readonly #options: DeviceServiceOptions;
+  readonly #bookings: Bookings;
+  readonly #inventory: Inventory;
+  readonly #list: DeviceList;
+  #allocating: Promise<unknown> = Promise.resolve();
+
+  constructor(options: DeviceServiceOptions) {
+    this.#options = options;
+    this.#bookings = new Bookings(options);
+    this.#inventory = new Inventory(options.unit);
+    this.#list = new DeviceList(options.ended);
+  }
+
+  get isListening(): boolean {
+    return this.#list.hasStreams;
+  }
+
+  /** Looks at the CPUs, and tells the kubelet where anything has changed. */
+  update(): void {
+    const { manager, resource, log } = this.#options;
+    try {
+      const account = this.#bookings.account();
+      this.#inventory.update(manager.topology, account);
+      this.#publish((device) => isHealthy(device, account));
+    } catch (error) {
+      // Of what is not known nothing may be given out.
+      this.#publish(() => false);
+      log('error', `${resource}: what is free is not known: ${(error as Error).message}`);
+    }
+  }
+
+  #publish(isGood: (device: CpuDevice) => boolean): void {
+    this.#list.publish(this.#inventory.devices.map((device) => ({ ...device, isHealthy: isGood(device) })));
+  }
+
+  listAndWatch(stream: DeviceStream): void {
+    this.#list.serve(stream);
+    this.#options.listening();
+  }
+
+  #find(id: string): CpuDevice {
+    const found = this.#inventory.find(id);
+    if (found) return found;
+    const { resource } = this.#options;
+    throw new NodeError('ERR_UNKNOWN_DEVICE', `${resource} has no device ${JSON.stringify(id)}`, {
+      value: id,
+      valid: this.#inventory.ids,
+    });
+  }
+
+  /**
+   * None where there are fewer than asked for: the kubelet then chooses by itself.
+   * @throws ERR_DEVICE_REQUEST, ERR_UNKNOWN_DEVICE
+   */
+  preferredAllocation({ container_requests }: Message): Message {
+    this.update();
+    return { container_responses: container_requests.map((each: Message) => this.#preferred(each)) };
+  }
+
+  #preferred(request: Message): Message {
+    const { unit, manager } = this.#options;
+    const available = new Set<string>(request.available_deviceIDs);
+    const mustInclude = new Set<string>(request.must_include_deviceIDs);
+    const count: number = request.allocation_size;
+    const isRight =
+      count > 0 && mustInclude.size <= count && [...mustInclude].every((id) => available.has(id));
+    if (!isRight) {
+      throw new NodeError('ERR_DEVICE_REQUEST', `${count} devices, among them ${[...mustInclude]}`, {
+        value: request,
+        valid: 'at least one, and what must be included is available',
+      });
+    }
+    const chosen = preferredDevices(manager.topology, {
+      unit,
+      // One that is not known any more is not preferred.
+      available: [...available].flatMap((id) => this.#inventory.find(id) ?? []),
+      mustInclude: [...mustInclude].map((id) => this.#find(id)),
+      count,
+    });
+    return { deviceIDs: chosen.map(({ id }) => id) };
+  }
+
+  /**
+   * Puts on record what each container gets, and answers its environment.
+   * @throws ERR_DEVICE_REQUEST, ERR_UNKNOWN_DEVICE; as {@link Bookings.book}
+   */
+  allocate({ container_requests }: Message): Promise<Message> {
+    const { resource, log } = this.#options;
+    // One after the other: each changes what the next finds.
+    const answer = this.#allocating.then(() => this.#book(container_requests));
+    this.#allocating = answer.catch((error: Error) =>
+      log('warn', `an allocation of ${resource} is refused: ${error.message}`),
+    );
+    return answer.finally(() => this.update());
+  }
+
+  async #book(requests: readonly Message[]): Promise<Message> {
+    this.update();
+    const containers: CpuDevice[][] = requests.map(({ devicesIDs }) =>
+      devicesIDs.map((id: string) => this.#find(id)),
+    );
+    const ids = containers.flat().map(({ id }) => id);
+    const isRight = containers.every((devices) => devices.length > 0) && new Set(ids).size === ids.length;
+    if (!isRight) {
+      throw new NodeError('ERR_DEVICE_REQUEST', `no devices, or one twice: ${ids}`, {
+        value: ids,
+        valid: 'at least one device a container, each once',
+      });
+    }
+    const booked = await this.#bookings.book(containers);
+    return { container_responses: booked.map((each) => ({ envs: allocationEnvironment(each) })) };
+  }
+
+  /** Ends the streams; resolves once no allocation is under way. */
+  async close(): Promise<void> {
+    this.#list.close();
+    await this.#allocating;
+  }
+}

@@ -1,0 +1,54 @@
+// CheckpointFiles: the files in which the kubelet keeps what it has given out.
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import {
+  CPU_MANAGER_STATE,
+  type CpuManagerState,
+  MEMORY_MANAGER_STATE,
+  parseCpuManagerState,
+  parseMemoryManagerState,
+} from 'numalign/kubelet';
+import { NodeError } from '../base/errors.js';
+import { DEVICE_CHECKPOINT, parseDeviceCheckpoint } from './device-checkpoint.js';
+import type { KubeletStates } from './holdings.js';
+
+// Of any kubelet, with or without its gates.
+const OPTIONS = { podLevelResourceManagers: true, allowUnverified: true };
+
+/** @throws ERR_SYSCALL */
+async function textOf(folder: string, name: string): Promise<string | undefined> {
+  const path = join(folder, name);
+  try {
+    return await readFile(path, 'utf8');
+  } catch (cause) {
+    const { code, message } = cause as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
+    throw new NodeError('ERR_SYSCALL', `cannot read ${path}: ${message}`, { value: path, cause });
+  }
+}
+
+/**
+ * The CPU Manager's file; undefined where there is none.
+ * @throws ERR_KUBELET_STATE where it cannot be used, ERR_SYSCALL
+ */
+export async function readCpuState(folder: string): Promise<CpuManagerState | undefined> {
+  const text = await textOf(folder, CPU_MANAGER_STATE);
+  return text === undefined ? undefined : parseCpuManagerState(text, OPTIONS);
+}
+
+/**
+ * All files that are there.
+ * @throws ERR_KUBELET_STATE where one cannot be used, ERR_SYSCALL
+ */
+export async function readStates(folder: string, deviceFolder: string): Promise<KubeletStates> {
+  const [cpu, memory, devices] = await Promise.all([
+    readCpuState(folder),
+    textOf(folder, MEMORY_MANAGER_STATE),
+    textOf(deviceFolder, DEVICE_CHECKPOINT),
+  ]);
+  return {
+    cpu,
+    memory: memory === undefined ? undefined : parseMemoryManagerState(memory, OPTIONS),
+    devices: devices === undefined ? undefined : parseDeviceCheckpoint(devices),
+  };
+}

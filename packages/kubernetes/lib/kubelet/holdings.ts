@@ -1,0 +1,177 @@
+// Holdings: what the kubelet has given to containers exclusively, from what it tells and what its
+// checkpoint files say. Pure.
+import { CpuSet } from 'numalign';
+import type { CpuManagerState, MemoryManagerState } from 'numalign/kubelet';
+
+export interface MemoryHolding {
+  /** NUMA nodes that share it. */
+  readonly nodes: readonly number[];
+  /** `memory`, `hugepages-2Mi`. */
+  readonly type: string;
+  readonly bytes: number;
+}
+
+export interface DeviceHolding {
+  readonly id: string;
+  /** NUMA nodes; empty where the plugin does not tell. */
+  readonly nodes: readonly number[];
+}
+
+export interface ContainerHoldings {
+  readonly name: string;
+  /** Exclusive ones; empty where it runs in the shared pool. */
+  readonly cpus: CpuSet;
+  readonly memory: readonly MemoryHolding[];
+  /** By resource. */
+  readonly devices: Readonly<Record<string, readonly DeviceHolding[]>>;
+}
+
+export interface PodHoldings {
+  /** Empty where only the pod's uid is known, which is its name then. */
+  readonly namespace: string;
+  readonly name: string;
+  /** Where a checkpoint file tells. */
+  readonly uid?: string;
+  /** Those that hold anything. */
+  readonly containers: readonly ContainerHoldings[];
+}
+
+/** A container as the kubelet's files have it. */
+export interface FiledContainer extends ContainerHoldings {
+  readonly uid: string;
+}
+
+const isHolding = ({ cpus, memory, devices }: ContainerHoldings) =>
+  !cpus.isEmpty || memory.length > 0 || Object.keys(devices).length > 0;
+
+/** The pods that hold anything, with the containers that do. */
+export function holdingPods(pods: readonly PodHoldings[]): PodHoldings[] {
+  return pods
+    .map((pod) => ({ ...pod, containers: pod.containers.filter(isHolding) }))
+    .filter(({ containers }) => containers.length > 0);
+}
+
+/** The same without the devices of some resources. */
+export function withoutDevices(pods: readonly PodHoldings[], resources: ReadonlySet<string>): PodHoldings[] {
+  const kept = (container: ContainerHoldings) => ({
+    ...container,
+    devices: Object.fromEntries(
+      Object.entries(container.devices).filter(([resource]) => !resources.has(resource)),
+    ),
+  });
+  return holdingPods(pods.map((pod) => ({ ...pod, containers: pod.containers.map(kept) })));
+}
+
+/** Where there is no such file, it is undefined. */
+export interface KubeletStates {
+  readonly cpu?: CpuManagerState | undefined;
+  readonly memory?: MemoryManagerState | undefined;
+  readonly devices?: readonly FiledContainer[] | undefined;
+}
+
+// What the kubelet books for a pod as a whole is no container's, beside what its containers have.
+const POD_ITSELF = '';
+
+function filedCpus({ entries, podEntries }: CpuManagerState): FiledContainer[] {
+  const container = (uid: string, name: string, cpus: CpuSet) => ({
+    uid,
+    name,
+    cpus,
+    memory: [],
+    devices: {},
+  });
+  const given = [...entries].flatMap(([uid, containers]) =>
+    [...containers].map(([name, cpus]) => container(uid, name, cpus)),
+  );
+  const booked = [...(podEntries ?? [])].map(([uid, { cpuSet }]) => {
+    const parts = [...(entries.get(uid)?.values() ?? [])];
+    return container(
+      uid,
+      POD_ITSELF,
+      parts.reduce((rest, cpus) => rest.difference(cpus), cpuSet),
+    );
+  });
+  return [...given, ...booked];
+}
+
+function filedMemory({ entries }: MemoryManagerState): FiledContainer[] {
+  return [...entries].flatMap(([uid, containers]) =>
+    [...containers].map(([name, blocks]) => ({
+      uid,
+      name,
+      cpus: CpuSet.EMPTY,
+      memory: blocks.map(({ numaAffinity, type, size }) => ({
+        nodes: numaAffinity,
+        type,
+        bytes: Number(size),
+      })),
+      devices: {},
+    })),
+  );
+}
+
+function grouped(containers: readonly FiledContainer[]): Map<string, Map<string, ContainerHoldings>> {
+  const pods = new Map<string, Map<string, ContainerHoldings>>();
+  for (const { uid, name, cpus, memory, devices } of containers) {
+    const pod = pods.get(uid) ?? new Map<string, ContainerHoldings>();
+    const before = pod.get(name) ?? { name, cpus: CpuSet.EMPTY, memory: [], devices: {} };
+    pod.set(name, {
+      name,
+      cpus: before.cpus.union(cpus),
+      memory: [...before.memory, ...memory],
+      devices: { ...before.devices, ...devices },
+    });
+    pods.set(uid, pod);
+  }
+  return pods;
+}
+
+/** What the files say by themselves. */
+export function holdingsOfFiles({ cpu, memory, devices }: KubeletStates): PodHoldings[] {
+  const containers = [
+    ...(cpu ? filedCpus(cpu) : []),
+    ...(memory ? filedMemory(memory) : []),
+    ...(devices ?? []),
+  ];
+  return holdingPods(
+    Array.from(grouped(containers), ([uid, pod]) => ({
+      namespace: '',
+      name: uid,
+      uid,
+      containers: [...pod.values()],
+    })),
+  );
+}
+
+/**
+ * What the kubelet lists, with the CPUs of its file: kubelets before 1.21 list the CPUs of the shared
+ * pool as well, and none lists a pod's uid.
+ */
+export function holdingsOfList(listed: readonly PodHoldings[], cpu: CpuManagerState): PodHoldings[] {
+  const filed = filedCpus(cpu).filter(({ cpus }) => !cpus.isEmpty);
+  const matched = new Set<FiledContainer>();
+  const pods = listed.map((pod) => {
+    const uids = new Set<string>();
+    const containers = pod.containers.map((container) => {
+      const found = filed.find(({ name, cpus }) => name === container.name && cpus.equals(container.cpus));
+      if (!found) return { ...container, cpus: CpuSet.EMPTY };
+      matched.add(found);
+      uids.add(found.uid);
+      return container;
+    });
+    const [uid] = uids;
+    return uid === undefined ? { ...pod, containers } : { ...pod, uid, containers };
+  });
+  // Of pods that are not listed yet, or not any more; and what is booked for listed pods as a whole.
+  const rest = grouped(filed.filter((each) => !matched.has(each)));
+  const named = new Map(pods.map((pod) => [pod.uid, pod]));
+  const completed = pods.map((pod) => {
+    const more = pod.uid === undefined ? undefined : rest.get(pod.uid);
+    return more ? { ...pod, containers: [...pod.containers, ...more.values()] } : pod;
+  });
+  const others = [...rest].filter(([uid]) => !named.has(uid));
+  return holdingPods([
+    ...completed,
+    ...others.map(([uid, pod]) => ({ namespace: '', name: uid, uid, containers: [...pod.values()] })),
+  ]);
+}

@@ -1,0 +1,117 @@
+// KubeletFollower: keeps on record what the kubelet has given out, as it changes.
+import { basename, dirname } from 'node:path';
+import { CPU_MANAGER_STATE, MEMORY_MANAGER_STATE } from 'numalign/kubelet';
+import { FolderWatch } from '../base/folder-watch.js';
+import type { Log } from '../base/log.js';
+import { Rounds } from '../base/rounds.js';
+import { DEVICE_CHECKPOINT } from './device-checkpoint.js';
+import { type PodHoldings, withoutDevices } from './holdings.js';
+import { DEVICE_FOLDER, KUBELET_FOLDER, POD_RESOURCES_SOCKET, PodResources } from './pod-resources.js';
+
+export interface KubeletFollowerOptions {
+  /** Puts on record all that the kubelet has given out, instead of what was there before. */
+  readonly record: (holdings: readonly PodHoldings[]) => Promise<unknown>;
+  /** Default: {@link POD_RESOURCES_SOCKET}. */
+  readonly podResourcesSocket?: string;
+  /** Default: {@link KUBELET_FOLDER}. */
+  readonly stateFolder?: string;
+  /** Default: {@link DEVICE_FOLDER}. */
+  readonly deviceFolder?: string;
+  /** Resources of numalign's own device plugins: what they give out is on record already. */
+  readonly ownResources?: readonly string[];
+  readonly log: Log;
+}
+
+// After a failure: a file half-written by hand, a kubelet that starts. Then the next change is awaited.
+const FAILURE_PAUSES_MS = [100, 1_000, 10_000];
+// A kubelet that has started lists its pods one after the other, and no file tells of that.
+const START_PAUSES_MS = [500, 2_000, 10_000];
+
+/**
+ * The kernel tells when the kubelet writes a checkpoint file, or its socket appears (inotify(7)):
+ * the kubelet is asked then, and nothing is done in between.
+ */
+export class KubeletFollower {
+  readonly #options: KubeletFollowerOptions;
+  readonly #podResources: PodResources;
+  readonly #watches: readonly FolderWatch[];
+  readonly #own: ReadonlySet<string>;
+  readonly #rounds = new Rounds(() => this.#follow());
+  #failures = 0;
+  #pauses: readonly number[] = START_PAUSES_MS;
+  #timer: NodeJS.Timeout | undefined;
+  #isClosed = false;
+
+  constructor(options: KubeletFollowerOptions) {
+    const { podResourcesSocket: socket = POD_RESOURCES_SOCKET, log } = options;
+    const { stateFolder = KUBELET_FOLDER, deviceFolder = DEVICE_FOLDER, ownResources = [] } = options;
+    this.#options = options;
+    this.#own = new Set(ownResources);
+    this.#podResources = new PodResources({ socket, stateFolder, deviceFolder });
+    const watched: readonly [folder: string, names: readonly string[]][] = [
+      [stateFolder, [CPU_MANAGER_STATE, MEMORY_MANAGER_STATE]],
+      [deviceFolder, [DEVICE_CHECKPOINT]],
+      [dirname(socket), [basename(socket)]],
+    ];
+    this.#watches = watched.map(
+      ([folder, names]) =>
+        new FolderWatch({
+          folder,
+          changed: (name) => {
+            if (name === null || folder === dirname(socket)) this.#pauses = START_PAUSES_MS;
+            if (name === null || names.includes(name)) void this.look();
+          },
+          failed: (error) => log('error', `${folder} cannot be watched: ${error.message}`),
+        }),
+    );
+  }
+
+  /**
+   * Returns once what the kubelet has given out is on record, or could not be told (which is
+   * logged). @throws what the kernel refuses
+   */
+  async start(): Promise<void> {
+    try {
+      for (const watch of this.#watches) watch.start();
+    } catch (error) {
+      await this.close();
+      throw error;
+    }
+    await this.look();
+  }
+
+  /** Asks the kubelet now; resolves once its answer is on record. Does not reject: failures are logged. */
+  look(): Promise<void> {
+    clearTimeout(this.#timer);
+    return this.#rounds.ask();
+  }
+
+  /** What is on record stays there. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    for (const watch of this.#watches) watch.close();
+    await this.#rounds.end();
+    clearTimeout(this.#timer);
+  }
+
+  async #follow(): Promise<void> {
+    const { record, log } = this.#options;
+    try {
+      await record(withoutDevices(await this.#podResources.holdings(), this.#own));
+      this.#failures = 0;
+      const [pause, ...rest] = this.#pauses;
+      this.#pauses = rest;
+      this.#lookAfter(pause);
+    } catch (error) {
+      log('error', `what the kubelet has given out is not on record: ${(error as Error).message}`);
+      this.#lookAfter(FAILURE_PAUSES_MS[this.#failures++]);
+    }
+  }
+
+  // undefined: only once anything has changed.
+  #lookAfter(pause: number | undefined): void {
+    clearTimeout(this.#timer);
+    if (pause === undefined) this.#failures = 0;
+    else if (!this.#isClosed) this.#timer = setTimeout(() => void this.look(), pause).unref();
+  }
+}

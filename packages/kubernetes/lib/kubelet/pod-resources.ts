@@ -1,0 +1,177 @@
+// PodResources: asks the kubelet what it has given to containers. Follows Kubernetes' PodResources
+// API, v1; without its socket, the kubelet's checkpoint files.
+import { credentials, makeClientConstructor, type ServiceError, status } from '@grpc/grpc-js';
+import { CpuSet } from 'numalign';
+import { NodeError } from '../base/errors.js';
+import { fileIdentity } from '../base/folder-watch.js';
+import { serviceDefinition } from '../grpc/service.js';
+import { type Message, Schema } from '../protobuf/schema.js';
+import { readCpuState, readStates } from './checkpoint-files.js';
+import {
+  type DeviceHolding,
+  holdingPods,
+  holdingsOfFiles,
+  holdingsOfList,
+  type PodHoldings,
+} from './holdings.js';
+
+export const POD_RESOURCES_SOCKET = '/var/lib/kubelet/pod-resources/kubelet.sock';
+export const KUBELET_FOLDER = '/var/lib/kubelet';
+export const DEVICE_FOLDER = '/var/lib/kubelet/device-plugins';
+
+export interface PodResourcesOptions {
+  /** Default: {@link POD_RESOURCES_SOCKET}. */
+  readonly socket?: string;
+  /** The folder of cpu_manager_state. Default: {@link KUBELET_FOLDER}. */
+  readonly stateFolder?: string;
+  /** The folder of kubelet_internal_checkpoint. Default: that of device plugins. */
+  readonly deviceFolder?: string;
+  /** For each question. Default: 5000. */
+  readonly timeoutMs?: number;
+}
+
+// As large as the kubelet's own clients allow.
+const MOST_BYTES = 16 * 1024 * 1024;
+
+const nodesOf = (topology: Message | null) => (topology?.nodes ?? []).map(({ ID }: Message) => ID as number);
+
+function cpusOf(ids: readonly number[]): CpuSet {
+  try {
+    return CpuSet.from(ids);
+  } catch (cause) {
+    throw new NodeError('ERR_POD_RESOURCES', `the kubelet lists ${(cause as Error).message}`, {
+      value: ids,
+      cause,
+    });
+  }
+}
+
+function devicesOf(devices: readonly Message[]): Record<string, DeviceHolding[]> {
+  const all = new Map<string, DeviceHolding[]>();
+  // One entry a NUMA node, or one a device.
+  for (const { resource_name, device_ids, topology } of devices) {
+    const found = device_ids.map((id: string) => ({ id, nodes: nodesOf(topology) }));
+    all.set(resource_name, [...(all.get(resource_name) ?? []), ...found]);
+  }
+  return Object.fromEntries(all);
+}
+
+function podOf({ namespace, name, containers }: Message): PodHoldings {
+  return {
+    namespace,
+    name,
+    containers: containers.map((container: Message) => ({
+      name: container.name,
+      cpus: cpusOf(container.cpu_ids),
+      memory: container.memory.map(({ memory_type, size, topology }: Message) => ({
+        nodes: nodesOf(topology),
+        type: memory_type,
+        bytes: size,
+      })),
+      devices: devicesOf(container.devices),
+    })),
+  };
+}
+
+export class PodResources {
+  readonly #socket: string;
+  readonly #stateFolder: string;
+  readonly #deviceFolder: string;
+  readonly #timeoutMs: number;
+  readonly #schema = new Schema('podresources');
+
+  constructor(options: PodResourcesOptions = {}) {
+    this.#socket = options.socket ?? POD_RESOURCES_SOCKET;
+    this.#stateFolder = options.stateFolder ?? KUBELET_FOLDER;
+    this.#deviceFolder = options.deviceFolder ?? DEVICE_FOLDER;
+    this.#timeoutMs = options.timeoutMs ?? 5_000;
+  }
+
+  async #ask(method: string, request: Message): Promise<Message> {
+    const Client = makeClientConstructor(
+      serviceDefinition(this.#schema, 'v1.PodResourcesLister'),
+      'PodResources',
+    );
+    // A client a question: a kubelet that has come again is met without delay.
+    const client = new Client(`unix://${this.#socket}`, credentials.createInsecure(), {
+      'grpc.max_receive_message_length': MOST_BYTES,
+    });
+    try {
+      return await new Promise<Message>((resolve, reject) => {
+        const deadline = Date.now() + this.#timeoutMs;
+        client[method]!(request, { deadline }, (error: ServiceError | null, reply: Message) =>
+          error ? reject(error) : resolve(reply),
+        );
+      });
+    } catch (cause) {
+      const { code, details } = cause as ServiceError;
+      const name = status[code] ?? String(code);
+      throw new NodeError('ERR_POD_RESOURCES', `the kubelet does not answer ${method}: ${name}: ${details}`, {
+        value: name,
+        valid: 'OK',
+        cause,
+      });
+    } finally {
+      client.close();
+    }
+  }
+
+  /**
+   * What each container is listed with. Kubelets before 1.21 list the CPUs of the shared pool, too:
+   * {@link holdings} leaves them out.
+   * @throws ERR_POD_RESOURCES: `details.value` is the name of gRPC's status
+   */
+  async list(): Promise<PodHoldings[]> {
+    const { pod_resources } = await this.#ask('List', {});
+    return pod_resources.map(podOf);
+  }
+
+  /**
+   * The CPUs that the kubelet gives out, all of them.
+   * @throws ERR_POD_RESOURCES; its value is UNIMPLEMENTED before 1.21
+   */
+  async allocatableCpus(): Promise<CpuSet> {
+    const { cpu_ids } = await this.#ask('GetAllocatableResources', {});
+    return cpusOf(cpu_ids);
+  }
+
+  /**
+   * One pod, of kubelets since 1.27.
+   * @throws ERR_POD_RESOURCES; its value is UNIMPLEMENTED before
+   */
+  async get(namespace: string, name: string): Promise<PodHoldings | null> {
+    const { pod_resources } = await this.#ask('Get', { pod_namespace: namespace, pod_name: name });
+    return pod_resources && podOf(pod_resources);
+  }
+
+  /**
+   * What the kubelet has given out exclusively: by its socket and the CPU Manager's file; where
+   * nothing answers on the socket, by its files alone, which name pods by their uids. Empty where
+   * there is neither: no kubelet has run.
+   * @throws ERR_POD_RESOURCES where it answers with an error, or only the shared CPUs would tell
+   *   which are exclusive; ERR_KUBELET_STATE, ERR_SYSCALL of a file
+   */
+  async holdings(): Promise<PodHoldings[]> {
+    const listed = await this.#listed();
+    if (!listed) return holdingsOfFiles(await readStates(this.#stateFolder, this.#deviceFolder));
+    // After the list: what has been given out in between tells of itself.
+    const cpu = await readCpuState(this.#stateFolder);
+    if (cpu) return holdingsOfList(listed, cpu);
+    if (listed.some(({ containers }) => containers.some(({ cpus }) => !cpus.isEmpty))) {
+      // Since it has this answer, the kubelet lists exclusive CPUs only.
+      await this.allocatableCpus();
+    }
+    return holdingPods(listed);
+  }
+
+  // undefined: there is no kubelet at present.
+  async #listed(): Promise<PodHoldings[] | undefined> {
+    if (fileIdentity(this.#socket) === undefined) return undefined;
+    try {
+      return await this.list();
+    } catch (error) {
+      if ((error as NodeError).details?.value === status[status.UNAVAILABLE]) return undefined;
+      throw error;
+    }
+  }
+}

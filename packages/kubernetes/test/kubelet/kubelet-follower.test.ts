@@ -1,0 +1,137 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { PodHoldings } from '../../lib/kubelet/holdings.js';
+import { KubeletFollower } from '../../lib/kubelet/kubelet-follower.js';
+import { KubeletFolder } from './kubelet-folder.js';
+
+let kubelet: KubeletFolder;
+let follower: KubeletFollower;
+let records: (readonly PodHoldings[])[];
+let messages: string[];
+
+beforeEach(() => {
+  kubelet = new KubeletFolder();
+  records = [];
+  messages = [];
+});
+
+afterEach(async () => {
+  vi.useRealTimers();
+  await follower.close();
+  kubelet.remove();
+});
+
+async function follow(options: Partial<ConstructorParameters<typeof KubeletFollower>[0]> = {}) {
+  const { socket, stateFolder, deviceFolder } = kubelet.options;
+  follower = new KubeletFollower({
+    ...{ podResourcesSocket: socket, stateFolder, deviceFolder },
+    record: async (holdings) => void records.push(holdings),
+    log: (_level, message) => messages.push(message),
+    ...options,
+  });
+  await follower.start();
+}
+
+const last = () =>
+  records.at(-1)?.map(({ uid, containers }) => `${uid}: ${containers.map(({ cpus }) => cpus).join(' ')}`);
+const checkpoint = (ids: string[]) =>
+  JSON.stringify({
+    Data: {
+      PodDeviceEntries: [
+        { PodUID: 'u1', ContainerName: 'main', ResourceName: 'numalign.io/cpu', DeviceIDs: { 0: ids } },
+        { PodUID: 'u1', ContainerName: 'main', ResourceName: 'vendor.com/nic', DeviceIDs: { 0: ids } },
+      ],
+    },
+    Checksum: 0,
+  });
+
+describe('Who follows the kubelet', () => {
+  it('has on record what it has given out before', async () => {
+    kubelet.writeCpus('0', { u1: { main: '1' } });
+    await follow();
+    expect(last()).toEqual(['u1: 1']);
+  });
+
+  it('hears of each change of its file', async () => {
+    kubelet.writeCpus('0-3', {});
+    await follow();
+    expect(last()).toEqual([]);
+    kubelet.writeCpus('0,2-3', { u1: { main: '1' } });
+    await expect.poll(last).toEqual(['u1: 1']);
+    kubelet.writeCpus('0-3', {});
+    await expect.poll(last).toEqual([]);
+  });
+
+  it('asks nothing where other files change', async () => {
+    await kubelet.list([]);
+    await follow();
+    // Once and, for pods that a kubelet lists later, three times in its first seconds.
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    for (let i = 0; i < 4; i++) await follower.look();
+    expect(kubelet.lists).toBe(5);
+    kubelet.write('other', '');
+    kubelet.writeCpus('0-3', {});
+    await expect.poll(() => kubelet.lists).toBe(6);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('asks a kubelet again that lists its pods some time after it has started', async () => {
+    let pods: object[] = [];
+    await follow();
+    await kubelet.answer({
+      List: () => ({ pod_resources: pods }),
+      GetAllocatableResources: () => ({ cpu_ids: [1] }),
+    });
+    await expect.poll(() => kubelet.lists).toBeGreaterThan(0);
+    pods = [{ namespace: 'default', name: 'a', containers: [{ name: 'main', cpu_ids: [1] }] }];
+    await expect.poll(() => records.at(-1)?.[0]?.name).toBe('a');
+  });
+
+  it('asks a kubelet that has come', async () => {
+    kubelet.writeCpus('0', { u1: { main: '1' } });
+    await follow();
+    expect(records.at(-1)![0]!.namespace).toBe('');
+    await kubelet.list([{ namespace: 'default', name: 'a', containers: [{ name: 'main', cpu_ids: [1] }] }]);
+    await expect.poll(() => records.at(-1)?.[0]?.namespace).toBe('default');
+  });
+
+  it('hears of devices, and leaves those of its own plugins out', async () => {
+    await follow({ ownResources: ['numalign.io/cpu'] });
+    kubelet.write('kubelet_internal_checkpoint', checkpoint(['x']), kubelet.deviceFolder);
+    await expect
+      .poll(() => records.at(-1)?.[0]?.containers[0]?.devices)
+      .toEqual({ 'vendor.com/nic': [{ id: 'x', nodes: [0] }] });
+  });
+
+  it('tries again where it cannot be recorded, and says so', async () => {
+    let refusals = 2;
+    kubelet.writeCpus('0', { u1: { main: '1' } });
+    await follow({
+      record: async (holdings) => {
+        if (refusals-- > 0) throw new Error('the disk is full');
+        records.push(holdings);
+      },
+    });
+    expect(messages).toEqual(['what the kubelet has given out is not on record: the disk is full']);
+    await expect.poll(last).toEqual(['u1: 1']);
+    expect(messages).toHaveLength(2);
+  });
+
+  it('keeps what is on record where the kubelet’s file is damaged, and goes on with the next', async () => {
+    await follow();
+    const before = records.length;
+    kubelet.write('cpu_manager_state', 'nonsense');
+    await expect.poll(() => messages.length).toBeGreaterThan(0);
+    expect(records.length).toBe(before);
+    kubelet.writeCpus('0', { u1: { main: '1' } });
+    await expect.poll(last).toEqual(['u1: 1']);
+  });
+
+  it('hears nothing once it is closed', async () => {
+    await follow();
+    await follower.close();
+    const before = records.length;
+    kubelet.writeCpus('0', { u1: { main: '1' } });
+    await follower.look();
+    expect(records.length).toBe(before);
+  });
+});

@@ -1,0 +1,205 @@
+// A grant that gets another owner: admitted before its cgroup is there, say, and its cgroup's from
+// when that has its first process.
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { discover } from '../../lib/entries/topology.js';
+import { type Manager, openManager } from '../../lib/index.js';
+import { Agent } from '../support/agent.js';
+import { errorOf } from '../support/error-of.js';
+import { end, hierarchies, makeCgroup, populate } from '../support/owner-cgroups.js';
+import { guaranteed } from '../support/simulated.js';
+import { makeStateDir } from '../support/state-dir.js';
+
+const MACHINE = 'core:8 pu:1';
+const POD = { uid: 'p', name: 'job', containers: [guaranteed('main', { cpu: 2 })] };
+
+async function open(stateDir = makeStateDir()): Promise<Manager> {
+  const manager = await openManager({ topology: await discover({ synthetic: MACHINE }), stateDir });
+  onTestFinished(() => manager.close());
+  return manager;
+}
+
+async function agentAt(stateDir: string): Promise<Agent> {
+  const agent = new Agent();
+  await agent.tell('open', { stateDir, simulate: MACHINE });
+  return agent;
+}
+
+const ownersIn = ({ stateDir }: Manager) =>
+  readdirSync(join(stateDir, 'owners')).map(
+    (name) => JSON.parse(readFileSync(join(stateDir, 'owners', name), 'utf8').split('\n')[0]!).kind,
+  );
+
+function damage({ stateDir }: Manager): void {
+  for (const name of ['state.json', 'state.copy.json']) writeFileSync(join(stateDir, name), 'nonsense');
+}
+
+describe.each(hierarchies())('a grant that a cgroup (%s) gets', (version, mount) => {
+  it('ends with the last process of the cgroup, and not before', async () => {
+    const manager = await open();
+    const pod = await manager.admit(POD, { owner: 'persistent' });
+    const cgroup = makeCgroup(mount);
+    const child = populate(makeCgroup(cgroup, 'inner'));
+    await pod.setOwner({ cgroup });
+    const later = await open(manager.stateDir);
+    await (await later.acquire({ cpu: 1 })).release();
+    expect(later.grants()).toMatchObject([{ uid: 'p', alive: true, owner: { kind: 'cgroup', pid: null } }]);
+    await end(child);
+    expect(later.grants()).toMatchObject([{ alive: false }]);
+    await (await later.acquire({ cpu: 7 })).release();
+    expect(later.grants()).toEqual([]);
+  });
+
+  it('keeps what it is but its owner, whose file takes the place of the one before', async () => {
+    const manager = await open();
+    const pod = await manager.admit(POD, { owner: 'persistent' });
+    const before = manager.status().grants;
+    const cgroup = makeCgroup(mount);
+    populate(cgroup);
+    expect(ownersIn(manager)).toEqual(['persistent']);
+    await pod.setOwner({ cgroup });
+    expect(ownersIn(manager)).toEqual(['cgroup']);
+    const owner = { kind: 'cgroup', pid: null, command: null, cgroup };
+    expect(manager.status().grants).toMatchObject(before.map((grant) => ({ ...grant, owner })));
+  });
+
+  it('is followed by a process that watches since before, which looks at the one before no more', async () => {
+    const manager = await open();
+    const watcher = await open(manager.stateDir);
+    const removed: string[] = [];
+    watcher.on('change', (change) => removed.push(...change.removed.map(({ uid }) => uid)));
+    const [first, second] = [makeCgroup(mount), makeCgroup(mount)];
+    const [one, another] = [populate(first), populate(second)];
+    const pod = await manager.admit(POD, { owner: { cgroup: first } });
+    await pod.setOwner({ cgroup: second });
+    await expect.poll(() => watcher.generation()).toBe(manager.generation());
+    await end(one);
+    await (await manager.acquire({ cpu: 1 })).release();
+    expect(manager.grants()).toMatchObject([{ uid: 'p', alive: true }]);
+    expect(removed).not.toContain('p');
+    await end(another);
+    // Of v1 nothing tells: a listener looks every half a minute, and the next transaction does.
+    if (version === 'v1') await (await manager.acquire({ cpu: 1 })).release();
+    await expect.poll(() => removed).toContain('p');
+    expect(manager.grants()).toEqual([]);
+  });
+
+  it('stays where the process that has admitted it is killed before and after', async () => {
+    const manager = await open();
+    const agent = await agentAt(manager.stateDir);
+    await agent.tell('admit', { pod: POD, owner: 'persistent' });
+    await agent.kill();
+    expect(manager.grants()).toMatchObject([{ uid: 'p', alive: true, owner: { kind: 'persistent' } }]);
+    const cgroup = makeCgroup(mount);
+    const child = populate(cgroup);
+    const successor = await agentAt(manager.stateDir);
+    await successor.tell('setOwner', { uid: 'p', owner: { cgroup } });
+    await successor.kill();
+    await (await manager.acquire({ cpu: 1 })).release();
+    expect(manager.grants()).toMatchObject([{ uid: 'p', alive: true, owner: { kind: 'cgroup' } }]);
+    await end(child);
+    await (await manager.acquire({ cpu: 1 })).release();
+    expect(manager.grants()).toEqual([]);
+  });
+
+  it('outlives the process whose own it was', async () => {
+    const manager = await open();
+    const agent = await agentAt(manager.stateDir);
+    await agent.tell('admit', { pod: POD });
+    const cgroup = makeCgroup(mount);
+    populate(cgroup);
+    await agent.tell('setOwner', { uid: 'p', owner: { cgroup } });
+    await agent.kill();
+    await (await manager.acquire({ cpu: 1 })).release();
+    expect(manager.grants()).toMatchObject([{ uid: 'p', alive: true }]);
+  });
+
+  it('is its cgroup’s after the state was damaged', async () => {
+    const manager = await open();
+    const pod = await manager.admit(POD, { owner: 'persistent' });
+    const cgroup = makeCgroup(mount);
+    populate(cgroup);
+    await pod.setOwner({ cgroup });
+    damage(manager);
+    await manager.configure({});
+    expect(manager.grants()).toMatchObject([{ uid: 'p', alive: true, owner: { kind: 'cgroup' } }]);
+  });
+
+  it('can be a persistent one again, whatever becomes of the cgroup', async () => {
+    const manager = await open();
+    const cgroup = makeCgroup(mount);
+    const child = populate(cgroup);
+    const pod = await manager.admit(POD, { owner: { cgroup } });
+    await pod.setOwner('persistent');
+    await end(child);
+    await (await manager.acquire({ cpu: 1 })).release();
+    expect(manager.grants()).toMatchObject([{ uid: 'p', alive: true, owner: { kind: 'persistent' } }]);
+    expect(ownersIn(manager).filter((kind) => kind !== 'process')).toEqual(['persistent']);
+  });
+
+  it('is on record once where the cgroup is its owner already', async () => {
+    const manager = await open();
+    const cgroup = makeCgroup(mount);
+    populate(cgroup);
+    const pod = await manager.admit(POD, { owner: 'persistent' });
+    await pod.setOwner('persistent');
+    expect(manager.generation()).toBe(2);
+    await pod.setOwner({ cgroup });
+    await pod.setOwner({ cgroup: `${cgroup}/.` });
+    expect(manager.generation()).toBe(3);
+    // Another is another.
+    const other = makeCgroup(mount);
+    populate(other);
+    await pod.setOwner({ cgroup: other });
+    expect(manager.generation()).toBe(4);
+  });
+
+  it('stays as it was where the cgroup is none, or nobody is in it', async () => {
+    const manager = await open();
+    const pod = await manager.admit(POD, { owner: 'persistent' });
+    const cgroup = makeCgroup(mount);
+    const generation = manager.generation();
+    for (const owner of [
+      { cgroup },
+      { cgroup: join(cgroup, 'nothing') },
+      { cgroup: '/tmp' },
+      { cgroup: 'relative' },
+      'process',
+      undefined,
+      { cgroups: cgroup },
+    ]) {
+      expect((await errorOf(() => pod.setOwner(owner as 'persistent'))).code).toBe('ERR_INVALID_OPTION');
+    }
+    expect(manager.generation()).toBe(generation);
+    expect(ownersIn(manager)).toEqual(['persistent']);
+  });
+
+  it('is not changed once it has ended, or while another process has it', async () => {
+    const manager = await open();
+    const agent = await agentAt(manager.stateDir);
+    await agent.tell('admit', { pod: POD });
+    const pod = manager.pod('p');
+    const cgroup = makeCgroup(mount);
+    const child = populate(cgroup);
+    const { code, details } = await errorOf(() => pod.setOwner({ cgroup }));
+    expect([code, details.pid]).toEqual(['ERR_OWNER_ALIVE', agent.process.pid]);
+    await agent.kill();
+    expect((await errorOf(() => pod.setOwner({ cgroup }))).code).toBe('ERR_UNKNOWN_GRANT');
+    const again = await manager.admit(POD, { owner: { cgroup } });
+    await end(child);
+    expect((await errorOf(() => again.setOwner('persistent'))).code).toBe('ERR_UNKNOWN_GRANT');
+  });
+});
+
+describe('a grant that is handed over', () => {
+  it('is the successor’s no more where it gets another owner before', async () => {
+    const manager = await open();
+    const grant = await manager.acquire({ cpu: 1 });
+    const { token, accepted } = await grant.transfer();
+    await manager.pod(grant.uid).setOwner('persistent');
+    expect(await accepted).toBe(false);
+    expect((await errorOf(() => manager.takeOver(token))).code).toBe('ERR_UNKNOWN_TRANSFER');
+    expect(manager.grants()).toMatchObject([{ uid: grant.uid, owner: { kind: 'persistent' } }]);
+  });
+});
