@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { type Manager, type ManagerOptions, openManager } from 'numalign';
 import { discover, type MachineJson } from 'numalign/topology';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { NEEDED } from '../../lib/check/cluster-facts.js';
 import { TopologyPublisher, type TopologyPublisherOptions } from '../../lib/publish/topology-publisher.js';
 import { zonesOf } from '../../lib/publish/zones.js';
 import { makePki, type Pki } from '../api-server/fake-server.js';
@@ -237,6 +238,24 @@ describe('a publication', () => {
     ]);
     isAllowed = true;
     await published(topologies, 1);
+  });
+});
+
+describe('what it asks of the server', () => {
+  it('is what check looks for, and the examples allow', async () => {
+    const topologies = await Topologies.open(pki);
+    topologies.node = { metadata: { name: 'worker-1', uid: 'u-1' } };
+    await publish({}, topologies);
+    await published(topologies, 1);
+    await expect.poll(() => topologies.watches).toBe(1);
+    const verbs: Record<string, string> = { PATCH: 'patch', POST: 'create' };
+    const asked = topologies.server.seen.map(({ method, path, query }) => {
+      const [, api, ...parts] = path.split('/');
+      const [group, , resource, name] = api === 'api' ? ['', ...parts] : parts;
+      const read = query.has('watch') ? 'watch' : name === undefined ? 'list' : 'get';
+      return [verbs[method] ?? read, group, resource];
+    });
+    expect(asked.toSorted()).toEqual([...NEEDED].toSorted());
   });
 });
 
