@@ -32,6 +32,7 @@ const ROOMS = [
   'admission/grants',
   'adoption',
   'kubelet',
+  'kubelet/record',
   'audit',
   'reconcile',
   'status',

@@ -3,9 +3,9 @@ import { LayeredMap } from '../base/collections/layered-map.js';
 import type { FeatureGates, KubeletVersion } from '../base/kubelet-features.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import { type BookedMemory, NOTHING_BOOKED } from './booked-memory.js';
+import type { KubeletRecord } from './kubelet-record.js';
 import type { CpuIdentity, PodAssignment, UnknownFields } from './pod-assignment.js';
-import { podsAfter, podsBefore } from './pod-list-changes.js';
-import { oncePerPods } from './pod-summary.js';
+import { oncePerPods, podsAfter, podsBefore } from './pod-list-changes.js';
 
 /** Recorded once for the machine; see MachineOptions. */
 export interface MachineSettings {
@@ -48,11 +48,13 @@ export interface Assignments {
   readonly memory: BookedMemory;
   /** Of grants that have ended, the latest last. */
   readonly lastCpus: readonly NamedCpus[];
+  /** What the kubelet has given out; null: nobody has recorded any. */
+  readonly kubelet: KubeletRecord | null;
   readonly unknown: UnknownFields;
 }
 
 export function emptyAssignments(settings: MachineSettings): Assignments {
-  return { settings, cpus: [], pods: [], memory: NOTHING_BOOKED, lastCpus: [], unknown: {} };
+  return { settings, cpus: [], pods: [], memory: NOTHING_BOOKED, lastCpus: [], kubelet: null, unknown: {} };
 }
 
 const podsByUid = oncePerPods<LayeredMap<string, PodAssignment>>(

@@ -3,8 +3,7 @@ import type { Words } from '../base/words.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { PodAssignment } from './pod-assignment.js';
 import { cpusOf, poolOf } from './pod-holdings.js';
-import { podsAfter, podsBefore } from './pod-list-changes.js';
-import { oncePerPods } from './pod-summary.js';
+import { oncePerPods, podsAfter, podsBefore } from './pod-list-changes.js';
 
 interface HeldCpus {
   readonly cpus: CpuSet;

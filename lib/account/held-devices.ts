@@ -1,9 +1,9 @@
 // Which devices pods have. Pure.
-import { PCI_ADDRESS } from '../machine/pci-address.js';
+import { PCI_ADDRESS } from '../machine/machine-description.js';
 import type { Assignments } from './assignments.js';
+import type { KubeletPod, KubeletRecord } from './kubelet-record.js';
 import type { DeviceAssignment, PodAssignment } from './pod-assignment.js';
-import { podsAfter, podsBefore } from './pod-list-changes.js';
-import { oncePerPods } from './pod-summary.js';
+import { oncePerPods, podsAfter, podsBefore } from './pod-list-changes.js';
 
 /**
  * What tells devices apart: the address of a PCI device whatever the resource is called, else the
@@ -71,7 +71,40 @@ export const devicesOfPods = oncePerPods(
     earlier.isDisjoint ? add(less(earlier, podsBefore(changes)), podsAfter(changes)) : undefined,
 );
 
-/** The {@link deviceKey}s of all devices that somebody holds. */
-export function heldDevices({ pods }: Pick<Assignments, 'pods'>): ReadonlySet<string> {
-  return devicesOfPods(pods).keys;
+/** The {@link deviceKey}s of the devices that a pod of the kubelet's has. */
+export const kubeletDevicesOf = ({ containers }: Pick<KubeletPod, 'containers'>): readonly string[] =>
+  containers.flatMap(({ devices }) =>
+    Object.entries(devices).flatMap(([resource, ids]) => ids.map((id) => deviceKey(resource, id))),
+  );
+
+const ofKubelet = new WeakMap<KubeletRecord, ReadonlySet<string>>();
+
+/** The {@link deviceKey}s of all devices that the kubelet has given out. */
+export function kubeletDevices(record: KubeletRecord | null): ReadonlySet<string> {
+  if (record === null) return NONE;
+  let keys = ofKubelet.get(record);
+  if (!keys) {
+    keys = new Set(record.pods.flatMap(kubeletDevicesOf));
+    ofKubelet.set(record, keys);
+  }
+  return keys;
+}
+
+// With those of the kubelet: the same object as long as neither has changed.
+const allHeld = new WeakMap<
+  ReadonlySet<string>,
+  { readonly kubelet: ReadonlySet<string>; readonly all: ReadonlySet<string> }
+>();
+
+/** The {@link deviceKey}s of all devices that somebody holds: grants, and the kubelet's pods. */
+export function heldDevices({ pods, kubelet }: Pick<Assignments, 'pods' | 'kubelet'>): ReadonlySet<string> {
+  const { keys } = devicesOfPods(pods);
+  const more = kubeletDevices(kubelet);
+  if (more.size === 0) return keys;
+  let known = allHeld.get(keys);
+  if (known?.kubelet !== more) {
+    known = { kubelet: more, all: new Set([...keys, ...more]) };
+    allHeld.set(keys, known);
+  }
+  return known.all;
 }

@@ -1,8 +1,7 @@
 // The memory of all pods on record, added up by the groups of NUMA nodes that share it. Pure.
 import { type BookedMemory, type MemoryBlock, memoryBookings } from './booked-memory.js';
 import type { PodAssignment } from './pod-assignment.js';
-import { podsAfter, podsBefore } from './pod-list-changes.js';
-import { oncePerPods } from './pod-summary.js';
+import { oncePerPods, podsAfter, podsBefore } from './pod-list-changes.js';
 
 /** What is allocated on one group of nodes. */
 interface MemoryGroup {

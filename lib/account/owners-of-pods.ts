@@ -1,7 +1,6 @@
 // The owners of the pods on record. Pure.
 import type { OwnerRecord, PodAssignment } from './pod-assignment.js';
-import { podsAfter, podsBefore } from './pod-list-changes.js';
-import { oncePerPods } from './pod-summary.js';
+import { oncePerPods, podsAfter, podsBefore } from './pod-list-changes.js';
 
 interface MortalOwners {
   /** By uuid, how many pods are its own. */

@@ -19,9 +19,12 @@ export function addPod(state: Assignments, pod: PodAssignment, memory: BookedMem
   return { ...state, pods: [...state.pods, pod], memory };
 }
 
-/** The state of a machine that was started anew: settings outlive a boot, grants do not. */
+/**
+ * The state of a machine that was started anew: settings outlive a boot, grants do not, nor what
+ * the kubelet had given out.
+ */
 export function withoutPods(state: Assignments): Assignments {
-  return { ...state, pods: [], memory: NOTHING_BOOKED };
+  return { ...state, pods: [], memory: NOTHING_BOOKED, kubelet: null };
 }
 
 // Of the pod with this uid in the list; -1: there is none.

@@ -100,6 +100,13 @@ export function devicesOf({ containers }: Pick<PodAssignment, 'containers'>): Ho
 /** What a pod's recorded `options` say of the pool that its CPUs are from. */
 export const ISOLATED_OPTION = 'isolated-cpus';
 
+/** What a pod's recorded `options` say of what it does when the kubelet takes CPUs that it has. */
+export const MOVE_OPTION = 'move-when-taken';
+
+/** Whether a pod gets others for CPUs that the kubelet takes. */
+export const movesWhenTaken = ({ options }: Pick<PodAssignment, 'options'>): boolean =>
+  options[MOVE_OPTION] === true;
+
 /** The pool that a pod's exclusive CPUs are from. */
 export function poolOf({ options }: Pick<PodAssignment, 'options'>): CpuPool {
   return options[ISOLATED_OPTION] ? 'isolated' : 'ordinary';

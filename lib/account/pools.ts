@@ -2,11 +2,13 @@
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { Assignments, MachineSettings } from './assignments.js';
 import { cpusOfPods } from './cpus-of-pods.js';
+import { kubeletCpus } from './kubelet-record.js';
 import type { CpuPool } from './pod-holdings.js';
 
-/** Every CPU that somebody holds exclusively. */
-export function exclusiveCpus({ pods }: Pick<Assignments, 'pods'>): CpuSet {
-  return cpusOfPods(pods);
+/** Every CPU that somebody holds exclusively: a grant, or a pod of the kubelet's. */
+export function exclusiveCpus({ pods, kubelet }: Pick<Assignments, 'pods' | 'kubelet'>): CpuSet {
+  const granted = cpusOfPods(pods);
+  return kubelet === null ? granted : granted.union(kubeletCpus(kubelet));
 }
 
 /** What the kernel tells of a machine's CPUs at one moment, read before anything is decided. */

@@ -1,8 +1,7 @@
 // Pods that are placed already, and the owner of those that nobody owns.
 import { type Assignments, findPod } from '../account/assignments.js';
 import type { OwnerRecord, PodAmounts, PodAssignment } from '../account/pod-assignment.js';
-import { podsAfter, podsBefore } from '../account/pod-list-changes.js';
-import { oncePerPods } from '../account/pod-summary.js';
+import { oncePerPods, podsAfter, podsBefore } from '../account/pod-list-changes.js';
 import { LayeredMap } from '../base/collections/layered-map.js';
 import { NumalignError } from '../base/errors.js';
 import type { PodRequest } from '../input/pod-request.js';

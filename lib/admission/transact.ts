@@ -6,7 +6,7 @@ import { cpusNow } from '../account/cpus-now.js';
 import type { EnforcementRequest } from '../account/levels.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { removePods, replacePod } from '../account/pod-changes.js';
-import { podsThat } from '../account/pod-summary.js';
+import { podsThat } from '../account/pod-list-changes.js';
 import { sharedPool } from '../account/pools.js';
 import type { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';

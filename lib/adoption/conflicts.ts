@@ -1,13 +1,15 @@
 // Why what pods have elsewhere cannot be theirs on record. Pure.
 import type { Assignments } from '../account/assignments.js';
 import { type BookedMemory, bookedOn } from '../account/booked-memory.js';
-import { deviceKeysOf } from '../account/held-devices.js';
+import { deviceKeysOf, kubeletDevices } from '../account/held-devices.js';
+import { cpusOfKubeletPod, kubeletPodName } from '../account/kubelet-record.js';
 import { bookingFlaw } from '../account/memory-of-pods.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { cpusOf } from '../account/pod-holdings.js';
 import { type CpuSnapshot, universe } from '../account/pools.js';
-import { memoryTables } from '../decision/memory/memory-tables.js';
+import { memoryTables, takenByKubelet } from '../decision/memory/memory-tables.js';
 import { isMemoryType } from '../input/memory-types.js';
+import type { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 
 type Pods = readonly PodAssignment[];
@@ -15,7 +17,12 @@ type Pods = readonly PodAssignment[];
 /** In words: why the CPUs of pods cannot be theirs here; none where they can. */
 export function cpuConflicts(state: Assignments, present: CpuSnapshot, pods: Pods): string[] {
   const managed = universe(state.settings, present);
-  const holders = new Map(state.pods.map((pod) => [`which grant ${pod.uid} holds`, cpusOf(pod)]));
+  const holders = new Map<string, CpuSet>([
+    ...state.pods.map((pod) => [`which grant ${pod.uid} holds`, cpusOf(pod)] as const),
+    ...(state.kubelet?.pods ?? []).map(
+      (pod) => [`which ${kubeletPodName(pod)} of the kubelet holds`, cpusOfKubeletPod(pod)] as const,
+    ),
+  ]);
   return pods.flatMap((pod) => {
     const cpus = cpusOf(pod);
     const clashes = [
@@ -37,6 +44,7 @@ export function deviceConflicts(state: Assignments, pods: Pods): string[] {
   const note = (pod: PodAssignment, why: string) => {
     for (const key of deviceKeysOf(pod)) holders.set(key, why);
   };
+  for (const key of kubeletDevices(state.kubelet)) holders.set(key, 'which the kubelet has given out');
   for (const pod of state.pods) note(pod, `which grant ${pod.uid} holds`);
   return pods.flatMap((pod) => {
     const clashes = [...deviceKeysOf(pod)].flatMap((key) => {
@@ -73,14 +81,14 @@ export function memoryConflicts(
   const flaw = bookingFlaw(state.memory, state.pods);
   if (flaw !== undefined) return [flaw];
   const tables = memoryTables(state, topology);
+  const taken = takenByKubelet(state.kubelet, topology);
   return Object.entries(state.memory).flatMap(([node, types]) =>
     Object.keys(types).flatMap((type) => {
       const booked = bookedOn(state.memory, Number(node), type);
       const table = tables.find((each) => each.node === Number(node) && each.type === type);
-      if (booked <= Math.max(table?.allocatable ?? 0, bookedOn(before, Number(node), type))) return [];
-      return [
-        `${booked} bytes of ${type} would be booked on NUMA node ${node}, which has ${table?.allocatable ?? 0}`,
-      ];
+      const allocatable = Math.max(0, (table?.allocatable ?? 0) - bookedOn(taken, Number(node), type));
+      if (booked <= Math.max(allocatable, bookedOn(before, Number(node), type))) return [];
+      return [`${booked} bytes of ${type} would be booked on NUMA node ${node}, which has ${allocatable}`];
     }),
   );
 }

@@ -5,8 +5,9 @@ import {
   type PodAmounts,
   type PodAssignment,
 } from '../account/pod-assignment.js';
-import { ISOLATED_OPTION } from '../account/pod-holdings.js';
+import { ISOLATED_OPTION, MOVE_OPTION } from '../account/pod-holdings.js';
 import { placementOptions } from '../input/placement.js';
+import type { AdmissionRequest } from '../input/request.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import { cpusTaken } from './cpus/cpu-manager.js';
 import type { MemoryDraft } from './memory/memory-draft.js';
@@ -28,9 +29,8 @@ export function podAssignment(progress: Progress): PodAssignment {
     booking,
     policy: placement.topologyPolicy,
     scope: placement.scope,
-    options: isIsolated
-      ? { ...placementOptions(placement), [ISOLATED_OPTION]: true }
-      : placementOptions(placement),
+    options:
+      isIsolated || request.movesWhenTaken ? optionsOf(request, isIsolated) : placementOptions(placement),
     owner,
     enforcement: JUST_PLACED.enforcement,
     upcoming: JUST_PLACED.upcoming,
@@ -40,6 +40,12 @@ export function podAssignment(progress: Progress): PodAssignment {
     unknown: NOTHING_UNKNOWN,
   };
 }
+
+const optionsOf = ({ placement, movesWhenTaken }: AdmissionRequest, isIsolated: boolean) => ({
+  ...placementOptions(placement),
+  ...(isIsolated && { [ISOLATED_OPTION]: true }),
+  ...(movesWhenTaken && { [MOVE_OPTION]: true }),
+});
 
 // Of the pod's resources what it has asked for, by which it is known again.
 const amountsOf = ({ requests, limits }: PodAmounts): PodAmounts => ({ requests, limits });

@@ -1,5 +1,12 @@
 // Explanation: why a pod was rejected, in fields and in words. Pure.
 import type { Assignments } from '../account/assignments.js';
+import type { MemoryBlock } from '../account/booked-memory.js';
+import {
+  cpusOfKubeletPod,
+  type KubeletPod,
+  kubeletPodName,
+  memoryOfKubeletPod,
+} from '../account/kubelet-record.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { cpusOf, devicesOf, memoryOf } from '../account/pod-holdings.js';
 import { freeCpus, grantableCpus, isolatedPool, universe } from '../account/pools.js';
@@ -28,8 +35,9 @@ export interface OfferedHints {
   readonly hints: HintFamily;
 }
 
-/** Who holds what is missing. */
+/** Who holds what is missing: a grant, or a pod of the kubelet's (`default/web of the kubelet`). */
 export interface Holder {
+  /** Empty of a pod whose uid the kubelet does not tell. */
   readonly uid: string;
   readonly name: string;
   /**
@@ -96,16 +104,33 @@ export interface RejectionFacts {
 
 type HeldText = (pod: PodAssignment) => string;
 
-function holders({ pods }: Assignments, heldBy: HeldText): Holder[] {
-  return pods
-    .map((pod) => ({ uid: pod.uid, name: pod.name, holds: heldBy(pod), pid: pod.owner.pid }))
-    .filter(({ holds }) => holds !== '');
+type KubeletText = (pod: KubeletPod) => string;
+
+// Grants, and then the kubelet's pods.
+function holders({ pods, kubelet }: Assignments, heldBy: HeldText, byKubelet: KubeletText): Holder[] {
+  const granted = pods.map((pod) => ({
+    ...{ uid: pod.uid, name: pod.name, holds: heldBy(pod), pid: pod.owner.pid },
+  }));
+  const others = (kubelet?.pods ?? []).map((pod) => ({
+    ...{
+      uid: pod.uid ?? '',
+      name: `${kubeletPodName(pod)} of the kubelet`,
+      holds: byKubelet(pod),
+      pid: null,
+    },
+  }));
+  return [...granted, ...others].filter(({ holds }) => holds !== '');
 }
 
 /** Everybody with exclusive CPUs; the pod's own containers last, where they have some already. */
 export function holdersOf({ state, pod, taken }: Draft): Holder[] {
   const own = { uid: pod.uid ?? '', name: 'the pod itself', holds: taken.toString(), pid: null };
-  return [...holders(state, (each) => cpusOf(each).toString()), ...(taken.isEmpty ? [] : [own])];
+  const held = holders(
+    state,
+    (each) => cpusOf(each).toString(),
+    (each) => cpusOfKubeletPod(each).toString(),
+  );
+  return taken.isEmpty ? held : [...held, own];
 }
 
 function containerOf({ pod }: Draft, name: string | null): ContainerRequest | undefined {
@@ -156,6 +181,11 @@ function memoryExplanations({ draft, container, offered }: RejectionFacts): Reso
     `${formatBytes(bytes)} of NUMA node${nodes.length > 1 ? 's' : ''} ${nodes.join(', ')}`;
   return memoryRequests(draft, containerOf(draft, container)).map(({ type: resource, bytes: asked }) => {
     const own = tables.filter(({ type }) => type === resource);
+    const blocksText = (blocks: readonly MemoryBlock[]) =>
+      blocks
+        .filter(({ type }) => type === resource)
+        .map(text)
+        .join(', ');
     const { free } = memoryRow(draft, resource);
     const reserved = own
       .filter(({ systemReserved }) => systemReserved > 0)
@@ -173,11 +203,10 @@ function memoryExplanations({ draft, container, offered }: RejectionFacts): Reso
         return { node, free: free[topology.numaNodes.indexOf(node)]!, possible: allocatable };
       }),
       reserved: reserved.length > 0 ? reserved.join(', ') : null,
-      holders: holders(state, (pod) =>
-        memoryOf(pod)
-          .filter(({ type }) => type === resource)
-          .map(text)
-          .join(', '),
+      holders: holders(
+        state,
+        (pod) => blocksText(memoryOf(pod)),
+        (pod) => blocksText(memoryOfKubeletPod(pod)),
       ),
     };
   });
@@ -199,7 +228,11 @@ function deviceExplanations({ draft, container, offered }: RejectionFacts): Reso
         .filter(({ possible }) => possible > 0),
       isolated: null,
       unusable: sick.length > 0 ? sick.join(', ') : null,
-      holders: holders(draft.state, (pod) => (devicesOf(pod)[name] ?? []).map(({ id }) => id).join(', ')),
+      holders: holders(
+        draft.state,
+        (pod) => (devicesOf(pod)[name] ?? []).map(({ id }) => id).join(', '),
+        ({ containers }) => containers.flatMap(({ devices }) => devices[name] ?? []).join(', '),
+      ),
     };
   });
 }

@@ -6,15 +6,17 @@ import { type BookedMemory, bookedOn, type MemoryBlock } from '../account/booked
 import { areInPlace, type CpuMove, movedCpus } from '../account/cpu-identities.js';
 import { cpusOfPods, cpusOfSome } from '../account/cpus-of-pods.js';
 import { devicesOfPods } from '../account/held-devices.js';
+import type { KubeletRecord } from '../account/kubelet-record.js';
 import { memoryOfPods } from '../account/memory-of-pods.js';
 import type { CpuIdentity, PodAssignment } from '../account/pod-assignment.js';
 import { type CpuPool, cpusOf, devicesOf, memoryOf, poolOf } from '../account/pod-holdings.js';
 import type { CpuSnapshot } from '../account/pools.js';
 import { formatBytes } from '../input/quantity.js';
 import { CpuSet, NodeSet } from '../machine/cpu-set.js';
-import { PCI_ADDRESS } from '../machine/pci-address.js';
+import { PCI_ADDRESS } from '../machine/machine-description.js';
 import type { Topology } from '../machine/topology.js';
 import type { DeviceResource, DeviceResources } from './devices/device-resources.js';
+import { type CpuTaken, type DeviceTaken, type MemoryTaken, takenFlags } from './kubelet-flags.js';
 import { type HugepagesTaken, hugepagesTaken } from './memory/hugepages-taken.js';
 import { type FreeHugepages, UNKNOWN_HUGEPAGES } from './memory/memory-draft.js';
 import { allocatableOn, isMemoryKnown } from './memory/memory-tables.js';
@@ -63,7 +65,15 @@ export interface DeviceGone {
 }
 
 /** Something of a grant that does not hold any more. */
-export type Flag = CpuFlag | CpuMoved | MemoryGone | HugepagesTaken | DeviceGone;
+export type Flag =
+  | CpuFlag
+  | CpuMoved
+  | CpuTaken
+  | MemoryGone
+  | MemoryTaken
+  | HugepagesTaken
+  | DeviceGone
+  | DeviceTaken;
 
 /**
  * What does not hold any more of a pod on record. `resources`: devices that are registered; of
@@ -84,6 +94,7 @@ export function flagsOf(
     ...memoryFlags(memoryOf(pod), state, topology),
     ...hugepagesTaken(memoryOf(pod), state, topology, hugepages),
     ...deviceFlags(pod, topology, resources),
+    ...takenFlags(pod, state, topology),
   ]);
 }
 
@@ -109,7 +120,8 @@ export function flagsOfEach(
     memoryFlags(memoryOfPods(pods), state, topology).length === 0 &&
     (hugepages.size === 0 || hugepagesTaken(memoryOfPods(pods), state, topology, hugepages).length === 0) &&
     (devicesOfPods(pods).keys.size === 0 ||
-      pods.every((pod) => deviceFlags(pod, topology, resources).length === 0));
+      pods.every((pod) => deviceFlags(pod, topology, resources).length === 0)) &&
+    (state.kubelet === null || pods.every((pod) => takenFlags(pod, state, topology).length === 0));
   return areUnflagged
     ? () => NO_FLAGS
     : (pod) => flagsOf(pod, state, topology, resources, present, hugepages);
@@ -126,6 +138,7 @@ export interface FlagGround {
   readonly scarce: BookedMemory | null;
   /** Those of hugepages. */
   readonly taken: readonly HugepagesTaken[];
+  readonly kubelet: KubeletRecord | null;
 }
 
 export function flagGround(
@@ -135,7 +148,7 @@ export function flagGround(
   present: CpuSnapshot,
   hugepages: FreeHugepages,
 ): FlagGround {
-  const { cpus, memory, settings, pods } = state;
+  const { cpus, memory, settings, pods, kubelet } = state;
   const isScarce = isMemoryKnown(topology) && isOverbooked(memory, topology, settings);
   return {
     topology,
@@ -144,6 +157,7 @@ export function flagGround(
     resources: [...resources.values()],
     scarce: isScarce ? memory : null,
     taken: hugepages.size === 0 ? [] : hugepagesTaken(memoryOfPods(pods), state, topology, hugepages),
+    kubelet,
   };
 }
 
@@ -165,6 +179,7 @@ export function isSameGround(a: FlagGround, b: FlagGround): boolean {
     (a.cpus === b.cpus || isDeepStrictEqual(a.cpus, b.cpus)) &&
     isDeepStrictEqual(a.scarce, b.scarce) &&
     isDeepStrictEqual(a.taken, b.taken) &&
+    (a.kubelet === b.kubelet || isDeepStrictEqual(a.kubelet?.pods, b.kubelet?.pods)) &&
     a.resources.length === b.resources.length &&
     a.resources.every((resource, i) => resource === b.resources[i])
   );

@@ -50,17 +50,17 @@ export async function diagnose(options: DiagnoseOptions = {}): Promise<Diagnosis
 async function look(
   stateDir: string,
   topology: Topology,
-): Promise<Pick<FactsQuestion, 'settings' | 'refusal'>> {
+): Promise<Pick<FactsQuestion, 'settings' | 'refusal' | 'kubelet'>> {
   try {
     const view = await openManager({ readOnly: true, stateDir, topology });
     try {
-      const { exists, settings, refusal } = view.status();
-      return { settings: exists ? settings : undefined, refusal: refusal?.message };
+      const { exists, settings, refusal, kubelet } = view.status();
+      return { settings: exists ? settings : undefined, refusal: refusal?.message, kubelet };
     } finally {
       view.close();
     }
   } catch (error) {
-    if (error instanceof NumalignError) return { settings: undefined, refusal: error.message };
+    if (error instanceof NumalignError) return { settings: undefined, refusal: error.message, kubelet: null };
     throw error;
   }
 }

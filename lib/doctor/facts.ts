@@ -3,6 +3,7 @@
 import type { CgroupLimits } from '../cgroups/limits.js';
 import type { Settings } from '../decision/machine-settings.js';
 import type { KubeletFacts } from '../kubelet/kubelet-conflict.js';
+import type { KubeletStatus } from '../kubelet/record/kubelet-status.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import type { NamedProcess } from '../processes/named-processes.js';
@@ -105,6 +106,8 @@ export interface MachineFacts {
   readonly foreignCpusets: ForeignCpusets | null;
 
   readonly kubelet: KubeletFacts;
+  /** What is on record of it, if anything. */
+  readonly kubeletRecord: KubeletStatus | null;
   /** Programs that move other programs or interrupts. */
   readonly movers: readonly NamedProcess[];
   /** Whether every process of the machine can be seen. */
@@ -131,6 +134,8 @@ export interface FactsQuestion {
   readonly settings: Settings | undefined;
   /** Why nothing is granted in the folder, if so. */
   readonly refusal: string | undefined;
+  /** What is on record of a kubelet's pods, if anything. */
+  readonly kubelet: KubeletStatus | null;
   /** Instead of that on record, or of the machine's; null: none. */
   readonly cgroupRoot: string | null | undefined;
 }

@@ -1,24 +1,43 @@
 // Checks of who else manages CPUs here.
 import { kubeletConflict } from '../kubelet/kubelet-conflict.js';
+import type { KubeletStatus } from '../kubelet/record/kubelet-status.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import { listSome } from './advice.js';
 import type { MachineFacts } from './facts.js';
 import { ok, problem, unknown, type Verdict, warning } from './finding.js';
 
 export function kubelet(facts: MachineFacts): Verdict {
-  const { kubelet, managed, online, stateFolder, seesAllProcesses } = facts;
-  if (kubelet.found.length === 0) {
+  const { kubelet, kubeletRecord: record, managed, online, stateFolder, seesAllProcesses } = facts;
+  if (record && !record.keeper.alive) return unkept(record);
+  if (kubelet.found.length === 0 && !record) {
     return seesAllProcesses
       ? ok('none was found')
       : unknown('none was found, but not every process can be seen from here');
   }
-  const found = `one was found: ${kubelet.found.join(', ')}`;
-  const conflict = kubeletConflict(kubelet, managed, online);
+  const found = kubelet.found.length === 0 ? 'none was found' : `one was found: ${kubelet.found.join(', ')}`;
+  const conflict = kubeletConflict(kubelet, managed, online, record);
+  if (!conflict && record)
+    return ok(`${found}; ${heldText(record)} on record, kept by ${keeperText(record)}`);
   if (!conflict) return ok(`${found}; CPUs ${managed} are left to numalign`);
   const text = `${found}; it may give CPUs ${managed} to others`;
   const advice = conflict.ways.join('; or ');
   // A folder of one's own speaks for nobody else, and nothing is refused.
   return stateFolder.scope === 'machine' ? problem(text, advice) : warning(text, advice);
+}
+
+const keeperText = ({ keeper: { pid, command } }: KubeletStatus) => `process ${pid} (${command})`;
+
+function heldText({ pods, cpus }: KubeletStatus): string {
+  const held = cpus.isEmpty ? '' : ` with CPUs ${cpus}`;
+  return `${pods.length} of its pods${held} ${pods.length === 1 ? 'is' : 'are'}`;
+}
+
+// Nobody says what it gives out from now on.
+function unkept(record: KubeletStatus): Verdict {
+  return problem(
+    `${heldText(record)} on record, as of ${record.updatedAt}: ${keeperText(record)}, which kept the record, has ended`,
+    'start `numalign-node` again; or remove the record where there is no kubelet any more (`manager.recordKubelet(null)`)',
+  );
 }
 
 const STOPS: Readonly<Record<string, (candidates: CpuSet) => string>> = {

@@ -58,6 +58,7 @@ export function readMachineFacts(question: FactsQuestion): MachineFacts {
     limits: ownFolder('cpu') === undefined ? null : unlessRefused(() => limitsOfProcess(process.pid), null),
     foreignCpusets: readForeignCpusets(typeof cgroups === 'string' ? undefined : cgroups.rootPath),
     kubelet: readKubeletFacts(),
+    kubeletRecord: question.kubelet,
     movers: [...namedProcesses(MOVERS)],
     seesAllProcesses: seesAllProcesses(),
     unbalanced: unbalancedCpus(),

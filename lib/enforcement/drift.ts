@@ -36,8 +36,8 @@ export interface Drift {
 }
 
 /**
- * CPUs of a grant of this process have gone offline, or are back: what a manager tells by its event
- * `hotplug`.
+ * CPUs of a grant of this process have gone offline, or are back; or the kubelet has taken them from
+ * one that moves then (`onTaken`): what a manager tells by its event `hotplug`.
  */
 export interface Hotplug {
   readonly uid: string;

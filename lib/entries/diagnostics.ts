@@ -41,6 +41,7 @@ export type {
   ResourceExplanation,
 } from '../decision/explanation.js';
 export type { CpuFlag, CpuMoved, DeviceGone, MemoryGone } from '../decision/flags.js';
+export type { CpuTaken, DeviceTaken, MemoryTaken } from '../decision/kubelet-flags.js';
 export type { HugepagesTaken } from '../decision/memory/hugepages-taken.js';
 export { type DiagnoseOptions, type Diagnosis, diagnose } from '../doctor/diagnose.js';
 export { FINDING_STATUSES, type Finding, type FindingStatus } from '../doctor/finding.js';

@@ -1,5 +1,6 @@
 // numalign/kubelet: the names and files of the kubelet.
 
+export type { KubeletContainer, KubeletPod } from '../account/kubelet-record.js';
 export type { AdoptedContainer, AdoptedPod, AdoptOptions } from '../adoption/adoption-request.js';
 export type { FeatureGates, KubeletVersion } from '../base/kubelet-features.js';
 export type { ReservedAmounts, ReservedMemory } from '../input/machine-options.js';
@@ -37,4 +38,7 @@ export {
   type MemoryManagerState,
   parseMemoryManagerState,
 } from '../kubelet/memory-manager-state.js';
+export type { KubeletContainerHoldings, KubeletPodHoldings } from '../kubelet/record/kubelet-holdings.js';
+export type { KubeletStatus } from '../kubelet/record/kubelet-status.js';
+export type { RecordKubeletOptions } from '../kubelet/record/record-kubelet.js';
 export type { KubeletImport } from '../manager.js';

@@ -9,6 +9,7 @@ import {
   type PodRequest,
   parsePodAmounts,
   podResources,
+  QOS_CLASSES,
   type QosClass,
 } from './pod-resources.js';
 import {
@@ -60,6 +61,11 @@ export interface PlainPod extends PodContainers {
   /** What it may use as a whole: cpu, memory and hugepages. */
   readonly resources?: ResourceRequirements;
   /**
+   * The class that Kubernetes gave the pod, where not all that it was made of is known here. Default:
+   * computed from the containers.
+   */
+  readonly qosClass?: QosClass;
+  /**
    * Devices that a DRA driver gives, by container: lists of names of resources. A manifest says it
    * in `status.extendedResourceClaimStatus`.
    */
@@ -103,6 +109,7 @@ const POD_KEYS = [
   'initContainers',
   'containers',
   'resources',
+  'qosClass',
   'draExtendedResources',
 ] as const;
 const MANIFEST_KEYS = ['apiVersion', 'kind', 'metadata', 'spec'] as const;
@@ -220,6 +227,13 @@ function qosOfWhole(whole: Pick<ParsedContainer, 'requests' | 'limits'>) {
   return { qosClass, notGuaranteed: flaws };
 }
 
+function qosOfCaller(given: unknown) {
+  if (given === undefined || given === null) return undefined;
+  const qosClass = QOS_CLASSES.find((each) => each === given);
+  if (qosClass === undefined) return fail('qosClass', given, `one of ${QOS_CLASSES.join(', ')}`);
+  return { qosClass, notGuaranteed: qosClass === 'Guaranteed' ? null : `the pod is ${qosClass}` };
+}
+
 /**
  * A pod in plain words or a Kubernetes manifest, of which unknown fields are ignored.
  * @throws ERR_INVALID_POD, which names the field; ERR_INVALID_QUANTITY; ERR_INVALID_OPTION for an
@@ -249,7 +263,8 @@ export function parsePod(value: unknown): PodRequest {
   if (whole && isManifest) checkPodAmounts(whole, resourcesField, containers);
   const dra = isManifest ? draOfStatus(pod.status) : draOf(pod.draExtendedResources, containers);
   const ofContainers = qosOfContainers(containers);
-  const { qosClass, notGuaranteed } = whole ? qosOfWhole(whole) : ofContainers;
+  const given = isManifest ? undefined : qosOfCaller(pod.qosClass);
+  const { qosClass, notGuaranteed } = given ?? (whole ? qosOfWhole(whole) : ofContainers);
   return Object.freeze({
     uid: parseName(metadata.uid, `${nameField}uid`),
     name: parseName(metadata.name, `${nameField}name`),

@@ -15,7 +15,8 @@ import {
 } from './resource-amounts.js';
 
 /** How Kubernetes ranks a pod. Only containers of Guaranteed pods get exclusive CPUs. */
-export type QosClass = 'Guaranteed' | 'Burstable' | 'BestEffort';
+export const QOS_CLASSES = ['Guaranteed', 'Burstable', 'BestEffort'] as const;
+export type QosClass = (typeof QOS_CLASSES)[number];
 
 export interface PodRequest {
   readonly uid: string | undefined;

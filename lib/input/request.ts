@@ -44,6 +44,13 @@ export interface RequestOptions extends RequestPlacementOptions {
   enforcement?: AimedLevel;
   /** Default: the manager's. */
   unmovableMembers?: 'fail' | 'report';
+  /**
+   * What happens where the kubelet takes CPUs that the grant has, see {@link Manager.recordKubelet}.
+   * `keep` (default): it stays where it is, and is flagged CPU_TAKEN. `move`: a manager of this
+   * process gives it as many others, and its threads follow; where there is no room they leave what
+   * is taken. Only where the process is the owner.
+   */
+  onTaken?: 'keep' | 'move';
   /** Gives up waiting: for the state's lock, and with `wait` for room. */
   signal?: AbortSignal;
   /**
@@ -107,6 +114,8 @@ export interface AdmissionRequest {
   /** It runs in this process, so CPUs outside its cpuset are of no use. */
   readonly isForCaller: boolean;
   readonly wait: boolean;
+  /** It gets others for CPUs that the kubelet takes. */
+  readonly movesWhenTaken?: boolean | undefined;
 }
 
 /** What {@link Grant.resize} takes: what is left out stays as it is. */
@@ -146,6 +155,7 @@ const REQUEST_OPTIONS = [
   'enforcement',
   'unmovableMembers',
   'isolation',
+  'onTaken',
   'signal',
   'wait',
 ] as const satisfies readonly (keyof RequestOptions)[];
@@ -169,6 +179,7 @@ function parseCommon(options: Record<string, unknown>, placement: Placement) {
   return {
     owner,
     wait: option.flag(wait, 'wait'),
+    movesWhenTaken: parseOnTaken(options.onTaken, owner),
     enforcement: parseAim(options),
     placement: parsePlacement(options, placement),
   } as const;
@@ -187,6 +198,16 @@ function commonOf(placement: Placement): ReturnType<typeof parseCommon> {
     commons.set(placement, common);
   }
   return common;
+}
+
+function parseOnTaken(value: unknown, owner: OwnerChoice): boolean {
+  const isMove = option.optional(value, 'onTaken', (given, name) =>
+    option.oneOf(given, name, ['keep', 'move']),
+  );
+  if (isMove !== 'move') return false;
+  // Of threads of others nobody could tell that they have left.
+  if (owner !== 'process') invalidOption('onTaken', value, "'keep' where the owner is no process");
+  return true;
 }
 
 const isAbsolutePath = (value: unknown): value is string => typeof value === 'string' && isAbsolute(value);
@@ -345,6 +366,9 @@ export function parseAdmit(pod: unknown, options: AdmitOptions, placement: Place
   const parsed = parsePod(pod);
   // Member by member: to add what is spread takes many times as long.
   const common = given === NO_OPTIONS ? commonOf(placement) : parseCommon(given, placement);
-  const { owner, wait, enforcement, placement: placed } = common;
-  return Object.freeze({ pod: parsed, isForCaller: false, owner, wait, enforcement, placement: placed });
+  const { owner, wait, movesWhenTaken, enforcement, placement: placed } = common;
+  return Object.freeze({
+    ...{ pod: parsed, isForCaller: false, owner, wait, movesWhenTaken, enforcement },
+    placement: placed,
+  });
 }

@@ -73,6 +73,40 @@ export function ownExclusive(
   return isSized ? allowed : CpuSet.EMPTY;
 }
 
+/** What is on record of what the kubelet has given out, as KubeletStatus has it. */
+export interface RecordedKubelet {
+  readonly cpus: CpuSet;
+  readonly keeper: {
+    readonly pid: number | null;
+    readonly command: string | null;
+    readonly alive: boolean;
+  };
+}
+
+/** The CPUs that the kubelet's file says are a container's alone; as far as it can be read. */
+function givenOut({ cpu }: KubeletFacts): CpuSet {
+  const containers = [...(cpu?.entries.values() ?? [])].flatMap((pod) => [...pod.values()]);
+  const pods = [...(cpu?.podEntries?.values() ?? [])].map(({ cpuSet }) => cpuSet);
+  return [...containers, ...pods].reduce((all, cpus) => all.union(cpus), CpuSet.EMPTY);
+}
+
+// How a record would do; undefined where it does.
+function wayByRecord(
+  facts: KubeletFacts,
+  universe: CpuSet,
+  record: RecordedKubelet | null,
+): string | undefined {
+  if (!record) return 'have `numalign-node` keep on record what it gives out';
+  const { pid, command, alive } = record.keeper;
+  if (!alive) {
+    return `start \`numalign-node\` again: process ${pid} (${command}), which kept on record what it gives out, has ended`;
+  }
+  const missing = givenOut(facts).intersection(universe).difference(record.cpus);
+  return missing.isEmpty
+    ? undefined
+    : `try again: CPUs ${missing}, which it has given out, are not on record yet`;
+}
+
 /** CPUs that a kubelet may give to others as numalign may. */
 export interface KubeletConflict {
   readonly reserved: CpuSet;
@@ -82,20 +116,24 @@ export interface KubeletConflict {
 }
 
 /**
- * Undefined where no kubelet was found, or numalign hands out and shares (`universe`) only what it
- * leaves to us.
+ * Undefined where no kubelet was found, numalign hands out and shares (`universe`) only what it
+ * leaves to us, or a process that lives keeps on record what it gives out.
  */
 export function kubeletConflict(
   facts: KubeletFacts,
   universe: CpuSet,
   online: CpuSet,
+  record: RecordedKubelet | null,
 ): KubeletConflict | undefined {
   if (facts.found.length === 0) return undefined;
   const [reserved, own] = [strictlyReserved(facts, online), ownExclusive(facts, online)];
   if ([reserved, own].some((cpus) => universe.isSubsetOf(cpus))) return undefined;
+  const byRecord = wayByRecord(facts, universe, record);
+  if (byRecord === undefined) return undefined;
   const ways = [
     ...(reserved.isEmpty ? [] : [`set managedCPUs within ${reserved}, which it has strictly reserved`]),
     ...(own.isEmpty ? [] : [`set managedCPUs within ${own}, which are this container's alone`]),
+    byRecord,
     'run in a Guaranteed pod with whole CPUs of its own, of which numalign then hands out parts',
     'insist (besideKubelet: true, --beside-kubelet)',
   ];
@@ -103,8 +141,13 @@ export function kubeletConflict(
 }
 
 /** @throws ERR_KUBELET_CONFLICT where there is a {@link kubeletConflict} */
-export function checkBesideKubelet(facts: KubeletFacts, universe: CpuSet, online: CpuSet): void {
-  const conflict = kubeletConflict(facts, universe, online);
+export function checkBesideKubelet(
+  facts: KubeletFacts,
+  universe: CpuSet,
+  online: CpuSet,
+  record: RecordedKubelet | null,
+): void {
+  const conflict = kubeletConflict(facts, universe, online, record);
   if (!conflict) return;
   const { reserved, own, ways } = conflict;
   throw new NumalignError(

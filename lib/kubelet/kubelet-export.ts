@@ -128,7 +128,8 @@ function memoryManagerState(
   if (policy === 'None' && blocks.length === 0) {
     return { policyName: 'None', machineState: new Map(), entries: new Map(), ...podEntries };
   }
-  const tables = memoryTables(state, topology);
+  // Its own pods are in none of the entries.
+  const tables = memoryTables({ ...state, kubelet: null }, topology);
   const machineState = new Map(
     topology.nodes.map(({ id }) => [
       id,

@@ -1,7 +1,7 @@
 // What a machine consists of, as a Topology describes it.
 import type { KubeletVersion } from '../base/kubelet-features.js';
 import type { NativePciDevice } from '../base/native-tables.js';
-import type { CpuSet } from './cpu-set.js';
+import type { CpuSet, NodeSet } from './cpu-set.js';
 
 /**
  * Where one online CPU is. `core` and `die` are the lowest CPU id in them, `l3` is the package's id
@@ -111,6 +111,12 @@ export interface MachineJson {
   allowed?: string;
 }
 
+/**
+ * The address of a PCI device as Linux writes it, such as `0000:3b:00.0`: domain, bus, device,
+ * function.
+ */
+export const PCI_ADDRESS = /^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$/;
+
 function kindOf(code: string): PciDeviceKind {
   if (code.startsWith('02')) return 'network';
   if (code.startsWith('01')) return 'storage';
@@ -164,6 +170,10 @@ export interface BestFitOptions {
   kubeletVersion?: KubeletVersion;
   /** Whole cores only, where the machine's cores differ in size; ignored when distributing. */
   wholeCores?: boolean;
+  /** CPUs that are chosen in any case. */
+  mustInclude?: CpuSet | string;
+  /** NUMA nodes whose CPUs are taken first, such as a hint's. null (default): those of `mustInclude`. */
+  nodes?: NodeSet | null;
 }
 
 /** A question for {@link Topology.cpuHints}. */

@@ -12,7 +12,7 @@ import { shapes } from '../base/shapes.js';
 import type { Words } from '../base/words.js';
 import { CpuSet, NodeSet } from './cpu-set.js';
 import { wordsOf } from './id-set.js';
-import { PCI_ADDRESS } from './pci-address.js';
+import { PCI_ADDRESS } from './machine-description.js';
 
 // Names of a CPU's columns in the file, and what may stand in for a column that is left out.
 const FILE_COLUMNS = {

@@ -1,12 +1,10 @@
 // Topology: what a machine is made of. Discovered by hwloc, or read from an hwloc XML file, an
 // hwloc synthetic string or a JSON machine.
-import { inspect } from 'node:util';
 import { checkOptions } from '../base/check-options.js';
-import { NumalignError } from '../base/errors.js';
-import { DEFAULT_VERSION, KUBELET_VERSIONS } from '../base/kubelet-features.js';
 import { native } from '../base/native.js';
 import { CPU_COLUMNS, HUGEPAGE_COLUMNS, type TopologyDescription } from '../base/native-tables.js';
 import type { TopologyHandle, Words } from '../base/words.js';
+import { bestFit, invalid } from './best-fit.js';
 import { CpuSet, NodeSet } from './cpu-set.js';
 import { MAX_HINT_NODES } from './hint-masks.js';
 import { HintFamily } from './hints.js';
@@ -96,43 +94,14 @@ export class Topology {
   /**
    * Chooses `count` CPUs out of `available` as the kubelet's static CPU policy does: whole sockets
    * or NUMA nodes first, then (where asked) whole L3 groups, then whole cores, then the CPUs that
-   * fragment least.
+   * fragment least. With `nodes` as many as can be are of these, as an admission takes them by its
+   * hint; with `mustInclude` all of that is among them, and the rest is chosen as a grant grows.
    * @throws ERR_INSUFFICIENT_CPUS where fewer are available, ERR_INVALID_ARGUMENT for a count or
-   *   group size that is no whole number.
+   *   group size that is no whole number, and where `mustInclude` is more than that, or not
+   *   available
    */
   bestFit(available: CpuSet | string, count: number, options: BestFitOptions = {}): CpuSet {
-    const {
-      strategy = 'packed',
-      distributeAcrossNuma = false,
-      cpuGroupSize = 1,
-      preferAlignByUncoreCache = false,
-      wholeCores = false,
-      kubeletVersion = DEFAULT_VERSION,
-    } = checkOptions(options, BEST_FIT_OPTIONS, 'bestFit') as BestFitOptions;
-    if (strategy !== 'packed' && strategy !== 'spread') invalid('strategy', strategy, "'packed' or 'spread'");
-    if (!Number.isInteger(count) || count < 0 || count > CpuSet.MAX_ID)
-      invalid('count', count, 'a whole number of CPUs');
-    if (!Number.isInteger(cpuGroupSize) || cpuGroupSize < 1 || cpuGroupSize > CpuSet.MAX_ID) {
-      invalid('cpuGroupSize', cpuGroupSize, 'a whole number of at least 1');
-    }
-    checkBoolean('distributeAcrossNuma', distributeAcrossNuma);
-    checkBoolean('preferAlignByUncoreCache', preferAlignByUncoreCache);
-    checkBoolean('wholeCores', wholeCores);
-    if (!KUBELET_VERSIONS.includes(kubeletVersion))
-      invalid('kubeletVersion', kubeletVersion, KUBELET_VERSIONS.join(' or '));
-    return new CpuSet(
-      native.bestFit({
-        topology: this.handle,
-        available: CpuSet.coerce(available).words,
-        count,
-        spread: strategy === 'spread',
-        alignByL3: preferAlignByUncoreCache,
-        distributeAcrossNuma,
-        cpuGroupSize,
-        wholeCores,
-        anyRestInL3: kubeletVersion !== 'v1.32',
-      }),
-    );
+    return bestFit(this, CpuSet.coerce(available), count, options);
   }
 
   /** The CPUs among `cpus` whose whole core is among them. */
@@ -255,22 +224,3 @@ const CPU_HINTS_OPTIONS = [
   'alignBySocket',
   'fullPhysicalCpusOnly',
 ] as const;
-const BEST_FIT_OPTIONS = [
-  'strategy',
-  'distributeAcrossNuma',
-  'cpuGroupSize',
-  'preferAlignByUncoreCache',
-  'wholeCores',
-  'kubeletVersion',
-] as const;
-
-function invalid(name: string, value: unknown, valid: string): never {
-  throw new NumalignError('ERR_INVALID_ARGUMENT', `${name} must be ${valid}, not ${inspect(value)}`, {
-    value,
-    valid,
-  });
-}
-
-function checkBoolean(name: string, value: unknown): void {
-  if (typeof value !== 'boolean') invalid(name, value, 'true or false');
-}

@@ -20,6 +20,10 @@ import type { ReconcileReport } from '../enforcement/drift.js';
 import type { Config } from '../input/config.js';
 import { type DeviceSelection, parseDevices } from '../input/devices.js';
 import type { MachineOptions } from '../input/machine-options.js';
+import { checkSignal } from '../input/request.js';
+import { type KubeletPodHoldings, parseHoldings } from '../kubelet/record/kubelet-holdings.js';
+import { type KubeletStatus, kubeletStatus } from '../kubelet/record/kubelet-status.js';
+import { type RecordKubeletOptions, recordKubelet } from '../kubelet/record/record-kubelet.js';
 import { configure } from '../opening/configure.js';
 import { leavePool } from '../opening/pool-membership.js';
 import { Reconciler, type Reconciling } from '../reconcile/reconciler.js';
@@ -118,6 +122,27 @@ export class MachineManager extends ManagerView {
     const callback = checkPreferredAllocation(preferredAllocation) ?? before;
     resources.set(resource, { name: resource, devices, preferredAllocation: callback });
     lookAgain(this);
+  }
+
+  /**
+   * Puts on record what the kubelet has given out: CPUs, memory and devices that no numalign process
+   * grants from then on, and CPUs that its shared members leave. null: nothing is on record any
+   * more. This process is the keeper of the record, which it brings up to date by a call for each
+   * change. The record stays where the keeper ends, and another process may keep it then. What the
+   * kubelet takes counts: a grant that has some of it stays on record and is flagged (CPU_TAKEN,
+   * MEMORY_TAKEN, DEVICE_TAKEN). What is on record already is not committed again.
+   * @throws ERR_INVALID_OPTION, ERR_INVALID_LIST, ERR_INVALID_ARGUMENT; ERR_OWNER_ALIVE where another
+   *   process that lives keeps the record; ERR_LOCK_TIMEOUT, ERR_STATE_*, ERR_SYSCALL; the signal's
+   *   reason
+   */
+  async recordKubelet(
+    pods: readonly KubeletPodHoldings[] | null,
+    options: RecordKubeletOptions = {},
+  ): Promise<KubeletStatus | null> {
+    const site = this.#site;
+    const held = pods === null ? null : parseHoldings(pods);
+    const { signal } = checkOptions(options, ['signal'], 'recordKubelet');
+    return kubeletStatus(await recordKubelet(site, held, checkSignal(signal)), () => true);
   }
 
   /**

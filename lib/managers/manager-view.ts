@@ -26,6 +26,7 @@ import type { PlacementOptions } from '../input/policies.js';
 import { type AdmitOptions, NO_OPTIONS } from '../input/request.js';
 import { exportKubelet } from '../kubelet/kubelet-export.js';
 import type { KubeletFiles } from '../kubelet/kubelet-files.js';
+import { type KubeletStatus, kubeletStatus } from '../kubelet/record/kubelet-status.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import { refreshSite } from '../machine/topology-refresh.js';
@@ -152,6 +153,15 @@ export class ManagerView extends ManagerEmitter {
       const dead = new Set(view.#site.ledger.owners.deadPods(pods));
       return pods.filter((pod) => !dead.has(pod));
     };
+  }
+
+  /**
+   * What the kubelet has given out, as {@link Manager.recordKubelet} has recorded it; null: nobody
+   * has. Synchronous.
+   */
+  kubelet(): KubeletStatus | null {
+    const { owners } = this.#site.ledger;
+    return kubeletStatus(this.#state().kubelet, (uuid) => owners.isProcessAlive(uuid));
   }
 
   /** All grants on record, those of other processes too. */

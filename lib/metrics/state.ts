@@ -94,6 +94,14 @@ export function state(metrics: MetricSet, manager: ManagerView): void {
   number('flagged_grants', 'Grants of which something does not hold any more.', ({ grants }) => {
     return grants.filter(({ flags }) => flags.length > 0).length;
   });
+  number('kubelet_cpus', "Exclusive CPUs of the kubelet's pods that are on record.", ({ kubelet }) => {
+    return kubelet?.cpus.size ?? 0;
+  });
+  number(
+    'kubelet_record_kept',
+    'Whether a process that lives keeps on record what the kubelet has given out: 1 or 0.',
+    ({ kubelet }) => (kubelet?.keeper.alive ? 1 : 0),
+  );
   const memory = (name: string, help: string, bytes: 'allocatable' | 'free') =>
     byLabels(name, help, ['numa_node', 'type'], (now) =>
       now.memory.map((table) => [{ numa_node: String(table.node), type: table.type }, table[bytes]]),
@@ -112,6 +120,7 @@ function readSnapshot(manager: ManagerView) {
   const memory = manager.memory();
   const refusal = manager.refusal();
   const grants = manager.grants();
+  const kubelet = manager.kubelet();
   const exclusiveCpus = grants.reduce(
     (cpus, { cpus: own, upcoming }) => cpus.union(own).union(upcoming ?? CpuSet.EMPTY),
     CpuSet.EMPTY,
@@ -123,6 +132,7 @@ function readSnapshot(manager: ManagerView) {
     settings,
     memory,
     grants,
+    kubelet,
     exclusiveCpus,
     isUsable: refusal === null,
   };

@@ -5,14 +5,17 @@ import type { Site } from '../admission/site.js';
 import type { Config } from '../input/config.js';
 import { checkBesideKubelet } from '../kubelet/kubelet-conflict.js';
 import { readKubeletFacts } from '../kubelet/kubelet-facts.js';
+import { kubeletStatus } from '../kubelet/record/kubelet-status.js';
 
 // Who speaks for the whole machine must not meet somebody else who does. @throws
 // ERR_KUBELET_CONFLICT
 export function refuseBesideKubelet(
   { ledger, topology }: Site,
   { besideKubelet }: Config,
-  { settings }: Pick<Assignments, 'settings'>,
+  { settings, kubelet }: Pick<Assignments, 'settings' | 'kubelet'>,
 ): void {
   if (ledger.scope !== 'machine' || topology.isSimulated || besideKubelet) return;
-  checkBesideKubelet(readKubeletFacts(), universe(settings, { online: topology.cpus }), topology.cpus);
+  const record = kubeletStatus(kubelet, (uuid) => ledger.owners.isProcessAlive(uuid));
+  const managed = universe(settings, { online: topology.cpus });
+  checkBesideKubelet(readKubeletFacts(), managed, topology.cpus, record);
 }

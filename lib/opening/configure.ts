@@ -24,7 +24,7 @@ export async function configure(site: Site, config: Config, options: MachineOpti
     const next = { ...state, settings };
     checkLeavesPool(next, now);
     checkCgroupRoot(state, settings);
-    refuseBesideKubelet(site, config, { settings });
+    refuseBesideKubelet(site, config, next);
     await commit(next);
     site.enforcer.apply(next);
   });

@@ -103,7 +103,7 @@ export class OwnerGuard {
     if (this.#transactions > 0) return;
     this.#isDisturbed = false;
     try {
-      const isFolderAmiss = this.#owners.holdsGrant && !this.#state.folder.isCurrent;
+      const isFolderAmiss = this.#owners.isNeeded && !this.#state.folder.isCurrent;
       if (isFolderAmiss) this.#state.ensureCurrent();
       if (!this.#owners.reassert() && !isFolderAmiss) return;
     } catch {

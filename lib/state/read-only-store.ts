@@ -121,6 +121,7 @@ export class ReadOnlyStore implements StateSource {
   readonly owners: OwnerLookup = {
     isOwn: () => false,
     deadPods: (pods) => this.#deadPods(pods),
+    isProcessAlive: (uuid) => this.#isProcessAlive(uuid),
   };
   readonly #empty: () => Assignments;
   #nothing: Checkpoint | undefined;
@@ -209,6 +210,13 @@ export class ReadOnlyStore implements StateSource {
     return explaining(this.path, () => {
       const owners = this.scope === 'memory' ? undefined : this.#follow()?.owners;
       return deadPods(owners, pods);
+    });
+  }
+
+  #isProcessAlive(uuid: string): boolean {
+    return explaining(this.path, () => {
+      const owners = this.scope === 'memory' ? undefined : this.#follow()?.owners;
+      return owners !== undefined && isLocked(owners, uuid);
     });
   }
 

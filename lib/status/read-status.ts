@@ -6,6 +6,7 @@ import type { ReadOnlySite } from '../admission/site.js';
 import { lapsedGrants, settingWarnings } from '../admission/warnings.js';
 import { settingsNow } from '../decision/machine-settings.js';
 import { memoryTables } from '../decision/memory/memory-tables.js';
+import { kubeletStatus } from '../kubelet/record/kubelet-status.js';
 import { grantsOf } from './grant-status.js';
 import { readingIn, readingWithout, type StateReading } from './state-reading.js';
 import type { StateStatus } from './status.js';
@@ -39,6 +40,7 @@ function statusOf(site: ReadOnlySite, found: StateReading): StateStatus {
     free: freeCpus(state, present),
     freeIsolated: freeCpus(state, present, 'isolated'),
     memory: memoryTables(state, topology),
+    kubelet: kubeletStatus(state.kubelet, found.isProcessAlive),
     grants: grantsOf(site, state, present, found.isAlive),
     sharedMembers: members,
     waiting,

@@ -4,7 +4,7 @@ import { currentCheckpoint } from '../admission/on-record.js';
 import type { ReadOnlySite } from '../admission/site.js';
 import type { NativeFolder } from '../base/native-files.js';
 import { totalsOf } from '../decision/memory/memory-tables.js';
-import { type FoundState, findState, isOfBoot, STATE_FILE } from '../state/files/state-files.js';
+import { type FoundState, findState, isLocked, isOfBoot, STATE_FILE } from '../state/files/state-files.js';
 import { readBootId } from '../state/folder/folder.js';
 import { explaining } from '../state/folder/folder-error.js';
 import type { Checkpoint } from '../state/format/checkpoint.js';
@@ -17,6 +17,8 @@ import type { MemberStatus, StateStatus } from './status.js';
 export interface StateReading extends Pick<StateStatus, 'exists' | 'isOfEarlierBoot' | 'damage'> {
   readonly checkpoint: Checkpoint;
   readonly isAlive: (pod: PodAssignment) => boolean;
+  /** Of the process (or Worker) with this file. */
+  readonly isProcessAlive: (uuid: string) => boolean;
   readonly members: readonly MemberStatus[];
   readonly waiting: readonly Waiter[];
 }
@@ -40,7 +42,9 @@ export function readingWithout(site: ReadOnlySite): StateReading {
   const dead = new Set(ledger.owners.deadPods(checkpoint.assignments.pods));
   const isAlive = (pod: PodAssignment) => !dead.has(pod);
   const nothing = { damage: null, isOfEarlierBoot: false, members: [], waiting: [] };
-  return { ...nothing, exists: ledger.scope === 'memory' || checkpoint.generation > 0, checkpoint, isAlive };
+  const isProcessAlive = (uuid: string) => ledger.owners.isProcessAlive(uuid);
+  const exists = ledger.scope === 'memory' || checkpoint.generation > 0;
+  return { ...nothing, exists, checkpoint, isAlive, isProcessAlive };
 }
 
 function readFolder(
@@ -55,14 +59,17 @@ function readFolder(
       const checkpoint =
         found.kind === 'good' ? found.checkpoint : recovered(folder, found, owners, totalsOf(topology));
       if (!checkpoint) return undefined;
-      const { pods } = checkpoint.assignments;
+      const { pods, kubelet } = checkpoint.assignments;
       const dead = new Set(deadPods(owners, pods));
+      // While the folder is open.
+      const isKept = kubelet !== null && owners !== undefined && isLocked(owners, kubelet.keeper.uuid);
       return {
         exists: true,
         isOfEarlierBoot: !isOfBoot(checkpoint.bootId, readBootId(), owners),
         damage: damageOf(found),
         checkpoint,
         isAlive: (pod) => !dead.has(pod),
+        isProcessAlive: (uuid) => isKept && uuid === kubelet.keeper.uuid,
         members: membersIn(folder, ledger.path, pods),
         waiting: withChild(folder, 'waiting', (waiting) => (waiting ? waitersIn(waiting) : [])),
       };

@@ -9,6 +9,7 @@ import type { ProcessEntry } from '../enforcement/members/member-entry.js';
 import type { SharedMember } from '../enforcement/members/shared-member.js';
 import type { Survivor } from '../enforcement/members/survivors.js';
 import type { MemoryBinding } from '../enforcement/memory-binding.js';
+import type { KubeletStatus } from '../kubelet/record/kubelet-status.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { Waiter } from '../state/wait-queue.js';
 
@@ -63,6 +64,8 @@ export interface StateStatus {
   readonly free: CpuSet;
   readonly freeIsolated: CpuSet;
   readonly memory: readonly MemoryTable[];
+  /** What the kubelet has given out; null: nobody has recorded any. */
+  readonly kubelet: KubeletStatus | null;
   readonly grants: readonly GrantStatus[];
   readonly sharedMembers: readonly MemberStatus[];
   /** The next first. */

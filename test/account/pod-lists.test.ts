@@ -9,8 +9,7 @@ import { bookingFlaw, groupsOfPods } from '../../lib/account/memory-of-pods.js';
 import { mortalOwners } from '../../lib/account/owners-of-pods.js';
 import type { ContainerAssignment, PodAssignment } from '../../lib/account/pod-assignment.js';
 import { removePods, replacePod } from '../../lib/account/pod-changes.js';
-import { podListChanges, podsAfter, podsOfBoth } from '../../lib/account/pod-list-changes.js';
-import { podsThat } from '../../lib/account/pod-summary.js';
+import { podListChanges, podsAfter, podsOfBoth, podsThat } from '../../lib/account/pod-list-changes.js';
 import { CpuSet } from '../../lib/index.js';
 
 const GROUPS = [[0], [1, 2]] as const;

@@ -397,6 +397,114 @@ describe('whatever goes offline', () => {
   });
 });
 
+describe('a grant that moves when the kubelet takes CPUs', () => {
+  const pods = (cpus: string) => [
+    { namespace: 'default', name: 'web', containers: [{ name: 'main', cpus }] },
+  ];
+
+  it('gets as many others by the policy it was placed under, and its threads leave before', async () => {
+    const machine = await Machine.open({ reservedSystemCPUs: '0,8' });
+    const { uid } = await machine.manager.acquire({ cpu: 4, onTaken: 'move' });
+    expect(machine.cpusOf(uid)).toEqual([['1-2,9-10', '']]);
+    await machine.manager.recordKubelet(pods('2,9,11'));
+    const found = await machine.substitute(uid);
+    expect(texts(found)).toEqual(['2,9', '3-4', '', '']);
+    expect(found).toMatchObject({ error: null, isParked: false });
+    expect(machine.said).toEqual(['narrow 1,10', 'widen 1,3-4,10']);
+    expect(machine.manager.grants()[0]!.flags).toEqual([]);
+    expect(await machine.substitute(uid)).toBeUndefined();
+    await machine.manager.recordKubelet([]);
+    expect(await machine.substitute(uid)).toBeUndefined();
+    expect(machine.cpusOf(uid)).toEqual([['1,3-4,10', '']]);
+  });
+
+  it('stays flagged where there is no room, its threads leave what is taken, and it is tried again', async () => {
+    const machine = await Machine.open({ managedCPUs: '0-3' });
+    const { uid } = await machine.manager.acquire({ cpu: 2, onTaken: 'move' });
+    expect(machine.cpusOf(uid)).toEqual([['0-1', '']]);
+    await machine.manager.recordKubelet(pods('0,2'));
+    const found = await machine.substitute(uid);
+    expect(texts(found)).toEqual(['0', '', '0', '']);
+    expect(found).toMatchObject({ isParked: false, followed: 'widen 1' });
+    expect(found?.error?.code).toBe('ERR_SHARED_POOL_EMPTY');
+    expect(machine.manager.grants()[0]!.flags).toMatchObject([{ code: 'CPU_TAKEN' }]);
+    expect(await machine.substitute(uid)).toBeUndefined();
+    await machine.manager.recordKubelet(pods('0-1'));
+    expect(texts(await machine.substitute(uid))).toEqual(['0-1', '', '0-1', '']);
+    expect(machine.said.at(-1)).toBe('park 2-3');
+    await machine.manager.recordKubelet(pods('0'));
+    expect(texts(await machine.substitute(uid))).toEqual(['0', '2', '', '']);
+    expect(machine.said.slice(-2)).toEqual(['narrow 1', 'widen 1-2']);
+    expect(machine.cpusOf(uid)).toEqual([['1-2', '']]);
+  });
+
+  it('comes back to its CPUs where the kubelet gives them back before there is room', async () => {
+    const machine = await Machine.open({ managedCPUs: '0-3' });
+    const { uid } = await machine.manager.acquire({ cpu: 3, onTaken: 'move' });
+    await machine.manager.recordKubelet(pods('1'));
+    expect(texts(await machine.substitute(uid))).toEqual(['1', '', '1', '']);
+    await machine.manager.recordKubelet([]);
+    expect(texts(await machine.substitute(uid))).toEqual(['', '', '', '1']);
+    expect(machine.said).toEqual(['widen 0,2', 'widen 0-2']);
+  });
+
+  it('stays as it is where it has not consented', async () => {
+    const machine = await Machine.open({ reservedSystemCPUs: '0,8' });
+    const { uid } = await machine.manager.acquire({ cpu: 2, onTaken: 'keep' });
+    await machine.manager.recordKubelet(pods('1'));
+    expect(await machine.substitute(uid)).toBeUndefined();
+    expect(machine.manager.grants()[0]!.flags).toMatchObject([{ code: 'CPU_TAKEN', cpus: CpuSet.of(1) }]);
+    // Neither does it get one of the kubelet's for a CPU that goes offline.
+    await machine.take('9');
+    await machine.manager.recordKubelet(pods('2-3,10-11'));
+    expect(texts(await machine.substitute(uid))).toEqual(['9', '4', '', '']);
+  });
+
+  it.each<[string, AcquireOptions]>([
+    ['a word that is none', { cpu: 1, onTaken: 'leave' as 'move' }],
+    ['an owner that is no process', { cpu: 1, onTaken: 'move', owner: 'persistent' }],
+  ])('is asked for by no %s', async (_, options) => {
+    const machine = await Machine.open();
+    await expect(machine.manager.acquire(options)).rejects.toMatchObject({
+      code: 'ERR_INVALID_OPTION',
+      details: { option: 'onTaken', value: options.onTaken },
+    });
+  });
+
+  it('has in the end as many CPUs as before, none of the kubelet’s where there is room', async () => {
+    const list = fc.uniqueArray(fc.nat(15), { maxLength: 6 }).map((ids) => CpuSet.from(ids));
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 1, maxLength: 3 }),
+        fc.array(list, { minLength: 1, maxLength: 4 }),
+        async (counts, times) => {
+          const machine = await Machine.open();
+          for (const cpu of counts) await machine.manager.acquire({ cpu, onTaken: 'move' });
+          const uids = machine.manager.grants().map(({ uid }) => uid);
+          for (const taken of times) {
+            await machine.manager.recordKubelet(pods(String(taken)));
+            for (const [i, uid] of uids.entries()) {
+              const found = await machine.substitute(uid);
+              const { cpus } = machine.pod(uid).containers[0]!;
+              expect(cpus.size).toBe(counts[i]);
+              expect(found?.substitutes.intersects(taken)).not.toBe(true);
+              if (found) expect(found.error === null).toBe(!cpus.intersects(taken));
+            }
+            const held = machine.manager.grants().map((grant) => grant.cpus);
+            const all = held.reduce((sum, cpus) => sum.union(cpus), CpuSet.EMPTY);
+            expect(held.reduce((sum, cpus) => sum + cpus.size, 0)).toBe(all.size);
+            expect(machine.manager.sharedPool()).toEqual(
+              CpuSet.parse('0-15').difference(all).difference(taken),
+            );
+          }
+          machine.manager.close();
+        },
+      ),
+      { numRuns: 60 },
+    );
+  });
+});
+
 describe('threads that wait in the shared pool', () => {
   it('are pinned all the same, and come back to the grant', async () => {
     const all = affinity();

@@ -177,6 +177,7 @@ describe('the facts of this machine', () => {
         stateDir,
         settings: undefined,
         refusal: undefined,
+        kubelet: null,
         cgroupRoot: undefined,
       }),
     );

@@ -40,6 +40,7 @@ function status(fields: Partial<StateStatus>): StateStatus {
     memory: [],
     sharedMembers: [],
     waiting: [],
+    kubelet: null,
     grants: [],
     ...fields,
   };

@@ -94,7 +94,7 @@ it('says of each grant of a state the same as of that grant alone', () => {
               unknown: {},
             },
           },
-          ...{ cpus, pods, memory: { 0: { memory: booked } }, lastCpus: [], unknown: {} },
+          ...{ cpus, pods, memory: { 0: { memory: booked } }, lastCpus: [], kubelet: null, unknown: {} },
         };
         const present = { online, isolated: CpuSet.EMPTY };
         const alone = pods.map((each) => flagsOf(each, state, topology, devices, present));

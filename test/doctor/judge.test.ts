@@ -51,6 +51,7 @@ const READY: MachineFacts = {
     allowed: cpus('0-7'),
     cpuLimit: undefined,
   },
+  kubeletRecord: null,
   movers: [],
   seesAllProcesses: true,
   unbalanced: CpuSet.EMPTY,

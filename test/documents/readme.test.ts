@@ -19,7 +19,7 @@ const blocksIn = (...languages: string[]) => BLOCKS.filter(({ language }) => lan
 const shape = (text: string) => text.replace(/\d+(-\d+)?(,\d+(-\d+)?)*/g, 'N');
 
 // Pictures made of letters: nothing prints them.
-const DRAWINGS = ['package 0  ', ' discover ──►', '/numalign  '];
+const DRAWINGS = ['package 0  ', ' discover ──►', '/numalign  ', ' kubelet, crictl'];
 
 describe('every code block of the documents', () => {
   it('has a language that is checked below', () => {
@@ -67,6 +67,8 @@ describe('TypeScript of the documents', () => {
     const project = newFolder();
     mkdirSync(join(project, 'node_modules'));
     symlinkSync(ROOT, join(project, 'node_modules/numalign'));
+    mkdirSync(join(project, 'node_modules/@numalign'));
+    symlinkSync(`${ROOT}packages/kubernetes`, join(project, 'node_modules/@numalign/kubernetes'));
     symlinkSync(`${ROOT}node_modules/@types`, join(project, 'node_modules/@types'));
     writeFileSync(join(project, 'package.json'), '{ "type": "module" }');
     const compilerOptions = {

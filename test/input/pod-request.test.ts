@@ -8,6 +8,29 @@ const podOf = (...containers: object[]) => ({ containers });
 const qosOf = (...containers: object[]) => parsePod(podOf(...containers)).qosClass;
 const manifest = (spec: object, metadata: object = {}) => ({ apiVersion: 'v1', kind: 'Pod', metadata, spec });
 
+describe('The class of a pod', () => {
+  const limits = { cpu: 2 };
+
+  it('is what its containers make of it', () => {
+    expect(qosOf(app({ limits }))).toBe('Burstable');
+  });
+
+  it('is what the caller knows of it', () => {
+    const pod = parsePod({ qosClass: 'Guaranteed', ...podOf(app({ limits })) });
+    expect([pod.qosClass, pod.notGuaranteed]).toEqual(['Guaranteed', null]);
+    const other = parsePod({ qosClass: 'Burstable', ...podOf(app({ limits: { cpu: 2, memory: 1 } })) });
+    expect([other.qosClass, other.notGuaranteed]).toEqual(['Burstable', 'the pod is Burstable']);
+  });
+
+  it('is refused where Kubernetes has none of that name', () => {
+    const error = thrownBy(() => parsePod({ qosClass: 'guaranteed', ...podOf(app({ limits })) }));
+    expect(error).toMatchObject({
+      code: 'ERR_INVALID_POD',
+      details: { field: 'qosClass', value: 'guaranteed', valid: 'one of Guaranteed, Burstable, BestEffort' },
+    });
+  });
+});
+
 describe('A pod', () => {
   it('is read from a Kubernetes manifest, with all that does not matter here', () => {
     const pod = parsePod({

@@ -11,6 +11,7 @@ import {
   type KubeletFacts,
   ownExclusive,
   podOfCgroup,
+  type RecordedKubelet,
   strictlyReserved,
 } from '../../lib/kubelet/kubelet-conflict.js';
 import { readKubeletFacts } from '../../lib/kubelet/kubelet-facts.js';
@@ -43,8 +44,8 @@ const facts = (more: Partial<KubeletFacts> = {}): KubeletFacts => ({
 });
 
 describe('beside a kubelet', () => {
-  const conflict = (found: KubeletFacts, universe: string) =>
-    thrownBy(() => checkBesideKubelet(found, CpuSet.parse(universe), ONLINE));
+  const conflict = (found: KubeletFacts, universe: string, record: RecordedKubelet | null = null) =>
+    thrownBy(() => checkBesideKubelet(found, CpuSet.parse(universe), ONLINE, record));
 
   it('nothing is refused where none was found', () => {
     expect(conflict(facts({ found: [] }), '0-15')).toBeUndefined();
@@ -65,6 +66,36 @@ describe('beside a kubelet', () => {
     expect(error?.message).toMatch(
       /cpu_manager_state.*CPUs 0-3.*managedCPUs within 0-1.*besideKubelet: true/,
     );
+  });
+
+  const keeper = { pid: 12, command: 'numalign-node', alive: true };
+  const kept = (cpus: string, alive = true): RecordedKubelet => ({
+    cpus: CpuSet.parse(cpus),
+    keeper: { ...keeper, alive },
+  });
+
+  it('nothing is refused while a process keeps on record what the kubelet gives out', () => {
+    const found = facts({ cpu: cpuState('0-11', { [UID]: '12-15' }) });
+    expect(conflict(found, '0-15', kept('12-15'))).toBeUndefined();
+    // What it says cannot be seen, as the folder is root's alone.
+    expect(conflict(facts(), '0-15', kept(''))).toBeUndefined();
+    // What is on record and not in the file any more is taken from nobody.
+    expect(conflict(found, '0-15', kept('8-15'))).toBeUndefined();
+  });
+
+  it('what the kubelet has given out and is not on record yet is refused, unless it is not managed', () => {
+    const found = facts({ cpu: cpuState('0-7', { [UID]: '8-11', other: '12-15' }) });
+    expect(conflict(found, '0-15', kept('12-15'))?.message).toMatch(/try again: CPUs 8-11/);
+    expect(conflict(found, '0-7,12-15', kept('12-15'))).toBeUndefined();
+  });
+
+  it('a record that nobody keeps is none, and the error says who kept it', () => {
+    const found = facts({ cpu: cpuState('0-11', { [UID]: '12-15' }) });
+    expect(conflict(found, '0-15')?.message).toMatch(/numalign-node.* keep on record/);
+    expect(conflict(found, '0-15', kept('12-15', false))).toMatchObject({
+      code: 'ERR_KUBELET_CONFLICT',
+      message: expect.stringMatching(/numalign-node.* again: process 12 \(numalign-node\).* has ended/),
+    });
   });
 
   it('only CPUs that are neither shared nor given to anybody count as strictly reserved', () => {
@@ -341,6 +372,66 @@ describe('openManager', () => {
           'machine',
           'ERR_KUBELET_CONFLICT',
           'machine',
+        ],
+      });
+    },
+  );
+
+  it.skipIf(!canMount)(
+    'for the machine is refused beside exclusive pods, but while a process keeps them on record',
+    () => {
+      const entry = (name: string) =>
+        JSON.stringify(fileURLToPath(new URL(`../../dist/${name}.js`, import.meta.url)));
+      const script = `
+      import { mkdirSync, writeFileSync } from 'node:fs';
+      import { formatCpuManagerState } from ${entry('entries/kubelet')};
+      import { discover } from ${entry('entries/topology')};
+      import { CpuSet, openManager } from ${entry('index')};
+      const { cpus } = await discover();
+      const web = CpuSet.of(cpus.toArray().at(-1));
+      mkdirSync('/var/lib/kubelet');
+      const giveOut = (entries) => {
+        const defaultCpuSet = cpus.difference(entries);
+        const state = { policyName: 'static', defaultCpuSet, entries: new Map([['uid', new Map([['main', entries]])]]) };
+        writeFileSync('/var/lib/kubelet/cpu_manager_state', formatCpuManagerState(state));
+      };
+      giveOut(web);
+      const pods = (held) => [{ namespace: 'default', name: 'web', containers: [{ name: 'main', cpus: held }] }];
+      const results = [];
+      const open = async () => {
+        try {
+          const manager = await openManager({ sharedMember: false });
+          results.push(String(manager.sharedPool().intersection(web)));
+          manager.close();
+        } catch (error) {
+          results.push(error.code + ' ' + (/numalign-node.( again)?|try again/.exec(error.message)?.[0] ?? ''));
+        }
+      };
+      const keeper = await openManager({ besideKubelet: true, cgroupRoot: null, sharedMember: false });
+      await open();
+      await keeper.recordKubelet(pods(web));
+      await open();
+      giveOut(cpus);
+      await open();
+      giveOut(web);
+      keeper.close();
+      // With the last manager goes the lock by which the process lives.
+      await new Promise((resolve) => setImmediate(resolve));
+      await open();
+      console.log(JSON.stringify(results));
+    `;
+      const inside =
+        'mount -t tmpfs none /var/lib && mount -t tmpfs none /run && exec "$0" --input-type=module -e "$1"';
+      const { stdout, stderr } = spawnSync('unshare', ['-m', 'sh', '-c', inside, process.execPath, script], {
+        encoding: 'utf8',
+      });
+      expect({ stderr, results: JSON.parse(stdout || 'null') }).toEqual({
+        stderr: '',
+        results: [
+          'ERR_KUBELET_CONFLICT numalign-node`',
+          '',
+          'ERR_KUBELET_CONFLICT try again',
+          'ERR_KUBELET_CONFLICT numalign-node` again',
         ],
       });
     },

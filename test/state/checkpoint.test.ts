@@ -29,6 +29,7 @@ import {
   releaseLine,
 } from '../../lib/state/format/owner-file.js';
 import { thrownBy } from '../support/error-of.js';
+import { kubeletRecord, kubeletRecords } from '../support/kubelet-records.js';
 
 const text = fc.string({ unit: 'grapheme', maxLength: 12 });
 const cpus = fc.uniqueArray(fc.nat({ max: 300 }), { maxLength: 6 }).map((ids) => CpuSet.from(ids));
@@ -165,6 +166,7 @@ const assignments: fc.Arbitrary<Assignments> = fc
     cpus: fc.array(fc.tuple(fc.nat(), fc.nat(), fc.nat(), fc.nat()), { maxLength: 4 }),
     pods: fc.uniqueArray(pod, { selector: ({ uid }) => uid, maxLength: 3 }),
     lastCpus: fc.array(fc.record({ name: text, cpus }), { maxLength: 2 }),
+    kubelet: fc.option(kubeletRecords),
     unknown,
     hands: fc.array(cpus, { maxLength: 3 }),
   })
@@ -202,9 +204,12 @@ const SAMPLE: Checkpoint = {
     pods: [],
     memory: NOTHING_BOOKED,
     lastCpus: [],
+    kubelet: null,
     unknown: {},
   },
 };
+
+const plain = (value: unknown) => JSON.parse(JSON.stringify(value));
 
 /** A file with a text in it replaced, and the right checksum again. */
 function changed(file: string, from: string, to: string): Buffer {
@@ -234,7 +239,8 @@ describe('an owner’s file', () => {
   it('is refused where its generation leaves no room to count on', () => {
     const { bootId, generation, assignments } = SAMPLE;
     const header = { uuid: 'ab', kind: 'persistent', pid: null, command: null, cgroup: null } as const;
-    const file = encodeOwnerFile({ ...header, bootId, generation, settings: assignments.settings, pods: [] });
+    const { settings } = assignments;
+    const file = encodeOwnerFile({ ...header, bootId, generation, settings, kubelet: null, pods: [] });
     const at = (number: number) => changed(file, '"generation":7', `"generation":${number}`);
     expect(decodeOwnerFile(at(8)).generation).toBe(8);
     expect(thrownBy(() => decodeOwnerFile(at(2 ** 52)))).toMatchObject({ code: 'ERR_STATE_CORRUPT' });
@@ -247,8 +253,13 @@ describe('the generation of an owner’s file', () => {
 
   it('is read from its last lines', () => {
     fc.assert(
-      fc.property(checkpoint, fc.nat(), ({ generation, bootId, assignments: { settings, pods } }, later) => {
-        const file = encodeOwnerFile({ ...header, bootId, generation, settings, pods: pods.map(own) });
+      fc.property(checkpoint, fc.nat(), ({ generation, bootId, assignments }, later) => {
+        const { settings, kubelet, pods } = assignments;
+        const file = encodeOwnerFile({
+          ...{ ...header, bootId, generation, settings, kubelet },
+          pods: pods.map(own),
+        });
+        expect(plain(decodeOwnerFile(Buffer.from(file)).kubelet)).toEqual(plain(kubelet));
         expect(generationIn(Buffer.from(file))).toBe(generation);
         const grown = `${file.slice(0, -END_LENGTH)}${releaseLine(later, 'x')}${endLine(2 + pods.length)}`;
         expect(generationIn(Buffer.from(grown))).toBe(decodeOwnerFile(Buffer.from(grown)).generation);
@@ -258,7 +269,8 @@ describe('the generation of an owner’s file', () => {
 
   it('is not told where these are not whole', () => {
     const { bootId, generation, assignments } = SAMPLE;
-    const file = encodeOwnerFile({ ...header, bootId, generation, settings: assignments.settings, pods: [] });
+    const { settings } = assignments;
+    const file = encodeOwnerFile({ ...header, bootId, generation, settings, kubelet: null, pods: [] });
     expect(generationIn(Buffer.from(file.replace('"boot"', '"moot"')))).toBeUndefined();
     expect(generationIn(Buffer.from(file.slice(0, END_LENGTH)))).toBeUndefined();
     expect(generationIn(Buffer.alloc(0))).toBeUndefined();
@@ -281,7 +293,7 @@ describe('the state file', () => {
         const file = encodeCheckpoint(value);
         const again = decodeCheckpoint(Buffer.from(file));
         expect(encodeCheckpoint(again)).toBe(file);
-        expect(JSON.parse(JSON.stringify(again))).toEqual(JSON.parse(JSON.stringify(value)));
+        expect(plain(again)).toEqual(plain(value));
       }),
     );
   });
@@ -307,6 +319,14 @@ describe('the state file', () => {
       { format: 'numalign-state', version: 2, generation: 7 },
       { line: 'state', generation: 7, settings: { reservedSystemCPUs: '0' } },
     ]);
+  });
+
+  it('is of a version that older ones refuse while the kubelet has something on record', () => {
+    const { assignments } = SAMPLE;
+    const versionWith = (kubelet: Assignments['kubelet']) =>
+      JSON.parse(encodeCheckpoint({ ...SAMPLE, assignments: { ...assignments, kubelet } }).split('\n')[0]!)
+        .version;
+    expect([versionWith(null), versionWith(kubeletRecord('3'))]).toEqual([2, 3]);
   });
 
   it('is refused with any bit flipped', () => {
@@ -350,7 +370,7 @@ describe('the state file', () => {
   });
 
   it('is left alone where a newer version wrote it, whatever its checksum', () => {
-    const newer = '{"format":"numalign-state","version":3,"everything":"else"}\n';
+    const newer = '{"format":"numalign-state","version":4,"everything":"else"}\n';
     expect(codeOf(Buffer.from(newer))).toBe('ERR_STATE_VERSION');
   });
 

@@ -195,7 +195,7 @@ const EMPTY: Assignments = {
       unknown: {},
     },
   },
-  ...{ cpus: [], pods: [], memory: {}, lastCpus: [], unknown: {} },
+  ...{ cpus: [], pods: [], memory: {}, lastCpus: [], kubelet: null, unknown: {} },
 };
 
 /** States one after the other, in which pods that are alike are the same objects. */

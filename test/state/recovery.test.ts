@@ -504,7 +504,7 @@ describe('claims', () => {
       }
       living.push({
         ...{ uuid, kind: 'process', pid: 1, command: null, cgroup: null, bootId: 'boot' },
-        ...{ generation: written, settings: assignments.settings, pods },
+        ...{ generation: written, settings: assignments.settings, kubelet: null, pods },
       });
     }
     const owners = { living, unknown, latest: undefined };

@@ -74,6 +74,8 @@ const verbs = {
     grants.delete(uid);
     globalThis.gc();
   },
+  recordKubelet: (pods) => manager.recordKubelet(pods),
+  kubelet: () => manager.kubelet(),
   sharedPool: () => String(manager.sharedPool()),
   grants: () => manager.grants(),
   mask: maskOf,

@@ -5,6 +5,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type Command, CommanderError } from 'commander';
 import { createProgram } from '../../lib/cli/program.js';
+import { createProgram as createNodeProgram } from '../../packages/kubernetes/lib/cli/program.js';
 import { newFolder } from '../cli/numalign.js';
 import { ROOT, read } from './documents.js';
 
@@ -24,8 +25,7 @@ printf '\\x1e' >> "$CALLS"
 `;
 
 /** The command line, with commands that do nothing. */
-export function checkedProgram(): Command {
-  const program = createProgram();
+export function checkedProgram(program: Command = createProgram()): Command {
   const disarm = (command: Command) => {
     command.configureOutput({ writeErr() {}, writeOut() {} });
     if (command.commands.length === 0) command.action(() => {});
@@ -39,17 +39,20 @@ function isThere(script: string | undefined): string | undefined {
   return script !== undefined && existsSync(`${ROOT}${script}`) ? undefined : `there is no ${script}`;
 }
 
+function flawIn(program: Command, args: readonly string[]): string | undefined {
+  try {
+    program.parse(args, { from: 'user' });
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    return error.exitCode === 0 ? undefined : error.message;
+  }
+}
+
 /** By program: what is wrong with the arguments, if anything is. */
 const CHECKS: Record<string, (args: readonly string[]) => string | undefined> = {
-  numalign(args) {
-    try {
-      checkedProgram().parse(args, { from: 'user' });
-      return undefined;
-    } catch (error) {
-      if (!(error instanceof CommanderError)) throw error;
-      return error.exitCode === 0 ? undefined : error.message;
-    }
-  },
+  numalign: (args) => flawIn(checkedProgram(), args),
+  'numalign-node': (args) => flawIn(checkedProgram(createNodeProgram()), args),
   npm([command, name]) {
     const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
     if (command === 'install') return undefined;

@@ -15,7 +15,7 @@ const CONCERNS = {
     ...[
       'lib/input/devices',
       'lib/decision/devices/',
-      'lib/machine/pci-address',
+      'lib/machine/machine-description',
       'native/core/device',
       'native/platform/discovery/pci',
     ],
@@ -52,6 +52,10 @@ const CONCERNS = {
       'native/platform/threads/scheduling',
     ],
     'native/platform/threads/pool_barrier',
+  ],
+  containers: [
+    ...['lib/', 'proto/', 'test/containers/'].map((folder) => `packages/kubernetes/${folder}`),
+    ...['lib/processes/cgroup-owner', 'lib/state/owners/'],
   ],
   'newer-kernel': [
     'lib/cgroups/',

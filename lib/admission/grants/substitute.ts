@@ -1,10 +1,11 @@
-// Substitute: a grant of which CPUs have gone offline gets others for them; where there is no room
-// it makes do with what is left until they are back.
+// Substitute: a grant of which CPUs have gone offline, or that moves when the kubelet takes some, gets
+// others for them; where there is no room it makes do with what is left until they are back.
 import type { Assignments } from '../../account/assignments.js';
 import { cpusNow } from '../../account/cpus-now.js';
+import { kubeletCpus } from '../../account/kubelet-record.js';
 import type { ContainerAssignment, PodAssignment } from '../../account/pod-assignment.js';
 import { removePods, replacePod } from '../../account/pod-changes.js';
-import { cpusOf, poolOf, runningCpus } from '../../account/pod-holdings.js';
+import { cpusOf, movesWhenTaken, poolOf, runningCpus } from '../../account/pod-holdings.js';
 import { sharedPool } from '../../account/pools.js';
 import { NumalignError } from '../../base/errors.js';
 import { Refusal } from '../../base/refusal.js';
@@ -32,7 +33,7 @@ import { findGrant, heldGrant } from './held-grant.js';
 export interface Substitution<T> {
   /** As it is on record now. */
   readonly pod: PodAssignment;
-  /** CPUs that it ran on and that are offline. */
+  /** CPUs that it ran on and that are offline, or the kubelet's. */
   readonly lost: CpuSet;
   /** What it has for them. */
   readonly substitutes: CpuSet;
@@ -58,7 +59,8 @@ export interface Substitution<T> {
 const revocations = () => new Map<string, CpuSet>();
 
 /**
- * Looks whether CPUs that a grant runs on have gone offline, and gives it as many others for them:
+ * Looks whether CPUs that a grant runs on have gone offline, or were taken by the kubelet where it is
+ * to move then (`onTaken`), and gives it as many others for them:
  * of the same pool, by the options it was placed with, near those that it has; with the policies
  * restricted and single-numa-node only on the NUMA nodes of its hint. What its containers share
  * they go on sharing. Held SMT siblings come and go with their CPUs. A container for which there is
@@ -106,6 +108,7 @@ function revoke<T>(
   threads: GrantThreads<T>,
 ): Substitution<T> | undefined {
   const before = site.ledger.registry.of(revocations).get(pod.uid) ?? CpuSet.EMPTY;
+  const taken = takenFrom(pod, state);
   if (lost.equals(before)) return undefined;
   if (lost.isEmpty) site.ledger.registry.of(revocations).delete(pod.uid);
   else site.ledger.registry.of(revocations).set(pod.uid, lost);
@@ -113,7 +116,7 @@ function revoke<T>(
   const isParked = cpus.isSubsetOf(lost);
   const followed = isParked
     ? threads.park(sharedPool(state, cpusNow(site.topology)))
-    : threads.widen(cpus, pod);
+    : threads.widen(cpus.difference(taken), pod);
   const returned = before.difference(lost).intersection(cpus);
   return { pod, lost, substitutes: CpuSet.EMPTY, revoked: lost, returned, error, isParked, followed };
 }
@@ -158,7 +161,9 @@ function carryOut<T>(
     if (revoked.isEmpty) site.ledger.registry.of(revocations).delete(pod.uid);
     else site.ledger.registry.of(revocations).set(pod.uid, revoked);
     const isParked = after.isSubsetOf(lost);
-    const followed = isParked ? threads.park(sharedPool(next, present)) : threads.widen(after, pod);
+    const followed = isParked
+      ? threads.park(sharedPool(next, present))
+      : threads.widen(after.difference(takenFrom(pod, state)), pod);
     const substitutes = after.difference(cpus);
     return { pod, lost, substitutes, revoked, returned: CpuSet.EMPTY, error, isParked, followed };
   });
@@ -172,8 +177,13 @@ interface Outlook {
   readonly error: NumalignError | null;
 }
 
+/** CPUs of the kubelet's, where the pod is to leave them. */
+const takenFrom = (pod: PodAssignment, { kubelet }: Assignments): CpuSet =>
+  movesWhenTaken(pod) ? kubeletCpus(kubelet) : CpuSet.EMPTY;
+
 function substituted(site: Site, state: Assignments, pod: PodAssignment, defaults: Placement): Outlook {
-  const lost = runningCpus(pod).difference(onlineCpus(site.topology));
+  const cpus = runningCpus(pod);
+  const lost = cpus.difference(onlineCpus(site.topology)).union(cpus.intersection(takenFrom(pod, state)));
   let now = pod;
   let error: NumalignError | null = null;
   for (let i = 0; i < pod.containers.length; i++) {
@@ -201,7 +211,10 @@ function allocationFor(
   container: ContainerAssignment,
   defaults: Placement,
 ): CpuAllocation {
-  const present = cpusNow(topology, state.pods);
+  const now = cpusNow(topology, state.pods);
+  // As if what is taken were offline.
+  const taken = takenFrom(pod, state);
+  const present = taken.isEmpty ? now : { ...now, online: now.online.difference(taken) };
   const placement = placementUnder(state.settings.kubeletVersion, recordedPlacement(pod, defaults));
   const { name, kind, cpus, held, memory, devices } = container;
   const nodes = container.hint.nodes ?? topology.nodesOf(cpus);

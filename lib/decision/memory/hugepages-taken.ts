@@ -2,9 +2,10 @@
 import type { Assignments } from '../../account/assignments.js';
 import { bookedOn, type MemoryBlock } from '../../account/booked-memory.js';
 import { formatBytes } from '../../input/quantity.js';
+import type { NumaNode } from '../../machine/machine-description.js';
 import type { Topology } from '../../machine/topology.js';
 import type { FreeHugepages } from './memory-draft.js';
-import { allocatableOn } from './memory-tables.js';
+import { allocatableOn, takenByKubelet } from './memory-tables.js';
 
 /**
  * The kernel has fewer hugepages free on some NUMA nodes than there should be: others use or
@@ -25,10 +26,11 @@ export interface HugepagesTaken {
 /** Of some blocks those where it has fewer than a state says. */
 export function hugepagesTaken(
   blocks: readonly MemoryBlock[],
-  { memory, settings }: Assignments,
+  { memory, settings, kubelet }: Assignments,
   topology: Topology,
   kernel: FreeHugepages,
 ): HugepagesTaken[] {
+  const taken = takenByKubelet(kubelet, topology);
   return blocks.flatMap(({ type, nodes }): HugepagesTaken[] => {
     const own = topology.nodes.filter(({ id }) => nodes.includes(id));
     const { byNode = [], unreserved = Number.POSITIVE_INFINITY } = kernel.get(type) ?? {};
@@ -38,10 +40,9 @@ export function hugepagesTaken(
       unreserved,
       counts.reduce<number>((sum, bytes) => sum + bytes!, 0),
     );
-    const expected = own.reduce(
-      (sum, node) => sum + Math.max(0, allocatableOn(node, type, settings) - bookedOn(memory, node.id, type)),
-      0,
-    );
+    const leftOn = (node: NumaNode) =>
+      allocatableOn(node, type, settings) - bookedOn(memory, node.id, type) - bookedOn(taken, node.id, type);
+    const expected = own.reduce((sum, node) => sum + Math.max(0, leftOn(node)), 0);
     if (free >= expected) return [];
     const where = `NUMA node${nodes.length > 1 ? 's' : ''} ${nodes.join(', ')}`;
     const message = `${type} on ${where}: ${formatBytes(expected)} should be free, the kernel has ${formatBytes(free)}; others use or reserve them, or the pool has become smaller`;

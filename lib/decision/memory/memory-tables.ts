@@ -1,6 +1,7 @@
 // What NUMA nodes have of each type of memory, and what of it is taken. Pure.
 import type { Assignments, MachineSettings } from '../../account/assignments.js';
-import { type BookedMemory, bookedOn, type TotalOn } from '../../account/booked-memory.js';
+import { type BookedMemory, bookedOn, NOTHING_BOOKED, type TotalOn } from '../../account/booked-memory.js';
+import { type KubeletRecord, kubeletMemory } from '../../account/kubelet-record.js';
 import { groupsOfPods } from '../../account/memory-of-pods.js';
 import { withLast } from '../../base/collections/lists.js';
 import { hugepageType, MEMORY } from '../../input/memory-types.js';
@@ -22,6 +23,7 @@ export interface MemoryTable {
   readonly systemReserved: number;
   /** `total` less `systemReserved`: what grants can have. */
   readonly allocatable: number;
+  /** What grants have, and the kubelet's pods where they are on record. */
   readonly reserved: number;
   readonly free: number;
   /** The nodes whose memory is allocated together with this one's; the node alone where none is. */
@@ -47,12 +49,27 @@ export function totalOn(node: NumaNode, type: string): number {
   return typesOn(node).get(type) ?? 0;
 }
 
-/** What each node of a machine has of a type; nothing where it has no such node. */
-export function totalsOf({ nodes }: Topology): TotalOn {
-  return (id, type) => {
-    const node = nodes.find((each) => each.id === id);
-    return node ? totalOn(node, type) : 0;
-  };
+const totalsKnown = new WeakMap<Topology, TotalOn>();
+
+/**
+ * What each node of a machine has of a type; nothing where it has no such node. The same function
+ * for the same machine.
+ */
+export function totalsOf(topology: Topology): TotalOn {
+  let known = totalsKnown.get(topology);
+  if (!known) {
+    known = (id, type) => {
+      const node = topology.nodes.find((each) => each.id === id);
+      return node ? totalOn(node, type) : 0;
+    };
+    totalsKnown.set(topology, known);
+  }
+  return known;
+}
+
+/** What the kubelet's pods take from each node of a machine. */
+export function takenByKubelet(kubelet: KubeletRecord | null, topology: Topology): BookedMemory {
+  return kubelet === null ? NOTHING_BOOKED : kubeletMemory(kubelet, totalsOf(topology));
 }
 
 /** What grants can have of a type on a node. */
@@ -61,12 +78,14 @@ export function allocatableOn(node: NumaNode, type: string, { reservedMemory }: 
 }
 
 /** The account of every NUMA node and type of memory that it has. */
-export function memoryTables({ settings, memory, pods }: Assignments, { nodes }: Topology): MemoryTable[] {
+export function memoryTables(state: Assignments, topology: Topology): MemoryTable[] {
+  const { settings, memory, pods, kubelet } = state;
   const groups = groupsOfPods(pods);
-  return nodes.flatMap((node) =>
+  const taken = takenByKubelet(kubelet, topology);
+  return topology.nodes.flatMap((node) =>
     Array.from(typesOn(node), ([type, total]) => {
       const allocatable = allocatableOn(node, type, settings);
-      const reserved = bookedOn(memory, node.id, type);
+      const reserved = bookedOn(memory, node.id, type) + bookedOn(taken, node.id, type);
       return {
         node: node.id,
         type,
@@ -125,13 +144,13 @@ const allocatableRow = oncePerType((settings: MachineSettings, { nodes }, type) 
 );
 
 // The same for all pods that are placed on a state.
-const rowOn = oncePerType(({ settings, memory }: Assignments, topology, type) =>
-  findRow(topology, settings, memory, type),
+const rowOn = oncePerType((state: Assignments, topology, type) =>
+  findRow(topology, state, state.memory, type),
 );
 
 // Beside the containers before it.
-const rowBeside = oncePerType((memory: MemoryDraft, topology, type, settings: MachineSettings) =>
-  findRow(topology, settings, memory.booked(), type),
+const rowBeside = oncePerType((memory: MemoryDraft, topology, type, state: Assignments) =>
+  findRow(topology, state, memory.booked(), type),
 );
 
 /**
@@ -141,9 +160,7 @@ const rowBeside = oncePerType((memory: MemoryDraft, topology, type, settings: Ma
 export function memoryRow(ground: MemoryGround, type: string, bytes = 0): MemoryRow {
   const { topology, state, memory, hugepages } = ground;
   const row =
-    memory.containers.length === 0
-      ? rowOn(state, topology, type)
-      : rowBeside(memory, topology, type, state.settings);
+    memory.containers.length === 0 ? rowOn(state, topology, type) : rowBeside(memory, topology, type, state);
   const kernel = hugepages?.get(type);
   return kernel ? lesserOf(ground, row, type, kernel, bytes) : row;
 }
@@ -173,11 +190,13 @@ function lesserOf(
 
 function findRow(
   topology: Topology,
-  settings: MachineSettings,
+  { settings, kubelet }: Assignments,
   booked: BookedMemory,
   type: string,
 ): MemoryRow {
   const allocatable = allocatableRow(settings, topology, type);
-  const free = topology.nodes.map(({ id }, i) => Math.max(0, allocatable[i]! - bookedOn(booked, id, type)));
-  return { allocatable, free };
+  const taken = takenByKubelet(kubelet, topology);
+  const freeOf = (id: number, i: number) =>
+    Math.max(0, allocatable[i]! - bookedOn(booked, id, type) - bookedOn(taken, id, type));
+  return { allocatable, free: topology.nodes.map(({ id }, i) => freeOf(id, i)) };
 }

@@ -8,7 +8,7 @@ import type { Assignments } from '../../account/assignments.js';
 import { cpusOfSome } from '../../account/cpus-of-pods.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { hasParts, memoryOf, nodesOf, runningCpus } from '../../account/pod-holdings.js';
-import { podsThat } from '../../account/pod-summary.js';
+import { podsThat } from '../../account/pod-list-changes.js';
 import type { CpuSet, NodeSet } from '../../machine/cpu-set.js';
 import { refits } from './transition.js';
 

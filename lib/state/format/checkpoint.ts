@@ -15,8 +15,9 @@ import type { Fields, Shape } from '../../base/shapes.js';
 import type { Steps } from '../../base/steps.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import { holdingsSteps } from './holdings-check.js';
+import { decodeKubelet } from './kubelet-section.js';
 import { decodePod } from './pod-record.js';
-import { encodeSettings, podParts, textOf } from './pod-text.js';
+import { encodeSettings, kubeletText, podParts, textOf } from './pod-text.js';
 import { corrupt, SEAL_MEMBERS, textOfMembers } from './sealed-json.js';
 import {
   cpuSet,
@@ -54,9 +55,10 @@ export interface Checkpoint {
 
 /** The text of a line that says a whole checkpoint, in parts. */
 export function checkpointParts({ assignments, refusal: _, ...header }: Checkpoint): string[] {
-  const { unknown, settings, cpus, pods, memory, lastCpus } = assignments;
+  const { unknown, settings, cpus, pods, memory, lastCpus, kubelet } = assignments;
   const members = { line: 'state', ...unknown, ...header, settings: encodeSettings(settings) };
-  const before = textOfMembers(members, { cpus: cpusText(cpus) });
+  const texts = { cpus: cpusText(cpus), ...(kubelet && { kubelet: kubeletText(kubelet) }) };
+  const before = textOfMembers(members, texts);
   const after = JSON.stringify({ memory, lastCpus });
   return [before.slice(0, -1), ',"pods":[', ...podParts(pods), '],', after.slice(1)];
 }
@@ -130,6 +132,7 @@ export function* checkpointSteps(given: Fields, before?: Assignments): Steps<Che
     pods: withPods(before?.pods ?? [], yield* listSteps(given.pods, 'pods', decodePod)),
     memory: member('memory', bookedMemory),
     lastCpus: member('lastCpus', lastCpus),
+    kubelet: member('kubelet', decodeKubelet),
   };
   yield* holdingsSteps(body);
   const known = [...SEAL_MEMBERS, ...Object.keys(header), ...Object.keys(body)];

@@ -22,7 +22,13 @@ import {
 } from './sealed-json.js';
 import { GENERATIONS, generation, text, whole } from './shapes.js';
 
-export const STATE_FORMAT: FileFormat = { name: 'numalign-state', version: 2, what: 'the state file' };
+/** Version 3: what the kubelet has given out is in it, which older versions would grant. */
+export const STATE_FORMAT: FileFormat = {
+  name: 'numalign-state',
+  version: 3,
+  plain: 2,
+  what: 'the state file',
+};
 
 /** Where a journal stands. */
 export interface JournalPlace {
@@ -58,9 +64,9 @@ export function encodeJournal(
   follows: string | null,
   change?: SealedText,
 ): { readonly bytes: Buffer; readonly place: JournalPlace } {
-  const { generation } = checkpoint;
-  const head = (bytes: number) =>
-    sealLine(JSON.stringify({ ...headOf(STATE_FORMAT), generation, follows, bytes }));
+  const { generation, assignments } = checkpoint;
+  const version = headOf(STATE_FORMAT, assignments.kubelet === null);
+  const head = (bytes: number) => sealLine(JSON.stringify({ ...version, generation, follows, bytes }));
   const { bytes, end, seal } = sealParts(checkpointParts(checkpoint), head, change?.line ?? '');
   const place = { end: bytes.length, seal: change?.seal ?? seal, snapshot: end, hasTail: false };
   return { bytes, place };
@@ -76,7 +82,8 @@ export interface JournalHead {
 
 /** The head of a journal of which at least the first line is there; undefined where it is no good. */
 export function headIn(bytes: Buffer): JournalHead | undefined {
-  if (versionOf(STATE_FORMAT, bytes) !== STATE_FORMAT.version) return undefined;
+  const version = versionOf(STATE_FORMAT, bytes);
+  if (version !== STATE_FORMAT.version && version !== STATE_FORMAT.plain) return undefined;
   const first = linesOf(bytes).next().value;
   try {
     return first?.members && decodeHead(first.members, first.end);

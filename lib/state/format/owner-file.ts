@@ -2,11 +2,13 @@
 // up, by which the state is put together again where its own file is lost. Pure.
 import type { MachineSettings } from '../../account/assignments.js';
 import { isHeldBy } from '../../account/assignments.js';
+import type { KubeletRecord } from '../../account/kubelet-record.js';
 import type { CgroupIdentity, OwnerRecord, PodAssignment } from '../../account/pod-assignment.js';
 import type { Fields } from '../../base/shapes.js';
 import { decodeSettings } from './checkpoint.js';
+import { decodeKubelet } from './kubelet-section.js';
 import { cgroupIdentity, decodePod, OWNER_KINDS } from './pod-record.js';
-import { encodeSettings, podText } from './pod-text.js';
+import { encodeSettings, kubeletText, podText } from './pod-text.js';
 import {
   corrupt,
   type FileFormat,
@@ -22,7 +24,13 @@ import {
 } from './sealed-json.js';
 import { generation, listOf, object, oneOf, orNull, text, uuid, whole } from './shapes.js';
 
-export const OWNER_FORMAT: FileFormat = { name: 'numalign-owner', version: 2, what: 'the owner’s file' };
+/** Version 3: it says what the kubelet has given out, by which a lost state is put together again. */
+export const OWNER_FORMAT: FileFormat = {
+  name: 'numalign-owner',
+  version: 3,
+  plain: 2,
+  what: 'the owner’s file',
+};
 
 export interface OwnerFile {
   readonly uuid: string;
@@ -38,6 +46,8 @@ export interface OwnerFile {
    */
   readonly generation: number;
   readonly settings: MachineSettings;
+  /** Of the process that keeps on record what the kubelet has given out; else null. */
+  readonly kubelet: KubeletRecord | null;
   readonly pods: readonly PodAssignment[];
 }
 
@@ -53,9 +63,10 @@ export function encodeOwnerFile(file: OwnerFile): string {
 export const linesWithClaims = (file: OwnerFile, claims: readonly string[]): string[] =>
   linesOfOwner(file, [...claims, settingsLine(file.generation, file.settings)]);
 
-function linesOfOwner({ settings, pods: _, ...header }: OwnerFile, lines: readonly string[]): string[] {
-  const head = { ...headOf(OWNER_FORMAT), ...header, settings: encodeSettings(settings) };
-  return [sealLine(JSON.stringify(head)), ...lines, endLine(1 + lines.length)];
+function linesOfOwner({ settings, kubelet, pods: _, ...header }: OwnerFile, lines: readonly string[]) {
+  const head = { ...headOf(OWNER_FORMAT, kubelet === null), ...header, settings: encodeSettings(settings) };
+  const text = textOfMembers(head, kubelet ? { kubelet: kubeletText(kubelet) } : {});
+  return [sealLine(text), ...lines, endLine(1 + lines.length)];
 }
 
 /** The line by which an owner takes a grant, or has it in another form. */
@@ -136,6 +147,7 @@ function decodeHead(given: Fields, pods: readonly PodAssignment[]): OwnerFile {
     bootId: text(given.bootId, 'bootId'),
     generation: generation(given.generation),
     settings: decodeSettings(given.settings),
+    kubelet: decodeKubelet(given.kubelet, 'kubelet'),
     pods,
   };
 }

@@ -32,7 +32,7 @@ import {
   whole,
 } from './shapes.js';
 
-function memoryBlock(value: unknown, where: string): MemoryBlock {
+export function memoryBlock(value: unknown, where: string): MemoryBlock {
   const { nodes, type, bytes } = object(value, where);
   return { nodes: nodeIds(nodes, 'nodes'), type: text(type, 'type'), bytes: whole(bytes, 'bytes') };
 }
@@ -101,7 +101,7 @@ export const OWNER_KINDS = ['process', 'cgroup', 'persistent'] as const;
 
 const OWNER_MEMBERS = ['kind', 'uuid', 'pid', 'command', 'cgroup'];
 
-function decodeOwner(value: unknown, where: string): OwnerRecord {
+export function decodeOwner(value: unknown, where: string): OwnerRecord {
   const given = object(value, where);
   const owner = {
     kind: oneOf(given.kind, 'owner.kind', OWNER_KINDS),

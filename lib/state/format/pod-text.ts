@@ -1,5 +1,6 @@
-// Pods and settings as the state files write them.
+// Pods, settings and what the kubelet holds as the state files write them.
 import type { MachineSettings } from '../../account/assignments.js';
+import type { KubeletRecord } from '../../account/kubelet-record.js';
 import type { ContainerAssignment, PodAssignment, PodBooking } from '../../account/pod-assignment.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 
@@ -75,6 +76,14 @@ export function prepareTexts(pods: readonly PodAssignment[], most: number): bool
   }
   return false;
 }
+
+/** What the kubelet holds as it is in files, in JSON. */
+export const kubeletText = (record: KubeletRecord): string =>
+  textOf(record, ({ unknown, keeper: { unknown: unknownKeeper, ...keeper }, ...known }) => ({
+    ...unknown,
+    ...known,
+    keeper: { ...unknownKeeper, ...keeper },
+  }));
 
 /** The plain object that settings are in files. */
 export function encodeSettings({ unknown, isolatedCPUs, ...settings }: MachineSettings) {

@@ -10,6 +10,8 @@ import { type Fields, isObject } from '../../base/shapes.js';
 export interface FileFormat {
   readonly name: string;
   readonly version: number;
+  /** The version of a file that says nothing which only the newest can say. */
+  readonly plain: number;
   /** For messages. */
   readonly what: string;
 }
@@ -101,8 +103,14 @@ export function textOfMembers(members: object, texts: Readonly<Record<string, st
 /** Members that a line of a file or a whole one may have beside what it says. */
 export const SEAL_MEMBERS = ['format', 'version', 'line', 'checksum'] as const;
 
-/** The members that the first line of every file begins with. */
-export const headOf = ({ name, version }: FileFormat) => ({ format: name, version });
+/**
+ * The members that the first line of every file begins with. `isPlain`: older versions know all
+ * that is in the file.
+ */
+export const headOf = ({ name, version, plain }: FileFormat, isPlain: boolean) => ({
+  format: name,
+  version: isPlain ? plain : version,
+});
 
 /** The lines of a file. `isSealed`: false for a newer version, which may be sealed in another way. */
 export function* linesOf(bytes: Buffer, isSealed = true): Generator<SealedLine> {
@@ -197,8 +205,9 @@ function isDamagedVersion(format: FileFormat, bytes: Buffer): boolean {
     text.replace(HEAD, `{"format":"$1","version":${version},`);
   const newline = bytes.indexOf(NEWLINE);
   const line = bytes.toString('utf8', 0, newline < 0 ? bytes.length : newline);
+  const isSealedAs = (version: number) => sealOf(Buffer.from(withVersion(line, version))) !== undefined;
   return (
-    sealOf(Buffer.from(withVersion(line, format.version))) !== undefined ||
+    [format.version, format.plain].some(isSealedAs) ||
     membersOfVersion1(withVersion(bytes.toString('utf8'), 1)) !== undefined
   );
 }

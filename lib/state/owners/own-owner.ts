@@ -3,6 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import { isHeldBy } from '../../account/assignments.js';
+import type { KubeletRecord } from '../../account/kubelet-record.js';
 import type { OwnerRecord, PodAssignment } from '../../account/pod-assignment.js';
 import type { NativeFolder, NativeOwner } from '../../base/native-files.js';
 import { lockRange } from '../files/owner-locks.js';
@@ -15,7 +16,7 @@ import {
   releaseLine,
   settingsLine,
 } from '../format/owner-file.js';
-import { podText } from '../format/pod-text.js';
+import { kubeletText, podText } from '../format/pod-text.js';
 import { bytesOf } from '../format/sealed-json.js';
 import { fileOf, type Header, newOwner } from './owner-record.js';
 
@@ -34,6 +35,7 @@ export class OwnOwner {
   #header: Header;
   // By uid, what the file claims.
   #pods = new Map<string, PodAssignment>();
+  #kubelet: KubeletRecord | null = null;
   // The lines that say so. To make them again for a file of many takes long.
   readonly #claims = new WeakMap<PodAssignment, string>();
   // How long the file is, how long when it was written whole, and how many lines are in it.
@@ -80,7 +82,7 @@ export class OwnOwner {
 
   /** What is in the file. */
   get file(): OwnerFile {
-    return fileOf(this.record, this.#header, [...this.#pods.values()]);
+    return fileOf(this.record, this.#header, [...this.#pods.values()], this.#kubelet);
   }
 
   get fd(): number {
@@ -89,6 +91,11 @@ export class OwnOwner {
 
   get holdsGrant(): boolean {
     return this.#pods.size > 0;
+  }
+
+  /** Whether it keeps on record what the kubelet has given out. */
+  get keepsKubelet(): boolean {
+    return this.#kubelet !== null;
   }
 
   /** Whether the file still has its name. */
@@ -167,9 +174,15 @@ export class OwnOwner {
     this.#checksum = crc32(news, this.#checksum);
   }
 
-  #writeWhole(header: Header, news: readonly PodAssignment[], gone: readonly string[]): void {
-    const before = { header: this.#header, pods: new Map(this.#pods) };
+  #writeWhole(
+    header: Header,
+    news: readonly PodAssignment[],
+    gone: readonly string[],
+    kubelet = this.#kubelet,
+  ): void {
+    const before = { header: this.#header, pods: new Map(this.#pods), kubelet: this.#kubelet };
     this.#note(header, news, gone);
+    this.#kubelet = kubelet;
     this.#isTorn = true;
     try {
       this.#lock.write(this.#whole());
@@ -177,10 +190,23 @@ export class OwnOwner {
     } catch (error) {
       this.#header = before.header;
       this.#pods = before.pods;
+      this.#kubelet = before.kubelet;
       this.#lock.write(this.#whole());
       this.#isTorn = false;
       throw error;
     }
+  }
+
+  /**
+   * What the kubelet has given out, where this process keeps it on record; else null.
+   * @throws ERR_SYSCALL; then the file says what it said before
+   */
+  keep(header: Header, kubelet: KubeletRecord | null): void {
+    const known = this.#kubelet;
+    const isSaid = known === kubelet || (known && kubelet && kubeletText(known) === kubeletText(kubelet));
+    if (!isSaid) this.#writeWhole(header, [], [], kubelet);
+    // The same objects compare faster the next time.
+    this.#kubelet = kubelet;
   }
 
   /** Writes all of it again: the file may be damaged. @throws ERR_SYSCALL */

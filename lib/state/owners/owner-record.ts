@@ -37,6 +37,7 @@ export function fileOf(
   { uuid, kind, pid, command, cgroup }: OwnerRecord,
   header: Header,
   pods: OwnerFile['pods'],
+  kubelet: OwnerFile['kubelet'] = null,
 ): OwnerFile {
-  return { uuid, kind, pid, command, cgroup, ...header, pods };
+  return { uuid, kind, pid, command, cgroup, ...header, kubelet, pods };
 }

@@ -7,6 +7,8 @@ export interface OwnerLookup {
   isOwn(owner: OwnerRecord): boolean;
   /** The grants whose owners are dead. */
   deadPods(pods: readonly PodAssignment[]): readonly PodAssignment[];
+  /** Whether the process (or Worker) with this file lives. */
+  isProcessAlive(uuid: string): boolean;
 }
 
 /**
@@ -26,7 +28,6 @@ export interface OwnerRegistry extends OwnerLookup {
   handOver(uid: string): boolean;
   orphans(pods: readonly PodAssignment[]): PodAssignment[];
   isAlive(owner: OwnerRecord): boolean;
-  isProcessAlive(uuid: string): boolean;
   /** Whether it is the uuid of this environment. */
   isOwnProcess(uuid: string): boolean;
 }

@@ -82,6 +82,11 @@ export class Owners implements OwnerRegistry {
     return this.#own?.holdsGrant ?? false;
   }
 
+  /** Whether others need to know that it lives: it has a grant, or keeps the kubelet's record. */
+  get isNeeded(): boolean {
+    return this.holdsGrant || (this.#own?.keepsKubelet ?? false);
+  }
+
   /** Whether the process (or Worker) with this file has ended. False where that cannot be told. */
   hasEnded(uuid: string): boolean {
     if (!OWNER_NAME.test(uuid)) return false;
@@ -119,13 +124,13 @@ export class Owners implements OwnerRegistry {
 
   /**
    * Writes the own file again where it was removed, replaced or overwritten. Answers whether it
-   * was. Where it has no grant in it, its lock is let go instead: nobody need wait for it.
+   * was. Where nobody needs it, its lock is let go instead: nobody need wait for it.
    * REQUIRES: no transaction of this environment.
    */
   reassert(): boolean {
     const own = this.#own;
     if (!own) return false;
-    if (this.holdsGrant) return own.reassert();
+    if (this.isNeeded) return own.reassert();
     if (!own.isCurrent) this.close();
     return false;
   }
@@ -143,10 +148,10 @@ export class Owners implements OwnerRegistry {
    * was taken away written again. Where the disk fails they claim too much, which does no harm.
    */
   follow({ generation, assignments }: Checkpoint): void {
-    const { pods, settings } = assignments;
+    const { pods, settings, kubelet } = assignments;
     this.#turn++;
     this.#header = { bootId: this.#bootId, generation, settings };
-    harmlessly(() => this.#followOwn(pods));
+    harmlessly(() => this.#followOwn(pods, kubelet));
     const now = process.uptime();
     if (now < this.#nextSweep) return;
     this.#nextSweep = now + SWEEP_PERIOD_S;
@@ -177,7 +182,8 @@ export class Owners implements OwnerRegistry {
       if (!isCommitted && before === undefined) return;
       // It may claim what came to nothing.
       if (!isCommitted) this.#followed = undefined;
-      harmlessly(() => this.#followOwn((isCommitted ? next : before)?.pods ?? []));
+      const { pods, kubelet } = isCommitted || before === undefined ? next : before;
+      harmlessly(() => this.#followOwn(pods, kubelet));
       this.#others.settle(files, header, isCommitted);
       // So that others see at a glance that their grants were taken back.
       if (isCommitted) this.#others.removeEnded(podsBefore(changes), next.pods, this.#own?.record.uuid);
@@ -212,11 +218,15 @@ export class Owners implements OwnerRegistry {
         [],
       );
     }
+    const { kubelet } = next;
+    if (kubelet && this.isOwn(kubelet.keeper)) own.keep(this.#header!, kubelet);
   }
 
-  #followOwn(pods: readonly PodAssignment[]): void {
+  #followOwn(pods: readonly PodAssignment[], kubelet: Assignments['kubelet']): void {
     const own = this.#own;
-    if (!own || this.#followed === pods) return;
+    if (!own) return;
+    own.keep(this.#header!, kubelet && this.isOwn(kubelet.keeper) ? kubelet : null);
+    if (this.#followed === pods) return;
     const last = this.#followed;
     this.#followed = undefined;
     if (last) {

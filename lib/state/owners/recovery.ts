@@ -57,7 +57,10 @@ export function lastGood(
  * What a state that says it is whole does not have, in words; undefined where nothing of the kind
  * is known.
  */
-export function flawOf({ generation, assignments: { pods } }: Checkpoint, { living, unknown }: FoundOwners) {
+export function flawOf(
+  { generation, assignments: { pods, kubelet } }: Checkpoint,
+  { living, unknown }: FoundOwners,
+) {
   const seen = Math.max(0, ...living.map((file) => file.generation));
   if (seen > generation) return `it is older than generation ${seen}, of which a living owner has written`;
   const byUid = new Map(pods.map((pod) => [pod.uid, pod]));
@@ -73,7 +76,10 @@ export function flawOf({ generation, assignments: { pods } }: Checkpoint, { livi
   );
   if (claims) return `it has not what was committed for the living owner ${claims.uuid} since`;
   const lost = unknown.find(
-    ({ uuid, isFileMissing }) => isFileMissing && !pods.some(({ owner }) => owner.uuid.startsWith(uuid)),
+    ({ uuid, isFileMissing }) =>
+      isFileMissing &&
+      !pods.some(({ owner }) => owner.uuid.startsWith(uuid)) &&
+      !kubelet?.keeper.uuid.startsWith(uuid),
   );
   return lost && `it does not know the living owner ${lost.uuid}…, whose file was removed`;
 }
@@ -118,7 +124,8 @@ export function rebuild(
     return { bootId: base.bootId, assignments: base.assignments, ...(refusal && { refusal }) };
   }
   const recorded = base?.assignments ?? emptyAssignments(settings);
-  const before = { ...(isVoid ? withoutPods(recorded) : recorded), settings };
+  const kept = isVoid ? withoutPods(recorded) : recorded;
+  const before = { ...kept, settings, kubelet: kubeletOf(kept, base?.generation ?? 0, owners) };
   const { pods, rivals } = choosePods(before.pods, base?.generation ?? 0, owners);
   const memory = bookAgain(before, pods, totalOn);
   const refusal = base?.refusal ?? unknown?.error ?? refusalOf(pods, rivals, memory);
@@ -126,6 +133,13 @@ export function rebuild(
   const gone = before.pods.filter((pod) => !pods.some(({ uid }) => uid === pod.uid)).map(({ uid }) => uid);
   const { lastCpus } = removePods(before, new Set(gone));
   return { bootId, assignments: { ...before, pods, memory, lastCpus }, ...(refusal && { refusal }) };
+}
+
+// The process that keeps it writes it into its own file before it is on record.
+function kubeletOf({ kubelet }: Assignments, generation: number, { living }: FoundOwners) {
+  const files = living.filter((file) => file.kubelet !== null && file.generation >= generation);
+  const [latest] = files.sort((a, b) => b.generation - a.generation);
+  return latest ? latest.kubelet : kubelet;
 }
 
 /**

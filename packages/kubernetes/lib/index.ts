@@ -28,4 +28,6 @@ export type { DeviceUnit } from './device-plugin/inventory.js';
 export type { ContainerHoldings, DeviceHolding, MemoryHolding, PodHoldings } from './kubelet/holdings.js';
 export { KubeletFollower, type KubeletFollowerOptions } from './kubelet/kubelet-follower.js';
 export { PodResources, type PodResourcesOptions } from './kubelet/pod-resources.js';
+export { NRI_SOCKET, NumalignNode, type NumalignNodeOptions } from './node.js';
+export { NodeAgent, type NodeAgentOptions } from './node-agent.js';
 export type { Message } from './protobuf/schema.js';

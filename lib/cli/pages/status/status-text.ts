@@ -7,6 +7,7 @@ import { freeListed, freeMemoryText, freeText, settingsRows, sharedText } from '
 import { cgroupLines, flagLines } from './grant-lines.js';
 import { grantTable } from './grant-table.js';
 import { archiveText, fileLines, lapsedText } from './kept-files-text.js';
+import { kubeletSection } from './kubelet-text.js';
 import { attachedText, memberText, processText } from './member-text.js';
 
 function section(title: string, lines: readonly string[]): string[] {
@@ -16,7 +17,7 @@ function section(title: string, lines: readonly string[]): string[] {
 /** The whole page, ending with a line feed. */
 export function statusText(view: StateStatus, { archives, quarantine }: KeptFiles, page: Page): string {
   const { stateDir, scope, generation, damage, refusal, isOfEarlierBoot, memory, grants, lapsed } = view;
-  const { warnings, settings, freeIsolated, sharedMembers, waiting } = view;
+  const { warnings, settings, freeIsolated, sharedMembers, waiting, kubelet } = view;
   const attached = sharedMembers.map((member) => attachedText(member, grants));
   const short = (text: string) => shorten(text, page.width - 2);
   const head = labelled(
@@ -43,6 +44,7 @@ export function statusText(view: StateStatus, { archives, quarantine }: KeptFile
   else lines.push(...grantTable(grants, page));
   if (grants.some((grant) => !grant.alive)) lines.push('', 'dead: taken back at the next transaction');
   lines.push(
+    ...section(...kubeletSection(kubelet)),
     ...section('flagged: kept until released', flagLines(grants)),
     ...section('cgroups of grants, made when something is to run in them:', cgroupLines(grants)),
     ...section('attached to grants:', attached.filter((text) => text !== undefined).map(short)),

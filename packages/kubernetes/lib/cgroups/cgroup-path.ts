@@ -1,16 +1,18 @@
 // The paths of containers' cgroups, as runtimes write them.
+import { posix } from 'node:path';
 
 /**
  * The cgroup's path in its hierarchy of what an OCI specification has in `linux.cgroupsPath`:
  * already a path, or systemd's `SLICE:PREFIX:NAME`, which is the scope `PREFIX-NAME` below the
- * slice; of a slice each part of its name is a slice above it (systemd.slice(5)).
+ * slice; of a slice each part of its name is a slice above it (systemd.slice(5)). It begins with /,
+ * and leads nowhere above it.
  */
 export function cgroupPath(cgroupsPath: string): string {
   const parts = cgroupsPath.split(':');
-  if (parts.length !== 3 || cgroupsPath.startsWith('/')) return cgroupsPath;
+  if (parts.length !== 3 || cgroupsPath.startsWith('/')) return posix.join('/', cgroupsPath);
   const [slice, prefix, name] = parts as [string, string, string];
   const scope = name.endsWith('.slice') ? name : `${prefix === '' ? name : `${prefix}-${name}`}.scope`;
-  return `${slicePath(slice === '' ? 'system.slice' : slice)}/${scope}`;
+  return posix.join('/', slicePath(slice === '' ? 'system.slice' : slice), scope);
 }
 
 function slicePath(slice: string): string {

@@ -1,8 +1,9 @@
 // AttachmentKeeper: keeps an attachment right until its container ends.
+import { basename, dirname } from 'node:path';
 import type { Manager } from 'numalign';
 import type { Log } from '../base/log.js';
 import type { ContainerAttachment } from './container-attachment.js';
-import { FileWatch } from './file-watch.js';
+import { FolderWatch } from './folder-watch.js';
 
 export interface AttachmentKeeperOptions {
   readonly attachment: ContainerAttachment;
@@ -21,8 +22,8 @@ const PERIOD_MS = 10_000;
 const FIRST_PAUSE_MS = 20;
 
 /**
- * Looks at once when a grant has changed or somebody has written the container's cpuset (the kernel
- * tells of both), and in rounds. Where somebody else writes it again and again, it waits longer from
+ * Looks at once when a grant has changed, somebody has written the container's cpuset or its cgroup
+ * is removed (the kernel tells of these), and in rounds. Where somebody else writes it again and again, it waits longer from
  * time to time, one period at most.
  */
 export class AttachmentKeeper {
@@ -30,7 +31,7 @@ export class AttachmentKeeper {
   readonly #manager: Manager;
   readonly #log: Log;
   readonly #periodMs: number;
-  readonly #watch = new FileWatch(() => this.#look());
+  readonly #watch = new FolderWatch((path, name) => this.#see(path, name));
   readonly #onChange = () => this.#look();
   #rounds: NodeJS.Timeout | undefined;
   #pause: NodeJS.Timeout | undefined;
@@ -53,7 +54,8 @@ export class AttachmentKeeper {
   /** The attachment is started before. */
   async start(): Promise<void> {
     const { folder } = this.#attachment.attached.cpuset;
-    this.#watch.set(['cpuset.cpus', 'cpuset.mems'].map((file) => `${folder}/${file}`));
+    // The folder above tells that the container's is removed.
+    this.#watch.set([folder, dirname(folder)]);
     this.#manager.on('change', this.#onChange);
     this.#rounds = setInterval(() => this.#round(), this.#periodMs);
     // What has changed since the attachment.
@@ -74,6 +76,12 @@ export class AttachmentKeeper {
     clearTimeout(this.#pause);
     this.#rounds = undefined;
     this.#end();
+  }
+
+  #see(path: string, name: string | null): void {
+    const { folder } = this.#attachment.attached.cpuset;
+    const names = path === folder ? ['cpuset.cpus', 'cpuset.mems'] : [basename(folder)];
+    if (name === null || names.includes(name)) this.#look();
   }
 
   #round(): void {
@@ -100,6 +108,7 @@ export class AttachmentKeeper {
     } catch (error) {
       const { message } = error as Error;
       this.#log('error', `the container's cpuset could not be compared: ${message}`, { error });
+      this.#look();
     }
   }
 }

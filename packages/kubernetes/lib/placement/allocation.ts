@@ -12,12 +12,6 @@ export const GRANT_VARIABLE = 'NUMALIGN_GRANT';
 /** `resource=id` of each device, separated by commas. */
 export const DEVICES_VARIABLE = 'NUMALIGN_DEVICES';
 
-/** The uid of the grant that the device plugin has made for a container; null: it has made none. */
-export function allocationOf(env: readonly string[]): string | null {
-  const prefix = `${ALLOCATION_VARIABLE}=`;
-  return env.find((entry) => entry.startsWith(prefix))?.slice(prefix.length) ?? null;
-}
-
 const PREFIX = 'device-plugin:';
 // A pod's init containers leave their devices to those after them.
 const MOST_UIDS = 64;

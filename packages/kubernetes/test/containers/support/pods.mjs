@@ -177,11 +177,16 @@ export class Pod {
 
   /** `{ cpus, mems, env }` as the container's first instruction saw them. */
   async seen() {
-    await waitForFile(this.#seenFolder, 'done');
+    await this.waitFor('done');
     const read = (name) => readFileSync(join(this.#seenFolder, name), 'utf8');
     const pairs = read('env').split('\n').filter(Boolean);
     const env = Object.fromEntries(pairs.map((pair) => pair.split(/=(.*)/s).slice(0, 2)));
     return { ...allowedIn(read('status')), env };
+  }
+
+  /** Waits for a file that the container's command puts into /seen. */
+  waitFor(name) {
+    return waitForFile(this.#seenFolder, name);
   }
 
   /** The folder of the container's cpuset. */

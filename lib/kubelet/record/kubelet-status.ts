@@ -1,0 +1,38 @@
+// What is told of the record of what the kubelet has given out.
+import { type KubeletPod, type KubeletRecord, kubeletCpus } from '../../account/kubelet-record.js';
+import type { CpuSet } from '../../machine/cpu-set.js';
+
+/** What the kubelet has given out, and who says so. */
+export interface KubeletStatus {
+  /** Those that hold something. */
+  readonly pods: readonly KubeletPod[];
+  /** All their CPUs. */
+  readonly cpus: CpuSet;
+  /** The process that keeps the record. `alive`: else nobody does, and it stays as it was. */
+  readonly keeper: {
+    readonly pid: number | null;
+    readonly command: string | null;
+    readonly alive: boolean;
+  };
+  /** When this process began to keep it: wall-clock time in ISO 8601. */
+  readonly since: string;
+  /** When what the kubelet holds changed last. */
+  readonly updatedAt: string;
+}
+
+/** `isAlive`: whether the process of an owner's file lives. */
+export function kubeletStatus(
+  record: KubeletRecord | null,
+  isAlive: (uuid: string) => boolean,
+): KubeletStatus | null {
+  if (record === null) return null;
+  const { pods, keeper, since, updatedAt } = record;
+  const { pid, command, uuid } = keeper;
+  return Object.freeze({
+    pods,
+    cpus: kubeletCpus(record),
+    keeper: Object.freeze({ pid, command, alive: isAlive(uuid) }),
+    since,
+    updatedAt,
+  });
+}

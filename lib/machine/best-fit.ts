@@ -1,0 +1,111 @@
+// Best fit: which CPUs of a machine are chosen among those that are available.
+import { inspect } from 'node:util';
+import { checkOptions } from '../base/check-options.js';
+import { NumalignError } from '../base/errors.js';
+import { DEFAULT_VERSION, KUBELET_VERSIONS } from '../base/kubelet-features.js';
+import { native } from '../base/native.js';
+import type { TopologyHandle } from '../base/words.js';
+import { CpuSet, NodeSet } from './cpu-set.js';
+import { sizeOfBoth } from './id-set.js';
+import type { BestFitOptions, NumaNode } from './machine-description.js';
+
+/** The machine, as far as the choice goes. */
+interface Machine {
+  readonly handle: TopologyHandle;
+  readonly cpus: CpuSet;
+  readonly nodes: readonly NumaNode[];
+}
+
+/** Takes so many by best fit; `within`: only those that are in it too. */
+type Take = (from: CpuSet, count: number, within?: CpuSet) => CpuSet;
+
+const OPTIONS = [
+  'strategy',
+  'distributeAcrossNuma',
+  'cpuGroupSize',
+  'preferAlignByUncoreCache',
+  'wholeCores',
+  'kubeletVersion',
+  'mustInclude',
+  'nodes',
+] as const satisfies readonly (keyof BestFitOptions)[];
+
+/** See {@link Topology.bestFit}. */
+export function bestFit(
+  { handle, cpus, nodes: machineNodes }: Machine,
+  available: CpuSet,
+  count: number,
+  options: BestFitOptions,
+): CpuSet {
+  const {
+    strategy = 'packed',
+    distributeAcrossNuma = false,
+    cpuGroupSize = 1,
+    preferAlignByUncoreCache = false,
+    wholeCores = false,
+    kubeletVersion = DEFAULT_VERSION,
+    mustInclude = CpuSet.EMPTY,
+    nodes = null,
+  } = checkOptions(options, OPTIONS, 'bestFit') as BestFitOptions;
+  if (strategy !== 'packed' && strategy !== 'spread') invalid('strategy', strategy, "'packed' or 'spread'");
+  if (!Number.isInteger(count) || count < 0 || count > CpuSet.MAX_ID)
+    invalid('count', count, 'a whole number of CPUs');
+  if (!Number.isInteger(cpuGroupSize) || cpuGroupSize < 1 || cpuGroupSize > CpuSet.MAX_ID) {
+    invalid('cpuGroupSize', cpuGroupSize, 'a whole number of at least 1');
+  }
+  checkBoolean('distributeAcrossNuma', distributeAcrossNuma);
+  checkBoolean('preferAlignByUncoreCache', preferAlignByUncoreCache);
+  checkBoolean('wholeCores', wholeCores);
+  if (!KUBELET_VERSIONS.includes(kubeletVersion))
+    invalid('kubeletVersion', kubeletVersion, KUBELET_VERSIONS.join(' or '));
+  if (nodes !== null && !(nodes instanceof NodeSet)) invalid('nodes', nodes, 'a NodeSet, or null');
+  const take: Take = (from, size, within) =>
+    new CpuSet(
+      native.bestFit({
+        topology: handle,
+        available: from.words,
+        within: within?.words,
+        count: size,
+        spread: strategy === 'spread',
+        alignByL3: preferAlignByUncoreCache,
+        distributeAcrossNuma,
+        cpuGroupSize,
+        wholeCores,
+        anyRestInL3: kubeletVersion !== 'v1.32',
+      }),
+    );
+  const kept = CpuSet.coerce(mustInclude);
+  const there = available.intersection(cpus);
+  if (!kept.isSubsetOf(there)) invalid('mustInclude', String(kept), `among the available CPUs, ${there}`);
+  if (kept.size > count) invalid('count', count, `at least ${kept.size}, the CPUs that must be included`);
+  const isNear = ({ id, cpus: own }: NumaNode) => (nodes === null ? own.intersects(kept) : nodes.has(id));
+  const near = machineNodes.reduce((all, node) => (isNear(node) ? all.union(node.cpus) : all), CpuSet.EMPTY);
+  if (near.isEmpty || count > there.size) return take(available, count);
+  return kept.union(takeNearFirst(take, available.difference(kept), near, count - kept.size, wholeCores));
+}
+
+// As many of those that are near as can be, and the rest anywhere.
+function takeNearFirst(take: Take, from: CpuSet, near: CpuSet, count: number, isWhole: boolean): CpuSet {
+  for (let nearby = Math.min(sizeOfBoth(from, near), count); ; nearby--) {
+    try {
+      const first = take(from, nearby, near);
+      return first.union(take(from.difference(first), count - nearby));
+    } catch (error) {
+      // Cores of different sizes may add up otherwise.
+      const isUneven = error instanceof NumalignError && error.code === 'ERR_INSUFFICIENT_CPUS';
+      if (!isWhole || !isUneven || nearby === 0) throw error;
+    }
+  }
+}
+
+/** @throws ERR_INVALID_ARGUMENT */
+export function invalid(name: string, value: unknown, valid: string): never {
+  throw new NumalignError('ERR_INVALID_ARGUMENT', `${name} must be ${valid}, not ${inspect(value)}`, {
+    value,
+    valid,
+  });
+}
+
+function checkBoolean(name: string, value: unknown): void {
+  if (typeof value !== 'boolean') invalid(name, value, 'true or false');
+}

@@ -1,0 +1,30 @@
+// The commands of numalign-node.
+import { readFileSync } from 'node:fs';
+import { Command } from 'commander';
+import { addAttach } from './attach.js';
+import { addRun } from './run.js';
+
+// In the order of the help.
+const COMMANDS = [addRun, addAttach];
+
+function version(): string {
+  const file = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
+  return (JSON.parse(file) as { version: string }).version;
+}
+
+/** Nothing is run before it has parsed. */
+export function createProgram(): Command {
+  const program = new Command('numalign-node')
+    .description('Exclusive CPUs on the right NUMA node for the containers of this node.')
+    .version(version())
+    .showHelpAfterError('(--help after the command shows its options)')
+    .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'numalign-node: ')) })
+    .exitOverride()
+    .addHelpText(
+      'after',
+      '\nExit code: 0 where it is done; 1 for an error, which is one line on stderr; 2 for a wrong command line.',
+    );
+  // Commands take the settings above over when they are made.
+  for (const add of COMMANDS) add(program);
+  return program;
+}

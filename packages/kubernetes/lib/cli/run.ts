@@ -1,0 +1,161 @@
+// numalign-node run: serves the containers of this node until it is ended.
+import { existsSync, readFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { resolve } from 'node:path';
+import { type Command, Option } from 'commander';
+import { MACHINE_STATE_DIR, type ManagerOptions, openManager } from 'numalign';
+import { parse } from 'yaml';
+import { ApiServer } from '../api-server/api-server.js';
+import { NodeError } from '../base/errors.js';
+import { checkNode } from '../check/check-node.js';
+import { DEVICE_UNITS, type DeviceUnit } from '../device-plugin/inventory.js';
+import { KUBELET_FOLDER } from '../kubelet/pod-resources.js';
+import { NRI_SOCKET } from '../node.js';
+import { NodeAgent, type NodeAgentOptions } from '../node-agent.js';
+import { logToStderr, print, printJson } from './output.js';
+
+interface RunFlags {
+  nri: boolean;
+  nriSocket: string;
+  name: string;
+  index: string;
+  cgroupRoot?: string;
+  devicePlugin?: string | true;
+  deviceUnit: DeviceUnit;
+  kubelet: boolean;
+  kubeletFolder: string;
+  publish?: boolean;
+  nodeName: string;
+  policy?: NonNullable<ManagerOptions['topologyManagerPolicy']>;
+  reserved?: string;
+  kubeletConfiguration?: string;
+  stateDir: string;
+  check?: boolean;
+  json?: boolean;
+}
+
+const POLICIES = ['none', 'best-effort', 'restricted', 'single-numa-node'];
+// A runtime waits for a plugin no longer than 2 s.
+const LOCK_MS = 1000;
+const ENDS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const;
+
+export function addRun(program: Command): void {
+  program
+    .command('run', { isDefault: true })
+    .description('Places the containers of this node, until it is ended.')
+    .option('--nri-socket <socket>', "the container runtime's socket for plugins", NRI_SOCKET)
+    .option('--no-nri', 'leave containers to the runtime and the kubelet')
+    .option('--name <name>', 'the name of the plugin; another for each runtime of a machine', 'numalign')
+    .option('--index <digits>', 'two digits: the order in which runtimes call plugins', '90')
+    .option('--cgroup-root <dir>', 'the hierarchy with cpusets (default: where it is mounted)')
+    .option('--device-plugin [resource]', 'offer CPUs to the kubelet as devices (default: numalign.io/cpu)')
+    .addOption(new Option('--device-unit <unit>', 'what a device is').choices(DEVICE_UNITS).default('cpu'))
+    .option('--kubelet-folder <dir>', "the kubelet's folder", KUBELET_FOLDER)
+    .option('--no-kubelet', 'keep no record of what the kubelet gives out')
+    .option('--publish', "keep the node's NodeResourceTopology up to date at the API server")
+    .option(
+      '--node-name <name>',
+      'of the Node (default: $NODE_NAME, else the host name)',
+      process.env.NODE_NAME || hostname(),
+    )
+    .addOption(new Option('--policy <policy>', "the Topology Manager's").choices(POLICIES))
+    .option('--reserved <cpus>', 'CPUs that are never exclusive, such as 0-1')
+    .option('--kubelet-configuration <file>', 'a KubeletConfiguration whose policies and options count')
+    .option('--state-dir <dir>', 'folder of the state', (text) => resolve(text), MACHINE_STATE_DIR)
+    .option('--check', 'say what would not work on this node, and end')
+    .option('--json', 'with --check: print JSON')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  $ numalign-node --check
+  $ numalign-node --policy single-numa-node --reserved 0-1
+  $ numalign-node --device-plugin --publish
+  $ numalign-node --no-nri        # beside a kubelet with the static policy: only keep its record`,
+    )
+    .action((flags: RunFlags) => (flags.check ? check(flags) : run(flags)));
+}
+
+async function run(flags: RunFlags): Promise<void> {
+  const { stateDir, policy, reserved, kubeletConfiguration: file } = flags;
+  const manager = await openManager({
+    stateDir,
+    lockTimeoutMs: LOCK_MS,
+    // It refuses a kubelet that places containers itself, and keeps the record of any other.
+    besideKubelet: true,
+    ...(policy !== undefined && { topologyManagerPolicy: policy }),
+    ...(reserved !== undefined && { reservedSystemCPUs: reserved }),
+    ...(file !== undefined && { kubeletConfiguration: kubeletConfiguration(file) }),
+  });
+  try {
+    const agent = new NodeAgent({ ...partsOf(flags), manager, log: logToStderr });
+    const end = new Promise<void>((resolve) => {
+      for (const signal of ENDS) process.once(signal, () => resolve());
+    });
+    // Ended while it waits for a runtime, too.
+    const running = agent.start();
+    await Promise.race([running.then(() => end), end]);
+    await agent.close();
+    await running.catch(() => {});
+  } finally {
+    manager.close();
+  }
+}
+
+function partsOf(flags: RunFlags): Omit<NodeAgentOptions, 'manager' | 'log'> {
+  const { nri, nriSocket, name, index, cgroupRoot, devicePlugin, deviceUnit: unit } = flags;
+  const { kubelet, kubeletFolder, publish, nodeName } = flags;
+  const deviceFolder = `${kubeletFolder}/device-plugins`;
+  return {
+    nri: nri ? { nriSocket, name, index, ...(cgroupRoot !== undefined && { cgroupRoot }) } : null,
+    devicePlugin:
+      devicePlugin === undefined
+        ? null
+        : { unit, folder: deviceFolder, ...(typeof devicePlugin === 'string' && { resource: devicePlugin }) },
+    kubelet:
+      kubelet && existsSync(kubeletFolder)
+        ? {
+            stateFolder: kubeletFolder,
+            deviceFolder,
+            podResourcesSocket: `${kubeletFolder}/pod-resources/kubelet.sock`,
+          }
+        : null,
+    publish: publish ? { nodeName } : null,
+  };
+}
+
+function kubeletConfiguration(file: string): object {
+  try {
+    return parse(readFileSync(file, 'utf8')) as object;
+  } catch (cause) {
+    throw new NodeError('ERR_INVALID_OPTION', `${file} cannot be read: ${(cause as Error).message}`, {
+      value: file,
+      valid: 'a KubeletConfiguration, as YAML or JSON',
+      cause,
+    });
+  }
+}
+
+const FAILURE = 1;
+const STATUS_WIDTH = 'problem'.length + 2;
+
+async function check({
+  nriSocket,
+  kubeletFolder,
+  stateDir,
+  publish,
+  nodeName,
+  json,
+}: RunFlags): Promise<void> {
+  const apiServer = publish ? new ApiServer() : undefined;
+  const findings = await checkNode({
+    ...{ nriSocket, kubeletFolder, stateDir },
+    ...(apiServer && { publish: { apiServer, nodeName } }),
+  });
+  apiServer?.close();
+  if (json) printJson(findings);
+  else
+    for (const { check, status, found, advice } of findings)
+      print(`${status.padEnd(STATUS_WIDTH)}${check}: ${found}${advice === null ? '' : ` (${advice})`}`);
+  if (findings.some(({ status }) => status === 'problem')) process.exitCode = FAILURE;
+}

@@ -1,0 +1,106 @@
+// Census: takes stock of what runs when the plugin comes to a runtime. What is on record stays where
+// it is, then what has CPUs of its own by its cpuset; the rest is admitted as if it came now.
+import { CpuSet } from 'numalign';
+import type { Log } from '../base/log.js';
+import { type Container, ContainerState, type PodSandbox } from '../nri/messages.js';
+import { type ContainerRequest, containerRequest, grantName } from '../placement/container-request.js';
+import type { Grants } from './grants.js';
+import type { Placement } from './placement.js';
+
+/** A container that runs, and where it has its place. */
+export interface CensusEntry {
+  readonly pod: PodSandbox;
+  readonly container: Container;
+  readonly request: ContainerRequest;
+  readonly placement: Placement | null;
+  /** As the runtime has them; null: all. */
+  readonly cpus: CpuSet | null;
+}
+
+export interface CensusOptions {
+  readonly grants: Grants;
+  readonly prefix: string;
+  readonly log: Log;
+}
+
+interface Candidate extends Pick<CensusEntry, 'pod' | 'container' | 'request' | 'cpus'> {
+  readonly onRecord: Placement | null;
+}
+
+/** Never fails for one container: one that cannot have its place runs in the shared pool. */
+export async function takeCensus(
+  pods: readonly PodSandbox[],
+  containers: readonly Container[],
+  options: CensusOptions,
+): Promise<CensusEntry[]> {
+  const { grants, log } = options;
+  const present = containers.filter(({ state }) => state !== ContainerState.STOPPED);
+  // Those that have ended meanwhile.
+  const ids = new Set(present.map(({ id }) => id));
+  for (const uid of grants.list()) if (!ids.has(uid)) await grants.release(uid);
+  const podOf = new Map(pods.map((pod) => [pod.id, pod]));
+  const candidates = present.flatMap((container) => candidateOf(podOf, container, options));
+  candidates.sort((a, b) => rankOf(a) - rankOf(b));
+  const entries: CensusEntry[] = [];
+  for (const candidate of candidates) {
+    const { pod, container, request, cpus } = candidate;
+    let placement: Placement | null = null;
+    try {
+      placement = await placeRunning(candidate, options);
+    } catch (error) {
+      reportShared(pod, container, error, options);
+    }
+    entries.push({ pod, container, request, cpus, placement });
+  }
+  log(
+    'info',
+    `${entries.length} containers run, ${entries.filter(({ placement }) => placement?.cpus).length} on CPUs of their own`,
+  );
+  return entries;
+}
+
+function candidateOf(
+  podOf: ReadonlyMap<string, PodSandbox>,
+  container: Container,
+  options: CensusOptions,
+): Candidate[] {
+  const pod = podOf.get(container.pod_sandbox_id);
+  if (!pod) return [];
+  const cpus = container.linux?.resources?.cpu?.cpus ?? '';
+  try {
+    const request = containerRequest(options.prefix, pod, container);
+    const onRecord = options.grants.find(container);
+    return [{ pod, container, request, onRecord, cpus: cpus === '' ? null : CpuSet.parse(cpus) }];
+  } catch (error) {
+    reportShared(pod, container, error, options);
+    return [];
+  }
+}
+
+const rankOf = (candidate: Candidate) => (candidate.onRecord ? 0 : ownCpus(candidate) ? 1 : 2);
+
+/** The CPUs that a container has by itself, as its cpuset tells; null: it has none. */
+function ownCpus({ cpus, request }: Candidate): CpuSet | null {
+  return request.exclusiveCpus > 0 && cpus?.size === request.exclusiveCpus ? cpus : null;
+}
+
+async function placeRunning(candidate: Candidate, { grants, log }: CensusOptions): Promise<Placement | null> {
+  const { container, request, onRecord } = candidate;
+  if (onRecord) return onRecord;
+  const cpus = ownCpus(candidate);
+  if (cpus === null) return grants.place(container, request);
+  try {
+    return await grants.adopt(request, cpus);
+  } catch (error) {
+    // Somebody else has been given some of them.
+    log('warn', `${container.name} cannot stay on CPUs ${cpus}: ${(error as Error).message}`);
+    return grants.place(container, request);
+  }
+}
+
+function reportShared(pod: PodSandbox, container: Container, error: unknown, { prefix, log }: CensusOptions) {
+  const { message } = error as Error;
+  log('error', `${grantName(prefix, pod, container)} stays in the shared pool: ${message}`, {
+    container: container.id,
+  });
+}

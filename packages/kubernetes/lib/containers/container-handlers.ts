@@ -1,0 +1,216 @@
+// ContainerHandlers: what numalign answers to a container runtime (NRI). The runtime calls one after
+// the other, and waits for each answer.
+import { dirname } from 'node:path';
+import type { CpuSet, Manager } from 'numalign';
+import { NodeError } from '../base/errors.js';
+import type { Log } from '../base/log.js';
+import type { CpusetFiles } from '../cgroups/cpuset-files.js';
+import type { NriHandlers } from '../nri/handlers.js';
+import {
+  type Container,
+  type ContainerAdjustment,
+  ContainerState,
+  type ContainerUpdate,
+  type LinuxResources,
+  type PodSandbox,
+} from '../nri/messages.js';
+import { type ContainerRequest, containerRequest, grantName } from '../placement/container-request.js';
+import { choiceOf, withResources } from '../placement/container-update.js';
+import { takeCensus } from './census.js';
+import { Grants } from './grants.js';
+import { Inventory, isExclusive, type KnownContainer } from './inventory.js';
+import { adjustment, type Placement, sharedCpus, update } from './placement.js';
+import { SharedContainers } from './shared-containers.js';
+
+export interface ContainerHandlersOptions {
+  readonly manager: Manager;
+  /** Of the names of grants; another for each runtime of a machine. */
+  readonly prefix: string;
+  readonly cpusets: CpusetFiles;
+  readonly log: Log;
+}
+
+export class ContainerHandlers implements NriHandlers {
+  readonly #manager: Manager;
+  readonly #prefix: string;
+  readonly #cpusets: CpusetFiles;
+  readonly #log: Log;
+  readonly #grants: Grants;
+  readonly #inventory = new Inventory();
+  readonly #shared: SharedContainers;
+  // Answers under way: what changes meanwhile is theirs to tell.
+  #answers = 0;
+
+  constructor({ manager, prefix, cpusets, log }: ContainerHandlersOptions) {
+    this.#manager = manager;
+    this.#prefix = prefix;
+    this.#cpusets = cpusets;
+    this.#log = log;
+    this.#grants = new Grants({ manager, prefix, log });
+    this.#shared = new SharedContainers({ inventory: this.#inventory, cpusets, log });
+    manager.on('change', this.#followPool);
+  }
+
+  close(): void {
+    this.#manager.off('change', this.#followPool);
+    this.#grants.close();
+  }
+
+  /** What the runtime has told of. */
+  get containers(): readonly KnownContainer[] {
+    return this.#inventory.containers;
+  }
+
+  /** Everything that runs is admitted where it is, as far as possible. */
+  synchronize(pods: readonly PodSandbox[], containers: readonly Container[]): Promise<ContainerUpdate[]> {
+    return this.#answer(async () => {
+      const options = { grants: this.#grants, prefix: this.#prefix, log: this.#log };
+      const entries = await takeCensus(pods, containers, options);
+      this.#inventory.clear();
+      for (const pod of pods) this.#inventory.putPod(pod);
+      for (const { pod, container, request, placement, cpus } of entries) {
+        const known = this.#put(pod, container, request, placement, cpus);
+        if (placement && container.state === ContainerState.RUNNING) await this.#setOwner(known, placement);
+      }
+      return [...this.#exclusiveUpdates(), ...this.#shared.updates(this.#grants.pool)];
+    });
+  }
+
+  /** The container is born on its CPUs; those that have been there leave in the same step. */
+  createContainer(
+    pod: PodSandbox,
+    container: Container,
+  ): Promise<{ adjust: ContainerAdjustment; updates: ContainerUpdate[] }> {
+    return this.#answer(async () => {
+      const request = containerRequest(this.#prefix, pod, container);
+      const placement = await this.#grants.place(container, request);
+      const { pool } = this.#grants;
+      const cpus = placement?.cpus ?? sharedCpus(pool, request.choice);
+      this.#put(pod, container, request, placement, cpus);
+      return {
+        adjust: adjustment(cpus, placement, request),
+        updates: this.#shared.updates(pool, container.id),
+      };
+    });
+  }
+
+  postCreateContainer(): void {
+    this.#shared.verify(this.#grants.pool);
+  }
+
+  /** From here on the grant lives by the kernel's word. Nothing waits for it. */
+  postStartContainer(_pod: PodSandbox, { id }: Container): void {
+    const known = this.#inventory.find(id);
+    if (known?.placement) void this.#setOwner(known, known.placement);
+  }
+
+  /** Another client changes a container: it keeps its place, and may ask for more CPUs or fewer. */
+  updateContainer(
+    pod: PodSandbox,
+    container: Container,
+    resources: LinuxResources,
+  ): Promise<ContainerUpdate[]> {
+    return this.#answer(async () => {
+      const known = this.#inventory.find(container.id);
+      if (!known) return [];
+      const asked = containerRequest(this.#prefix, pod, withResources(container, resources));
+      const placement = await this.#resize(known, asked);
+      const choice = isExclusive(known) ? null : (choiceOf(resources) ?? known.request.choice);
+      const { pool } = this.#grants;
+      const cpus = placement?.cpus ?? sharedCpus(pool, choice);
+      this.#inventory.put({ ...known, request: { ...asked, choice }, placement, cpus });
+      return [update(known.id, cpus, placement?.memoryNodes), ...this.#shared.updates(pool, known.id)];
+    });
+  }
+
+  stopContainer(_pod: PodSandbox, { id }: Container): Promise<ContainerUpdate[]> {
+    return this.#answer(async () => {
+      await this.#end(id);
+      return this.#shared.updates(this.#grants.pool);
+    });
+  }
+
+  async removeContainer(_pod: PodSandbox, { id }: Container): Promise<void> {
+    await this.#end(id);
+    this.#shared.verify(this.#grants.pool);
+  }
+
+  runPodSandbox(pod: PodSandbox): void {
+    this.#inventory.putPod(pod);
+  }
+
+  /** What the device plugin has booked for the pod ends with it, after all its containers. */
+  async removePodSandbox({ id: podId }: PodSandbox): Promise<void> {
+    for (const { id } of this.#inventory.ofPod(podId)) await this.#end(id);
+    for (const allocation of this.#inventory.allocations(podId)) await this.#grants.end(allocation);
+    this.#inventory.removePod(podId);
+    this.#shared.verify(this.#grants.pool);
+  }
+
+  async #resize(known: KnownContainer, { exclusiveCpus, pod }: ContainerRequest): Promise<Placement | null> {
+    const { placement, title } = known;
+    if (!placement?.cpus || placement.isAllocation || exclusiveCpus === placement.cpus.size) return placement;
+    if (exclusiveCpus > 0) return this.#grants.resize(placement, exclusiveCpus);
+    throw new NodeError('ERR_NOT_RESIZABLE', `${title} has exclusive CPUs, which are whole ones`, {
+      value: pod,
+      valid: 'a whole number of CPUs, of a Guaranteed pod',
+    });
+  }
+
+  #put(
+    pod: PodSandbox,
+    container: Container,
+    request: ContainerRequest,
+    placement: Placement | null,
+    cpus: CpuSet | null,
+  ): KnownContainer {
+    const known: KnownContainer = {
+      id: container.id,
+      podId: pod.id,
+      title: grantName(this.#prefix, pod, container),
+      cgroupsPath: container.linux?.cgroups_path ?? '',
+      ...{ request, placement, cpus },
+    };
+    this.#inventory.put(known);
+    return known;
+  }
+
+  async #setOwner({ title, cgroupsPath }: KnownContainer, placement: Placement): Promise<void> {
+    const folder = this.#cpusets.folder(cgroupsPath);
+    try {
+      await this.#grants.setOwner(placement, placement.isAllocation ? dirname(folder) : folder);
+    } catch (error) {
+      // It has ended already, and is given back when the runtime says so.
+      this.#log('warn', `the grant of ${title} is not its cgroup's: ${(error as Error).message}`);
+    }
+  }
+
+  async #end(id: string): Promise<void> {
+    const placement = this.#inventory.find(id)?.placement;
+    if (placement && !placement.isAllocation) await this.#grants.end(placement);
+    this.#inventory.remove(id);
+  }
+
+  #exclusiveUpdates(): ContainerUpdate[] {
+    return this.#inventory.containers
+      .filter(({ placement, cpus }) => placement?.cpus && !cpus?.equals(placement.cpus))
+      .map((container) => {
+        const { cpus, memoryNodes } = container.placement!;
+        this.#inventory.put({ ...container, cpus });
+        return update(container.id, cpus!, memoryNodes, true);
+      });
+  }
+
+  async #answer<T>(compose: () => Promise<T>): Promise<T> {
+    this.#answers++;
+    try {
+      return await compose();
+    } finally {
+      this.#answers--;
+    }
+  }
+
+  readonly #followPool = (): void => {
+    if (this.#answers === 0) this.#shared.write(this.#grants.pool);
+  };
+}

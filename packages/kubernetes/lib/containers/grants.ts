@@ -1,0 +1,165 @@
+// Grants: what containers hold, on numalign's record. Owned by their cgroups: they outlive this
+// process, and end with the container.
+import { CpuSet, type Manager, NodeSet, NumalignError, type Pod } from 'numalign';
+import { NodeError } from '../base/errors.js';
+import type { Log } from '../base/log.js';
+import type { Container } from '../nri/messages.js';
+import { type AllocationEnvironment, allocationIn, grantsOf } from '../placement/allocation.js';
+import type { ContainerRequest } from '../placement/container-request.js';
+import { type Placement, placementOf } from './placement.js';
+
+const isUnknown = (error: unknown) => error instanceof NumalignError && error.code === 'ERR_UNKNOWN_GRANT';
+
+const RETRY_MS = 100;
+const LONGEST_RETRY_MS = 30_000;
+
+export class Grants {
+  readonly #manager: Manager;
+  readonly #prefix: string;
+  readonly #log: Log;
+  // To be released as soon as the state lets it.
+  readonly #pending = new Set<string>();
+  #retry: NodeJS.Timeout | undefined;
+
+  /** `prefix`: of the names of grants that this process makes. */
+  constructor({ manager, prefix, log }: { manager: Manager; prefix: string; log: Log }) {
+    this.#manager = manager;
+    this.#prefix = `${prefix}:`;
+    this.#log = log;
+  }
+
+  close(): void {
+    clearTimeout(this.#retry);
+  }
+
+  /** The shared pool, as it is on record now. */
+  get pool(): CpuSet {
+    return this.#manager.sharedPool();
+  }
+
+  /**
+   * What is on record for a container, by its own grant or what the device plugin has booked for it;
+   * null: nothing is.
+   * @throws NodeError ERR_ALLOCATION
+   */
+  find({ id, env }: Pick<Container, 'id' | 'env'>): Placement | null {
+    const allocation = allocationIn(env);
+    if (allocation) return this.#findAllocation(allocation);
+    try {
+      return this.#placement(this.#manager.pod(id));
+    } catch (error) {
+      if (isUnknown(error)) return null;
+      throw error;
+    }
+  }
+
+  /**
+   * The place of a container: what the device plugin has booked for it, else what it is admitted to.
+   * @throws NodeError ERR_ALLOCATION, ERR_UNKNOWN_ALLOCATION; as {@link admit}
+   */
+  async place(container: Container, request: ContainerRequest): Promise<Placement | null> {
+    const allocation = allocationIn(container.env);
+    if (!allocation) return this.admit(request);
+    const found = this.#findAllocation(allocation);
+    if (found) return found;
+    const { uid, cpus } = allocation;
+    const text = `container ${container.name} was allocated CPUs ${cpus} as ${uid}, which is not on record`;
+    throw new NodeError('ERR_UNKNOWN_ALLOCATION', text, { value: uid });
+  }
+
+  // All of its CPUs must be on record: the grant may have been released by somebody.
+  #findAllocation({ uid, cpus }: AllocationEnvironment): Placement | null {
+    const grants = grantsOf(uid, this.#manager.grants());
+    const held = grants.reduce((all, grant) => all.union(grant.cpus), CpuSet.EMPTY);
+    if (!cpus.isSubsetOf(held)) return null;
+    return { uid, isAllocation: true, cpus, memoryNodes: NodeSet.EMPTY, devices: [] };
+  }
+
+  // An allocation may be on record as several grants.
+  #uidsOf({ uid, isAllocation }: Placement): readonly string[] {
+    return isAllocation ? grantsOf(uid, this.#manager.grants()).map((grant) => grant.uid) : [uid];
+  }
+
+  /**
+   * Admits a container under the manager's policy. A grant that is on record already stays.
+   * @throws as Manager.admit
+   */
+  async admit({ pod, smt }: ContainerRequest): Promise<Placement | null> {
+    if (!pod) return null;
+    // The runtime writes the cpusets of containers, and sees to it that others leave.
+    return this.#placement(
+      await this.#manager.admit(pod, { owner: 'persistent', enforcement: 'members', ...(smt && { smt }) }),
+    );
+  }
+
+  /**
+   * Records a container where it is.
+   * @throws as Manager.adopt
+   */
+  async adopt({ pod }: ContainerRequest, cpus: CpuSet): Promise<Placement | null> {
+    if (!pod) return null;
+    const { uid, name, containers } = pod as { uid: string; name: string; containers: [{ name: string }] };
+    const adopted = { uid, name, containers: [{ ...containers[0], cpus }] };
+    return this.#placement(await this.#manager.adopt(adopted, { owner: 'persistent' }));
+  }
+
+  /** From now on the grant lives as long as a process is in the cgroup. */
+  async setOwner(placement: Placement, cgroup: string): Promise<void> {
+    for (const uid of this.#uidsOf(placement)) await this.#manager.pod(uid).setOwner({ cgroup });
+  }
+
+  /** More CPUs, or fewer. @throws as Grant.resize */
+  async resize({ uid }: Placement, cpu: number): Promise<Placement> {
+    await this.#manager.grant(uid).resize({ cpu, noticeMs: 0 });
+    return this.#placement(this.#manager.pod(uid));
+  }
+
+  /** The uids of the grants that this plugin has made, its earlier processes too. */
+  list(): readonly string[] {
+    return this.#manager
+      .grants()
+      .filter(({ name }) => name.startsWith(this.#prefix))
+      .map(({ uid }) => uid);
+  }
+
+  /**
+   * Gives back, now or as soon as the state lets it. A grant whose cgroup still has processes stays:
+   * the kernel tells of their end.
+   */
+  async end(placement: Placement): Promise<void> {
+    const uids = new Set(this.#uidsOf(placement));
+    const inUse = this.#manager
+      .grants()
+      .filter(({ uid, owner, alive }) => uids.has(uid) && owner.kind === 'cgroup' && alive);
+    for (const { uid } of inUse) uids.delete(uid);
+    for (const uid of uids) await this.release(uid);
+  }
+
+  /** Gives back, now or as soon as the state lets it. */
+  async release(uid: string): Promise<void> {
+    this.#pending.add(uid);
+    await this.#releasePending(RETRY_MS);
+  }
+
+  async #releasePending(pauseMs: number): Promise<void> {
+    clearTimeout(this.#retry);
+    for (const uid of this.#pending) {
+      try {
+        await this.#manager.release(uid);
+      } catch (error) {
+        if (!isUnknown(error)) {
+          this.#log('warn', `grant ${uid} is not given back yet: ${(error as Error).message}`);
+          const next = Math.min(2 * pauseMs, LONGEST_RETRY_MS);
+          this.#retry = setTimeout(() => void this.#releasePending(next), pauseMs).unref();
+          return;
+        }
+      }
+      this.#pending.delete(uid);
+    }
+  }
+
+  #placement(pod: Pod): Placement {
+    const [container] = pod.containers;
+    return placementOf(pod.uid, container!);
+  }
+}

@@ -1,0 +1,77 @@
+// Inventory: the pods and containers that the runtime has told of. Pure.
+import type { CpuSet } from 'numalign';
+import type { PodSandbox } from '../nri/messages.js';
+import type { ContainerRequest } from '../placement/container-request.js';
+import type { Placement } from './placement.js';
+
+export interface KnownContainer {
+  readonly id: string;
+  readonly podId: string;
+  /** Namespace, pod and container, for people. */
+  readonly title: string;
+  /** As the runtime names it; see cgroups/. */
+  readonly cgroupsPath: string;
+  readonly request: ContainerRequest;
+  /** null: it runs in the shared pool, and nothing is booked for it. */
+  readonly placement: Placement | null;
+  /** What the runtime, or numalign in its place, has written last; null: not known. */
+  readonly cpus: CpuSet | null;
+}
+
+/** Whether a container runs on CPUs of its own. */
+export const isExclusive = ({ placement }: KnownContainer): boolean => placement?.cpus != null;
+
+export class Inventory {
+  readonly #pods = new Map<string, PodSandbox>();
+  readonly #containers = new Map<string, KnownContainer>();
+  // By the id of the pod.
+  readonly #allocations = new Map<string, Map<string, Placement>>();
+
+  get containers(): readonly KnownContainer[] {
+    return [...this.#containers.values()];
+  }
+
+  find(id: string): KnownContainer | undefined {
+    return this.#containers.get(id);
+  }
+
+  put(container: KnownContainer): void {
+    const { id, podId, placement } = container;
+    this.#containers.set(id, container);
+    if (!placement?.isAllocation) return;
+    const allocations = this.#allocations.get(podId) ?? new Map();
+    this.#allocations.set(podId, allocations.set(placement.uid, placement));
+  }
+
+  remove(id: string): void {
+    this.#containers.delete(id);
+  }
+
+  findPod(id: string): PodSandbox | undefined {
+    return this.#pods.get(id);
+  }
+
+  putPod(pod: PodSandbox): void {
+    this.#pods.set(pod.id, pod);
+  }
+
+  removePod(id: string): void {
+    this.#pods.delete(id);
+    this.#allocations.delete(id);
+  }
+
+  ofPod(podId: string): readonly KnownContainer[] {
+    return this.containers.filter((container) => container.podId === podId);
+  }
+
+  /** What the device plugin has booked for containers of the pod, ended or not. */
+  allocations(podId: string): readonly Placement[] {
+    return [...(this.#allocations.get(podId)?.values() ?? [])];
+  }
+
+  clear(): void {
+    this.#pods.clear();
+    this.#containers.clear();
+    this.#allocations.clear();
+  }
+}

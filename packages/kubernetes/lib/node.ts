@@ -1,0 +1,73 @@
+// NumalignNode: what serves the containers of one machine.
+import type { Manager } from 'numalign';
+import type { Log } from './base/log.js';
+import { CpusetFiles } from './cgroups/cpuset-files.js';
+import { ContainerHandlers } from './containers/container-handlers.js';
+import type { KnownContainer } from './containers/inventory.js';
+import { NriPlugin } from './nri/plugin.js';
+
+/** Where container runtimes listen for plugins. */
+export const NRI_SOCKET = '/var/run/nri/nri.sock';
+
+/** Options of {@link NumalignNode}. */
+export interface NumalignNodeOptions {
+  /**
+   * Whose policy places containers. It is the caller's to close. Its `lockTimeoutMs` bounds how long
+   * a container waits: a runtime waits for a plugin no longer than 2 s.
+   */
+  readonly manager: Manager;
+  /** Default: {@link NRI_SOCKET}. */
+  readonly nriSocket?: string;
+  /**
+   * The plugin's name at the runtime, and the first part of its grants' names. Where a machine has
+   * several runtimes, each has a plugin of another name. Default: numalign.
+   */
+  readonly name?: string;
+  /** Two digits: runtimes call plugins in this order. Default: 90, after what adds devices. */
+  readonly index?: string;
+  /** The folder of the machine's hierarchy with cpusets. Default: where it is mounted. */
+  readonly cgroupRoot?: string;
+  readonly log?: Log;
+}
+
+/**
+ * A plugin of a container runtime (NRI, the Node Resource Interface): containers are created on their
+ * CPUs and memory nodes, and others leave these CPUs in the same step.
+ */
+export class NumalignNode {
+  readonly #handlers: ContainerHandlers;
+  readonly #plugin: NriPlugin;
+
+  constructor({
+    manager,
+    nriSocket = NRI_SOCKET,
+    name = 'numalign',
+    index = '90',
+    cgroupRoot,
+    log = () => {},
+  }: NumalignNodeOptions) {
+    const cpusets = new CpusetFiles(cgroupRoot);
+    this.#handlers = new ContainerHandlers({ manager, prefix: name, cpusets, log });
+    this.#plugin = new NriPlugin({ socketPath: nriSocket, name, index, handlers: this.#handlers, log });
+  }
+
+  /**
+   * Resolves once the runtime has told of all that runs, and it has its place. Waits for a runtime
+   * that is not there yet.
+   * @throws NodeError where the plugin can never be registered
+   */
+  start(): Promise<void> {
+    return this.#plugin.start();
+  }
+
+  /** The containers that the runtime has told of, and where they run. */
+  get containers(): readonly KnownContainer[] {
+    return this.#handlers.containers;
+  }
+
+  /** Containers stay where they are, and their grants stay theirs. */
+  async close(): Promise<void> {
+    await this.#plugin.close();
+    this.#handlers.close();
+  }
+}

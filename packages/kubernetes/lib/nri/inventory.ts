@@ -1,0 +1,45 @@
+// Inventory: the pods and containers of a Synchronize, which comes in parts where there are many.
+import { countFields } from '../protobuf/fields.js';
+import { Status, StatusError } from '../ttrpc/status.js';
+import type { Container, PodSandbox } from './messages.js';
+import { decode, readable } from './protocol.js';
+
+// Far beyond what one machine runs (the kubelet's default is 110 pods), and what a runtime that goes
+// on forever is held to. An empty container has two bytes on the wire and hundreds in memory.
+const OBJECT_LIMIT = 1 << 16;
+const BYTE_LIMIT = 64 << 20;
+
+export class Inventory {
+  private readonly allPods: PodSandbox[] = [];
+  private readonly allContainers: Container[] = [];
+  private bytes = 0;
+
+  get pods(): readonly PodSandbox[] {
+    return this.allPods;
+  }
+
+  get containers(): readonly Container[] {
+    return this.allContainers;
+  }
+
+  /**
+   * @returns whether there is more to come
+   * @throws StatusError INVALID_ARGUMENT, or RESOURCE_EXHAUSTED where there is more than fits
+   */
+  add(payload: Uint8Array): boolean {
+    this.bytes += payload.length;
+    if (this.bytes > BYTE_LIMIT) throw exhausted(`pods and containers of more than ${BYTE_LIMIT} bytes`);
+    const count = readable('SynchronizeRequest', () => countFields(payload));
+    if (this.allPods.length + this.allContainers.length + count > OBJECT_LIMIT) {
+      throw exhausted(`more than ${OBJECT_LIMIT} pods and containers`);
+    }
+    const { pods, containers, more } = decode('SynchronizeRequest', payload);
+    for (const pod of pods) this.allPods.push(pod);
+    for (const container of containers) this.allContainers.push(container);
+    return more;
+  }
+}
+
+function exhausted(flaw: string): StatusError {
+  return new StatusError(Status.RESOURCE_EXHAUSTED, flaw);
+}

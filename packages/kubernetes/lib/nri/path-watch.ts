@@ -1,0 +1,48 @@
+// When something comes to a path or goes from it, by the kernel's word: inotify(7).
+import { existsSync, statSync, watch } from 'node:fs';
+import { dirname } from 'node:path';
+
+/** What is at the path: changes when it is made anew, comes, goes, or a folder on its way does. */
+export function identityOf(path: string): string {
+  try {
+    const stat = statSync(path, { bigint: true, throwIfNoEntry: false });
+    return stat ? `${stat.dev}:${stat.ino}:${stat.ctimeNs}` : deepestFolder(path);
+  } catch (error) {
+    return (error as Error).message;
+  }
+}
+
+/**
+ * Resolves once what is at the path is not `identity` any more, which may be so already.
+ * @throws the signal's reason; Error where the kernel refuses a watch
+ */
+export function changeOf(path: string, identity: string, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    signal.throwIfAborted();
+    const watcher = watch(deepestFolder(path));
+    const settle = () => {
+      watcher.close();
+      signal.removeEventListener('abort', abort);
+    };
+    const fail = (error: unknown) => {
+      settle();
+      reject(error);
+    };
+    const abort = () => fail(signal.reason);
+    const look = () => {
+      if (identityOf(path) === identity) return;
+      settle();
+      resolve();
+    };
+    signal.addEventListener('abort', abort);
+    watcher.on('change', look);
+    watcher.on('error', fail);
+    // What changed before the watch was there has no event.
+    look();
+  });
+}
+
+function deepestFolder(path: string): string {
+  const folder = dirname(path);
+  return folder === path || existsSync(folder) ? folder : deepestFolder(folder);
+}

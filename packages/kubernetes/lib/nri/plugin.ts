@@ -1,0 +1,175 @@
+// NriPlugin: keeps a session with the runtime, through the runtime's restarts and its own lateness.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { NodeError } from '../base/errors.js';
+import type { Log } from '../base/log.js';
+import type { MuxLimits } from '../ttrpc/mux.js';
+import { connectTo } from './connect.js';
+import type { NriHandlers } from './handlers.js';
+import type { ContainerUpdate } from './messages.js';
+import { changeOf, identityOf } from './path-watch.js';
+import { NriSession } from './session.js';
+
+export interface NriPluginOptions {
+  /** Such as /var/run/nri/nri.sock. */
+  readonly socketPath: string;
+  readonly name: string;
+  /** Two digits: runtimes call plugins in this order. */
+  readonly index: string;
+  readonly handlers: NriHandlers;
+  readonly log: Log;
+  readonly limits?: Partial<MuxLimits>;
+}
+
+// sun_path of unix(7) without its last 0.
+const PATH_LIMIT = 107;
+
+// Milliseconds. A session that lasted is taken up again at once, another one after a while.
+const LASTING = 5000;
+const FIRST_DELAY = 100;
+const LAST_DELAY = 5000;
+
+export class NriPlugin {
+  private readonly ending = new AbortController();
+  private current: NriSession | undefined;
+  private started: Promise<void> | undefined;
+  private running: Promise<void> | undefined;
+  private lastFlaw: string | undefined;
+  private failures = 0;
+
+  constructor(private readonly options: NriPluginOptions) {}
+
+  /** The session that is synchronized; undefined while there is none. */
+  get session(): NriSession | undefined {
+    return this.current;
+  }
+
+  /**
+   * Resolves at the first Synchronize that is handled. While there is no socket it waits for one;
+   * from then on it registers again whenever a session ends.
+   * @throws NodeError ERR_NRI_INDEX, ERR_NRI_NAME, ERR_NRI_SOCKET_PATH: what can never work;
+   * ERR_NRI_CLOSED where `close` comes first
+   */
+  async start(): Promise<void> {
+    checkOptions(this.options);
+    this.started ??= new Promise((resolve, reject) => {
+      this.running = this.run(resolve).then(() => reject(closedError()), reject);
+    });
+    await this.started;
+  }
+
+  /**
+   * Updates containers outside of any call of the runtime's.
+   * @returns those that the runtime could not update
+   * @throws NodeError ERR_NRI_NO_SESSION while there is none; see TtrpcClient.call
+   */
+  async updateContainers(updates: readonly ContainerUpdate[]): Promise<readonly ContainerUpdate[]> {
+    if (!this.current) throw new NodeError('ERR_NRI_NO_SESSION', 'NRI: there is no session with the runtime');
+    return this.current.updateContainers(updates);
+  }
+
+  async close(): Promise<void> {
+    this.ending.abort(closedError());
+    await this.running;
+  }
+
+  private async run(synchronized: () => void): Promise<void> {
+    const { signal } = this.ending;
+    while (!signal.aborted) {
+      const { socketPath } = this.options;
+      const identity = identityOf(socketPath);
+      const flaw = await this.runSession(synchronized).catch((error: NodeError) => error);
+      if (signal.aborted) return;
+      this.report(flaw);
+      await this.wait(identity, flaw).catch(() => {});
+    }
+  }
+
+  /** Returns why the session ended. */
+  private async runSession(synchronized: () => void): Promise<NodeError | undefined> {
+    const { signal } = this.ending;
+    const socket = await connectTo(this.options.socketPath, signal);
+    const session = new NriSession({ ...this.options, socket });
+    const close = () => void session.close();
+    signal.addEventListener('abort', close);
+    try {
+      await session.start();
+      const start = performance.now();
+      this.current = session;
+      this.lastFlaw = undefined;
+      this.options.log('info', 'NRI: synchronized with the runtime', {
+        socket: this.options.socketPath,
+        ...session.runtime,
+      });
+      synchronized();
+      const reason = await session.closed;
+      if (performance.now() - start >= LASTING) this.failures = 0;
+      return reason;
+    } finally {
+      this.current = undefined;
+      signal.removeEventListener('abort', close);
+      await session.close();
+    }
+  }
+
+  private report(flaw: NodeError | undefined): void {
+    if (!flaw || flaw.message === this.lastFlaw) return;
+    this.lastFlaw = flaw.message;
+    const { socketPath } = this.options;
+    const next = isMissing(flaw) ? 'waiting for the socket' : 'registering again';
+    this.options.log('warn', `${flaw.message}; ${next}`, { code: flaw.code, socket: socketPath });
+  }
+
+  /** Until it is worth to try again: at a new socket, or after a while where one is there. */
+  private async wait(identity: string, flaw: NodeError | undefined): Promise<void> {
+    const over = new AbortController();
+    const signal = AbortSignal.any([over.signal, this.ending.signal]);
+    // A kernel out of watches is asked again, more seldom.
+    const change = changeOf(this.options.socketPath, identity, signal).catch(() =>
+      sleep(LAST_DELAY, undefined, { signal }),
+    );
+    try {
+      if (flaw && isMissing(flaw)) await change;
+      else await Promise.race([change, sleep(this.nextDelay(), undefined, { signal })]);
+    } finally {
+      over.abort();
+    }
+  }
+
+  private nextDelay(): number {
+    const delay = this.failures === 0 ? 0 : FIRST_DELAY * 2 ** (this.failures - 1);
+    this.failures += 1;
+    return Math.min(delay, LAST_DELAY);
+  }
+}
+
+function isMissing(flaw: NodeError): boolean {
+  return (flaw.details.cause as NodeJS.ErrnoException | undefined)?.code === 'ENOENT';
+}
+
+function closedError(): NodeError {
+  return new NodeError('ERR_NRI_CLOSED', 'NRI: the plugin is closed');
+}
+
+function checkOptions({ socketPath, name, index }: NriPluginOptions): void {
+  if (!/^[0-9]{2}$/.test(index)) {
+    throw new NodeError('ERR_NRI_INDEX', `NRI: ${JSON.stringify(index)} is no plugin index`, {
+      value: index,
+      valid: "two digits, such as '10'",
+    });
+  }
+  if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(name)) {
+    const valid = 'up to 64 letters, digits, dots, hyphens and underscores';
+    throw new NodeError('ERR_NRI_NAME', `NRI: ${JSON.stringify(name)} is no plugin name`, {
+      value: name,
+      valid,
+    });
+  }
+  const length = Buffer.byteLength(socketPath);
+  if (length === 0 || length > PATH_LIMIT || socketPath.includes('\0')) {
+    const valid = `a path of 1 to ${PATH_LIMIT} bytes`;
+    throw new NodeError('ERR_NRI_SOCKET_PATH', `NRI: a socket's path cannot have ${length} bytes`, {
+      value: socketPath,
+      valid,
+    });
+  }
+}

@@ -1,0 +1,78 @@
+// What annotations ask of numalign, for all containers of a pod or for one of them. Pure.
+import { NodeError } from '../base/errors.js';
+
+/** Annotations by name; a container's own go before its pod's. */
+export interface Annotated {
+  readonly annotations: Readonly<Record<string, string>>;
+}
+
+/** What is asked for beside the resources that the runtime tells of; undefined: nothing is said. */
+export interface Wishes {
+  /** Whole exclusive CPUs; 0: none, whatever else is known of the container. */
+  readonly cpu: number | undefined;
+  /** A quantity of Kubernetes. */
+  readonly memory: string | undefined;
+  /** How many devices, by resource. */
+  readonly devices: Readonly<Record<string, number>>;
+  readonly smt: 'hold-sibling' | undefined;
+  /** Whether devices are passed on by their CDI names. */
+  readonly cdi: boolean;
+}
+
+export const ANNOTATION_PREFIX = 'numalign.io/';
+/** Of a container that numalign has placed: the CPUs that its creator has chosen; empty: none. */
+export const CHOICE_ANNOTATION = `${ANNOTATION_PREFIX}choice`;
+
+const QUANTITY = /^[0-9]+(\.[0-9]+)?([EPTGMk]i?|Ki|m)?$/;
+const RESOURCE = /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?\/[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$/;
+const COUNT = /^[0-9]{1,5}$/;
+
+function invalid(key: string, value: string, valid: string): never {
+  const name = `${ANNOTATION_PREFIX}${key}`;
+  throw new NodeError(
+    'ERR_INVALID_ANNOTATION',
+    `annotation ${name} is ${JSON.stringify(value)}, not ${valid}`,
+    {
+      value,
+      valid,
+    },
+  );
+}
+
+/**
+ * The annotations of a container, as its runtime tells of them: `numalign.io/KEY` of the container,
+ * `numalign.io/KEY.CONTAINER` and `numalign.io/KEY` of its pod, the first of these.
+ * @throws NodeError ERR_INVALID_ANNOTATION
+ */
+export function wishesOf(pod: Annotated, container: Annotated & { readonly name: string }): Wishes {
+  const find = (key: string): string | undefined =>
+    container.annotations[`${ANNOTATION_PREFIX}${key}`] ??
+    pod.annotations[`${ANNOTATION_PREFIX}${key}.${container.name}`] ??
+    pod.annotations[`${ANNOTATION_PREFIX}${key}`];
+  const [cpu, memory, resources, smt, cdi] = ['cpu', 'memory', 'resources', 'smt', 'cdi'].map(find);
+  if (cpu !== undefined && !COUNT.test(cpu)) invalid('cpu', cpu, 'a whole number of CPUs, 0 for none');
+  if (memory !== undefined && !QUANTITY.test(memory))
+    invalid('memory', memory, 'a quantity of Kubernetes, such as 2Gi');
+  if (smt !== undefined && smt !== 'hold-sibling') invalid('smt', smt, 'hold-sibling');
+  if (cdi !== undefined && cdi !== 'true' && cdi !== 'false') invalid('cdi', cdi, 'true or false');
+  return {
+    cpu: cpu === undefined ? undefined : Number(cpu),
+    memory,
+    devices: devicesOf(resources),
+    smt,
+    cdi: cdi === 'true',
+  };
+}
+
+function devicesOf(text: string | undefined): Readonly<Record<string, number>> {
+  if (text === undefined) return {};
+  const valid = 'a list such as example.com/nic=1,example.com/gpu=2';
+  const pairs = text.split(',').map((item) => item.trim().split('='));
+  const devices = new Map<string, number>();
+  for (const [resource = '', count = '', ...rest] of pairs) {
+    const isRight = RESOURCE.test(resource) && COUNT.test(count) && rest.length === 0;
+    if (!isRight || devices.has(resource)) invalid('resources', text, valid);
+    devices.set(resource, Number(count));
+  }
+  return Object.fromEntries(devices);
+}

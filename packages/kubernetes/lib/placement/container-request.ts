@@ -1,0 +1,63 @@
+// A container, as its runtime tells of it -> what it asks numalign for. Pure.
+import { CpuSet, type PodSpec } from 'numalign';
+import type { Container, PodSandbox } from '../nri/messages.js';
+import { CHOICE_ANNOTATION, type Wishes, wishesOf } from './annotations.js';
+import { qosClassOf } from './qos-class.js';
+import { type Amounts, amountsOf } from './resources.js';
+
+/** What a container asks for. */
+export interface ContainerRequest {
+  /**
+   * A pod of this one container, under the container's id; null: nothing is to be granted, it runs
+   * in the shared pool.
+   */
+  readonly pod: PodSpec | null;
+  /** How many exclusive CPUs it asks for; 0: it runs in the shared pool. */
+  readonly exclusiveCpus: number;
+  /** CPUs that its creator has chosen for it in the shared pool; null: all of them. */
+  readonly choice: CpuSet | null;
+  readonly smt: 'hold-sibling' | undefined;
+  readonly cdi: boolean;
+}
+
+/** The name of its grant: for people, and to tell a plugin's grants from others'. */
+export const grantName = (prefix: string, pod: PodSandbox, container: Pick<Container, 'name'>) =>
+  `${prefix}:${pod.namespace || 'default'}/${pod.name}/${container.name}`;
+
+/**
+ * Containers come one after the other, and a runtime does not tell what is to come: each is a pod of
+ * its own for the managers. Init containers have ended when the next one is created, sidecars stay.
+ * @throws NodeError ERR_INVALID_ANNOTATION
+ */
+export function containerRequest(prefix: string, pod: PodSandbox, container: Container): ContainerRequest {
+  const wishes = wishesOf(pod, container);
+  const resources = container.linux?.resources;
+  const amounts = amountsOf(resources);
+  const qosClass = wishes.cpu ? 'Guaranteed' : wishes.cpu === 0 ? 'Burstable' : qosClassOf(pod, amounts);
+  const isGuaranteed = qosClass === 'Guaranteed';
+  const limits = { ...wishes.devices, ...(isGuaranteed && guaranteedAmounts(amounts, wishes)) };
+  const isSomething = Object.keys(limits).length > 0;
+  const cpu = isGuaranteed ? limits.cpu : undefined;
+  const exclusiveCpus = typeof cpu === 'number' && Number.isInteger(cpu) ? cpu : 0;
+  const name = grantName(prefix, pod, container);
+  const choice = container.annotations[CHOICE_ANNOTATION] ?? resources?.cpu?.cpus ?? '';
+  return {
+    pod: isSomething ? { uid: container.id, name, qosClass, containers: [{ name: 'main', limits }] } : null,
+    exclusiveCpus,
+    choice: exclusiveCpus > 0 || choice === '' ? null : CpuSet.parse(choice),
+    smt: wishes.smt,
+    cdi: wishes.cdi,
+  };
+}
+
+function guaranteedAmounts({ requestMillis, limitMillis, memoryBytes, hugepages }: Amounts, wishes: Wishes) {
+  // A kubelet that enforces no quotas says it by the shares alone.
+  const millis = limitMillis ?? requestMillis;
+  const cpu = wishes.cpu ?? (millis === undefined ? undefined : millis / 1000);
+  const memory = wishes.memory ?? memoryBytes;
+  return {
+    ...(cpu !== undefined && { cpu }),
+    ...(memory !== undefined && { memory }),
+    ...hugepages,
+  } as Record<string, number | string>;
+}

@@ -1,0 +1,35 @@
+// An update of a container that another client asks for, on top of what it has. Pure.
+import { CpuSet } from 'numalign';
+import type { Container, LinuxResources } from '../nri/messages.js';
+
+/** The container with its resources as they are to be: what an update leaves out stays. */
+export function withResources(container: Container, resources: LinuxResources | null): Container {
+  const before = container.linux?.resources;
+  return {
+    ...container,
+    linux: {
+      ...container.linux,
+      resources: {
+        ...before,
+        cpu: { ...before?.cpu, ...fieldsOf(resources?.cpu) },
+        memory: { ...before?.memory, ...fieldsOf(resources?.memory) },
+        hugepage_limits: resources?.hugepage_limits.length
+          ? resources.hugepage_limits
+          : (before?.hugepage_limits ?? []),
+      },
+    },
+  } as Container;
+}
+
+/** The CPUs that an update chooses; null: it chooses none. */
+export function choiceOf(resources: LinuxResources | null): CpuSet | null {
+  const cpus = resources?.cpu?.cpus ?? '';
+  return cpus === '' ? null : CpuSet.parse(cpus);
+}
+
+// CRI cannot tell 0 from nothing, and runtimes take it for nothing.
+const isGiven = (value: unknown): boolean =>
+  typeof value === 'object' ? Boolean((value as { value?: unknown } | null)?.value) : value !== '';
+
+const fieldsOf = (message: object | null | undefined) =>
+  Object.fromEntries(Object.entries(message ?? {}).filter(([, value]) => isGiven(value)));

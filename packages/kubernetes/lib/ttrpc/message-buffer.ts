@@ -1,0 +1,45 @@
+// MessageBuffer: a message of known length, collected from parts.
+
+// What a message costs before its bytes are there: a peer that only promises a length has no more.
+const INITIAL_SIZE = 64 << 10;
+
+/**
+ * Every byte is copied at most twice, however small the parts are; what is reserved is at most twice
+ * what has come, or 64 KiB. A message within one part is not copied at all.
+ */
+export class MessageBuffer {
+  private buffer: Buffer = Buffer.alloc(0);
+  private size = 0;
+
+  constructor(private readonly length: number) {}
+
+  get isComplete(): boolean {
+    return this.size === this.length;
+  }
+
+  /** The message, once it is complete. */
+  get bytes(): Buffer {
+    return this.buffer;
+  }
+
+  /** Takes what belongs to the message and returns the rest. */
+  push(part: Buffer): Buffer {
+    const count = Math.min(part.length, this.length - this.size);
+    if (count === this.length) {
+      this.buffer = part.subarray(0, count);
+    } else {
+      this.reserve(this.size + count);
+      part.copy(this.buffer, this.size, 0, count);
+    }
+    this.size += count;
+    return part.subarray(count);
+  }
+
+  private reserve(needed: number): void {
+    if (needed <= this.buffer.length) return;
+    const size = Math.min(this.length, Math.max(needed, INITIAL_SIZE, 2 * this.buffer.length));
+    const larger = Buffer.allocUnsafeSlow(size);
+    this.buffer.copy(larger, 0, 0, this.size);
+    this.buffer = larger;
+  }
+}

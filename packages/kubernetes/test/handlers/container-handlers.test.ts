@@ -1,0 +1,293 @@
+import type { Manager } from 'numalign';
+import { describe, expect, it } from 'vitest';
+import { ContainerState } from '../../lib/nri/messages.js';
+import { allocationName } from '../../lib/placement/allocation.js';
+import { type ContainerFields, containerOf, podOf } from '../support/nri-objects.js';
+import { cpusByContainer, simulatedNode } from '../support/simulated-node.js';
+
+const GIB = 2 ** 30;
+const exclusive = (id: string, cpus = 2, more: ContainerFields = {}) =>
+  containerOf({ id, cpus, memory: GIB, ...more });
+const shared = (id: string, more: ContainerFields = {}) => containerOf({ id, ...more });
+const POD = podOf();
+
+/** As the device plugin does. */
+const book = (manager: Manager, cpus: string) =>
+  manager.adopt({
+    uid: 'g1',
+    name: allocationName({ resource: 'numalign.io/cpu', uids: ['booked'] }),
+    containers: [{ name: 'main', cpus }],
+  });
+
+describe('A container that is created', () => {
+  it('is put on CPUs of its own, and on the NUMA node of its memory', async () => {
+    const { handlers, manager } = await simulatedNode();
+    const { adjust, updates } = await handlers.createContainer(POD, exclusive('a'));
+    expect(adjust.linux?.resources?.cpu).toEqual({ cpus: '0-1', mems: '0' });
+    expect(updates).toEqual([]);
+    expect(manager.grants()).toMatchObject([{ uid: 'a', name: 'numalign:default/web/main' }]);
+  });
+
+  it('is told its CPUs and its grant by its environment', async () => {
+    const { handlers } = await simulatedNode();
+    const { adjust } = await handlers.createContainer(POD, exclusive('a'));
+    expect(adjust.env).toEqual([
+      { key: 'NUMALIGN_CPUS', value: '0-1' },
+      { key: 'NUMALIGN_GRANT', value: 'a' },
+    ]);
+  });
+
+  it('runs in the shared pool without exclusive CPUs, and has no environment of numalign', async () => {
+    const { handlers, manager } = await simulatedNode();
+    await handlers.createContainer(POD, exclusive('a'));
+    const { adjust } = await handlers.createContainer(POD, shared('b'));
+    expect(adjust).toMatchObject({ env: [], linux: { resources: { cpu: { cpus: '2-7' } } } });
+    expect(manager.grants()).toHaveLength(1);
+  });
+
+  it('takes its CPUs from shared containers in the same answer', async () => {
+    const { handlers } = await simulatedNode();
+    await handlers.createContainer(POD, shared('a'));
+    await handlers.createContainer(POD, shared('b', { cpuset: '0-2' }));
+    await handlers.createContainer(POD, shared('c', { cpuset: '6-7' }));
+    const { updates } = await handlers.createContainer(POD, exclusive('d'));
+    expect(cpusByContainer(updates)).toEqual({ a: '2-7', b: '2' });
+  });
+
+  it('is refused with the explanation, and nothing is changed', async () => {
+    const { handlers, manager } = await simulatedNode({ topologyManagerPolicy: 'single-numa-node' });
+    await handlers.createContainer(POD, shared('a'));
+    const creation = handlers.createContainer(POD, exclusive('b', 5));
+    await expect(creation).rejects.toThrow(/cpu: 5 asked for; free by NUMA node: 0: 4 of 4, 1: 4 of 4/);
+    expect(manager.grants()).toEqual([]);
+    expect(handlers.containers.map(({ id }) => id)).toEqual(['a']);
+    expect((await handlers.createContainer(POD, exclusive('c'))).updates).toHaveLength(1);
+  });
+
+  it('keeps its place where the runtime asks again', async () => {
+    const { handlers, manager } = await simulatedNode();
+    const answers = [];
+    for (const _ of [1, 2]) answers.push(await handlers.createContainer(POD, exclusive('a')));
+    expect(answers[0]?.adjust).toEqual(answers[1]?.adjust);
+    expect(manager.grants()).toHaveLength(1);
+  });
+
+  it('has what the device plugin has booked for it', async () => {
+    const { handlers, manager } = await simulatedNode();
+    await book(manager, '6-7');
+    const env = ['NUMALIGN_ALLOCATION=booked', 'NUMALIGN_CPUS=6-7'];
+    const { adjust } = await handlers.createContainer(POD, shared('a', { env }));
+    expect(adjust.linux?.resources?.cpu?.cpus).toBe('6-7');
+    expect(manager.grants()).toHaveLength(1);
+  });
+
+  it('is refused where what the device plugin has booked is not on record', async () => {
+    const { handlers } = await simulatedNode();
+    const creation = handlers.createContainer(
+      POD,
+      shared('a', { env: ['NUMALIGN_ALLOCATION=gone', 'NUMALIGN_CPUS=6'] }),
+    );
+    await expect(creation).rejects.toMatchObject({
+      code: 'ERR_UNKNOWN_ALLOCATION',
+      details: { value: 'gone' },
+    });
+  });
+
+  it('gets devices that its annotations ask for, by their CDI names', async () => {
+    const device = (id: string, node: number) => ({ id, numaNodes: [node] });
+    const devices = { 'example.com/nic': [device('eth0', 0), device('eth1', 1)] };
+    const { handlers } = await simulatedNode({ devices });
+    const annotations = { 'numalign.io/resources': 'example.com/nic=1', 'numalign.io/cdi': 'true' };
+    const { adjust } = await handlers.createContainer(POD, exclusive('a', 2, { annotations }));
+    expect(adjust.env).toContainEqual({ key: 'NUMALIGN_DEVICES', value: 'example.com/nic=eth0' });
+    expect(adjust.CDI_devices).toEqual([{ name: 'example.com/nic=eth0' }]);
+    expect(adjust.annotations).toMatchObject({ 'cdi.k8s.io/numalign': 'example.com/nic=eth0' });
+  });
+});
+
+describe('A container that ends', () => {
+  it('gives its CPUs back, and shared containers widen in the same answer', async () => {
+    const { handlers, manager } = await simulatedNode();
+    await handlers.createContainer(POD, exclusive('a'));
+    await handlers.createContainer(POD, shared('b'));
+    const updates = await handlers.stopContainer(POD, exclusive('a'));
+    expect(cpusByContainer(updates)).toEqual({ b: '0-7' });
+    expect(manager.grants()).toEqual([]);
+  });
+
+  it('is given back with its pod where it was never started', async () => {
+    const { handlers, manager } = await simulatedNode();
+    handlers.runPodSandbox(POD);
+    await handlers.createContainer(POD, exclusive('a'));
+    await handlers.removePodSandbox(POD);
+    expect(manager.grants()).toEqual([]);
+    expect(handlers.containers).toEqual([]);
+  });
+
+  it('leaves what the device plugin has booked to the pod', async () => {
+    const { handlers, manager } = await simulatedNode();
+    await book(manager, '6-7');
+    const env = ['NUMALIGN_ALLOCATION=booked', 'NUMALIGN_CPUS=6-7'];
+    handlers.runPodSandbox(POD);
+    await handlers.createContainer(POD, shared('a', { env }));
+    await handlers.stopContainer(POD, shared('a'));
+    const { adjust } = await handlers.createContainer(POD, shared('b', { env }));
+    expect(adjust.linux?.resources?.cpu?.cpus).toBe('6-7');
+    await handlers.removeContainer(POD, shared('b'));
+    expect(manager.grants()).toHaveLength(1);
+    await handlers.removePodSandbox(POD);
+    expect(manager.grants()).toEqual([]);
+  });
+});
+
+describe('A container that another client updates', () => {
+  // As containerd passes on what the kubelet's CPU manager sends.
+  const cpusetAlone = (cpus: string) =>
+    ({
+      cpu: { shares: { value: 0 }, quota: { value: 0 }, period: { value: 0 }, cpus, mems: '' },
+      memory: { limit: { value: 0 }, reservation: null, swap: null },
+      hugepage_limits: [],
+      unified: {},
+    }) as const;
+
+  it('keeps its exclusive CPUs', async () => {
+    const { handlers } = await simulatedNode();
+    await handlers.createContainer(POD, exclusive('a'));
+    const updates = await handlers.updateContainer(POD, exclusive('a'), cpusetAlone('0-7'));
+    expect(updates).toEqual([
+      { container_id: 'a', linux: { resources: { cpu: { cpus: '0-1', mems: '0' } } } },
+    ]);
+  });
+
+  it('stays off the CPUs of others', async () => {
+    const { handlers } = await simulatedNode();
+    await handlers.createContainer(POD, exclusive('a'));
+    await handlers.createContainer(POD, shared('b'));
+    const updates = await handlers.updateContainer(POD, shared('b'), cpusetAlone('0-3'));
+    expect(cpusByContainer(updates)).toEqual({ b: '2-3' });
+    expect(cpusByContainer(await handlers.stopContainer(POD, exclusive('a')))).toEqual({ b: '0-3' });
+  });
+
+  it('gets more exclusive CPUs where its quota grows, and others leave them', async () => {
+    const { handlers } = await simulatedNode();
+    await handlers.createContainer(POD, exclusive('a'));
+    await handlers.createContainer(POD, shared('b'));
+    const { cpu } = exclusive('a', 3).linux!.resources!;
+    const updates = await handlers.updateContainer(POD, exclusive('a'), {
+      ...cpusetAlone(''),
+      cpu: { ...cpu!, cpus: '' },
+    });
+    expect(cpusByContainer(updates)).toEqual({ a: '0-2', b: '3-7' });
+  });
+
+  it('is refused a part of a CPU in the place of whole ones', async () => {
+    const { handlers } = await simulatedNode();
+    await handlers.createContainer(POD, exclusive('a'));
+    const { cpu } = exclusive('a', 1.5).linux!.resources!;
+    const update = handlers.updateContainer(POD, exclusive('a'), {
+      ...cpusetAlone(''),
+      cpu: { ...cpu!, cpus: '' },
+    });
+    await expect(update).rejects.toMatchObject({ code: 'ERR_NOT_RESIZABLE' });
+  });
+});
+
+describe('A plugin that comes to containers that run', () => {
+  const running = (container: ReturnType<typeof containerOf>, cpus: string) => ({
+    ...container,
+    state: ContainerState.RUNNING,
+    linux: {
+      ...container.linux!,
+      resources: {
+        ...container.linux!.resources!,
+        cpu: { ...container.linux!.resources!.cpu!, cpus },
+      },
+    },
+  });
+
+  it('leaves those on record where they are', async () => {
+    const { handlers, restart, manager } = await simulatedNode();
+    await handlers.createContainer(POD, exclusive('a'));
+    const updates = await restart().synchronize([POD], [running(exclusive('a'), '0-1')]);
+    expect(updates).toEqual([]);
+    expect(manager.grants()).toHaveLength(1);
+  });
+
+  it('puts one on record back on its CPUs that has started without a plugin', async () => {
+    const { handlers, restart } = await simulatedNode();
+    await handlers.createContainer(POD, exclusive('a'));
+    const updates = await restart().synchronize([POD], [running(exclusive('a'), '')]);
+    expect(cpusByContainer(updates)).toEqual({ a: '0-1' });
+  });
+
+  it.each([
+    ['', '0-7'],
+    ['0-3', '0-3'],
+  ])('gives back what has ended meanwhile, also to one whose creator chose CPUs %j', async (cpuset, cpus) => {
+    const { handlers, restart, manager } = await simulatedNode();
+    await handlers.createContainer(POD, exclusive('a'));
+    const { adjust } = await handlers.createContainer(POD, shared('b', { cpuset }));
+    const { cpus: narrow } = adjust.linux!.resources!.cpu!;
+    const b = running(shared('b', { annotations: adjust.annotations! }), narrow!);
+    const updates = await restart().synchronize([POD], [b]);
+    expect(manager.grants()).toEqual([]);
+    expect(cpusByContainer(updates)).toEqual({ b: cpus });
+  });
+
+  it('gives back nothing that it has not made', async () => {
+    const { handlers, manager } = await simulatedNode();
+    await manager.acquire({ cpu: 1, name: 'other:default/web/main', owner: 'persistent' });
+    await handlers.synchronize([], []);
+    expect(manager.grants()).toHaveLength(1);
+  });
+
+  it('records one where it runs that has CPUs of its own by its cpuset', async () => {
+    const { handlers, manager } = await simulatedNode();
+    const containers = [running(exclusive('a'), '5-6'), running(shared('b'), '')];
+    expect(cpusByContainer(await handlers.synchronize([POD], containers))).toEqual({ b: '0-4,7' });
+    expect(manager.grants().map(({ uid, cpus }) => [uid, String(cpus)])).toEqual([['a', '5-6']]);
+  });
+
+  it('moves one whose CPUs somebody else holds', async () => {
+    const { handlers, manager, lines } = await simulatedNode();
+    await manager.acquire({ cpu: 2 });
+    const updates = await handlers.synchronize([POD], [running(exclusive('a'), '0-1')]);
+    expect(cpusByContainer(updates)).toEqual({ a: '2-3' });
+    expect(lines.join('\n')).toMatch(/warn: main cannot stay on CPUs 0-1/);
+  });
+
+  it('reports one that cannot have its place, and has it run in the shared pool', async () => {
+    const { handlers, lines } = await simulatedNode();
+    const containers = [running(exclusive('a', 6), '2-7'), running(exclusive('b', 4), '')];
+    const updates = await handlers.synchronize([POD], containers);
+    expect(cpusByContainer(updates)).toEqual({ b: '0-1' });
+    expect(lines.join('\n')).toMatch(
+      /error: numalign:default\/web\/main stays in the shared pool: .*4 asked/,
+    );
+  });
+});
+
+describe('CPUs that a process outside of containers takes', () => {
+  it('are left by shared containers at once, through their cgroups', async () => {
+    const { handlers, manager, makeCgroup, cpusOf } = await simulatedNode();
+    makeCgroup('/k/a', '0-7');
+    await handlers.createContainer(POD, shared('a'));
+    const grant = await manager.acquire({ cpu: 2 });
+    await expect.poll(() => cpusOf('/k/a')).toBe('2-7');
+    await grant.release();
+    await expect.poll(() => cpusOf('/k/a')).toBe('0-7');
+  });
+
+  it('are left by a container that was told to go elsewhere meanwhile', async () => {
+    const { handlers, manager, makeCgroup, cpusOf } = await simulatedNode();
+    makeCgroup('/k/a', '0-7');
+    await handlers.createContainer(POD, shared('a'));
+    await handlers.createContainer(POD, exclusive('b'));
+    await manager.acquire({ cpu: 2 });
+    await expect.poll(() => cpusOf('/k/a')).toBe('4-7');
+    // The runtime carries out what it was answered before.
+    makeCgroup('/k/a', '2-7');
+    handlers.postCreateContainer();
+    expect(cpusOf('/k/a')).toBe('4-7');
+  });
+});

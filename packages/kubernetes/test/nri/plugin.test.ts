@@ -1,0 +1,222 @@
+import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { NriPlugin, type NriPluginOptions } from '../../lib/nri/plugin.js';
+import { FakeRuntime, type FakeRuntimeOptions } from '../support/fake-runtime.js';
+import { idleHandlers } from '../support/nri-handlers.js';
+import { type SocketFolder, socketFolder } from '../support/socket-folder.js';
+
+let place: SocketFolder;
+let lines: string[];
+let plugin: NriPlugin;
+const runtimes: FakeRuntime[] = [];
+
+beforeEach(() => {
+  place = socketFolder();
+  lines = [];
+});
+
+afterEach(async () => {
+  await plugin?.close();
+  for (const runtime of runtimes.splice(0)) await runtime.close();
+  place.remove();
+});
+
+function makePlugin(options: Partial<NriPluginOptions> = {}): NriPlugin {
+  plugin = new NriPlugin({
+    socketPath: place.socketPath,
+    name: 'numalign',
+    index: '10',
+    handlers: idleHandlers(),
+    log: (level, message) => lines.push(`${level} ${message}`),
+    ...options,
+  });
+  return plugin;
+}
+
+async function listen(path = place.socketPath, options: FakeRuntimeOptions = {}): Promise<FakeRuntime> {
+  const runtime = await FakeRuntime.listen(path, options);
+  runtimes.push(runtime);
+  return runtime;
+}
+
+test.each([
+  [{ index: '1' }, 'ERR_NRI_INDEX'],
+  [{ index: '100' }, 'ERR_NRI_INDEX'],
+  [{ index: 'a1' }, 'ERR_NRI_INDEX'],
+  [{ index: '10\n' }, 'ERR_NRI_INDEX'],
+  [{ name: '' }, 'ERR_NRI_NAME'],
+  [{ name: 'a/b' }, 'ERR_NRI_NAME'],
+  [{ name: '-a' }, 'ERR_NRI_NAME'],
+  [{ name: 'a'.repeat(65) }, 'ERR_NRI_NAME'],
+  [{ socketPath: '' }, 'ERR_NRI_SOCKET_PATH'],
+  [{ socketPath: `/${'a'.repeat(107)}` }, 'ERR_NRI_SOCKET_PATH'],
+  [{ socketPath: '/a\0b' }, 'ERR_NRI_SOCKET_PATH'],
+])('%j can never work', async (options, code) => {
+  const value = Object.values(options)[0];
+  const details = { value, valid: expect.any(String) };
+  await expect(makePlugin(options).start()).rejects.toMatchObject({ code, details });
+});
+
+test('start resolves at the first Synchronize, and the session can be used', async () => {
+  const runtime = await listen();
+  let isStarted = false;
+  const started = makePlugin()
+    .start()
+    .then(() => {
+      isStarted = true;
+    });
+  const peer = await runtime.plugin();
+  await peer.configure();
+  expect(isStarted).toBe(false);
+  await expect(plugin.updateContainers([])).rejects.toMatchObject({ code: 'ERR_NRI_NO_SESSION' });
+  await peer.synchronize([], []);
+  await started;
+  expect(plugin.session?.runtime?.name).toBe('fake');
+  expect(await plugin.updateContainers([])).toEqual([]);
+});
+
+test('a socket that is not there yet is waited for', async () => {
+  const started = makePlugin().start();
+  await expect
+    .poll(() => lines)
+    .toEqual([`warn NRI: no connection to ${place.socketPath}: ENOENT; waiting for the socket`]);
+  await (await listen()).synchronizedPlugin();
+  await started;
+});
+
+test('a folder that is not there yet is waited for, and the folders on its way', async () => {
+  const folder = join(place.folder, 'run', 'nri');
+  const started = makePlugin({ socketPath: join(folder, 'nri.sock') }).start();
+  await expect.poll(() => lines.length).toBe(1);
+  mkdirSync(join(place.folder, 'run'));
+  mkdirSync(folder);
+  await (await listen(join(folder, 'nri.sock'))).synchronizedPlugin();
+  await started;
+  expect(lines.length).toBe(2);
+});
+
+test('other files that come beside the socket are not it', async () => {
+  const started = makePlugin().start();
+  await expect.poll(() => lines.length).toBe(1);
+  for (let i = 0; i < 20; i += 1) writeFileSync(join(place.folder, `file-${i}`), '');
+  await (await listen()).synchronizedPlugin();
+  await started;
+  expect(lines.length).toBe(2);
+});
+
+test('a plugin that is dropped registers again, at once', async () => {
+  const runtime = await listen();
+  const started = makePlugin().start();
+  const peer = await runtime.synchronizedPlugin();
+  await started;
+  const first = plugin.session;
+  peer.disconnect();
+  await runtime.synchronizedPlugin();
+  await expect.poll(() => plugin.session).toBeDefined();
+  expect(plugin.session).not.toBe(first);
+});
+
+test('a runtime that starts again is found by its new socket', async () => {
+  const first = await listen();
+  const started = makePlugin().start();
+  await first.synchronizedPlugin();
+  await started;
+  await first.close();
+  await expect.poll(() => plugin.session).toBeUndefined();
+  await (await listen()).synchronizedPlugin();
+  await expect.poll(() => plugin.session).toBeDefined();
+});
+
+test('a socket that nobody listens on is tried again', async () => {
+  // What a runtime leaves that was killed: its socket file.
+  const other = join(place.folder, 'other');
+  const dead = await FakeRuntime.listen(other);
+  renameSync(other, place.socketPath);
+  await dead.close();
+  expect(existsSync(place.socketPath)).toBe(true);
+  const started = makePlugin().start();
+  await expect
+    .poll(() => lines)
+    .toEqual([`warn NRI: no connection to ${place.socketPath}: ECONNREFUSED; registering again`]);
+  rmSync(place.socketPath);
+  await (await listen()).synchronizedPlugin();
+  await started;
+});
+
+test('a runtime that refuses every session is asked at once, and then more and more seldom', async () => {
+  const times: number[] = [];
+  await listen(place.socketPath, {
+    registration: { error: 'not now' },
+    onRegister: () => times.push(performance.now()),
+  });
+  makePlugin()
+    .start()
+    .catch(() => {});
+  await expect.poll(() => times.length).toBeGreaterThanOrEqual(5);
+  const gaps = times.slice(1, 5).map((time, i) => time - times[i]!);
+  // A timer may be a millisecond early.
+  for (const [i, least] of [0, 99, 199, 399].entries()) expect(gaps[i]).toBeGreaterThanOrEqual(least);
+});
+
+test('a refusal is logged once, and the plugin goes on trying', async () => {
+  let registrations = 0;
+  const refusing = await listen(place.socketPath, {
+    registration: { error: 'not now' },
+    onRegister: () => (registrations += 1),
+  });
+  const started = makePlugin().start();
+  await expect.poll(() => registrations).toBeGreaterThanOrEqual(3);
+  expect(lines).toEqual(['warn NRI: the runtime does not register 10-numalign: not now; registering again']);
+  await refusing.close();
+  await (await listen()).synchronizedPlugin();
+  await started;
+});
+
+test('close while a plugin waits for a socket ends start with an error', async () => {
+  const started = makePlugin().start();
+  await expect.poll(() => lines.length).toBe(1);
+  await plugin.close();
+  await expect(started).rejects.toMatchObject({ code: 'ERR_NRI_CLOSED' });
+});
+
+test('close while a plugin is being synchronized ends start with an error', async () => {
+  const runtime = await listen();
+  const started = makePlugin().start();
+  const peer = await runtime.plugin();
+  await plugin.close();
+  await expect(started).rejects.toMatchObject({ code: 'ERR_NRI_CLOSED' });
+  await peer.closed;
+});
+
+test('close ends the session and leaves nothing behind, and can be repeated', async () => {
+  const runtime = await listen();
+  const started = makePlugin().start();
+  const peer = await runtime.synchronizedPlugin();
+  await started;
+  await Promise.all([plugin.close(), plugin.close()]);
+  await plugin.close();
+  await peer.closed;
+  expect(plugin.session).toBeUndefined();
+  await runtime.close();
+  await expect
+    .poll(() => process.getActiveResourcesInfo().filter((name) => /FSEvent|Pipe(?!Wrap)/.test(name)))
+    .toEqual([]);
+});
+
+test('a plugin that is closed does not start', async () => {
+  await listen();
+  makePlugin();
+  await plugin.close();
+  await expect(plugin.start()).rejects.toMatchObject({ code: 'ERR_NRI_CLOSED' });
+});
+
+test('no timer and no watch is left while a session is up', async () => {
+  const runtime = await listen();
+  const timers = () => process.getActiveResourcesInfo().filter((name) => /Timeout|FSEvent/.test(name)).length;
+  const before = timers();
+  const started = makePlugin().start();
+  await runtime.synchronizedPlugin();
+  await started;
+  await expect.poll(timers).toBe(before);
+});

@@ -1,0 +1,66 @@
+// The handlers of a node on a simulated machine, with cgroups that are files in a folder.
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { type Manager, type ManagerOptions, openManager } from 'numalign';
+import { discover } from 'numalign/topology';
+import { onTestFinished } from 'vitest';
+import { CpusetFiles } from '../../lib/cgroups/cpuset-files.js';
+import { ContainerHandlers } from '../../lib/containers/container-handlers.js';
+import type { ContainerUpdate } from '../../lib/nri/messages.js';
+
+/** Two NUMA nodes of four cores: node 0 has CPUs 0-3, node 1 has 4-7. */
+export const MACHINE = 'numa:2(memory=8GB) core:4 pu:1';
+
+export interface SimulatedNode {
+  readonly manager: Manager;
+  readonly handlers: ContainerHandlers;
+  readonly cgroups: string;
+  /** What was logged, as `level: message`. */
+  readonly lines: string[];
+  /** Another plugin on the same machine, as after a restart. */
+  restart(): ContainerHandlers;
+  /** Makes the cgroup of a container. */
+  makeCgroup(cgroupsPath: string, cpus: string): void;
+  cpusOf(cgroupsPath: string): string;
+}
+
+export async function simulatedNode(options: ManagerOptions = {}, machine = MACHINE): Promise<SimulatedNode> {
+  const topology = await discover({ synthetic: machine });
+  const manager = await openManager({ topology, ...options });
+  const cgroups = mkdtempSync(join(tmpdir(), 'numalign-node-'));
+  const lines: string[] = [];
+  const open: ContainerHandlers[] = [];
+  const start = () => {
+    const handlers = new ContainerHandlers({
+      manager,
+      prefix: 'numalign',
+      cpusets: new CpusetFiles(cgroups),
+      log: (level, message) => lines.push(`${level}: ${message}`),
+    });
+    open.push(handlers);
+    return handlers;
+  };
+  onTestFinished(() => {
+    for (const handlers of open) handlers.close();
+    manager.close();
+    rmSync(cgroups, { recursive: true });
+  });
+  const file = (cgroupsPath: string) => join(cgroups, cgroupsPath, 'cpuset.cpus');
+  return {
+    manager,
+    handlers: start(),
+    cgroups,
+    lines,
+    restart: start,
+    makeCgroup: (cgroupsPath, cpus) => {
+      mkdirSync(dirname(file(cgroupsPath)), { recursive: true });
+      writeFileSync(file(cgroupsPath), cpus);
+    },
+    cpusOf: (cgroupsPath) => readFileSync(file(cgroupsPath), 'utf8'),
+  };
+}
+
+/** CPUs by container, as an answer has them. */
+export const cpusByContainer = (updates: readonly ContainerUpdate[]) =>
+  Object.fromEntries(updates.map(({ container_id, linux }) => [container_id, linux.resources.cpu?.cpus]));
