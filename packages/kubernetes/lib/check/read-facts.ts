@@ -10,7 +10,9 @@ import {
   parseMemoryManagerState,
 } from 'numalign/kubelet';
 import { ContainerRuntime } from '../cri/container-runtime.js';
-import { findRuntimeSocket } from '../cri/runtime-sockets.js';
+import { findRuntimeSocket, RUNTIME_SOCKETS } from '../cri/runtime-sockets.js';
+import { KUBELET_FOLDER } from '../kubelet/pod-resources.js';
+import { NRI_SOCKET } from '../nri/plugin.js';
 import type { CheckOptions } from './check-options.js';
 import { readCluster } from './cluster-facts.js';
 import { isNriDisabled } from './containerd-configuration.js';
@@ -20,10 +22,10 @@ const UNITS = ['/etc/systemd/system', '/lib/systemd/system', '/usr/lib/systemd/s
 
 /** Where a machine has what is looked for. */
 export const DEFAULT_PLACES = {
-  nriSocket: '/var/run/nri/nri.sock',
-  runtimeEndpoint: '/run/containerd/containerd.sock',
+  nriSocket: NRI_SOCKET,
+  runtimeEndpoint: RUNTIME_SOCKETS[0],
   containerdConfiguration: '/etc/containerd/config.toml',
-  kubeletFolder: '/var/lib/kubelet',
+  kubeletFolder: KUBELET_FOLDER,
   cgroupMount: '/sys/fs/cgroup',
 } as const;
 

@@ -7,6 +7,7 @@ import { describe, expect, it } from 'vitest';
 import { parseAllDocuments, parse as parseYaml } from 'yaml';
 import { NEEDED } from '../../lib/check/cluster-facts.js';
 import { DEFAULT_PLACES } from '../../lib/check/read-facts.js';
+import { createProgram } from '../../lib/cli/program.js';
 import {
   GROUP,
   KIND,
@@ -80,7 +81,9 @@ describe('the manifests', () => {
       // The file that is named on the command line is a key of the ConfigMap that is mounted there.
       const [container] = pod.containers;
       const words: string[] = [...(container.command ?? []), ...(container.args ?? [])];
-      const file = words.find((word) => word.startsWith('--config='))!.slice('--config='.length);
+      const file = words.flatMap(
+        (word) => /^--(?:kubelet-configuration|config)=(.*)$/.exec(word)?.[1] ?? [],
+      )[0]!;
       const mount = container.volumeMounts.find(({ mountPath }: any) => mountPath === dirname(file));
       const volume = volumes.find(({ name }) => name === mount.name);
       const { data } = find('ConfigMap', volume!.configMap!.name, metadata.namespace);
@@ -110,6 +113,14 @@ describe('the agent', () => {
     expect(paths.filter((path) => !isSeen(path))).toEqual([]);
   });
 
+  it('is started by options that the command has', () => {
+    const run = createProgram().commands.find((each) => each.name() === 'run')!;
+    const known = run.options.map(({ long }) => long);
+    const given = CONTAINER.args.map((word: string) => word.split('=')[0]);
+    expect(known).toEqual(expect.arrayContaining(given));
+    expect(CONTAINER.command).toBeUndefined();
+  });
+
   it('knows its node by its name in the cluster', () => {
     expect(CONTAINER.args).toContain('--node-name=$(NODE_NAME)');
     expect(CONTAINER.env).toEqual([
@@ -130,7 +141,7 @@ describe('the agent', () => {
     using manager = await openManager({ topology, kubeletConfiguration: parseYaml(data['kubelet.yaml']) });
     expect(manager.placement).toMatchObject({
       ...{ cpuManagerPolicy: 'static', memoryManagerPolicy: 'Static' },
-      ...{ topologyManagerPolicy: 'single-numa-node', topologyManagerScope: 'pod' },
+      ...{ topologyManagerPolicy: 'single-numa-node', topologyManagerScope: 'container' },
     });
     expect(manager.settings().reservedSystemCPUs.size).toBe(1);
   });
