@@ -8,6 +8,7 @@ import { parseArgs } from 'node:util';
 import { prepareComponents } from '../containers/components.mjs';
 import { whyNoCpusets } from '../containers/support/cgroups.mjs';
 import { KUBERNETES_VERSION, preparePrograms } from './build.mjs';
+import { prepareEtcd } from './etcd.mjs';
 
 const FOLDER = fileURLToPath(new URL('.', import.meta.url));
 const SUFFIX = '.test.mjs';
@@ -30,6 +31,7 @@ function prepare() {
   if (flaw !== undefined) throw new Error(flaw);
   prepareComponents();
   preparePrograms(['kubelet', 'kube-apiserver']);
+  prepareEtcd();
 }
 
 const files = chosenFiles();

@@ -131,6 +131,17 @@ describe('a publication', () => {
     expect(late).toBeLessThan(100);
   });
 
+  it('follows a round of the manager, which looks for what no commit tells', async () => {
+    const { topologies, manager } = await publish();
+    await published(topologies, 1);
+    manager.registerDevices('example.com/nic', [{ id: 'a', numaNodes: [1] }]);
+    await manager.reconcile();
+    await published(topologies, 2);
+    expect(topologies.object!.zones[1].resources.at(-1)).toEqual({
+      ...{ name: 'example.com/nic', capacity: '1', allocatable: '1', available: '1' },
+    });
+  });
+
   it('comes at most twice a second, and the last one says how it is', async () => {
     const { topologies, manager } = await publish();
     await published(topologies, 1);
