@@ -91,6 +91,8 @@ export class NriPlugin {
     const session = new NriSession({ ...this.options, socket });
     const close = () => void session.close();
     signal.addEventListener('abort', close);
+    // It may have been aborted since there was a connection.
+    if (signal.aborted) close();
     try {
       await session.start();
       const start = performance.now();

@@ -96,6 +96,18 @@ test('a folder that is not there yet is waited for, and the folders on its way',
   expect(lines.length).toBe(2);
 });
 
+test('a folder that is made anew is watched anew', async () => {
+  const folder = join(place.folder, 'nri');
+  mkdirSync(folder);
+  const started = makePlugin({ socketPath: join(folder, 'nri.sock') }).start();
+  await expect.poll(() => lines.length).toBe(1);
+  rmSync(folder, { recursive: true });
+  mkdirSync(folder);
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  await (await listen(join(folder, 'nri.sock'))).synchronizedPlugin();
+  await started;
+});
+
 test('other files that come beside the socket are not it', async () => {
   const started = makePlugin().start();
   await expect.poll(() => lines.length).toBe(1);
