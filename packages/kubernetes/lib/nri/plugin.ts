@@ -7,6 +7,7 @@ import { connectTo } from './connect.js';
 import type { NriHandlers } from './handlers.js';
 import type { ContainerUpdate } from './messages.js';
 import { changeOf, identityOf } from './path-watch.js';
+import { prepareMessages } from './protocol.js';
 import { NriSession } from './session.js';
 
 export interface NriPluginOptions {
@@ -51,6 +52,7 @@ export class NriPlugin {
    */
   async start(): Promise<void> {
     checkOptions(this.options);
+    prepareMessages();
     this.started ??= new Promise((resolve, reject) => {
       this.running = this.run(resolve).then(() => reject(closedError()), reject);
     });
