@@ -25,7 +25,7 @@ export interface NriPluginOptions {
 const PATH_LIMIT = 107;
 
 // Milliseconds. A session that lasted is taken up again at once, another one after a while.
-const LASTING = 5000;
+const LASTING = 1000;
 const FIRST_DELAY = 100;
 const LAST_DELAY = 5000;
 
@@ -60,7 +60,7 @@ export class NriPlugin {
   }
 
   /**
-   * Updates containers outside of any call of the runtime's.
+   * Updates containers outside of any call of the runtime's: see NriSession.updateContainers.
    * @returns those that the runtime could not update
    * @throws NodeError ERR_NRI_NO_SESSION while there is none; see TtrpcClient.call
    */
@@ -128,8 +128,12 @@ export class NriPlugin {
     const over = new AbortController();
     const signal = AbortSignal.any([over.signal, this.ending.signal]);
     // A kernel out of watches is asked again, more seldom.
-    const change = changeOf(this.options.socketPath, identity, signal).catch(() =>
-      sleep(LAST_DELAY, undefined, { signal }),
+    const change = changeOf(this.options.socketPath, identity, signal).then(
+      // A socket that was just made may refuse a moment longer.
+      () => {
+        this.failures = 0;
+      },
+      () => sleep(LAST_DELAY, undefined, { signal }),
     );
     try {
       if (flaw && isMissing(flaw)) await change;
@@ -147,6 +151,7 @@ export class NriPlugin {
 }
 
 function isMissing(flaw: NodeError): boolean {
+  if (flaw.code !== 'ERR_NRI_CONNECT') return false;
   return (flaw.details.cause as NodeJS.ErrnoException | undefined)?.code === 'ENOENT';
 }
 

@@ -185,6 +185,21 @@ test('a refusal is logged once, and the plugin goes on trying', async () => {
   await started;
 });
 
+test('a handler that misses a file of its own does not keep the plugin from registering again', async () => {
+  let synchronizations = 0;
+  const synchronize = async () => {
+    synchronizations += 1;
+    if (synchronizations === 1) throw Object.assign(new Error('no state'), { code: 'ENOENT' });
+    return [];
+  };
+  const runtime = await listen();
+  const started = makePlugin({ handlers: { ...idleHandlers(), synchronize } }).start();
+  await expect(runtime.synchronizedPlugin()).rejects.toMatchObject({ message: 'no state' });
+  await runtime.synchronizedPlugin();
+  await started;
+  expect(lines[0]).toBe('warn NRI: Synchronize failed here: no state; registering again');
+});
+
 test('close while a plugin waits for a socket ends start with an error', async () => {
   const started = makePlugin().start();
   await expect.poll(() => lines.length).toBe(1);

@@ -309,14 +309,22 @@ test('updates that the runtime refuses have its words', async () => {
   });
 });
 
-test('a handler may update containers while its call is waiting', async () => {
+test('updates and calls may cross', async () => {
   const { session: made, peer } = await synchronized();
+  let failed: Promise<readonly ContainerUpdate[]> | undefined;
   handlers.createContainer = async () => {
-    await made.updateContainers([update('a', '0')]);
+    failed = made.updateContainers([update('a', '0')]);
     return {};
   };
+  // As containerd: no update while a call waits for its answer.
+  let isAnswered = false;
+  peer.onUpdate = async () => {
+    await expect.poll(() => isAnswered).toBe(true);
+    return [];
+  };
   await peer.createContainer(POD, CONTAINER);
-  expect(peer.updates.length).toBe(1);
+  isAnswered = true;
+  expect(await failed).toEqual([]);
 });
 
 test('a runtime that shuts down has its answer, and the session ends', async () => {
