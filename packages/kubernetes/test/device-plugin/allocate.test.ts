@@ -1,3 +1,5 @@
+import { renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { status } from '@grpc/grpc-js';
 import fc from 'fast-check';
 import { CpuSet, type GrantInfo } from 'numalign';
@@ -161,14 +163,103 @@ describe.runIf(hierarchy)('An allocation that a pod has claimed', () => {
   });
 
   it('is not given to another as long as the pod lives', async () => {
-    await start(TWO_NODES, { patienceMs: 50 });
+    await start(TWO_NODES, { patienceMs: 50, graceMs: 0 });
     const group = makeCgroup(hierarchy![1]);
     populate(group);
     const { NUMALIGN_ALLOCATION } = await machine.kubelet.allocate('cpu2');
     await machine.manager.pod(NUMALIGN_ALLOCATION!).setOwner({ cgroup: group });
     await expect(machine.kubelet.allocate('cpu2')).rejects.toMatchObject({ code: status.RESOURCE_EXHAUSTED });
+    writeFileSync(
+      join(machine.kubelet.folder, 'kubelet_internal_checkpoint'),
+      '{"Data":{"PodDeviceEntries":[]},"Checksum":0}',
+    );
+    await machine.kubelet.allocate('cpu3');
     expect(machine.kubelet.healthy).toContain('cpu2');
-    expect(own().map(({ uid }) => uid)).toEqual([NUMALIGN_ALLOCATION]);
+    expect(own().map(({ uid }) => uid)).toContain(NUMALIGN_ALLOCATION);
+  });
+});
+
+/** Writes the kubelet's checkpoint: ids by container of one pod. */
+function remember(containers: Readonly<Record<string, readonly string[]>>): void {
+  const entries = Object.entries(containers).map(([ContainerName, ids]) => ({
+    ...{ PodUID: 'u', ContainerName, ResourceName: 'numalign.io/cpu', DeviceIDs: { 0: ids } },
+  }));
+  const file = join(machine.kubelet.folder, 'kubelet_internal_checkpoint');
+  writeFileSync(`${file}.new`, JSON.stringify({ Data: { PodDeviceEntries: entries }, Checksum: 1 }));
+  renameSync(`${file}.new`, file);
+}
+
+describe('An allocation that no container has claimed', () => {
+  it('is given back once the kubelet has forgotten it', async () => {
+    await start(TWO_NODES, { graceMs: 0 });
+    await machine.kubelet.allocate('cpu1');
+    await machine.kubelet.allocate('cpu2', 'cpu3');
+    remember({ main: ['cpu3', 'cpu99'] });
+    await expect.poll(held).toEqual(['2-3']);
+  });
+
+  it('stays for a while: the kubelet writes what it gives out after it has asked', async () => {
+    await start(TWO_NODES, { graceMs: 60_000 });
+    await machine.kubelet.allocate('cpu1');
+    remember({});
+    await machine.kubelet.allocate('cpu2');
+    await machine.plugin.close();
+    expect(held()).toEqual(['1', '2']);
+  });
+
+  it('stays where the file cannot be used', async () => {
+    await start(TWO_NODES, { graceMs: 0 });
+    await machine.kubelet.allocate('cpu1');
+    writeFileSync(join(machine.kubelet.folder, 'kubelet_internal_checkpoint'), 'nonsense');
+    await machine.kubelet.allocate('cpu2');
+    await machine.plugin.close();
+    expect(held()).toEqual(['1', '2']);
+  });
+});
+
+describe('An allocation that has ended though its pod goes on', () => {
+  const main = { podUid: 'u', name: 'main' };
+  const given = (uid: string, cpus: string) => ({ uid, cpus: CpuSet.parse(cpus) });
+
+  it('is put on record again where the kubelet says so', async () => {
+    await start();
+    const { NUMALIGN_ALLOCATION: uid } = await machine.kubelet.allocate('cpu2', 'cpu3');
+    await machine.manager.release(uid!);
+    remember({ main: ['cpu2', 'cpu3'] });
+    expect(await machine.plugin.restore(given(uid!, '2-3'), main)).toBe(true);
+    expect(own().map((grant) => [grant.uid, `${grant.cpus}`])).toEqual([[uid, '2-3']]);
+    // Once more, it is as it was.
+    expect(await machine.plugin.restore(given(uid!, '2-3'), main)).toBe(true);
+    expect(held()).toEqual(['2-3']);
+  });
+
+  it('is not where the kubelet says otherwise: a pod sets any environment', async () => {
+    await start();
+    const restored = (cpus: string, container = main) => machine.plugin.restore(given('x', cpus), container);
+    expect(await restored('2')).toBe(false);
+    remember({ main: ['cpu2', 'cpu3'], other: ['cpu4'] });
+    for (const cpus of ['2', '2-4', '4', '5']) expect(await restored(cpus)).toBe(false);
+    expect(await restored('2-3', { podUid: 'v', name: 'main' })).toBe(false);
+    expect(own()).toEqual([]);
+  });
+
+  it('is refused where another grant has its CPUs by now', async () => {
+    await start();
+    const grant = await machine.manager.acquire({ cpu: 2 });
+    remember({ main: [...grant.cpus].map((cpu) => `cpu${cpu}`) });
+    await expect(machine.plugin.restore({ uid: 'x', cpus: grant.cpus }, main)).rejects.toMatchObject({
+      code: 'ERR_DEVICE_HELD',
+    });
+    expect(own()).toEqual([]);
+  });
+
+  it('is one with those of the pod’s other containers that have the same CPUs', async () => {
+    await start();
+    remember({ init: ['cpu2', 'cpu3'], main: ['cpu3', 'cpu4'] });
+    expect(await machine.plugin.restore(given('i', '2-3'), { podUid: 'u', name: 'init' })).toBe(true);
+    expect(await machine.plugin.restore(given('m', '3-4'), main)).toBe(true);
+    expect(held()).toEqual(['2-4']);
+    for (const uid of ['i', 'm']) expect(grantsOf(uid, own())).toEqual(own());
   });
 });
 
@@ -185,7 +276,7 @@ describe('What is preferred', () => {
     await start();
     const all = machine.kubelet.healthy!;
     expect(await machine.kubelet.prefer(all, 2, ['cpu6'])).toEqual(['cpu6', 'cpu7']);
-    expect(await machine.kubelet.prefer(all, 3, ['cpu6'])).toEqual(['cpu4', 'cpu6', 'cpu7']);
+    expect(await machine.kubelet.prefer(all, 3, ['cpu6'])).toEqual(['cpu4', 'cpu5', 'cpu6']);
   });
 
   it('is whole cores of one NUMA node', async () => {

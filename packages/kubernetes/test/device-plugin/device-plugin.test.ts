@@ -1,7 +1,9 @@
+import { once } from 'node:events';
 import { existsSync, linkSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { connect as connectHttp2 } from 'node:http2';
+import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { DevicePlugin } from '../../lib/device-plugin/device-plugin.js';
 import { PluggedMachine } from './plugged-machine.js';
 
@@ -110,6 +112,53 @@ describe('A device plugin', () => {
     machine.kubelet.admit = () => {};
     await machine.kubelet.start();
     await expect.poll(healthy).toContain('cpu7');
+  });
+
+  it('says why, where a kubelet has registered it and never asks for devices', async () => {
+    machine = await PluggedMachine.open(TWO_NODES);
+    machine.kubelet.isReading = false;
+    await machine.kubelet.start();
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    try {
+      await machine.plugin.start();
+      await expect.poll(() => machine.messages.join()).toContain('is registered');
+      expect(machine.messages.join()).not.toContain(':authority');
+      vi.advanceTimersByTime(10_000);
+      expect(machine.messages.join()).toContain(':authority');
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  it('is refused by a kubelet that sends a path as :authority, and serves the others', async () => {
+    await start();
+    const [{ endpoint }] = machine.kubelet.registrations as [{ endpoint: string }];
+    const path = join(machine.kubelet.folder, endpoint);
+    const session = connectHttp2('http://localhost', { createConnection: () => connect(path) });
+    const stream = session.request({
+      ...{ ':method': 'POST', ':path': '/v1beta1.DevicePlugin/ListAndWatch', ':authority': path },
+      ...{ 'content-type': 'application/grpc', te: 'trailers' },
+    });
+    await expect(once(stream, 'response')).rejects.toThrow('NGHTTP2_PROTOCOL_ERROR');
+    session.destroy();
+    expect((await machine.kubelet.allocate('cpu1')).NUMALIGN_CPUS).toBe('1');
+  });
+
+  it('serves on where a peer writes what it likes', async () => {
+    await start();
+    const [{ endpoint }] = machine.kubelet.registrations as [{ endpoint: string }];
+    const path = join(machine.kubelet.folder, endpoint);
+    for (const bytes of ['', 'GET / HTTP/1.1\r\n\r\n', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0'.repeat(99)]) {
+      const socket = connect(path);
+      socket.on('error', () => {});
+      socket.end(bytes);
+      socket.resume();
+      await once(socket, 'close');
+    }
+    await expect(
+      machine.kubelet.call('Allocate', { container_requests: Array(1000).fill({ devicesIDs: ['x'] }) }),
+    ).rejects.toMatchObject({ details: expect.stringContaining('ERR_UNKNOWN_DEVICE') });
+    expect((await machine.kubelet.allocate('cpu1')).NUMALIGN_CPUS).toBe('1');
   });
 
   it('is closed while a kubelet does not answer its registration', async () => {

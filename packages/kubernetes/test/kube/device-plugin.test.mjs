@@ -4,8 +4,8 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
-import { DevicePlugin } from '@numalign/kubernetes';
-import { openManager } from 'numalign';
+import { DevicePlugin, PodResources } from '@numalign/kubernetes';
+import { CpuSet, openManager } from 'numalign';
 import { discover } from 'numalign/topology';
 import { Containerd } from '../containers/support/containerd.mjs';
 import { Kubelet, until } from './kubelet.mjs';
@@ -91,6 +91,16 @@ describe('A kubelet', () => {
     const environment = await kubelet.environmentOf('lasting');
     const pid = await kubelet.pidOf('lasting');
     await kubelet.kill();
+    // Nothing but its files can tell.
+    const podResources = new PodResources({
+      ...{ socket: kubelet.podResourcesSocket, stateFolder: kubelet.folder },
+      deviceFolder: kubelet.devicePlugins,
+    });
+    const [{ containers }] = await podResources.holdings();
+    assert.deepEqual(
+      containers[0].devices[RESOURCE].map(({ id, nodes }) => `${id} on ${nodes}`).sort(),
+      [...CpuSet.parse(environment.NUMALIGN_CPUS)].map((cpu) => `cpu${cpu} on 0`),
+    );
     await kubelet.start();
     await until(
       'the plugin is registered again',
@@ -127,6 +137,21 @@ describe('A kubelet', () => {
     assert.equal(sets[0].intersects(sets[1]), false);
     await remove('first');
     await remove('second');
+  });
+
+  it('gives a container what an init container leaves; both are on record', async () => {
+    await isOffered();
+    kubelet.addPod('chain', { [RESOURCE]: 1 }, { init: { [RESOURCE]: 3 } });
+    const app = await kubelet.environmentOf('chain');
+    const init = kubelet.initEnvironmentOf('chain');
+    const standingFor = ({ NUMALIGN_ALLOCATION: uid }) =>
+      manager.grants().flatMap(({ name, cpus }) => (name.includes(uid) ? [...cpus] : []));
+    const asCpus = (cpus) => CpuSet.from(cpus).toString();
+    assert.equal(asCpus(standingFor(app)), app.NUMALIGN_CPUS);
+    assert.equal(asCpus(standingFor(init)), init.NUMALIGN_CPUS);
+    assert.equal(standingFor(init).length, 3);
+    assert.equal(CpuSet.parse(app.NUMALIGN_CPUS).isSubsetOf(CpuSet.parse(init.NUMALIGN_CPUS)), true);
+    await remove('chain');
   });
 
   it('gives the CPUs of a pod that has ended to the next', async () => {

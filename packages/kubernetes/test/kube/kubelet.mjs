@@ -7,6 +7,7 @@ import {
   existsSync,
   mkdirSync,
   openSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -157,15 +158,22 @@ export class Kubelet {
     await end;
   }
 
-  /** Has it run a pod of one container, which waits. `resources`: its requests and its limits. */
-  addPod(name, resources, { command = ['sleep', 'infinity'] } = {}) {
-    const container = {
-      ...{ name: 'main', image: IMAGE, imagePullPolicy: 'Never', command },
+  /**
+   * Has it run a pod of one container, which waits. `resources`: its requests and its limits;
+   * `init`: those of an init container, which prints its environment.
+   */
+  addPod(name, resources, { init } = {}) {
+    const container = (name, resources, command) => ({
+      ...{ name, image: IMAGE, imagePullPolicy: 'Never', command },
       resources: { limits: resources, requests: resources },
-    };
+    });
     const pod = {
       ...{ apiVersion: 'v1', kind: 'Pod', metadata: { name, namespace: 'default' } },
-      spec: { hostNetwork: true, terminationGracePeriodSeconds: 1, containers: [container] },
+      spec: {
+        ...{ hostNetwork: true, terminationGracePeriodSeconds: 1 },
+        ...(init && { initContainers: [container('init', init, ['env'])] }),
+        containers: [container('main', resources, ['sleep', 'infinity'])],
+      },
     };
     // Beside, then renamed: it reads what is half written.
     const beside = join(this.#runtime.folder, `${name}.json`);
@@ -193,6 +201,16 @@ export class Kubelet {
     } finally {
       client.close();
     }
+  }
+
+  /** The environment that the init container of a pod has printed. */
+  initEnvironmentOf(name) {
+    const pods = join(this.#runtime.folder, 'var-log/pods');
+    const pod = readdirSync(pods).find((folder) => folder.startsWith(`default_${name}-node_`));
+    const lines = readFileSync(join(pods, pod, 'init/0.log'), 'utf8').split('\n');
+    // Time, stream, and whether the line is whole come first.
+    const pairs = lines.filter(Boolean).map((line) => line.split(' ').slice(3).join(' '));
+    return Object.fromEntries(pairs.map((pair) => pair.split(/=(.*)/s).slice(0, 2)));
   }
 
   /** The environment of the pod's container, once it runs. */

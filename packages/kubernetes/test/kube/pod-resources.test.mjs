@@ -1,7 +1,11 @@
 // What a kubelet with the static CPU policy has given out.
 import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { KubeletFollower, PodResources } from '@numalign/kubernetes';
+import { KubeletFollower, NodeAgent, PodResources } from '@numalign/kubernetes';
+import { CpuSet, openManager } from 'numalign';
 import { Containerd } from '../containers/support/containerd.mjs';
 import { Kubelet, until } from './kubelet.mjs';
 
@@ -58,6 +62,31 @@ describe('The holdings of a kubelet with the static CPU policy', () => {
     const [pod] = plain(await podResources.holdings());
     await until('with their names', () => records.at(-1)[0].name === pod.name);
     assert.deepEqual(records.at(-1), [pod]);
+  });
+
+  it('are on record for every process of the machine, which leaves them alone', async () => {
+    const stateDir = mkdtempSync(join(tmpdir(), 'numalign-kube-'));
+    const manager = await openManager({ stateDir, cgroupRoot: null });
+    const agent = new NodeAgent({
+      ...{ manager, log: () => {}, nri: null, devicePlugin: null, publish: null },
+      kubelet: {
+        ...{ stateFolder: kubelet.folder, deviceFolder: kubelet.devicePlugins },
+        podResourcesSocket: kubelet.podResourcesSocket,
+      },
+    });
+    const view = await openManager({ stateDir, readOnly: true });
+    try {
+      const before = view.freeCpus();
+      assert.equal(before.has(1), true);
+      await agent.start();
+      assert.equal(`${view.freeCpus()}`, `${before.difference(CpuSet.of(1))}`);
+      assert.equal(view.sharedPool().has(1), false);
+    } finally {
+      await agent.close();
+      view.close();
+      manager.close();
+      rmSync(stateDir, { recursive: true, force: true });
+    }
   });
 
   it('are the same by its files, once it has been killed', async () => {
