@@ -4,11 +4,10 @@ import type { Log } from './base/log.js';
 import { CpusetFiles } from './cgroups/cpuset-files.js';
 import { ContainerHandlers } from './containers/container-handlers.js';
 import type { KnownContainer } from './containers/inventory.js';
-import { NriPlugin } from './nri/plugin.js';
+import { NRI_SOCKET, NriPlugin } from './nri/plugin.js';
 import type { RestoreAllocation } from './placement/allocation.js';
 
-/** Where container runtimes listen for plugins. */
-export const NRI_SOCKET = '/var/run/nri/nri.sock';
+export { NRI_SOCKET };
 
 /** Options of {@link NumalignNode}. */
 export interface NumalignNodeOptions {

@@ -14,9 +14,9 @@ export interface CheckOptions {
   readonly stateDir?: string;
   /** Where the cgroups are mounted. Default: /sys/fs/cgroup. */
   readonly cgroupMount?: string;
-  /** Also what publishing needs: an API server, or why there is none. */
+  /** Also what publishing needs. Default of the API server: that of the cluster this process is in. */
   readonly publish?: {
-    readonly apiServer: Pick<ApiServer, 'get' | 'list' | 'create'>;
+    readonly apiServer?: Pick<ApiServer, 'get' | 'list' | 'create'>;
     readonly nodeName: string;
   };
 }

@@ -2,6 +2,7 @@
 import { accessSync, constants, existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { connect } from 'node:net';
 import { dirname, join } from 'node:path';
+import { MACHINE_STATE_DIR } from 'numalign';
 import {
   CPU_MANAGER_STATE,
   MEMORY_MANAGER_STATE,
@@ -9,7 +10,9 @@ import {
   parseMemoryManagerState,
 } from 'numalign/kubelet';
 import { ContainerRuntime } from '../cri/container-runtime.js';
-import { findRuntimeSocket } from '../cri/runtime-sockets.js';
+import { findRuntimeSocket, RUNTIME_SOCKETS } from '../cri/runtime-sockets.js';
+import { KUBELET_FOLDER } from '../kubelet/pod-resources.js';
+import { NRI_SOCKET } from '../nri/plugin.js';
 import type { CheckOptions } from './check-options.js';
 import { readCluster } from './cluster-facts.js';
 import { isNriDisabled } from './containerd-configuration.js';
@@ -17,18 +20,27 @@ import type { CgroupFacts, KubeletFacts, NodeFacts, RuntimeFacts, SocketFacts } 
 
 const UNITS = ['/etc/systemd/system', '/lib/systemd/system', '/usr/lib/systemd/system'];
 
+/** Where a machine has what is looked for. */
+export const DEFAULT_PLACES = {
+  nriSocket: NRI_SOCKET,
+  runtimeEndpoint: RUNTIME_SOCKETS[0],
+  containerdConfiguration: '/etc/containerd/config.toml',
+  kubeletFolder: KUBELET_FOLDER,
+  cgroupMount: '/sys/fs/cgroup',
+} as const;
+
 /** `ask`: what the runtime behind a socket is. */
 export async function readNodeFacts(
   options: CheckOptions,
   ask: (socketPath: string) => Promise<RuntimeFacts> = askRuntime,
 ): Promise<NodeFacts> {
   const {
-    nriSocket = '/var/run/nri/nri.sock',
+    nriSocket = DEFAULT_PLACES.nriSocket,
     runtimeEndpoint = knownSocket(),
-    containerdConfiguration: configuration = '/etc/containerd/config.toml',
-    kubeletFolder = '/var/lib/kubelet',
-    stateDir = '/run/numalign',
-    cgroupMount = '/sys/fs/cgroup',
+    containerdConfiguration: configuration = DEFAULT_PLACES.containerdConfiguration,
+    kubeletFolder = DEFAULT_PLACES.kubeletFolder,
+    stateDir = MACHINE_STATE_DIR,
+    cgroupMount = DEFAULT_PLACES.cgroupMount,
     publish,
   } = options;
   const text = textOf(configuration);
@@ -71,7 +83,7 @@ function knownSocket(): string {
   try {
     return findRuntimeSocket();
   } catch {
-    return '/run/containerd/containerd.sock';
+    return DEFAULT_PLACES.runtimeEndpoint;
   }
 }
 

@@ -55,7 +55,11 @@ export function addAttach(program: Command): void {
     .option('--grant <uid>', "the CPUs of a grant that is there, and no process's")
     .option('--only', 'leave other containers on these CPUs')
     .option('--follow', 'keep it so until the container ends')
-    .option('--reconcile-period <seconds>', 'of rounds with --follow (default: 10)', milliseconds)
+    .option(
+      '--reconcile-period <seconds>',
+      'from one look to the next with --follow (default: 10)',
+      milliseconds,
+    )
     .option('--runtime-endpoint <socket>', "the runtime's socket (default: the one that is there)")
     .option('--state-dir <dir>', 'folder of the state', (text) => resolve(text), MACHINE_STATE_DIR)
     .option('--json', 'print JSON')
@@ -119,7 +123,7 @@ async function attachIn(
   const attachment = new ContainerAttachment({ ...flags, manager, runtime, log: logToStderr, signal });
   await attachment.start();
   show(attachment.attached, flags);
-  if (flags.follow) await follow(attachment, manager, flags, signal);
+  if (flags.follow) await follow(attachment, { manager, runtime }, flags, signal);
 }
 
 function show(attached: AttachedContainer, { json, stateDir }: AttachFlags): void {
@@ -140,12 +144,12 @@ function show(attached: AttachedContainer, { json, stateDir }: AttachFlags): voi
 
 async function follow(
   attachment: ContainerAttachment,
-  manager: Manager,
+  parts: { manager: Manager; runtime: ContainerRuntime },
   { reconcilePeriod }: AttachFlags,
   signal: AbortSignal,
 ): Promise<void> {
   const keeper = new AttachmentKeeper({
-    ...{ attachment, manager, log: logToStderr },
+    ...{ ...parts, attachment, log: logToStderr },
     ...(reconcilePeriod !== undefined && { reconcilePeriodMs: reconcilePeriod }),
   });
   signal.addEventListener('abort', () => void keeper.close());

@@ -1,8 +1,9 @@
-// Census: takes stock of what runs when the plugin comes to a runtime. What is on record stays where
+// Census: takes stock of containers that run already. What is on record stays where
 // it is, then what has CPUs of its own by its cpuset; the rest is admitted as if it came now.
 import { CpuSet } from 'numalign';
 import type { Log } from '../base/log.js';
-import { type Container, ContainerState, type PodSandbox } from '../nri/messages.js';
+import type { Container, PodSandbox } from '../nri/messages.js';
+import { CHOICE_ANNOTATION } from '../placement/annotations.js';
 import { type ContainerRequest, containerRequest, grantName } from '../placement/container-request.js';
 import type { Grants } from './grants.js';
 import type { Placement } from './placement.js';
@@ -33,13 +34,8 @@ export async function takeCensus(
   containers: readonly Container[],
   options: CensusOptions,
 ): Promise<CensusEntry[]> {
-  const { grants, log } = options;
-  const present = containers.filter(({ state }) => state !== ContainerState.STOPPED);
-  // Those that have ended meanwhile.
-  const ids = new Set(present.map(({ id }) => id));
-  for (const uid of grants.list()) if (!ids.has(uid)) await grants.release(uid);
   const podOf = new Map(pods.map((pod) => [pod.id, pod]));
-  const candidates = present.flatMap((container) => candidateOf(podOf, container, options));
+  const candidates = containers.flatMap((container) => candidateOf(podOf, container, options));
   candidates.sort((a, b) => rankOf(a) - rankOf(b));
   const entries: CensusEntry[] = [];
   for (const candidate of candidates) {
@@ -52,10 +48,6 @@ export async function takeCensus(
     }
     entries.push({ pod, container, request, cpus, placement });
   }
-  log(
-    'info',
-    `${entries.length} containers run, ${entries.filter(({ placement }) => placement?.cpus).length} on CPUs of their own`,
-  );
   return entries;
 }
 
@@ -68,13 +60,20 @@ function candidateOf(
   if (!pod) return [];
   const cpus = container.linux?.resources?.cpu?.cpus ?? '';
   try {
-    const request = containerRequest(options.prefix, pod, container);
+    const request = requestOf(pod, container, options);
     const onRecord = options.grants.find(container);
     return [{ pod, container, request, onRecord, cpus: cpus === '' ? null : CpuSet.parse(cpus) }];
   } catch (error) {
     reportShared(pod, container, error, options);
     return [];
   }
+}
+
+// Nobody knows of a container that was created without numalign whether its creator has chosen its
+// CPUs, or a plugin that has ended since: such a one would stay on the few that were free then.
+function requestOf(pod: PodSandbox, container: Container, { prefix }: CensusOptions): ContainerRequest {
+  const request = containerRequest(prefix, pod, container);
+  return CHOICE_ANNOTATION in container.annotations ? request : { ...request, choice: null };
 }
 
 const rankOf = (candidate: Candidate) => (candidate.onRecord ? 0 : ownCpus(candidate) ? 1 : 2);

@@ -1,7 +1,7 @@
 // ContainerHandlers: what numalign answers to a container runtime (NRI). The runtime calls one after
 // the other, and waits for each answer.
 import { dirname } from 'node:path';
-import type { CpuSet, Manager } from 'numalign';
+import type { Manager } from 'numalign';
 import { NodeError } from '../base/errors.js';
 import type { Log } from '../base/log.js';
 import type { CpusetFiles } from '../cgroups/cpuset-files.js';
@@ -17,10 +17,11 @@ import {
 import type { RestoreAllocation } from '../placement/allocation.js';
 import { type ContainerRequest, containerRequest, grantName } from '../placement/container-request.js';
 import { choiceOf, withResources } from '../placement/container-update.js';
-import { takeCensus } from './census.js';
+import { type CensusEntry, takeCensus } from './census.js';
 import { Grants } from './grants.js';
 import { Inventory, isExclusive, type KnownContainer } from './inventory.js';
 import { adjustment, type Placement, sharedCpus, update } from './placement.js';
+import { Sandboxes } from './sandboxes.js';
 import { SharedContainers } from './shared-containers.js';
 
 export interface ContainerHandlersOptions {
@@ -33,6 +34,8 @@ export interface ContainerHandlersOptions {
   readonly log: Log;
 }
 
+const isPresent = ({ state }: Container) => state !== ContainerState.STOPPED;
+
 export class ContainerHandlers implements NriHandlers {
   readonly #manager: Manager;
   readonly #prefix: string;
@@ -41,6 +44,7 @@ export class ContainerHandlers implements NriHandlers {
   readonly #grants: Grants;
   readonly #inventory = new Inventory();
   readonly #shared: SharedContainers;
+  readonly #sandboxes: Sandboxes;
   // Answers under way: what changes meanwhile is theirs to tell.
   #answers = 0;
 
@@ -51,6 +55,7 @@ export class ContainerHandlers implements NriHandlers {
     this.#log = log;
     this.#grants = new Grants({ manager, prefix, restoreAllocation, log });
     this.#shared = new SharedContainers({ inventory: this.#inventory, cpusets, log });
+    this.#sandboxes = new Sandboxes({ manager, cpusets, log });
     manager.on('change', this.#followPool);
   }
 
@@ -67,14 +72,18 @@ export class ContainerHandlers implements NriHandlers {
   /** Everything that runs is admitted where it is, as far as possible. */
   synchronize(pods: readonly PodSandbox[], containers: readonly Container[]): Promise<ContainerUpdate[]> {
     return this.#answer(async () => {
-      const options = { grants: this.#grants, prefix: this.#prefix, log: this.#log };
-      const entries = await takeCensus(pods, containers, options);
+      await this.#grants.endAllBut(containers.filter(isPresent));
+      const entries = await this.#takeCensus(pods, containers.filter(isPresent));
       this.#inventory.clear();
       for (const pod of pods) this.#inventory.putPod(pod);
-      for (const { pod, container, request, placement, cpus } of entries) {
-        const known = this.#put(pod, container, request, placement, cpus);
-        if (placement && container.state === ContainerState.RUNNING) await this.#setOwner(known, placement);
+      this.#sandboxes.place(pods);
+      for (const entry of entries) {
+        const known = this.#put(entry);
+        const isRunning = entry.container.state === ContainerState.RUNNING;
+        if (entry.placement && isRunning) await this.#setOwner(known, entry.placement);
       }
+      const exclusive = entries.filter(({ placement }) => placement?.cpus).length;
+      this.#log('info', `${entries.length} containers run, ${exclusive} on CPUs of their own`);
       return [...this.#exclusiveUpdates(), ...this.#shared.updates(this.#grants.pool)];
     });
   }
@@ -89,7 +98,7 @@ export class ContainerHandlers implements NriHandlers {
       const placement = await this.#grants.place(pod, container, request);
       const { pool } = this.#grants;
       const cpus = placement?.cpus ?? sharedCpus(pool, request.choice);
-      this.#put(pod, container, request, placement, cpus);
+      this.#put({ pod, container, request, placement, cpus });
       return {
         adjust: adjustment(cpus, placement, request),
         updates: this.#shared.updates(pool, container.id),
@@ -101,10 +110,14 @@ export class ContainerHandlers implements NriHandlers {
     this.#shared.verify(this.#grants.pool);
   }
 
-  /** From here on the grant lives by the kernel's word. Nothing waits for it. */
-  postStartContainer(_pod: PodSandbox, { id }: Container): void {
-    const known = this.#inventory.find(id);
+  /**
+   * The container has its cgroup, and its first instruction is still to come. From here on the grant
+   * lives by the kernel's word; nothing waits for that.
+   */
+  async startContainer(pod: PodSandbox, container: Container): Promise<void> {
+    const known = await this.#known(pod, container);
     if (known?.placement) void this.#setOwner(known, known.placement);
+    if (known) this.#pin(known);
   }
 
   /** Another client changes a container: it keeps its place, and may ask for more CPUs or fewer. */
@@ -114,7 +127,7 @@ export class ContainerHandlers implements NriHandlers {
     resources: LinuxResources,
   ): Promise<ContainerUpdate[]> {
     return this.#answer(async () => {
-      const known = this.#inventory.find(container.id);
+      const known = await this.#known(pod, container);
       if (!known) return [];
       const asked = containerRequest(this.#prefix, pod, withResources(container, resources));
       const placement = await this.#resize(known, asked);
@@ -140,6 +153,7 @@ export class ContainerHandlers implements NriHandlers {
 
   runPodSandbox(pod: PodSandbox): void {
     this.#inventory.putPod(pod);
+    this.#sandboxes.place([pod]);
   }
 
   /** What the device plugin has booked for the pod ends with it, after all its containers. */
@@ -160,13 +174,32 @@ export class ContainerHandlers implements NriHandlers {
     });
   }
 
-  #put(
-    pod: PodSandbox,
-    container: Container,
-    request: ContainerRequest,
-    placement: Placement | null,
-    cpus: CpuSet | null,
-  ): KnownContainer {
+  #takeCensus(pods: readonly PodSandbox[], containers: readonly Container[]): Promise<CensusEntry[]> {
+    return takeCensus(pods, containers, { grants: this.#grants, prefix: this.#prefix, log: this.#log });
+  }
+
+  /**
+   * A container of which the runtime tells. One that was created while the plugin registered is in no
+   * Synchronize: it is placed now.
+   */
+  async #known(pod: PodSandbox, container: Container): Promise<KnownContainer | undefined> {
+    const known = this.#inventory.find(container.id);
+    if (known) return known;
+    const [entry] = await this.#takeCensus([pod], [container]);
+    return entry && this.#put(entry);
+  }
+
+  // What has changed since it was created may not have reached it: it had no cgroup.
+  #pin({ id, title, cgroupsPath, placement, request }: KnownContainer): void {
+    const cpus = placement?.cpus ?? sharedCpus(this.#grants.pool, request.choice);
+    const found = this.#cpusets.read(cgroupsPath);
+    if (!found || found.equals(cpus)) return;
+    const error = this.#cpusets.write(cgroupsPath, cpus);
+    if (error)
+      this.#log('error', `${title} starts on CPUs ${found}, not ${cpus}: ${error}`, { container: id });
+  }
+
+  #put({ pod, container, request, placement, cpus }: CensusEntry): KnownContainer {
     const known: KnownContainer = {
       id: container.id,
       podId: pod.id,

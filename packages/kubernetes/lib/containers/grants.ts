@@ -1,6 +1,6 @@
 // Grants: what containers hold, on numalign's record. Owned by their cgroups: they outlive this
 // process, and end with the container.
-import { CpuSet, type Manager, NodeSet, NumalignError, type Pod } from 'numalign';
+import { CpuSet, type GrantInfo, type Manager, NodeSet, NumalignError, type Pod } from 'numalign';
 import { NodeError } from '../base/errors.js';
 import type { Log } from '../base/log.js';
 import type { Container, PodSandbox } from '../nri/messages.js';
@@ -14,6 +14,8 @@ import type { ContainerRequest } from '../placement/container-request.js';
 import { type Placement, placementOf } from './placement.js';
 
 const isUnknown = (error: unknown) => error instanceof NumalignError && error.code === 'ERR_UNKNOWN_GRANT';
+
+const isInUse = ({ owner, alive }: GrantInfo) => owner.kind === 'cgroup' && alive;
 
 const RETRY_MS = 100;
 const LONGEST_RETRY_MS = 30_000;
@@ -32,8 +34,9 @@ export class Grants {
   readonly #prefix: string;
   readonly #restoreAllocation: RestoreAllocation | undefined;
   readonly #log: Log;
-  // To be released as soon as the state lets it.
   readonly #pending = new Set<string>();
+  // The state does not let them be released.
+  #isRefused = false;
   #retry: NodeJS.Timeout | undefined;
 
   constructor({ manager, prefix, restoreAllocation, log }: GrantsOptions) {
@@ -138,48 +141,52 @@ export class Grants {
     return this.#placement(this.#manager.pod(uid));
   }
 
-  /** The uids of the grants that this plugin has made, its earlier processes too. */
-  list(): readonly string[] {
-    return this.#manager
+  /** Gives back what this plugin, or one before it, has granted to containers that are not there. */
+  async endAllBut(containers: readonly Pick<Container, 'id'>[]): Promise<void> {
+    const ids = new Set(containers.map(({ id }) => id));
+    const others = this.#manager
       .grants()
-      .filter(({ name }) => name.startsWith(this.#prefix))
-      .map(({ uid }) => uid);
+      .filter(({ name, uid }) => name.startsWith(this.#prefix) && !ids.has(uid));
+    await this.#release(others.map(({ uid }) => uid));
   }
 
-  /**
-   * Gives back, now or as soon as the state lets it. A grant whose cgroup still has processes stays:
-   * the kernel tells of their end.
-   */
+  /** Gives back, now or as soon as the state lets it and no process is left in its cgroup. */
   async end(placement: Placement): Promise<void> {
-    const uids = new Set(this.#uidsOf(placement));
-    const inUse = this.#manager
-      .grants()
-      .filter(({ uid, owner, alive }) => uids.has(uid) && owner.kind === 'cgroup' && alive);
-    for (const { uid } of inUse) uids.delete(uid);
-    for (const uid of uids) await this.release(uid);
+    await this.#release(this.#uidsOf(placement));
   }
 
-  /** Gives back, now or as soon as the state lets it. */
-  async release(uid: string): Promise<void> {
-    this.#pending.add(uid);
-    await this.#releasePending(RETRY_MS);
+  async #release(uids: readonly string[]): Promise<void> {
+    for (const uid of uids) this.#pending.add(uid);
+    // A runtime does not wait for a lock as often as there are containers in a pod.
+    if (uids.length > 0 && !this.#isRefused) await this.#releasePending(RETRY_MS);
   }
 
+  // With cgroups of version 1 nothing tells that the last process has left one.
   async #releasePending(pauseMs: number): Promise<void> {
     clearTimeout(this.#retry);
+    this.#isRefused = false;
+    const inUse = new Set(
+      this.#manager
+        .grants()
+        .filter(isInUse)
+        .map(({ uid }) => uid),
+    );
     for (const uid of this.#pending) {
+      if (inUse.has(uid)) continue;
       try {
         await this.#manager.release(uid);
       } catch (error) {
         if (!isUnknown(error)) {
+          this.#isRefused = true;
           this.#log('warn', `grant ${uid} is not given back yet: ${(error as Error).message}`);
-          const next = Math.min(2 * pauseMs, LONGEST_RETRY_MS);
-          this.#retry = setTimeout(() => void this.#releasePending(next), pauseMs).unref();
-          return;
+          break;
         }
       }
       this.#pending.delete(uid);
     }
+    if (this.#pending.size === 0) return;
+    const next = Math.min(2 * pauseMs, LONGEST_RETRY_MS);
+    this.#retry = setTimeout(() => void this.#releasePending(next), pauseMs).unref();
   }
 
   #placement(pod: Pod): Placement {

@@ -122,6 +122,14 @@ describe('publishing', () => {
     throw new ApiError(code, 'no');
   };
 
+  it('outside of a cluster is a problem, and no error', async () => {
+    const findings = await checkNode({ ...options(), publish: { nodeName: 'worker-1' } });
+    expect(findings.filter(({ group }) => group === 'cluster')[0]).toMatchObject({
+      ...{ check: 'api-server', status: 'problem' },
+      found: expect.stringContaining('ERR_NOT_IN_CLUSTER'),
+    });
+  });
+
   it('is judged by what the API server allows and has', async () => {
     const apiServer = {
       create: allowed,

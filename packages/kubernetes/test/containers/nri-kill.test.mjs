@@ -44,7 +44,7 @@ describe('numalign-node is killed, and started again', () => {
   }
 
   for (const when of MOMENTS) {
-    for (const call of ['runPodSandbox', 'createContainer', 'postCreateContainer', 'postStartContainer']) {
+    for (const call of ['runPodSandbox', 'createContainer', 'postCreateContainer', 'startContainer']) {
       it(`${when} ${call}: the container has its CPUs then`, async () => {
         const plugin = await fixture.startProcess();
         const pod = await dieAt(plugin, call, when, () => fixture.pods.runPod('exclusive', EXCLUSIVE));

@@ -8,6 +8,7 @@ import { parseArgs } from 'node:util';
 import { prepareComponents } from '../containers/components.mjs';
 import { whyNoCpusets } from '../containers/support/cgroups.mjs';
 import { KUBERNETES_VERSION, preparePrograms } from './build.mjs';
+import { prepareEtcd } from './etcd.mjs';
 
 const FOLDER = fileURLToPath(new URL('.', import.meta.url));
 const SUFFIX = '.test.mjs';
@@ -38,6 +39,7 @@ function prepare(programs) {
   if (flaw !== undefined) throw new Error(flaw);
   prepareComponents();
   preparePrograms(programs);
+  if (programs.includes('kube-apiserver')) prepareEtcd();
 }
 
 const files = chosenFiles();

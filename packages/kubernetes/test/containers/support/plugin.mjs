@@ -16,7 +16,7 @@ const CALLS = [
   'runPodSandbox',
   'createContainer',
   'postCreateContainer',
-  'postStartContainer',
+  'startContainer',
   'updateContainer',
   'stopContainer',
   'removeContainer',
