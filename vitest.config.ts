@@ -12,7 +12,7 @@ const DECISIONS = [
   tests('admission', 'admit,adopt,pod-level,proposals,rejections,topology-manager'),
   tests('base', 'wire'),
   tests('machine', 'best-fit,cpu-set,hint-families'),
-  tests('managers', 'inspect'),
+  tests('managers', 'inspect,placement'),
   'test/{audit,doctor}/{account,cpu-mask,foreign-cpusets,interrupts,judge}.test.ts',
   tests('cli', 'completion,devices,program,text,topology,topology-tree,yaml-text'),
   tests('state', 'checkpoint,recovery'),

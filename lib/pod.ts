@@ -101,9 +101,9 @@ export class Pod {
   }
 
   /**
-   * Gives the pod another owner: `{ cgroup }`, the absolute path of a cgroup's folder with a process
-   * in it or below it, by which it lives from now on, or `persistent`. For all processes at once; in
-   * between it is nobody's never. What is the owner already stays so, without a commit.
+   * Gives the pod another owner, in one step for all processes: `{ cgroup }`, the absolute path of a
+   * cgroup's folder with a process in it or below it, by which the pod lives from now on, or
+   * `persistent`. Commits nothing where that is the owner already.
    * @throws ERR_INVALID_OPTION for a cgroup that is none or is empty; ERR_UNKNOWN_GRANT, also where
    *   the owner before has ended; ERR_OWNER_ALIVE where another process that lives owns it;
    *   ERR_LOCK_TIMEOUT, ERR_STATE_*, ERR_SYSCALL. Then nothing is changed.

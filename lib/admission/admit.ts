@@ -2,7 +2,6 @@
 import { randomUUID } from 'node:crypto';
 import { type Assignments, findPod } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
-import type { EnforcementRequest } from '../account/levels.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { withoutPods } from '../account/pod-changes.js';
 import { freeCpus } from '../account/pools.js';
@@ -16,7 +15,7 @@ import { AdmissionError } from './admission-error.js';
 import { freeForStrict } from './free-hugepages.js';
 import { PERSISTENT_OWNER, placedPod } from './placed-pod.js';
 import type { Site } from './site.js';
-import { type Enforced, type EnforcedCommit, transact } from './transact.js';
+import { type Enforced, type EnforcedCommit, FEW_CGROUPS, transact, withoutAnyDead } from './transact.js';
 import { enforcementWarnings, type Warning, warningsOf } from './warnings.js';
 
 /** A pod on record, and whether it was there before. */
@@ -34,7 +33,7 @@ export interface Admission {
 export async function admit(site: Site, request: AdmissionRequest, signal?: AbortSignal): Promise<Admission> {
   const answer = request.wait
     ? await admitInTurn(site, request, signal)
-    : await transact(site, signal, (...step) => tryAdmit(site, request, ...step));
+    : await transact(site, signal, (...step) => tryAdmit(site, request, ...step), FEW_CGROUPS);
   if ('admitted' in answer) throw new AdmissionError(answer);
   return answer;
 }
@@ -63,11 +62,24 @@ async function tryAdmit(
   request: AdmissionRequest,
   state: Assignments,
   commit: EnforcedCommit,
-  { pods }: Assignments,
+  recorded: Assignments,
 ): Promise<Admission | Rejection> {
   const { ledger, providers } = site;
-  const placed = placedPod(state, request.pod);
+  const again = () => {
+    const left = withoutAnyDead(site, state, recorded);
+    return left && tryAdmit(site, request, left, commit, recorded);
+  };
+  let placed: PodAssignment | undefined;
+  try {
+    placed = placedPod(state, request.pod);
+  } catch (error) {
+    const answer = again();
+    if (answer) return answer;
+    throw error;
+  }
   if (placed) {
+    const answer = ledger.owners.isAlive(placed.owner) ? undefined : again();
+    if (answer) return answer;
     providers.keep(placed);
     return { pod: placed, warnings: [], alreadyAdmitted: true };
   }
@@ -75,7 +87,7 @@ async function tryAdmit(
   const owner = ledger.owners.recordFor(request.owner);
   const uid = request.pod.uid ?? randomUUID();
   const question = {
-    ...questionOf(site, request, state, pods),
+    ...questionOf(site, request, state, recorded.pods),
     hugepages: freeForStrict(request, site.topology),
     owner,
     uid,
@@ -83,12 +95,16 @@ async function tryAdmit(
     dryRun: false,
   };
   const decision = decideNamed(question);
-  if (!decision.admitted) return decision;
+  if (!decision.admitted) return again() ?? decision;
   const next = decision.next();
   let enforced: Enforced;
   try {
     enforced = await commit(next, providers.isEmpty, {
-      request: aimOf(site, request),
+      request: {
+        ...site.enforcement,
+        ...request.enforcement,
+        isNamed: request.enforcement.enforcement !== undefined,
+      },
     });
   } catch (error) {
     const failure = undo(question);
@@ -99,13 +115,6 @@ async function tryAdmit(
   const warnings = [...warningsOf(pod, question), ...enforcementWarnings(pod, enforced.shortfalls)];
   return { pod, warnings, alreadyAdmitted: false };
 }
-
-/** How strongly a request is to be enforced. */
-export const aimOf = ({ enforcement }: Site, request: AdmissionRequest): EnforcementRequest => ({
-  ...enforcement,
-  ...request.enforcement,
-  isNamed: request.enforcement.enforcement !== undefined,
-});
 
 // `pods`: on record, those of dead owners too.
 function questionOf(

@@ -62,7 +62,7 @@ const NO_DIFFERENCE: Difference = { added: [], removed: [], changed: [], haveSet
 
 export class ManagerWatch {
   readonly #watched: Watched;
-  readonly #cgroups = new CgroupWatch(() => this.#reclaimDead());
+  readonly #cgroups = new CgroupWatch((uid) => this.#reclaimDead(new Set([uid])));
   #end: (() => void) | undefined;
   // What the listeners were told last.
   #seen: Checkpoint | undefined;
@@ -180,16 +180,16 @@ export class ManagerWatch {
     const look = () => {
       this.#timer = undefined;
       this.look();
-      this.#reclaimDead();
+      this.#reclaimDead(this.#cgroups.uids);
       this.#lookLater();
     };
     this.#timer = setTimeout(look, BLIND_MS).unref();
   }
 
-  // What cgroups had that have ended. Of the end of a process every manager hears by itself.
-  #reclaimDead(): void {
+  // What cgroups had that have ended, of these grants. Of the end of a process every manager hears by
+  // itself.
+  #reclaimDead(uids: ReadonlySet<string>): void {
     const { assignments, refusal } = this.#seen ?? {};
-    const { uids } = this.#cgroups;
     if (!assignments || refusal || uids.size === 0) return;
     const pods = assignments.pods.filter(({ uid }) => uids.has(uid));
     if (this.#watched.infos(pods, assignments).some(({ alive }) => !alive)) this.#reclaim();

@@ -4,6 +4,7 @@ import type { Assignments } from '../account/assignments.js';
 import { withIdentities } from '../account/cpu-identities.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { EnforcementRequest } from '../account/levels.js';
+import { mortalOwners } from '../account/owners-of-pods.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { removePods, replacePod } from '../account/pod-changes.js';
 import { podsThat } from '../account/pod-list-changes.js';
@@ -44,13 +45,21 @@ export interface EnforcedCommit {
 }
 
 /**
- * One step on the state for all processes: on `state`, without the grants of dead owners;
- * `recorded` still has them. An opener has written the first state, so that there always is one.
+ * To how many of the cgroups that own grants a step looks that need not know of all whether they have
+ * ended. A look takes longer than a decision; of many, each has its turn.
+ */
+export const FEW_CGROUPS = 16;
+
+/**
+ * One step on the state for all processes: on `state`, without the grants of dead owners, as far as
+ * these are looked at (`mostCgroups`; default: all); `recorded` still has them. An opener has written
+ * the first state, so that there always is one.
  */
 export async function transact<T>(
   site: Site,
   signal: AbortSignal | undefined,
   step: (state: Assignments, commit: EnforcedCommit, recorded: Assignments) => Promise<T>,
+  mostCgroups?: number,
 ): Promise<T> {
   const { ledger, topology, providers, lockTimeoutMs } = site;
   let isGivenBack = false;
@@ -67,7 +76,7 @@ export async function transact<T>(
     );
     // Where nothing can be written nobody can tell either where threads may go that others have
     // left behind.
-    const state = commit.refusal ? recorded : withoutDead(site, recorded);
+    const state = commit.refusal ? recorded : withoutDead(site, recorded, mostCgroups);
     providers.releaseAllBut(state.pods);
     return step(state, write, recorded);
   };
@@ -138,22 +147,27 @@ export async function commitEnforced(
 
 /** Ends the grants of dead owners, on record too. */
 export function reclaim(site: Site): Promise<void> {
-  return transact(site, undefined, async (state, commit, recorded) => {
+  const end = async (state: Assignments, commit: EnforcedCommit, recorded: Assignments) => {
     if (state !== recorded) await commit(state, true);
-  });
+  };
+  return transact(site, undefined, end, FEW_CGROUPS);
 }
 
 /**
  * The state less the grants of dead owners. Threads that ended Workers have left on their grants'
  * CPUs move to the shared pool first.
  */
-export function withoutDead({ ledger, topology }: Site, state: Assignments): Assignments {
+export function withoutDead(
+  { ledger, topology }: Site,
+  state: Assignments,
+  mostCgroups?: number,
+): Assignments {
   const { owners, registry } = ledger;
   for (const { uid, owner } of owners.orphans(state.pods)) {
     native.undoPin(uid, sharedPool(state, cpusNow(topology)).words);
     native.closeOrphanedOwner(owner.uuid);
   }
-  const left = removePods(state, new Set(owners.deadPods(state.pods).map((pod) => pod.uid)));
+  const left = removePods(state, new Set(owners.deadPods(state.pods, mostCgroups).map((pod) => pod.uid)));
   return podsToResize(left.pods).filter(isOff).reduce(callOff, left);
 
   // Who was to do it is dead, or has failed.
@@ -161,6 +175,23 @@ export function withoutDead({ ledger, topology }: Site, state: Assignments): Ass
     const { by } = upcoming!;
     return !owners.isProcessAlive(by) || (owners.isOwnProcess(by) && !registry.of(resizesUnderWay).has(uid));
   }
+}
+
+/**
+ * The same once all owners are looked at, for a step on a `state` for which they may not have been;
+ * undefined where that changes nothing.
+ */
+export function withoutAnyDead(
+  site: Site,
+  state: Assignments,
+  recorded: Assignments,
+): Assignments | undefined {
+  const cgroups = mortalOwners(recorded.pods).filter(({ kind }) => kind === 'cgroup');
+  if (cgroups.length <= FEW_CGROUPS) return undefined;
+  const left = withoutDead(site, recorded);
+  if (left.pods.length === state.pods.length) return undefined;
+  site.providers.releaseAllBut(left.pods);
+  return left;
 }
 
 const podsToResize = podsThat(({ upcoming }) => upcoming !== null);

@@ -3,7 +3,8 @@ import { randomUUID } from 'node:crypto';
 import { findPod } from '../account/assignments.js';
 import { bookedOn, bookHeldMemory, memoryBlocks } from '../account/booked-memory.js';
 import { cpusNow } from '../account/cpus-now.js';
-import { type Admission, aimOf } from '../admission/admit.js';
+import { type EnforcementRequest, isAtLeast, weaker } from '../account/levels.js';
+import type { Admission } from '../admission/admit.js';
 import type { Site } from '../admission/site.js';
 import { transact } from '../admission/transact.js';
 import { enforcementWarnings } from '../admission/warnings.js';
@@ -43,12 +44,26 @@ export function adopt(site: Site, request: AdoptionRequest, signal?: AbortSignal
     const conflicts = [...overlaps(pod), ...adopted.conflicts];
     if (conflicts.length > 0) throw refused(conflicts);
     const { next, shortfalls } = await commit(adopted.next, providers.isEmpty, {
-      request: aimOf(site, request),
+      request: aimOfAdoption(site, request.enforcement),
     });
     const placed = findPod(next, uid)!;
     providers.keep(placed);
     return { pod: placed, warnings: enforcementWarnings(placed, shortfalls), alreadyAdmitted: false };
   });
+}
+
+/**
+ * How strongly others are kept off what a pod has already: it runs in cgroups of its own, from which a
+ * partition would take the CPUs. So that is made only where it is `asked` for.
+ */
+export function aimOfAdoption(
+  { enforcement: usual }: Pick<Site, 'enforcement'>,
+  asked: Partial<EnforcementRequest> = {},
+): EnforcementRequest {
+  const { require = usual.require } = asked;
+  const most = weaker(usual.enforcement, 'cpuset');
+  const enforcement = isAtLeast(require, most) ? require : most;
+  return { ...usual, enforcement, ...asked, isNamed: asked.enforcement !== undefined };
 }
 
 const refused = (conflicts: readonly string[]) =>

@@ -368,7 +368,12 @@ export function parseAdmit(pod: unknown, options: AdmitOptions, placement: Place
   const common = given === NO_OPTIONS ? commonOf(placement) : parseCommon(given, placement);
   const { owner, wait, movesWhenTaken, enforcement, placement: placed } = common;
   return Object.freeze({
-    ...{ pod: parsed, isForCaller: false, owner, wait, movesWhenTaken, enforcement },
+    pod: parsed,
+    isForCaller: false,
+    owner,
+    wait,
+    movesWhenTaken,
+    enforcement,
     placement: placed,
   });
 }

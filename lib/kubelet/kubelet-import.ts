@@ -3,6 +3,7 @@ import { cpusNow } from '../account/cpus-now.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import type { Site } from '../admission/site.js';
 import { transact } from '../admission/transact.js';
+import { aimOfAdoption } from '../adoption/adopt.js';
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { checkSignal } from '../input/request.js';
 import { type CpuManagerFormatOptions, parseCpuManagerState } from './cpu-manager-state.js';
@@ -69,7 +70,7 @@ export function importPods(
     const facts = { newOwner, now: new Date(), present: cpusNow(topology, recorded.pods) };
     const { next, pods } = withKubeletPods(state, topology, states, facts);
     if (pods.length === 0) return pods;
-    await commit(next, providers.isEmpty);
+    await commit(next, providers.isEmpty, { request: aimOfAdoption(site) });
     for (const pod of pods) providers.keep(pod);
     return pods;
   });

@@ -94,11 +94,11 @@ export function state(metrics: MetricSet, manager: ManagerView): void {
   number('flagged_grants', 'Grants of which something does not hold any more.', ({ grants }) => {
     return grants.filter(({ flags }) => flags.length > 0).length;
   });
-  number('kubelet_cpus', "Exclusive CPUs of the kubelet's pods that are on record.", ({ kubelet }) => {
+  number('cpus_of_kubelet', "Exclusive CPUs of the kubelet's pods that are on record.", ({ kubelet }) => {
     return kubelet?.cpus.size ?? 0;
   });
   number(
-    'kubelet_record_kept',
+    'record_of_kubelet_kept',
     'Whether a process that lives keeps on record what the kubelet has given out: 1 or 0.',
     ({ kubelet }) => (kubelet?.keeper.alive ? 1 : 0),
   );

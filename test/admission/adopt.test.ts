@@ -2,6 +2,8 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import type { EnforcementRequest } from '../../lib/account/levels.js';
+import { aimOfAdoption } from '../../lib/adoption/adopt.js';
 import type { AdmitMessage } from '../../lib/entries/diagnostics.js';
 import type { AdoptedPod } from '../../lib/entries/kubelet.js';
 import { discover } from '../../lib/entries/topology.js';
@@ -174,6 +176,26 @@ describe('a pod that is adopted', () => {
       { outcome: 'already', uid: 'p' },
       { outcome: 'failed', uid: 'q', code: 'ERR_ADOPTION' },
     ]);
+  });
+});
+
+describe('what keeps others off a pod that is adopted', () => {
+  const usual = { enforcement: 'partition', require: 'recorded', unmovableMembers: 'fail' } as const;
+
+  it('is no partition, which would take the CPUs from the pod’s own cgroups, unless asked for', () => {
+    const level = (asked?: Partial<EnforcementRequest>, of: EnforcementRequest = usual) =>
+      aimOfAdoption({ enforcement: of }, asked).enforcement;
+    expect(level()).toBe('cpuset');
+    expect(level({}, { ...usual, enforcement: 'members' })).toBe('members');
+    expect(level({ enforcement: 'partition' })).toBe('partition');
+    expect(level({ require: 'partition' })).toBe('partition');
+    expect(level({ require: 'members' })).toBe('cpuset');
+  });
+
+  it('is as the request says otherwise, and told where it is named', () => {
+    const asked = { unmovableMembers: 'report', enforcement: 'members' } as const;
+    expect(aimOfAdoption({ enforcement: usual }, asked)).toEqual({ ...usual, ...asked, isNamed: true });
+    expect(aimOfAdoption({ enforcement: usual }).isNamed).toBe(false);
   });
 });
 

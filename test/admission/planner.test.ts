@@ -26,6 +26,32 @@ describe('a planner', () => {
     expect(memory).toEqual(manager.memory());
   });
 
+  it('tells what would be left of CPUs, of what is shared, and of devices', async () => {
+    const manager = await newManager({ reservedSystemCPUs: '0' });
+    const ids = (ready: boolean) => [
+      { id: 'a', numaNodes: [0] },
+      { id: 'b', numaNodes: [1], healthy: ready },
+      { id: 'c' },
+    ];
+    manager.registerDevices('example.com/nic', ids(true));
+    const planner = manager.planner();
+    const withNic = { name: 'main', limits: { cpu: 2, memory: '1Gi', 'example.com/nic': 1 } };
+    const { cpus } = planner.plan({ containers: [withNic] });
+    expect(planner.freeCpus()).toEqual(manager.freeCpus().difference(cpus));
+    expect(planner.sharedPool()).toEqual(manager.sharedPool().difference(cpus));
+    const free = () =>
+      planner.devices().map(({ id, numaNodes, healthy, free }) => [id, numaNodes, healthy, free]);
+    expect(free()).toEqual([
+      ['a', [0], true, false],
+      ['b', [1], true, true],
+      ['c', null, true, true],
+    ]);
+    // The devices are those that are registered by now.
+    manager.registerDevices('example.com/nic', ids(false));
+    expect(free()[1]).toEqual(['b', [1], false, false]);
+    expect(planner.devices().map(({ resource }) => resource)).toEqual(Array(3).fill('example.com/nic'));
+  });
+
   it('changes nothing', async () => {
     const manager = await newManager();
     const before = [manager.generation(), manager.freeCpus(), manager.memory()];

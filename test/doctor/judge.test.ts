@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { CgroupFacts, InterruptFacts, MachineFacts } from '../../lib/doctor/facts.js';
 import type { FindingStatus } from '../../lib/doctor/finding.js';
 import { judge } from '../../lib/doctor/judge.js';
+import type { KubeletStatus } from '../../lib/entries/kubelet.js';
 import { CpuSet } from '../../lib/machine/cpu-set.js';
 
 const cpus = CpuSet.parse;
@@ -18,6 +19,14 @@ const CGROUPS: CgroupFacts = {
   delegated: undefined,
 };
 const CLOSED: CgroupFacts = { ...CGROUPS, whyNotWritable: 'EACCES: open cgroup.procs' };
+
+const RECORD: KubeletStatus = {
+  pods: [{ uid: null, namespace: 'default', name: 'web', containers: [] }],
+  cpus: cpus('6-7'),
+  keeper: { pid: 12, command: 'numalign-node', alive: true },
+  since: 'before',
+  updatedAt: 'then',
+};
 
 // Root on a machine that was set up for grants: CPUs 0-1 are kept for everything else.
 const READY: MachineFacts = {
@@ -522,6 +531,20 @@ describe('the doctor', () => {
       },
       'ok',
       /CPUs 0-1 are left to numalign/,
+    ],
+    [
+      'a kubelet whose pods a process keeps on record',
+      'kubelet',
+      { kubelet: { ...READY.kubelet, found: ['kubelet.service'] }, kubeletRecord: RECORD },
+      'ok',
+      /kubelet.service; 1 of its pods with CPUs 6-7 is on record, kept by process 12 \(numalign-node\)/,
+    ],
+    [
+      'that nobody keeps the record any more',
+      'kubelet',
+      { kubeletRecord: { ...RECORD, keeper: { ...RECORD.keeper, alive: false } } },
+      'problem',
+      /CPUs 6-7 is on record, as of then: process 12 \(numalign-node\).* has ended.*start `numalign-node`/s,
     ],
     ['that not everybody is seen', 'kubelet', { seesAllProcesses: false }, 'unknown', /not every process/],
     [

@@ -109,6 +109,7 @@ describe('docs/configuration.md', () => {
       'manager.adopt': (options) => manager.adopt({ containers: [{ name: 'main' }] }, options),
       'manager.importKubelet': (options) =>
         manager.importKubelet({ cpuManagerState: '', memoryManagerState: null }, options),
+      'manager.recordKubelet': (options) => manager.recordKubelet(null, options),
       discover: (options) => numalign.discover(options),
       'topology.bestFit': (options) => topology.bestFit(topology.cpus, 1, options),
       'topology.cpuHints': (options) => topology.cpuHints(options),

@@ -192,6 +192,72 @@ describe.each(hierarchies())('a grant that a cgroup (%s) gets', (version, mount)
   });
 });
 
+describe.each(hierarchies())('where very many cgroups (%s) own grants', (_, mount) => {
+  // More than a step looks at.
+  const MANY = 40;
+  const one = (uid: number | string) => ({ uid: `${uid}`, containers: [guaranteed('main', { cpu: 1 })] });
+
+  async function full() {
+    const topology = await discover({ synthetic: `core:${MANY + 3} pu:1` });
+    const manager = await openManager({ topology, stateDir: makeStateDir() });
+    onTestFinished(() => manager.close());
+    const above = makeCgroup(mount);
+    const children = [];
+    for (let i = 0; i < MANY; i++) {
+      const cgroup = makeCgroup(above, `${i}`);
+      children.push(populate(cgroup));
+      await manager.admit(one(i), { owner: { cgroup } });
+    }
+    return { manager, children };
+  }
+
+  it('a pod has the CPUs of any that has ended, though these were not looked at before', async () => {
+    const { manager, children } = await full();
+    for (const at of [7, 23, 38]) {
+      await end(children[at]!);
+      expect((await manager.acquire({ cpu: 3 })).cpus.size).toBe(3);
+      for (const { uid, owner } of manager.grants()) if (owner.kind === 'process') await manager.release(uid);
+      expect(manager.grants().map(({ uid }) => uid)).not.toContain(`${at}`);
+      await manager.admit(one(`again-${at}`), { owner: 'persistent' });
+    }
+  });
+
+  it('a pod whose cgroup has ended is admitted again by its uid, whatever it asks for', async () => {
+    const { manager, children } = await full();
+    for (const at of [7, 38]) {
+      await end(children[at]!);
+      expect(await manager.admit(one(at), { owner: 'persistent' })).toMatchObject({ alreadyAdmitted: false });
+    }
+    await end(children[21]!);
+    const other = { uid: '21', containers: [{ name: 'other' }] };
+    expect(await manager.admit(other, { owner: 'persistent' })).toMatchObject({ alreadyAdmitted: false });
+    expect(await manager.admit(one(3))).toMatchObject({ alreadyAdmitted: true });
+    expect((await errorOf(() => manager.admit({ ...other, uid: '3' }))).code).toBe('ERR_POD_CONFLICT');
+  });
+
+  it('each that has ended is taken back in its turn, whatever is done', async () => {
+    const { manager, children } = await full();
+    await end(children[38]!);
+    for (let n = 0; n < 3; n++) await (await manager.acquire({ cpu: 1 })).release();
+    expect(manager.grants()).toHaveLength(MANY - 1);
+    await end(children[5]!);
+    // It is seen, and gone with the next step.
+    expect(manager.grants().filter(({ alive }) => !alive)).toMatchObject([{ uid: '5' }]);
+    await manager.acquire({ cpu: 1 });
+    expect(manager.grants().map(({ uid }) => uid)).not.toContain('5');
+  });
+
+  it('one that has ended is given no other owner', async () => {
+    const { manager, children } = await full();
+    for (const at of [3, 20, 37]) {
+      await end(children[at]!);
+      const { code, details } = await errorOf(() => manager.pod(`${at}`).setOwner('persistent'));
+      expect(code).toBe('ERR_UNKNOWN_GRANT');
+      expect(details.valid).not.toContain(`${at}`);
+    }
+  });
+});
+
 describe('a grant that is handed over', () => {
   it('is the successor’s no more where it gets another owner before', async () => {
     const manager = await open();

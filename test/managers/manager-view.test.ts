@@ -32,6 +32,7 @@ describe('a manager that only looks', () => {
       ...{ scope: each.scope, stateDir: each.stateDir, generation: each.generation() },
       ...{ settings: each.settings(), memory: each.memory(), refusal: each.refusal(), grants: each.grants() },
       ...{ sharedPool: each.sharedPool(), freeCpus: each.freeCpus(), freeIsolated: each.freeIsolatedCpus() },
+      ...{ placement: each.placement },
       ...{ members: each.sharedMembers(), kubelet: each.exportKubelet() },
     });
     expect(answers(looking)).toEqual(answers(manager));

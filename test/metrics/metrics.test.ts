@@ -440,6 +440,19 @@ describe('collectMetrics', () => {
     expect((await scrape()).value('kubelet_cpu_manager_exclusive_cpu_allocation_count')).toBe(0);
   });
 
+  it('shows what the kubelet has, and whether anybody keeps the record of it', async () => {
+    const { manager, scrape } = await collected({});
+    const names = ['cpus_of_kubelet', 'record_of_kubelet_kept'];
+    const values = async () => {
+      const page = await scrape();
+      return names.map((name) => page.value(`numalign_${name}`));
+    };
+    expect(await values()).toEqual([0, 0]);
+    const containers = [{ name: 'main', cpus: '1-3' }];
+    await manager.recordKubelet([{ namespace: 'default', name: 'web', containers }]);
+    expect(await values()).toEqual([3, 1]);
+  });
+
   it('counts each manager’s doing once, where two have the same state', async () => {
     const { manager, scrape } = await collected();
     const other = await openManager({ topology: manager.topology, stateDir: manager.stateDir });

@@ -22,6 +22,7 @@ import {
 import { sealLine, sealText } from '../../lib/state/format/sealed-json.js';
 import { changeText } from '../../lib/state/format/state-change.js';
 import { Ledger } from '../../lib/state/ledger.js';
+import { kubeletRecord, kubeletRecords } from '../support/kubelet-records.js';
 import { makeStateDir } from '../support/state-dir.js';
 import { membersOf, ownerMembersOf } from '../support/state-text.js';
 
@@ -225,6 +226,36 @@ function history(list: readonly { names: readonly string[]; seed: number; named:
   }
   return all;
 }
+
+it('a line says what the kubelet has by then, but not that it begins or ends to be on record', () => {
+  fc.assert(
+    fc.property(fc.array(kubeletRecords, { minLength: 1, maxLength: 5 }), (records) => {
+      const states = records.map((kubelet, i): Checkpoint => {
+        const assignments = { ...EMPTY, kubelet };
+        return { generation: i + 1, bootId: 'boot', writtenAt: 'then', assignments };
+      });
+      let text = encodeCheckpoint(states[0]!);
+      for (let i = 1; i < states.length; i++) {
+        text += sealText(changeText(states[i - 1]!, states[i]!)!).line;
+        expectSame(decodeCheckpoint(Buffer.from(text)), states[i]);
+      }
+      const last = states.at(-1)!;
+      const without = { ...last, generation: last.generation + 1, assignments: EMPTY };
+      expect(changeText(last, without)).toBeUndefined();
+      expect(changeText({ ...without, generation: 0 }, states[0]!)).toBeUndefined();
+    }),
+  );
+});
+
+it('a record of the kubelet’s that no line names stays the same object', () => {
+  const kubelet = kubeletRecord('1-2');
+  const [first, second] = history([{ names: ['a'], seed: 0, named: false }]).map((each) => {
+    return { ...each, assignments: { ...each.assignments, kubelet } };
+  });
+  const known = readJournal(Buffer.from(encodeCheckpoint(first!)));
+  const next = withLines(known, Buffer.from(sealText(changeText(first!, second!)!).line));
+  expect(next.checkpoint.assignments.kubelet).toBe(known.checkpoint.assignments.kubelet);
+});
 
 it('lines behind a state say the states that they were made of, whatever came, went or moved', () => {
   fc.assert(

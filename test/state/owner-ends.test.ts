@@ -3,7 +3,7 @@
 import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { mortalOwners } from '../../lib/account/owners-of-pods.js';
 import type { OwnerRecord } from '../../lib/account/pod-assignment.js';
 import { native } from '../../lib/base/native.js';
@@ -286,3 +286,55 @@ it.runIf(ALL.size > 1)(
     expect((await admit()).containers).toHaveLength(1);
   },
 );
+
+describe('of many cgroups that own grants', () => {
+  const cgroup = (i: number) => ({ kind: 'cgroup', uuid: `${i}`, pid: null }) as OwnerRecord;
+  const owners = Array.from({ length: 10 }, (_, i) => cgroup(i));
+  const few = (isOver: (owner: OwnerRecord) => boolean, list = owners) => {
+    const living = new LivingOwners(
+      { era: undefined },
+      { areNoticesComplete: () => true, hasEnded: () => false, now: () => LATER_S },
+    );
+    const look = vi.fn((owner: OwnerRecord) => !isOver(owner));
+    return { living, look, dead: (most?: number) => living.deadAmong(list, look, most) };
+  };
+
+  it('looks at some, at other ones each time, until all had their turn', () => {
+    const { look, dead } = few(() => false);
+    for (let n = 0; n < 3; n++) dead(4);
+    expect(look).toHaveBeenCalledTimes(12);
+    expect(new Set(look.mock.calls.map(([{ uuid }]) => uuid)).size).toBe(10);
+  });
+
+  it('looks at all where there are no more, and where all are asked for', () => {
+    const { look, dead } = few(() => false);
+    dead(10);
+    dead();
+    expect(look).toHaveBeenCalledTimes(20);
+  });
+
+  it('looks at one that was seen dead each time, as long as it is on record', () => {
+    let isOver = (_: OwnerRecord) => false;
+    const { living, look, dead } = few((owner) => isOver(owner));
+    isOver = ({ uuid }) => uuid === '9';
+    expect(dead(4)).toEqual([]);
+    // Somebody asks about it alone.
+    expect(living.deadAmong([owners[9]!], look)).toEqual([owners[9]]);
+    expect(living.deadAmong([owners[8]!], look)).toEqual([]);
+    for (let n = 0; n < 3; n++) expect(dead(1)).toEqual([owners[9]]);
+    living.deadAmong(owners.slice(0, 9), look, 1);
+    look.mockClear();
+    dead(1);
+    expect(look).toHaveBeenCalledTimes(1);
+  });
+
+  it('looks at all processes beside them', () => {
+    const processes = Array.from(
+      { length: 3 },
+      (_, i) => ({ kind: 'process', uuid: `p${i}` }) as OwnerRecord,
+    );
+    const { look, dead } = few(({ kind }) => kind === 'process', [...owners, ...processes]);
+    expect(dead(2)).toEqual(processes);
+    expect(look).toHaveBeenCalledTimes(5);
+  });
+});

@@ -18,6 +18,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { kubeletCpus } from '../../lib/account/kubelet-record.js';
 import type { PodAssignment } from '../../lib/account/pod-assignment.js';
 import { NumalignError } from '../../lib/base/errors.js';
 import { discover, type Topology } from '../../lib/entries/topology.js';
@@ -31,6 +32,7 @@ import { Agent } from '../support/agent.js';
 import { budget } from '../support/budget.mjs';
 import { errorOf } from '../support/error-of.js';
 import { breakCommits } from '../support/full-disk.js';
+import { kubeletRecord } from '../support/kubelet-records.js';
 import { makeStateDir } from '../support/state-dir.js';
 import { stateBefore } from '../support/state-text.js';
 import { AGENT, canBeStranger, forStrangers } from '../support/strangers.js';
@@ -483,6 +485,37 @@ describe('claims', () => {
   });
 
   type File = [generation: number, uuid: string, pods: PodAssignment[] | 'unreadable'];
+
+  it('to what the kubelet has go by its living keeper, from the recorded generation on', async () => {
+    const { rebuild } = await import('../../lib/state/owners/recovery.js');
+    const stateDir = makeStateDir();
+    await open(stateDir);
+    const { assignments } = fileOf(stateDir);
+    const { settings } = assignments;
+    const kubeletAfter = (recorded: string | null, ...files: [generation: number, cpus: string | null][]) => {
+      const of = (cpus: string | null) => (cpus === null ? null : kubeletRecord(cpus));
+      const base = recorded === 'lost' ? undefined : { ...assignments, kubelet: of(recorded) };
+      const living = files.map(([generation, cpus], i): OwnerFile => {
+        const header = { uuid: `${i}`, kind: 'process', pid: 1, command: null, cgroup: null } as const;
+        return { ...header, bootId: 'boot', generation, settings, kubelet: of(cpus), pods: [] };
+      });
+      const missing = { kind: 'missing' } as const;
+      const clues = {
+        ...{ found: missing, previous: missing, highest: 0 },
+        base: base && { generation: 7, bootId: 'boot', writtenAt: '', assignments: base },
+        owners: { living, unknown: [], latest: living[0] },
+      };
+      return String(kubeletCpus(rebuild(clues, 'boot', () => 10)!.assignments.kubelet));
+    };
+    expect(kubeletAfter('1', [7, '2'])).toBe('2');
+    expect(kubeletAfter('1', [6, '2'])).toBe('1');
+    expect(kubeletAfter(null, [8, '2'])).toBe('2');
+    expect(kubeletAfter(null, [6, '2'])).toBe('');
+    expect(kubeletAfter('1', [9, null])).toBe('1');
+    expect(kubeletAfter('1', [8, '2'], [9, '3'], [10, null])).toBe('3');
+    expect(kubeletAfter('1')).toBe('1');
+    expect(kubeletAfter('lost', [3, '2'])).toBe('2');
+  });
 
   async function rebuilt(generation: number, recorded: PodAssignment[], ...files: File[]) {
     const { rebuild } = await import('../../lib/state/owners/recovery.js');

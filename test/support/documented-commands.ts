@@ -53,9 +53,12 @@ function flawIn(program: Command, args: readonly string[]): string | undefined {
 const CHECKS: Record<string, (args: readonly string[]) => string | undefined> = {
   numalign: (args) => flawIn(checkedProgram(), args),
   'numalign-node': (args) => flawIn(checkedProgram(createNodeProgram()), args),
+  // `-f FILE` and a folder with a Dockerfile.
+  kubectl: (args) => args.flatMap((word, i) => (word === '-f' ? (isThere(args[i + 1]) ?? []) : []))[0],
+  docker: (args) => isThere(`${args.at(-1)}/Dockerfile`),
   npm([command, name]) {
     const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
-    if (command === 'install') return undefined;
+    if (command === 'install' || command === 'pack') return undefined;
     const script = command === 'run' ? name! : command!;
     return script in scripts ? undefined : `there is no script ${script}`;
   },
@@ -70,6 +73,7 @@ const CHECKS: Record<string, (args: readonly string[]) => string | undefined> = 
   gdb: () => undefined,
   'g++': () => undefined,
   mv: () => undefined,
+  cp: () => undefined,
   groupadd: () => undefined,
   usermod: () => undefined,
 };

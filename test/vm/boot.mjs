@@ -51,10 +51,9 @@ export async function boot(
   const paths = Object.fromEntries(
     ['command', 'output', 'processes', 'status', 'xml'].map((name) => [name, join(job, name)]),
   );
-  const { PATH = '', HOME = '', NUMALIGN_TEST_LONG = '' } = process.env;
-  const environment = Object.entries({ PATH, HOME, NUMALIGN_TEST_LONG, NUMALIGN_SHAPE: shape.name }).map(
-    ([name, value]) => `export ${name}=${quoted(value)}`,
-  );
+  const { PATH = '', HOME = '', XDG_CACHE_HOME = '', NUMALIGN_TEST_LONG = '' } = process.env;
+  const variables = { PATH, HOME, XDG_CACHE_HOME, NUMALIGN_TEST_LONG, NUMALIGN_SHAPE: shape.name };
+  const environment = Object.entries(variables).map(([name, value]) => `export ${name}=${quoted(value)}`);
   writeFileSync(
     paths.command,
     [

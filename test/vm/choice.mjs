@@ -53,6 +53,10 @@ const CONCERNS = {
     ],
     'native/platform/threads/pool_barrier',
   ],
+  containers: [
+    ...['lib/', 'proto/', 'test/containers/'].map((folder) => `packages/kubernetes/${folder}`),
+    ...['lib/processes/cgroup-owner', 'lib/state/owners/'],
+  ],
   'newer-kernel': [
     'lib/cgroups/',
     'lib/enforcement/',

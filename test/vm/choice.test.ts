@@ -10,7 +10,8 @@ const filesBelow = (folder: string) =>
   readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map(({ parentPath, name }) => join(parentPath, name));
-const FILES = ['lib', 'native', 'test/vm'].flatMap(filesBelow);
+const CONTAINERS = ['lib', 'proto', 'test/containers'].map((folder) => `packages/kubernetes/${folder}`);
+const FILES = ['lib', 'native', 'test/vm', ...CONTAINERS].flatMap(filesBelow);
 const namesOf = (shapes: readonly { name: string }[]) => shapes.map(({ name }) => name);
 
 describe('the machines that are booted after a change', () => {

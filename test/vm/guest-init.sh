@@ -10,22 +10,6 @@ $box mount -t 9p -o "ro,$options,cache=loose" host /host || $box reboot -f
 $box mount -t tmpfs -o mode=755 layer /layer
 $box mkdir /layer/upper /layer/work
 $box mount -t overlay -o lowerdir=/host,upperdir=/layer/upper,workdir=/layer/work overlay /newroot
-# Where no result comes, a line from the host asks what all threads wait for; of the kernel's, those
-# that nothing interrupts.
-(
-  read -r _ </dev/ttyS0
-  for thread in /newroot/proc/[0-9]*/task/[0-9]*; do
-    read -r stat <"$thread/stat"
-    fields=${stat##*) }
-    case $fields in
-      D*) ;;
-      ?' 2 '*) continue ;;
-    esac
-    read -r place <"$thread/wchan"
-    echo "${stat%) *}) ${fields%% *} $place: $($box tr '\0' ' ' <"$thread/cmdline")"
-    [ "${fields%% *}" != D ] || $box cat "$thread/stack"
-  done >/newroot/job/processes 2>/newroot/dev/null
-) &
 for folder in proc sys dev; do $box mount --move /$folder /newroot/$folder; done
 $box mkdir -p /newroot/dev/pts /newroot/dev/shm /newroot/dev/hugepages /newroot/job /newroot/disk
 $box mount -t devpts devpts /newroot/dev/pts
@@ -38,8 +22,28 @@ $box mount -t 9p -o "$options,cache=none" job /newroot/job
 $box mount -t cgroup2 cgroup2 /newroot/sys/fs/cgroup
 echo '+cpuset +cpu +memory +pids' >/newroot/sys/fs/cgroup/cgroup.subtree_control
 $box ip link set lo up
-$box chroot /newroot /bin/bash /job/command >/newroot/job/output 2>&1 </newroot/dev/null
-echo $? >/newroot/job/status
+# The root of the mount namespace too, where runtimes of containers find themselves and pivot from:
+# from here on the layer has no path but this shell's working folder.
+cd /newroot
+$box mount --move . /
+# Where no result comes, a line from the host asks what all threads wait for; of the kernel's, those
+# that nothing interrupts.
+(
+  read -r _ <dev/ttyS0
+  for thread in proc/[0-9]*/task/[0-9]*; do
+    read -r stat <"$thread/stat"
+    fields=${stat##*) }
+    case $fields in
+      D*) ;;
+      ?' 2 '*) continue ;;
+    esac
+    read -r place <"$thread/wchan"
+    echo "${stat%) *}) ${fields%% *} $place: $($box tr '\0' ' ' <"$thread/cmdline")"
+    [ "${fields%% *}" != D ] || $box cat "$thread/stack"
+  done >job/processes 2>dev/null
+) &
+$box chroot . /bin/bash /job/command >job/output 2>&1 <dev/null
+echo $? >job/status
 $box sync
-$box umount /newroot/disk 2>/dev/null
+$box chroot . /bin/umount /disk 2>dev/null
 $box reboot -f

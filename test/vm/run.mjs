@@ -8,6 +8,10 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync
 import { availableParallelism, constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import {
+  describeComponents,
+  prepareComponents,
+} from '../../packages/kubernetes/test/containers/components.mjs';
 import { cacheFolder } from '../../scripts/cache-folder.mjs';
 import { aptCommand, installPackages, root, works } from '../../scripts/steps.mjs';
 import { isLong } from '../support/budget.mjs';
@@ -212,9 +216,22 @@ async function bootOnce(shape, files, kernel, console_, { disk, say }) {
   };
 }
 
+/** Why a machine is skipped; undefined: it is not. */
+function whySkipped({ hasContainers }, kernel) {
+  if (kernel instanceof Error) return kernel.message;
+  if (!hasContainers) return undefined;
+  try {
+    describeComponents(prepareComponents());
+  } catch (error) {
+    return `no programs for containers can be had: ${error.message}`;
+  }
+  return undefined;
+}
+
 async function runShape(shape, kernel, say) {
-  if (kernel instanceof Error) {
-    say(`${shape.name}: skipped: ${kernel.message}`);
+  const why = whySkipped(shape, kernel);
+  if (why !== undefined) {
+    say(`${shape.name}: skipped: ${why}`);
     return { shape, tests: [], wrong: undefined, isSkipped: true };
   }
   say(`${shape.name} (${shape.about})`);

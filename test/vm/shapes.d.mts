@@ -10,6 +10,7 @@ export interface Shape {
   append?: string;
   offline?: number[];
   kernel?: 'stable' | 'backports';
+  hasContainers?: boolean;
   hasDisk?: boolean;
 }
 export const SHAPES: readonly Shape[];

@@ -72,6 +72,7 @@ const CPU_LATENCIES = [
  * `nodeCpus`: the CPUs of each NUMA node as Linux numbers them: nodes with CPUs come first.
  * `tests`: files of test/vm/guest that run in it, all in one boot. `append`: kernel arguments.
  * `offline`: CPUs that are taken offline before. `kernel`: `stable` (default) or `backports`.
+ * `hasContainers`: its tests run containers, for which the host has the programs.
  * `hasDisk`: it is booted twice, the second time for `afterReboot`, with /disk kept.
  */
 export const SHAPES = [
@@ -207,6 +208,14 @@ export const SHAPES = [
     arguments: PACKAGES,
     append: 'isolcpus=12-15 nohz_full=12-15',
     tests: ['machine', 'isolated', 'threads', 'enforcement', 'doctor'],
+  },
+  {
+    name: 'containers',
+    about: 'as 4-nodes, with containerd and runc',
+    nodeCpus: ['0-3', '4-7', '8-11', '12-15'],
+    arguments: PACKAGES,
+    hasContainers: true,
+    tests: ['containers'],
   },
   {
     name: 'newer-kernel',

@@ -8,7 +8,7 @@ import { survivorsOf } from '../../enforcement/members/survivors.js';
 import { hasEnded } from '../../processes/process-identity.js';
 import { assignmentsOf } from '../on-record.js';
 import type { ReadOnlySite, Site } from '../site.js';
-import { transact } from '../transact.js';
+import { type EnforcedCommit, FEW_CGROUPS, transact } from '../transact.js';
 
 /** The grant as it is on record, if it is there. Another may have come under its uid. */
 export function findGrant(state: Assignments, { uid, admittedAt }: PodAssignment): PodAssignment | undefined {
@@ -29,13 +29,14 @@ export function heldGrant(site: Site, state: Assignments, grant: PodAssignment):
  * @throws ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE
  */
 export function markStarted(site: Site, grant: PodAssignment, container: string): Promise<PodAssignment> {
-  return transact(site, undefined, async (state, commit) => {
+  const start = async (state: Assignments, commit: EnforcedCommit) => {
     const pod = heldGrant(site, state, grant);
     const next = startContainer(state, pod, container);
     const started = findPod(next, pod.uid)!;
     if (started.containers.some((each, i) => each !== pod.containers[i])) await commit(next, true);
     return started;
-  });
+  };
+  return transact(site, undefined, start, FEW_CGROUPS);
 }
 
 /** @throws ERR_OWNER_ALIVE where somebody else lives by the grant */

@@ -1,10 +1,11 @@
 // Ownership: a grant gets an owner that outlives this process, in one step for all others.
+import type { Assignments } from '../../account/assignments.js';
 import type { CgroupIdentity, OwnerRecord, PodAssignment } from '../../account/pod-assignment.js';
-import { replacePod } from '../../account/pod-changes.js';
+import { removePods, replacePod } from '../../account/pod-changes.js';
 import type { LastingOwner } from '../../input/request.js';
 import type { Site } from '../site.js';
-import { transact } from '../transact.js';
-import { heldGrant } from './held-grant.js';
+import { type EnforcedCommit, FEW_CGROUPS, transact } from '../transact.js';
+import { heldGrant, unknownGrant } from './held-grant.js';
 
 /**
  * Records another owner; answers the pod as it is now. What is announced of a transfer is off: there
@@ -12,14 +13,19 @@ import { heldGrant } from './held-grant.js';
  * @throws ERR_INVALID_OPTION, ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE, the ledger's errors
  */
 export function setOwner(site: Site, grant: PodAssignment, choice: LastingOwner): Promise<PodAssignment> {
-  return transact(site, undefined, async (state, commit) => {
+  const { ledger } = site;
+  const change = async (state: Assignments, commit: EnforcedCommit) => {
     const pod = heldGrant(site, state, grant);
-    const owner = site.ledger.owners.recordFor(choice);
+    // Not all were looked at.
+    if (!ledger.owners.isAlive(pod.owner))
+      throw unknownGrant(pod.uid, removePods(state, new Set([pod.uid])), ledger.path);
+    const owner = ledger.owners.recordFor(choice);
     if (isSameOwner(owner, pod.owner)) return pod;
     const owned = { ...pod, owner, transfer: null };
     await commit(replacePod(state, owned), true);
     return owned;
-  });
+  };
+  return transact(site, undefined, change, FEW_CGROUPS);
 }
 
 // Each record has another uuid.

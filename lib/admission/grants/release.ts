@@ -7,7 +7,7 @@ import { sharedPool } from '../../account/pools.js';
 import type { HintProviders } from '../../decision/hints/hint-providers.js';
 import type { Vacate } from '../../threads/vacate.js';
 import type { Site } from '../site.js';
-import { transact } from '../transact.js';
+import { type EnforcedCommit, FEW_CGROUPS, transact } from '../transact.js';
 import { checkReleasable, findGrant, unknownGrant } from './held-grant.js';
 
 /**
@@ -19,7 +19,7 @@ import { checkReleasable, findGrant, unknownGrant } from './held-grant.js';
 export function release<T, R>(site: Site, grant: PodAssignment, vacate: Vacate<T, R>): Promise<R> {
   const { topology, ledger, providers } = site;
   const { uid } = grant;
-  return transact(site, undefined, async (state, commit, recorded) => {
+  const end = async (state: Assignments, commit: EnforcedCommit, recorded: Assignments) => {
     if (commit.refusal) throw commit.refusal;
     const pod = findGrant(recorded, grant);
     if (pod) checkReleasable(site, pod);
@@ -37,7 +37,8 @@ export function release<T, R>(site: Site, grant: PodAssignment, vacate: Vacate<T
     }
     tellProviders(providers, pod, next);
     return left;
-  }).then((left) => vacate.settled(left));
+  };
+  return transact(site, undefined, end, FEW_CGROUPS).then((left) => vacate.settled(left));
 }
 
 /**

@@ -17,6 +17,7 @@ const REPLACED = {
   cpus: 'CPUs of the machine',
   memory: 'memory',
   lastCpus: 'last CPUs',
+  kubelet: "record of the kubelet's pods",
 };
 
 const listIn = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
@@ -88,7 +89,11 @@ function textsOf({ kind, record, bytes }: JournalLine, names: Names): string[] {
       ];
     case 'state': {
       const pods = listIn(members.pods);
-      return [`the whole state: ${counted(pods.length, 'grant')}`, ...grantTexts(pods, names, ' ')];
+      const { kubelet } = members;
+      const others = kubelet
+        ? `, ${counted(listIn(fieldsOf(kubelet).pods).length, 'pod')} of the kubelet's`
+        : '';
+      return [`the whole state: ${counted(pods.length, 'grant')}${others}`, ...grantTexts(pods, names, ' ')];
     }
     case 'change':
       return changeTexts(members, names);

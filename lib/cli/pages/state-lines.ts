@@ -2,6 +2,7 @@
 import type { StateStatus } from '../../entries/diagnostics.js';
 import type { Colors } from '../terminal/terminal.js';
 import { labelled, printable } from '../terminal/text.js';
+import { kubeletHolders } from './kubelet-text.js';
 import { freeListed, freeText, named, sharedText } from './settings-text.js';
 
 /** A state to colour the CPUs by, or why there is none. */
@@ -18,7 +19,8 @@ export function stateTitle({ stateDir, scope, generation, isOfEarlierBoot, refus
 export function stateLines(status: StateStatus, width: number, colors: Colors): string[] {
   const { managesAll, managedCPUs, reservedSystemCPUs, strictCPUReservation, isolatedCPUs } = status.settings;
   // Pods may have no exclusive CPUs at all.
-  const holders = status.grants
+  const others = kubeletHolders(status.kubelet).map((holder) => ({ ...holder, alive: true }));
+  const holders = [...status.grants, ...others]
     .filter(({ cpus }) => !cpus.isEmpty)
     .map(
       ({ name, cpus, alive }) =>

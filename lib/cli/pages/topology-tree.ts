@@ -81,7 +81,8 @@ function nodeLabel({ id, cpus, memoryBytes, hugepages }: NumaNode): string {
 
 function painter(colors: Colors, status: StateStatus | undefined): Painter {
   if (!status) return String;
-  const exclusive = status.grants.reduce((cpus, grant) => cpus.union(grant.cpus), CpuSet.EMPTY);
+  const ofKubelet = status.kubelet?.cpus ?? CpuSet.EMPTY;
+  const exclusive = status.grants.reduce((cpus, grant) => cpus.union(grant.cpus), ofKubelet);
   const { red, dim, yellow, cyan, green } = colors;
   const colorOf = { exclusive: red, unmanaged: dim, reserved: yellow, isolated: cyan, free: green };
   return (cpu) => colorOf[cpuUse(status.settings, exclusive, cpu)](cpu);

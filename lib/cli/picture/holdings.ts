@@ -1,6 +1,7 @@
 // Who holds what of a machine, as its picture shows it. Pure.
 import type { PodPlan, StateStatus } from '../../entries/diagnostics.js';
 import { CpuSet, type GrantInfo, type MemoryTable, type Settings } from '../../index.js';
+import { kubeletHolders } from '../pages/kubelet-text.js';
 import { shownIdLength } from '../pages/status/grant-table.js';
 
 /** Who keeps something from others, whether anything runs there or not. */
@@ -24,7 +25,7 @@ export function exclusiveCpus(holders: readonly Holder[]): CpuSet {
 }
 
 /** Those of a state. */
-export function holdingsOf({ grants, settings, memory }: StateStatus): Holdings {
+export function holdingsOf({ grants, settings, memory, kubelet }: StateStatus): Holdings {
   const length = shownIdLength(grants.map(({ uid }) => uid));
   const holders = grants.map(
     ({ uid, name, cpus, upcoming, memory: blocks, devices, alive }): Holder => ({
@@ -36,7 +37,8 @@ export function holdingsOf({ grants, settings, memory }: StateStatus): Holdings 
       isHighlighted: false,
     }),
   );
-  return { holders, settings, memory };
+  const others = kubeletHolders(kubelet).map((holder) => ({ ...holder, isHighlighted: false }));
+  return { holders: [...holders, ...others], settings, memory };
 }
 
 /**
@@ -62,5 +64,6 @@ export function holdingsWith(
       const { cpus, memory: blocks, devices } = plan;
       return { name: titleOf(plan), cpus, memory: blocks, devices, isHighlighted: true };
     });
-  return { holders: [...onRecord, ...added], settings, memory };
+  const others = holders.slice(onRecord.length);
+  return { holders: [...onRecord, ...others, ...added], settings, memory };
 }

@@ -6,12 +6,12 @@ import { IN_MODIFY, watchFile } from '../files/folder-events.js';
 
 /** Never keeps the process alive. */
 export class CgroupWatch {
-  readonly #changed: () => void;
+  readonly #changed: (uid: string) => void;
   // By the ids of the pods; undefined: nothing tells.
   readonly #ends = new Map<string, (() => void) | undefined>();
 
-  /** `changed`: the owner of a grant may have ended. */
-  constructor(changed: () => void) {
+  /** `changed`: the owner of the grant with this uid may have ended. */
+  constructor(changed: (uid: string) => void) {
     this.#changed = changed;
   }
 
@@ -29,7 +29,7 @@ export class CgroupWatch {
   follow(pods: readonly PodAssignment[]): void {
     for (const { uid, owner } of pods) {
       this.forget(uid);
-      if (owner.cgroup) this.#ends.set(uid, this.#watch(owner.cgroup.path));
+      if (owner.cgroup) this.#ends.set(uid, this.#watch(uid, owner.cgroup.path));
     }
   }
 
@@ -42,9 +42,9 @@ export class CgroupWatch {
     for (const uid of this.uids) this.forget(uid);
   }
 
-  #watch(path: string): (() => void) | undefined {
+  #watch(uid: string, path: string): (() => void) | undefined {
     try {
-      return watchFile(join(path, 'cgroup.events'), IN_MODIFY, () => this.#changed());
+      return watchFile(join(path, 'cgroup.events'), IN_MODIFY, () => this.#changed(uid));
     } catch {
       return undefined;
     }

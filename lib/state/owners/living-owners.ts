@@ -43,26 +43,52 @@ export class LivingOwners {
   readonly #doubtful = new Set<string>();
   // All of them live.
   #all: readonly OwnerRecord[] | undefined;
+  // Of cgroups, where not all are looked at: the first of the next look, and those that were seen dead.
+  #turn = 0;
+  readonly #ended = new Set<string>();
 
   constructor(notices: OwnerNotices, looks: OwnerLooks) {
     this.#notices = notices;
     this.#looks = looks;
   }
 
-  /** The dead among some owners. `isAlive` looks at one. */
+  /**
+   * The dead among some owners. `isAlive` looks at one. `mostCgroups`: how many cgroups are looked at,
+   * other ones each time, beside those that were seen dead before; REQUIRES: `owners` are all of them.
+   */
   deadAmong(
     owners: readonly OwnerRecord[],
     isAlive: (owner: OwnerRecord) => boolean,
+    mostCgroups = Number.POSITIVE_INFINITY,
   ): readonly OwnerRecord[] {
-    if (!this.#follow()) return owners.filter((owner) => !isAlive(owner));
-    if (this.#all === owners) return NOBODY;
-    const unknown = owners.filter(({ uuid }) => !this.#living.has(uuid));
-    const alive = unknown.filter(isAlive);
+    const canKnow = this.#follow();
+    if (canKnow && this.#all === owners) return NOBODY;
+    const unknown = canKnow ? owners.filter(({ uuid }) => !this.#living.has(uuid)) : owners;
+    const looked = this.#inTurn(unknown, mostCgroups);
+    const alive = looked.filter(isAlive);
+    const dead = alive.length === looked.length ? NOBODY : looked.filter((owner) => !alive.includes(owner));
+    for (const { kind, uuid } of dead) if (kind === 'cgroup') this.#ended.add(uuid);
+    if (!canKnow) return dead;
     // Of the processes in a cgroup there is no notice.
     const certain = alive.filter(({ kind, uuid }) => kind === 'process' && !this.#doubtful.has(uuid));
     for (const { uuid } of certain) this.#living.add(uuid);
     if (certain.length === unknown.length) this.#all = owners;
-    return alive.length === unknown.length ? NOBODY : unknown.filter((owner) => !alive.includes(owner));
+    return dead;
+  }
+
+  #inTurn(owners: readonly OwnerRecord[], most: number): readonly OwnerRecord[] {
+    const cgroups = owners.filter(({ kind }) => kind === 'cgroup');
+    if (cgroups.length <= most) return owners;
+    // Off the record.
+    for (const uuid of this.#ended) {
+      if (!cgroups.some((owner) => owner.uuid === uuid)) this.#ended.delete(uuid);
+    }
+    const begin = this.#turn % cgroups.length;
+    this.#turn = begin + most;
+    const turn = new Set([...cgroups, ...cgroups].slice(begin, begin + most));
+    const isDue = (owner: OwnerRecord) =>
+      owner.kind !== 'cgroup' || turn.has(owner) || this.#ended.has(owner.uuid);
+    return owners.filter(isDue);
   }
 
   #follow(): boolean {

@@ -5,10 +5,13 @@ import type { OwnerChoice } from '../../input/request.js';
 /** The questions about owners that change nothing. */
 export interface OwnerLookup {
   isOwn(owner: OwnerRecord): boolean;
-  /** The grants whose owners are dead. */
-  deadPods(pods: readonly PodAssignment[]): readonly PodAssignment[];
   /** Whether the process (or Worker) with this file lives. */
   isProcessAlive(uuid: string): boolean;
+  /**
+   * The grants whose owners are dead. `mostCgroups`: of that many cgroups that is found out at least,
+   * other ones each time; default: of all.
+   */
+  deadPods(pods: readonly PodAssignment[], mostCgroups?: number): readonly PodAssignment[];
 }
 
 /**

@@ -287,12 +287,14 @@ export class Owners implements OwnerRegistry {
 
   /**
    * The grants whose owners are dead. Looks at an owner where its end may have come without notice.
+   * `mostCgroups`: as of {@link LivingOwners.deadAmong}.
    */
-  deadPods(pods: readonly PodAssignment[]): readonly PodAssignment[] {
+  deadPods(pods: readonly PodAssignment[], mostCgroups?: number): readonly PodAssignment[] {
     const owners = mortalOwners(pods);
     if (owners.length === 0) return NONE;
     const isAlive = (owner: OwnerRecord) => this.isAlive(owner);
-    const dead = this.#living?.deadAmong(owners, isAlive) ?? owners.filter((owner) => !isAlive(owner));
+    const dead =
+      this.#living?.deadAmong(owners, isAlive, mostCgroups) ?? owners.filter((owner) => !isAlive(owner));
     return dead.length === 0 ? NONE : podsOfDead(pods, dead, (uuid) => this.isProcessAlive(uuid));
   }
 

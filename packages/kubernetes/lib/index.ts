@@ -1,7 +1,18 @@
 // What an agent embeds to serve containers.
+export { API_ERROR_CODES, ApiError, type ApiErrorCode } from './api-server/api-error.js';
+export { ApiServer, type ApiServerOptions, type CallOptions } from './api-server/api-server.js';
+export {
+  type ApiServerFiles,
+  type InClusterConfiguration,
+  inClusterConfiguration,
+} from './api-server/configuration.js';
+export type { KubernetesObject, Resource } from './api-server/resource.js';
+export type { WatchEvent, WatchOptions } from './api-server/watch.js';
 export { NodeError, type NodeErrorCode } from './base/errors.js';
 export type { Log } from './base/log.js';
 export type { Cpuset } from './cgroups/cpuset.js';
+export { checkNode } from './check/check-node.js';
+export type { CheckOptions } from './check/check-options.js';
 export { AttachmentKeeper, type AttachmentKeeperOptions } from './cri/attachment-keeper.js';
 export {
   type AttachedContainer,
@@ -19,6 +30,18 @@ export {
 export { RuntimeClient, type RuntimeClientOptions } from './cri/runtime-client.js';
 export { findRuntimeSocket, RUNTIME_SOCKETS } from './cri/runtime-sockets.js';
 export type { ContainerMove } from './cri/shared-containers.js';
+export {
+  DEVICE_PLUGINS,
+  DevicePlugin,
+  type DevicePluginOptions,
+} from './device-plugin/device-plugin.js';
+export type { DeviceUnit } from './device-plugin/inventory.js';
+export type { ContainerHoldings, DeviceHolding, MemoryHolding, PodHoldings } from './kubelet/holdings.js';
+export { KubeletFollower, type KubeletFollowerOptions } from './kubelet/kubelet-follower.js';
+export { PodResources, type PodResourcesOptions } from './kubelet/pod-resources.js';
 export { NRI_SOCKET, NumalignNode, type NumalignNodeOptions } from './node.js';
 export { NodeAgent, type NodeAgentOptions } from './node-agent.js';
 export type { Message } from './protobuf/schema.js';
+export type { NodeResourceTopology, ResourceInfo, Zone } from './publish/node-resource-topology.js';
+export { TopologyPublisher, type TopologyPublisherOptions } from './publish/topology-publisher.js';
+export { zonesOf } from './publish/zones.js';

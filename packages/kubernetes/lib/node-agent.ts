@@ -15,7 +15,7 @@ export interface NodeAgentOptions {
   readonly manager: Manager;
   readonly log: Log;
   /** The plugin of the container runtime. */
-  readonly nri: Omit<NumalignNodeOptions, 'manager' | 'log'> | null;
+  readonly nri: Omit<NumalignNodeOptions, 'manager' | 'restoreAllocation' | 'log'> | null;
   /** Devices of the kubelet. */
   readonly devicePlugin: Omit<DevicePluginOptions, 'manager' | 'log'> | null;
   /** What the kubelet has given out is kept on record. */
@@ -49,7 +49,12 @@ export class NodeAgent {
         }),
       devices,
       publish && publisher(manager, publish, log),
-      nri && new NumalignNode({ ...nri, manager, log }),
+      nri &&
+        new NumalignNode({
+          ...nri,
+          ...(devices && { restoreAllocation: (...found) => devices.restore(...found) }),
+          ...{ manager, log },
+        }),
     ];
     this.#parts = parts.filter((part) => part !== null);
   }

@@ -4,10 +4,10 @@ import type { Log } from './base/log.js';
 import { CpusetFiles } from './cgroups/cpuset-files.js';
 import { ContainerHandlers } from './containers/container-handlers.js';
 import type { KnownContainer } from './containers/inventory.js';
-import { NriPlugin } from './nri/plugin.js';
+import { NRI_SOCKET, NriPlugin } from './nri/plugin.js';
+import type { RestoreAllocation } from './placement/allocation.js';
 
-/** Where container runtimes listen for plugins. */
-export const NRI_SOCKET = '/var/run/nri/nri.sock';
+export { NRI_SOCKET };
 
 /** Options of {@link NumalignNode}. */
 export interface NumalignNodeOptions {
@@ -25,6 +25,11 @@ export interface NumalignNodeOptions {
   readonly name?: string;
   /** Two digits: runtimes call plugins in this order. Default: 90, after what adds devices. */
   readonly index?: string;
+  /**
+   * Of the device plugin, see {@link DevicePlugin.restore}. Default: a container is refused whose
+   * allocation is not on record.
+   */
+  readonly restoreAllocation?: RestoreAllocation;
   /** The folder of the machine's hierarchy with cpusets. Default: where it is mounted. */
   readonly cgroupRoot?: string;
   readonly log?: Log;
@@ -43,11 +48,12 @@ export class NumalignNode {
     nriSocket = NRI_SOCKET,
     name = 'numalign',
     index = '90',
+    restoreAllocation,
     cgroupRoot,
     log = () => {},
   }: NumalignNodeOptions) {
     const cpusets = new CpusetFiles(cgroupRoot);
-    this.#handlers = new ContainerHandlers({ manager, prefix: name, cpusets, log });
+    this.#handlers = new ContainerHandlers({ manager, prefix: name, cpusets, restoreAllocation, log });
     this.#plugin = new NriPlugin({ socketPath: nriSocket, name, index, handlers: this.#handlers, log });
   }
 

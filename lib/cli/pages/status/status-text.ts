@@ -2,12 +2,12 @@
 import type { KeptFiles, StateStatus } from '../../../entries/diagnostics.js';
 import type { Page } from '../../terminal/terminal.js';
 import { fitted, labelled, printable, shorten } from '../../terminal/text.js';
+import { kubeletSection } from '../kubelet-text.js';
 import { warningLines } from '../pod-text.js';
 import { freeListed, freeMemoryText, freeText, settingsRows, sharedText } from '../settings-text.js';
 import { cgroupLines, flagLines } from './grant-lines.js';
 import { grantTable } from './grant-table.js';
 import { archiveText, fileLines, lapsedText } from './kept-files-text.js';
-import { kubeletSection } from './kubelet-text.js';
 import { attachedText, memberText, processText } from './member-text.js';
 
 function section(title: string, lines: readonly string[]): string[] {

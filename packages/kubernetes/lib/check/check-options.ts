@@ -1,14 +1,11 @@
 // What is checked, and where it is.
 import type { ApiServer } from '../api-server/api-server.js';
-import type { RuntimeFacts } from './node-facts.js';
 
 export interface CheckOptions {
   /** Default: /var/run/nri/nri.sock. */
   readonly nriSocket?: string;
-  /** The runtime's CRI socket, with or without `unix://`. Default: /run/containerd/containerd.sock. */
+  /** The runtime's CRI socket, with or without `unix://`. Default: containerd's or CRI-O's. */
   readonly runtimeEndpoint?: string;
-  /** Asks the runtime what it is; without it, that is not known. */
-  readonly runtimeVersion?: () => Promise<RuntimeFacts>;
   /** Default: /etc/containerd/config.toml. */
   readonly containerdConfiguration?: string;
   /** Default: /var/lib/kubelet. */
@@ -17,9 +14,9 @@ export interface CheckOptions {
   readonly stateDir?: string;
   /** Where the cgroups are mounted. Default: /sys/fs/cgroup. */
   readonly cgroupMount?: string;
-  /** Also what publishing needs: an API server, or why there is none. */
+  /** Also what publishing needs. Default of the API server: that of the cluster this process is in. */
   readonly publish?: {
-    readonly apiServer: Pick<ApiServer, 'get' | 'list' | 'create'>;
+    readonly apiServer?: Pick<ApiServer, 'get' | 'list' | 'create'>;
     readonly nodeName: string;
   };
 }

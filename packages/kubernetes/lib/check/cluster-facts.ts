@@ -1,4 +1,5 @@
 // Asks the API server what publishing needs. Only reads, and asks what it might do.
+import { ApiServer } from '../api-server/api-server.js';
 import { NodeError } from '../base/errors.js';
 import { GROUP, PLURAL, VERSION } from '../publish/node-resource-topology.js';
 import type { CheckOptions } from './check-options.js';
@@ -22,20 +23,30 @@ const TOPOLOGIES = { group: GROUP, version: VERSION, plural: PLURAL };
 const NOTHING = { hasNode: null, missingVerbs: [], hasDefinition: false } as const;
 
 export async function readCluster({ apiServer, nodeName }: Publish): Promise<ClusterFacts> {
+  let own: ApiServer | undefined;
   try {
-    const missingVerbs: string[] = [];
-    for (const [verb, group, resource] of NEEDED) {
-      if (!(await mayDo(apiServer, verb, group, resource))) missingVerbs.push(`${verb} ${resource}`);
-    }
-    const hasDefinition = await isThere(apiServer.list(TOPOLOGIES));
-    const hasNode = await isThere(apiServer.get(NODES, nodeName));
-    // What may not be listed may be there.
-    return { nodeName, failure: null, missingVerbs, hasNode, hasDefinition: hasDefinition ?? true };
+    own = apiServer ? undefined : new ApiServer();
+    return { nodeName, failure: null, ...(await ask(apiServer ?? own!, nodeName)) };
   } catch (error) {
     if (!(error instanceof NodeError)) throw error;
     const { code, message } = error;
     return { nodeName, failure: { code, message }, ...NOTHING };
+  } finally {
+    own?.close();
   }
+}
+
+type Asked = NonNullable<Publish['apiServer']>;
+
+async function ask(apiServer: Asked, nodeName: string): Promise<Omit<ClusterFacts, 'nodeName' | 'failure'>> {
+  const missingVerbs: string[] = [];
+  for (const [verb, group, resource] of NEEDED) {
+    if (!(await mayDo(apiServer, verb, group, resource))) missingVerbs.push(`${verb} ${resource}`);
+  }
+  const hasDefinition = await isThere(apiServer.list(TOPOLOGIES));
+  const hasNode = await isThere(apiServer.get(NODES, nodeName));
+  // What may not be listed may be there.
+  return { missingVerbs, hasNode, hasDefinition: hasDefinition ?? true };
 }
 
 // null: it may not be read.
@@ -51,12 +62,7 @@ function isThere(asked: Promise<unknown>): Promise<boolean | null> {
 }
 
 // Every account may ask that.
-async function mayDo(
-  apiServer: Publish['apiServer'],
-  verb: string,
-  group: string,
-  resource: string,
-): Promise<boolean> {
+async function mayDo(apiServer: Asked, verb: string, group: string, resource: string): Promise<boolean> {
   const review = await apiServer.create(REVIEWS, {
     apiVersion: 'authorization.k8s.io/v1',
     kind: 'SelfSubjectAccessReview',

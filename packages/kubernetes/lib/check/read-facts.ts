@@ -2,12 +2,17 @@
 import { accessSync, constants, existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { connect } from 'node:net';
 import { dirname, join } from 'node:path';
+import { MACHINE_STATE_DIR } from 'numalign';
 import {
   CPU_MANAGER_STATE,
   MEMORY_MANAGER_STATE,
   parseCpuManagerState,
   parseMemoryManagerState,
 } from 'numalign/kubelet';
+import { ContainerRuntime } from '../cri/container-runtime.js';
+import { findRuntimeSocket, RUNTIME_SOCKETS } from '../cri/runtime-sockets.js';
+import { KUBELET_FOLDER } from '../kubelet/pod-resources.js';
+import { NRI_SOCKET } from '../nri/plugin.js';
 import type { CheckOptions } from './check-options.js';
 import { readCluster } from './cluster-facts.js';
 import { isNriDisabled } from './containerd-configuration.js';
@@ -15,21 +20,35 @@ import type { CgroupFacts, KubeletFacts, NodeFacts, RuntimeFacts, SocketFacts } 
 
 const UNITS = ['/etc/systemd/system', '/lib/systemd/system', '/usr/lib/systemd/system'];
 
-export async function readNodeFacts(options: CheckOptions): Promise<NodeFacts> {
+/** Where a machine has what is looked for. */
+export const DEFAULT_PLACES = {
+  nriSocket: NRI_SOCKET,
+  runtimeEndpoint: RUNTIME_SOCKETS[0],
+  containerdConfiguration: '/etc/containerd/config.toml',
+  kubeletFolder: KUBELET_FOLDER,
+  cgroupMount: '/sys/fs/cgroup',
+} as const;
+
+/** `ask`: what the runtime behind a socket is. */
+export async function readNodeFacts(
+  options: CheckOptions,
+  ask: (socketPath: string) => Promise<RuntimeFacts> = askRuntime,
+): Promise<NodeFacts> {
   const {
-    nriSocket = '/var/run/nri/nri.sock',
-    runtimeEndpoint = '/run/containerd/containerd.sock',
-    containerdConfiguration: configuration = '/etc/containerd/config.toml',
-    kubeletFolder = '/var/lib/kubelet',
-    stateDir = '/run/numalign',
-    cgroupMount = '/sys/fs/cgroup',
+    nriSocket = DEFAULT_PLACES.nriSocket,
+    runtimeEndpoint = knownSocket(),
+    containerdConfiguration: configuration = DEFAULT_PLACES.containerdConfiguration,
+    kubeletFolder = DEFAULT_PLACES.kubeletFolder,
+    stateDir = MACHINE_STATE_DIR,
+    cgroupMount = DEFAULT_PLACES.cgroupMount,
     publish,
   } = options;
   const text = textOf(configuration);
+  const runtime = await socketFacts(runtimeEndpoint.replace(/^unix:\/\//, ''));
   return {
     nri: await socketFacts(nriSocket),
-    runtime: await socketFacts(runtimeEndpoint.replace(/^unix:\/\//, '')),
-    runtimeVersion: await versionOf(options),
+    runtime,
+    runtimeVersion: runtime.state === 'listens' ? await versionOf(runtime.path, ask) : null,
     isNriDisabled: typeof text === 'string' ? isNriDisabled(text) : null,
     configuration,
     cgroups: cgroupFacts(cgroupMount),
@@ -60,10 +79,28 @@ export async function socketFacts(path: string): Promise<SocketFacts> {
   return { path, state };
 }
 
-// A runtime that does not answer is told of by its socket.
-async function versionOf({ runtimeVersion }: CheckOptions): Promise<RuntimeFacts | null> {
+function knownSocket(): string {
   try {
-    return (await runtimeVersion?.()) ?? null;
+    return findRuntimeSocket();
+  } catch {
+    return DEFAULT_PLACES.runtimeEndpoint;
+  }
+}
+
+async function askRuntime(socketPath: string): Promise<RuntimeFacts> {
+  const runtime = new ContainerRuntime({ socketPath });
+  try {
+    return await runtime.version();
+  } finally {
+    runtime.close();
+  }
+}
+
+// A runtime that does not answer is told of by its socket.
+async function versionOf(path: string, ask: typeof askRuntime): Promise<RuntimeFacts | null> {
+  try {
+    const { name, version } = await ask(path);
+    return { name, version };
   } catch {
     return null;
   }

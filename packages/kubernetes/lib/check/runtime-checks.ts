@@ -32,11 +32,11 @@ function numbersOf(version: string): readonly [number, number] | undefined {
 const isBefore = (a: readonly [number, number], b: readonly [number, number]) =>
   a[0] < b[0] || (a[0] === b[0] && a[1] < b[1]);
 
+const NAME_IT = "name the runtime's socket in CONTAINER_RUNTIME_ENDPOINT";
 const WITHOUT_NRI = 'a newer runtime, or `numalign-node attach` for containers that run';
 
 export function runtimeVersion({ runtimeVersion }: NodeFacts): Verdict {
-  if (!runtimeVersion)
-    return unknown('the runtime does not tell its version', 'name its socket by --runtime-endpoint');
+  if (!runtimeVersion) return unknown('the runtime does not tell its version', NAME_IT);
   const { name, version } = runtimeVersion;
   const [first, numbers] = [FIRST_WITH_NRI[name], numbersOf(version)];
   if (!first || !numbers) return unknown(`${name} ${version}: whether it has NRI is not known`);
@@ -48,10 +48,7 @@ export function runtimeVersion({ runtimeVersion }: NodeFacts): Verdict {
 export function runtimeSocket({ runtime }: NodeFacts): Verdict {
   return runtime.state === 'listens'
     ? ok(socketText(runtime))
-    : warning(
-        socketText(runtime),
-        'name the socket of the runtime by --runtime-endpoint; without it `attach` does not work',
-      );
+    : warning(socketText(runtime), `${NAME_IT}; without it \`attach\` does not work`);
 }
 
 export function nriSocket(facts: NodeFacts): Verdict {

@@ -1,4 +1,5 @@
 // numalign-node attach: a container that runs, on CPUs of its own.
+import { constants } from 'node:os';
 import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError } from 'commander';
 import { MACHINE_STATE_DIR, type Manager, openManager } from 'numalign';
@@ -54,7 +55,11 @@ export function addAttach(program: Command): void {
     .option('--grant <uid>', "the CPUs of a grant that is there, and no process's")
     .option('--only', 'leave other containers on these CPUs')
     .option('--follow', 'keep it so until the container ends')
-    .option('--reconcile-period <seconds>', 'of rounds with --follow (default: 10)', milliseconds)
+    .option(
+      '--reconcile-period <seconds>',
+      'from one look to the next with --follow (default: 10)',
+      milliseconds,
+    )
     .option('--runtime-endpoint <socket>', "the runtime's socket (default: the one that is there)")
     .option('--state-dir <dir>', 'folder of the state', (text) => resolve(text), MACHINE_STATE_DIR)
     .option('--json', 'print JSON')
@@ -82,25 +87,43 @@ async function attach(flags: AttachFlags): Promise<void> {
   checkFlags(flags);
   const { stateDir, runtimeEndpoint } = flags;
   const runtime = new ContainerRuntime(runtimeEndpoint === undefined ? {} : { socketPath: runtimeEndpoint });
+  const end = endSignal();
   try {
     // Before a state is made for nothing.
     await runtime.version();
     const manager = await openManager({ stateDir, sharedMember: false });
     try {
-      await attachIn(manager, runtime, flags);
+      await attachIn(manager, runtime, flags, end);
     } finally {
       manager.close();
     }
+  } catch (error) {
+    if (!end.aborted || error !== end.reason) throw error;
+    // As a shell reports it.
+    process.exitCode = 128 + constants.signals[end.reason as NodeJS.Signals];
   } finally {
     runtime.close();
   }
 }
 
-async function attachIn(manager: Manager, runtime: ContainerRuntime, flags: AttachFlags): Promise<void> {
-  const attachment = new ContainerAttachment({ ...flags, manager, runtime, log: logToStderr });
+/** Aborted when the command is told to end; the reason is the signal's name. */
+function endSignal(): AbortSignal {
+  const controller = new AbortController();
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const)
+    process.on(name, () => controller.abort(name));
+  return controller.signal;
+}
+
+async function attachIn(
+  manager: Manager,
+  runtime: ContainerRuntime,
+  flags: AttachFlags,
+  signal: AbortSignal,
+): Promise<void> {
+  const attachment = new ContainerAttachment({ ...flags, manager, runtime, log: logToStderr, signal });
   await attachment.start();
   show(attachment.attached, flags);
-  if (flags.follow) await follow(attachment, manager, flags);
+  if (flags.follow) await follow(attachment, { manager, runtime }, flags, signal);
 }
 
 function show(attached: AttachedContainer, { json, stateDir }: AttachFlags): void {
@@ -119,20 +142,18 @@ function show(attached: AttachedContainer, { json, stateDir }: AttachFlags): voi
   });
 }
 
-async function follow(attachment: ContainerAttachment, manager: Manager, flags: AttachFlags): Promise<void> {
-  const { reconcilePeriod } = flags;
+async function follow(
+  attachment: ContainerAttachment,
+  parts: { manager: Manager; runtime: ContainerRuntime },
+  { reconcilePeriod }: AttachFlags,
+  signal: AbortSignal,
+): Promise<void> {
   const keeper = new AttachmentKeeper({
-    ...{ attachment, manager, log: logToStderr },
+    ...{ ...parts, attachment, log: logToStderr },
     ...(reconcilePeriod !== undefined && { reconcilePeriodMs: reconcilePeriod }),
   });
-  const end = () => void keeper.close();
-  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const;
-  for (const signal of signals) process.on(signal, end);
-  try {
-    await keeper.start();
-    await keeper.ended;
-    await keeper.close();
-  } finally {
-    for (const signal of signals) process.off(signal, end);
-  }
+  signal.addEventListener('abort', () => void keeper.close());
+  await keeper.start();
+  if (!signal.aborted) await keeper.ended;
+  await keeper.close();
 }

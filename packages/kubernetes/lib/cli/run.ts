@@ -5,7 +5,6 @@ import { resolve } from 'node:path';
 import { type Command, Option } from 'commander';
 import { MACHINE_STATE_DIR, type ManagerOptions, openManager } from 'numalign';
 import { parse } from 'yaml';
-import { ApiServer } from '../api-server/api-server.js';
 import { NodeError } from '../base/errors.js';
 import { checkNode } from '../check/check-node.js';
 import { DEVICE_UNITS, type DeviceUnit } from '../device-plugin/inventory.js';
@@ -147,12 +146,10 @@ async function check({
   nodeName,
   json,
 }: RunFlags): Promise<void> {
-  const apiServer = publish ? new ApiServer() : undefined;
   const findings = await checkNode({
     ...{ nriSocket, kubeletFolder, stateDir },
-    ...(apiServer && { publish: { apiServer, nodeName } }),
+    ...(publish && { publish: { nodeName } }),
   });
-  apiServer?.close();
   if (json) printJson(findings);
   else
     for (const { check, status, found, advice } of findings)

@@ -84,16 +84,16 @@ function ownCpus({ cpus, request }: Candidate): CpuSet | null {
 }
 
 async function placeRunning(candidate: Candidate, { grants, log }: CensusOptions): Promise<Placement | null> {
-  const { container, request, onRecord } = candidate;
+  const { pod, container, request, onRecord } = candidate;
   if (onRecord) return onRecord;
   const cpus = ownCpus(candidate);
-  if (cpus === null) return grants.place(container, request);
+  if (cpus === null) return grants.place(pod, container, request);
   try {
     return await grants.adopt(request, cpus);
   } catch (error) {
     // Somebody else has been given some of them.
     log('warn', `${container.name} cannot stay on CPUs ${cpus}: ${(error as Error).message}`);
-    return grants.place(container, request);
+    return grants.place(pod, container, request);
   }
 }
 

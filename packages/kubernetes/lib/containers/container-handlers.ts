@@ -14,6 +14,7 @@ import {
   type LinuxResources,
   type PodSandbox,
 } from '../nri/messages.js';
+import type { RestoreAllocation } from '../placement/allocation.js';
 import { type ContainerRequest, containerRequest, grantName } from '../placement/container-request.js';
 import { choiceOf, withResources } from '../placement/container-update.js';
 import { type CensusEntry, takeCensus } from './census.js';
@@ -28,6 +29,8 @@ export interface ContainerHandlersOptions {
   /** Of the names of grants; another for each runtime of a machine. */
   readonly prefix: string;
   readonly cpusets: CpusetFiles;
+  /** Undefined: there is no device plugin. */
+  readonly restoreAllocation?: RestoreAllocation | undefined;
   readonly log: Log;
 }
 
@@ -45,12 +48,12 @@ export class ContainerHandlers implements NriHandlers {
   // Answers under way: what changes meanwhile is theirs to tell.
   #answers = 0;
 
-  constructor({ manager, prefix, cpusets, log }: ContainerHandlersOptions) {
+  constructor({ manager, prefix, cpusets, restoreAllocation, log }: ContainerHandlersOptions) {
     this.#manager = manager;
     this.#prefix = prefix;
     this.#cpusets = cpusets;
     this.#log = log;
-    this.#grants = new Grants({ manager, prefix, log });
+    this.#grants = new Grants({ manager, prefix, restoreAllocation, log });
     this.#shared = new SharedContainers({ inventory: this.#inventory, cpusets, log });
     this.#sandboxes = new Sandboxes({ manager, cpusets, log });
     manager.on('change', this.#followPool);
@@ -92,7 +95,7 @@ export class ContainerHandlers implements NriHandlers {
   ): Promise<{ adjust: ContainerAdjustment; updates: ContainerUpdate[] }> {
     return this.#answer(async () => {
       const request = containerRequest(this.#prefix, pod, container);
-      const placement = await this.#grants.place(container, request);
+      const placement = await this.#grants.place(pod, container, request);
       const { pool } = this.#grants;
       const cpus = placement?.cpus ?? sharedCpus(pool, request.choice);
       this.#put({ pod, container, request, placement, cpus });

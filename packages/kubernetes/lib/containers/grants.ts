@@ -3,8 +3,13 @@
 import { CpuSet, type GrantInfo, type Manager, NodeSet, NumalignError, type Pod } from 'numalign';
 import { NodeError } from '../base/errors.js';
 import type { Log } from '../base/log.js';
-import type { Container } from '../nri/messages.js';
-import { type AllocationEnvironment, allocationIn, grantsOf } from '../placement/allocation.js';
+import type { Container, PodSandbox } from '../nri/messages.js';
+import {
+  type AllocationEnvironment,
+  allocationIn,
+  grantsOf,
+  type RestoreAllocation,
+} from '../placement/allocation.js';
 import type { ContainerRequest } from '../placement/container-request.js';
 import { type Placement, placementOf } from './placement.js';
 
@@ -15,18 +20,28 @@ const isInUse = ({ owner, alive }: GrantInfo) => owner.kind === 'cgroup' && aliv
 const RETRY_MS = 100;
 const LONGEST_RETRY_MS = 30_000;
 
+export interface GrantsOptions {
+  readonly manager: Manager;
+  /** Of the names of grants that this process makes. */
+  readonly prefix: string;
+  /** Undefined: there is no device plugin. */
+  readonly restoreAllocation: RestoreAllocation | undefined;
+  readonly log: Log;
+}
+
 export class Grants {
   readonly #manager: Manager;
   readonly #prefix: string;
+  readonly #restoreAllocation: RestoreAllocation | undefined;
   readonly #log: Log;
   readonly #pending = new Set<string>();
   // The state does not let them be released.
   #isRefused = false;
   #retry: NodeJS.Timeout | undefined;
 
-  /** `prefix`: of the names of grants that this process makes. */
-  constructor({ manager, prefix, log }: { manager: Manager; prefix: string; log: Log }) {
+  constructor({ manager, prefix, restoreAllocation, log }: GrantsOptions) {
     this.#manager = manager;
+    this.#restoreAllocation = restoreAllocation;
     this.#prefix = `${prefix}:`;
     this.#log = log;
   }
@@ -58,13 +73,22 @@ export class Grants {
 
   /**
    * The place of a container: what the device plugin has booked for it, else what it is admitted to.
-   * @throws NodeError ERR_ALLOCATION, ERR_UNKNOWN_ALLOCATION; as {@link admit}
+   * @throws NodeError ERR_ALLOCATION, ERR_UNKNOWN_ALLOCATION; as {@link admit}, and as
+   *   {@link RestoreAllocation}
    */
-  async place(container: Container, request: ContainerRequest): Promise<Placement | null> {
+  async place(
+    { uid: podUid }: PodSandbox,
+    container: Container,
+    request: ContainerRequest,
+  ): Promise<Placement | null> {
     const allocation = allocationIn(container.env);
     if (!allocation) return this.admit(request);
     const found = this.#findAllocation(allocation);
     if (found) return found;
+    if (await this.#restoreAllocation?.(allocation, { podUid, name: container.name })) {
+      const restored = this.#findAllocation(allocation);
+      if (restored) return restored;
+    }
     const { uid, cpus } = allocation;
     const text = `container ${container.name} was allocated CPUs ${cpus} as ${uid}, which is not on record`;
     throw new NodeError('ERR_UNKNOWN_ALLOCATION', text, { value: uid });

@@ -64,9 +64,14 @@ export class Inventory {
     return this.containers.filter((container) => container.podId === podId);
   }
 
-  /** What the device plugin has booked for containers of the pod, ended or not. */
+  /**
+   * What the device plugin has booked for containers of the sandbox, ended or not, and of no other: a
+   * pod may have got a new one.
+   */
   allocations(podId: string): readonly Placement[] {
-    return [...(this.#allocations.get(podId)?.values() ?? [])];
+    const elsewhere = [...this.#allocations].filter(([id]) => id !== podId);
+    const uids = new Set(elsewhere.flatMap(([, placements]) => [...placements.keys()]));
+    return [...(this.#allocations.get(podId)?.values() ?? [])].filter(({ uid }) => !uids.has(uid));
   }
 
   clear(): void {

@@ -1,17 +1,21 @@
 // AttachmentKeeper: keeps an attachment right until its container ends.
+import { basename, dirname } from 'node:path';
 import type { Manager } from 'numalign';
 import type { Log } from '../base/log.js';
 import type { ContainerAttachment } from './container-attachment.js';
-import { FileWatch } from './file-watch.js';
+import type { ContainerRuntime } from './container-runtime.js';
+import { FolderWatch } from './folder-watch.js';
+import { StartWatch } from './start-watch.js';
 
 export interface AttachmentKeeperOptions {
   readonly attachment: ContainerAttachment;
   readonly manager: Manager;
+  readonly runtime: Pick<ContainerRuntime, 'socketPath'>;
   readonly log: Log;
   /**
-   * How often it looks, in milliseconds, beside when it is told: this is for containers that start
-   * meanwhile, and for what the kernel changes by itself. Default: 10,000, as the kubelet's
-   * `cpuManagerReconcilePeriod`.
+   * How often it looks, in milliseconds, beside when it is told: this is for what the kernel changes
+   * by itself, and for containers that start where the runtime is not containerd. Default: 10,000, as
+   * the kubelet's `cpuManagerReconcilePeriod`.
    */
   readonly reconcilePeriodMs?: number;
 }
@@ -21,21 +25,24 @@ const PERIOD_MS = 10_000;
 const FIRST_PAUSE_MS = 20;
 
 /**
- * Looks at once when a grant has changed or somebody has written the container's cpuset (the kernel
- * tells of both), and in rounds. Where somebody else writes it again and again, it waits longer from
- * time to time, one period at most.
+ * Looks at once when a grant has changed, another container has started, somebody has written the
+ * container's cpuset or its cgroup is removed (the kernel tells of these), and in rounds. Where
+ * somebody else writes it again and again, it waits longer from time to time, one period at most.
  */
 export class AttachmentKeeper {
   readonly #attachment: ContainerAttachment;
   readonly #manager: Manager;
   readonly #log: Log;
   readonly #periodMs: number;
-  readonly #watch = new FileWatch(() => this.#look());
-  readonly #onChange = () => this.#look();
+  readonly #watch = new FolderWatch((path, name) => this.#see(path, name));
+  readonly #starts: StartWatch;
+  readonly #onChange = () => this.#look(FIRST_PAUSE_MS);
   #rounds: NodeJS.Timeout | undefined;
   #pause: NodeJS.Timeout | undefined;
+  // When the pause ends, and how long the next one is after a write.
+  #pauseEnd = 0;
   #pauseMs = FIRST_PAUSE_MS;
-  #looksSinceRound = 0;
+  #writesSinceRound = 0;
   #turn: Promise<void> = Promise.resolve();
   #end = () => {};
   /** Resolves when the container has ended and the others have come back, or at {@link close}. */
@@ -43,8 +50,10 @@ export class AttachmentKeeper {
     this.#end = resolve;
   });
 
-  constructor({ attachment, manager, log, reconcilePeriodMs = PERIOD_MS }: AttachmentKeeperOptions) {
+  constructor({ reconcilePeriodMs = PERIOD_MS, ...options }: AttachmentKeeperOptions) {
+    const { attachment, manager, runtime, log } = options;
     this.#attachment = attachment;
+    this.#starts = new StartWatch(runtime.socketPath, this.#onChange);
     this.#manager = manager;
     this.#log = log;
     this.#periodMs = reconcilePeriodMs;
@@ -53,8 +62,10 @@ export class AttachmentKeeper {
   /** The attachment is started before. */
   async start(): Promise<void> {
     const { folder } = this.#attachment.attached.cpuset;
-    this.#watch.set(['cpuset.cpus', 'cpuset.mems'].map((file) => `${folder}/${file}`));
+    // The folder above tells that the container's is removed.
+    this.#watch.set([folder, dirname(folder)]);
     this.#manager.on('change', this.#onChange);
+    this.#starts.open();
     this.#rounds = setInterval(() => this.#round(), this.#periodMs);
     // What has changed since the attachment.
     this.#turn = this.#reconcile();
@@ -70,27 +81,43 @@ export class AttachmentKeeper {
   #stop(): void {
     this.#manager.off('change', this.#onChange);
     this.#watch.close();
+    this.#starts.close();
     clearInterval(this.#rounds);
     clearTimeout(this.#pause);
     this.#rounds = undefined;
     this.#end();
   }
 
-  #round(): void {
-    if (this.#looksSinceRound <= 1) this.#pauseMs = FIRST_PAUSE_MS;
-    this.#looksSinceRound = 0;
-    this.#look();
+  #see(path: string, name: string | null): void {
+    const { folder } = this.#attachment.attached.cpuset;
+    const names = path === folder ? ['cpuset.cpus', 'cpuset.mems'] : [basename(folder)];
+    if (name === null || names.includes(name)) this.#lookLater();
   }
 
-  // Several writes that follow each other are one reason to look.
-  #look(): void {
-    if (this.#pause !== undefined || this.#rounds === undefined) return;
-    this.#looksSinceRound++;
+  #round(): void {
+    if (this.#writesSinceRound <= 1) this.#pauseMs = FIRST_PAUSE_MS;
+    this.#writesSinceRound = 0;
+    this.#starts.open();
+    this.#look(FIRST_PAUSE_MS);
+  }
+
+  #lookLater(): void {
+    if (this.#pause !== undefined) return;
+    this.#writesSinceRound++;
+    this.#look(this.#pauseMs);
+    this.#pauseMs = Math.min(this.#pauseMs * 2, this.#periodMs);
+  }
+
+  // What comes together is one reason to look.
+  #look(pauseMs: number): void {
+    const end = performance.now() + pauseMs;
+    if (this.#rounds === undefined || (this.#pause !== undefined && this.#pauseEnd <= end)) return;
+    clearTimeout(this.#pause);
+    this.#pauseEnd = end;
     this.#pause = setTimeout(() => {
       this.#pause = undefined;
       this.#turn = this.#turn.then(() => this.#reconcile());
-    }, this.#pauseMs);
-    this.#pauseMs = Math.min(this.#pauseMs * 2, this.#periodMs);
+    }, pauseMs);
   }
 
   async #reconcile(): Promise<void> {
@@ -100,6 +127,7 @@ export class AttachmentKeeper {
     } catch (error) {
       const { message } = error as Error;
       this.#log('error', `the container's cpuset could not be compared: ${message}`, { error });
+      this.#lookLater();
     }
   }
 }

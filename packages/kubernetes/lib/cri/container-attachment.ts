@@ -1,6 +1,6 @@
 // ContainerAttachment: a container that runs already, on CPUs of its own, where no NRI plugin has
 // seen it start.
-import { type CpuSet, type GrantInfo, type Manager, NodeSet } from 'numalign';
+import { type CpuSet, type GrantInfo, type Manager, NodeSet, NumalignError } from 'numalign';
 import { NodeError } from '../base/errors.js';
 import type { Log } from '../base/log.js';
 import type { Cpuset } from '../cgroups/cpuset.js';
@@ -24,6 +24,8 @@ export interface ContainerAttachmentOptions extends ContainerRequestOptions {
    * `-node` behind.
    */
   readonly folder?: string | undefined;
+  /** Gives {@link ContainerAttachment.start} up: all is as it was before then. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** What {@link ContainerAttachment.start} has done. */
@@ -70,15 +72,19 @@ export class ContainerAttachment {
    * @throws as {@link ContainerRuntime.find}, {@link ContainerRuntime.setCpuset},
    *   {@link containerRequest}, `manager.acquire`; ERR_CONTAINER_ATTACHED where the container has a
    *   grant; ERR_CONTAINER_UNMOVABLE where another container has no CPUs beside those to be cleared;
-   *   ERR_UNKNOWN_GRANT for a grant that is not there; ERR_OWNER_ALIVE for one that is a process's
+   *   ERR_UNKNOWN_GRANT for a grant that is not there; ERR_OWNER_ALIVE for one that is a process's; the
+   *   signal's reason
    */
   async start(): Promise<void> {
-    const { runtime } = this.#options;
+    const { runtime, signal } = this.#options;
     const container = await runtime.find(this.#options.container);
     const held = await this.#hold(container);
     try {
+      signal?.throwIfAborted();
       const moves = (await this.#shared?.fit(container.id, held.cpus)) ?? [];
+      signal?.throwIfAborted();
       const cpuset = await runtime.setCpuset(container, choiceOf(held));
+      signal?.throwIfAborted();
       this.#attached = { container, grant: held.uid, cpus: held.cpus, mems: held.mems, cpuset, moves };
     } catch (error) {
       await this.#undo(container, held);
@@ -95,7 +101,8 @@ export class ContainerAttachment {
     const { container, grant } = this.attached;
     const held = this.#grantNow(grant);
     const isThere = held !== undefined && (await this.#repair(container, held));
-    if (held === undefined && (await this.#runs(container))) await this.#restore(container);
+    if (held === undefined) await this.#restore(container);
+    if (!isThere && this.#options.grant === undefined) await this.#release(grant);
     await this.#shared?.fit(isThere ? container.id : '');
     return isThere;
   }
@@ -104,19 +111,29 @@ export class ContainerAttachment {
   async release(): Promise<void> {
     const { container, grant } = this.attached;
     await this.#restore(container);
-    if (this.#options.grant === undefined) await this.#options.manager.release(grant);
+    if (this.#options.grant === undefined) await this.#release(grant);
     await this.#shared?.fit('');
   }
 
+  // Somebody may have given it back before.
+  async #release(uid: string): Promise<void> {
+    try {
+      await this.#options.manager.release(uid);
+    } catch (error) {
+      if (!(error instanceof NumalignError && error.code === 'ERR_UNKNOWN_GRANT')) throw error;
+    }
+  }
+
   async #hold(container: RunningContainer): Promise<Held> {
-    const { manager, grant: wanted } = this.#options;
+    const { manager, grant: wanted, signal } = this.#options;
     if (wanted !== undefined) return this.#given(wanted);
     const there = manager.grants().find((each) => each.alive && isGrantOf(each, container));
     if (there) {
       const message = `${describeContainer(container)} has grant ${there.uid} with CPUs ${there.cpus} already`;
       throw new NodeError('ERR_CONTAINER_ATTACHED', message, { value: there.uid, valid: 'that grant' });
     }
-    const grant = await manager.acquire(containerRequest(container, this.#options));
+    const request = containerRequest(container, this.#options);
+    const grant = await manager.acquire({ ...request, ...(signal && { signal }) });
     return { uid: grant.uid, cpus: grant.cpus, mems: grant.memory.length > 0 ? grant.memoryNodes : null };
   }
 
@@ -162,29 +179,30 @@ export class ContainerAttachment {
       log('warn', message, { container: container.id, cpus: `${held.cpus}` });
       return true;
     } catch (error) {
-      if (await this.#runs(container)) throw error;
+      if (await runtime.isRunning(container)) throw error;
       return false;
     }
   }
 
-  async #runs({ id }: RunningContainer): Promise<boolean> {
-    return (await this.#options.runtime.containers()).some((each) => each.id === id);
-  }
-
   // What it had before: where nothing was set (cgroup v2) that is what it could use.
   async #restore(container: RunningContainer): Promise<void> {
+    const { runtime } = this.#options;
     const { effectiveCpus: cpus, effectiveMems: mems } = container.cpuset;
-    const now = await this.#options.runtime.inspect(container);
-    const isChanged = !now.cpuset.effectiveCpus.equals(cpus) || !now.cpuset.effectiveMems.equals(mems);
-    if (isChanged) await this.#options.runtime.setCpuset(container, { cpus, mems });
+    try {
+      const { cpuset } = await runtime.inspect(container);
+      const isSame = cpuset.effectiveCpus.equals(cpus) && cpuset.effectiveMems.equals(mems);
+      if (!isSame) await runtime.setCpuset(container, { cpus, mems });
+    } catch (error) {
+      if (await runtime.isRunning(container)) throw error;
+    }
   }
 
   // Each step whatever becomes of the others; the error that led here is what the caller is told.
   async #undo(container: RunningContainer, { uid }: Held): Promise<void> {
-    const { manager, log, grant } = this.#options;
+    const { log, grant } = this.#options;
     const steps: [string, () => Promise<unknown>][] = [
       ['the container is not as it was', () => this.#restore(container)],
-      ['the grant is not given back', async () => grant === undefined && (await manager.release(uid))],
+      ['the grant is not given back', async () => grant === undefined && (await this.#release(uid))],
       ['other containers are not as they were', async () => this.#shared?.fit('')],
     ];
     for (const [what, step] of steps) {

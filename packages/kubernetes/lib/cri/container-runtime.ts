@@ -47,6 +47,8 @@ export interface CpusetChoice {
 
 // ContainerState of the protocol.
 const RUNNING = 1;
+/** What {@link ContainerRuntime.inspect} throws of a container that has ended. */
+const ENDED = new Set(['ERR_CONTAINER_ENDED', 'ERR_CGROUP', 'ERR_RUNTIME_NOT_FOUND']);
 
 export class ContainerRuntime {
   readonly #client: RuntimeClient;
@@ -129,6 +131,20 @@ export class ContainerRuntime {
       value: id,
       valid: 'a container that runs, and the pid and cgroup namespaces of the host',
     });
+  }
+
+  /**
+   * Whether it still has a process. The kernel knows before the runtime says so.
+   * @throws as {@link RuntimeClient.call}
+   */
+  async isRunning(container: RuntimeContainer): Promise<boolean> {
+    try {
+      await this.inspect(container);
+      return true;
+    } catch (error) {
+      if (error instanceof NodeError && ENDED.has(error.code)) return false;
+      throw error;
+    }
   }
 
   /**

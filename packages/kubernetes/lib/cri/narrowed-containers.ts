@@ -33,10 +33,11 @@ export class NarrowedContainers {
   }
 
   set(id: string, { before, after }: Narrowing): void {
+    const file = this.#file(id);
     mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
-    const temporary = join(this.#folder, `${id}.${process.pid}`);
+    const temporary = `${file}.${process.pid}`;
     writeFileSync(temporary, `${JSON.stringify({ before, after })}\n`, { mode: 0o600 });
-    renameSync(temporary, this.#file(id));
+    renameSync(temporary, file);
   }
 
   delete(id: string): void {

@@ -47,6 +47,8 @@ export class RuntimeClient {
     this.#client = new Runtime(`unix://${this.socketPath}`, credentials.createInsecure(), {
       'grpc.default_authority': 'localhost',
       'grpc.max_reconnect_backoff_ms': 1000,
+      // As the kubelet's.
+      'grpc.max_receive_message_length': 16 << 20,
     });
   }
 
@@ -63,14 +65,45 @@ export class RuntimeClient {
     const call = (this.#client as unknown as Record<string, Call>)[method]!.bind(this.#client);
     return new Promise((resolve, reject) => {
       call(request, { deadline: Date.now() + timeoutMs }, (error, response) => {
-        if (error) reject(this.#errorOf(method, error, timeoutMs));
-        else resolve(response);
+        if (!error) resolve(response);
+        else if (error.code === status.UNIMPLEMENTED) this.#unsupported(method, error).then(reject);
+        else reject(this.#errorOf(method, error, timeoutMs));
       });
     });
   }
 
   close(): void {
     this.#client.close();
+  }
+
+  // An older runtime may have the version before.
+  async #unsupported(method: string, cause: ServiceError): Promise<NodeError> {
+    const { socketPath } = this;
+    const former = await this.#hasFormerVersion();
+    const there = former ? 'it has runtime.v1alpha2 only' : cause.details;
+    return new NodeError(
+      'ERR_RUNTIME_UNSUPPORTED',
+      `the runtime on ${socketPath} has no ${method} of runtime.v1: ${there}`,
+      {
+        value: former ? 'v1alpha2' : socketPath,
+        valid: 'CRI v1, as of containerd 1.6 and CRI-O 1.23, and not turned off there',
+        cause,
+      },
+    );
+  }
+
+  #hasFormerVersion(): Promise<boolean> {
+    const none = Buffer.alloc(0);
+    return new Promise((resolve) => {
+      this.#client.makeUnaryRequest(
+        '/runtime.v1alpha2.RuntimeService/Version',
+        () => none,
+        () => none,
+        none,
+        { deadline: Date.now() + this.timeoutMs },
+        (error) => resolve(error === null),
+      );
+    });
   }
 
   #errorOf(method: string, error: ServiceError, timeoutMs: number): NodeError {
@@ -89,12 +122,6 @@ export class RuntimeClient {
           'ERR_RUNTIME_TIMEOUT',
           `the runtime on ${socketPath} gave no answer to ${method} in ${timeoutMs} ms`,
           { ...facts, valid: 'a runtime that answers' },
-        );
-      case status.UNIMPLEMENTED:
-        return new NodeError(
-          'ERR_RUNTIME_UNSUPPORTED',
-          `the runtime on ${socketPath} has no runtime.v1 ${method}: ${said}`,
-          { ...facts, valid: 'a runtime with CRI v1, such as containerd 1.6 or CRI-O 1.20 and newer' },
         );
       case status.NOT_FOUND:
         return new NodeError('ERR_RUNTIME_NOT_FOUND', `${method}: ${said}`, facts);

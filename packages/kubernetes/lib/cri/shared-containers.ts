@@ -22,9 +22,6 @@ export interface ContainerMove {
   readonly after: CpuSet;
 }
 
-/** What is known of the container that has ended while it was looked at. */
-const ENDED = new Set(['ERR_CONTAINER_ENDED', 'ERR_CGROUP', 'ERR_RUNTIME_NOT_FOUND']);
-
 /**
  * Whether a grant is a container's: it has its id or its pod's uid, or is called as the container
  * is.
@@ -124,10 +121,8 @@ export class SharedContainers {
     try {
       return await action();
     } catch (error) {
-      if (!(error instanceof NodeError)) throw error;
-      const isListed = async () => (await this.#runtime.containers()).some(({ id }) => id === container.id);
-      if (ENDED.has(error.code) || !(await isListed())) return undefined;
-      throw error;
+      if (await this.#runtime.isRunning(container)) throw error;
+      return undefined;
     }
   }
 }

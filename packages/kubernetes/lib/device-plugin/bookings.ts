@@ -1,39 +1,21 @@
 // Bookings: puts on record what the kubelet gives to containers. A booking is a persistent grant
 // until a container claims it.
 import { randomUUID } from 'node:crypto';
-import { CpuSet, type GrantInfo, type Manager } from 'numalign';
+import type { CpuSet, GrantInfo } from 'numalign';
 import { NodeError } from '../base/errors.js';
-import {
-  type AllocationEnvironment,
-  allocationName,
-  isAllocation,
-  isClaimed,
-  parseAllocationName,
-} from '../placement/allocation.js';
+import { type AllocationEnvironment, isAllocation, isClaimed } from '../placement/allocation.js';
+import { type Booking, bookingOf, type DeviceManager, Exchange, unionOf } from './exchange.js';
 import type { CpuAccount, CpuDevice } from './inventory.js';
 
-/** What a container is given that exists, or soon will. */
-export interface AdoptedPod {
-  readonly uid: string;
-  readonly name: string;
-  readonly containers: readonly { readonly name: string; readonly cpus: CpuSet }[];
-}
-
-/** What the device plugin asks of a manager. */
-export type DeviceManager = Pick<
-  Manager,
-  'topology' | 'settings' | 'freeCpus' | 'grants' | 'release' | 'on' | 'off'
-> & {
-  adopt(pod: AdoptedPod, options: { readonly owner: 'persistent' }): Promise<unknown>;
-};
-
-const union = (sets: readonly CpuSet[]) => sets.reduce((all, cpus) => all.union(cpus), CpuSet.EMPTY);
+const LOOK_MS = 100;
 
 export interface BookingOptions {
   readonly manager: DeviceManager;
   readonly resource: string;
   /** How long a booking waits for the end of a pod that has its CPUs, in milliseconds. */
   readonly patienceMs: number;
+  /** How old a booking is at least that is given back because the kubelet has forgotten it. */
+  readonly graceMs: number;
   /** Ends waiting. */
   readonly signal: AbortSignal;
 }
@@ -42,12 +24,16 @@ export class Bookings {
   readonly #manager: DeviceManager;
   readonly #resource: string;
   readonly #patienceMs: number;
+  readonly #graceMs: number;
   readonly #signal: AbortSignal;
+  // When this process has answered with a booking last, by its uid.
+  readonly #answeredAt = new Map<string, number>();
 
-  constructor({ manager, resource, patienceMs, signal }: BookingOptions) {
+  constructor({ manager, resource, patienceMs, graceMs, signal }: BookingOptions) {
     this.#manager = manager;
     this.#resource = resource;
     this.#patienceMs = patienceMs;
+    this.#graceMs = graceMs;
     this.#signal = signal;
   }
 
@@ -61,7 +47,7 @@ export class Bookings {
     return {
       grantable: managedCPUs.difference(reservedSystemCPUs).difference(isolatedCPUs),
       free: this.#manager.freeCpus(),
-      allocated: union(this.#own().map(({ cpus }) => cpus)),
+      allocated: unionOf(this.#own()),
     };
   }
 
@@ -72,18 +58,48 @@ export class Bookings {
    * @throws ERR_DEVICE_OFFLINE, ERR_DEVICE_HELD; as `adopt`
    */
   async book(containers: readonly (readonly CpuDevice[])[]): Promise<AllocationEnvironment[]> {
-    const sets = containers.map((devices) => union(devices.map(({ cpus }) => cpus)));
+    const sets = containers.map(unionOf);
     this.#checkGrantable(containers.flat());
-    await this.#takeable(union(sets));
-    const made: AdoptedPod[] = [];
-    const released: GrantInfo[] = [];
-    try {
-      const booked: AllocationEnvironment[] = [];
-      for (const cpus of sets) booked.push({ uid: await this.#bookOne(cpus, made, released), cpus });
-      return booked;
-    } catch (error) {
-      await this.#putBack(made, released);
-      throw error;
+    await this.#takeable(unionOf(containers.flat()));
+    const booked = await Exchange.run(this.#manager, this.#resource, async (exchange) => {
+      const all: AllocationEnvironment[] = [];
+      for (const cpus of sets) all.push({ uid: await this.#bookOne(cpus, exchange), cpus });
+      return all;
+    });
+    for (const { uid } of booked) this.#answeredAt.set(uid, Date.now());
+    return booked;
+  }
+
+  /**
+   * Puts a booking on record again that has ended though its pod goes on: in another sandbox, or
+   * since the machine was started again. What the plugin has booked on its CPUs becomes a part of it:
+   * the pod's other containers have that.
+   * @throws ERR_DEVICE_HELD; as `adopt`
+   */
+  async restore({ uid, cpus }: AllocationEnvironment): Promise<void> {
+    const { foreign } = this.#holders(cpus);
+    if (foreign.length > 0) throw held(foreign, cpus);
+    const before = this.#own()
+      .filter((grant) => grant.cpus.intersects(cpus) || grant.uid === uid)
+      .map(bookingOf);
+    const whole = { uid, cpus: cpus.union(unionOf(before)) };
+    await Exchange.run(this.#manager, this.#resource, (exchange) => exchange.replace(before, whole));
+  }
+
+  /**
+   * Gives back the bookings that no container has claimed and of whose CPUs the kubelet remembers
+   * none: their pods have ended before they had containers.
+   */
+  async releaseForgotten(remembered: CpuSet): Promise<void> {
+    const latest = Date.now() - this.#graceMs;
+    const own = this.#own();
+    for (const uid of this.#answeredAt.keys()) {
+      if (!own.some((grant) => grant.uid === uid)) this.#answeredAt.delete(uid);
+    }
+    for (const grant of own) {
+      const at = Math.max(Date.parse(grant.admittedAt), this.#answeredAt.get(grant.uid) ?? 0);
+      const isForgotten = !isClaimed(grant) && !grant.cpus.intersects(remembered) && at <= latest;
+      if (isForgotten) await this.#manager.release(grant.uid);
     }
   }
 
@@ -121,6 +137,7 @@ export class Bookings {
     const patience = AbortSignal.any([this.#signal, AbortSignal.timeout(this.#patienceMs)]);
     await new Promise<void>((resolve, reject) => {
       const end = (settle: () => void) => {
+        clearInterval(timer);
         patience.removeEventListener('abort', give);
         manager.off('change', look);
         settle();
@@ -131,6 +148,8 @@ export class Bookings {
         if (now.foreign.length > 0) end(() => reject(held(now.foreign, cpus)));
         else if (now.claimed.length === 0) end(resolve);
       };
+      // Of the end of a cgroup of version 1 the kernel does not tell.
+      const timer = setInterval(look, LOOK_MS);
       manager.on('change', look);
       patience.addEventListener('abort', give);
       if (patience.aborted) give();
@@ -138,48 +157,25 @@ export class Bookings {
     });
   }
 
-  async #bookOne(cpus: CpuSet, made: AdoptedPod[], released: GrantInfo[]): Promise<string> {
-    const before = this.#own().filter((grant) => !isClaimed(grant) && grant.cpus.intersects(cpus));
-    const same = before.find((grant) => grant.cpus.equals(cpus));
+  async #bookOne(cpus: CpuSet, exchange: Exchange): Promise<string> {
+    const before: Booking[] = this.#own()
+      .filter((grant) => !isClaimed(grant) && grant.cpus.intersects(cpus))
+      .map(bookingOf);
+    const same = before.find((booking) => booking.cpus.equals(cpus));
     if (same) return same.uid;
     const uid = randomUUID();
-    for (const grant of before) {
-      await this.#manager.release(grant.uid);
-      released.push(grant);
-    }
-    const earlier = before.flatMap(({ name }) => parseAllocationName(name)?.uids ?? []);
-    await this.#adopt({ uid, uids: [...new Set(earlier), uid], cpus }, made);
+    await exchange.replace(before, { uid, cpus });
     // What an init container leaves only in part stays with its pod.
-    for (const grant of before) {
-      const rest = grant.cpus.difference(cpus);
-      const uids = parseAllocationName(grant.name)?.uids ?? [];
-      if (!rest.isEmpty) await this.#adopt({ uid: grant.uid, uids, cpus: rest }, made);
+    for (const booking of before) {
+      const rest = booking.cpus.difference(cpus);
+      if (!rest.isEmpty) await exchange.adopt({ ...booking, cpus: rest });
     }
     return uid;
-  }
-
-  async #adopt(
-    { uid, uids, cpus }: { uid: string; uids: readonly string[]; cpus: CpuSet },
-    made: AdoptedPod[],
-  ): Promise<void> {
-    const name = allocationName({ resource: this.#resource, uids });
-    const pod = { uid, name, containers: [{ name: 'main', cpus }] };
-    await this.#manager.adopt(pod, { owner: 'persistent' });
-    made.push(pod);
-  }
-
-  // As far as nobody else has the CPUs by now. What went wrong first is what the caller must hear of.
-  async #putBack(made: readonly AdoptedPod[], released: readonly GrantInfo[]): Promise<void> {
-    for (const { uid } of made) await this.#manager.release(uid).catch(() => {});
-    for (const { uid, name, cpus } of released) {
-      const pod = { uid, name, containers: [{ name: 'main', cpus }] };
-      await this.#manager.adopt(pod, { owner: 'persistent' }).catch(() => {});
-    }
   }
 }
 
 function held(grants: readonly GrantInfo[], cpus: CpuSet): NodeError {
-  const taken = union(grants.map((grant) => grant.cpus)).intersection(cpus);
+  const taken = unionOf(grants).intersection(cpus);
   const names = grants.map(({ uid, name }) => `${name || 'a grant'} (${uid})`).join(', ');
   return new NodeError('ERR_DEVICE_HELD', `CPUs ${taken} are held by ${names}`, {
     value: taken.toString(),

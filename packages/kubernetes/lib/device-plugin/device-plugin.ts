@@ -5,9 +5,12 @@ import { NodeError } from '../base/errors.js';
 import { FolderWatch, fileIdentity } from '../base/folder-watch.js';
 import type { Log } from '../base/log.js';
 import { Rounds } from '../base/rounds.js';
+import { readDeviceState } from '../kubelet/checkpoint-files.js';
+import { DEVICE_CHECKPOINT } from '../kubelet/device-checkpoint.js';
+import type { AllocatedContainer, AllocationEnvironment } from '../placement/allocation.js';
 import { Schema } from '../protobuf/schema.js';
-import type { DeviceManager } from './bookings.js';
 import { DeviceService } from './device-service.js';
+import type { DeviceManager } from './exchange.js';
 import { DEVICE_UNITS, type DeviceUnit } from './inventory.js';
 import { PluginServer } from './plugin-server.js';
 import { KUBELET_SOCKET, register } from './registration.js';
@@ -34,6 +37,11 @@ export interface DevicePluginOptions {
    * of devices and runs on: it does so where another plugin offers the resource. Default: 10,000.
    */
   readonly returnMs?: number;
+  /**
+   * After how many milliseconds an allocation is given back that no container has claimed and the
+   * kubelet has forgotten: its pod has ended before it had containers. Default: 60,000.
+   */
+  readonly graceMs?: number;
   readonly log: Log;
 }
 
@@ -69,6 +77,7 @@ export class DevicePlugin {
   readonly #service: DeviceService;
   readonly #watch: FolderWatch;
   readonly #rounds = new Rounds(() => this.#follow());
+  readonly #checkpoints = new Rounds(() => this.#readCheckpoint());
   readonly #closing = new AbortController();
   #server: PluginServer | undefined;
   // Of the socket of the kubelet that knows the plugin.
@@ -78,7 +87,8 @@ export class DevicePlugin {
   /** @throws ERR_INVALID_OPTION */
   constructor(options: DevicePluginOptions) {
     const { manager, unit = 'cpu', folder = DEVICE_PLUGINS, log } = options;
-    const { resource = `numalign.io/${unit}`, patienceMs = 3_000, returnMs = 10_000 } = options;
+    const { resource = `numalign.io/${unit}`, patienceMs = 3_000 } = options;
+    const { returnMs = 10_000, graceMs = 60_000 } = options;
     checkOption(DEVICE_UNITS.includes(unit), 'unit', unit, DEVICE_UNITS.join(' or '));
     checkOption(
       RESOURCE.test(resource),
@@ -87,7 +97,7 @@ export class DevicePlugin {
       'a domain and a name, such as numalign.io/cpu',
     );
     checkOption(isAbsolute(folder), 'folder', folder, 'an absolute path');
-    for (const [name, value] of Object.entries({ patienceMs, returnMs })) {
+    for (const [name, value] of Object.entries({ patienceMs, returnMs, graceMs })) {
       checkOption(value >= 0, name, value, 'a number of milliseconds');
     }
     this.resource = resource;
@@ -98,13 +108,16 @@ export class DevicePlugin {
     this.#log = log;
     const { signal } = this.#closing;
     this.#service = new DeviceService({
-      ...{ manager, resource, unit, patienceMs, signal, log },
+      ...{ manager, resource, unit, patienceMs, graceMs, signal, log },
       listening: () => clearTimeout(this.#timer),
       ended: () => this.#return(),
     });
     this.#watch = new FolderWatch({
       folder,
-      changed: () => void this.#rounds.ask(),
+      changed: (name) => {
+        if (name === DEVICE_CHECKPOINT) void this.#checkpoints.ask();
+        else void this.#rounds.ask();
+      },
       failed: (error) => log('error', `${folder} cannot be watched: ${error.message}`),
     });
   }
@@ -117,6 +130,7 @@ export class DevicePlugin {
   async start(): Promise<void> {
     for (const event of EVENTS) this.#manager.on(event, this.#look);
     this.#look();
+    this.#warnOfLastCpu();
     try {
       this.#watch.start();
       if (fileIdentity(this.#folder) !== undefined) await this.#serve();
@@ -128,6 +142,24 @@ export class DevicePlugin {
     void this.#rounds.ask();
   }
 
+  /** Whether a kubelet follows the list of devices. */
+  get isListed(): boolean {
+    return this.#service.isListening;
+  }
+
+  /**
+   * Puts an allocation on record again that has ended though its pod goes on: its containers are
+   * created again in another sandbox, or after a start of the machine. The kubelet does not ask for
+   * them again. Its checkpoint must say that the container has these CPUs.
+   * @returns false where it does not: a pod may set any environment
+   * @throws ERR_DEVICE_HELD where another grant has them; ERR_KUBELET_STATE, ERR_SYSCALL of the
+   *   checkpoint; as Manager.adopt
+   */
+  async restore(allocation: AllocationEnvironment, container: AllocatedContainer): Promise<boolean> {
+    const devices = await readDeviceState(this.#folder);
+    return this.#service.restore(allocation, container, devices ?? []);
+  }
+
   /**
    * Ends the service; the kubelet then keeps the devices for 5 minutes, unhealthy. What is on record
    * stays there.
@@ -137,10 +169,21 @@ export class DevicePlugin {
     this.#closing.abort();
     this.#watch.close();
     await this.#rounds.end();
+    await this.#checkpoints.end();
     clearTimeout(this.#timer);
     await this.#service.close();
     this.#server?.close();
     this.#server = undefined;
+  }
+
+  // The pool of those that share must keep one.
+  #warnOfLastCpu(): void {
+    const { reservedSystemCPUs, strictCPUReservation } = this.#manager.settings();
+    if (!reservedSystemCPUs.isEmpty && !strictCPUReservation) return;
+    this.#log(
+      'warn',
+      `no CPU is reserved and shared: an allocation of ${this.resource} that takes the last shared one is refused; set reservedSystemCPUs`,
+    );
   }
 
   readonly #look = () => this.#service.update();
@@ -162,6 +205,12 @@ export class DevicePlugin {
       if (signal.aborted) return;
       this.#log('error', `${this.resource} cannot be registered: ${(error as Error).message}`);
     }
+  }
+
+  // Of a file that cannot be used nothing is known: the kubelet says so itself.
+  async #readCheckpoint(): Promise<void> {
+    const devices = await readDeviceState(this.#folder).catch(() => undefined);
+    if (devices) this.#service.forget(devices);
   }
 
   async #serve(): Promise<void> {

@@ -1,21 +1,24 @@
 // DeviceService: what a device plugin answers: which devices there are, which go well together, and
 // what a container gets.
+import type { CpuSet } from 'numalign';
 import { NodeError } from '../base/errors.js';
 import type { Log } from '../base/log.js';
-import { allocationEnvironment } from '../placement/allocation.js';
+import type { FiledContainer } from '../kubelet/holdings.js';
+import {
+  type AllocatedContainer,
+  type AllocationEnvironment,
+  allocationEnvironment,
+} from '../placement/allocation.js';
 import type { Message } from '../protobuf/schema.js';
-import { Bookings, type DeviceManager } from './bookings.js';
+import { type BookingOptions, Bookings } from './bookings.js';
 import { DeviceList, type DeviceStream } from './device-list.js';
+import { unionOf } from './exchange.js';
 import { type CpuDevice, type DeviceUnit, Inventory, isHealthy } from './inventory.js';
 import type { PluginAnswers } from './plugin-server.js';
 import { preferredDevices } from './preference.js';
 
-export interface DeviceServiceOptions {
-  readonly manager: DeviceManager;
-  readonly resource: string;
+export interface DeviceServiceOptions extends BookingOptions {
   readonly unit: DeviceUnit;
-  readonly patienceMs: number;
-  readonly signal: AbortSignal;
   readonly log: Log;
   /** The kubelet has asked for the list. */
   readonly listening: () => void;
@@ -135,6 +138,45 @@ export class DeviceService implements PluginAnswers {
     }
     const booked = await this.#bookings.book(containers);
     return { container_responses: booked.map((each) => ({ envs: allocationEnvironment(each) })) };
+  }
+
+  /**
+   * Puts an allocation on record again, where the kubelet's checkpoint says that the container has
+   * these devices.
+   * @returns false where it does not
+   * @throws as {@link Bookings.restore}
+   */
+  async restore(
+    allocation: AllocationEnvironment,
+    { podUid, name }: AllocatedContainer,
+    devices: readonly FiledContainer[],
+  ): Promise<boolean> {
+    this.update();
+    const own = devices.filter((container) => container.uid === podUid && container.name === name);
+    if (!this.#cpusOf(own).equals(allocation.cpus)) return false;
+    const restored = this.#allocating.then(() => this.#bookings.restore(allocation));
+    this.#allocating = restored.catch(() => {});
+    await restored.finally(() => this.update());
+    return true;
+  }
+
+  #cpusOf(containers: readonly FiledContainer[]): CpuSet {
+    const held = containers.flatMap(({ devices }) => devices[this.#options.resource] ?? []);
+    return unionOf(held.flatMap(({ id }) => this.#inventory.find(id) ?? []));
+  }
+
+  /**
+   * The kubelet has these devices in its checkpoint, and no others: what it has forgotten is given
+   * back. Failures are logged.
+   */
+  forget(devices: readonly FiledContainer[]): void {
+    const { resource, log } = this.#options;
+    const remembered = this.#cpusOf(devices);
+    this.#allocating = this.#allocating
+      .then(() => this.#bookings.releaseForgotten(remembered))
+      .catch((error: Error) =>
+        log('warn', `what the kubelet has forgotten of ${resource} is not given back: ${error.message}`),
+      );
   }
 
   /** Ends the streams; resolves once no allocation is under way. */

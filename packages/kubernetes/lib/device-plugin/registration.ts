@@ -21,7 +21,11 @@ export interface RegistrationRequest {
   readonly resource: string;
 }
 
-function registerOnce(schema: Schema, { folder, endpoint, resource }: RegistrationRequest): Promise<void> {
+function registerOnce(
+  schema: Schema,
+  { folder, endpoint, resource }: RegistrationRequest,
+  signal: AbortSignal,
+): Promise<void> {
   const Client = makeClientConstructor(serviceDefinition(schema, 'v1beta1.Registration'), 'Registration');
   const client = new Client(`unix://${join(folder, KUBELET_SOCKET)}`, credentials.createInsecure());
   const request = {
@@ -32,9 +36,12 @@ function registerOnce(schema: Schema, { folder, endpoint, resource }: Registrati
   };
   return new Promise<void>((resolve, reject) => {
     const deadline = Date.now() + DEADLINE_MS;
-    client.Register!(request, { deadline }, (error: ServiceError | null, _reply: Message) =>
-      error ? reject(error) : resolve(),
-    );
+    const call = client.Register!(request, { deadline }, (error: ServiceError | null, _reply: Message) => {
+      signal.removeEventListener('abort', cancel);
+      error ? reject(error) : resolve();
+    });
+    const cancel = () => call.cancel();
+    signal.addEventListener('abort', cancel);
   }).finally(() => client.close());
 }
 
@@ -50,7 +57,7 @@ export async function register(
 ): Promise<void> {
   for (const pauseMs of [...PAUSES_MS, null]) {
     try {
-      return await registerOnce(schema, request);
+      return await registerOnce(schema, request, signal);
     } catch (error) {
       signal.throwIfAborted();
       if (pauseMs === null || (error as ServiceError).code !== status.UNAVAILABLE) throw error;

@@ -10,7 +10,7 @@ import {
 } from 'numalign/kubelet';
 import { NodeError } from '../base/errors.js';
 import { DEVICE_CHECKPOINT, parseDeviceCheckpoint } from './device-checkpoint.js';
-import type { KubeletStates } from './holdings.js';
+import type { FiledContainer, KubeletStates } from './holdings.js';
 
 // Of any kubelet, with or without its gates.
 const OPTIONS = { podLevelResourceManagers: true, allowUnverified: true };
@@ -37,6 +37,15 @@ export async function readCpuState(folder: string): Promise<CpuManagerState | un
 }
 
 /**
+ * The file of devices; undefined where there is none.
+ * @throws ERR_KUBELET_STATE where it cannot be used, ERR_SYSCALL
+ */
+export async function readDeviceState(folder: string): Promise<FiledContainer[] | undefined> {
+  const text = await textOf(folder, DEVICE_CHECKPOINT);
+  return text === undefined ? undefined : parseDeviceCheckpoint(text);
+}
+
+/**
  * All files that are there.
  * @throws ERR_KUBELET_STATE where one cannot be used, ERR_SYSCALL
  */
@@ -44,11 +53,11 @@ export async function readStates(folder: string, deviceFolder: string): Promise<
   const [cpu, memory, devices] = await Promise.all([
     readCpuState(folder),
     textOf(folder, MEMORY_MANAGER_STATE),
-    textOf(deviceFolder, DEVICE_CHECKPOINT),
+    readDeviceState(deviceFolder),
   ]);
   return {
     cpu,
     memory: memory === undefined ? undefined : parseMemoryManagerState(memory, OPTIONS),
-    devices: devices === undefined ? undefined : parseDeviceCheckpoint(devices),
+    devices,
   };
 }

@@ -23,7 +23,9 @@ export interface KubeletFollowerOptions {
 }
 
 // After a failure: a file half-written by hand, a kubelet that starts. Then the next change is awaited.
-const PAUSES_MS = [100, 1_000, 10_000];
+const FAILURE_PAUSES_MS = [100, 1_000, 10_000];
+// A kubelet that has started lists its pods one after the other, and no file tells of that.
+const START_PAUSES_MS = [500, 2_000, 10_000];
 
 /**
  * The kernel tells when the kubelet writes a checkpoint file, or its socket appears (inotify(7)):
@@ -36,6 +38,7 @@ export class KubeletFollower {
   readonly #own: ReadonlySet<string>;
   readonly #rounds = new Rounds(() => this.#follow());
   #failures = 0;
+  #pauses: readonly number[] = START_PAUSES_MS;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
 
@@ -55,6 +58,7 @@ export class KubeletFollower {
         new FolderWatch({
           folder,
           changed: (name) => {
+            if (name === null || folder === dirname(socket)) this.#pauses = START_PAUSES_MS;
             if (name === null || names.includes(name)) void this.look();
           },
           failed: (error) => log('error', `${folder} cannot be watched: ${error.message}`),
@@ -95,11 +99,19 @@ export class KubeletFollower {
     try {
       await record(withoutDevices(await this.#podResources.holdings(), this.#own));
       this.#failures = 0;
+      const [pause, ...rest] = this.#pauses;
+      this.#pauses = rest;
+      this.#lookAfter(pause);
     } catch (error) {
       log('error', `what the kubelet has given out is not on record: ${(error as Error).message}`);
-      const pause = PAUSES_MS[this.#failures++];
-      if (pause === undefined || this.#isClosed) this.#failures = 0;
-      else this.#timer = setTimeout(() => void this.look(), pause).unref();
+      this.#lookAfter(FAILURE_PAUSES_MS[this.#failures++]);
     }
+  }
+
+  // undefined: only once anything has changed.
+  #lookAfter(pause: number | undefined): void {
+    clearTimeout(this.#timer);
+    if (pause === undefined) this.#failures = 0;
+    else if (!this.#isClosed) this.#timer = setTimeout(() => void this.look(), pause).unref();
   }
 }

@@ -9,8 +9,11 @@ import type { ContainerUpdate } from './messages.js';
 import { changeOf, identityOf } from './path-watch.js';
 import { NriSession } from './session.js';
 
+/** Where container runtimes listen for plugins. */
+export const NRI_SOCKET = '/var/run/nri/nri.sock';
+
 export interface NriPluginOptions {
-  /** Such as /var/run/nri/nri.sock. */
+  /** Such as {@link NRI_SOCKET}. */
   readonly socketPath: string;
   readonly name: string;
   /** Two digits: runtimes call plugins in this order. */

@@ -12,6 +12,21 @@ export const GRANT_VARIABLE = 'NUMALIGN_GRANT';
 /** `resource=id` of each device, separated by commas. */
 export const DEVICES_VARIABLE = 'NUMALIGN_DEVICES';
 
+/** A container as the kubelet names it. */
+export interface AllocatedContainer {
+  readonly podUid: string;
+  readonly name: string;
+}
+
+/**
+ * Puts an allocation on record again whose grant has ended though its pod goes on. False: the kubelet
+ * has not given these devices to this container.
+ */
+export type RestoreAllocation = (
+  allocation: AllocationEnvironment,
+  container: AllocatedContainer,
+) => Promise<boolean>;
+
 const PREFIX = 'device-plugin:';
 // A pod's init containers leave their devices to those after them.
 const MOST_UIDS = 64;

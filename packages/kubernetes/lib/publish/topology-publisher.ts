@@ -1,6 +1,8 @@
 // TopologyPublisher: keeps a node's NodeResourceTopology at the API server as the machine is.
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { isDeepStrictEqual } from 'node:util';
 import type { ManagerView } from 'numalign';
+import { DIAGNOSTICS_CHANNELS, type DiagnosticsMessages } from 'numalign/diagnostics';
 import { ApiError } from '../api-server/api-error.js';
 import type { ApiServer } from '../api-server/api-server.js';
 import { Backoff, pause } from '../api-server/backoff.js';
@@ -44,7 +46,8 @@ const CONTEST_MS = 60_000;
 
 /**
  * Publishes the machine within milliseconds of a commit of anybody, at most twice a second, and
- * nothing where nothing has changed; again after the API server was away, and where the object was
+ * nothing where nothing has changed; what no commit tells, such as CPUs that go offline, after the
+ * manager's next round ({@link Manager.reconcile}); again after the API server was away, and where the object was
  * deleted or changed by others. Only zones, attributes and policies are its own: what others say in
  * the object's metadata stays. Errors are told to `log`, each kind once until it is over, and tried
  * again.
@@ -78,12 +81,14 @@ export class TopologyPublisher {
   async start(): Promise<void> {
     const { manager } = this.#options;
     manager.on('change', this.#changed);
+    subscribe(DIAGNOSTICS_CHANNELS.reconcile, this.#reconciled);
     this.#work.push(this.#watch());
   }
 
   async close(): Promise<void> {
     const { manager, apiServer, nodeName, deletesAtClose } = this.#options;
     manager.off('change', this.#changed);
+    unsubscribe(DIAGNOSTICS_CHANNELS.reconcile, this.#reconciled);
     this.#end.abort();
     this.#wake.abort();
     await Promise.all(this.#work);
@@ -103,6 +108,12 @@ export class TopologyPublisher {
       this.#work = this.#work.filter((each) => each !== run);
     });
     this.#work.push(run);
+  };
+
+  // CPUs that went offline, devices that were registered anew: no commit tells of these.
+  readonly #reconciled = (message: unknown): void => {
+    const { stateDir } = message as DiagnosticsMessages['reconcile'];
+    if (stateDir === this.#options.manager.stateDir) this.#changed();
   };
 
   // Until nothing is due.

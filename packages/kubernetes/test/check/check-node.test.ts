@@ -69,8 +69,14 @@ describe('the facts', () => {
     writeFileSync(at('kubelet/memory_manager_state'), formatMemoryManagerState(memory));
     await listen(at('nri.sock'));
     await listen(at('kubelet/pod-resources/kubelet.sock'));
+    await listen(at('containerd.sock'));
     const version = { name: 'containerd', version: '1.7.24' };
-    const facts = await readNodeFacts({ ...options(), runtimeVersion: async () => version });
+    const asked: string[] = [];
+    const facts = await readNodeFacts(options(), async (path) => {
+      asked.push(path);
+      return version;
+    });
+    expect(asked).toEqual([at('containerd.sock')]);
     expect(facts).toMatchObject({
       nri: { state: 'listens' },
       runtimeVersion: version,
@@ -115,6 +121,14 @@ describe('publishing', () => {
   const refusal = (code: 'ERR_API_NOT_FOUND' | 'ERR_API_FORBIDDEN') => async () => {
     throw new ApiError(code, 'no');
   };
+
+  it('outside of a cluster is a problem, and no error', async () => {
+    const findings = await checkNode({ ...options(), publish: { nodeName: 'worker-1' } });
+    expect(findings.filter(({ group }) => group === 'cluster')[0]).toMatchObject({
+      ...{ check: 'api-server', status: 'problem' },
+      found: expect.stringContaining('ERR_NOT_IN_CLUSTER'),
+    });
+  });
 
   it('is judged by what the API server allows and has', async () => {
     const apiServer = {

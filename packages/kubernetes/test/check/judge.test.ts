@@ -77,13 +77,13 @@ describe('a node', () => {
       'a runtime that is not there',
       { runtime: socket('absent') },
       'warning runtime-socket',
-      '--runtime-endpoint',
+      'CONTAINER_RUNTIME_ENDPOINT',
     ],
     [
       'a runtime that says nothing',
       { runtimeVersion: null },
       'unknown runtime-version',
-      '--runtime-endpoint',
+      'CONTAINER_RUNTIME_ENDPOINT',
     ],
     [
       'containerd 1.6',

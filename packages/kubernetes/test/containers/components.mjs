@@ -35,11 +35,9 @@ function fetchPackages(folder) {
   }
 }
 
-const versionIn = (text) => /\d+\.\d+\.\d+/.exec(text)?.[0] ?? text.trim();
-
 /**
- * The programs' paths, the path of the image, and `versions` by program.
- * @throws Error where they cannot be had, or do not run here
+ * The programs' paths, and the path of the image.
+ * @throws Error where they cannot be had
  */
 export function prepareComponents() {
   const folder = cacheFolder('numalign-containers');
@@ -51,18 +49,30 @@ export function prepareComponents() {
   const programs = (name) => inPackage(name, 'usr/bin');
   const image = join(folder, 'image.tar');
   if (!existsSync(image)) writeImage(busybox, image);
-  const versionOf = (program) => versionIn(run(program, ['--version']).toString());
-  const versions = {
-    containerd: versionOf(join(programs('containerd'), 'containerd')),
-    'containerd-1.6': versionOf(join(programs('containerd-1.6'), 'containerd')),
-    runc: versionOf(runc),
-    busybox: versionIn(run(busybox, ['--help']).toString()),
-  };
   return {
     /** By name, the folder with `containerd`, its shim and `ctr`. */
     containerd: { containerd: programs('containerd'), 'containerd-1.6': programs('containerd-1.6') },
     runc,
+    busybox,
     image,
-    versions,
   };
+}
+
+const versionIn = (text) => /\d+\.\d+\.\d+/.exec(text)?.[0] ?? text.trim();
+const versionOf = (program, option = '--version') => versionIn(run(program, [option]).toString());
+
+/** The version of a containerd in its folder, such as `1.7.24`. */
+export const containerdVersion = (folder) => versionOf(join(folder, 'containerd'));
+
+/**
+ * What the components are, for people.
+ * @throws Error where they do not run here
+ */
+export function describeComponents({ containerd, runc, busybox }) {
+  const versions = [
+    ...Object.values(containerd).map((folder) => ['containerd', containerdVersion(folder)]),
+    ['runc', versionOf(runc)],
+    ['busybox', versionOf(busybox, '--help')],
+  ];
+  return versions.map((each) => each.join(' ')).join(', ');
 }

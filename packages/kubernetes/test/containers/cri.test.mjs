@@ -134,7 +134,7 @@ for (const release of ['containerd', 'containerd-1.6']) {
       const pod = await pods.runPod('latency');
       const other = await pods.runPod('batch');
       const attachment = await attach('latency/main');
-      const keeper = new AttachmentKeeper({ attachment, manager, log, reconcilePeriodMs: PERIOD });
+      const keeper = new AttachmentKeeper({ attachment, manager, runtime, log, reconcilePeriodMs: PERIOD });
       await keeper.start();
       assert.notEqual(await cpusOf(other), `${all()}`);
       await pod.stop();
@@ -147,7 +147,7 @@ for (const release of ['containerd', 'containerd-1.6']) {
     it('gets them again where somebody else sets its cpuset by the runtime or by the kernel', async () => {
       const pod = await pods.runPod('latency');
       const attachment = await attach('latency/main');
-      const keeper = new AttachmentKeeper({ attachment, manager, log, reconcilePeriodMs: PERIOD });
+      const keeper = new AttachmentKeeper({ attachment, manager, runtime, log, reconcilePeriodMs: PERIOD });
       await keeper.start();
       const cpus = `${attachment.attached.cpus}`;
       await pod.update({ cpuset_cpus: `${all()}` });
@@ -161,11 +161,24 @@ for (const release of ['containerd', 'containerd-1.6']) {
       assert.equal(await cpusOf(pod), `${all()}`);
     });
 
+    it('is alone on them also where another container starts meanwhile', async () => {
+      await pods.runPod('latency');
+      const attachment = await attach('latency/main');
+      const keeper = new AttachmentKeeper({ attachment, manager, runtime, log, reconcilePeriodMs: PERIOD });
+      await keeper.start();
+      const others = `${all().difference(attachment.attached.cpus)}`;
+      for (const name of ['first', 'second', 'third']) {
+        const pod = await pods.runPod(name);
+        await until(async () => (await cpusOf(pod)) === others);
+      }
+      await keeper.close();
+    });
+
     it('has what it had where its grant is given back by somebody', async () => {
       const pod = await pods.runPod('latency');
       const other = await pods.runPod('batch');
       const attachment = await attach('latency/main');
-      const keeper = new AttachmentKeeper({ attachment, manager, log, reconcilePeriodMs: PERIOD });
+      const keeper = new AttachmentKeeper({ attachment, manager, runtime, log, reconcilePeriodMs: PERIOD });
       await keeper.start();
       await manager.release(attachment.attached.grant);
       await keeper.ended;
@@ -195,7 +208,7 @@ for (const release of ['containerd', 'containerd-1.6']) {
       const other = await pods.runPod('batch');
       await attach('latency/main');
       await pod.stop();
-      await until(() => manager.grants().length === 0);
+      await until(() => !manager.grants().some(({ alive }) => alive));
       assert.notEqual(await cpusOf(other), `${all()}`);
       const next = await pods.runPod('next');
       const attachment = await attach('next/main');
@@ -250,7 +263,7 @@ for (const release of ['containerd', 'containerd-1.6']) {
       const grant = await manager.acquire({ cpu: 1, owner: 'persistent', enforcement: 'members' });
       const attachment = await attach('latency/main', { cpu: undefined, grant: grant.uid });
       assert.equal(await cpusOf(pod), `${grant.cpus}`);
-      const keeper = new AttachmentKeeper({ attachment, manager, log, reconcilePeriodMs: 200 });
+      const keeper = new AttachmentKeeper({ attachment, manager, runtime, log, reconcilePeriodMs: 200 });
       await keeper.start();
       await pod.stop();
       await keeper.ended;

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { works } from '../../../../scripts/steps.mjs';
-import { prepareComponents } from './components.mjs';
+import { describeComponents, prepareComponents } from './components.mjs';
 import { whyNoCpusets } from './support/cgroups.mjs';
 
 const FOLDER = fileURLToPath(new URL('.', import.meta.url));
@@ -42,7 +42,7 @@ function checkMachine() {
 
 function components() {
   try {
-    return prepareComponents();
+    return describeComponents(prepareComponents());
   } catch (error) {
     return skip(`Debian's packages cannot be had, or do not run here: ${error.message}`);
   }
@@ -50,9 +50,7 @@ function components() {
 
 const files = chosenFiles();
 checkMachine();
-const versions = Object.values(components().versions);
-const names = ['containerd', 'containerd', 'runc', 'busybox'];
-console.log(`test:containers: ${names.map((name, i) => `${name} ${versions[i]}`).join(', ')}`);
+console.log(`test:containers: ${components()}`);
 const options = ['--test', '--test-reporter=spec', '--test-concurrency=1'];
 const { status } = spawnSync(process.execPath, [...options, ...files], { stdio: 'inherit' });
 process.exitCode = status ?? 1;

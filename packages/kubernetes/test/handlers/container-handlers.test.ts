@@ -93,6 +93,22 @@ describe('A container that is created', () => {
     });
   });
 
+  it('gets what the device plugin had booked, where the device plugin puts that on record again', async () => {
+    const asked: unknown[] = [];
+    const { handlers, manager } = await simulatedNode({}, undefined, async ({ uid, cpus }, container) => {
+      asked.push({ uid, cpus: `${cpus}` }, container);
+      await book(manager, `${cpus}`);
+      return true;
+    });
+    const env = ['NUMALIGN_ALLOCATION=booked', 'NUMALIGN_CPUS=6-7'];
+    const { adjust } = await handlers.createContainer(POD, shared('a', { env }));
+    expect(adjust.linux?.resources?.cpu?.cpus).toBe('6-7');
+    expect(asked).toEqual([
+      { uid: 'booked', cpus: '6-7' },
+      { podUid: POD.uid, name: 'main' },
+    ]);
+  });
+
   it('gets devices that its annotations ask for, by their CDI names', async () => {
     const device = (id: string, node: number) => ({ id, numaNodes: [node] });
     const devices = { 'example.com/nic': [device('eth0', 0), device('eth1', 1)] };
@@ -136,6 +152,24 @@ describe('A container that ends', () => {
     await handlers.removeContainer(POD, shared('b'));
     expect(manager.grants()).toHaveLength(1);
     await handlers.removePodSandbox(POD);
+    expect(manager.grants()).toEqual([]);
+  });
+
+  it('leaves what the device plugin has booked to its pod, which has got another sandbox', async () => {
+    const { handlers, manager } = await simulatedNode();
+    await book(manager, '6-7');
+    const env = ['NUMALIGN_ALLOCATION=booked', 'NUMALIGN_CPUS=6-7'];
+    const next = { ...POD, id: 'next' };
+    for (const [pod, id] of [
+      [POD, 'a'],
+      [next, 'b'],
+    ] as const) {
+      handlers.runPodSandbox(pod);
+      await handlers.createContainer(pod, shared(id, { env, pod_sandbox_id: pod.id }));
+    }
+    await handlers.removePodSandbox(POD);
+    expect(manager.grants()).toHaveLength(1);
+    await handlers.removePodSandbox(next);
     expect(manager.grants()).toEqual([]);
   });
 });

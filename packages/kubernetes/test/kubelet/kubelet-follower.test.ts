@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { PodHoldings } from '../../lib/kubelet/holdings.js';
 import { KubeletFollower } from '../../lib/kubelet/kubelet-follower.js';
 import { KubeletFolder } from './kubelet-folder.js';
@@ -15,6 +15,7 @@ beforeEach(() => {
 });
 
 afterEach(async () => {
+  vi.useRealTimers();
   await follower.close();
   kubelet.remove();
 });
@@ -63,11 +64,26 @@ describe('Who follows the kubelet', () => {
   it('asks nothing where other files change', async () => {
     await kubelet.list([]);
     await follow();
+    // Once and, for pods that a kubelet lists later, three times in its first seconds.
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    for (let i = 0; i < 4; i++) await follower.look();
+    expect(kubelet.lists).toBe(5);
     kubelet.write('other', '');
     kubelet.writeCpus('0-3', {});
-    await expect.poll(() => kubelet.lists).toBe(2);
-    await follower.look();
-    expect(kubelet.lists).toBe(3);
+    await expect.poll(() => kubelet.lists).toBe(6);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('asks a kubelet again that lists its pods some time after it has started', async () => {
+    let pods: object[] = [];
+    await follow();
+    await kubelet.answer({
+      List: () => ({ pod_resources: pods }),
+      GetAllocatableResources: () => ({ cpu_ids: [1] }),
+    });
+    await expect.poll(() => kubelet.lists).toBeGreaterThan(0);
+    pods = [{ namespace: 'default', name: 'a', containers: [{ name: 'main', cpu_ids: [1] }] }];
+    await expect.poll(() => records.at(-1)?.[0]?.name).toBe('a');
   });
 
   it('asks a kubelet that has come', async () => {

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { type Manager, type ManagerOptions, openManager } from 'numalign';
 import { discover, type MachineJson } from 'numalign/topology';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { NEEDED } from '../../lib/check/cluster-facts.js';
 import { TopologyPublisher, type TopologyPublisherOptions } from '../../lib/publish/topology-publisher.js';
 import { zonesOf } from '../../lib/publish/zones.js';
 import { makePki, type Pki } from '../api-server/fake-server.js';
@@ -130,6 +131,17 @@ describe('a publication', () => {
     expect(late).toBeLessThan(100);
   });
 
+  it('follows a round of the manager, which looks for what no commit tells', async () => {
+    const { topologies, manager } = await publish();
+    await published(topologies, 1);
+    manager.registerDevices('example.com/nic', [{ id: 'a', numaNodes: [1] }]);
+    await manager.reconcile();
+    await published(topologies, 2);
+    expect(topologies.object!.zones[1].resources.at(-1)).toEqual({
+      ...{ name: 'example.com/nic', capacity: '1', allocatable: '1', available: '1' },
+    });
+  });
+
   it('comes at most twice a second, and the last one says how it is', async () => {
     const { topologies, manager } = await publish();
     await published(topologies, 1);
@@ -237,6 +249,24 @@ describe('a publication', () => {
     ]);
     isAllowed = true;
     await published(topologies, 1);
+  });
+});
+
+describe('what it asks of the server', () => {
+  it('is what check looks for, and the examples allow', async () => {
+    const topologies = await Topologies.open(pki);
+    topologies.node = { metadata: { name: 'worker-1', uid: 'u-1' } };
+    await publish({}, topologies);
+    await published(topologies, 1);
+    await expect.poll(() => topologies.watches).toBe(1);
+    const verbs: Record<string, string> = { PATCH: 'patch', POST: 'create' };
+    const asked = topologies.server.seen.map(({ method, path, query }) => {
+      const [, api, ...parts] = path.split('/');
+      const [group, , resource, name] = api === 'api' ? ['', ...parts] : parts;
+      const read = query.has('watch') ? 'watch' : name === undefined ? 'list' : 'get';
+      return [verbs[method] ?? read, group, resource];
+    });
+    expect(asked.toSorted()).toEqual([...NEEDED].toSorted());
   });
 });
 

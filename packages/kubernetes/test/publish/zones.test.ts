@@ -1,6 +1,13 @@
 // What is published equals what plan would say: on simulated machines, after anything was admitted.
 import fc from 'fast-check';
-import { type AdmitOptions, type Manager, type ManagerOptions, openManager, type PodSpec } from 'numalign';
+import {
+  type AdmitOptions,
+  CpuSet,
+  type Manager,
+  type ManagerOptions,
+  openManager,
+  type PodSpec,
+} from 'numalign';
 import { discover, type MachineJson } from 'numalign/topology';
 import { describe, expect, it } from 'vitest';
 import { irregularMachines } from '../../../../test/support/random-machine.js';
@@ -62,6 +69,31 @@ function check(manager: Manager, wholeCores: boolean): void {
 }
 
 const policies = fc.constantFrom('none', 'best-effort', 'restricted', 'single-numa-node' as const);
+
+/** What a kubelet has given out, by numbers of what the machine has. */
+const kubelets = fc.option(
+  fc.record({
+    cpus: fc.array(fc.nat(20), { maxLength: 3 }),
+    nodes: fc.array(fc.nat(4), { minLength: 1, maxLength: 2 }),
+    memory: fc.integer({ min: 1, max: 2048 }),
+    nics: fc.array(fc.nat(5), { maxLength: 2 }),
+  }),
+);
+type Given = typeof kubelets extends fc.Arbitrary<infer T> ? T : never;
+
+async function record(manager: Manager, given: Given): Promise<void> {
+  if (given === null) return;
+  const { topology } = manager;
+  const [ids, nodes] = [topology.cpus.toArray(), topology.numaNodes];
+  const on = [...new Set(given.nodes.map((node) => nodes[node % nodes.length]!))].sort((a, b) => a - b);
+  const container = {
+    name: 'main',
+    cpus: CpuSet.from(given.cpus.map((cpu) => ids[cpu % ids.length]!)),
+    memory: [{ nodes: on, type: 'memory', bytes: given.memory * 2 ** 20 }],
+    devices: { [NIC]: [...new Set(given.nics.map((nic) => `nic-${nic}`))] },
+  };
+  await manager.recordKubelet([{ uid: null, namespace: 'default', name: 'web', containers: [container] }]);
+}
 
 /** Something that comes, or a pod that goes. */
 const steps = fc.array(
@@ -171,22 +203,30 @@ function optionsOf({ cpus }: MachineJson, chosen: Chosen): Omit<ManagerOptions, 
 describe('what is published of a machine', () => {
   it('equals what plan would say, on machines with memory, hugepages and devices', async () => {
     await fc.assert(
-      fc.asyncProperty(machines, settings, steps, async ({ json, devices }, chosen, list) => {
-        const manager = await open(json, optionsOf(json, chosen)).catch(() => null);
-        fc.pre(manager !== null);
-        using opened = manager;
-        if (devices.length > 0) opened.registerDevices(NIC, devices);
-        check(opened, chosen.wholeCores);
-        await admit(opened, list);
-        check(opened, chosen.wholeCores);
-      }),
+      fc.asyncProperty(
+        machines,
+        settings,
+        steps,
+        kubelets,
+        async ({ json, devices }, chosen, list, given) => {
+          const manager = await open(json, optionsOf(json, chosen)).catch(() => null);
+          fc.pre(manager !== null);
+          using opened = manager;
+          if (devices.length > 0) opened.registerDevices(NIC, devices);
+          check(opened, chosen.wholeCores);
+          await admit(opened, list);
+          check(opened, chosen.wholeCores);
+          await record(opened, given);
+          check(opened, chosen.wholeCores);
+        },
+      ),
       { numRuns: 300 },
     );
   });
 
   it('equals what plan would say, on machines of uneven cores with holes in their numbers', async () => {
     await fc.assert(
-      fc.asyncProperty(irregularMachines, settings, steps, async (json, chosen, list) => {
+      fc.asyncProperty(irregularMachines, settings, steps, kubelets, async (json, chosen, list, given) => {
         const manager = await open(json, { ...optionsOf(json, chosen), reservedMemory: [] }).catch(
           () => null,
         );
@@ -194,6 +234,8 @@ describe('what is published of a machine', () => {
         using opened = manager;
         check(opened, chosen.wholeCores);
         await admit(opened, list);
+        check(opened, chosen.wholeCores);
+        await record(opened, given);
         check(opened, chosen.wholeCores);
       }),
       { numRuns: 300 },

@@ -8,6 +8,7 @@ import { onTestFinished } from 'vitest';
 import { CpusetFiles } from '../../lib/cgroups/cpuset-files.js';
 import { ContainerHandlers } from '../../lib/containers/container-handlers.js';
 import type { ContainerUpdate } from '../../lib/nri/messages.js';
+import type { RestoreAllocation } from '../../lib/placement/allocation.js';
 
 /** Two NUMA nodes of four cores: node 0 has CPUs 0-3, node 1 has 4-7. */
 export const MACHINE = 'numa:2(memory=8GB) core:4 pu:1';
@@ -25,7 +26,11 @@ export interface SimulatedNode {
   cpusOf(cgroupsPath: string): string;
 }
 
-export async function simulatedNode(options: ManagerOptions = {}, machine = MACHINE): Promise<SimulatedNode> {
+export async function simulatedNode(
+  options: ManagerOptions = {},
+  machine = MACHINE,
+  restore?: RestoreAllocation,
+): Promise<SimulatedNode> {
   const topology = await discover({ synthetic: machine });
   const manager = await openManager({ topology, ...options });
   const cgroups = mkdtempSync(join(tmpdir(), 'numalign-node-'));
@@ -36,6 +41,7 @@ export async function simulatedNode(options: ManagerOptions = {}, machine = MACH
       manager,
       prefix: 'numalign',
       cpusets: new CpusetFiles(cgroups),
+      restoreAllocation: async (allocation, container) => (await restore?.(allocation, container)) ?? false,
       log: (level, message) => lines.push(`${level}: ${message}`),
     });
     open.push(handlers);

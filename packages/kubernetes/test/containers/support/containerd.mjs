@@ -7,7 +7,7 @@ import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { RuntimeClient } from '@numalign/kubernetes';
 import { run } from '../../../../../test/vm/debian-packages.mjs';
-import { prepareComponents } from '../components.mjs';
+import { containerdVersion, prepareComponents } from '../components.mjs';
 import { IMAGE } from '../image.mjs';
 import { makeGroups } from './cgroups.mjs';
 
@@ -54,8 +54,6 @@ ${nri === undefined ? '' : nriPlugin}
 }
 
 export class Containerd {
-  /** Its version, such as `1.7.24`. */
-  version;
   /** The folder of all that it has, also for what tests mount into containers. */
   folder;
   socketPath;
@@ -88,8 +86,7 @@ export class Containerd {
     return containerd;
   }
 
-  constructor({ containerd, runc, versions }, release, nri, nriTimeout) {
-    this.version = versions[release];
+  constructor({ containerd, runc }, release, nri, nriTimeout) {
     this.folder = mkdtempSync(join(tmpdir(), 'numalign-containerd-'));
     this.socketPath = join(this.folder, 'containerd.sock');
     this.nriSocketPath = nri ? join(this.folder, 'nri.sock') : undefined;
@@ -101,6 +98,11 @@ export class Containerd {
       join(this.folder, 'containerd.toml'),
       configuration(this.folder, { runc, nri: hasNri, nriTimeout }),
     );
+  }
+
+  /** Its version, such as `1.7.24`. */
+  get version() {
+    return containerdVersion(this.#programs.folder);
   }
 
   /** What it has logged. */

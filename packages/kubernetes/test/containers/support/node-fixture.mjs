@@ -54,7 +54,7 @@ export const managerOptions = (stateDir, options) => ({
   ...options,
 });
 
-class NodeFixture {
+export class NodeFixture {
   runtime;
   /** Those of one test. */
   pods;

@@ -85,7 +85,7 @@ export class Pods {
     });
     this.#pods.add(pod);
     try {
-      await pod.createContainer(this.#seenFolder(), options);
+      await pod.createContainer(options);
     } catch (error) {
       await pod.remove();
       throw error;
@@ -104,7 +104,8 @@ export class Pods {
     this.#client.close();
   }
 
-  #seenFolder() {
+  /** A folder to be mounted at /seen. */
+  newSeenFolder() {
     const folder = join(this.#runtime.folder, 'seen');
     mkdirSync(folder, { recursive: true });
     return mkdtempSync(join(folder, 'container-'));
@@ -133,13 +134,11 @@ export class Pod {
     this.#onRemove = onRemove;
   }
 
-  async createContainer(
-    seenFolder,
-    { containerName = 'main', resources = { cpu_shares: 1024 }, ...options },
-  ) {
+  /** The pod's container, or the one after what has been removed; see {@link Pods.runPod}. */
+  async createContainer({ containerName = 'main', resources = { cpu_shares: 1024 }, ...options }) {
     const { command = WAIT, envs = {}, mounts = [], containerAnnotations, containerLabels } = options;
     this.containerName = containerName;
-    this.#seenFolder = seenFolder;
+    const seenFolder = this.#pods.newSeenFolder();
     const config = {
       metadata: { name: containerName, attempt: 0 },
       image: { image: IMAGE },
@@ -155,6 +154,7 @@ export class Pod {
       sandbox_config: this.#sandboxConfig,
     });
     this.containerId = container_id;
+    this.#seenFolder = seenFolder;
   }
 
   async start() {
@@ -177,11 +177,16 @@ export class Pod {
 
   /** `{ cpus, mems, env }` as the container's first instruction saw them. */
   async seen() {
-    await waitForFile(this.#seenFolder, 'done');
+    await this.waitFor('done');
     const read = (name) => readFileSync(join(this.#seenFolder, name), 'utf8');
     const pairs = read('env').split('\n').filter(Boolean);
     const env = Object.fromEntries(pairs.map((pair) => pair.split(/=(.*)/s).slice(0, 2)));
     return { ...allowedIn(read('status')), env };
+  }
+
+  /** Waits for a file that the container's command puts into /seen. */
+  waitFor(name) {
+    return waitForFile(this.#seenFolder, name);
   }
 
   /** The folder of the container's cpuset. */

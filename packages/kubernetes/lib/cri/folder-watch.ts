@@ -1,16 +1,18 @@
-// FileWatch: tells that somebody has written one of some files; of cgroups too, where the kernel
-// tells what is written, though not what changes by itself (inotify(7)).
+// FolderWatch: tells that somebody has written, made or removed something in one of some folders; of
+// cgroups too, where the kernel tells what is done to them, though not what changes by itself
+// (inotify(7)).
 import { type FSWatcher, watch } from 'node:fs';
 
-export class FileWatch {
-  readonly #onChange: () => void;
+export class FolderWatch {
+  readonly #onChange: (path: string, name: string | null) => void;
   readonly #watchers = new Map<string, FSWatcher>();
 
-  constructor(onChange: () => void) {
+  /** `onChange` is given the folder, and the name of what is in it. */
+  constructor(onChange: (path: string, name: string | null) => void) {
     this.#onChange = onChange;
   }
 
-  /** Watches these files from now on, and no others. One that cannot be watched is left out. */
+  /** Watches these folders from now on, and no others. One that cannot be watched is left out. */
   set(paths: Iterable<string>): void {
     const wanted = new Set(paths);
     for (const [path, watcher] of this.#watchers) {
@@ -27,7 +29,7 @@ export class FileWatch {
 
   #add(path: string): void {
     try {
-      const watcher = watch(path, { persistent: false }, () => this.#onChange());
+      const watcher = watch(path, { persistent: false }, (_, name) => this.#onChange(path, name));
       // Its end is told by others.
       watcher.on('error', () => watcher.close());
       this.#watchers.set(path, watcher);

@@ -1,0 +1,47 @@
+// What the kubelet has given out, in words. Pure.
+import type { KubeletPod, KubeletStatus } from '../../entries/kubelet.js';
+import { CpuSet, type GrantInfo } from '../../index.js';
+import { counted, printable } from '../terminal/text.js';
+import { besideText, cpusText } from './resource-text.js';
+
+/** What a pod of the kubelet's has, as a grant would have it. */
+export interface KubeletHolder extends Pick<GrantInfo, 'cpus' | 'memory' | 'devices'> {
+  /** As `default/web of the kubelet`. */
+  readonly name: string;
+}
+
+function holderOf({ namespace, name, containers }: KubeletPod): KubeletHolder {
+  const resources = new Set(containers.flatMap(({ devices }) => Object.keys(devices)));
+  const idsOf = (resource: string) => containers.flatMap(({ devices }) => devices[resource] ?? []);
+  const devices = [...resources].map((resource) => {
+    return [resource, idsOf(resource).map((id) => ({ id, nodes: null }))] as const;
+  });
+  return {
+    name: `${namespace}/${name} of the kubelet`,
+    cpus: containers.reduce((all, { cpus }) => all.union(cpus), CpuSet.EMPTY),
+    memory: containers.flatMap(({ memory }) => memory),
+    devices: Object.fromEntries(devices),
+  };
+}
+
+/** Each pod of the kubelet's that holds something. */
+export const kubeletHolders = (kubelet: KubeletStatus | null): readonly KubeletHolder[] =>
+  kubelet?.pods.map(holderOf) ?? [];
+
+/** A title, and a line for each pod; no line where nothing is on record. */
+export function kubeletSection(kubelet: KubeletStatus | null): [title: string, lines: readonly string[]] {
+  if (kubelet === null) return ['', []];
+  const { pods, keeper, since, updatedAt } = kubelet;
+  const process = `process ${keeper.pid} (${printable(keeper.command ?? '')})`;
+  const held = `the kubelet's, ${counted(pods.length, 'pod')}`;
+  const title = keeper.alive
+    ? `${held}, kept on record by ${process} since ${since}:`
+    : `${held}, on record as of ${updatedAt}; nobody keeps it, ${process} has ended:`;
+  return [title, pods.length === 0 ? ['nothing'] : kubeletHolders(kubelet).map(holderText)];
+}
+
+function holderText({ name, cpus, memory, devices }: KubeletHolder): string {
+  const beside = besideText(memory, devices);
+  const parts = [...(cpus.isEmpty ? [] : [`CPUs ${cpusText(cpus)}`]), ...(beside === '' ? [] : [beside])];
+  return printable(`${name}: ${parts.join(', ')}`);
+}

@@ -1,0 +1,55 @@
+// StartWatch: tells that containers start, where the runtime is containerd. CRI has events as well
+// (GetContainerEvents), which containerd 1.6 lacks, and of which in 1.7 each is sent to one of those
+// who listen only: a kubelet that listens would miss some.
+import {
+  type Client,
+  type ClientReadableStream,
+  credentials,
+  Metadata,
+  makeClientConstructor,
+} from '@grpc/grpc-js';
+import { serviceDefinition } from '../grpc/service.js';
+import { type Message, Schema } from '../protobuf/schema.js';
+
+const STARTS = { filters: ['topic=="/tasks/start"'] };
+
+type Subscribe = (request: Message, metadata: Metadata) => ClientReadableStream<Message>;
+
+export class StartWatch {
+  readonly #client: Client;
+  readonly #onStart: () => void;
+  #stream: ClientReadableStream<Message> | undefined;
+
+  constructor(socketPath: string, onStart: () => void) {
+    const service = serviceDefinition(
+      new Schema('containerd-events'),
+      'containerd.services.events.v1.Events',
+    );
+    const Events = makeClientConstructor(service, 'Events');
+    this.#client = new Events(`unix://${socketPath}`, credentials.createInsecure(), {
+      'grpc.default_authority': 'localhost',
+    });
+    this.#onStart = onStart;
+  }
+
+  /**
+   * Listens, unless it does already: it ends with the runtime, and at once where that has no such
+   * events. Nobody is told of that.
+   */
+  open(): void {
+    if (this.#stream) return;
+    const { Subscribe } = this.#client as unknown as { Subscribe: Subscribe };
+    const stream = Subscribe.call(this.#client, STARTS, new Metadata());
+    this.#stream = stream;
+    stream.on('data', () => this.#onStart());
+    stream.on('error', () => {});
+    stream.on('close', () => {
+      if (this.#stream === stream) this.#stream = undefined;
+    });
+  }
+
+  close(): void {
+    this.#stream?.cancel();
+    this.#client.close();
+  }
+}

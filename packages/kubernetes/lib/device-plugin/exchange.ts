@@ -1,0 +1,77 @@
+// Exchange: grants of allocations that take the place of others, all of them or none.
+import { CpuSet, type GrantInfo, type Manager } from 'numalign';
+import { allocationName, parseAllocationName } from '../placement/allocation.js';
+
+/** What the device plugin asks of a manager. */
+export type DeviceManager = Pick<
+  Manager,
+  'topology' | 'settings' | 'freeCpus' | 'grants' | 'adopt' | 'release' | 'on' | 'off'
+>;
+
+/** An allocation as it is on record. */
+export interface Booking {
+  readonly uid: string;
+  /** Of the allocations that it stands for, the newest last. */
+  readonly uids: readonly string[];
+  readonly cpus: CpuSet;
+}
+
+export const bookingOf = ({ uid, name, cpus }: GrantInfo): Booking => ({
+  uid,
+  uids: parseAllocationName(name)?.uids ?? [uid],
+  cpus,
+});
+
+export const unionOf = (all: readonly { readonly cpus: CpuSet }[]) =>
+  all.reduce((union, { cpus }) => union.union(cpus), CpuSet.EMPTY);
+
+export class Exchange {
+  readonly #manager: DeviceManager;
+  readonly #resource: string;
+  readonly #made: Booking[] = [];
+  readonly #released: Booking[] = [];
+
+  private constructor(manager: DeviceManager, resource: string) {
+    this.#manager = manager;
+    this.#resource = resource;
+  }
+
+  /** Takes the steps of `body` back where it fails, as far as nobody else has the CPUs by then. */
+  static async run<T>(
+    manager: DeviceManager,
+    resource: string,
+    body: (exchange: Exchange) => Promise<T>,
+  ): Promise<T> {
+    const exchange = new Exchange(manager, resource);
+    try {
+      return await body(exchange);
+    } catch (error) {
+      // What went wrong first is what the caller must hear of.
+      for (const { uid } of exchange.#made) await manager.release(uid).catch(() => {});
+      for (const booking of exchange.#released) await exchange.#adopt(booking).catch(() => {});
+      throw error;
+    }
+  }
+
+  /** Puts a booking on record. @throws as Manager.adopt */
+  async adopt(booking: Booking): Promise<void> {
+    await this.#adopt(booking);
+    this.#made.push(booking);
+  }
+
+  /** In place of others, for which it stands from then on. @throws as Manager.adopt */
+  async replace(before: readonly Booking[], { uid, cpus }: Omit<Booking, 'uids'>): Promise<void> {
+    for (const booking of before) {
+      await this.#manager.release(booking.uid);
+      this.#released.push(booking);
+    }
+    const earlier = new Set(before.flatMap(({ uids }) => uids));
+    earlier.delete(uid);
+    await this.adopt({ uid, uids: [...earlier, uid], cpus });
+  }
+
+  async #adopt({ uid, uids, cpus }: Booking): Promise<void> {
+    const name = allocationName({ resource: this.#resource, uids });
+    await this.#manager.adopt({ uid, name, containers: [{ name: 'main', cpus }] }, { owner: 'persistent' });
+  }
+}

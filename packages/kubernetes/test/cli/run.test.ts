@@ -1,0 +1,106 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import { CpuSet, openManager } from 'numalign';
+import { type CpuManagerState, formatCpuManagerState } from 'numalign/kubelet';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { FakeRuntime } from '../support/fake-runtime.js';
+import { containerOf, podOf } from '../support/nri-objects.js';
+import { socketFolder } from '../support/socket-folder.js';
+
+const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+
+interface Command {
+  readonly child: ChildProcess;
+  /** Exit code and what is on stderr, once it has ended. */
+  readonly end: Promise<{ readonly code: number | null; readonly stdout: string; readonly stderr: string }>;
+}
+
+function numalignNode(...args: string[]): Command {
+  const child = spawn(process.execPath, [MAIN, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const end = Promise.all([once(child, 'exit'), text(child.stdout), text(child.stderr)]).then(
+    ([[code], stdout, stderr]) => ({ code, stdout, stderr }),
+  );
+  return { child, end };
+}
+
+/** Arguments for a node of the test's own. */
+function place() {
+  const { folder, socketPath: socket, remove } = socketFolder();
+  onTestFinished(remove);
+  const kubelet = join(folder, 'kubelet');
+  mkdirSync(kubelet);
+  const args = ['--state-dir', join(folder, 'state'), '--nri-socket', socket, '--kubelet-folder', kubelet];
+  return { socket, kubelet, args };
+}
+
+/** The state file of a kubelet with the policy static. */
+function giveOut(kubelet: string, entries: CpuManagerState['entries']): void {
+  const text = formatCpuManagerState({ policyName: 'static', defaultCpuSet: CpuSet.parse('0'), entries });
+  writeFileSync(join(kubelet, 'cpu_manager_state'), text);
+}
+
+describe('numalign-node', () => {
+  it('places the containers of a runtime until it is ended', async () => {
+    const { socket, args } = place();
+    const runtime = await FakeRuntime.listen(socket);
+    onTestFinished(() => runtime.close());
+    const { child, end } = numalignNode(...args);
+    const plugin = await runtime.synchronizedPlugin();
+    expect(plugin.registration).toMatchObject({ plugin_name: 'numalign', plugin_idx: '90' });
+    const container = containerOf();
+    const { adjust } = await plugin.createContainer(podOf(), container);
+    expect(adjust.linux.resources.cpu.cpus).toMatch(/^[\d,-]+$/);
+    child.kill('SIGTERM');
+    expect(await end).toMatchObject({ code: 0, stdout: '' });
+  });
+
+  it('can be ended while it waits for a runtime', async () => {
+    const { child, end } = numalignNode(...place().args);
+    await once(child.stderr!, 'data');
+    child.kill('SIGINT');
+    expect(await end).toMatchObject({ code: 0 });
+  });
+
+  it('refuses a kubelet that places containers itself, and says what to change', async () => {
+    const { kubelet, args } = place();
+    giveOut(kubelet, new Map());
+    const { code, stderr } = await numalignNode(...args).end;
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/cpuManagerPolicy: static.*set cpuManagerPolicy: none.*\[ERR_KUBELET_STATIC\]/);
+  });
+
+  it('keeps the record of such a kubelet without a plugin of the runtime', async () => {
+    const { kubelet, args } = place();
+    giveOut(kubelet, new Map([['pod-a', new Map([['app', CpuSet.parse('1')]])]]));
+    const { child, end } = numalignNode(...args, '--no-nri');
+    const manager = await openManager({ stateDir: args[1]!, readOnly: true });
+    onTestFinished(() => manager.close());
+    await expect.poll(() => String(manager.sharedPool())).toBe('0');
+    child.kill('SIGTERM');
+    expect(await end).toMatchObject({ code: 0 });
+  });
+
+  it.each([
+    [['--policy', 'strict'], /best-effort/],
+    [['--index', '7'], /ERR_NRI_INDEX/],
+    [['--kubelet-configuration', '/none'], /ERR_INVALID_OPTION/],
+    [['--no-such-option'], /unknown option/],
+  ])('refuses %j', async (wrong, message) => {
+    const { code, stderr } = await numalignNode(...place().args, ...wrong).end;
+    expect([1, 2]).toContain(code);
+    expect(stderr).toMatch(message);
+  });
+
+  it('checks the node without changing it', async () => {
+    const { args } = place();
+    const { code, stdout } = await numalignNode(...args, '--check', '--json').end;
+    expect(code).toBe(1);
+    const findings = JSON.parse(stdout) as { check: string; status: string }[];
+    expect(findings.find(({ check }) => check === 'nri-socket')).toMatchObject({ status: 'problem' });
+  });
+});

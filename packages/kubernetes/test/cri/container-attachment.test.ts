@@ -1,0 +1,139 @@
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import { status } from '@grpc/grpc-js';
+import { type Manager, openManager } from 'numalign';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { ContainerAttachment, type ContainerAttachmentOptions } from '../../lib/cri/container-attachment.js';
+import { canMakeCgroups } from './container-cgroup.js';
+import { FakeNode } from './fake-node.js';
+
+async function nodeWith(count: number) {
+  const node = await FakeNode.start(count);
+  const manager: Manager = await openManager({ stateDir: join(node.folder, 'state'), sharedMember: false });
+  onTestFinished(() => manager.close());
+  const logged: string[] = [];
+  const attachmentOf = (i: number, options: Partial<ContainerAttachmentOptions> = {}) =>
+    new ContainerAttachment({
+      ...{ manager, runtime: node.runtime, container: `c${i}`, cpu: 1 },
+      log: (level, message) => logged.push(`${level}: ${message}`),
+      ...options,
+    });
+  return { node, manager, logged, attachmentOf, before: node.cpus() };
+}
+
+describe.runIf(canMakeCgroups && availableParallelism() > 1)('An attachment that cannot be made', () => {
+  it('leaves nothing changed where the runtime does not set the cpuset that it is told', async () => {
+    const { node, manager, attachmentOf, before, logged } = await nodeWith(3);
+    const target = node.container(1);
+    node.onUpdate = (container) => (container === target ? 'ignore' : undefined);
+    await expect(attachmentOf(1).start()).rejects.toMatchObject({ code: 'ERR_CPUSET_MISMATCH' });
+    expect(node.cpus()).toEqual(before);
+    expect(manager.grants()).toEqual([]);
+    expect(logged).toEqual([]);
+  });
+
+  it('leaves nothing changed where the runtime sets another cpuset', async () => {
+    const { node, manager, attachmentOf, before } = await nodeWith(2);
+    const all = before[0]!;
+    let isFirst = true;
+    node.onUpdate = (container, cpus) => {
+      if (container !== node.container(0) || !isFirst) return;
+      isFirst = false;
+      const other = manager.topology.cpus.toArray().find((cpu) => `${cpu}` !== cpus)!;
+      container.write('cpuset.cpus', `${other}`);
+      return 'ignore';
+    };
+    await expect(attachmentOf(0).start()).rejects.toMatchObject({ code: 'ERR_CPUSET_MISMATCH' });
+    expect(node.cpus()).toEqual([all, all]);
+    expect(manager.grants()).toEqual([]);
+  });
+
+  it('leaves nothing changed where the runtime refuses in the middle', async () => {
+    const { node, manager, attachmentOf, before } = await nodeWith(3);
+    let count = 0;
+    node.onUpdate = () => {
+      if (++count === 2) throw { code: status.INTERNAL, details: 'out of order' };
+    };
+    await expect(attachmentOf(0).start()).rejects.toMatchObject({ code: 'ERR_RUNTIME' });
+    expect(node.cpus()).toEqual(before);
+    expect(manager.grants()).toEqual([]);
+  });
+
+  it('tells what it could not undo, and undoes the rest', async () => {
+    const { node, manager, attachmentOf, logged } = await nodeWith(2);
+    let count = 0;
+    node.onUpdate = () => {
+      if (++count > 1) throw { code: status.INTERNAL, details: 'out of order' };
+    };
+    await expect(attachmentOf(0).start()).rejects.toMatchObject({ code: 'ERR_RUNTIME' });
+    expect(manager.grants()).toEqual([]);
+    expect(logged).toEqual([
+      'error: other containers are not as they were: UpdateContainerResources: out of order',
+    ]);
+  });
+
+  it.each([1, 2])('leaves nothing changed where it is given up at update %d', async (at) => {
+    const { node, manager, attachmentOf, before } = await nodeWith(2);
+    const controller = new AbortController();
+    let count = 0;
+    node.onUpdate = () => {
+      if (++count === at) controller.abort('enough');
+    };
+    await expect(attachmentOf(0, { signal: controller.signal }).start()).rejects.toBe('enough');
+    expect(node.cpus()).toEqual(before);
+    expect(manager.grants()).toEqual([]);
+  });
+
+  it('leaves nothing changed where the container ends meanwhile', async () => {
+    const { node, manager, attachmentOf, before } = await nodeWith(2);
+    const target = node.container(0);
+    node.onUpdate = async (container) => {
+      if (container !== target) return;
+      await target.end();
+      throw { code: status.UNKNOWN, details: 'container not running' };
+    };
+    await expect(attachmentOf(0).start()).rejects.toMatchObject({ code: 'ERR_RUNTIME' });
+    expect((await node.find(1)).cpuset.effectiveCpus.toString()).toBe(before[1]);
+    expect(manager.grants().filter(({ alive }) => alive)).toEqual([]);
+  });
+});
+
+describe.runIf(canMakeCgroups && availableParallelism() > 1)('An attachment', () => {
+  it('has the others leave before its container comes', async () => {
+    const { node, attachmentOf } = await nodeWith(3);
+    const order: string[] = [];
+    node.onUpdate = ({ id }) => {
+      order.push(id);
+    };
+    await attachmentOf(1).start();
+    expect(order.at(-1)).toBe(node.container(1).id);
+    expect(order).toHaveLength(3);
+  });
+
+  it('writes its CPUs again where they are different, and only then', async () => {
+    const { node, manager, attachmentOf } = await nodeWith(1);
+    const attachment = attachmentOf(0);
+    await attachment.start();
+    const updates = node.updates;
+    expect(await attachment.reconcile()).toBe(true);
+    expect(node.updates).toBe(updates);
+    node.container(0).write('cpuset.cpus', `${manager.topology.cpus}`);
+    expect(await attachment.reconcile()).toBe(true);
+    expect(node.cpus()).toEqual([`${manager.grants()[0]!.cpus}`]);
+  });
+
+  it('has ended with its container, also where no manager has seen that yet', async () => {
+    const { node, manager, attachmentOf, before } = await nodeWith(2);
+    const attachment = attachmentOf(0);
+    await attachment.start();
+    await node.container(0).end();
+    expect(await attachment.reconcile()).toBe(false);
+    expect((await node.find(1)).cpuset.effectiveCpus.toString()).toBe(before[1]);
+    expect(manager.grants()).toEqual([]);
+  });
+
+  it('tells nothing before it is made', async () => {
+    const { attachmentOf } = await nodeWith(1);
+    expect(() => attachmentOf(0).attached).toThrow(TypeError);
+  });
+});

@@ -1,0 +1,28 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { findRuntimeSocket } from '../../lib/cri/runtime-sockets.js';
+import { FakeRuntime, temporaryFolder } from './fake-runtime.js';
+
+describe('The socket of the runtime', () => {
+  it('is the first that is there, and a socket', async () => {
+    const folder = temporaryFolder(onTestFinished);
+    const [absent, file, socket] = ['absent', 'file', 'socket'].map((name) => join(folder, name)) as [
+      string,
+      string,
+      string,
+    ];
+    writeFileSync(file, '');
+    const runtime = new FakeRuntime({});
+    onTestFinished(() => runtime.close());
+    await runtime.listen(socket);
+    expect(findRuntimeSocket({}, [absent, file, socket])).toBe(socket);
+    expect(() => findRuntimeSocket({}, [absent, file])).toThrow(
+      expect.objectContaining({ code: 'ERR_RUNTIME_UNREACHABLE', message: expect.stringContaining(absent) }),
+    );
+  });
+
+  it('is the one that the environment names', () => {
+    expect(findRuntimeSocket({ CONTAINER_RUNTIME_ENDPOINT: 'unix:///x.sock' }, [])).toBe('unix:///x.sock');
+  });
+});

@@ -1,0 +1,248 @@
+// The manifests of examples/kubernetes, held against each other and against the code.
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { MACHINE_STATE_DIR, openManager } from 'numalign';
+import { discover } from 'numalign/topology';
+import { describe, expect, it } from 'vitest';
+import { parseAllDocuments, parse as parseYaml } from 'yaml';
+import { NEEDED } from '../../lib/check/cluster-facts.js';
+import { DEFAULT_PLACES } from '../../lib/check/read-facts.js';
+import { createProgram } from '../../lib/cli/program.js';
+import {
+  GROUP,
+  KIND,
+  nodeResourceTopology,
+  PLURAL,
+  VERSION,
+} from '../../lib/publish/node-resource-topology.js';
+import { zonesOf } from '../../lib/publish/zones.js';
+
+const ROOT = new URL('../../../../', import.meta.url);
+const FOLDER = new URL('examples/kubernetes/', ROOT);
+const textOf = (name: string) => readFileSync(new URL(name, FOLDER), 'utf8');
+const packageOf = (folder: string) =>
+  JSON.parse(readFileSync(new URL(`${folder}package.json`, ROOT), 'utf8'));
+
+interface Manifest {
+  apiVersion: string;
+  kind: string;
+  metadata: { name: string; namespace?: string };
+  [field: string]: any;
+}
+
+const files = readdirSync(FOLDER).filter((name) => name.endsWith('.yaml'));
+const documents = files.flatMap((name) => parseAllDocuments(textOf(name)));
+const manifests = documents.map((document) => document.toJS() as Manifest);
+
+function find(kind: string, name: string, namespace?: string): Manifest {
+  const found = manifests.find(
+    (each) => each.kind === kind && each.metadata.name === name && each.metadata.namespace === namespace,
+  );
+  return found ?? expect.fail(`there is no ${kind} ${name} in ${namespace}`);
+}
+
+const AGENT = find('DaemonSet', 'numalign-node', 'numalign');
+const POD = AGENT.spec.template.spec;
+const [CONTAINER] = POD.containers;
+
+describe('the manifests', () => {
+  it('are YAML without errors or warnings, each of them an object of a name', () => {
+    expect(documents.flatMap(({ errors, warnings }) => [...errors, ...warnings])).toEqual([]);
+    for (const { apiVersion, kind, metadata } of manifests) {
+      expect([typeof apiVersion, typeof kind, typeof metadata.name]).toEqual(['string', 'string', 'string']);
+    }
+    const names = manifests.map(({ kind, metadata: { name, namespace } }) => `${kind} ${namespace}/${name}`);
+    expect(new Set(names).size).toBe(names.length);
+  });
+
+  it('bind roles that there are to accounts that there are', () => {
+    const bindings = manifests.filter(({ kind }) => kind.endsWith('RoleBinding'));
+    expect(bindings.length).toBeGreaterThan(1);
+    for (const { roleRef, subjects } of bindings) {
+      // Those of Kubernetes itself are in every cluster.
+      const isKubernetes = roleRef.name.startsWith('system:') || roleRef.name.startsWith('extension-');
+      if (!isKubernetes) find(roleRef.kind, roleRef.name);
+      for (const { kind, name, namespace } of subjects) find(kind, name, namespace);
+    }
+  });
+
+  it('select their own pods, run as accounts and mount ConfigMaps that there are', () => {
+    const workloads = manifests.filter(({ spec }) => spec?.template);
+    expect(workloads.map(({ kind }) => kind)).toEqual(['DaemonSet', 'Deployment']);
+    for (const { spec, metadata } of workloads) {
+      expect(spec.template.metadata.labels).toMatchObject(spec.selector.matchLabels);
+      const pod = spec.template.spec;
+      find('ServiceAccount', pod.serviceAccountName, metadata.namespace);
+      const volumes: { name: string; configMap?: { name: string } }[] = pod.volumes;
+      for (const { configMap } of volumes)
+        if (configMap) find('ConfigMap', configMap.name, metadata.namespace);
+      const mounts = pod.containers.flatMap((each: any) => each.volumeMounts.map((mount: any) => mount.name));
+      expect(mounts.toSorted()).toEqual(volumes.map(({ name }) => name).toSorted());
+      // The file that is named on the command line is a key of the ConfigMap that is mounted there.
+      const [container] = pod.containers;
+      const words: string[] = [...(container.command ?? []), ...(container.args ?? [])];
+      const file = words.flatMap(
+        (word) => /^--(?:kubelet-configuration|config)=(.*)$/.exec(word)?.[1] ?? [],
+      )[0]!;
+      const mount = container.volumeMounts.find(({ mountPath }: any) => mountPath === dirname(file));
+      const volume = volumes.find(({ name }) => name === mount.name);
+      const { data } = find('ConfigMap', volume!.configMap!.name, metadata.namespace);
+      expect(Object.keys(data)).toEqual([file.slice(dirname(file).length + 1)]);
+    }
+  });
+});
+
+describe('the agent', () => {
+  it('may do what publishing needs, and nothing else', () => {
+    const { rules } = find('ClusterRole', 'numalign-node');
+    const allowed = rules.flatMap(({ verbs, apiGroups: [group], resources: [resource], ...others }: any) => {
+      expect(others).toEqual({});
+      return verbs.map((verb: string) => [verb, group, resource]);
+    });
+    expect(allowed.toSorted()).toEqual([...NEEDED].toSorted());
+  });
+
+  it('sees the sockets, files and folders that it looks for, where the machine has them', () => {
+    const { state, ...places } = { state: MACHINE_STATE_DIR, ...DEFAULT_PLACES };
+    const paths = [state, ...Object.values(places)];
+    const hosts = new Map(POD.volumes.map(({ name, hostPath }: any) => [name, hostPath?.path]));
+    const mounts = CONTAINER.volumeMounts.filter(({ name }: any) => hosts.get(name) !== undefined);
+    for (const { name, mountPath } of mounts) expect(mountPath).toBe(hosts.get(name));
+    const isSeen = (path: string) =>
+      mounts.some(({ mountPath }: any) => path === mountPath || path.startsWith(`${mountPath}/`));
+    expect(paths.filter((path) => !isSeen(path))).toEqual([]);
+  });
+
+  it('is started by options that the command has', () => {
+    const run = createProgram().commands.find((each) => each.name() === 'run')!;
+    const known = run.options.map(({ long }) => long);
+    const given = CONTAINER.args.map((word: string) => word.split('=')[0]);
+    expect(known).toEqual(expect.arrayContaining(given));
+    expect(CONTAINER.command).toBeUndefined();
+  });
+
+  it('knows its node by its name in the cluster', () => {
+    expect(CONTAINER.args).toContain('--node-name=$(NODE_NAME)');
+    expect(CONTAINER.env).toEqual([
+      { name: 'NODE_NAME', valueFrom: { fieldRef: { fieldPath: 'spec.nodeName' } } },
+    ]);
+  });
+
+  it('is no Guaranteed pod: it takes no CPUs itself', async () => {
+    const topology = await discover({ synthetic: 'numa:1(memory=1GB) core:4 pu:1' });
+    using manager = await openManager({ topology });
+    const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'agent' }, spec: POD };
+    expect(manager.whyShared(pod)).toEqual([expect.stringContaining('Burstable')]);
+  });
+
+  it('is configured by a KubeletConfiguration that numalign reads', async () => {
+    const { data } = find('ConfigMap', 'numalign-node', 'numalign');
+    const topology = await discover({ synthetic: 'numa:2(memory=1GB) core:4 pu:1' });
+    using manager = await openManager({ topology, kubeletConfiguration: parseYaml(data['kubelet.yaml']) });
+    expect(manager.placement).toMatchObject({
+      ...{ cpuManagerPolicy: 'static', memoryManagerPolicy: 'Static' },
+      ...{ topologyManagerPolicy: 'single-numa-node', topologyManagerScope: 'container' },
+    });
+    expect(manager.settings().reservedSystemCPUs.size).toBe(1);
+  });
+});
+
+/** What of a value a schema does not describe, or asks for in vain: the API server drops or refuses it. */
+function flaws(value: unknown, schema: any, at = ''): string[] {
+  if (schema['x-kubernetes-int-or-string']) return ['string', 'number'].includes(typeof value) ? [] : [at];
+  if (schema.type === 'array')
+    return Array.isArray(value) ? value.flatMap((each, i) => flaws(each, schema.items, `${at}[${i}]`)) : [at];
+  if (schema.type === 'integer') return Number.isInteger(value) ? [] : [at];
+  if (schema.type !== 'object') return typeof value === schema.type ? [] : [at];
+  if (!schema.properties) return [];
+  const fields = Object.entries(value as object);
+  const missing = (schema.required ?? []).filter((name: string) => !fields.some(([key]) => key === name));
+  return [
+    ...missing.map((name: string) => `${at}.${name} is missing`),
+    ...fields.flatMap(([key, each]) =>
+      schema.properties[key] ? flaws(each, schema.properties[key], `${at}.${key}`) : [`${at}.${key}`],
+    ),
+  ];
+}
+
+describe('the definition', () => {
+  const definition = find('CustomResourceDefinition', `${PLURAL}.${GROUP}`);
+
+  it('is of the resource that is published', () => {
+    const { group, names, scope, versions } = definition.spec;
+    expect([group, names.plural, names.kind, scope]).toEqual([GROUP, PLURAL, KIND, 'Cluster']);
+    expect(versions.map(({ name, served, storage }: any) => [name, served, storage])).toEqual([
+      [VERSION, true, true],
+    ]);
+  });
+
+  it('describes all of an object that is published', async () => {
+    const cpus = [0, 1, 2, 3].map((cpu) => [cpu, cpu, cpu >> 1, cpu >> 1]);
+    const nodes = [0, 1].map((id) => ({
+      ...{ id, memory: 2 ** 32, distances: [10, 21] },
+      hugepages: [{ sizeKiB: 2048, count: 4 }],
+    }));
+    const json: any = { columns: ['cpu', 'core', 'socket', 'numa'], cpus, nodes };
+    using manager = await openManager({ topology: await discover({ json }) });
+    manager.registerDevices('example.com/nic', [{ id: 'a', numaNodes: [1] }]);
+    const object = nodeResourceTopology('a', 'restricted', 'container', zonesOf(manager));
+    const schema = definition.spec.versions[0].schema.openAPIV3Schema;
+    expect(flaws(object, schema)).toEqual([]);
+    expect(flaws({ ...object, zones: [{ name: 'a', kind: 'b' }] }, schema)).toEqual([
+      '.zones[0].type is missing',
+      '.zones[0].kind',
+    ]);
+  });
+});
+
+describe('the scheduler', () => {
+  it('goes by what is published, for the pods that name it', () => {
+    const { data } = find('ConfigMap', 'topology-scheduler', 'kube-system');
+    const { profiles } = parseYaml(data['scheduler.yaml']);
+    const [{ schedulerName, plugins, pluginConfig }] = profiles;
+    for (const point of ['filter', 'score'])
+      expect(plugins[point].enabled).toEqual([{ name: 'NodeResourceTopologyMatch' }]);
+    expect(pluginConfig[0].name).toBe('NodeResourceTopologyMatch');
+    expect(find('Pod', 'gateway').spec.schedulerName).toBe(schedulerName);
+    const { rules } = find('ClusterRole', 'topology-scheduler');
+    expect(rules).toEqual([{ apiGroups: [GROUP], resources: [PLURAL], verbs: ['get', 'list', 'watch'] }]);
+  });
+
+  it('has an example of a pod that gets CPUs of its own', async () => {
+    const topology = await discover({ synthetic: 'numa:2(memory=1GB) core:4 pu:1' });
+    using manager = await openManager({ topology });
+    expect(manager.whyShared(find('Pod', 'gateway'))).toEqual([null]);
+  });
+});
+
+describe('the image', () => {
+  const lines = textOf('Dockerfile')
+    .split('\n')
+    .filter((line) => line !== '' && !line.startsWith('#'));
+
+  it('is made of the tarballs of both packages', () => {
+    const tarballs = ['', 'packages/kubernetes/'].map((folder) => {
+      const { name, version } = packageOf(folder);
+      return `${name.replace('@', '').replace('/', '-')}-${version}.tgz`;
+    });
+    const pattern = lines.find((line) => line.startsWith('COPY numalign'))!.split(' ')[1]!;
+    const [before, after] = pattern.split('*') as [string, string];
+    for (const tarball of tarballs)
+      expect(tarball.startsWith(before) && tarball.endsWith(after), tarball).toBe(true);
+    expect(lines.find((line) => line.startsWith('RUN'))).toContain(`./${pattern}`);
+  });
+
+  it('runs the command of the package, with a Node that this allows', () => {
+    const { bin, engines } = packageOf('packages/kubernetes/');
+    const command = JSON.parse(
+      lines.find((line) => line.startsWith('ENTRYPOINT'))!.slice('ENTRYPOINT '.length),
+    );
+    expect(Object.keys(bin)).toEqual(command);
+    const majors = lines.flatMap((line) => /^FROM node:(\d+)-/.exec(line)?.[1] ?? []);
+    expect(majors).toHaveLength(2);
+    for (const major of majors) expect(engines.node).toContain(`>=${major}.`);
+    expect(CONTAINER.image.split(':')[0]).toBe(command[0]);
+    const folder = /^WORKDIR (.*)$/m.exec(textOf('Dockerfile'))![1]!;
+    expect(textOf('Dockerfile')).toContain(`PATH=${join(folder, 'node_modules/.bin')}:`);
+  });
+});

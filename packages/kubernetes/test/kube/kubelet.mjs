@@ -1,0 +1,222 @@
+// Kubelet: a kubelet of the tests' own without an API server, on a containerd of theirs, which takes
+// it away with all it has.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { RuntimeClient } from '@numalign/kubernetes';
+import { run } from '../../../../test/vm/debian-packages.mjs';
+import { IMAGE } from '../containers/image.mjs';
+import { makeGroups } from '../containers/support/cgroups.mjs';
+import { prepareKubelet } from './build.mjs';
+
+const PATIENCE_MS = 60_000;
+// It would set them for the machine: in its namespace it finds files that say what it wants.
+const SYSCTLS = {
+  'vm/overcommit_memory': 1,
+  'vm/panic_on_oom': 0,
+  'kernel/panic': 10,
+  'kernel/panic_on_oops': 1,
+  'kernel/keys/root_maxkeys': 1_000_000,
+  'kernel/keys/root_maxbytes': 25_000_000,
+};
+
+/** Asks again and again until the answer is neither undefined nor false. */
+export async function until(what, ask, patienceMs = PATIENCE_MS) {
+  for (const deadline = Date.now() + patienceMs; ; ) {
+    const answer = await ask();
+    if (answer !== undefined && answer !== false) return answer;
+    if (Date.now() > deadline) throw new Error(`not within ${patienceMs / 1000} s: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+async function freePort() {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address();
+  server.close();
+  return port;
+}
+
+// Eviction and the removal of images would act on this machine's disk.
+const configuration = ({ manifests, cgroupRoot, port, cpuManagerPolicy, topologyManagerPolicy }) => ({
+  apiVersion: 'kubelet.config.k8s.io/v1beta1',
+  kind: 'KubeletConfiguration',
+  ...{ address: '127.0.0.1', port, readOnlyPort: 0, healthzPort: 0 },
+  authentication: { anonymous: { enabled: true }, webhook: { enabled: false } },
+  authorization: { mode: 'AlwaysAllow' },
+  ...{ staticPodPath: manifests, fileCheckFrequency: '1s' },
+  ...{ cgroupDriver: 'cgroupfs', cgroupRoot, cgroupsPerQOS: true, enforceNodeAllocatable: ['pods'] },
+  ...{ cpuManagerPolicy, cpuManagerReconcilePeriod: '5s', topologyManagerPolicy },
+  reservedSystemCPUs: '0',
+  evictionHard: {
+    ...{ 'memory.available': '0%', 'nodefs.available': '0%' },
+    ...{ 'nodefs.inodesFree': '0%', 'imagefs.available': '0%' },
+  },
+  ...{ imageGCHighThresholdPercent: 100, failSwapOn: false, makeIPTablesUtilChains: false },
+});
+
+export class Kubelet {
+  /** The kubelet's folder, `/var/lib/kubelet` where it runs. */
+  folder;
+  devicePlugins;
+  podResourcesSocket;
+  #runtime;
+  #program;
+  #manifests;
+  #options;
+  #child;
+
+  /** `runtime`: a Containerd; the policies: the kubelet's, which reserves CPU 0. */
+  static async start(runtime, options = {}) {
+    const kubelet = new Kubelet(runtime, prepareKubelet(), options);
+    kubelet.#mount();
+    await kubelet.start();
+    return kubelet;
+  }
+
+  constructor(runtime, program, { cpuManagerPolicy = 'none', topologyManagerPolicy = 'best-effort' } = {}) {
+    this.#runtime = runtime;
+    this.#program = program;
+    this.#options = { cpuManagerPolicy, topologyManagerPolicy };
+    this.folder = join(runtime.folder, 'var-lib/kubelet');
+    this.devicePlugins = join(this.folder, 'device-plugins');
+    this.podResourcesSocket = join(this.folder, 'pod-resources/kubelet.sock');
+    this.#manifests = join(runtime.folder, 'manifests');
+    for (const folder of [this.folder, this.#manifests, join(runtime.folder, 'var-log')]) {
+      mkdirSync(folder, { recursive: true });
+    }
+  }
+
+  get log() {
+    return readFileSync(join(this.#runtime.folder, 'kubelet.log'), 'utf8');
+  }
+
+  #inside(command, args) {
+    const namespace = `--mount=/proc/${this.#runtime.keeperPid}/ns/mnt`;
+    return ['nsenter', [namespace, '--wdns=/', command, ...args]];
+  }
+
+  // Some of its paths are compiled in.
+  #mount() {
+    const { folder } = this.#runtime;
+    const bind = (from, to) => run(...this.#inside('mount', ['--bind', from, to]));
+    bind(join(folder, 'var-lib'), '/var/lib');
+    bind(join(folder, 'var-log'), '/var/log');
+    for (const [name, value] of Object.entries(SYSCTLS)) {
+      const file = join(folder, name.replaceAll('/', '.'));
+      writeFileSync(file, `${value}\n`);
+      bind(file, `/proc/sys/${name}`);
+    }
+  }
+
+  /** Starts it, with what it had before; returns once it serves. */
+  async start() {
+    const { folder, socketPath, cgroupParent } = this.#runtime;
+    const config = join(folder, 'kubelet.json');
+    const facts = { manifests: this.#manifests, cgroupRoot: cgroupParent, port: await freePort() };
+    writeFileSync(config, JSON.stringify(configuration({ ...facts, ...this.#options })));
+    const sockets = [join(this.devicePlugins, 'kubelet.sock'), this.podResourcesSocket];
+    for (const socket of sockets) rmSync(socket, { force: true });
+    const [program, args] = this.#inside(this.#program, [
+      ...[`--config=${config}`, '--root-dir=/var/lib/kubelet', '--hostname-override=node', '--v=2'],
+      ...['--container-runtime=remote', `--container-runtime-endpoint=unix://${socketPath}`],
+      `--pod-infra-container-image=${IMAGE}`,
+    ]);
+    const log = openSync(join(folder, 'kubelet.log'), 'a');
+    const joinGroups = makeGroups(cgroupParent).map((group) => `echo $$ > ${group}/cgroup.procs`);
+    const script = [...joinGroups, 'exec "$0" "$@"'].join('\n');
+    this.#child = spawn('sh', ['-ec', script, program, ...args], { stdio: ['ignore', log, log] });
+    closeSync(log);
+    const child = this.#child;
+    await until('the kubelet serves', () => {
+      if (child.exitCode !== null || child.signalCode !== null)
+        throw new Error(`the kubelet has ended:\n${this.log.slice(-4000)}`);
+      return sockets.every(existsSync);
+    });
+  }
+
+  /** Ends it; its pods go on. */
+  async kill(signal = 'SIGKILL') {
+    const child = this.#child;
+    this.#child = undefined;
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    const end = once(child, 'exit');
+    child.kill(signal);
+    await end;
+  }
+
+  /**
+   * Has it run a pod of one container, which waits. `resources`: its requests and its limits;
+   * `init`: those of an init container, which prints its environment.
+   */
+  addPod(name, resources, { init } = {}) {
+    const container = (name, resources, command) => ({
+      ...{ name, image: IMAGE, imagePullPolicy: 'Never', command },
+      resources: { limits: resources, requests: resources },
+    });
+    const pod = {
+      ...{ apiVersion: 'v1', kind: 'Pod', metadata: { name, namespace: 'default' } },
+      spec: {
+        ...{ hostNetwork: true, terminationGracePeriodSeconds: 1 },
+        ...(init && { initContainers: [container('init', init, ['env'])] }),
+        containers: [container('main', resources, ['sleep', 'infinity'])],
+      },
+    };
+    // Beside, then renamed: it reads what is half written.
+    const beside = join(this.#runtime.folder, `${name}.json`);
+    writeFileSync(beside, JSON.stringify(pod));
+    renameSync(beside, join(this.#manifests, `${name}.json`));
+  }
+
+  removePod(name) {
+    rmSync(join(this.#manifests, `${name}.json`));
+  }
+
+  /** The pid of the pod's container that runs; undefined where none does. */
+  async pidOf(name) {
+    const client = new RuntimeClient({ socketPath: this.#runtime.socketPath, timeoutMs: 10_000 });
+    try {
+      // The kubelet names a static pod after its node, too.
+      const label_selector = { 'io.kubernetes.pod.name': `${name}-node` };
+      const { containers } = await client.call('ListContainers', { filter: { label_selector } });
+      for (const { id } of containers) {
+        const { info } = await client.call('ContainerStatus', { container_id: id, verbose: true });
+        const { pid } = JSON.parse(info.info);
+        if (pid > 0 && existsSync(`/proc/${pid}`)) return pid;
+      }
+      return undefined;
+    } finally {
+      client.close();
+    }
+  }
+
+  /** The environment that the init container of a pod has printed. */
+  initEnvironmentOf(name) {
+    const pods = join(this.#runtime.folder, 'var-log/pods');
+    const pod = readdirSync(pods).find((folder) => folder.startsWith(`default_${name}-node_`));
+    const lines = readFileSync(join(pods, pod, 'init/0.log'), 'utf8').split('\n');
+    // Time, stream, and whether the line is whole come first.
+    const pairs = lines.filter(Boolean).map((line) => line.split(' ').slice(3).join(' '));
+    return Object.fromEntries(pairs.map((pair) => pair.split(/=(.*)/s).slice(0, 2)));
+  }
+
+  /** The environment of the pod's container, once it runs. */
+  async environmentOf(name) {
+    const pid = await until(`pod ${name} runs`, () => this.pidOf(name));
+    const pairs = readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0').filter(Boolean);
+    return Object.fromEntries(pairs.map((pair) => pair.split(/=(.*)/s).slice(0, 2)));
+  }
+}

@@ -1,0 +1,126 @@
+// A node agent with its NRI plugin and its device plugin: real pods of a kubelet without managers are
+// pinned. CPU 0 is reserved: where there are two, CPU 1 is what can be had.
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
+import { NodeAgent } from '@numalign/kubernetes';
+import { openManager } from 'numalign';
+import { Containerd } from '../containers/support/containerd.mjs';
+import { allowedOf, isRunning } from '../containers/support/process-view.mjs';
+import { Kubelet, until } from './kubelet.mjs';
+
+const RESOURCE = 'numalign.io/cpu';
+const MEMORY = { memory: '32Mi' };
+
+describe('A pod of a kubelet beside a node agent', () => {
+  let runtime;
+  let kubelet;
+  let stateDir;
+  let manager;
+  let agent;
+  let messages;
+
+  before(async () => {
+    runtime = await Containerd.start();
+    kubelet = await Kubelet.start(runtime);
+  });
+  after(async () => {
+    await kubelet?.kill();
+    await runtime?.close();
+  });
+
+  const startAgent = async () => {
+    manager = await openManager({ stateDir, reservedSystemCPUs: '0', cgroupRoot: null, lockTimeoutMs: 1000 });
+    agent = new NodeAgent({
+      ...{ manager, publish: null, log: (level, message) => messages.push(`${level}: ${message}`) },
+      nri: { nriSocket: runtime.nriSocketPath },
+      devicePlugin: { folder: kubelet.devicePlugins },
+      kubelet: {
+        ...{ stateFolder: kubelet.folder, deviceFolder: kubelet.devicePlugins },
+        podResourcesSocket: kubelet.podResourcesSocket,
+      },
+    });
+    await agent.start();
+  };
+  const stopAgent = async () => {
+    await agent?.close();
+    manager?.close();
+  };
+  beforeEach(async () => {
+    messages = [];
+    stateDir = mkdtempSync(join(tmpdir(), 'numalign-kube-'));
+    await startAgent();
+    await until('the device plugin is registered', () => messages.some((text) => /is registered/.test(text)));
+  });
+  afterEach(async () => {
+    await stopAgent();
+    rmSync(stateDir, { recursive: true, force: true });
+  });
+
+  const pidOf = (name) => until(`pod ${name} runs`, () => kubelet.pidOf(name));
+  const cpusOf = async (name) => allowedOf(await pidOf(name)).cpus;
+  const remove = async (...names) => {
+    for (const name of names) kubelet.removePod(name);
+    for (const name of names) {
+      await until(`pod ${name} has ended`, async () => (await kubelet.pidOf(name)) === undefined);
+    }
+  };
+
+  it('is pinned to the CPUs that it was allocated as devices, and others leave them', async () => {
+    kubelet.addPod('shared', MEMORY);
+    const wide = await cpusOf('shared');
+    kubelet.addPod('device', { ...MEMORY, [RESOURCE]: 1 });
+    const { NUMALIGN_CPUS, NUMALIGN_ALLOCATION } = await kubelet.environmentOf('device');
+    assert.equal(await cpusOf('device'), NUMALIGN_CPUS);
+    assert.equal(manager.pod(NUMALIGN_ALLOCATION).containers[0].cpus.toString(), NUMALIGN_CPUS);
+    assert.equal(await cpusOf('shared'), `${manager.sharedPool()}`);
+    assert.notEqual(await cpusOf('shared'), wide);
+    await remove('device');
+    await until('its grant has ended', () => manager.grants().length === 0);
+    await until('others are wide again', async () => (await cpusOf('shared')) === wide);
+    await remove('shared');
+  });
+
+  it('has its CPUs again when its container has ended and is started again', async () => {
+    kubelet.addPod('restarted', { ...MEMORY, [RESOURCE]: 1 });
+    const before = await kubelet.environmentOf('restarted');
+    const pid = await pidOf('restarted');
+    process.kill(pid, 'SIGKILL');
+    await until('it has ended', () => !isRunning(pid));
+    assert.deepEqual(await kubelet.environmentOf('restarted'), before);
+    assert.equal(await cpusOf('restarted'), before.NUMALIGN_CPUS);
+    assert.deepEqual(
+      manager.grants().map(({ uid }) => uid),
+      [before.NUMALIGN_ALLOCATION],
+    );
+    await remove('restarted');
+    await until('its grant has ended', () => manager.grants().length === 0);
+  });
+
+  it('keeps its CPUs while the agent is started again', async () => {
+    kubelet.addPod('kept', { ...MEMORY, [RESOURCE]: 1 });
+    const { NUMALIGN_CPUS } = await kubelet.environmentOf('kept');
+    const [{ uid }] = manager.grants();
+    await stopAgent();
+    await startAgent();
+    assert.deepEqual(
+      manager.grants().map((grant) => grant.uid),
+      [uid],
+    );
+    assert.equal(await cpusOf('kept'), NUMALIGN_CPUS);
+    await remove('kept');
+    await until('its grant has ended', () => manager.grants().length === 0);
+  });
+
+  it('is pinned where it is Guaranteed and asks for whole CPUs', async () => {
+    kubelet.addPod('guaranteed', { ...MEMORY, cpu: '1' });
+    const cpus = await cpusOf('guaranteed');
+    const [grant] = manager.grants();
+    assert.equal(cpus, `${grant.cpus}`);
+    assert.equal(grant.cpus.size, 1);
+    await remove('guaranteed');
+    await until('its grant has ended', () => manager.grants().length === 0);
+  });
+});

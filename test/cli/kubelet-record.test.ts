@@ -1,0 +1,83 @@
+// What the command line says of what the kubelet has given out.
+import { readFileSync, rmSync } from 'node:fs';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { openManager } from '../../lib/open-manager.js';
+import { newFolder, numalign } from './numalign.js';
+
+const memory = [{ nodes: [0], type: 'memory', bytes: 2 ** 20 }];
+const pods = [
+  { namespace: 'default', name: 'web', containers: [{ name: 'main', cpus: '1', memory }] },
+  {
+    namespace: 'edge',
+    name: 'dns',
+    containers: [{ name: 'main', devices: { 'example.com/nic': ['eth1'] } }],
+  },
+];
+
+async function keeperOf(folder: string) {
+  const manager = await openManager({ stateDir: folder, managedCPUs: '0-1', sharedMember: false });
+  onTestFinished(() => manager.close());
+  await manager.recordKubelet(pods);
+  return manager;
+}
+
+describe('numalign status', () => {
+  it('shows what each pod of the kubelet’s has, and who keeps the record', async () => {
+    const folder = newFolder();
+    const manager = await keeperOf(folder);
+    const status = async (...more: string[]) =>
+      (await numalign(['status', '--state-dir', folder, ...more])).stdout;
+    const text = await status();
+    const { since } = manager.kubelet()!;
+    expect(text).toContain(`the kubelet's, 2 pods, kept on record by process ${process.pid} (`);
+    expect(text).toContain(`) since ${since}:\n`);
+    expect(text).toMatch(/^ {2}default\/web of the kubelet: CPUs 1, 1 MiB on 0$/m);
+    expect(text).toMatch(/^ {2}edge\/dns of the kubelet: example.com\/nic eth1$/m);
+    expect(text).toMatch(/^shared: +CPU 0$/m);
+    expect(JSON.parse(await status('--output', 'json')).kubelet).toEqual(
+      JSON.parse(JSON.stringify(manager.kubelet())),
+    );
+  });
+
+  it('says that nobody keeps it, since when, and who did', async () => {
+    const folder = newFolder();
+    const manager = await keeperOf(folder);
+    const { updatedAt } = manager.kubelet()!;
+    manager.close();
+    const { stdout } = await numalign(['status', '--state-dir', folder]);
+    expect(stdout).toContain(`on record as of ${updatedAt}; nobody keeps it, process ${process.pid} (`);
+    expect(stdout).toContain('default/web of the kubelet: CPUs 1');
+  });
+
+  it('shows the flag of a grant that the kubelet has taken CPUs of', async () => {
+    const folder = newFolder();
+    const manager = await openManager({ stateDir: folder, managedCPUs: '0-1', sharedMember: false });
+    onTestFinished(() => manager.close());
+    const grant = await manager.acquire({ cpu: 1, owner: 'persistent', name: 'mine' });
+    await manager.recordKubelet([
+      { namespace: 'default', name: 'web', containers: [{ name: 'main', cpus: grant.cpus }] },
+    ]);
+    const { stdout } = await numalign(['status', '--state-dir', folder]);
+    expect(stdout).toContain(`the kubelet has given to default/web CPU ${grant.cpus}`);
+  });
+});
+
+it('numalign state show says when the record has changed', async () => {
+  const folder = newFolder();
+  const manager = await keeperOf(folder);
+  await manager.recordKubelet(pods.slice(1));
+  const { stdout } = await numalign(['state', 'show', '--state-dir', folder]);
+  expect(stdout).toContain('format version 3');
+  expect(stdout).toContain("the whole state: 0 grants, 2 pods of the kubelet's");
+  expect(stdout).toContain("new record of the kubelet's pods");
+});
+
+it('numalign topology counts the CPUs as exclusive, and its picture says whose they are', async () => {
+  const folder = newFolder();
+  await keeperOf(folder);
+  const { stdout } = await numalign(['topology', '--state-dir', folder, '--svg', `${folder}.svg`]);
+  expect(stdout).toMatch(/^exclusive: +1 \(default\/web of the kubelet\)$/m);
+  const svg = readFileSync(`${folder}.svg`, 'utf8');
+  rmSync(`${folder}.svg`);
+  expect(svg).toContain('CPU 1: default/web of the kubelet');
+});

@@ -1,0 +1,54 @@
+// How a manager places what does not say otherwise, as it tells.
+import { describe, expect, it } from 'vitest';
+import type { ManagerOptions } from '../../lib/index.js';
+import { simulate } from '../support/simulated.js';
+
+const MACHINE = 'numa:2(memory=8GiB) core:2 pu:2';
+
+const NO_CPU_OPTIONS = {
+  'full-pcpus-only': false,
+  'distribute-cpus-across-numa': false,
+  'align-by-socket': false,
+  'distribute-cpus-across-cores': false,
+  'prefer-align-cpus-by-uncorecache': false,
+};
+
+describe('the placement of a manager', () => {
+  it('has the defaults of what its opener left out', async () => {
+    expect((await simulate(MACHINE)).placement).toEqual({
+      cpuManagerPolicy: 'static',
+      cpuManagerPolicyOptions: NO_CPU_OPTIONS,
+      memoryManagerPolicy: 'Static',
+      topologyManagerPolicy: 'best-effort',
+      topologyManagerPolicyOptions: { 'prefer-closest-numa-nodes': false },
+      topologyManagerScope: 'container',
+      initContainerLookahead: false,
+      strictHugepages: false,
+    });
+  });
+
+  it.each<ManagerOptions>([
+    { cpuManagerPolicyOptions: { 'full-pcpus-only': 'true' }, topologyManagerPolicy: 'single-numa-node' },
+    { cpuManagerPolicy: 'none', memoryManagerPolicy: 'None', topologyManagerScope: 'pod' },
+    { topologyManagerPolicyOptions: { 'max-allowable-numa-nodes': '12', 'prefer-closest-numa-nodes': true } },
+    { initContainerLookahead: true, strictHugepages: true },
+  ])('is that of a manager that is opened with it: %o', async (options) => {
+    const { placement } = await simulate(MACHINE, options);
+    expect((await simulate(MACHINE, placement)).placement).toEqual(placement);
+    expect(placement).not.toEqual((await simulate(MACHINE)).placement);
+  });
+
+  it('is what a KubeletConfiguration says', async () => {
+    const kubeletConfiguration = {
+      kind: 'KubeletConfiguration',
+      cpuManagerPolicy: 'static',
+      cpuManagerPolicyOptions: { 'full-pcpus-only': 'true' },
+      topologyManagerPolicy: 'restricted',
+    };
+    expect((await simulate(MACHINE, { kubeletConfiguration })).placement).toMatchObject({
+      cpuManagerPolicyOptions: { ...NO_CPU_OPTIONS, 'full-pcpus-only': true },
+      memoryManagerPolicy: 'None',
+      topologyManagerPolicy: 'restricted',
+    });
+  });
+});

@@ -1,0 +1,186 @@
+// Containers of a real containerd and runc, placed by numalign-node, in a machine of 4 NUMA nodes with
+// cgroup v2. Run by node --test, as root.
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { CpuSet } from '../../../dist/index.js';
+import {
+  guaranteed,
+  NodeFixture,
+  until,
+} from '../../../packages/kubernetes/test/containers/support/node-fixture.mjs';
+import { Pods } from '../../../packages/kubernetes/test/containers/support/pods.mjs';
+import * as kernel from './kernel-view.mjs';
+
+const MOUNT = '/sys/fs/cgroup';
+// The container's shell keeps a variable of so many pages.
+const PAGES = 1024;
+const FILL = `x=$(head -c ${PAGES * 4096} /dev/zero | tr '\\0' x); : > /seen/full`;
+const WAIT = 'trap exit TERM; sleep infinity & wait';
+// What is emulated is slow: that anything tells of an end says more than when.
+const PATIENCE_MS = 30_000;
+
+const nodes = kernel.wholeNodes();
+const all = CpuSet.from(kernel.online());
+const foldersIn = (folder) =>
+  readdirSync(folder, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map(({ name }) => name);
+
+/**
+ * The nodes before `first`, and one CPU of each other: then as many CPUs as a node has fit in none,
+ * and alignment has them on one.
+ */
+const reservedBefore = (first) =>
+  CpuSet.from(nodes.flatMap((node) => kernel.cpusOfNode(node).slice(0, node < first ? undefined : 1)));
+
+/** What the kernel has in the files of a container's cpuset. */
+async function cpusetOf(container) {
+  const folder = await container.cpusetFolder();
+  return { cpus: kernel.read(folder, 'cpuset.cpus'), mems: kernel.read(folder, 'cpuset.mems') };
+}
+
+const groupsBefore = foldersIn(MOUNT);
+const fixture = new NodeFixture();
+let pods;
+let shared;
+let pod;
+const groups = () => foldersIn(join(MOUNT, fixture.runtime.cgroupParent));
+
+before(async () => {
+  await fixture.open({ nriTimeout: '60s' });
+  pods = new Pods(fixture.runtime);
+  shared = await pods.runPod('shared');
+});
+after(async () => {
+  await pods.close();
+  assert.deepEqual(groups(), ['runtime']);
+  await fixture.close();
+  assert.deepEqual(foldersIn(MOUNT), groupsBefore);
+});
+
+/** A container in a pod that all of them share: to make one takes as long as they do. */
+async function run(options) {
+  if (!pod) {
+    pod = await pods.runPod('exclusive', options);
+    return;
+  }
+  await pod.removeContainer();
+  await pod.createContainer(options);
+  await pod.start();
+}
+
+for (const [policy, first] of [
+  ['best-effort', nodes[0]],
+  ['restricted', nodes[1]],
+  ['single-numa-node', nodes[2]],
+]) {
+  describe(`containers under the policy ${policy}`, () => {
+    const whole = kernel.cpusOfNode(first).length;
+    let manager;
+    let decided;
+    before(async () => {
+      fixture.begin();
+      const reserved = String(reservedBefore(first));
+      ({ manager } = await fixture.startNode({
+        topologyManagerPolicy: policy,
+        reservedSystemCPUs: reserved,
+      }));
+      await run({ resources: guaranteed(2), command: `${FILL}; ${WAIT}` });
+      [decided] = manager.pod(pod.containerId).containers;
+    });
+    after(() => fixture.end());
+
+    it('are born on the CPUs and the memory node of their hint', async () => {
+      assert.deepEqual([decided.hint.nodes.toArray(), decided.hint.preferred], [[first], true]);
+      const { cpus, mems, env } = await pod.seen();
+      assert.deepEqual([cpus, mems], [String(decided.cpus), String(first)]);
+      assert.deepEqual(kernel.nodesOf(kernel.parseList(cpus)), [first]);
+      assert.equal(CpuSet.parse(cpus).size, 2);
+      assert.equal(env.NUMALIGN_CPUS, cpus);
+    });
+
+    it('have both in the files of their cgroup, and the kernel grants them', async () => {
+      assert.deepEqual(await cpusetOf(pod), {
+        cpus: String(decided.cpus),
+        mems: String(decided.hint.nodes),
+      });
+      const folder = await pod.cpusetFolder();
+      assert.equal(kernel.read(folder, 'cpuset.cpus.effective'), String(decided.cpus));
+      assert.equal(kernel.read(folder, 'cpuset.mems.effective'), String(first));
+    });
+
+    it('have all their memory on that node', async () => {
+      await pod.waitFor('full');
+      const pages = kernel.anonymousPages(await pod.pid());
+      assert.deepEqual([...pages.keys()], [first]);
+      assert.ok(pages.get(first) > PAGES, `${pages.get(first)} pages`);
+    });
+
+    it('keep the shared one off their CPUs until they are stopped, and leave no cgroup', async () => {
+      const pool = String(all.difference(decided.cpus));
+      assert.equal((await shared.seen()).cpus, String(all));
+      assert.equal((await shared.allowed()).cpus, pool);
+      assert.equal((await cpusetOf(shared)).cpus, pool);
+      const folder = await pod.cpusetFolder();
+      await pod.stop();
+      assert.deepEqual([(await cpusetOf(shared)).cpus, manager.grants()], [String(all), []]);
+      await pod.removeContainer();
+      assert.equal(existsSync(folder), false);
+    });
+
+    if (policy === 'best-effort')
+      it('are admitted across nodes where none has room', async () => {
+        await run({ resources: guaranteed(whole) });
+        const [{ cpus, hint }] = manager.pod(pod.containerId).containers;
+        const taken = kernel.nodesOf(cpus.toArray());
+        assert.deepEqual([cpus.size, taken.length, hint.preferred], [whole, 2, false]);
+        assert.deepEqual(hint.nodes.toArray(), taken);
+        const expected = { cpus: String(cpus), mems: String(hint.nodes) };
+        const seen = await pod.seen();
+        assert.deepEqual({ cpus: seen.cpus, mems: seen.mems }, expected);
+        assert.deepEqual(await cpusetOf(pod), expected);
+      });
+    else
+      it('are refused where no node has room, and the client is told why', async () => {
+        const before = groups();
+        const request = { cpu: whole, memory: '64Mi' };
+        const { message } = await manager.acquire(request).catch((error) => error);
+        await assert.rejects(run({ resources: guaranteed(whole) }), (error) => {
+          assert.ok(error.message.endsWith(message), `${error.message}\nnot\n${message}`);
+          return true;
+        });
+        assert.match(message, new RegExp(`best-effort would admit it at present, ${policy} does not`));
+        assert.deepEqual([manager.grants(), groups()], [[], before]);
+        assert.equal((await shared.allowed()).cpus, String(all));
+      });
+  });
+}
+
+describe('a container whose plugin has been killed', () => {
+  before(() => fixture.begin());
+  after(() => fixture.end());
+
+  it('keeps its grant until it ends: the kernel tells other processes of that', async (test) => {
+    const options = { cpuManagerReconcilePeriod: 0 };
+    const plugin = await fixture.startProcess(options);
+    const manager = await fixture.openManager(options);
+    await run({ resources: guaranteed(2) });
+    await until('the cgroup owns the grant', () => manager.grants()[0]?.owner.kind === 'cgroup');
+    await plugin.kill();
+    const [{ uid, alive, cpus }] = manager.grants();
+    assert.deepEqual([uid, alive], [pod.containerId, true]);
+    const pid = await pod.pid();
+    const begin = performance.now();
+    process.kill(pid, 'SIGKILL');
+    // No look by itself: only the kernel's word makes a change.
+    while (manager.grants().length > 0)
+      await once(manager, 'change', { signal: AbortSignal.timeout(PATIENCE_MS) });
+    test.diagnostic(`the grant had ended after ${Math.round(performance.now() - begin)} ms`);
+    assert.equal((await shared.allowed()).cpus, String(all.difference(cpus)));
+    await fixture.startNode(options);
+    await until('the shared one is on all CPUs', async () => (await shared.allowed()).cpus === String(all));
+  });
+});
