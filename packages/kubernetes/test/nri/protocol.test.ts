@@ -71,6 +71,7 @@ test('what a runtime leaves out is empty, and null for a message', () => {
     name: '',
     state: 0,
     labels: {},
+    env: [],
     annotations: {},
     linux: null,
     pid: 0,
