@@ -19,7 +19,10 @@ const MEMORY = 64 << 20;
 
 const folder = mkdtempSync(join(tmpdir(), 'numalign-bench-'));
 const cgroups = join(folder, 'cpuset');
-const pod = { id: 'pod', name: 'pod', namespace: 'default', linux: { cgroup_parent: '/k' } };
+const pod = {
+  ...{ id: 'pod', name: 'pod', namespace: 'default', annotations: {} },
+  linux: { cgroup_parent: '/k', cgroups_path: '' },
+};
 
 // As the runtime sends it: encoded and decoded again.
 function request(id, isExclusive) {
@@ -39,9 +42,11 @@ function makeCgroup(id) {
 const topology = await discover({ synthetic: MACHINE });
 const stateDir = join(folder, 'state');
 const manager = await openManager({ topology, stateDir, lockTimeoutMs: 1000 });
-const handlers = new ContainerHandlers({
-  ...{ manager, prefix: 'numalign', cpusets: new CpusetFiles(cgroups), log: () => {} },
-});
+const start = () =>
+  new ContainerHandlers({
+    ...{ manager, prefix: 'numalign', cpusets: new CpusetFiles(cgroups), log: () => {} },
+  });
+let handlers = start();
 
 async function create(bytes) {
   const message = decode('CreateContainerRequest', bytes);
@@ -88,6 +93,20 @@ try {
     await measure('create shared', () => create(shared));
     await measure('stop exclusive', () => stop(exclusive));
     await stop(shared);
+  }
+  const known = handlers.containers.map(({ id, placement, cpus }) => {
+    const { container } = decode('CreateContainerRequest', request(id, placement?.cpus != null));
+    const { resources } = container.linux;
+    const linux = {
+      ...container.linux,
+      resources: { ...resources, cpu: { ...resources.cpu, cpus: String(cpus) } },
+    };
+    return { ...container, linux };
+  });
+  for (let i = 0; i < times / 10; i++) {
+    handlers.close();
+    handlers = start();
+    await measure('synchronize', () => handlers.synchronize([pod], known));
   }
   console.log(`${containers} containers are known, ${moved} move; ${times} times each, in milliseconds`);
   for (const [name, each] of milliseconds) console.log(summary(name, each));

@@ -77,11 +77,9 @@ export class ContainerHandlers implements NriHandlers {
       this.#inventory.clear();
       for (const pod of pods) this.#inventory.putPod(pod);
       this.#sandboxes.place(pods);
-      for (const entry of entries) {
-        const known = this.#put(entry);
-        const isRunning = entry.container.state === ContainerState.RUNNING;
-        if (entry.placement && isRunning) await this.#setOwner(known, entry.placement);
-      }
+      const known = entries.map((entry) => this.#put(entry));
+      // Nothing waits for it, and each may be a commit.
+      void this.#setOwners(known.filter((_, i) => entries[i]!.container.state === ContainerState.RUNNING));
       const exclusive = entries.filter(({ placement }) => placement?.cpus).length;
       this.#log('info', `${entries.length} containers run, ${exclusive} on CPUs of their own`);
       return [...this.#exclusiveUpdates(), ...this.#shared.updates(this.#grants.pool)];
@@ -116,8 +114,9 @@ export class ContainerHandlers implements NriHandlers {
    */
   async startContainer(pod: PodSandbox, container: Container): Promise<void> {
     const known = await this.#known(pod, container);
-    if (known?.placement) void this.#setOwner(known, known.placement);
-    if (known) this.#pin(known);
+    if (!known) return;
+    void this.#setOwners([known]);
+    this.#pin(known);
   }
 
   /** Another client changes a container: it keeps its place, and may ask for more CPUs or fewer. */
@@ -209,6 +208,10 @@ export class ContainerHandlers implements NriHandlers {
     };
     this.#inventory.put(known);
     return known;
+  }
+
+  async #setOwners(containers: readonly KnownContainer[]): Promise<void> {
+    for (const known of containers) if (known.placement) await this.#setOwner(known, known.placement);
   }
 
   async #setOwner({ title, cgroupsPath }: KnownContainer, placement: Placement): Promise<void> {

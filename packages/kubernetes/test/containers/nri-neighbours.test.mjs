@@ -66,6 +66,16 @@ describe('CPUs of a process outside of containers', () => {
     assert.equal((await shared.allowed()).cpus, ALL.cpus);
   });
 
+  it('are left by a container too that was created before, and starts afterwards', async () => {
+    await fixture.startNode();
+    const shared = await fixture.pods.createPod('waiting');
+    const neighbour = startNeighbour();
+    const taken = await neighbour.do('acquire');
+    await shared.start();
+    assert.equal((await shared.seen()).cpus, allCpusBut(taken.cpus));
+    await neighbour.end();
+  });
+
   it('are not given to a container', async () => {
     await fixture.startNode();
     const neighbour = startNeighbour();
