@@ -19,6 +19,8 @@ const MOUNT = '/sys/fs/cgroup';
 const PAGES = 1024;
 const FILL = `x=$(head -c ${PAGES * 4096} /dev/zero | tr '\\0' x); : > /seen/full`;
 const WAIT = 'trap exit TERM; sleep infinity & wait';
+// Of runtime.v1.ContainerState.
+const EXITED = 2;
 // What is emulated is slow: that anything tells of an end says more than when.
 const PATIENCE_MS = 30_000;
 
@@ -180,7 +182,11 @@ describe('a container whose plugin has been killed', () => {
       await once(manager, 'change', { signal: AbortSignal.timeout(PATIENCE_MS) });
     test.diagnostic(`the grant had ended after ${Math.round(performance.now() - begin)} ms`);
     assert.equal((await shared.allowed()).cpus, String(all.difference(cpus)));
+    const request = { container_id: pod.containerId };
+    const isOver = async () => (await pods.call('ContainerStatus', request)).status.state === EXITED;
+    await until('the runtime has noticed', isOver, PATIENCE_MS);
     await fixture.startNode(options);
-    await until('the shared one is on all CPUs', async () => (await shared.allowed()).cpus === String(all));
+    const isWide = async () => (await shared.allowed()).cpus === String(all);
+    await until('the shared one is on all CPUs', isWide, PATIENCE_MS);
   });
 });

@@ -5,8 +5,8 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
 const PROGRAM = fileURLToPath(new URL('plugin.mjs', import.meta.url));
-// An emulated machine takes half of it to start a process.
-const PATIENCE_MS = 60_000;
+// An emulated machine that is busy takes half of it to start a process.
+const PATIENCE_MS = 120_000;
 
 export class PluginProcess {
   /** What it has said so far. */
