@@ -17,6 +17,7 @@ const MEMORY = { memory: '32Mi' };
 describe('A pod of a kubelet beside a node agent', () => {
   let runtime;
   let kubelet;
+  const stateDirs = [];
   let stateDir;
   let manager;
   let agent;
@@ -29,6 +30,8 @@ describe('A pod of a kubelet beside a node agent', () => {
   after(async () => {
     await kubelet?.kill();
     await runtime?.close();
+    // Later than the last commit of a manager that was closed meanwhile.
+    for (const folder of stateDirs) rmSync(folder, { recursive: true, force: true });
   });
 
   const startAgent = async () => {
@@ -57,12 +60,10 @@ describe('A pod of a kubelet beside a node agent', () => {
   beforeEach(async () => {
     messages = [];
     stateDir = mkdtempSync(join(tmpdir(), 'numalign-kube-'));
+    stateDirs.push(stateDir);
     await startAgent();
   });
-  afterEach(async () => {
-    await stopAgent();
-    rmSync(stateDir, { recursive: true, force: true });
-  });
+  afterEach(stopAgent);
 
   const pidOf = (name) => until(`pod ${name} runs`, () => kubelet.pidOf(name));
   const cpusOf = async (name) => allowedOf(await pidOf(name)).cpus;
