@@ -21,7 +21,7 @@ const FILES = {
   'cli/agent': /^cli\/agent\//,
   'cli/picture': /^cli\/(picture|pages\/topology)/,
   'cli/commands': /^cli\//,
-  kubelet: /^(kubelet|entries\/kubelet)/,
+  kubelet: /^(kubelet\/(?!record\/kubelet-status)|entries\/kubelet)/,
   doctor: /^(doctor|entries\/diagnostics)/,
   cgroups: /^(cgroups|enforcement\/cpusets)\/(?!files\/mounts)/,
   // Programs that look, recover, repair; kinds of machines and states that few have.

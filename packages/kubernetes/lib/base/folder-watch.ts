@@ -65,14 +65,13 @@ export class FolderWatch {
   #react(name: string | null): void {
     if (!this.#watcher) return;
     const { folder, changed, failed } = this.#options;
-    const isSame = fileIdentity(this.#path) === this.#identity && nearest(folder) === this.#path;
     try {
+      const isSame = fileIdentity(this.#path) === this.#identity && nearest(folder) === this.#path;
+      if (isSame && this.#path !== folder) return;
       if (!isSame) this.start();
+      changed(isSame ? name : null);
     } catch (error) {
       failed(error as Error);
-      return;
     }
-    if (!isSame) changed(null);
-    else if (this.#path === folder) changed(name);
   }
 }

@@ -7,7 +7,7 @@ import { readNodeFacts } from './read-facts.js';
 /**
  * Findings in the form of `numalign doctor`, one for each check: `ok`, `warning`, `problem` (it does
  * not work here) or `unknown` (it cannot be seen from here), with what to change. Nothing is made or
- * changed; sockets are connected to and left at once.
+ * changed.
  */
 export async function checkNode(options: CheckOptions = {}): Promise<Finding[]> {
   return judge(await readNodeFacts(options));

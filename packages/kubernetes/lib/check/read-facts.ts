@@ -1,6 +1,5 @@
-// Reads the facts of a node. Only looks: a connection to a socket is closed at once.
+// Reads the facts of a node. Only looks.
 import { accessSync, constants, existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
-import { connect } from 'node:net';
 import { dirname, join } from 'node:path';
 import { MACHINE_STATE_DIR } from 'numalign';
 import {
@@ -16,7 +15,8 @@ import { NRI_SOCKET } from '../nri/plugin.js';
 import type { CheckOptions } from './check-options.js';
 import { readCluster } from './cluster-facts.js';
 import { isNriDisabled } from './containerd-configuration.js';
-import type { CgroupFacts, KubeletFacts, NodeFacts, RuntimeFacts, SocketFacts } from './node-facts.js';
+import type { CgroupFacts, KubeletFacts, NodeFacts, RuntimeFacts } from './node-facts.js';
+import { socketFacts } from './socket-facts.js';
 
 const UNITS = ['/etc/systemd/system', '/lib/systemd/system', '/usr/lib/systemd/system'];
 
@@ -57,26 +57,6 @@ export async function readNodeFacts(
     user: process.getuid!(),
     cluster: publish ? await readCluster(publish) : null,
   };
-}
-
-/** Whether somebody listens on a socket. */
-export async function socketFacts(path: string): Promise<SocketFacts> {
-  try {
-    if (!statSync(path).isSocket()) return { path, state: 'no-socket' };
-  } catch (error) {
-    return { path, state: (error as NodeJS.ErrnoException).code === 'EACCES' ? 'forbidden' : 'absent' };
-  }
-  const state = await new Promise<SocketFacts['state']>((resolve) => {
-    const socket = connect(path);
-    socket.on('connect', () => {
-      socket.destroy();
-      resolve('listens');
-    });
-    socket.on('error', ({ code }: NodeJS.ErrnoException) =>
-      resolve(code === 'EACCES' || code === 'EPERM' ? 'forbidden' : 'refused'),
-    );
-  });
-  return { path, state };
 }
 
 function knownSocket(): string {

@@ -9,24 +9,27 @@ export function connectTo(path: string, signal: AbortSignal): Promise<Socket> {
   return new Promise((resolve, reject) => {
     signal.throwIfAborted();
     const socket = connect(path);
-    const settle = (finish: () => void) => () => {
-      socket.removeAllListeners();
+    const settle = () => {
+      socket.off('connect', open);
       signal.removeEventListener('abort', abort);
-      finish();
     };
-    const abort = settle(() => {
-      socket.on('error', () => {});
+    const open = () => {
+      settle();
+      socket.off('error', fail);
+      resolve(socket);
+    };
+    const fail = (cause: NodeJS.ErrnoException) => {
+      settle();
+      const message = `NRI: no connection to ${path}: ${cause.code ?? cause.message}`;
+      reject(new NodeError('ERR_NRI_CONNECT', message, { value: path, cause }));
+    };
+    const abort = () => {
+      settle();
       socket.destroy();
       reject(signal.reason);
-    });
+    };
+    socket.on('connect', open);
+    socket.on('error', fail);
     signal.addEventListener('abort', abort);
-    socket.on(
-      'connect',
-      settle(() => resolve(socket)),
-    );
-    socket.on('error', (cause: NodeJS.ErrnoException) => {
-      const message = `NRI: no connection to ${path}: ${cause.code ?? cause.message}`;
-      settle(() => reject(new NodeError('ERR_NRI_CONNECT', message, { value: path, cause })))();
-    });
   });
 }

@@ -5,8 +5,12 @@ import { dirname } from 'node:path';
 /** What is at the path: changes when it is made anew, comes, goes, or a folder on its way does. */
 export function identityOf(path: string): string {
   try {
-    const stat = statSync(path, { bigint: true, throwIfNoEntry: false });
-    return stat ? `${stat.dev}:${stat.ino}:${stat.ctimeNs}` : deepestFolder(path);
+    const found = statSync(path, { bigint: true, throwIfNoEntry: false });
+    if (found) return `${found.dev}:${found.ino}:${found.ctimeNs}`;
+    // A folder that was made anew has another number, or another birth where numbers are used again.
+    const folder = deepestFolder(path);
+    const { dev, ino, birthtimeNs } = statSync(folder, { bigint: true });
+    return `${folder}:${dev}:${ino}:${birthtimeNs}`;
   } catch (error) {
     return (error as Error).message;
   }

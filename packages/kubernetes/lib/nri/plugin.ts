@@ -7,6 +7,7 @@ import { connectTo } from './connect.js';
 import type { NriHandlers } from './handlers.js';
 import type { ContainerUpdate } from './messages.js';
 import { changeOf, identityOf } from './path-watch.js';
+import { prepareMessages } from './protocol.js';
 import { NriSession } from './session.js';
 
 /** Where container runtimes listen for plugins. */
@@ -27,7 +28,7 @@ export interface NriPluginOptions {
 const PATH_LIMIT = 107;
 
 // Milliseconds. A session that lasted is taken up again at once, another one after a while.
-const LASTING = 5000;
+const LASTING = 1000;
 const FIRST_DELAY = 100;
 const LAST_DELAY = 5000;
 
@@ -54,6 +55,7 @@ export class NriPlugin {
    */
   async start(): Promise<void> {
     checkOptions(this.options);
+    prepareMessages();
     this.started ??= new Promise((resolve, reject) => {
       this.running = this.run(resolve).then(() => reject(closedError()), reject);
     });
@@ -61,7 +63,7 @@ export class NriPlugin {
   }
 
   /**
-   * Updates containers outside of any call of the runtime's.
+   * Updates containers outside of any call of the runtime's: see NriSession.updateContainers.
    * @returns those that the runtime could not update
    * @throws NodeError ERR_NRI_NO_SESSION while there is none; see TtrpcClient.call
    */
@@ -94,6 +96,8 @@ export class NriPlugin {
     const session = new NriSession({ ...this.options, socket });
     const close = () => void session.close();
     signal.addEventListener('abort', close);
+    // It may have been aborted since there was a connection.
+    if (signal.aborted) close();
     try {
       await session.start();
       const start = performance.now();
@@ -127,8 +131,12 @@ export class NriPlugin {
     const over = new AbortController();
     const signal = AbortSignal.any([over.signal, this.ending.signal]);
     // A kernel out of watches is asked again, more seldom.
-    const change = changeOf(this.options.socketPath, identity, signal).catch(() =>
-      sleep(LAST_DELAY, undefined, { signal }),
+    const change = changeOf(this.options.socketPath, identity, signal).then(
+      // A socket that was just made may refuse a moment longer.
+      () => {
+        this.failures = 0;
+      },
+      () => sleep(LAST_DELAY, undefined, { signal }),
     );
     try {
       if (flaw && isMissing(flaw)) await change;
@@ -146,6 +154,7 @@ export class NriPlugin {
 }
 
 function isMissing(flaw: NodeError): boolean {
+  if (flaw.code !== 'ERR_NRI_CONNECT') return false;
   return (flaw.details.cause as NodeJS.ErrnoException | undefined)?.code === 'ENOENT';
 }
 

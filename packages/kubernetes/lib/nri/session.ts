@@ -88,7 +88,8 @@ export class NriSession {
   }
 
   /**
-   * Updates containers outside of any call of the runtime's.
+   * Updates containers outside of any call of the runtime's. A handler must not wait for it:
+   * containerd makes no update before the handler's answer is there.
    * @returns those that the runtime could not update
    * @throws see TtrpcClient.call
    */

@@ -43,6 +43,11 @@ export class Schema {
     return found.toObject(found.decode(bytes), READABLE);
   }
 
+  /** Compiles the code of all messages, which is else done at the first use of each. */
+  prepare(): void {
+    for (const type of typesOf(this.root)) type.setup();
+  }
+
   // protobufjs walks the whole tree of names at each look-up.
   private typeOf(name: string): protobuf.Type {
     const known = this.types.get(name);
@@ -51,4 +56,11 @@ export class Schema {
     this.types.set(name, type);
     return type;
   }
+}
+
+function typesOf(space: protobuf.NamespaceBase): protobuf.Type[] {
+  return space.nestedArray.flatMap((each) => {
+    const within = each instanceof protobuf.Namespace ? typesOf(each) : [];
+    return each instanceof protobuf.Type ? [each, ...within] : within;
+  });
 }

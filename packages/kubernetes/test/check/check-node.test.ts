@@ -1,6 +1,7 @@
 // The facts of a node, read from folders and sockets that a test has made.
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CpuSet } from 'numalign';
@@ -9,7 +10,8 @@ import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { ApiError } from '../../lib/api-server/api-error.js';
 import { checkNode } from '../../lib/check/check-node.js';
 import type { CheckOptions } from '../../lib/check/check-options.js';
-import { readNodeFacts, socketFacts } from '../../lib/check/read-facts.js';
+import { readNodeFacts } from '../../lib/check/read-facts.js';
+import { socketFacts } from '../../lib/check/socket-facts.js';
 
 let folder: string;
 const at = (name: string) => join(folder, name);
@@ -18,10 +20,16 @@ beforeEach(() => {
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
 });
 
-async function listen(path: string): Promise<void> {
-  const server = createServer((socket) => socket.resume());
+/** How many have connected. */
+async function listen(path: string): Promise<() => number> {
+  let connections = 0;
+  const server = createServer((socket) => {
+    connections++;
+    socket.resume();
+  });
   await new Promise<void>((resolve) => server.listen(path, resolve));
   onTestFinished(() => new Promise<void>((resolve) => server.close(() => resolve())));
+  return () => connections;
 }
 
 const options = (): CheckOptions => ({
@@ -33,13 +41,33 @@ const options = (): CheckOptions => ({
   cgroupMount: at('cgroup'),
 });
 
+/** The file of a socket whose process has died. */
+function leaveBehind(path: string): void {
+  const program = `require('net').createServer().listen(process.argv[1], () => process.kill(process.pid, 'SIGKILL'))`;
+  spawnSync(process.execPath, ['-e', program, path]);
+}
+
 describe('a socket', () => {
   it('listens, is left behind, is none, or is not there', async () => {
     await listen(at('live.sock'));
+    leaveBehind(at('left.sock'));
     writeFileSync(at('file'), '');
-    expect((await socketFacts(at('live.sock'))).state).toBe('listens');
-    expect((await socketFacts(at('file'))).state).toBe('no-socket');
-    expect((await socketFacts(at('none.sock'))).state).toBe('absent');
+    const names = ['live.sock', 'left.sock', 'file', 'none.sock'];
+    const states = await Promise.all(names.map(async (name) => (await socketFacts(at(name))).state));
+    expect(states).toEqual(['listens', 'refused', 'no-socket', 'absent']);
+  });
+
+  it('is not connected to where it listens, also below a symbolic link', async () => {
+    mkdirSync(at('run'));
+    symlinkSync('run', at('var'));
+    const connections = await listen(at('run/live.sock'));
+    expect((await socketFacts(at('var/live.sock'))).state).toBe('listens');
+    // One that is connected to is counted before this one.
+    const own = await new Promise<Socket>((resolve) => {
+      const socket = connect(at('run/live.sock'), () => resolve(socket));
+    });
+    onTestFinished(() => void own.destroy());
+    await expect.poll(connections).toBe(1);
   });
 });
 

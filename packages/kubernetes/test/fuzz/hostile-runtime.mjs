@@ -5,6 +5,9 @@ import { bomb, encode, frame, METHODS, mutate, mux, payloadOf, request, response
 const [REQUEST, RESPONSE] = [1, 2];
 const EMPTY = Buffer.alloc(0);
 
+// Without those that end a session where they fail.
+const EVENTFUL = METHODS.filter((method) => method !== 'Configure' && method !== 'Synchronize');
+
 /** The ways of a session, and how often each is taken. */
 export const WAYS = {
   honest: 3,
@@ -73,7 +76,7 @@ export class HostileRuntime {
 
   #act(way) {
     const { random } = this;
-    const method = random.pick(METHODS);
+    const method = random.pick(random.chance(4) ? METHODS : EVENTFUL);
     const payload = payloadOf(random, method);
     if (way === 'honest') return this.#call(method, payload);
     if (way === 'messages') return this.#strangeMessage(method, payload);
@@ -84,6 +87,7 @@ export class HostileRuntime {
     if (random.chance(3)) return good;
     this.isFramed = false;
     if (way === 'truncated') return good.subarray(0, random.below(good.length));
+    if (random.chance(2)) return mux(1, mutate(random, good.subarray(8)));
     return mutate(random, good);
   }
 

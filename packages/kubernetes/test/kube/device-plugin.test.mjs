@@ -1,6 +1,6 @@
 // The device plugin with a kubelet that has no CPU manager.
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
@@ -52,15 +52,6 @@ describe('A kubelet', () => {
     rmSync(stateDir, { recursive: true, force: true });
   });
 
-  const checkpoint = () => {
-    try {
-      const text = readFileSync(join(kubelet.devicePlugins, 'kubelet_internal_checkpoint'), 'utf8');
-      return JSON.parse(text).Data;
-    } catch {
-      return {};
-    }
-  };
-  // What the kubelet has written after a change is what it knows.
   const isOffered = () => until('the kubelet has the devices', () => plugin.isListed);
   const remove = async (name) => {
     const pid = await kubelet.pidOf(name);
@@ -79,7 +70,7 @@ describe('A kubelet', () => {
     assert.equal(`${grant.cpus}`, '2-3');
     assert.deepEqual(rest, []);
     assert.deepEqual(
-      checkpoint().RegisteredDevices[RESOURCE].sort(),
+      kubelet.deviceFile().devices[RESOURCE].sort(),
       [1, 2, 3, 4, 5, 6, 7].map((cpu) => `cpu${cpu}`),
     );
     await remove('pair');

@@ -11,6 +11,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from 'node:fs';
 import { createServer } from 'node:net';
@@ -160,12 +161,13 @@ export class Kubelet {
 
   /**
    * Has it run a pod of one container, which waits. `resources`: its requests and its limits;
-   * `init`: those of an init container, which prints its environment.
+   * `init`: those of an init container, which prints its environment; `env`: what the pod sets itself.
    */
-  addPod(name, resources, { init } = {}) {
+  addPod(name, resources, { init, env = {} } = {}) {
     const container = (name, resources, command) => ({
       ...{ name, image: IMAGE, imagePullPolicy: 'Never', command },
       resources: { limits: resources, requests: resources },
+      env: Object.entries(env).map(([name, value]) => ({ name, value })),
     });
     const pod = {
       ...{ apiVersion: 'v1', kind: 'Pod', metadata: { name, namespace: 'default' } },
@@ -198,6 +200,29 @@ export class Kubelet {
         if (pid > 0 && existsSync(`/proc/${pid}`)) return pid;
       }
       return undefined;
+    } finally {
+      client.close();
+    }
+  }
+
+  /** What it has on file of devices: `{ devices, time }`, ids by resource and when that was written. */
+  deviceFile() {
+    const file = join(this.devicePlugins, 'kubelet_internal_checkpoint');
+    try {
+      const { Data } = JSON.parse(readFileSync(file, 'utf8'));
+      return { devices: Data.RegisteredDevices ?? {}, time: statSync(file).mtimeMs };
+    } catch {
+      return { devices: {}, time: 0 };
+    }
+  }
+
+  /** Ends the pod's sandbox, behind the kubelet's back. */
+  async stopSandbox(name) {
+    const client = new RuntimeClient({ socketPath: this.#runtime.socketPath, timeoutMs: 10_000 });
+    try {
+      const label_selector = { 'io.kubernetes.pod.name': `${name}-node` };
+      const { items } = await client.call('ListPodSandbox', { filter: { label_selector } });
+      for (const { id } of items) await client.call('StopPodSandbox', { pod_sandbox_id: id });
     } finally {
       client.close();
     }

@@ -42,7 +42,13 @@ describe('A pod of a kubelet beside a node agent', () => {
         podResourcesSocket: kubelet.podResourcesSocket,
       },
     });
+    const before = kubelet.deviceFile().time;
     await agent.start();
+    // A static pod that comes before is refused for good.
+    await until('the kubelet has the devices', () => {
+      const { devices, time } = kubelet.deviceFile();
+      return time > before && devices[RESOURCE]?.length > 0;
+    });
   };
   const stopAgent = async () => {
     await agent?.close();
@@ -52,7 +58,6 @@ describe('A pod of a kubelet beside a node agent', () => {
     messages = [];
     stateDir = mkdtempSync(join(tmpdir(), 'numalign-kube-'));
     await startAgent();
-    await until('the device plugin is registered', () => messages.some((text) => /is registered/.test(text)));
   });
   afterEach(async () => {
     await stopAgent();
@@ -97,6 +102,35 @@ describe('A pod of a kubelet beside a node agent', () => {
     );
     await remove('restarted');
     await until('its grant has ended', () => manager.grants().length === 0);
+  });
+
+  it('has its CPUs again in another sandbox, and where its grant is lost', async () => {
+    kubelet.addPod('moved', { ...MEMORY, [RESOURCE]: 1 });
+    const before = await kubelet.environmentOf('moved');
+    const pid = await pidOf('moved');
+    // As after a start of the machine, which ends all grants.
+    await manager.release(before.NUMALIGN_ALLOCATION);
+    await kubelet.stopSandbox('moved');
+    await until('it runs again', async () => {
+      const found = await kubelet.pidOf('moved');
+      return found !== undefined && found !== pid;
+    });
+    assert.deepEqual(await kubelet.environmentOf('moved'), before);
+    assert.equal(await cpusOf('moved'), before.NUMALIGN_CPUS);
+    assert.deepEqual(
+      manager.grants().map(({ uid }) => uid),
+      [before.NUMALIGN_ALLOCATION],
+    );
+    await remove('moved');
+    await until('its grant has ended', () => manager.grants().length === 0);
+  });
+
+  it('is refused where it says of itself that it has CPUs', async () => {
+    kubelet.addPod('liar', MEMORY, { env: { NUMALIGN_ALLOCATION: 'mine', NUMALIGN_CPUS: '1' } });
+    await until('the runtime has its refusal', () => runtime.log.includes('allocated CPUs 1 as mine'));
+    assert.deepEqual(manager.grants(), []);
+    assert.equal(await kubelet.pidOf('liar'), undefined);
+    kubelet.removePod('liar');
   });
 
   it('keeps its CPUs while the agent is started again', async () => {

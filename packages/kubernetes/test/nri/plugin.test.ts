@@ -96,6 +96,18 @@ test('a folder that is not there yet is waited for, and the folders on its way',
   expect(lines.length).toBe(2);
 });
 
+test('a folder that is made anew is watched anew', async () => {
+  const folder = join(place.folder, 'nri');
+  mkdirSync(folder);
+  const started = makePlugin({ socketPath: join(folder, 'nri.sock') }).start();
+  await expect.poll(() => lines.length).toBe(1);
+  rmSync(folder, { recursive: true });
+  mkdirSync(folder);
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  await (await listen(join(folder, 'nri.sock'))).synchronizedPlugin();
+  await started;
+});
+
 test('other files that come beside the socket are not it', async () => {
   const started = makePlugin().start();
   await expect.poll(() => lines.length).toBe(1);
@@ -171,6 +183,21 @@ test('a refusal is logged once, and the plugin goes on trying', async () => {
   await refusing.close();
   await (await listen()).synchronizedPlugin();
   await started;
+});
+
+test('a handler that misses a file of its own does not keep the plugin from registering again', async () => {
+  let synchronizations = 0;
+  const synchronize = async () => {
+    synchronizations += 1;
+    if (synchronizations === 1) throw Object.assign(new Error('no state'), { code: 'ENOENT' });
+    return [];
+  };
+  const runtime = await listen();
+  const started = makePlugin({ handlers: { ...idleHandlers(), synchronize } }).start();
+  await expect(runtime.synchronizedPlugin()).rejects.toMatchObject({ message: 'no state' });
+  await runtime.synchronizedPlugin();
+  await started;
+  expect(lines[0]).toBe('warn NRI: Synchronize failed here: no state; registering again');
 });
 
 test('close while a plugin waits for a socket ends start with an error', async () => {

@@ -1,5 +1,7 @@
 // Handlers of NRI that say what they were called with.
 import type { NriHandlers } from '../../lib/nri/handlers.js';
+import type { ContainerUpdate } from '../../lib/nri/messages.js';
+import type { Message } from '../../lib/protobuf/schema.js';
 
 /** Handlers that answer with nothing. */
 export function idleHandlers(): NriHandlers {
@@ -24,3 +26,12 @@ export const containerOf = (id: string, pod: string, fields: object = {}) => ({
   name: `container-${id}`,
   ...fields,
 });
+
+export const updateOf = (id: string, cpus: string): ContainerUpdate => ({
+  container_id: id,
+  linux: { resources: { cpu: { cpus } } },
+});
+
+/** Ids and CPUs of updates as they came over the wire. */
+export const cpusOf = (updates: Message[]) =>
+  updates.map((each) => [each.container_id, each.linux.resources.cpu.cpus]);
