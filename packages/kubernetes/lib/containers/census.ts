@@ -24,6 +24,19 @@ export interface CensusOptions {
   readonly log: Log;
 }
 
+const SHARED: ContainerRequest = {
+  pod: null,
+  exclusiveCpus: 0,
+  choice: null,
+  smt: undefined,
+  cdi: false,
+};
+
+const unknownPod = (id: string): PodSandbox => ({
+  ...{ id, name: id, uid: id, namespace: '', labels: {}, annotations: {} },
+  ...{ runtime_handler: '', linux: null, pid: 0 },
+});
+
 interface Candidate extends Pick<CensusEntry, 'pod' | 'container' | 'request' | 'cpus'> {
   readonly onRecord: Placement | null;
 }
@@ -35,7 +48,7 @@ export async function takeCensus(
   options: CensusOptions,
 ): Promise<CensusEntry[]> {
   const podOf = new Map(pods.map((pod) => [pod.id, pod]));
-  const candidates = containers.flatMap((container) => candidateOf(podOf, container, options));
+  const candidates = containers.map((container) => candidateOf(podOf, container, options));
   candidates.sort((a, b) => rankOf(a) - rankOf(b));
   const entries: CensusEntry[] = [];
   for (const candidate of candidates) {
@@ -51,21 +64,22 @@ export async function takeCensus(
   return entries;
 }
 
+// One that cannot be read runs in the shared pool, and leaves the CPUs of others as all there do.
 function candidateOf(
   podOf: ReadonlyMap<string, PodSandbox>,
   container: Container,
   options: CensusOptions,
-): Candidate[] {
-  const pod = podOf.get(container.pod_sandbox_id);
-  if (!pod) return [];
-  const cpus = container.linux?.resources?.cpu?.cpus ?? '';
+): Candidate {
+  const pod = podOf.get(container.pod_sandbox_id) ?? unknownPod(container.pod_sandbox_id);
+  const shared = { pod, container, request: SHARED, onRecord: null, cpus: null };
   try {
+    const cpus = container.linux?.resources?.cpu?.cpus ?? '';
     const request = requestOf(pod, container, options);
     const onRecord = options.grants.find(container);
-    return [{ pod, container, request, onRecord, cpus: cpus === '' ? null : CpuSet.parse(cpus) }];
+    return { ...shared, request, onRecord, cpus: cpus === '' ? null : CpuSet.parse(cpus) };
   } catch (error) {
     reportShared(pod, container, error, options);
-    return [];
+    return shared;
   }
 }
 

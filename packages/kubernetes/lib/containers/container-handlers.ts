@@ -45,7 +45,7 @@ export class ContainerHandlers implements NriHandlers {
   readonly #inventory = new Inventory();
   readonly #shared: SharedContainers;
   readonly #sandboxes: Sandboxes;
-  // Answers under way: what changes meanwhile is theirs to tell.
+  // Answers under way: what changes meanwhile is theirs to tell. One that fails tells nothing.
   #answers = 0;
 
   constructor({ manager, prefix, cpusets, restoreAllocation, log }: ContainerHandlersOptions) {
@@ -243,9 +243,13 @@ export class ContainerHandlers implements NriHandlers {
   async #answer<T>(compose: () => Promise<T>): Promise<T> {
     this.#answers++;
     try {
-      return await compose();
-    } finally {
+      const answer = await compose();
       this.#answers--;
+      return answer;
+    } catch (error) {
+      this.#answers--;
+      this.#followPool();
+      throw error;
     }
   }
 

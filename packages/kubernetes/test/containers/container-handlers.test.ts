@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import type { Manager } from 'numalign';
 import { describe, expect, it } from 'vitest';
 import { ContainerState } from '../../lib/nri/messages.js';
@@ -290,6 +291,22 @@ describe('A plugin that comes to containers that run', () => {
     expect(lines.join('\n')).toMatch(/warn: main cannot stay on CPUs 0-1/);
   });
 
+  it.each([
+    ['an annotation', { annotations: { 'numalign.io/cpu': 'two' } }],
+    ['an environment', { env: ['NUMALIGN_ALLOCATION=a', 'NUMALIGN_ALLOCATION=b'] }],
+  ])('has one in the shared pool of which it cannot read %s, off the CPUs of others', async (_, fields) => {
+    const { handlers, lines } = await simulatedNode();
+    const containers = [running(exclusive('a'), ''), running(shared('b', fields), '')];
+    expect(cpusByContainer(await handlers.synchronize([POD], containers))).toEqual({ a: '0-1', b: '2-7' });
+    expect(lines.join('\n')).toMatch(/error: .*stays in the shared pool: .*(two|more than one)/);
+  });
+
+  it('has one in the shared pool whose pod the runtime does not tell, off the CPUs of others', async () => {
+    const { handlers } = await simulatedNode();
+    const containers = [running(exclusive('a'), ''), running(shared('b', { pod_sandbox_id: 'p2' }), '')];
+    expect(cpusByContainer(await handlers.synchronize([POD], containers))).toEqual({ a: '0-1', b: '2-7' });
+  });
+
   it('reports one that cannot have its place, and has it run in the shared pool', async () => {
     const { handlers, lines } = await simulatedNode();
     const containers = [running(exclusive('a', 6), '2-7'), running(exclusive('b', 4), '')];
@@ -302,6 +319,21 @@ describe('A plugin that comes to containers that run', () => {
 });
 
 describe('CPUs that a process outside of containers takes', () => {
+  it('are left by shared containers where the runtime is answered by an error meanwhile', async () => {
+    const { handlers, manager, makeCgroup, cpusOf } = await simulatedNode({}, undefined, async () => {
+      const changed = once(manager, 'change');
+      await manager.acquire({ cpu: 2 });
+      await changed;
+      return false;
+    });
+    makeCgroup('/k/a', '0-7');
+    await handlers.createContainer(POD, shared('a'));
+    const env = ['NUMALIGN_ALLOCATION=gone', 'NUMALIGN_CPUS=6'];
+    const creation = handlers.createContainer(POD, shared('b', { env }));
+    await expect(creation).rejects.toMatchObject({ code: 'ERR_UNKNOWN_ALLOCATION' });
+    expect(cpusOf('/k/a')).toBe('2-7');
+  });
+
   it('are left by shared containers at once, through their cgroups', async () => {
     const { handlers, manager, makeCgroup, cpusOf } = await simulatedNode();
     makeCgroup('/k/a', '0-7');
