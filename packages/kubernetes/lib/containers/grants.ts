@@ -37,6 +37,7 @@ export class Grants {
   readonly #pending = new Set<string>();
   // The state does not let them be released.
   #isRefused = false;
+  #isClosed = false;
   #retry: NodeJS.Timeout | undefined;
 
   constructor({ manager, prefix, restoreAllocation, log }: GrantsOptions) {
@@ -47,6 +48,7 @@ export class Grants {
   }
 
   close(): void {
+    this.#isClosed = true;
     clearTimeout(this.#retry);
   }
 
@@ -165,15 +167,9 @@ export class Grants {
   async #releasePending(pauseMs: number): Promise<void> {
     clearTimeout(this.#retry);
     this.#isRefused = false;
-    const inUse = new Set(
-      this.#manager
-        .grants()
-        .filter(isInUse)
-        .map(({ uid }) => uid),
-    );
     for (const uid of this.#pending) {
-      if (inUse.has(uid)) continue;
       try {
+        if (isInUse(this.#manager.grantInfo(uid))) continue;
         await this.#manager.release(uid);
       } catch (error) {
         if (!isUnknown(error)) {
@@ -184,7 +180,8 @@ export class Grants {
       }
       this.#pending.delete(uid);
     }
-    if (this.#pending.size === 0) return;
+    if (this.#pending.size === 0 || this.#isClosed) return;
+    clearTimeout(this.#retry);
     const next = Math.min(2 * pauseMs, LONGEST_RETRY_MS);
     this.#retry = setTimeout(() => void this.#releasePending(next), pauseMs).unref();
   }
