@@ -1,4 +1,4 @@
-// SharedContainers: the containers without CPUs of their own leave those that are granted, and come
+// Neighbours: the containers without CPUs of their own leave those that are granted, and come
 // back when they are given back.
 import { CpuSet, type GrantInfo, type Manager } from 'numalign';
 import { NodeError } from '../base/errors.js';
@@ -7,7 +7,7 @@ import { describeContainer, fullName } from './container-names.js';
 import type { ContainerRuntime, RunningContainer, RuntimeContainer } from './container-runtime.js';
 import { NarrowedContainers } from './narrowed-containers.js';
 
-export interface SharedContainersOptions {
+export interface NeighboursOptions {
   readonly manager: Manager;
   readonly runtime: ContainerRuntime;
   readonly log: Log;
@@ -35,13 +35,13 @@ export function isGrantOf(
 
 const union = (sets: readonly CpuSet[]) => sets.reduce((all, set) => all.union(set), CpuSet.EMPTY);
 
-export class SharedContainers {
+export class Neighbours {
   readonly #manager: Manager;
   readonly #runtime: ContainerRuntime;
   readonly #log: Log;
   readonly #narrowed: NarrowedContainers;
 
-  constructor({ manager, runtime, log, folder }: SharedContainersOptions) {
+  constructor({ manager, runtime, log, folder }: NeighboursOptions) {
     this.#manager = manager;
     this.#runtime = runtime;
     this.#log = log;
