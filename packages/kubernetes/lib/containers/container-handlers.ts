@@ -196,6 +196,11 @@ export class ContainerHandlers implements NriHandlers {
     const error = this.#cpusets.write(cgroupsPath, cpus);
     if (error)
       this.#log('error', `${title} starts on CPUs ${found}, not ${cpus}: ${error}`, { container: id });
+    // One that was on other CPUs was not created by an answer of this plugin.
+    const mems = placement?.memoryNodes;
+    const flaw = mems && !mems.isEmpty ? this.#cpusets.writeMems(cgroupsPath, mems) : undefined;
+    if (flaw)
+      this.#log('error', `${title} starts without memory of NUMA nodes ${mems}: ${flaw}`, { container: id });
   }
 
   #put({ pod, container, request, placement, cpus }: CensusEntry): KnownContainer {

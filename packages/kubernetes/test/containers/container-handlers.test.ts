@@ -1,4 +1,6 @@
 import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Manager } from 'numalign';
 import { describe, expect, it } from 'vitest';
 import { ContainerState } from '../../lib/nri/messages.js';
@@ -122,6 +124,25 @@ describe('A container that is created', () => {
   });
 });
 
+describe('A container that starts and was created without an answer', () => {
+  it('is put on its CPUs and memory nodes by its cgroup', async () => {
+    const { handlers, makeCgroup, cpusOf, cgroups } = await simulatedNode();
+    makeCgroup('/k/a', '0-7');
+    await handlers.startContainer(POD, exclusive('a'));
+    expect(cpusOf('/k/a')).toBe('0-1');
+    expect(readFileSync(join(cgroups, 'k/a/cpuset.mems'), 'utf8')).toBe('0');
+  });
+
+  it('leaves the CPUs of others where it shares', async () => {
+    const { handlers, makeCgroup, cpusOf, cgroups } = await simulatedNode();
+    await handlers.createContainer(POD, exclusive('a'));
+    makeCgroup('/k/b', '0-7');
+    await handlers.startContainer(POD, shared('b'));
+    expect(cpusOf('/k/b')).toBe('2-7');
+    expect(existsSync(join(cgroups, 'k/b/cpuset.mems'))).toBe(false);
+  });
+});
+
 describe('A container that ends', () => {
   it('gives its CPUs back, and shared containers widen in the same answer', async () => {
     const { handlers, manager } = await simulatedNode();
@@ -228,14 +249,14 @@ describe('A container that another client updates', () => {
 });
 
 describe('A plugin that comes to containers that run', () => {
-  const running = (container: ReturnType<typeof containerOf>, cpus: string) => ({
+  const running = (container: ReturnType<typeof containerOf>, cpus: string, mems = '') => ({
     ...container,
     state: ContainerState.RUNNING,
     linux: {
       ...container.linux!,
       resources: {
         ...container.linux!.resources!,
-        cpu: { ...container.linux!.resources!.cpu!, cpus },
+        cpu: { ...container.linux!.resources!.cpu!, cpus, mems },
       },
     },
   });
@@ -281,6 +302,31 @@ describe('A plugin that comes to containers that run', () => {
     const containers = [running(exclusive('a'), '5-6'), running(shared('b'), '')];
     expect(cpusByContainer(await handlers.synchronize([POD], containers))).toEqual({ b: '0-4,7' });
     expect(manager.grants().map(({ uid, cpus }) => [uid, String(cpus)])).toEqual([['a', '5-6']]);
+  });
+
+  it('books the memory of one where it runs on the NUMA nodes of its cpuset', async () => {
+    const { handlers, manager, lines } = await simulatedNode();
+    const a = exclusive('a');
+    expect(await handlers.synchronize([POD], [running(a, '5-6', '1')])).toEqual([]);
+    expect(manager.grants()[0]?.memory).toEqual([{ nodes: [1], type: 'memory', bytes: GIB }]);
+    expect(lines.join()).not.toMatch(/warn|error/);
+  });
+
+  it('books no memory of one where it runs under the memory policy None', async () => {
+    const { handlers, manager, lines } = await simulatedNode({ memoryManagerPolicy: 'None' });
+    await handlers.synchronize([POD], [running(exclusive('a'), '5-6', '1')]);
+    expect(manager.grants()).toMatchObject([{ uid: 'a', memory: [] }]);
+    expect(lines.join()).not.toMatch(/warn|error/);
+  });
+
+  it('leaves one where it runs whose memory others have booked', async () => {
+    const { handlers, manager, lines } = await simulatedNode();
+    await manager.admit({
+      ...{ qosClass: 'Guaranteed', containers: [{ name: 'm', limits: { cpu: '100m', memory: '14Gi' } }] },
+    });
+    await handlers.synchronize([POD], [running(exclusive('a'), '5-6', '1')]);
+    expect(manager.grants()).toContainEqual(expect.objectContaining({ uid: 'a', memory: [] }));
+    expect(lines.join('\n')).toMatch(/warn: the memory of numalign:.* is not booked on NUMA nodes 1/);
   });
 
   it('moves one whose CPUs somebody else holds', async () => {
