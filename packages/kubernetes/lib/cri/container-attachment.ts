@@ -1,13 +1,13 @@
 // ContainerAttachment: a container that runs already, on CPUs of its own, where no NRI plugin has
 // seen it start.
-import { type CpuSet, type GrantInfo, type Manager, NodeSet, NumalignError } from 'numalign';
+import { CpuSet, type GrantInfo, type Manager, NodeSet, NumalignError, type Pod } from 'numalign';
 import { NodeError } from '../base/errors.js';
 import type { Log } from '../base/log.js';
 import type { Cpuset } from '../cgroups/cpuset.js';
 import { type AttachmentRequestOptions, attachmentRequest } from './attachment-request.js';
 import { describeContainer } from './container-names.js';
 import type { ContainerRuntime, CpusetChoice, RunningContainer } from './container-runtime.js';
-import { type ContainerMove, isGrantOf, Neighbours } from './neighbours.js';
+import { type ContainerMove, isGrantOf, Neighbours, union } from './neighbours.js';
 
 export interface ContainerAttachmentOptions extends AttachmentRequestOptions {
   readonly manager: Manager;
@@ -136,10 +136,9 @@ export class ContainerAttachment {
         valid: 'static',
       });
     const admitted = await manager.admit(pod, { ...options, ...(signal && { signal }) });
-    const info = manager.grantInfo(admitted.uid);
     // By another attachment of the same container, since.
-    if (admitted.alreadyAdmitted) throw attached(container, info);
-    return heldOf(info);
+    if (admitted.alreadyAdmitted) throw attached(container, manager.grantInfo(admitted.uid));
+    return heldOf(admitted);
   }
 
   #given(uid: string): Held {
@@ -154,12 +153,11 @@ export class ContainerAttachment {
           }
         : undefined;
     if (flaw) throw new NodeError(flaw.code, flaw.message, { value: uid, valid: flaw.valid });
-    return heldOf(info!);
+    return heldOf(this.#options.manager.pod(uid));
   }
 
   #grantNow(uid: string): Held | undefined {
-    const info = this.#infoOf(uid);
-    return info && heldOf(info);
+    return this.#infoOf(uid) && heldOf(this.#options.manager.pod(uid));
   }
 
   #infoOf(uid: string): GrantInfo | undefined {
@@ -223,7 +221,11 @@ function attached(container: RunningContainer, { uid, cpus }: GrantInfo): NodeEr
 
 const choiceOf = ({ cpus, mems }: Held): CpusetChoice => ({ cpus, ...(mems && { mems }) });
 
-function heldOf({ uid, cpus, memory }: GrantInfo): Held {
-  const nodes = memory.flatMap((block) => block.nodes);
+// Without siblings that are held: these stay idle.
+function heldOf({ uid, booking, containers }: Pod): Held {
+  const cpus = booking?.cpus ?? union(containers.map((each) => each.cpus ?? CpuSet.EMPTY));
+  const nodes = (booking?.memory ?? containers.flatMap(({ memory }) => memory)).flatMap(
+    (block) => block.nodes,
+  );
   return { uid, cpus, mems: nodes.length > 0 ? NodeSet.from(nodes) : null };
 }

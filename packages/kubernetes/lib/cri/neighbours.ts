@@ -33,7 +33,7 @@ export function isGrantOf(
   return uid === container.id || uid === container.podUid || name === fullName(container);
 }
 
-const union = (sets: readonly CpuSet[]) => sets.reduce((all, set) => all.union(set), CpuSet.EMPTY);
+export const union = (sets: readonly CpuSet[]) => sets.reduce((all, set) => all.union(set), CpuSet.EMPTY);
 
 export class Neighbours {
   readonly #manager: Manager;
@@ -57,7 +57,8 @@ export class Neighbours {
    */
   async fit(except: string, cleared: CpuSet = CpuSet.EMPTY): Promise<ContainerMove[]> {
     const grants = this.#manager.grants().filter(({ alive }) => alive);
-    const granted = union(grants.map(({ cpus }) => cpus));
+    // A resize that is announced takes its CPUs next.
+    const granted = union(grants.flatMap(({ cpus, upcoming }) => (upcoming ? [cpus, upcoming] : [cpus])));
     const listed = await this.#runtime.containers();
     this.#narrowed.keepOnly(new Set(listed.map(({ id }) => id)));
     const isShared = (each: RuntimeContainer) =>

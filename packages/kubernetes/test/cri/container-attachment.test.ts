@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { status } from '@grpc/grpc-js';
 import { type Manager, type ManagerOptions, openManager } from 'numalign';
-import { discover } from 'numalign/topology';
+import { discover, type MachineJson } from 'numalign/topology';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { ContainerAttachment, type ContainerAttachmentOptions } from '../../lib/cri/container-attachment.js';
 import { canMakeCgroups } from './container-cgroup.js';
@@ -144,6 +144,23 @@ describe.runIf(canMakeCgroups && availableParallelism() > 1)('An attachment', ()
     await attachmentOf(0).start();
     expect(node.cpus()).toEqual([`${manager.grants()[0]!.cpus}`]);
     expect(node.cpus()).not.toEqual([reserved]);
+  });
+
+  it('leaves the other thread of a core idle where siblings are held', async () => {
+    const [first, second] = (await discover()).cpus;
+    // Siblings that this machine need not have.
+    const cpus = [first!, second!].flatMap((cpu) => [cpu, cpu + 512].map((each) => [each, cpu, 0, 0]));
+    const nodes = [{ id: 0, cpuLess: false, distances: null, memory: 2 ** 30, hugepages: [] }];
+    const json = { columns: ['cpu', 'core', 'socket', 'numa'], cpus, nodes } as unknown as MachineJson;
+    const { node, attachmentOf, manager } = await nodeWith(1, { topology: await discover({ json }) });
+    const options = { owner: 'persistent', enforcement: 'members', smt: 'hold-sibling' } as const;
+    const { uid: grant } = await manager.acquire({ cpu: 1, ...options });
+    const attachment = attachmentOf(0, { grant, cpu: undefined });
+    await attachment.start();
+    expect(await attachment.reconcile()).toBe(true);
+    expect(manager.grants()[0]!.cpus.size).toBe(2);
+    expect(node.cpus()).toEqual([`${first}`]);
+    expect(node.updates).toBe(1);
   });
 
   it('writes its CPUs again where they are different, and only then', async () => {
