@@ -2,7 +2,7 @@
 // at a time (cpuset(7), cgroups(7)).
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { CpuSet } from 'numalign';
+import { CpuSet, type NodeSet } from 'numalign';
 import { NodeError } from '../base/errors.js';
 import { cgroupPath } from './cgroup-path.js';
 import { findHierarchy } from './hierarchies.js';
@@ -53,12 +53,23 @@ export class CpusetFiles {
 
   /** Writes and reads back. Returns the kernel's error, such as ENOENT; undefined: it is done. */
   write(cgroupsPath: string, cpus: CpuSet): string | undefined {
+    const error = this.#write(cgroupsPath, 'cpuset.cpus', cpus);
+    if (error !== undefined) return error;
+    const found = this.read(cgroupsPath);
+    return found?.equals(cpus) ? undefined : `the kernel has CPUs ${found ?? 'unknown'}`;
+  }
+
+  /** Writes the memory nodes. Returns the kernel's error; undefined: it is done. */
+  writeMems(cgroupsPath: string, mems: NodeSet): string | undefined {
+    return this.#write(cgroupsPath, 'cpuset.mems', mems);
+  }
+
+  #write(cgroupsPath: string, file: string, set: CpuSet | NodeSet): string | undefined {
     try {
-      writeFileSync(join(this.folder(cgroupsPath), 'cpuset.cpus'), cpus.toString());
+      writeFileSync(join(this.folder(cgroupsPath), file), set.toString());
+      return undefined;
     } catch (error) {
       return codeOf(error);
     }
-    const found = this.read(cgroupsPath);
-    return found?.equals(cpus) ? undefined : `the kernel has CPUs ${found ?? 'unknown'}`;
   }
 }

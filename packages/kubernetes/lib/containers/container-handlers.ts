@@ -45,7 +45,7 @@ export class ContainerHandlers implements NriHandlers {
   readonly #inventory = new Inventory();
   readonly #shared: SharedContainers;
   readonly #sandboxes: Sandboxes;
-  // Answers under way: what changes meanwhile is theirs to tell.
+  // Answers under way: what changes meanwhile is theirs to tell. One that fails tells nothing.
   #answers = 0;
 
   constructor({ manager, prefix, cpusets, restoreAllocation, log }: ContainerHandlersOptions) {
@@ -196,6 +196,11 @@ export class ContainerHandlers implements NriHandlers {
     const error = this.#cpusets.write(cgroupsPath, cpus);
     if (error)
       this.#log('error', `${title} starts on CPUs ${found}, not ${cpus}: ${error}`, { container: id });
+    // One that was on other CPUs was not created by an answer of this plugin.
+    const mems = placement?.memoryNodes;
+    const flaw = mems && !mems.isEmpty ? this.#cpusets.writeMems(cgroupsPath, mems) : undefined;
+    if (flaw)
+      this.#log('error', `${title} starts without memory of NUMA nodes ${mems}: ${flaw}`, { container: id });
   }
 
   #put({ pod, container, request, placement, cpus }: CensusEntry): KnownContainer {
@@ -243,9 +248,13 @@ export class ContainerHandlers implements NriHandlers {
   async #answer<T>(compose: () => Promise<T>): Promise<T> {
     this.#answers++;
     try {
-      return await compose();
-    } finally {
+      const answer = await compose();
       this.#answers--;
+      return answer;
+    } catch (error) {
+      this.#answers--;
+      this.#followPool();
+      throw error;
     }
   }
 
