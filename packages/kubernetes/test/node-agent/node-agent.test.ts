@@ -17,6 +17,7 @@ async function slowManager() {
   manager.recordKubelet = async () => {
     events.emit('recording');
     await finish;
+    return null;
   };
   return { manager, recording, finish: () => events.emit('finish') };
 }
