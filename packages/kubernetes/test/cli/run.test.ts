@@ -105,6 +105,11 @@ describe('numalign-node', () => {
       expect(findings.find(({ check }) => check === name)).toMatchObject({ status: 'ok' });
   });
 
+  it('shows where the options are that it has without a command', async () => {
+    expect((await numalignNode('--help').end).stdout).toContain('numalign-node run --help');
+    expect((await numalignNode('run', '--help').end).stdout).toContain('--check');
+  });
+
   it('checks the node without changing it', async () => {
     const { args } = place();
     const { code, stdout } = await numalignNode(...args, '--check', '--json').end;
