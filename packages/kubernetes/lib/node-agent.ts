@@ -1,6 +1,7 @@
 // NodeAgent: all that numalign-node does on a node, each part where it is asked for.
 import type { Manager } from 'numalign';
 import { ApiServer, type ApiServerOptions } from './api-server/api-server.js';
+import { NodeError } from './base/errors.js';
 import type { Log } from './base/log.js';
 import { DevicePlugin, type DevicePluginOptions } from './device-plugin/device-plugin.js';
 import { KubeletFollower, type KubeletFollowerOptions } from './kubelet/kubelet-follower.js';
@@ -35,6 +36,8 @@ const CONTAINER_SCOPE = { scope: 'container' } as const;
 export class NodeAgent {
   readonly #options: NodeAgentOptions;
   readonly #parts: Part[];
+  #starting: Promise<void> | undefined;
+  #isClosed = false;
 
   /** @throws as the parts, of their options */
   constructor(options: NodeAgentOptions) {
@@ -64,22 +67,43 @@ export class NodeAgent {
 
   /**
    * Starts one part after the other. Resolves once all that run have their place; it waits for a
-   * container runtime that is not there yet.
-   * @throws ERR_KUBELET_STATIC beside a kubelet that places containers itself; as the parts
+   * container runtime that is not there yet. Once only.
+   * @throws ERR_KUBELET_STATIC beside a kubelet that places containers itself; ERR_AGENT_CLOSED where
+   *   {@link close} comes first; as the parts
    */
-  async start(): Promise<void> {
+  start(): Promise<void> {
+    this.#starting ??= this.#start();
+    return this.#starting;
+  }
+
+  async #start(): Promise<void> {
     const { nri, kubelet } = this.#options;
     if (nri) await refuseStaticKubelet(kubelet?.stateFolder, kubelet?.deviceFolder);
     try {
-      for (const part of this.#parts) await part.start();
+      for (const part of this.#parts) {
+        this.#checkOpen();
+        await part.start();
+      }
+      this.#checkOpen();
     } catch (error) {
-      await this.close();
+      await this.#closeParts();
       throw error;
     }
   }
 
+  #checkOpen(): void {
+    if (this.#isClosed) throw new NodeError('ERR_AGENT_CLOSED', 'the agent was closed before it had started');
+  }
+
   /** Containers stay where they are, and what is on record stays there. */
   async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#closeParts();
+    // What was about to start is closed by then, too.
+    await this.#starting?.catch(() => {});
+  }
+
+  async #closeParts(): Promise<void> {
     for (const part of [...this.#parts].reverse()) await part.close();
   }
 }

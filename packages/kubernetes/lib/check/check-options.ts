@@ -2,8 +2,11 @@
 import type { ApiServer } from '../api-server/api-server.js';
 
 export interface CheckOptions {
-  /** Default: /var/run/nri/nri.sock. */
-  readonly nriSocket?: string;
+  /**
+   * null: containers are left to the runtime and the kubelet, and what placing them needs is not
+   * checked. Default: /var/run/nri/nri.sock.
+   */
+  readonly nriSocket?: string | null;
   /** The runtime's CRI socket, with or without `unix://`. Default: containerd's or CRI-O's. */
   readonly runtimeEndpoint?: string;
   /** Default: /etc/containerd/config.toml. */

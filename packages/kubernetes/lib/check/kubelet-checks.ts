@@ -11,28 +11,26 @@ function change({ folder, isService }: NodeFacts['kubelet'], field: string, file
   return `set ${field} in its configuration, drain the node, stop the kubelet, remove ${folder}/${file}, and ${restart}`;
 }
 
-export function cpuPolicy({ kubelet }: NodeFacts): Verdict {
+export function cpuPolicy({ kubelet, nri }: NodeFacts): Verdict {
   const policy = kubelet.cpuPolicy;
   if (policy === null) return ok(kubelet.exists ? 'the kubelet has no state of CPUs' : NONE);
   if (typeof policy !== 'string')
     return unknown(`what the kubelet gives out cannot be read: ${policy.error}`);
   if (policy === 'none') return ok('the kubelet gives out no CPUs: its policy is none');
-  return problem(
-    `the kubelet gives out CPUs itself, by the policy ${policy}`,
-    change(kubelet, 'cpuManagerPolicy: none', 'cpu_manager_state'),
-  );
+  const found = `the kubelet gives out CPUs itself, by the policy ${policy}`;
+  if (!nri) return ok(`${found}: they are kept on record`);
+  return problem(found, change(kubelet, 'cpuManagerPolicy: none', 'cpu_manager_state'));
 }
 
-export function memoryPolicy({ kubelet }: NodeFacts): Verdict {
+export function memoryPolicy({ kubelet, nri }: NodeFacts): Verdict {
   const policy = kubelet.memoryPolicy;
   if (policy === null) return ok(kubelet.exists ? 'the kubelet has no state of memory' : NONE);
   if (typeof policy !== 'string')
     return unknown(`what the kubelet books of memory cannot be read: ${policy.error}`);
   if (policy === 'None') return ok('the kubelet books no memory: its policy is None');
-  return problem(
-    `the kubelet books memory itself, by the policy ${policy}`,
-    change(kubelet, 'memoryManagerPolicy: None', 'memory_manager_state'),
-  );
+  const found = `the kubelet books memory itself, by the policy ${policy}`;
+  if (!nri) return ok(`${found}: it is kept on record`);
+  return problem(found, change(kubelet, 'memoryManagerPolicy: None', 'memory_manager_state'));
 }
 
 export function podResources({ kubelet }: NodeFacts): Verdict {

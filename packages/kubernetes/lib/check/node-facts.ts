@@ -45,7 +45,8 @@ export interface ClusterFacts {
 }
 
 export interface NodeFacts {
-  readonly nri: SocketFacts;
+  /** null: containers are left to the runtime and the kubelet. */
+  readonly nri: SocketFacts | null;
   readonly runtime: SocketFacts;
   /** null: it does not say, or was not asked. */
   readonly runtimeVersion: RuntimeFacts | null;

@@ -46,7 +46,7 @@ export async function readNodeFacts(
   const text = textOf(configuration);
   const runtime = await socketFacts(runtimeEndpoint.replace(/^unix:\/\//, ''));
   return {
-    nri: await socketFacts(nriSocket),
+    nri: nriSocket === null ? null : await socketFacts(nriSocket),
     runtime,
     runtimeVersion: runtime.state === 'listens' ? await versionOf(runtime.path, ask) : null,
     isNriDisabled: typeof text === 'string' ? isNriDisabled(text) : null,

@@ -35,9 +35,10 @@ const isBefore = (a: readonly [number, number], b: readonly [number, number]) =>
 const NAME_IT = "name the runtime's socket in CONTAINER_RUNTIME_ENDPOINT";
 const WITHOUT_NRI = 'a newer runtime, or `numalign-node attach` for containers that run';
 
-export function runtimeVersion({ runtimeVersion }: NodeFacts): Verdict {
+export function runtimeVersion({ nri, runtimeVersion }: NodeFacts): Verdict {
   if (!runtimeVersion) return unknown('the runtime does not tell its version', NAME_IT);
   const { name, version } = runtimeVersion;
+  if (!nri) return ok(`${name} ${version}: no NRI is needed`);
   const [first, numbers] = [FIRST_WITH_NRI[name], numbersOf(version)];
   if (!first || !numbers) return unknown(`${name} ${version}: whether it has NRI is not known`);
   return isBefore(numbers, first)
@@ -53,6 +54,7 @@ export function runtimeSocket({ runtime }: NodeFacts): Verdict {
 
 export function nriSocket(facts: NodeFacts): Verdict {
   const { nri } = facts;
+  if (!nri) return ok('containers are left to the runtime and the kubelet');
   const text = socketText(nri);
   if (nri.state === 'listens') return ok(text);
   if (nri.state === 'forbidden')

@@ -66,8 +66,9 @@ export function addAttach(program: Command): void {
     .addHelpText(
       'after',
       `
-The grant belongs to the container's cgroup, and ends with it. All other containers of the runtime leave the CPUs before. With --follow they come
-back when the grant ends, and what somebody else writes is put right; without it they come back at the next attach.
+The grant belongs to the container's cgroup, and ends with it. All other containers of the runtime
+leave the CPUs before. With --follow they come back when the grant ends, and what somebody else
+writes is put right; without it they come back at the next attach.
 
 Example:
   $ numalign-node attach --container web/nginx --cpu 2 --follow`,

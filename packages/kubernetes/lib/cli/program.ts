@@ -22,7 +22,11 @@ export function createProgram(): Command {
     .exitOverride()
     .addHelpText(
       'after',
-      '\nExit code: 0 where it is done; 1 for an error, which is one line on stderr; 2 for a wrong command line.',
+      `
+Without a command it runs: \`numalign-node run --help\` shows the options of that, such as --check.
+
+Exit code: 0 where it is done; 1 for an error, which is one line on stderr, or a problem that
+--check finds; 2 for a wrong command line.`,
     );
   // Commands take the settings above over when they are made.
   for (const add of COMMANDS) add(program);

@@ -141,6 +141,7 @@ const FAILURE = 1;
 const STATUS_WIDTH = 'problem'.length + 2;
 
 async function check({
+  nri,
   nriSocket,
   kubeletFolder,
   stateDir,
@@ -149,7 +150,7 @@ async function check({
   json,
 }: RunFlags): Promise<void> {
   const findings = await checkNode({
-    ...{ nriSocket, kubeletFolder, stateDir },
+    ...{ nriSocket: nri ? nriSocket : null, kubeletFolder, stateDir },
     ...(publish && { publish: { nodeName } }),
   });
   if (json) printJson(findings);

@@ -1,7 +1,8 @@
 // ContainerHandlers: what numalign answers to a container runtime (NRI). The runtime calls one after
 // the other, and waits for each answer.
+import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
-import type { Manager } from 'numalign';
+import { type Manager, NumalignError } from 'numalign';
 import { NodeError } from '../base/errors.js';
 import type { Log } from '../base/log.js';
 import type { CpusetFiles } from '../cgroups/cpuset-files.js';
@@ -33,6 +34,8 @@ export interface ContainerHandlersOptions {
   readonly restoreAllocation?: RestoreAllocation | undefined;
   readonly log: Log;
 }
+
+const isInvalid = (error: unknown) => error instanceof NumalignError && error.code === 'ERR_INVALID_OPTION';
 
 const isPresent = ({ state }: Container) => state !== ContainerState.STOPPED;
 
@@ -219,12 +222,13 @@ export class ContainerHandlers implements NriHandlers {
     for (const known of containers) if (known.placement) await this.#setOwner(known, known.placement);
   }
 
-  async #setOwner({ title, cgroupsPath }: KnownContainer, placement: Placement): Promise<void> {
+  async #setOwner({ id, title, cgroupsPath }: KnownContainer, placement: Placement): Promise<void> {
     const folder = this.#cpusets.folder(cgroupsPath);
     try {
       await this.#grants.setOwner(placement, placement.isAllocation ? dirname(folder) : folder);
     } catch (error) {
-      // It has ended already, and is given back when the runtime says so.
+      // Its last process has ended, which a plugin that comes at this moment may never hear.
+      if (isInvalid(error) && existsSync(folder)) return this.#end(id);
       this.#log('warn', `the grant of ${title} is not its cgroup's: ${(error as Error).message}`);
     }
   }

@@ -65,6 +65,14 @@ describe('a node', () => {
     expect(judge({ ...GOOD, cluster: null }).map(({ group }) => group)).not.toContain('cluster');
   });
 
+  it('may have a kubelet that places containers, and no NRI, where they are left to it', () => {
+    const facts: NodeFacts = {
+      ...{ ...GOOD, nri: null, runtimeVersion: { name: 'containerd', version: '1.6.20' } },
+      ...kubelet({ cpuPolicy: 'static', memoryPolicy: 'Static' }),
+    };
+    expect(judge(facts).filter(({ status }) => status !== 'ok')).toEqual([]);
+  });
+
   it.each<[string, Partial<NodeFacts>, string, string]>([
     ['a user who is not root', { user: 1000 }, 'warning privilege', 'run it as root'],
     [

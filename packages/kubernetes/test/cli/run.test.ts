@@ -128,6 +128,20 @@ describe('numalign-node', () => {
     expect(stderr).toMatch(message);
   });
 
+  it('checks no socket of plugins where containers are left to the runtime and the kubelet', async () => {
+    const { kubelet, args } = place();
+    giveOut(kubelet, new Map());
+    const { stdout } = await numalignNode(...args, '--no-nri', '--check', '--json').end;
+    const findings = JSON.parse(stdout) as { check: string; status: string }[];
+    for (const name of ['nri-socket', 'cpu-manager'])
+      expect(findings.find(({ check }) => check === name)).toMatchObject({ status: 'ok' });
+  });
+
+  it('shows where the options are that it has without a command', async () => {
+    expect((await numalignNode('--help').end).stdout).toContain('numalign-node run --help');
+    expect((await numalignNode('run', '--help').end).stdout).toContain('--check');
+  });
+
   it('checks the node without changing it', async () => {
     const { args } = place();
     const { code, stdout } = await numalignNode(...args, '--check', '--json').end;

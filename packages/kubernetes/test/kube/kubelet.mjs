@@ -43,6 +43,17 @@ export async function until(what, ask, patienceMs = PATIENCE_MS) {
   }
 }
 
+// 0: it has ended, or was removed since it was listed.
+async function pidOfContainer(client, id) {
+  try {
+    const { info } = await client.call('ContainerStatus', { container_id: id, verbose: true });
+    return JSON.parse(info.info).pid;
+  } catch (error) {
+    if (error.code === 'ERR_RUNTIME_NOT_FOUND') return 0;
+    throw error;
+  }
+}
+
 async function freePort() {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -187,6 +198,11 @@ export class Kubelet {
     rmSync(join(this.#manifests, `${name}.json`));
   }
 
+  /** The names of the pods that it is to run. */
+  get podNames() {
+    return readdirSync(this.#manifests).map((file) => file.slice(0, -'.json'.length));
+  }
+
   /** The pid of the pod's container that runs; undefined where none does. */
   async pidOf(name) {
     const client = new RuntimeClient({ socketPath: this.#runtime.socketPath, timeoutMs: 10_000 });
@@ -195,8 +211,7 @@ export class Kubelet {
       const label_selector = { 'io.kubernetes.pod.name': `${name}-node` };
       const { containers } = await client.call('ListContainers', { filter: { label_selector } });
       for (const { id } of containers) {
-        const { info } = await client.call('ContainerStatus', { container_id: id, verbose: true });
-        const { pid } = JSON.parse(info.info);
+        const pid = await pidOfContainer(client, id);
         if (pid > 0 && existsSync(`/proc/${pid}`)) return pid;
       }
       return undefined;

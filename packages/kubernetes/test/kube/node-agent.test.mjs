@@ -63,7 +63,11 @@ describe('A pod of a kubelet beside a node agent', () => {
     stateDirs.push(stateDir);
     await startAgent();
   });
-  afterEach(stopAgent);
+  afterEach(async () => {
+    // What a test that has failed leaves would have the CPUs of the next.
+    await remove(...kubelet.podNames);
+    await stopAgent();
+  });
 
   const pidOf = (name) => until(`pod ${name} runs`, () => kubelet.pidOf(name));
   const cpusOf = async (name) => allowedOf(await pidOf(name)).cpus;

@@ -1,5 +1,7 @@
 // What a kubelet with the static CPU policy has given out.
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,6 +9,7 @@ import { after, before, describe, it } from 'node:test';
 import { KubeletFollower, NodeAgent, PodResources } from '@numalign/kubernetes';
 import { CpuSet, openManager } from 'numalign';
 import { Containerd } from '../containers/support/containerd.mjs';
+import { allowedOf } from '../containers/support/process-view.mjs';
 import { Kubelet, until } from './kubelet.mjs';
 
 const plain = (pods) =>
@@ -14,6 +17,21 @@ const plain = (pods) =>
     ...pod,
     containers: containers.map((container) => ({ ...container, cpus: `${container.cpus}` })),
   }));
+
+/** A process outside of pods, as one that shares CPUs with others. */
+async function startMember(stateDir) {
+  const program = `
+    import { openManager } from 'numalign';
+    await openManager({ stateDir: process.argv[1], cgroupRoot: null });
+    console.log('It shares.');
+    setInterval(() => {}, 2 ** 30);`;
+  const child = spawn(process.execPath, ['--input-type=module', '-e', program, stateDir], {
+    ...{ cwd: import.meta.dirname, stdio: ['ignore', 'pipe', 'inherit'] },
+  });
+  const end = once(child, 'exit');
+  await Promise.race([once(child.stdout, 'data'), end.then(() => assert.fail('it has ended'))]);
+  return { pid: child.pid, kill: () => child.kill('SIGKILL'), end };
+}
 
 describe('The holdings of a kubelet with the static CPU policy', () => {
   let runtime;
@@ -64,7 +82,7 @@ describe('The holdings of a kubelet with the static CPU policy', () => {
     assert.deepEqual(records.at(-1), [pod]);
   });
 
-  it('are on record for every process of the machine, which leaves them alone', async () => {
+  it('are on record for every process of the machine, and one outside of pods leaves them', async () => {
     const stateDir = mkdtempSync(join(tmpdir(), 'numalign-kube-'));
     const manager = await openManager({ stateDir, cgroupRoot: null });
     const agent = new NodeAgent({
@@ -75,13 +93,20 @@ describe('The holdings of a kubelet with the static CPU policy', () => {
       },
     });
     const view = await openManager({ stateDir, readOnly: true });
+    const member = await startMember(stateDir);
     try {
+      assert.equal(CpuSet.parse(allowedOf(member.pid).cpus).has(1), true);
       const before = view.freeCpus();
       assert.equal(before.has(1), true);
       await agent.start();
       assert.equal(`${view.freeCpus()}`, `${before.difference(CpuSet.of(1))}`);
       assert.equal(view.sharedPool().has(1), false);
+      assert.equal(allowedOf(member.pid).cpus, `${view.sharedPool()}`);
+      const pid = await kubelet.pidOf('own');
+      await until('the pod has its CPU for itself', () => allowedOf(pid).cpus === '1');
     } finally {
+      member.kill();
+      await member.end;
       await agent.close();
       view.close();
       manager.close();
