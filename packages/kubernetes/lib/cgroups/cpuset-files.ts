@@ -1,6 +1,6 @@
 // CpusetFiles: the cpusets of containers by the paths that their runtime tells, read and written many
 // at a time (cpuset(7), cgroups(7)).
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CpuSet, type NodeSet } from 'numalign';
 import { NodeError } from '../base/errors.js';
@@ -34,6 +34,11 @@ export class CpusetFiles {
   /** The folder of a container's cgroup, there or not. `cgroupsPath`: as its runtime has it. */
   folder(cgroupsPath: string): string {
     return join(this.#root, cgroupPath(cgroupsPath));
+  }
+
+  /** Whether the cgroup is there, and no process is in it or below it. */
+  isEmpty(cgroupsPath: string): boolean {
+    return isEmptyFolder(this.folder(cgroupsPath));
   }
 
   /** The CPUs of a cgroup; undefined where it is not there, or cannot be read. */
@@ -71,5 +76,16 @@ export class CpusetFiles {
     } catch (error) {
       return codeOf(error);
     }
+  }
+}
+
+function isEmptyFolder(folder: string): boolean {
+  try {
+    if (readFileSync(join(folder, 'cgroup.procs'), 'utf8') !== '') return false;
+    const below = readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isDirectory());
+    return below.every(({ name }) => isEmptyFolder(join(folder, name)));
+  } catch {
+    // It goes while it is looked at, or a threaded cgroup does not tell its processes.
+    return false;
   }
 }

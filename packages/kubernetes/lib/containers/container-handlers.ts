@@ -1,8 +1,7 @@
 // ContainerHandlers: what numalign answers to a container runtime (NRI). The runtime calls one after
 // the other, and waits for each answer.
-import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { type Manager, NumalignError } from 'numalign';
+import type { Manager } from 'numalign';
 import { NodeError } from '../base/errors.js';
 import type { Log } from '../base/log.js';
 import type { CpusetFiles } from '../cgroups/cpuset-files.js';
@@ -34,8 +33,6 @@ export interface ContainerHandlersOptions {
   readonly restoreAllocation?: RestoreAllocation | undefined;
   readonly log: Log;
 }
-
-const isInvalid = (error: unknown) => error instanceof NumalignError && error.code === 'ERR_INVALID_OPTION';
 
 const isPresent = ({ state }: Container) => state !== ContainerState.STOPPED;
 
@@ -228,7 +225,7 @@ export class ContainerHandlers implements NriHandlers {
       await this.#grants.setOwner(placement, placement.isAllocation ? dirname(folder) : folder);
     } catch (error) {
       // Its last process has ended, which a plugin that comes at this moment may never hear.
-      if (isInvalid(error) && existsSync(folder)) return this.#end(id);
+      if (this.#cpusets.isEmpty(cgroupsPath)) return this.#end(id);
       this.#log('warn', `the grant of ${title} is not its cgroup's: ${(error as Error).message}`);
     }
   }

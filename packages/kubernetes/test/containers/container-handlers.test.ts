@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Manager } from 'numalign';
 import { describe, expect, it } from 'vitest';
@@ -288,6 +288,20 @@ describe('A plugin that comes to containers that run', () => {
     const updates = await restart().synchronize([POD], [b]);
     expect(manager.grants()).toEqual([]);
     expect(cpusByContainer(updates)).toEqual({ b: cpus });
+  });
+
+  it('gives back what one has whose last process has ended, though the runtime says that it runs', async () => {
+    const { handlers, restart, manager, makeCgroup, cgroups } = await simulatedNode();
+    await handlers.createContainer(POD, exclusive('a'));
+    makeCgroup('/k/a', '0-1');
+    const a = running(exclusive('a'), '0-1');
+    await restart().synchronize([POD], [a]);
+    expect(manager.grants()).toHaveLength(1);
+    writeFileSync(join(cgroups, 'k/a/cgroup.procs'), '');
+    const again = restart();
+    await again.synchronize([POD], [a]);
+    await expect.poll(() => manager.grants()).toEqual([]);
+    await expect.poll(() => again.containers).toEqual([]);
   });
 
   it('gives back nothing that it has not made', async () => {
