@@ -1,7 +1,7 @@
 // NumalignNode: what serves the containers of one machine.
 import type { Manager } from 'numalign';
 import type { Log } from './base/log.js';
-import { CpusetFiles } from './cgroups/cpuset-files.js';
+import { CpusetFiles, checkHierarchy } from './cgroups/cpuset-files.js';
 import { ContainerHandlers } from './containers/container-handlers.js';
 import type { KnownContainer } from './containers/inventory.js';
 import { NRI_SOCKET, NriPlugin } from './nri/plugin.js';
@@ -48,6 +48,7 @@ export class NumalignNode {
   readonly #plugin: NriPlugin;
   readonly #warnOfScope: () => void;
 
+  /** @throws ERR_CGROUP where there is no hierarchy of cgroups with cpusets */
   constructor({
     manager,
     nriSocket = NRI_SOCKET,
@@ -57,7 +58,7 @@ export class NumalignNode {
     cgroupRoot,
     log = () => {},
   }: NumalignNodeOptions) {
-    const cpusets = new CpusetFiles(cgroupRoot);
+    const cpusets = new CpusetFiles(cgroupRoot === undefined ? undefined : checkHierarchy(cgroupRoot));
     this.#handlers = new ContainerHandlers({ manager, prefix: name, cpusets, restoreAllocation, log });
     this.#plugin = new NriPlugin({ socketPath: nriSocket, name, index, handlers: this.#handlers, log });
     this.#warnOfScope = () => {

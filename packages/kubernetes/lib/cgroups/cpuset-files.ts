@@ -18,6 +18,20 @@ function mountedHierarchy(): string {
   });
 }
 
+/**
+ * The folder of a hierarchy, as a caller names it.
+ * @throws ERR_CGROUP where it is no hierarchy with cpusets
+ */
+export function checkHierarchy(root: string): string {
+  // The root of version 2 has no cpuset of its own.
+  const isHierarchy = ['cpuset.cpus', 'cpuset.cpus.effective'].some((file) => existsSync(join(root, file)));
+  if (isHierarchy) return root;
+  throw new NodeError('ERR_CGROUP', `${root} is no hierarchy of cgroups with cpusets`, {
+    value: root,
+    valid: "the folder where the machine's cgroups with cpusets are mounted",
+  });
+}
+
 export class CpusetFiles {
   readonly #root: string;
   readonly #isUnified: boolean;

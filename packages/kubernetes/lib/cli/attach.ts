@@ -8,6 +8,7 @@ import { AttachmentKeeper } from '../cri/attachment-keeper.js';
 import { type AttachedContainer, ContainerAttachment } from '../cri/container-attachment.js';
 import { describeContainer } from '../cri/container-names.js';
 import { ContainerRuntime } from '../cri/container-runtime.js';
+import { staticPolicies } from '../kubelet/kubelet-policy.js';
 import { logToStderr, print, printJson } from './output.js';
 
 const POLICIES = ['none', 'best-effort', 'restricted', 'single-numa-node'] as const;
@@ -92,7 +93,10 @@ async function attach(flags: AttachFlags): Promise<void> {
   try {
     // Before a state is made for nothing.
     await runtime.version();
-    const manager = await openManager({ stateDir, sharedMember: false });
+    const manager = await openManager({
+      ...{ stateDir, sharedMember: false },
+      besideKubelet: await isKubeletIdle(),
+    });
     try {
       await attachIn(manager, runtime, flags, end);
     } finally {
@@ -106,6 +110,13 @@ async function attach(flags: AttachFlags): Promise<void> {
     runtime.close();
   }
 }
+
+// One that gives out no CPUs may be there. Any other is judged by what is on record of it.
+const isKubeletIdle = () =>
+  staticPolicies().then(
+    ({ length }) => length === 0,
+    () => false,
+  );
 
 /** Aborted when the command is told to end; the reason is the signal's name. */
 function endSignal(): AbortSignal {

@@ -1,6 +1,6 @@
 // Census: takes stock of containers that run already. What is on record stays where
 // it is, then what has CPUs of its own by its cpuset; the rest is admitted as if it came now.
-import { CpuSet, NodeSet } from 'numalign';
+import { CpuSet, NodeSet, NumalignError } from 'numalign';
 import type { Log } from '../base/log.js';
 import type { Container, PodSandbox } from '../nri/messages.js';
 import { CHOICE_ANNOTATION } from '../placement/annotations.js';
@@ -43,7 +43,12 @@ interface Candidate extends Pick<CensusEntry, 'pod' | 'container' | 'request' | 
   readonly mems: NodeSet;
 }
 
-/** Never fails for one container: one that cannot have its place runs in the shared pool. */
+const isLocked = (error: unknown) => error instanceof NumalignError && error.code === 'ERR_LOCK_TIMEOUT';
+
+/**
+ * Never fails for one container: one that cannot have its place runs in the shared pool.
+ * @throws ERR_LOCK_TIMEOUT: what it could have is not known, and no runtime waits for another one
+ */
 export async function takeCensus(
   pods: readonly PodSandbox[],
   containers: readonly Container[],
@@ -59,6 +64,7 @@ export async function takeCensus(
     try {
       placement = await placeRunning(candidate, options);
     } catch (error) {
+      if (isLocked(error)) throw error;
       reportShared(pod, container, error, options);
     }
     entries.push({ pod, container, request, cpus, placement });
@@ -108,6 +114,7 @@ async function placeRunning(candidate: Candidate, { grants, log }: CensusOptions
   try {
     return await grants.adopt(request, cpus, candidate.mems);
   } catch (error) {
+    if (isLocked(error)) throw error;
     // Somebody else has been given some of them.
     log('warn', `${container.name} cannot stay on CPUs ${cpus}: ${(error as Error).message}`);
     return grants.place(pod, container, request);

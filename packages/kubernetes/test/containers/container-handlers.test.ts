@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Manager } from 'numalign';
-import { describe, expect, it } from 'vitest';
+import { type Manager, NumalignError } from 'numalign';
+import { describe, expect, it, vi } from 'vitest';
 import { ContainerState } from '../../lib/nri/messages.js';
 import { allocationName } from '../../lib/placement/allocation.js';
 import { type ContainerFields, containerOf, podOf } from '../support/nri-objects.js';
@@ -316,6 +316,20 @@ describe('A plugin that comes to containers that run', () => {
     const containers = [running(exclusive('a'), '5-6'), running(shared('b'), '')];
     expect(cpusByContainer(await handlers.synchronize([POD], containers))).toEqual({ b: '0-4,7' });
     expect(manager.grants().map(({ uid, cpus }) => [uid, String(cpus)])).toEqual([['a', '5-6']]);
+  });
+
+  it.each(['', '5-6'])('comes again where the state is locked, with containers on CPUs %j', async (cpus) => {
+    const { handlers, manager, lines } = await simulatedNode();
+    const locked = new NumalignError('ERR_LOCK_TIMEOUT', 'process 1 holds the lock');
+    const waits = (['admit', 'adopt'] as const).map((name) =>
+      vi.spyOn(manager, name).mockRejectedValueOnce(locked),
+    );
+    const containers = [running(exclusive('a'), cpus)];
+    await expect(handlers.synchronize([POD], containers)).rejects.toBe(locked);
+    for (const wait of waits) wait.mockRestore();
+    await handlers.synchronize([POD], containers);
+    expect(manager.grants()).toMatchObject([{ uid: 'a' }]);
+    expect(lines.join()).not.toMatch(/warn|error/);
   });
 
   it('books the memory of one where it runs on the NUMA nodes of its cpuset', async () => {
