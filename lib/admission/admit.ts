@@ -66,7 +66,8 @@ async function tryAdmit(
 ): Promise<Admission | Rejection> {
   const { ledger, providers } = site;
   const again = () => {
-    const left = withoutAnyDead(site, state, recorded);
+    // As of a transaction: nobody can tell then what dead owners have left behind.
+    const left = commit.refusal ? undefined : withoutAnyDead(site, state, recorded);
     return left && tryAdmit(site, request, left, commit, recorded);
   };
   let placed: PodAssignment | undefined;

@@ -183,6 +183,17 @@ describe('what the kubelet takes later', () => {
     expect(other.flags()).toEqual([]);
   });
 
+  it('goes first where the grant shrinks, as far as there are others', async () => {
+    const manager = await simulate(MACHINE);
+    const grant = await manager.acquire({ cpu: 4 });
+    await manager.recordKubelet([pod('web', '0,2')]);
+    await grant.resize({ cpu: 2 });
+    expect(String(grant.cpus)).toBe('1,3');
+    await manager.recordKubelet([pod('web', '0-3')]);
+    await grant.resize({ cpu: 1 });
+    expect(grant.cpus.isSubsetOf(CpuSet.of(1, 3))).toBe(true);
+  });
+
   it('is told by the event of a change', async () => {
     const manager = await simulate(MACHINE);
     const grant = await manager.acquire({ cpu: 2 });

@@ -1,5 +1,6 @@
 // The CPU Manager: hints for CPUs, and which CPUs a container gets. Follows the kubelet's policies
 // none and static (v1.32 and v1.36). Pure.
+import { kubeletCpus } from '../../account/kubelet-record.js';
 import { NumalignError } from '../../base/errors.js';
 import { native } from '../../base/native.js';
 import type { Placement } from '../../input/placement.js';
@@ -110,16 +111,18 @@ function nearCpus(machine: Topology, { alignBySocket }: Placement, nodes: NodeSe
 
 /**
  * What a container that is resized keeps of its CPUs: all of them, or by best fit as many as it
- * shall have.
+ * shall have. Those that the kubelet has taken go first, where no cores have to be whole.
  */
 export function keptCpus(
-  { topology, placement }: Pick<Draft, 'topology' | 'placement'>,
+  { topology, placement, state }: Pick<Draft, 'topology' | 'placement' | 'state'>,
   { cpus, held }: CpuAllocation,
   count: number,
 ): CpuAllocation {
   if (count >= cpus.size) return { cpus, held };
   const machine = placement.holdSiblings ? oneThreadACore(topology) : topology;
-  const left = takeCpus(machine, placement, cpus, count);
+  const own = cpus.difference(kubeletCpus(state.kubelet));
+  const isEnough = own.size >= count && !mustBeWhole(placement) && !placement.holdSiblings;
+  const left = takeCpus(machine, placement, isEnough ? own : cpus, count);
   return {
     cpus: left,
     held: placement.holdSiblings ? siblings(topology, left).intersection(held) : CpuSet.EMPTY,
