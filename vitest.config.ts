@@ -90,7 +90,6 @@ export default defineConfig({
           name: 'kubernetes',
           fileParallelism: false,
           include: ['packages/kubernetes/test/**/*.test.ts'],
-          exclude: ['packages/kubernetes/test/{containers,kube}/**'],
         },
       },
       // test/package: npm run test:package.

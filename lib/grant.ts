@@ -122,8 +122,8 @@ export class Grant extends GrantThreads {
    * Gives up this process's share of a grant that children were started for: true where one of them
    * (or what it started) still lives, and the grant ends with the last; false where none was left,
    * and the grant is released.
-   * @throws ERR_OWNER_SHARED where this process holds other grants too, and what {@link release}
-   *   throws
+   * @throws ERR_OWNER_SHARED where this process holds other grants too, or keeps on record what the
+   *   kubelet has given out; and what {@link release} throws
    */
   async handOver(): Promise<boolean> {
     this.#record.checkUsable();

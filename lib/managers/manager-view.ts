@@ -170,6 +170,11 @@ export class ManagerView extends ManagerEmitter {
     return grantInfos(this.#site, state.pods, state);
   }
 
+  /** One of {@link grants}, for a small part of what all of them cost. @throws ERR_UNKNOWN_GRANT */
+  grantInfo(uid: string): GrantInfo {
+    return grantInfos(this.#site, [findOnRecord(this.#site, uid)], this.#state())[0]!;
+  }
+
   /**
    * What {@link Manager.admit} would decide now, without doing it: synchronous, nothing is locked
    * or changed. Custom hint providers are asked to allocate, and to release at once, with `dryRun`

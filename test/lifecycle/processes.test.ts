@@ -183,6 +183,20 @@ describe('a child started for a grant', () => {
     expect(manager.grants()).toHaveLength(2);
     await Promise.all([one.release(), two.release()]);
   });
+
+  it('cannot take it over from the process that keeps on record what the kubelet has', async () => {
+    const manager = await openManager({ stateDir: makeStateDir() });
+    onTestFinished(() => manager.close());
+    if (manager.freeCpus().size < 2) return;
+    const container = { name: 'main', devices: { 'example.com/nic': ['nic0'] } };
+    await manager.recordKubelet([{ namespace: 'default', name: 'web', containers: [container] }]);
+    const grant = await manager.acquire({ cpu: 1 });
+    await expect(grant.handOver()).rejects.toMatchObject({ code: 'ERR_OWNER_SHARED' });
+    expect(manager.grants()).toHaveLength(1);
+    // It is still the keeper.
+    expect(await manager.recordKubelet(null)).toBeNull();
+    expect(await grant.handOver()).toBe(false);
+  });
 });
 
 describe('the lock of the state', () => {

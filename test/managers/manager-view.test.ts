@@ -42,6 +42,17 @@ describe('a manager that only looks', () => {
     expect(looking.grants()).toEqual([]);
   });
 
+  it('tells of one grant what it tells of it among all', async () => {
+    const stateDir = makeStateDir();
+    const manager = await simulate(SYNTHETIC, { stateDir });
+    for (const name of ['gateway', 'index']) await manager.acquire({ cpu: 2, name });
+    const looking = await view(SYNTHETIC, stateDir);
+    const all = looking.grants();
+    expect(all).toHaveLength(2);
+    expect(all.map(({ uid }) => looking.grantInfo(uid))).toEqual(all);
+    expect(() => looking.grantInfo('x')).toThrow(expect.objectContaining({ code: 'ERR_UNKNOWN_GRANT' }));
+  });
+
   it('plans what would be admitted now', async () => {
     const stateDir = makeStateDir();
     const manager = await simulate(SYNTHETIC, { stateDir, reservedSystemCPUs: '0' });

@@ -72,6 +72,27 @@ describe('a grant that grows', () => {
   );
 });
 
+describe('a grant that grows in a process that may not use all CPUs', () => {
+  const confined = async () => {
+    const topology = await discover({ synthetic: 'numa:1 core:4 pu:1' });
+    return open(await discover({ json: { ...topology.toJSON(), allowed: '0-1' } }));
+  };
+
+  it('takes any CPUs where its owner is not the process', async () => {
+    const manager = await confined();
+    const containers = [{ name: 'main', limits: { cpu: 2 } }];
+    await manager.admit({ uid: 'a', qosClass: 'Guaranteed', containers }, { owner: 'persistent' });
+    await manager.grant('a').resize({ cpu: 3 });
+    expect(manager.pod('a').containers[0]!.cpus!.size).toBe(3);
+  });
+
+  it('takes no others where the process is its owner', async () => {
+    const manager = await confined();
+    const grant = await manager.acquire({ cpu: 2 });
+    expect(await errorOf(() => grant.resize({ cpu: 3 }))).toMatchObject({ code: 'ERR_INSUFFICIENT_CPUS' });
+  });
+});
+
 describe('a grant that shrinks', () => {
   // The proposal for the kubelet keeps the CPUs that a container had at first.
   it('keeps what goes together best, whichever CPUs it had first, and may have fewer than at first', async () => {

@@ -125,6 +125,16 @@ describe('a state with what the kubelet has', () => {
       },
     ],
     [
+      'its last line is lost, and the note of how far it went',
+      (dir) => {
+        unlinkSync(join(dir, 'lock'));
+        for (const name of ['state.json', 'state.copy.json']) {
+          const lines = readFileSync(join(dir, name), 'utf8').trimEnd().split('\n');
+          if (lines.length > 2) writeFileSync(join(dir, name), `${lines.slice(0, -1).join('\n')}\n`);
+        }
+      },
+    ],
+    [
       'its last lines are lost',
       (dir) => {
         for (const name of ['state.json', 'state.copy.json']) {

@@ -37,9 +37,10 @@ function keysOf({ cpus, held: siblings, devices }) {
   return [...[cpus, siblings].flatMap((set) => parseList(String(set))).map((cpu) => `cpu ${cpu}`), ...owned];
 }
 
-// `bridge`: what it has now and had when it was dropped, it has had all the while.
-function holds(grant, isPersistent, bridge = false) {
-  report('holds', { uid: grant.uid, keys: keysOf(grant), persistent: isPersistent, bridge });
+// `bridge`: what it has now and had when it was dropped, it has had all the while. `asked`: it was
+// decided since then.
+function holds(grant, isPersistent, bridge = false, asked = undefined) {
+  report('holds', { uid: grant.uid, keys: keysOf(grant), persistent: isPersistent, bridge, asked });
 }
 
 const mine = (filter = () => true) => [...held.values()].filter(filter);
@@ -74,9 +75,10 @@ function request() {
 
 async function acquire(options) {
   const isPersistent = options.owner === 'persistent';
+  const asked = now();
   report('asks', { persistent: isPersistent });
   const grant = await manager.acquire(options);
-  holds(grant, isPersistent);
+  holds(grant, isPersistent, false, asked);
   held.set(grant.uid, { grant, isPersistent, isPinned: false, child: undefined });
 }
 
@@ -195,6 +197,53 @@ const operations = {
     holds(grant, false, true);
     held.set(grant.uid, { grant, isPersistent: false, isPinned: false, child: undefined });
   },
+  // From now on anybody may release it, under threads that run on it.
+  async outlive() {
+    const entry = choose(isOwn);
+    const { grant } = entry;
+    if (entry.isPinned) {
+      unpinned(entry);
+      await grant.unpin();
+    }
+    report('asks', { persistent: true });
+    report('drops', { uid: grant.uid });
+    try {
+      await manager.pod(grant.uid).setOwner('persistent');
+    } catch (error) {
+      // It is not known whose it is.
+      held.delete(grant.uid);
+      const tell = () => report('released', { uid: grant.uid, persistent: false });
+      await grant.release().then(tell, () => {});
+      throw error;
+    }
+    entry.isPersistent = true;
+    holds(grant, true, true);
+  },
+  // What somebody says to have already, wherever that is.
+  async adopt() {
+    const begin = random.below(machine.managed.length);
+    const cpus = machine.managed.slice(begin, begin + 1 + random.below(3)).join(',');
+    const asked = now();
+    report('asks', { persistent: true });
+    const { uid } = await manager.adopt({ containers: [{ name: 'main', cpus }] });
+    const keys = parseList(cpus).map((cpu) => `cpu ${cpu}`);
+    report('holds', { uid, keys, persistent: true, asked });
+  },
+  // The kubelet gives out other CPUs, whoever has them.
+  async kubelet() {
+    const cpus = machine.managed.filter(() => random.chance(6));
+    const containers = [{ name: 'main', cpus }];
+    report('records', { keys: cpus.map((cpu) => `cpu ${cpu}`) });
+    try {
+      await manager.recordKubelet(
+        cpus.length > 0 ? [{ namespace: 'default', name: 'web', containers }] : null,
+      );
+    } catch (error) {
+      if (error.code === 'ERR_OWNER_ALIVE') report('refused');
+      throw error;
+    }
+    report('recorded');
+  },
   // A second manager in this process, and what opening does.
   async reopen() {
     manager.close();
@@ -232,6 +281,8 @@ function isExpected(operation, error) {
   if (ALWAYS.has(error.code) || (setup.isDisturbed && DISTURBANCES.has(error.code))) return true;
   if (setup.hasErrors && FAILURES.has(error.code)) return true;
   if (['acquire', 'persist', 'resize', 'wait'].includes(operation) && REFUSALS.has(error.code)) return true;
+  if (operation === 'adopt' && error.code === 'ERR_ADOPTION') return true;
+  if (operation === 'kubelet' && error.code === 'ERR_OWNER_ALIVE') return true;
   if (operation === 'wait' && error.name === 'TimeoutError') return true;
   // A persistent grant may have been released by anybody meanwhile, and one that was offered is
   // gone with whoever offered it. One's own is never gone.
@@ -261,6 +312,9 @@ async function features() {
     transfer: has('transfer', numalign.Grant),
     takeOver: has('takeOver', numalign.Manager),
     change: has('on', numalign.Manager),
+    adopt: has('adopt', numalign.Manager),
+    outlive: has('adopt', numalign.Manager),
+    kubelet: has('recordKubelet', numalign.Manager) && setup.hasKubelet,
   };
 }
 
@@ -281,6 +335,9 @@ function choices(known) {
     resize: known.resize && own(isFreeToEnd) ? 12 : 0,
     transfer: known.transfer && own(isOwn) ? 4 : 0,
     takeOver: known.takeOver && tokens.length > 0 ? 100 : 0,
+    adopt: known.adopt && !isReal && !setup.isDisturbed ? 4 : 0,
+    outlive: known.outlive && own(isOwn) && !setup.isDisturbed ? (isReal ? 1 : 3) : 0,
+    kubelet: known.kubelet ? 6 : 0,
     reopen: 2,
     look: 5,
   };

@@ -1,5 +1,5 @@
 // Opens a state folder whose owners are all dead, and tells what is left; then releases the
-// persistent grants and tells again. One JSON object a line.
+// persistent grants and what the kubelet has, and tells again. One JSON object a line.
 //
 //   node audit.mjs '{ "package", "machine", "stateDir" }'
 import { pathToFileURL } from 'node:url';
@@ -17,10 +17,12 @@ function tell() {
     .map(({ uid, cpus, owner }) => ({ uid, cpus: String(cpus), kind: owner.kind }));
   const [generation, memory] = [manager.generation(), manager.memory()];
   const [free, pool] = [manager.freeCpus(), manager.sharedPool()].map(String);
-  console.log(JSON.stringify({ generation, free, pool, grants, memory }));
+  const kubelet = String(manager.kubelet?.()?.cpus ?? '');
+  console.log(JSON.stringify({ generation, free, pool, grants, memory, kubelet }));
 }
 
 tell();
 for (const { uid } of manager.grants()) await manager.release(uid);
+await manager.recordKubelet?.(null);
 // The account on disk holds all devices and memory.
 tell();

@@ -132,6 +132,8 @@ export class Group {
       seed: String(new Random(seed, this.machine.isReal ? 3 : 4, number).bits()),
       pause,
       isDisturbed: this.#vandal !== undefined,
+      // Older packages leave a state alone in which the kubelet has something.
+      hasKubelet: packages.length === 1 && !this.machine.isReal,
       hasErrors: this.#random.chance(3),
     };
     const errors = setup.hasErrors ? this.#errors(seed + number) : undefined;
@@ -470,6 +472,7 @@ export class Group {
       this.#violation(`generation ${before.generation} after ${this.#generation}`);
     this.#generation = after.generation;
     this.#checkPersistent(before);
+    this.#checkKubelet(before);
     const free = parseList(after.free);
     const lost = this.machine.grantable.filter((cpu) => !free.includes(cpu));
     if (lost.length > 0) this.#violation(`CPUs ${lost} are lost once all owners are dead`);
@@ -480,7 +483,16 @@ export class Group {
       this.#violation(`memory is lost: ${JSON.stringify(state.memory)}`);
   }
 
-  #checkPersistent({ grants, free }) {
+  // Once all are dead, what was recorded last is still there.
+  #checkKubelet({ kubelet }) {
+    const last = this.#history.kubeletRecords().find(({ to }) => to === Number.POSITIVE_INFINITY);
+    if (!last || this.#vandal) return;
+    const missing = [...last.keys].filter((key) => !parseList(kubelet).includes(Number(key.slice(4))));
+    if (missing.length > 0)
+      this.#violation(`of what the kubelet has ${missing.join(', ')} is off the record`);
+  }
+
+  #checkPersistent({ grants, free, kubelet }) {
     const { must, gone, known } = this.#history.persistent();
     const there = new Map(
       grants.map(({ uid, cpus }) => [uid, new Set(parseList(cpus).map((cpu) => `cpu ${cpu}`))]),
@@ -499,7 +511,8 @@ export class Group {
       this.#violation(
         `${untold} persistent grants that nobody was told of, only ${this.#asked} were asked for`,
       );
-    const taken = new Set([...there.values()].flatMap((keys) => [...keys]));
+    const given = parseList(kubelet).map((cpu) => `cpu ${cpu}`);
+    const taken = new Set([...given, ...[...there.values()].flatMap((keys) => [...keys])]);
     const lost = this.machine.grantable.filter(
       (cpu) => !parseList(free).includes(cpu) && !taken.has(`cpu ${cpu}`),
     );

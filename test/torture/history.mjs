@@ -6,6 +6,8 @@
 // give it away, or before it was killed. The true one is longer. So two sure holdings of one CPU
 // that overlap are two true ones, whatever the timing was.
 
+import { grantedOfKubelet, kubeletRecords } from './kubelet-records.mjs';
+
 const HOLDS_ON = Number.POSITIVE_INFINITY;
 
 export class History {
@@ -75,7 +77,7 @@ export class History {
 
   /** The sure holdings: { uid, agent, keys, from, to }. */
   holdings() {
-    const events = [...this.#events].sort((a, b) => a.time - b.time);
+    const events = this.#byTime();
     const released = this.#firstReleases();
     const open = new Map();
     const last = new Map();
@@ -139,6 +141,15 @@ export class History {
       }
     }
     return found;
+  }
+
+  /** As {@link kubeletRecords}. */
+  kubeletRecords() {
+    return kubeletRecords(this.#byTime(), this.#deaths);
+  }
+
+  #byTime() {
+    return [...this.#events].sort((a, b) => a.time - b.time);
   }
 
   // Whoever looks after another has finished looking must not see less.
@@ -223,7 +234,7 @@ export class History {
   #pins() {
     const open = new Map();
     const all = [];
-    for (const { event, agent, uid, cpus, time } of [...this.#events].sort((a, b) => a.time - b.time)) {
+    for (const { event, agent, uid, cpus, time } of this.#byTime()) {
       const key = `${agent} ${uid}`;
       if (event === 'pinned') {
         const pin = { agent, uid, cpus, from: time, to: this.#deaths.get(agent) ?? HOLDS_ON };
@@ -248,7 +259,11 @@ export class History {
       ...this.#doubleGrants(holdings),
       ...(this.#disturbances.length > 0
         ? []
-        : [...this.#generationsBack(), ...this.#missingInState(holdings)]),
+        : [
+            ...this.#generationsBack(),
+            ...this.#missingInState(holdings),
+            ...grantedOfKubelet(this.#byTime(), this.kubeletRecords()),
+          ]),
       ...this.#strayThreads(holdings),
     ];
   }

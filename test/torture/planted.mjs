@@ -151,6 +151,13 @@ const BUGS = [
     options: ['--disturbed'],
   },
   {
+    name: 'what the kubelet has is granted',
+    file: 'lib/account/pools.ts',
+    before: ['return kubelet === null ? granted : granted.union(kubeletCpus(kubelet));'],
+    after: 'return kubelet === null ? granted : granted.difference(kubeletCpus(kubelet));',
+    find: 'torture.mjs',
+  },
+  {
     name: 'a request that cannot wait keeps its place',
     file: 'lib/state/wait-queue.ts',
     before: ['createOwner(nameOf(ticket), lockNote()));\n'],

@@ -87,7 +87,7 @@ function linesOf(bytes) {
  */
 export function decodeMembers(bytes) {
   const { lines, rest } = linesOf(bytes);
-  if (!lines[0]?.startsWith('{"format":"numalign-state","version":2,'))
+  if (!/^\{"format":"numalign-state","version":[23],/.test(lines[0]))
     throw new Error('it does not begin like a state file');
   const [head, state, ...changes] = lines.map(decodeLine);
   if (!head || !state) throw new Error('its first lines are damaged');
@@ -119,14 +119,15 @@ export function encodeMembers(members) {
   };
   const state = seal({ line: 'state', ...members });
   const { generation } = members;
-  const head = { format: 'numalign-state', version: 2, generation, follows: null };
+  const version = members.kubelet ? 3 : 2;
+  const head = { format: 'numalign-state', version, generation, follows: null };
   return seal({ ...head, bytes: Buffer.byteLength(state) }) + state;
 }
 
 /** The members of an owner's file, with its grants. Throws where it is damaged. */
 export function decodeOwner(bytes) {
   const { lines, rest } = linesOf(bytes);
-  if (!lines[0]?.startsWith('{"format":"numalign-owner","version":2,'))
+  if (!/^\{"format":"numalign-owner","version":[23],/.test(lines[0]))
     throw new Error('it does not begin like an owner’s file');
   const [head, ...steps] = lines.map(decodeLine);
   const end = steps.pop();

@@ -204,7 +204,7 @@ function decided(
       owner: 'process',
       placement: recordedPlacement(pod, defaults),
       enforcement: {},
-      isForCaller: true,
+      isForCaller: pod.owner.kind === 'process',
       wait: false,
     },
     resources,

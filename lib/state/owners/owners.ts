@@ -248,10 +248,12 @@ export class Owners implements OwnerRegistry {
     const own = this.#own;
     const pods = own?.file.pods ?? [];
     if (!own || !pods.some((pod) => pod.uid === uid)) return false;
-    if (pods.length > 1) {
+    const { keepsKubelet } = own;
+    if (pods.length > 1 || keepsKubelet) {
+      const others = keepsKubelet ? 'a grant and the record of the kubelet' : `${pods.length} grants`;
       throw new NumalignError(
         'ERR_OWNER_SHARED',
-        `this process holds ${pods.length} grants by one lock: only a sole grant can be handed over`,
+        `this process holds ${others} by one lock: only a sole grant can be handed over`,
         { value: uid, valid: pods.map((pod) => pod.uid) },
       );
     }

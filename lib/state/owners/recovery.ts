@@ -18,7 +18,7 @@ import type { Checkpoint } from '../format/checkpoint.js';
 import { clashOf } from '../format/holdings-check.js';
 import { remainsOf } from '../format/journal.js';
 import type { OwnerFile } from '../format/owner-file.js';
-import { podText } from '../format/pod-text.js';
+import { kubeletText, podText } from '../format/pod-text.js';
 
 /** What is left of a state. */
 export interface Clues {
@@ -71,8 +71,13 @@ export function flawOf(
   // Its owner was brought in step with this generation or has gone on: what it has more was
   // committed since. Not so of owners that are no processes: what has written their files may have
   // ended before the commit.
+  const isKept = (record: OwnerFile['kubelet']) =>
+    record === null || (kubelet !== null && kubeletText(kubelet) === kubeletText(record));
   const claims = living.find(
-    (file) => file.kind === 'process' && file.generation === generation && !file.pods.every(isOnRecord),
+    (file) =>
+      file.kind === 'process' &&
+      file.generation === generation &&
+      !(file.pods.every(isOnRecord) && isKept(file.kubelet)),
   );
   if (claims) return `it has not what was committed for the living owner ${claims.uuid} since`;
   const lost = unknown.find(

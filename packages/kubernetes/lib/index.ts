@@ -27,9 +27,9 @@ export {
   type RuntimeContainer,
   type RuntimeVersion,
 } from './cri/container-runtime.js';
+export type { ContainerMove } from './cri/neighbours.js';
 export { RuntimeClient, type RuntimeClientOptions } from './cri/runtime-client.js';
 export { findRuntimeSocket, RUNTIME_SOCKETS } from './cri/runtime-sockets.js';
-export type { ContainerMove } from './cri/shared-containers.js';
 export {
   DEVICE_PLUGINS,
   DevicePlugin,

@@ -8,7 +8,7 @@ import { KubeletFollower, type KubeletFollowerOptions } from './kubelet/kubelet-
 import { refuseStaticKubelet } from './kubelet/kubelet-policy.js';
 import { recordOf } from './kubelet/kubelet-record.js';
 import { NumalignNode, type NumalignNodeOptions } from './node.js';
-import { TopologyPublisher } from './publish/topology-publisher.js';
+import { TopologyPublisher, type TopologyPublisherOptions } from './publish/topology-publisher.js';
 
 /** What is left out of a part has that part's default; a part that is null is not there. */
 export interface NodeAgentOptions {
@@ -29,6 +29,9 @@ interface Part {
   start(): Promise<void>;
   close(): Promise<void>;
 }
+
+// What the plugin of a runtime does, whatever the manager's is: see NumalignNode.
+const CONTAINER_SCOPE = { scope: 'container' } as const;
 
 export class NodeAgent {
   readonly #options: NodeAgentOptions;
@@ -51,7 +54,7 @@ export class NodeAgent {
           log,
         }),
       devices,
-      publish && publisher(manager, publish, log),
+      publish && publisher({ manager, log, ...(nri && CONTAINER_SCOPE) }, publish),
       nri &&
         new NumalignNode({
           ...nri,
@@ -107,12 +110,11 @@ export class NodeAgent {
 
 /** The publisher, with the connection that it alone uses. */
 function publisher(
-  manager: Manager,
-  { nodeName, apiServer: options }: NonNullable<NodeAgentOptions['publish']>,
-  log: Log,
+  options: Pick<TopologyPublisherOptions, 'manager' | 'log' | 'scope'>,
+  { nodeName, apiServer: ofServer }: NonNullable<NodeAgentOptions['publish']>,
 ): Part {
-  const apiServer = new ApiServer(options);
-  const publisher = new TopologyPublisher({ manager, apiServer, nodeName, log });
+  const apiServer = new ApiServer(ofServer);
+  const publisher = new TopologyPublisher({ ...options, apiServer, nodeName });
   return {
     start: () => publisher.start(),
     close: async () => {

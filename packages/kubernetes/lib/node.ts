@@ -35,6 +35,10 @@ export interface NumalignNodeOptions {
   readonly log?: Log;
 }
 
+const NO_POD_SCOPE =
+  'topologyManagerScope is pod, which needs all containers of a pod before the first: ' +
+  'a runtime tells of one at a time, and each is placed by itself, as with container';
+
 /**
  * A plugin of a container runtime (NRI, the Node Resource Interface): containers are created on their
  * CPUs and memory nodes, and others leave these CPUs in the same step.
@@ -42,6 +46,7 @@ export interface NumalignNodeOptions {
 export class NumalignNode {
   readonly #handlers: ContainerHandlers;
   readonly #plugin: NriPlugin;
+  readonly #warnOfScope: () => void;
 
   constructor({
     manager,
@@ -55,6 +60,9 @@ export class NumalignNode {
     const cpusets = new CpusetFiles(cgroupRoot);
     this.#handlers = new ContainerHandlers({ manager, prefix: name, cpusets, restoreAllocation, log });
     this.#plugin = new NriPlugin({ socketPath: nriSocket, name, index, handlers: this.#handlers, log });
+    this.#warnOfScope = () => {
+      if (manager.placement.topologyManagerScope === 'pod') log('warn', NO_POD_SCOPE);
+    };
   }
 
   /**
@@ -62,8 +70,9 @@ export class NumalignNode {
    * that is not there yet.
    * @throws NodeError where the plugin can never be registered
    */
-  start(): Promise<void> {
-    return this.#plugin.start();
+  async start(): Promise<void> {
+    this.#warnOfScope();
+    await this.#plugin.start();
   }
 
   /** The containers that the runtime has told of, and where they run. */

@@ -82,6 +82,8 @@ async function run(flags: RunFlags): Promise<void> {
   const manager = await openManager({
     stateDir,
     lockTimeoutMs: LOCK_MS,
+    // In a pod it leaves exclusive CPUs with its container, whose cgroup must stay the runtime's.
+    sharedMember: process.env.KUBERNETES_SERVICE_HOST === undefined,
     // It refuses a kubelet that places containers itself, and keeps the record of any other.
     besideKubelet: true,
     ...(policy !== undefined && { topologyManagerPolicy: policy }),

@@ -1,6 +1,6 @@
 // Census: takes stock of containers that run already. What is on record stays where
 // it is, then what has CPUs of its own by its cpuset; the rest is admitted as if it came now.
-import { CpuSet } from 'numalign';
+import { CpuSet, NodeSet } from 'numalign';
 import type { Log } from '../base/log.js';
 import type { Container, PodSandbox } from '../nri/messages.js';
 import { CHOICE_ANNOTATION } from '../placement/annotations.js';
@@ -24,8 +24,23 @@ export interface CensusOptions {
   readonly log: Log;
 }
 
+const SHARED: ContainerRequest = {
+  pod: null,
+  exclusiveCpus: 0,
+  choice: null,
+  smt: undefined,
+  cdi: false,
+};
+
+const unknownPod = (id: string): PodSandbox => ({
+  ...{ id, name: id, uid: id, namespace: '', labels: {}, annotations: {} },
+  ...{ runtime_handler: '', linux: null, pid: 0 },
+});
+
 interface Candidate extends Pick<CensusEntry, 'pod' | 'container' | 'request' | 'cpus'> {
   readonly onRecord: Placement | null;
+  /** As the runtime has them; empty: all. */
+  readonly mems: NodeSet;
 }
 
 /** Never fails for one container: one that cannot have its place runs in the shared pool. */
@@ -35,7 +50,7 @@ export async function takeCensus(
   options: CensusOptions,
 ): Promise<CensusEntry[]> {
   const podOf = new Map(pods.map((pod) => [pod.id, pod]));
-  const candidates = containers.flatMap((container) => candidateOf(podOf, container, options));
+  const candidates = containers.map((container) => candidateOf(podOf, container, options));
   candidates.sort((a, b) => rankOf(a) - rankOf(b));
   const entries: CensusEntry[] = [];
   for (const candidate of candidates) {
@@ -51,21 +66,23 @@ export async function takeCensus(
   return entries;
 }
 
+// One that cannot be read runs in the shared pool, and leaves the CPUs of others as all there do.
 function candidateOf(
   podOf: ReadonlyMap<string, PodSandbox>,
   container: Container,
   options: CensusOptions,
-): Candidate[] {
-  const pod = podOf.get(container.pod_sandbox_id);
-  if (!pod) return [];
-  const cpus = container.linux?.resources?.cpu?.cpus ?? '';
+): Candidate {
+  const pod = podOf.get(container.pod_sandbox_id) ?? unknownPod(container.pod_sandbox_id);
+  const shared = { pod, container, request: SHARED, onRecord: null, cpus: null, mems: NodeSet.EMPTY };
   try {
+    const { cpus = '', mems = '' } = container.linux?.resources?.cpu ?? {};
     const request = requestOf(pod, container, options);
     const onRecord = options.grants.find(container);
-    return [{ pod, container, request, onRecord, cpus: cpus === '' ? null : CpuSet.parse(cpus) }];
+    const set = { cpus: cpus === '' ? null : CpuSet.parse(cpus), mems: NodeSet.parse(mems) };
+    return { ...shared, ...set, request, onRecord };
   } catch (error) {
     reportShared(pod, container, error, options);
-    return [];
+    return shared;
   }
 }
 
@@ -89,7 +106,7 @@ async function placeRunning(candidate: Candidate, { grants, log }: CensusOptions
   const cpus = ownCpus(candidate);
   if (cpus === null) return grants.place(pod, container, request);
   try {
-    return await grants.adopt(request, cpus);
+    return await grants.adopt(request, cpus, candidate.mems);
   } catch (error) {
     // Somebody else has been given some of them.
     log('warn', `${container.name} cannot stay on CPUs ${cpus}: ${(error as Error).message}`);

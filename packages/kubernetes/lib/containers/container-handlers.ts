@@ -45,7 +45,7 @@ export class ContainerHandlers implements NriHandlers {
   readonly #inventory = new Inventory();
   readonly #shared: SharedContainers;
   readonly #sandboxes: Sandboxes;
-  // Answers under way: what changes meanwhile is theirs to tell.
+  // Answers under way: what changes meanwhile is theirs to tell. One that fails tells nothing.
   #answers = 0;
 
   constructor({ manager, prefix, cpusets, restoreAllocation, log }: ContainerHandlersOptions) {
@@ -196,6 +196,11 @@ export class ContainerHandlers implements NriHandlers {
     const error = this.#cpusets.write(cgroupsPath, cpus);
     if (error)
       this.#log('error', `${title} starts on CPUs ${found}, not ${cpus}: ${error}`, { container: id });
+    // One that was on other CPUs was not created by an answer of this plugin.
+    const mems = placement?.memoryNodes;
+    const flaw = mems && !mems.isEmpty ? this.#cpusets.writeMems(cgroupsPath, mems) : undefined;
+    if (flaw)
+      this.#log('error', `${title} starts without memory of NUMA nodes ${mems}: ${flaw}`, { container: id });
   }
 
   #put({ pod, container, request, placement, cpus }: CensusEntry): KnownContainer {
@@ -214,12 +219,13 @@ export class ContainerHandlers implements NriHandlers {
     for (const known of containers) if (known.placement) await this.#setOwner(known, known.placement);
   }
 
-  async #setOwner({ title, cgroupsPath }: KnownContainer, placement: Placement): Promise<void> {
+  async #setOwner({ id, title, cgroupsPath }: KnownContainer, placement: Placement): Promise<void> {
     const folder = this.#cpusets.folder(cgroupsPath);
     try {
       await this.#grants.setOwner(placement, placement.isAllocation ? dirname(folder) : folder);
     } catch (error) {
-      // It has ended already, and is given back when the runtime says so.
+      // Its last process has ended, which a plugin that comes at this moment may never hear.
+      if (this.#cpusets.isEmpty(cgroupsPath)) return this.#end(id);
       this.#log('warn', `the grant of ${title} is not its cgroup's: ${(error as Error).message}`);
     }
   }
@@ -243,9 +249,13 @@ export class ContainerHandlers implements NriHandlers {
   async #answer<T>(compose: () => Promise<T>): Promise<T> {
     this.#answers++;
     try {
-      return await compose();
-    } finally {
+      const answer = await compose();
       this.#answers--;
+      return answer;
+    } catch (error) {
+      this.#answers--;
+      this.#followPool();
+      throw error;
     }
   }
 

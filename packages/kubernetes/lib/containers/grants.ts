@@ -1,6 +1,14 @@
 // Grants: what containers hold, on numalign's record. Owned by their cgroups: they outlive this
 // process, and end with the container.
-import { CpuSet, type GrantInfo, type Manager, NodeSet, NumalignError, type Pod } from 'numalign';
+import {
+  CpuSet,
+  type GrantInfo,
+  type Manager,
+  type MemoryBlock,
+  NodeSet,
+  NumalignError,
+  type Pod,
+} from 'numalign';
 import { NodeError } from '../base/errors.js';
 import type { Log } from '../base/log.js';
 import type { Container, PodSandbox } from '../nri/messages.js';
@@ -15,7 +23,25 @@ import { type Placement, placementOf } from './placement.js';
 
 const isUnknown = (error: unknown) => error instanceof NumalignError && error.code === 'ERR_UNKNOWN_GRANT';
 
+const isContradiction = (error: unknown): error is NumalignError =>
+  error instanceof NumalignError && error.code === 'ERR_ADOPTION';
+
 const isInUse = ({ owner, alive }: GrantInfo) => owner.kind === 'cgroup' && alive;
+
+interface AskingContainer {
+  readonly name: string;
+  readonly limits: Readonly<Record<string, number | string>>;
+}
+
+// In bytes, as the runtime tells them; what an annotation says is an amount to be placed.
+function blocksOf(limits: AskingContainer['limits'], mems: NodeSet): MemoryBlock[] {
+  if (mems.isEmpty) return [];
+  return Object.entries(limits).flatMap(([type, bytes]) =>
+    (type === 'memory' || type.startsWith('hugepages-')) && typeof bytes === 'number' && bytes > 0
+      ? [{ nodes: mems.toArray(), type, bytes }]
+      : [],
+  );
+}
 
 const RETRY_MS = 100;
 const LONGEST_RETRY_MS = 30_000;
@@ -37,6 +63,7 @@ export class Grants {
   readonly #pending = new Set<string>();
   // The state does not let them be released.
   #isRefused = false;
+  #isClosed = false;
   #retry: NodeJS.Timeout | undefined;
 
   constructor({ manager, prefix, restoreAllocation, log }: GrantsOptions) {
@@ -47,6 +74,7 @@ export class Grants {
   }
 
   close(): void {
+    this.#isClosed = true;
     clearTimeout(this.#retry);
   }
 
@@ -120,14 +148,28 @@ export class Grants {
   }
 
   /**
-   * Records a container where it is.
+   * Records a container where it is. `mems`: the NUMA nodes of its memory, on which its limits are
+   * booked; empty: not known, and nothing is. Nor is it where others have taken the memory there.
    * @throws as Manager.adopt
    */
-  async adopt({ pod }: ContainerRequest, cpus: CpuSet): Promise<Placement | null> {
+  async adopt({ pod }: ContainerRequest, cpus: CpuSet, mems: NodeSet): Promise<Placement | null> {
     if (!pod) return null;
-    const { uid, name, containers } = pod as { uid: string; name: string; containers: [{ name: string }] };
-    const adopted = { uid, name, containers: [{ ...containers[0], cpus }] };
-    return this.#placement(await this.#manager.adopt(adopted, { owner: 'persistent' }));
+    const { uid, name, containers } = pod as { uid: string; name: string; containers: [AskingContainer] };
+    const adopt = async (memory: readonly MemoryBlock[]) => {
+      const adopted = { uid, name, containers: [{ ...containers[0], cpus, memory }] };
+      return this.#placement(await this.#manager.adopt(adopted, { owner: 'persistent' }));
+    };
+    const isBooked = this.#manager.placement.memoryManagerPolicy !== 'None';
+    const memory = isBooked ? blocksOf(containers[0].limits, mems) : [];
+    if (memory.length === 0) return adopt(memory);
+    try {
+      return await adopt(memory);
+    } catch (error) {
+      if (!isContradiction(error)) throw error;
+      const placement = await adopt([]);
+      this.#log('warn', `the memory of ${name} is not booked on NUMA nodes ${mems}: ${error.message}`);
+      return placement;
+    }
   }
 
   /** From now on the grant lives as long as a process is in the cgroup. */
@@ -165,15 +207,9 @@ export class Grants {
   async #releasePending(pauseMs: number): Promise<void> {
     clearTimeout(this.#retry);
     this.#isRefused = false;
-    const inUse = new Set(
-      this.#manager
-        .grants()
-        .filter(isInUse)
-        .map(({ uid }) => uid),
-    );
     for (const uid of this.#pending) {
-      if (inUse.has(uid)) continue;
       try {
+        if (isInUse(this.#manager.grantInfo(uid))) continue;
         await this.#manager.release(uid);
       } catch (error) {
         if (!isUnknown(error)) {
@@ -184,7 +220,8 @@ export class Grants {
       }
       this.#pending.delete(uid);
     }
-    if (this.#pending.size === 0) return;
+    if (this.#pending.size === 0 || this.#isClosed) return;
+    clearTimeout(this.#retry);
     const next = Math.min(2 * pauseMs, LONGEST_RETRY_MS);
     this.#retry = setTimeout(() => void this.#releasePending(next), pauseMs).unref();
   }

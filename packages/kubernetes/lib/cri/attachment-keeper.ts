@@ -2,9 +2,9 @@
 import { basename, dirname } from 'node:path';
 import type { Manager } from 'numalign';
 import type { Log } from '../base/log.js';
+import { CgroupWatch } from './cgroup-watch.js';
 import type { ContainerAttachment } from './container-attachment.js';
 import type { ContainerRuntime } from './container-runtime.js';
-import { FolderWatch } from './folder-watch.js';
 import { StartWatch } from './start-watch.js';
 
 export interface AttachmentKeeperOptions {
@@ -34,7 +34,7 @@ export class AttachmentKeeper {
   readonly #manager: Manager;
   readonly #log: Log;
   readonly #periodMs: number;
-  readonly #watch = new FolderWatch((path, name) => this.#see(path, name));
+  readonly #watch = new CgroupWatch((path, name) => this.#see(path, name));
   readonly #starts: StartWatch;
   readonly #onChange = () => this.#look(FIRST_PAUSE_MS);
   #rounds: NodeJS.Timeout | undefined;

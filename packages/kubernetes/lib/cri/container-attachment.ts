@@ -1,15 +1,15 @@
 // ContainerAttachment: a container that runs already, on CPUs of its own, where no NRI plugin has
 // seen it start.
-import { type CpuSet, type GrantInfo, type Manager, NodeSet, NumalignError } from 'numalign';
+import { CpuSet, type GrantInfo, type Manager, NodeSet, NumalignError, type Pod } from 'numalign';
 import { NodeError } from '../base/errors.js';
 import type { Log } from '../base/log.js';
 import type { Cpuset } from '../cgroups/cpuset.js';
+import { type AttachmentRequestOptions, attachmentRequest } from './attachment-request.js';
 import { describeContainer } from './container-names.js';
-import { type ContainerRequestOptions, containerRequest } from './container-request.js';
 import type { ContainerRuntime, CpusetChoice, RunningContainer } from './container-runtime.js';
-import { type ContainerMove, isGrantOf, SharedContainers } from './shared-containers.js';
+import { type ContainerMove, isGrantOf, Neighbours, union } from './neighbours.js';
 
-export interface ContainerAttachmentOptions extends ContainerRequestOptions {
+export interface ContainerAttachmentOptions extends AttachmentRequestOptions {
   readonly manager: Manager;
   readonly runtime: ContainerRuntime;
   readonly log: Log;
@@ -50,13 +50,13 @@ interface Held {
 
 export class ContainerAttachment {
   readonly #options: ContainerAttachmentOptions;
-  readonly #shared: SharedContainers | undefined;
+  readonly #neighbours: Neighbours | undefined;
   #attached: AttachedContainer | undefined;
 
   constructor(options: ContainerAttachmentOptions) {
     this.#options = options;
     const { manager, folder = `${manager.stateDir}-node/narrowed` } = options;
-    this.#shared = options.only ? undefined : new SharedContainers({ ...options, folder });
+    this.#neighbours = options.only ? undefined : new Neighbours({ ...options, folder });
   }
 
   /** @throws TypeError before {@link start} */
@@ -70,10 +70,10 @@ export class ContainerAttachment {
    * cpuset by the runtime. All of that is so when it resolves; where one step fails, all is as it
    * was before.
    * @throws as {@link ContainerRuntime.find}, {@link ContainerRuntime.setCpuset},
-   *   {@link containerRequest}, `manager.acquire`; ERR_CONTAINER_ATTACHED where the container has a
-   *   grant; ERR_CONTAINER_UNMOVABLE where another container has no CPUs beside those to be cleared;
-   *   ERR_UNKNOWN_GRANT for a grant that is not there; ERR_OWNER_ALIVE for one that is a process's; the
-   *   signal's reason
+   *   {@link attachmentRequest}, `manager.admit`; ERR_NO_EXCLUSIVE_CPUS under the CPU policy none;
+   *   ERR_CONTAINER_ATTACHED where the container has a grant; ERR_CONTAINER_UNMOVABLE where another
+   *   container has no CPUs beside those to be cleared; ERR_UNKNOWN_GRANT for a grant that is not
+   *   there; ERR_OWNER_ALIVE for one that is a process's; the signal's reason
    */
   async start(): Promise<void> {
     const { runtime, signal } = this.#options;
@@ -81,7 +81,7 @@ export class ContainerAttachment {
     const held = await this.#hold(container);
     try {
       signal?.throwIfAborted();
-      const moves = (await this.#shared?.fit(container.id, held.cpus)) ?? [];
+      const moves = (await this.#neighbours?.fit(container.id, held.cpus)) ?? [];
       signal?.throwIfAborted();
       const cpuset = await runtime.setCpuset(container, choiceOf(held));
       signal?.throwIfAborted();
@@ -103,7 +103,7 @@ export class ContainerAttachment {
     const isThere = held !== undefined && (await this.#repair(container, held));
     if (held === undefined) await this.#restore(container);
     if (!isThere && this.#options.grant === undefined) await this.#release(grant);
-    await this.#shared?.fit(isThere ? container.id : '');
+    await this.#neighbours?.fit(isThere ? container.id : '');
     return isThere;
   }
 
@@ -112,7 +112,7 @@ export class ContainerAttachment {
     const { container, grant } = this.attached;
     await this.#restore(container);
     if (this.#options.grant === undefined) await this.#release(grant);
-    await this.#shared?.fit('');
+    await this.#neighbours?.fit('');
   }
 
   // Somebody may have given it back before.
@@ -128,13 +128,17 @@ export class ContainerAttachment {
     const { manager, grant: wanted, signal } = this.#options;
     if (wanted !== undefined) return this.#given(wanted);
     const there = manager.grants().find((each) => each.alive && isGrantOf(each, container));
-    if (there) {
-      const message = `${describeContainer(container)} has grant ${there.uid} with CPUs ${there.cpus} already`;
-      throw new NodeError('ERR_CONTAINER_ATTACHED', message, { value: there.uid, valid: 'that grant' });
-    }
-    const request = containerRequest(container, this.#options);
-    const grant = await manager.acquire({ ...request, ...(signal && { signal }) });
-    return { uid: grant.uid, cpus: grant.cpus, mems: grant.memory.length > 0 ? grant.memoryNodes : null };
+    if (there) throw attached(container, there);
+    const [pod, options] = attachmentRequest(container, this.#options);
+    if (manager.placement.cpuManagerPolicy === 'none')
+      throw new NodeError('ERR_NO_EXCLUSIVE_CPUS', 'the CPU policy none gives exclusive CPUs to nobody', {
+        value: 'none',
+        valid: 'static',
+      });
+    const admitted = await manager.admit(pod, { ...options, ...(signal && { signal }) });
+    // By another attachment of the same container, since.
+    if (admitted.alreadyAdmitted) throw attached(container, manager.grantInfo(admitted.uid));
+    return heldOf(admitted);
   }
 
   #given(uid: string): Held {
@@ -149,12 +153,11 @@ export class ContainerAttachment {
           }
         : undefined;
     if (flaw) throw new NodeError(flaw.code, flaw.message, { value: uid, valid: flaw.valid });
-    return heldOf(info!);
+    return heldOf(this.#options.manager.pod(uid));
   }
 
   #grantNow(uid: string): Held | undefined {
-    const info = this.#infoOf(uid);
-    return info && heldOf(info);
+    return this.#infoOf(uid) && heldOf(this.#options.manager.pod(uid));
   }
 
   #infoOf(uid: string): GrantInfo | undefined {
@@ -203,7 +206,7 @@ export class ContainerAttachment {
     const steps: [string, () => Promise<unknown>][] = [
       ['the container is not as it was', () => this.#restore(container)],
       ['the grant is not given back', async () => grant === undefined && (await this.#release(uid))],
-      ['other containers are not as they were', async () => this.#shared?.fit('')],
+      ['other containers are not as they were', async () => this.#neighbours?.fit('')],
     ];
     for (const [what, step] of steps) {
       await step().catch((error: Error) => log('error', `${what}: ${error.message}`, { grant: uid }));
@@ -211,9 +214,18 @@ export class ContainerAttachment {
   }
 }
 
+function attached(container: RunningContainer, { uid, cpus }: GrantInfo): NodeError {
+  const message = `${describeContainer(container)} has grant ${uid} with CPUs ${cpus} already`;
+  return new NodeError('ERR_CONTAINER_ATTACHED', message, { value: uid, valid: 'that grant' });
+}
+
 const choiceOf = ({ cpus, mems }: Held): CpusetChoice => ({ cpus, ...(mems && { mems }) });
 
-function heldOf({ uid, cpus, memory }: GrantInfo): Held {
-  const nodes = memory.flatMap((block) => block.nodes);
+// Without siblings that are held: these stay idle.
+function heldOf({ uid, booking, containers }: Pod): Held {
+  const cpus = booking?.cpus ?? union(containers.map((each) => each.cpus ?? CpuSet.EMPTY));
+  const nodes = (booking?.memory ?? containers.flatMap(({ memory }) => memory)).flatMap(
+    (block) => block.nodes,
+  );
   return { uid, cpus, mems: nodes.length > 0 ? NodeSet.from(nodes) : null };
 }

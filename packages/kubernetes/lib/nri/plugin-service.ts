@@ -3,9 +3,9 @@ import type { Message } from '../protobuf/schema.js';
 import type { Call, Handler } from '../ttrpc/server.js';
 import { Status, StatusError } from '../ttrpc/status.js';
 import { Event, type EventName, eventMask, type NriHandlers, type PodEvent } from './handlers.js';
-import { Inventory } from './inventory.js';
 import type { Container, PodSandbox, Runtime } from './messages.js';
 import { decode, encode } from './protocol.js';
+import { RuntimeState } from './runtime-state.js';
 
 const EMPTY = new Uint8Array(0);
 
@@ -39,7 +39,7 @@ export interface Milestones {
  * with FAILED_PRECONDITION until Synchronize has its answer.
  */
 export class PluginService {
-  private inventory = new Inventory();
+  private state = new RuntimeState();
   private isSynchronized = false;
 
   constructor(
@@ -89,10 +89,10 @@ export class PluginService {
   }
 
   private async synchronize(payload: Uint8Array, call: Call): Promise<Uint8Array> {
-    const { inventory } = this;
-    if (inventory.add(payload)) return encode('SynchronizeResponse', { more: true });
-    this.inventory = new Inventory();
-    const update = await this.handlers.synchronize(inventory.pods, inventory.containers, call);
+    const { state } = this;
+    if (state.add(payload)) return encode('SynchronizeResponse', { more: true });
+    this.state = new RuntimeState();
+    const update = await this.handlers.synchronize(state.pods, state.containers, call);
     const answer = encode('SynchronizeResponse', { update });
     this.isSynchronized = true;
     this.milestones.synchronized();

@@ -20,7 +20,11 @@ interface Command {
 }
 
 function numalignNode(...args: string[]): Command {
-  const child = spawn(process.execPath, [MAIN, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+  return numalignNodeIn(process.env, ...args);
+}
+
+function numalignNodeIn(env: NodeJS.ProcessEnv, ...args: string[]): Command {
+  const child = spawn(process.execPath, [MAIN, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
   onTestFinished(() => void child.kill('SIGKILL'));
   const end = Promise.all([once(child, 'exit'), text(child.stdout), text(child.stderr)]).then(
     ([[code], stdout, stderr]) => ({ code, stdout, stderr }),
@@ -64,6 +68,34 @@ describe('numalign-node', () => {
     await once(child.stderr!, 'data');
     child.kill('SIGINT');
     expect(await end).toMatchObject({ code: 0 });
+  });
+
+  it.each([
+    ['is a shared member', undefined],
+    ['in a pod leaves that to its container', '10.0.0.1'],
+  ])('%s', async (_, host) => {
+    const { KUBERNETES_SERVICE_HOST: _host, ...env } = process.env;
+    const { args } = place();
+    const pod = host === undefined ? {} : { KUBERNETES_SERVICE_HOST: host };
+    const { child, end } = numalignNodeIn({ ...env, ...pod }, ...args);
+    // It waits for the runtime.
+    await once(child.stderr!, 'data');
+    const manager = await openManager({ stateDir: args[1]!, readOnly: true });
+    onTestFinished(() => manager.close());
+    expect(manager.sharedMembers()).toMatchObject(host === undefined ? [{ pid: child.pid }] : []);
+    child.kill('SIGTERM');
+    await end;
+  });
+
+  it('says that containers are placed one by one where the scope is pod', async () => {
+    const { args, kubelet } = place();
+    const file = join(kubelet, 'config.yaml');
+    const kind = 'apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n';
+    writeFileSync(file, `${kind}cpuManagerPolicy: static\ntopologyManagerScope: pod\n`);
+    const { child, end } = numalignNode(...args, '--kubelet-configuration', file);
+    await once(child.stderr!, 'data');
+    child.kill('SIGTERM');
+    expect((await end).stderr).toMatch(/warn: topologyManagerScope is pod.*each is placed by itself/);
   });
 
   it('refuses a kubelet that places containers itself, and says what to change', async () => {

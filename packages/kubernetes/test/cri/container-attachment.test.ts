@@ -1,15 +1,17 @@
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { status } from '@grpc/grpc-js';
-import { type Manager, openManager } from 'numalign';
+import { type Manager, type ManagerOptions, openManager } from 'numalign';
+import { discover, type MachineJson } from 'numalign/topology';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { ContainerAttachment, type ContainerAttachmentOptions } from '../../lib/cri/container-attachment.js';
 import { canMakeCgroups } from './container-cgroup.js';
 import { FakeNode } from './fake-node.js';
 
-async function nodeWith(count: number) {
+async function nodeWith(count: number, options: ManagerOptions = {}) {
   const node = await FakeNode.start(count);
-  const manager: Manager = await openManager({ stateDir: join(node.folder, 'state'), sharedMember: false });
+  const stateDir = join(node.folder, 'state');
+  const manager: Manager = await openManager({ stateDir, sharedMember: false, ...options });
   onTestFinished(() => manager.close());
   const logged: string[] = [];
   const attachmentOf = (i: number, options: Partial<ContainerAttachmentOptions> = {}) =>
@@ -84,6 +86,30 @@ describe.runIf(canMakeCgroups && availableParallelism() > 1)('An attachment that
     expect(manager.grants()).toEqual([]);
   });
 
+  it.each([1.5, 0, -1, Number.NaN])('takes no %d CPUs', async (cpu) => {
+    const { attachmentOf, manager } = await nodeWith(1);
+    const error = { code: 'ERR_INVALID_OPTION', details: { value: cpu } };
+    await expect(attachmentOf(0, { cpu }).start()).rejects.toMatchObject(error);
+    expect(manager.grants()).toEqual([]);
+  });
+
+  it('is refused under the CPU policy none', async () => {
+    const { attachmentOf, manager } = await nodeWith(1, { cpuManagerPolicy: 'none' });
+    const error = { code: 'ERR_NO_EXCLUSIVE_CPUS', details: { value: 'none', valid: 'static' } };
+    await expect(attachmentOf(0).start()).rejects.toMatchObject(error);
+    expect(manager.grants()).toEqual([]);
+  });
+
+  it('leaves the container to another one that was made at the same time', async () => {
+    const { attachmentOf, manager, node } = await nodeWith(1);
+    const starts = await Promise.allSettled([attachmentOf(0).start(), attachmentOf(0).start()]);
+    expect(starts.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
+    expect(starts.find(({ status }) => status === 'rejected')).toMatchObject({
+      reason: { code: 'ERR_CONTAINER_ATTACHED', details: { value: node.container(0).id } },
+    });
+    expect(node.cpus()).toEqual([`${manager.grants()[0]!.cpus}`]);
+  });
+
   it('leaves nothing changed where the container ends meanwhile', async () => {
     const { node, manager, attachmentOf, before } = await nodeWith(2);
     const target = node.container(0);
@@ -108,6 +134,33 @@ describe.runIf(canMakeCgroups && availableParallelism() > 1)('An attachment', ()
     await attachmentOf(1).start();
     expect(order.at(-1)).toBe(node.container(1).id);
     expect(order).toHaveLength(3);
+  });
+
+  it('has CPUs that the process which makes it may not use', async () => {
+    const machine = await discover();
+    const reserved = `${machine.cpus.first}`;
+    const topology = await discover({ json: { ...machine.toJSON(), allowed: reserved } });
+    const { node, attachmentOf, manager } = await nodeWith(1, { topology, reservedSystemCPUs: reserved });
+    await attachmentOf(0).start();
+    expect(node.cpus()).toEqual([`${manager.grants()[0]!.cpus}`]);
+    expect(node.cpus()).not.toEqual([reserved]);
+  });
+
+  it('leaves the other thread of a core idle where siblings are held', async () => {
+    const [first, second] = (await discover()).cpus;
+    // Siblings that this machine need not have.
+    const cpus = [first!, second!].flatMap((cpu) => [cpu, cpu + 512].map((each) => [each, cpu, 0, 0]));
+    const nodes = [{ id: 0, cpuLess: false, distances: null, memory: 2 ** 30, hugepages: [] }];
+    const json = { columns: ['cpu', 'core', 'socket', 'numa'], cpus, nodes } as unknown as MachineJson;
+    const { node, attachmentOf, manager } = await nodeWith(1, { topology: await discover({ json }) });
+    const options = { owner: 'persistent', enforcement: 'members', smt: 'hold-sibling' } as const;
+    const { uid: grant } = await manager.acquire({ cpu: 1, ...options });
+    const attachment = attachmentOf(0, { grant, cpu: undefined });
+    await attachment.start();
+    expect(await attachment.reconcile()).toBe(true);
+    expect(manager.grants()[0]!.cpus.size).toBe(2);
+    expect(node.cpus()).toEqual([`${first}`]);
+    expect(node.updates).toBe(1);
   });
 
   it('writes its CPUs again where they are different, and only then', async () => {

@@ -1,4 +1,4 @@
-// SharedContainers: the containers without CPUs of their own leave those that are granted, and come
+// Neighbours: the containers without CPUs of their own leave those that are granted, and come
 // back when they are given back.
 import { CpuSet, type GrantInfo, type Manager } from 'numalign';
 import { NodeError } from '../base/errors.js';
@@ -7,7 +7,7 @@ import { describeContainer, fullName } from './container-names.js';
 import type { ContainerRuntime, RunningContainer, RuntimeContainer } from './container-runtime.js';
 import { NarrowedContainers } from './narrowed-containers.js';
 
-export interface SharedContainersOptions {
+export interface NeighboursOptions {
   readonly manager: Manager;
   readonly runtime: ContainerRuntime;
   readonly log: Log;
@@ -33,15 +33,15 @@ export function isGrantOf(
   return uid === container.id || uid === container.podUid || name === fullName(container);
 }
 
-const union = (sets: readonly CpuSet[]) => sets.reduce((all, set) => all.union(set), CpuSet.EMPTY);
+export const union = (sets: readonly CpuSet[]) => sets.reduce((all, set) => all.union(set), CpuSet.EMPTY);
 
-export class SharedContainers {
+export class Neighbours {
   readonly #manager: Manager;
   readonly #runtime: ContainerRuntime;
   readonly #log: Log;
   readonly #narrowed: NarrowedContainers;
 
-  constructor({ manager, runtime, log, folder }: SharedContainersOptions) {
+  constructor({ manager, runtime, log, folder }: NeighboursOptions) {
     this.#manager = manager;
     this.#runtime = runtime;
     this.#log = log;
@@ -57,7 +57,8 @@ export class SharedContainers {
    */
   async fit(except: string, cleared: CpuSet = CpuSet.EMPTY): Promise<ContainerMove[]> {
     const grants = this.#manager.grants().filter(({ alive }) => alive);
-    const granted = union(grants.map(({ cpus }) => cpus));
+    // A resize that is announced takes its CPUs next.
+    const granted = union(grants.flatMap(({ cpus, upcoming }) => (upcoming ? [cpus, upcoming] : [cpus])));
     const listed = await this.#runtime.containers();
     this.#narrowed.keepOnly(new Set(listed.map(({ id }) => id)));
     const isShared = (each: RuntimeContainer) =>

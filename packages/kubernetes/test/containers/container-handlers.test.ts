@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Manager } from 'numalign';
 import { describe, expect, it } from 'vitest';
 import { ContainerState } from '../../lib/nri/messages.js';
@@ -121,6 +124,25 @@ describe('A container that is created', () => {
   });
 });
 
+describe('A container that starts and was created without an answer', () => {
+  it('is put on its CPUs and memory nodes by its cgroup', async () => {
+    const { handlers, makeCgroup, cpusOf, cgroups } = await simulatedNode();
+    makeCgroup('/k/a', '0-7');
+    await handlers.startContainer(POD, exclusive('a'));
+    expect(cpusOf('/k/a')).toBe('0-1');
+    expect(readFileSync(join(cgroups, 'k/a/cpuset.mems'), 'utf8')).toBe('0');
+  });
+
+  it('leaves the CPUs of others where it shares', async () => {
+    const { handlers, makeCgroup, cpusOf, cgroups } = await simulatedNode();
+    await handlers.createContainer(POD, exclusive('a'));
+    makeCgroup('/k/b', '0-7');
+    await handlers.startContainer(POD, shared('b'));
+    expect(cpusOf('/k/b')).toBe('2-7');
+    expect(existsSync(join(cgroups, 'k/b/cpuset.mems'))).toBe(false);
+  });
+});
+
 describe('A container that ends', () => {
   it('gives its CPUs back, and shared containers widen in the same answer', async () => {
     const { handlers, manager } = await simulatedNode();
@@ -227,14 +249,14 @@ describe('A container that another client updates', () => {
 });
 
 describe('A plugin that comes to containers that run', () => {
-  const running = (container: ReturnType<typeof containerOf>, cpus: string) => ({
+  const running = (container: ReturnType<typeof containerOf>, cpus: string, mems = '') => ({
     ...container,
     state: ContainerState.RUNNING,
     linux: {
       ...container.linux!,
       resources: {
         ...container.linux!.resources!,
-        cpu: { ...container.linux!.resources!.cpu!, cpus },
+        cpu: { ...container.linux!.resources!.cpu!, cpus, mems },
       },
     },
   });
@@ -268,6 +290,20 @@ describe('A plugin that comes to containers that run', () => {
     expect(cpusByContainer(updates)).toEqual({ b: cpus });
   });
 
+  it('gives back what one has whose last process has ended, though the runtime says that it runs', async () => {
+    const { handlers, restart, manager, makeCgroup, cgroups } = await simulatedNode();
+    await handlers.createContainer(POD, exclusive('a'));
+    makeCgroup('/k/a', '0-1');
+    const a = running(exclusive('a'), '0-1');
+    await restart().synchronize([POD], [a]);
+    expect(manager.grants()).toHaveLength(1);
+    writeFileSync(join(cgroups, 'k/a/cgroup.procs'), '');
+    const again = restart();
+    await again.synchronize([POD], [a]);
+    await expect.poll(() => manager.grants()).toEqual([]);
+    await expect.poll(() => again.containers).toEqual([]);
+  });
+
   it('gives back nothing that it has not made', async () => {
     const { handlers, manager } = await simulatedNode();
     await manager.acquire({ cpu: 1, name: 'other:default/web/main', owner: 'persistent' });
@@ -282,12 +318,53 @@ describe('A plugin that comes to containers that run', () => {
     expect(manager.grants().map(({ uid, cpus }) => [uid, String(cpus)])).toEqual([['a', '5-6']]);
   });
 
+  it('books the memory of one where it runs on the NUMA nodes of its cpuset', async () => {
+    const { handlers, manager, lines } = await simulatedNode();
+    const a = exclusive('a');
+    expect(await handlers.synchronize([POD], [running(a, '5-6', '1')])).toEqual([]);
+    expect(manager.grants()[0]?.memory).toEqual([{ nodes: [1], type: 'memory', bytes: GIB }]);
+    expect(lines.join()).not.toMatch(/warn|error/);
+  });
+
+  it('books no memory of one where it runs under the memory policy None', async () => {
+    const { handlers, manager, lines } = await simulatedNode({ memoryManagerPolicy: 'None' });
+    await handlers.synchronize([POD], [running(exclusive('a'), '5-6', '1')]);
+    expect(manager.grants()).toMatchObject([{ uid: 'a', memory: [] }]);
+    expect(lines.join()).not.toMatch(/warn|error/);
+  });
+
+  it('leaves one where it runs whose memory others have booked', async () => {
+    const { handlers, manager, lines } = await simulatedNode();
+    await manager.admit({
+      ...{ qosClass: 'Guaranteed', containers: [{ name: 'm', limits: { cpu: '100m', memory: '14Gi' } }] },
+    });
+    await handlers.synchronize([POD], [running(exclusive('a'), '5-6', '1')]);
+    expect(manager.grants()).toContainEqual(expect.objectContaining({ uid: 'a', memory: [] }));
+    expect(lines.join('\n')).toMatch(/warn: the memory of numalign:.* is not booked on NUMA nodes 1/);
+  });
+
   it('moves one whose CPUs somebody else holds', async () => {
     const { handlers, manager, lines } = await simulatedNode();
     await manager.acquire({ cpu: 2 });
     const updates = await handlers.synchronize([POD], [running(exclusive('a'), '0-1')]);
     expect(cpusByContainer(updates)).toEqual({ a: '2-3' });
     expect(lines.join('\n')).toMatch(/warn: main cannot stay on CPUs 0-1/);
+  });
+
+  it.each([
+    ['an annotation', { annotations: { 'numalign.io/cpu': 'two' } }],
+    ['an environment', { env: ['NUMALIGN_ALLOCATION=a', 'NUMALIGN_ALLOCATION=b'] }],
+  ])('has one in the shared pool of which it cannot read %s, off the CPUs of others', async (_, fields) => {
+    const { handlers, lines } = await simulatedNode();
+    const containers = [running(exclusive('a'), ''), running(shared('b', fields), '')];
+    expect(cpusByContainer(await handlers.synchronize([POD], containers))).toEqual({ a: '0-1', b: '2-7' });
+    expect(lines.join('\n')).toMatch(/error: .*stays in the shared pool: .*(two|more than one)/);
+  });
+
+  it('has one in the shared pool whose pod the runtime does not tell, off the CPUs of others', async () => {
+    const { handlers } = await simulatedNode();
+    const containers = [running(exclusive('a'), ''), running(shared('b', { pod_sandbox_id: 'p2' }), '')];
+    expect(cpusByContainer(await handlers.synchronize([POD], containers))).toEqual({ a: '0-1', b: '2-7' });
   });
 
   it('reports one that cannot have its place, and has it run in the shared pool', async () => {
@@ -302,6 +379,21 @@ describe('A plugin that comes to containers that run', () => {
 });
 
 describe('CPUs that a process outside of containers takes', () => {
+  it('are left by shared containers where the runtime is answered by an error meanwhile', async () => {
+    const { handlers, manager, makeCgroup, cpusOf } = await simulatedNode({}, undefined, async () => {
+      const changed = once(manager, 'change');
+      await manager.acquire({ cpu: 2 });
+      await changed;
+      return false;
+    });
+    makeCgroup('/k/a', '0-7');
+    await handlers.createContainer(POD, shared('a'));
+    const env = ['NUMALIGN_ALLOCATION=gone', 'NUMALIGN_CPUS=6'];
+    const creation = handlers.createContainer(POD, shared('b', { env }));
+    await expect(creation).rejects.toMatchObject({ code: 'ERR_UNKNOWN_ALLOCATION' });
+    expect(cpusOf('/k/a')).toBe('2-7');
+  });
+
   it('are left by shared containers at once, through their cgroups', async () => {
     const { handlers, manager, makeCgroup, cpusOf } = await simulatedNode();
     makeCgroup('/k/a', '0-7');

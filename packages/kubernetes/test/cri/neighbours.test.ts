@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { status } from '@grpc/grpc-js';
 import { CpuSet, type Manager } from 'numalign';
 import { describe, expect, it } from 'vitest';
-import { SharedContainers } from '../../lib/cri/shared-containers.js';
+import { Neighbours } from '../../lib/cri/neighbours.js';
 import { canMakeCgroups } from './container-cgroup.js';
 import { FakeNode } from './fake-node.js';
 
@@ -24,7 +24,7 @@ async function nodeWith(count: number) {
   const logged: string[] = [];
   const folder = join(node.folder, 'narrowed');
   const make = () =>
-    new SharedContainers({
+    new Neighbours({
       ...{ manager, runtime: node.runtime, folder },
       log: (level, message) => logged.push(`${level}: ${message}`),
     });
@@ -34,7 +34,7 @@ async function nodeWith(count: number) {
   return { node, grants, grant, logged, make, records, shared: make(), all: node.cpus()[0]! };
 }
 
-describe.runIf(canMakeCgroups && availableParallelism() > 1)('Shared containers', () => {
+describe.runIf(canMakeCgroups && availableParallelism() > 1)('Neighbours', () => {
   it('leave what is granted and come back, each to what it had', async () => {
     const { node, grant, grants, shared, records, all } = await nodeWith(3);
     const [first, ...rest] = CpuSet.parse(all);

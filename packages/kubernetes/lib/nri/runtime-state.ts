@@ -1,4 +1,4 @@
-// Inventory: the pods and containers of a Synchronize, which comes in parts where there are many.
+// RuntimeState: the pods and containers of a Synchronize, which comes in parts where there are many.
 import { countFields } from '../protobuf/fields.js';
 import { Status, StatusError } from '../ttrpc/status.js';
 import type { Container, PodSandbox } from './messages.js';
@@ -9,7 +9,7 @@ import { decode, readable } from './protocol.js';
 const OBJECT_LIMIT = 1 << 16;
 const BYTE_LIMIT = 64 << 20;
 
-export class Inventory {
+export class RuntimeState {
   private readonly allPods: PodSandbox[] = [];
   private readonly allContainers: Container[] = [];
   private bytes = 0;

@@ -1,9 +1,8 @@
-// FolderWatch: tells that somebody has written, made or removed something in one of some folders; of
-// cgroups too, where the kernel tells what is done to them, though not what changes by itself
-// (inotify(7)).
+// CgroupWatch: tells that somebody has written, made or removed something in one of some folders of
+// cgroups. The kernel tells what is done to them, not what changes by itself (inotify(7)).
 import { type FSWatcher, watch } from 'node:fs';
 
-export class FolderWatch {
+export class CgroupWatch {
   readonly #onChange: (path: string, name: string | null) => void;
   readonly #watchers = new Map<string, FSWatcher>();
 

@@ -1,0 +1,59 @@
+import { type Manager, NumalignError } from 'numalign';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { Grants } from '../../lib/containers/grants.js';
+import { placementOf } from '../../lib/containers/placement.js';
+
+const RETRIES_MS = 100_000;
+const PLACEMENT = placementOf('a', { cpus: null, memory: [], devices: {} } as never);
+const refusal = new NumalignError('ERR_STATE_CORRUPT', 'the state file was removed');
+const persistent = { owner: { kind: 'persistent' }, alive: true };
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+function grantsOn(manager: { grantInfo: () => unknown; release: () => Promise<void> }) {
+  const lines: string[] = [];
+  const log = (level: string, message: string) => lines.push(`${level}: ${message}`);
+  const options = { prefix: 'numalign', restoreAllocation: undefined, log };
+  return { grants: new Grants({ manager: manager as unknown as Manager, ...options }), lines };
+}
+
+it('What the state does not let be given back is given back as soon as it does', async () => {
+  const grantInfo = vi.fn().mockReturnValue(persistent);
+  const release = vi.fn().mockRejectedValueOnce(refusal).mockResolvedValue(undefined);
+  const { grants, lines } = grantsOn({ grantInfo, release });
+  await grants.end(PLACEMENT);
+  expect(lines).toEqual(['warn: grant a is not given back yet: the state file was removed']);
+  await vi.advanceTimersByTimeAsync(RETRIES_MS);
+  expect(release.mock.calls).toEqual([['a'], ['a']]);
+});
+
+it('A state that cannot be read while it waits is reported, and read again', async () => {
+  const release = vi.fn().mockResolvedValue(undefined);
+  const grantInfo = vi
+    .fn()
+    .mockReturnValueOnce({ owner: { kind: 'cgroup' }, alive: true })
+    .mockImplementationOnce(() => {
+      throw refusal;
+    })
+    .mockReturnValue(persistent);
+  const { grants, lines } = grantsOn({ grantInfo, release });
+  await grants.end(PLACEMENT);
+  await vi.advanceTimersByTimeAsync(RETRIES_MS);
+  expect(lines).toHaveLength(1);
+  expect(release.mock.calls).toEqual([['a']]);
+});
+
+it('Nothing is given back any more once it is closed, also while it waits for the state', async () => {
+  const release = vi.fn().mockRejectedValue(refusal);
+  const { grants } = grantsOn({ grantInfo: () => persistent, release });
+  const end = grants.end(PLACEMENT);
+  grants.close();
+  await end;
+  await vi.advanceTimersByTimeAsync(RETRIES_MS);
+  expect(release).toHaveBeenCalledTimes(1);
+});
