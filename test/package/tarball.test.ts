@@ -365,3 +365,62 @@ describe.runIf(isRoot)('what a consumer sees', () => {
     expect(runModule(cwd, text)).toBe('ERR_PACKAGE_PATH_NOT_EXPORTED\n');
   });
 });
+
+describe.runIf(isRoot)('both packages', () => {
+  const install = (...tarballs: Tarball[]) => {
+    const cwd = makeProject();
+    const args = ['--omit=dev', '--ignore-scripts', '--no-audit', '--no-fund'];
+    npm(['install', ...args, ...tarballs.map(({ path }) => path)], { cwd });
+    return cwd;
+  };
+  const installedIn = (cwd: string) =>
+    Object.keys(JSON.parse(readFileSync(join(cwd, 'package-lock.json'), 'utf8')).packages)
+      .map((path) => path.replace(/^node_modules\//, ''))
+      .filter(Boolean);
+
+  it('are installed together: the command runs, numalign is there once, and types resolve', () => {
+    const second = pack(folder, ['--workspace', 'packages/kubernetes']);
+    const { dependencies } = JSON.parse(readFileSync(join(ROOT, 'packages/kubernetes/package.json'), 'utf8'));
+    expect(second.files.filter((path) => !/^(dist|proto)\//.test(path)).sort()).toEqual([
+      ...['LICENSE', 'README.md', 'package.json'],
+    ]);
+    expect(second.files.filter((path) => /\.map$|(?<!\.d)\.ts$|test/.test(path))).toEqual([]);
+
+    const cwd = install(tarball, second);
+    const installed = installedIn(cwd);
+    expect(installed).toEqual(expect.arrayContaining(Object.keys(dependencies)));
+    expect(installed.filter((path) => /(^|\/)numalign$/.test(path))).toEqual(['numalign']);
+    const numalignNode = (...args: string[]) =>
+      run('npx', ['--no-install', 'numalign-node', ...args], { cwd, mayFail: true });
+    const { version } = JSON.parse(readFileSync(join(ROOT, 'packages/kubernetes/package.json'), 'utf8'));
+    expect(numalignNode('--version')).toMatchObject({ status: 0, stdout: `${version}\n` });
+    // Nothing listens at the socket, which is a problem that it tells.
+    const check = numalignNode('--check', '--json', '--nri-socket', join(cwd, 'nri.sock'));
+    const findings = JSON.parse(check.stdout) as { check: string; status: string }[];
+    expect(findings.find((finding) => finding.check === 'nri-socket')).toMatchObject({ status: 'problem' });
+    expect(check.status).toBe(1);
+
+    npm(['install', '--ignore-scripts', '--no-audit', '--no-fund', '@types/node@20'], { cwd });
+    writeFileSync(
+      join(cwd, 'main.ts'),
+      `import { NodeAgent, type NodeAgentOptions } from '@numalign/kubernetes';
+       import { openManager } from 'numalign';
+       const manager = await openManager({ stateDir: '/nowhere' });
+       const parts: Omit<NodeAgentOptions, 'manager'> = { log: () => {}, nri: {}, devicePlugin: null, kubelet: null, publish: null };
+       export const agent: { start(): Promise<void> } = new NodeAgent({ ...parts, manager });
+       // @ts-expect-error: the types are there, and are not any.
+       agent.stop();
+      `,
+    );
+    const tsc = join(ROOT, 'node_modules/typescript/bin/tsc');
+    const options = ['--noEmit', '--strict', '--target', 'es2023', '--lib', 'es2023,esnext.disposable'];
+    for (const module of ['node16', 'nodenext'])
+      run(process.execPath, [tsc, ...options, '--module', module, '--types', 'node', 'main.ts'], { cwd });
+  });
+
+  it('are independent: numalign alone brings nothing that the second one needs', () => {
+    const { dependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+    const installed = installedIn(install(tarball));
+    expect(installed.sort()).toEqual(['numalign', ...Object.keys(dependencies)].sort());
+  });
+});

@@ -15,11 +15,10 @@ export interface Tarball {
   files: string[];
 }
 
-/** Runs `npm pack`, with all that it makes first. */
-export function pack(folder: string): Tarball {
-  const { stdout } = npm(['pack', '--json', '--foreground-scripts=false', '--pack-destination', folder], {
-    cwd: ROOT,
-  });
+/** Runs `npm pack`, with all that it makes first. `args`: `--workspace` and its folder. */
+export function pack(folder: string, args: string[] = []): Tarball {
+  const options = ['--json', '--foreground-scripts=false', '--pack-destination', folder];
+  const { stdout } = npm(['pack', ...options, ...args], { cwd: ROOT });
   const [packed] = JSON.parse(stdout) as [
     { filename: string; size: number; unpackedSize: number; files: { path: string }[] },
   ];

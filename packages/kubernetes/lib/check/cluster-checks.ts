@@ -3,7 +3,7 @@ import type { ClusterFacts } from './node-facts.js';
 import { ok, problem, unknown, type Verdict, warning } from './verdict.js';
 
 const ADVICE: Readonly<Record<string, string>> = {
-  ERR_NOT_IN_CLUSTER: 'run it in a pod with a service account, or name the API server and its files',
+  ERR_NOT_IN_CLUSTER: 'run it in a pod with a service account, as examples/kubernetes/daemonset.yaml does',
   ERR_API_UNREACHABLE: 'see that the address is right and nothing keeps this node from it',
   ERR_API_TIMEOUT: 'see that the address is right and nothing keeps this node from it',
   ERR_API_TLS: "the CA's file must be the one of this cluster",

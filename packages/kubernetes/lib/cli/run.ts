@@ -77,6 +77,8 @@ Examples:
 
 async function run(flags: RunFlags): Promise<void> {
   const { stateDir, policy, reserved, kubeletConfiguration: file } = flags;
+  const parts = partsOf(flags);
+  checkParts(parts, flags);
   const manager = await openManager({
     stateDir,
     lockTimeoutMs: LOCK_MS,
@@ -89,7 +91,7 @@ async function run(flags: RunFlags): Promise<void> {
     ...(file !== undefined && { kubeletConfiguration: kubeletConfiguration(file) }),
   });
   try {
-    const agent = new NodeAgent({ ...partsOf(flags), manager, log: logToStderr });
+    const agent = new NodeAgent({ ...parts, manager, log: logToStderr });
     const end = new Promise<void>((resolve) => {
       for (const signal of ENDS) process.once(signal, () => resolve());
     });
@@ -123,6 +125,15 @@ function partsOf(flags: RunFlags): Omit<NodeAgentOptions, 'manager' | 'log'> {
         : null,
     publish: publish ? { nodeName } : null,
   };
+}
+
+function checkParts(parts: ReturnType<typeof partsOf>, { kubelet, kubeletFolder }: RunFlags): void {
+  if (Object.values(parts).some((part) => part !== null)) return;
+  const why = kubelet ? `there is no ${kubeletFolder}` : '--no-kubelet is given';
+  throw new NodeError('ERR_INVALID_OPTION', `there is nothing to do with --no-nri: ${why}`, {
+    value: why,
+    valid: 'a kubelet, --device-plugin or --publish',
+  });
 }
 
 function kubeletConfiguration(file: string): object {

@@ -138,6 +138,17 @@ describe('numalign-node', () => {
       expect(findings.find(({ check }) => check === name)).toMatchObject({ status: 'ok' });
   });
 
+  it.each([
+    ['no kubelet is there', 'none', []],
+    ['its kubelet is not to be followed', '', ['--no-kubelet']],
+  ])('says that it has nothing to do where containers are not its own and %s', async (_why, folder, more) => {
+    const { kubelet, args } = place();
+    const wrong = [...args, '--no-nri', '--kubelet-folder', join(kubelet, folder), ...more];
+    const { code, stderr } = await numalignNode(...wrong).end;
+    expect(stderr).toMatch(/nothing to do.*\[ERR_INVALID_OPTION\]/);
+    expect(code).toBe(1);
+  });
+
   it('shows where the options are that it has without a command', async () => {
     expect((await numalignNode('--help').end).stdout).toContain('numalign-node run --help');
     expect((await numalignNode('run', '--help').end).stdout).toContain('--check');

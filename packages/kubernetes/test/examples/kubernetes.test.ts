@@ -113,6 +113,11 @@ describe('the agent', () => {
     expect(paths.filter((path) => !isSeen(path))).toEqual([]);
   });
 
+  it('starts where the runtime has no NRI yet, so that its check can say so', () => {
+    const nri = POD.volumes.find(({ hostPath }: any) => hostPath?.path === dirname(DEFAULT_PLACES.nriSocket));
+    expect(nri.hostPath.type).toBe('DirectoryOrCreate');
+  });
+
   it('is started by options that the command has', () => {
     const run = createProgram().commands.find((each) => each.name() === 'run')!;
     const known = run.options.map(({ long }) => long);
