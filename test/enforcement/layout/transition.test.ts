@@ -45,7 +45,7 @@ function grant(uid: string, cpus: string, parts: GrantParts = {}): PodAssignment
   } as unknown as PodAssignment;
 }
 
-const state = (...pods: PodAssignment[]) => ({ pods }) as unknown as Assignments;
+const state = (...pods: PodAssignment[]) => ({ pods, kubelet: null }) as unknown as Assignments;
 
 /** In short: the uids that are added and that end, and the direction in which CPUs go. */
 function summary(before: Assignments, next: Assignments) {
