@@ -86,8 +86,8 @@ export function statusError(
   body: unknown,
   retryAfter?: string | undefined,
 ): ApiError {
-  const told = (body as { message?: unknown } | null | undefined)?.message;
-  const text = typeof told === 'string' && told !== '' ? told.slice(0, MOST_TEXT) : `HTTP ${status}`;
+  const message = (body as { message?: unknown } | null | undefined)?.message;
+  const text = typeof message === 'string' && message !== '' ? message.slice(0, MOST_TEXT) : `HTTP ${status}`;
   const code = CODES[status] ?? (status >= 500 ? 'ERR_API_SERVER' : 'ERR_API_ANSWER');
   return new ApiError(code, `${what}: ${text}`, { value: status, retryAfterMs: msOf(retryAfter) });
 }

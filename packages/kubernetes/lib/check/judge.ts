@@ -51,11 +51,11 @@ export function judge(facts: NodeFacts): Finding[] {
   const findings = Object.entries(CHECKS).flatMap(([group, checks]) =>
     Object.entries(checks).map(([check, verdict]) => ({ group, check, ...verdict(facts) })),
   );
-  const { cluster: told } = facts;
-  if (told === null) return findings;
+  const { cluster } = facts;
+  if (cluster === null) return findings;
   const more = Object.entries(CLUSTER_CHECKS).map(([check, verdict]) => ({
     ...{ group: 'cluster', check },
-    ...verdict(told),
+    ...verdict(cluster),
   }));
   return [...findings, ...more];
 }

@@ -1,4 +1,4 @@
-// Inventory: the pods and containers that the runtime has told of. Pure.
+// Inventory: the pods and containers that the runtime has reported. Pure.
 import type { CpuSet } from 'numalign';
 import type { PodSandbox } from '../nri/messages.js';
 import type { ContainerRequest } from '../placement/container-request.js';

@@ -1,4 +1,4 @@
-// Placement: where a container runs, as it is on record, and what its runtime is told of it. Pure.
+// Placement: where a container runs, as it is on record, and what its runtime hears. Pure.
 import { type CpuSet, NodeSet, type PodContainer } from 'numalign';
 import type { ContainerAdjustment, ContainerUpdate } from '../nri/messages.js';
 import { CPUS_VARIABLE, DEVICES_VARIABLE, GRANT_VARIABLE } from '../placement/allocation.js';

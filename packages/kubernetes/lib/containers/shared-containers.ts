@@ -17,7 +17,7 @@ export class SharedContainers {
   readonly #inventory: Inventory;
   readonly #cpusets: CpusetFiles;
   readonly #log: Log;
-  // Containers that were told to move, and of which nothing has told yet that they did.
+  // Containers that were moved, which has not been read back yet.
   readonly #unverified = new Set<string>();
 
   constructor({ inventory, cpusets, log }: SharedContainersOptions) {

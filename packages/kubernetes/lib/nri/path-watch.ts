@@ -2,7 +2,7 @@
 import { existsSync, statSync, watch } from 'node:fs';
 import { dirname } from 'node:path';
 
-/** What is at the path: changes when it is made anew, comes, goes, or a folder on its way does. */
+/** What is at the path: changes when it is made again, comes, goes, or a folder on its way does. */
 export function identityOf(path: string): string {
   try {
     const found = statSync(path, { bigint: true, throwIfNoEntry: false });
