@@ -124,10 +124,20 @@ export class Grants {
 
   // All of its CPUs must be on record: the grant may have been released by somebody.
   #findAllocation({ uid, cpus }: AllocationEnvironment): Placement | null {
-    const grants = grantsOf(uid, this.#manager.grants());
-    const held = grants.reduce((all, grant) => all.union(grant.cpus), CpuSet.EMPTY);
-    if (!cpus.isSubsetOf(held)) return null;
+    const areHeld = (grants: readonly GrantInfo[]) =>
+      cpus.isSubsetOf(grantsOf(uid, grants).reduce((all, grant) => all.union(grant.cpus), CpuSet.EMPTY));
+    // To look at all grants takes long where there are hundreds.
+    if (!areHeld(this.#grantNamed(uid)) && !areHeld(this.#manager.grants())) return null;
     return { uid, isAllocation: true, cpus, memoryNodes: NodeSet.EMPTY, devices: [] };
+  }
+
+  #grantNamed(uid: string): GrantInfo[] {
+    try {
+      return [this.#manager.grantInfo(uid)];
+    } catch (error) {
+      if (isUnknown(error)) return [];
+      throw error;
+    }
   }
 
   // An allocation may be on record as several grants.

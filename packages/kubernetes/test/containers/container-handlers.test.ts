@@ -75,6 +75,25 @@ describe('A container that is created', () => {
     expect(manager.grants()).toHaveLength(1);
   });
 
+  it('has what the device plugin has booked for it, by a look at this grant alone', async () => {
+    const { handlers, manager } = await simulatedNode();
+    const name = allocationName({ resource: 'numalign.io/cpu', uids: ['earlier', 'a1'] });
+    await manager.adopt({ uid: 'a1', name, containers: [{ name: 'main', cpus: '6-7' }] });
+    const grants = vi.spyOn(manager, 'grants');
+    const env = ['NUMALIGN_ALLOCATION=a1', 'NUMALIGN_CPUS=6'];
+    const { adjust } = await handlers.createContainer(POD, shared('a', { env }));
+    expect(adjust.linux?.resources?.cpu?.cpus).toBe('6');
+    expect(grants).not.toHaveBeenCalled();
+  });
+
+  it('gets no CPUs of a grant that is no allocation, whatever its environment says', async () => {
+    const { handlers, manager } = await simulatedNode();
+    await manager.adopt({ uid: 'a1', name: 'other', containers: [{ name: 'main', cpus: '6-7' }] });
+    const env = ['NUMALIGN_ALLOCATION=a1', 'NUMALIGN_CPUS=6'];
+    const creation = handlers.createContainer(POD, shared('a', { env }));
+    await expect(creation).rejects.toMatchObject({ code: 'ERR_UNKNOWN_ALLOCATION' });
+  });
+
   it('has what the device plugin has booked for it', async () => {
     const { handlers, manager } = await simulatedNode();
     await book(manager, '6-7');
