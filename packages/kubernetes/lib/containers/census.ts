@@ -27,6 +27,7 @@ export interface CensusOptions {
 const SHARED: ContainerRequest = {
   pod: null,
   exclusiveCpus: 0,
+  memory: undefined,
   choice: null,
   smt: undefined,
   cdi: false,

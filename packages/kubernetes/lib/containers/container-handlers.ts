@@ -163,12 +163,14 @@ export class ContainerHandlers implements NriHandlers {
     this.#shared.verify(this.#grants.pool);
   }
 
-  async #resize(known: KnownContainer, { exclusiveCpus, pod }: ContainerRequest): Promise<Placement | null> {
-    const { placement, title } = known;
-    if (!placement?.cpus || placement.isAllocation || exclusiveCpus === placement.cpus.size) return placement;
-    if (exclusiveCpus > 0) return this.#grants.resize(placement, exclusiveCpus);
+  async #resize(known: KnownContainer, asked: ContainerRequest): Promise<Placement | null> {
+    const { placement, title, request } = known;
+    if (!placement?.cpus || placement.isAllocation) return placement;
+    const isSame = asked.exclusiveCpus === placement.cpus.size && asked.memory === request.memory;
+    if (isSame) return placement;
+    if (asked.exclusiveCpus > 0) return this.#grants.resize(placement, asked);
     throw new NodeError('ERR_NOT_RESIZABLE', `${title} has exclusive CPUs, which are whole ones`, {
-      value: pod,
+      value: asked.pod,
       valid: 'a whole number of CPUs, of a Guaranteed pod',
     });
   }

@@ -187,9 +187,10 @@ export class Grants {
     for (const uid of this.#uidsOf(placement)) await this.#manager.pod(uid).setOwner({ cgroup });
   }
 
-  /** More CPUs, or fewer. @throws as Grant.resize */
-  async resize({ uid }: Placement, cpu: number): Promise<Placement> {
-    await this.#manager.grant(uid).resize({ cpu, noticeMs: 0 });
+  /** More CPUs and memory, or less. @throws as Grant.resize */
+  async resize({ uid }: Placement, { exclusiveCpus, memory }: ContainerRequest): Promise<Placement> {
+    const isBooked = memory !== undefined && this.#manager.placement.memoryManagerPolicy !== 'None';
+    await this.#manager.grant(uid).resize({ cpu: exclusiveCpus, ...(isBooked && { memory }), noticeMs: 0 });
     return this.#placement(this.#manager.pod(uid));
   }
 

@@ -14,6 +14,8 @@ export interface ContainerRequest {
   readonly pod: PodSpec | null;
   /** How many exclusive CPUs it asks for; 0: it runs in the shared pool. */
   readonly exclusiveCpus: number;
+  /** What is to be booked of ordinary memory, as a quantity; undefined: none. */
+  readonly memory: string | number | undefined;
   /** CPUs that its creator has chosen for it in the shared pool; null: all of them. */
   readonly choice: CpuSet | null;
   readonly smt: 'hold-sibling' | undefined;
@@ -44,6 +46,7 @@ export function containerRequest(prefix: string, pod: PodSandbox, container: Con
   return {
     pod: isSomething ? { uid: container.id, name, qosClass, containers: [{ name: 'main', limits }] } : null,
     exclusiveCpus,
+    memory: isGuaranteed ? limits.memory : undefined,
     choice: exclusiveCpus > 0 || choice === '' ? null : CpuSet.parse(choice),
     smt: wishes.smt,
     cdi: wishes.cdi,

@@ -255,6 +255,20 @@ describe('A container that another client updates', () => {
     expect(cpusByContainer(updates)).toEqual({ a: '0-2', b: '3-7' });
   });
 
+  it('has as much memory booked as its new limit says, or is refused it', async () => {
+    const { handlers, manager } = await simulatedNode();
+    await handlers.createContainer(POD, exclusive('a'));
+    const limit = (value: number) => ({
+      ...cpusetAlone(''),
+      memory: { limit: { value }, reservation: null, swap: null },
+    });
+    await handlers.updateContainer(POD, exclusive('a'), limit(2 * GIB));
+    expect(manager.grantInfo('a').memory).toEqual([{ nodes: [0], type: 'memory', bytes: 2 * GIB }]);
+    const update = handlers.updateContainer(POD, exclusive('a'), limit(32 * GIB));
+    await expect(update).rejects.toThrow(/memory: 32 GiB asked for/);
+    expect(manager.grantInfo('a').memory).toEqual([{ nodes: [0], type: 'memory', bytes: 2 * GIB }]);
+  });
+
   it('is refused a part of a CPU in the place of whole ones', async () => {
     const { handlers } = await simulatedNode();
     await handlers.createContainer(POD, exclusive('a'));
