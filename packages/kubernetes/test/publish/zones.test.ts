@@ -10,6 +10,7 @@ import {
 } from 'numalign';
 import { discover, type MachineJson } from 'numalign/topology';
 import { describe, expect, it } from 'vitest';
+import { budget } from '../../../../test/support/budget.mjs';
 import { irregularMachines } from '../../../../test/support/random-machine.js';
 import type { Zone } from '../../lib/publish/node-resource-topology.js';
 import { zonesOf } from '../../lib/publish/zones.js';
@@ -220,7 +221,7 @@ describe('what is published of a machine', () => {
           check(opened, chosen.wholeCores);
         },
       ),
-      { numRuns: 300 },
+      { numRuns: budget(300, 80) },
     );
   });
 
@@ -238,7 +239,7 @@ describe('what is published of a machine', () => {
         await record(opened, given);
         check(opened, chosen.wholeCores);
       }),
-      { numRuns: 300 },
+      { numRuns: budget(300, 80) },
     );
   });
 });
