@@ -67,7 +67,7 @@ export class NumalignNode {
   }
 
   /**
-   * Resolves once the runtime has told of all that runs, and it has its place. Waits for a runtime
+   * Resolves once the runtime has reported all that runs, and it has its place. Waits for a runtime
    * that is not there yet.
    * @throws NodeError where the plugin can never be registered
    */
@@ -76,7 +76,7 @@ export class NumalignNode {
     await this.#plugin.start();
   }
 
-  /** The containers that the runtime has told of, and where they run. */
+  /** The containers that the runtime has reported, and where they run. */
   get containers(): readonly KnownContainer[] {
     return this.#handlers.containers;
   }

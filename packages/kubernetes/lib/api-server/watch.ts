@@ -15,7 +15,7 @@ export interface WatchOptions {
   /** Only the object of this name. */
   readonly name?: string;
   readonly signal?: AbortSignal;
-  /** Told of each failure, and of how long the watch waits after it. */
+  /** Called for each failure, with how long the watch waits after it. */
   readonly failed?: (error: ApiError, pauseMs: number) => void;
   /** After how many seconds the server ends a watch, which then goes on. Default: 1,500 to 2,100. */
   readonly seconds?: number;

@@ -1,4 +1,4 @@
-// FolderWatch: tells of changes in a folder that may come later, and go and come again. Follows
+// FolderWatch: reports changes in a folder that may come later, and go and come again. Follows
 // inotify(7), through fs.watch.
 import { type FSWatcher, statSync, watch } from 'node:fs';
 import { dirname } from 'node:path';

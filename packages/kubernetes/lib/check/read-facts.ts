@@ -76,7 +76,7 @@ async function askRuntime(socketPath: string): Promise<RuntimeFacts> {
   }
 }
 
-// A runtime that does not answer is told of by its socket.
+// A runtime that does not answer is reported by its socket.
 async function versionOf(path: string, ask: typeof askRuntime): Promise<RuntimeFacts | null> {
   try {
     const { name, version } = await ask(path);

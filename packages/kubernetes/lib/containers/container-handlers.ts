@@ -64,7 +64,7 @@ export class ContainerHandlers implements NriHandlers {
     this.#grants.close();
   }
 
-  /** What the runtime has told of. */
+  /** What the runtime has reported. */
   get containers(): readonly KnownContainer[] {
     return this.#inventory.containers;
   }

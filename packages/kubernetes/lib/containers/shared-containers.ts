@@ -58,7 +58,7 @@ export class SharedContainers {
 
   /**
    * The runtime has carried out what it was answered: compares the kernel's cpusets with that, and
-   * writes those again that are different. It tells of no failure of an optional update.
+   * writes those again that are different. It reports no failure of an optional update.
    */
   verify(pool: CpuSet): void {
     if (this.#unverified.size === 0) return;

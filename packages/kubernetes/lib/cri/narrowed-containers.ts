@@ -1,5 +1,5 @@
 // NarrowedContainers: which shared containers have left CPUs, and what they had before; in files, so
-// that whoever comes later can give it back.
+// that a later process can give it back.
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CpuSet } from 'numalign';

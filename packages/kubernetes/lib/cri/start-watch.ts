@@ -34,7 +34,7 @@ export class StartWatch {
 
   /**
    * Listens, unless it does already: it ends with the runtime, and at once where that has no such
-   * events. Nobody is told of that.
+   * events. This is not reported.
    */
   open(): void {
     if (this.#stream) return;

@@ -7,7 +7,7 @@ export function identityOf(path: string): string {
   try {
     const found = statSync(path, { bigint: true, throwIfNoEntry: false });
     if (found) return `${found.dev}:${found.ino}:${found.ctimeNs}`;
-    // A folder that was made anew has another number, or another birth where numbers are used again.
+    // A folder that was made again has another number, or another birth where numbers are used again.
     const folder = deepestFolder(path);
     const { dev, ino, birthtimeNs } = statSync(folder, { bigint: true });
     return `${folder}:${dev}:${ino}:${birthtimeNs}`;

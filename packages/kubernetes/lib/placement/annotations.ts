@@ -6,7 +6,7 @@ export interface Annotated {
   readonly annotations: Readonly<Record<string, string>>;
 }
 
-/** What is asked for beside the resources that the runtime tells of; undefined: nothing is said. */
+/** What is asked for beside the resources that the runtime reports; undefined: nothing is said. */
 export interface Wishes {
   /** Whole exclusive CPUs; 0: none, whatever else is known of the container. */
   readonly cpu: number | undefined;
@@ -40,7 +40,7 @@ function invalid(key: string, value: string, valid: string): never {
 }
 
 /**
- * The annotations of a container, as its runtime tells of them: `numalign.io/KEY` of the container,
+ * The annotations of a container, as its runtime reports them: `numalign.io/KEY` of the container,
  * `numalign.io/KEY.CONTAINER` and `numalign.io/KEY` of its pod, the first of these.
  * @throws NodeError ERR_INVALID_ANNOTATION
  */

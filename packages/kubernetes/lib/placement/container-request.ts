@@ -1,4 +1,4 @@
-// A container, as its runtime tells of it -> what it asks numalign for. Pure.
+// A container, as its runtime reports it -> what it asks numalign for. Pure.
 import { CpuSet, type PodSpec } from 'numalign';
 import type { Container, PodSandbox } from '../nri/messages.js';
 import { CHOICE_ANNOTATION, type Wishes, wishesOf } from './annotations.js';

@@ -1,4 +1,4 @@
-// What a runtime tells of a container's resources -> amounts in Kubernetes' terms. Pure.
+// What a runtime reports of a container's resources -> amounts in Kubernetes' terms. Pure.
 import type { LinuxResources } from '../nri/messages.js';
 
 /** Amounts of a container; undefined: no limit is known. */
