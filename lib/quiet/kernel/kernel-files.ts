@@ -1,0 +1,40 @@
+// KernelFiles: settings of the kernel that are files, in /proc and /sys.
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+
+/** Errors are those of node:fs, with `code` such as EPERM. */
+export interface KernelFiles {
+  /** Without white space around it; undefined where there is no such file. */
+  read(path: string): string | undefined;
+  write(path: string, value: string): void;
+  /** Names in a folder, sorted; none where there is no such folder. */
+  list(path: string): readonly string[];
+  exists(path: string): boolean;
+  makeFolder(path: string): void;
+  /** Does nothing where there is no such folder. */
+  removeFolder(path: string): void;
+}
+
+// Errors of a file, or of what is behind it, that has just gone away.
+const MISSING = new Set(['ENOENT', 'ENODEV', 'ENXIO', 'ENOTDIR']);
+
+function unlessMissing<T, U>(act: () => T, missing: U): T | U {
+  try {
+    return act();
+  } catch (error) {
+    if (MISSING.has((error as NodeJS.ErrnoException).code ?? '')) return missing;
+    throw error;
+  }
+}
+
+/** Of the running kernel. `root`: what stands for `/`. */
+export function kernelFiles(root = ''): KernelFiles {
+  return {
+    read: (path) => unlessMissing(() => readFileSync(root + path, 'utf8').trim(), undefined),
+    // Without O_CREAT and O_TRUNC, which some of these files refuse.
+    write: (path, value) => writeFileSync(root + path, value, { flag: 'r+' }),
+    list: (path) => unlessMissing(() => readdirSync(root + path).sort(), []),
+    exists: (path) => existsSync(root + path),
+    makeFolder: (path) => void mkdirSync(root + path),
+    removeFolder: (path) => unlessMissing(() => rmdirSync(root + path), undefined),
+  };
+}
