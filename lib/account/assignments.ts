@@ -6,6 +6,7 @@ import { type BookedMemory, NOTHING_BOOKED } from './booked-memory.js';
 import type { KubeletRecord } from './kubelet-record.js';
 import type { CpuIdentity, PodAssignment, UnknownFields } from './pod-assignment.js';
 import { oncePerPods, podsAfter, podsBefore } from './pod-list-changes.js';
+import type { QuietRecord } from './quiet/quiet-record.js';
 
 /** Recorded once for the machine; see MachineOptions. */
 export interface MachineSettings {
@@ -50,11 +51,16 @@ export interface Assignments {
   readonly lastCpus: readonly NamedCpus[];
   /** What the kubelet has given out; null: nobody has recorded any. */
   readonly kubelet: KubeletRecord | null;
+  /** Settings of the kernel that are changed for grants; null: none. */
+  readonly quiet: QuietRecord | null;
   readonly unknown: UnknownFields;
 }
 
 export function emptyAssignments(settings: MachineSettings): Assignments {
-  return { settings, cpus: [], pods: [], memory: NOTHING_BOOKED, lastCpus: [], kubelet: null, unknown: {} };
+  return {
+    ...{ settings, cpus: [], pods: [], memory: NOTHING_BOOKED, lastCpus: [] },
+    ...{ kubelet: null, quiet: null, unknown: {} },
+  };
 }
 
 const podsByUid = oncePerPods<LayeredMap<string, PodAssignment>>(

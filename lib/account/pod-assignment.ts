@@ -2,6 +2,7 @@
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { TopologyHint } from '../machine/hints.js';
 import type { MemoryBlock } from './booked-memory.js';
+import type { QuietRequest } from './quiet/quiet-request.js';
 
 /** Members of the file that this version does not know; kept when it is rewritten. */
 export type UnknownFields = Readonly<Record<string, unknown>>;
@@ -138,6 +139,8 @@ export interface PodAssignment {
   /** Placement options that were in force, by the kubelet's names. */
   readonly options: Readonly<Record<string, boolean>>;
   readonly owner: OwnerRecord;
+  /** What it keeps away from its CPUs besides other threads; undefined: nothing. */
+  readonly quiet?: QuietRequest | undefined;
   /**
    * `target`: the cgroup or process that it is enforced on, for people. `memory`: why the kernel has
    * refused the memory nodes of its groups, by container.

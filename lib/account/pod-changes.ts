@@ -24,7 +24,7 @@ export function addPod(state: Assignments, pod: PodAssignment, memory: BookedMem
  * the kubelet had given out.
  */
 export function withoutPods(state: Assignments): Assignments {
-  return { ...state, pods: [], memory: NOTHING_BOOKED, kubelet: null };
+  return { ...state, pods: [], memory: NOTHING_BOOKED, kubelet: null, quiet: null };
 }
 
 // Of the pod with this uid in the list; -1: there is none.

@@ -3,13 +3,14 @@ import { randomUUID } from 'node:crypto';
 import { type Assignments, findPod } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
-import { withoutPods } from '../account/pod-changes.js';
+import { removePods, withoutPods } from '../account/pod-changes.js';
 import { freeCpus } from '../account/pools.js';
 import { NumalignError } from '../base/errors.js';
 import { type Decision, decide, decideIn } from '../decision/decision.js';
 import { NEVER, type Question, undo } from '../decision/question.js';
 import { type Rejection, withRollback } from '../decision/rejection.js';
 import type { AdmissionRequest } from '../input/request.js';
+import { quietShortfall } from '../quiet/requirement.js';
 import { inTurn } from '../state/turns.js';
 import { AdmissionError } from './admission-error.js';
 import { freeForStrict } from './free-hugepages.js';
@@ -111,10 +112,21 @@ async function tryAdmit(
     const failure = undo(question);
     throw failure !== undefined && error instanceof NumalignError ? withRollback(error, failure) : error;
   }
+  const shortfall = quietShortfallOf(site, request, enforced.next, uid);
+  if (shortfall) {
+    await commit(removePods(enforced.next, new Set([uid])));
+    throw shortfall;
+  }
   const pod = findPod(enforced.next, uid)!;
   providers.keep(pod);
   const warnings = [...warningsOf(pod, question), ...enforcementWarnings(pod, enforced.shortfalls)];
   return { pod, warnings, alreadyAdmitted: false };
+}
+
+// What the kernel refuses shows only once it is written.
+function quietShortfallOf({ quieter }: Site, request: AdmissionRequest, state: Assignments, uid: string) {
+  const { requiredQuiet = [] } = request;
+  return requiredQuiet.length > 0 ? quietShortfall(quieter.outcome(state, uid), requiredQuiet) : undefined;
 }
 
 // `pods`: on record, those of dead owners too.

@@ -6,8 +6,8 @@ import {
   type KernelHugepages,
   UNKNOWN_HUGEPAGES,
 } from '../decision/memory/memory-draft.js';
-import { pageBytes } from '../input/memory-types.js';
 import type { AdmissionRequest } from '../input/request.js';
+import { pageBytes } from '../input/values/memory-types.js';
 import { countFreeHugepages, countUnreservedHugepages } from '../machine/hugepages.js';
 import type { Topology } from '../machine/topology.js';
 

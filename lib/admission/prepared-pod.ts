@@ -1,8 +1,8 @@
 // PreparedPod: a pod whose request is read and checked once, to be planned again and again.
 import type { DeviceResource } from '../decision/devices/device-resources.js';
-import { pageBytes } from '../input/memory-types.js';
 import { checkPlacement } from '../input/placement.js';
 import type { AdmissionRequest } from '../input/request.js';
+import { pageBytes } from '../input/values/memory-types.js';
 import type { Topology } from '../machine/topology.js';
 import { onRecord, type Plan, type PlanOnRecord, planOn } from './plan.js';
 import { type PlanningGround, planningGround } from './planning-ground.js';

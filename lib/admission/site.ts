@@ -4,6 +4,7 @@ import type { DeviceResources } from '../decision/devices/device-resources.js';
 import type { HintProviders } from '../decision/hints/hint-providers.js';
 import type { Enforcer } from '../enforcement/enforcer.js';
 import type { Topology } from '../machine/topology.js';
+import type { Quieter } from '../quiet/quieter.js';
 import type { StateSource, Store } from '../state/store.js';
 
 /** A machine, and what can be read of its state. */
@@ -15,6 +16,7 @@ export interface ReadOnlySite {
   readonly ledger: StateSource;
   readonly resources: DeviceResources;
   readonly providers: HintProviders;
+  readonly quieter: Quieter;
 }
 
 /** Where admission happens: a machine, its state, and how the kernel is told. */

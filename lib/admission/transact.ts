@@ -13,6 +13,7 @@ import type { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { totalsOf } from '../decision/memory/memory-tables.js';
 import type { UnpinnedThread } from '../enforcement/members/confinement.js';
+import type { QuietAnew, QuietStep } from '../quiet/quieter.js';
 import type { Checkpoint } from '../state/format/checkpoint.js';
 import type { Commit } from '../state/store.js';
 import { publishError } from './diagnostics.js';
@@ -33,6 +34,8 @@ export interface CommitOptions {
   readonly request?: EnforcementRequest;
   /** Threads of this process whose masks were changed for them before. */
   readonly unpinned?: readonly UnpinnedThread[];
+  /** Has all settings of quiet grants looked at. */
+  readonly quietAnew?: QuietAnew;
 }
 
 /**
@@ -110,9 +113,43 @@ interface Last {
 
 /**
  * Has the kernel clear what the next state takes, commits it, and has what it gives back opened to
- * the others: under the lock, so that nobody else clears it meanwhile.
+ * the others; and has its own work leave the CPUs of quiet grants. Under the lock, so that nobody else
+ * does so meanwhile.
  */
 export async function commitEnforced(
+  site: Site,
+  before: Assignments,
+  wanted: Assignments,
+  commit: Commit,
+  options: CommitOptions & Last = {},
+): Promise<Enforced> {
+  const step = site.quieter.follow(before, wanted, (state) => commit(state), options.quietAnew);
+  return step
+    ? commitQuiet(site, before, await step, commit, options)
+    : commitCleared(site, before, wanted, commit, options);
+}
+
+// The lock is held until the kernel has what is on record, and the record what the kernel has refused.
+async function commitQuiet(
+  site: Site,
+  before: Assignments,
+  { next, write, undo }: QuietStep,
+  commit: Commit,
+  options: CommitOptions,
+): Promise<Enforced> {
+  let enforced: Enforced;
+  try {
+    enforced = await commitCleared(site, before, next, commit, { ...options, isLast: false });
+  } catch (error) {
+    await undo();
+    throw error;
+  }
+  const after = await write(enforced.next);
+  if (after !== enforced.next) await commit(withIdentities(after, before, site.topology));
+  return { ...enforced, next: after };
+}
+
+async function commitCleared(
   site: Site,
   before: Assignments,
   wanted: Assignments,

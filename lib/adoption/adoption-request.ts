@@ -2,7 +2,6 @@
 import type { MemoryBlock } from '../account/booked-memory.js';
 import { checkOptions, isName, NAME } from '../base/check-options.js';
 import { parseAim } from '../input/enforcement-options.js';
-import { isMemoryType, pageBytes } from '../input/memory-types.js';
 import type { Placement } from '../input/placement.js';
 import { CONTAINER_KEYS, type ContainerSpec, parsePod } from '../input/pod-request.js';
 import {
@@ -13,6 +12,7 @@ import {
   type RequestOptions,
 } from '../input/request.js';
 import { isExtendedResource, podShape } from '../input/resource-amounts.js';
+import { isMemoryType, pageBytes } from '../input/values/memory-types.js';
 import { CpuSet } from '../machine/cpu-set.js';
 
 /** What a container has, of which {@link Manager.adopt} is told. */

@@ -8,7 +8,7 @@ import type { PodAssignment } from '../account/pod-assignment.js';
 import { cpusOf } from '../account/pod-holdings.js';
 import { type CpuSnapshot, universe } from '../account/pools.js';
 import { memoryTables, takenByKubelet } from '../decision/memory/memory-tables.js';
-import { isMemoryType } from '../input/memory-types.js';
+import { isMemoryType } from '../input/values/memory-types.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 

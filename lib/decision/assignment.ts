@@ -32,6 +32,7 @@ export function podAssignment(progress: Progress): PodAssignment {
     options:
       isIsolated || request.movesWhenTaken ? optionsOf(request, isIsolated) : placementOptions(placement),
     owner,
+    quiet: request.quiet,
     enforcement: JUST_PLACED.enforcement,
     upcoming: JUST_PLACED.upcoming,
     transfer: JUST_PLACED.transfer,

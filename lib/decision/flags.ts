@@ -11,7 +11,7 @@ import { memoryOfPods } from '../account/memory-of-pods.js';
 import type { CpuIdentity, PodAssignment } from '../account/pod-assignment.js';
 import { type CpuPool, cpusOf, devicesOf, memoryOf, poolOf } from '../account/pod-holdings.js';
 import type { CpuSnapshot } from '../account/pools.js';
-import { formatBytes } from '../input/quantity.js';
+import { formatBytes } from '../input/values/quantity.js';
 import { CpuSet, NodeSet } from '../machine/cpu-set.js';
 import { PCI_ADDRESS } from '../machine/machine-description.js';
 import type { Topology } from '../machine/topology.js';

@@ -13,7 +13,7 @@ import {
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { cpusOf, devicesOf, memoryOf } from '../account/pod-holdings.js';
 import { cpusNamed } from '../base/text/cpus-named.js';
-import { formatBytes } from '../input/quantity.js';
+import { formatBytes } from '../input/values/quantity.js';
 import { type CpuSet, NodeSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import { allocatableOn, isMemoryKnown, takenByKubelet } from './memory/memory-tables.js';

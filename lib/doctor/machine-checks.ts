@@ -1,6 +1,6 @@
 // Checks of the machine and its kernel.
 import { cpusNamed } from '../base/text/cpus-named.js';
-import { formatBytes } from '../input/quantity.js';
+import { formatBytes } from '../input/values/quantity.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import { listSome, moveAway } from './advice.js';
 import { cpuMask } from './cpu-mask.js';

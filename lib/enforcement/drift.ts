@@ -8,7 +8,8 @@ import type { CpuSet } from '../machine/cpu-set.js';
  * other CPUs. `memory`: the cgroup of a grant has other memory nodes than are booked. `pool`: a
  * cgroup of the shared pool has other CPUs. `member`: a shared member may run where it must not, or
  * may not where it could. `leftover`: a cgroup whose grant is gone. `level`: a grant is kept from
- * others less strongly than was on record.
+ * others less strongly than was on record. `quiet`: a setting of the kernel is not what quiet grants need,
+ * or what is left of one that was.
  */
 export type DriftKind =
   | 'thread'
@@ -18,7 +19,8 @@ export type DriftKind =
   | 'pool'
   | 'member'
   | 'leftover'
-  | 'level';
+  | 'level'
+  | 'quiet';
 
 /** What a manager tells by its event `drift`. */
 export interface Drift {

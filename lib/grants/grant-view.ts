@@ -13,6 +13,7 @@ import type { Flag } from '../decision/flags.js';
 import { isIsolated } from '../decision/grant-info.js';
 import type { MemoryBinding } from '../enforcement/memory-binding.js';
 import type { CpuSet, NodeSet } from '../machine/cpu-set.js';
+import type { QuietOutcome } from '../quiet/outcome.js';
 
 /** What {@link Grant} tells. Changes nothing. */
 export class GrantView {
@@ -129,6 +130,14 @@ export class GrantView {
   }
 
   /**
+   * What of the `quiet` that it asks for is reached, part by part, and what stands in the way; null
+   * where it asks for none. Read anew each time from the kernel's files: of all interrupts, say.
+   */
+  get quiet(): QuietOutcome | null {
+    return this.#record.quietOutcome();
+  }
+
+  /**
    * Whether it has isolated CPUs: taken as such, or such over which the kernel balances no load by
    * now. A thread that may use several of these stays on one: such a grant needs threads that are
    * placed one by one.
@@ -153,10 +162,10 @@ export class GrantView {
 
   toJSON() {
     const { uid, name, cpus, parts, held, upcoming, numaNodes, memory, memoryNodes, devices } = this;
-    const { isIsolated, enforcement, memoryEnforcement, warnings } = this;
+    const { isIsolated, enforcement, memoryEnforcement, quiet, warnings } = this;
     return {
       ...{ uid, name, cpus, parts, held, upcoming, numaNodes, memory, memoryNodes, devices },
-      ...{ isIsolated, enforcement, memoryEnforcement, flags: this.flags(), warnings },
+      ...{ isIsolated, enforcement, memoryEnforcement, quiet, flags: this.flags(), warnings },
     };
   }
 

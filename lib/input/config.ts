@@ -5,7 +5,6 @@ import type { EnforcementRequest } from '../account/levels.js';
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { Topology } from '../machine/topology.js';
 import type { DeviceSelection } from './devices.js';
-import { parseDuration } from './duration.js';
 import { type AimedLevel, DEFAULT_ENFORCEMENT, parseEnforcement } from './enforcement-options.js';
 import { fromKubeletConfiguration } from './kubelet-configuration.js';
 import {
@@ -15,9 +14,10 @@ import {
   parseSettings,
   STRICT,
 } from './machine-options.js';
-import { option, parseFlag } from './option-values.js';
 import { type Placement, parsePlacement } from './placement.js';
 import type { PlacementOptions } from './policies.js';
+import { parseDuration } from './values/duration.js';
+import { option, parseFlag } from './values/option-values.js';
 
 /** The state folder of the whole machine. Any other makes a manager private. */
 export const MACHINE_STATE_DIR = '/run/numalign';

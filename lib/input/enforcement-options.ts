@@ -2,7 +2,7 @@
 import { type EnforcementRequest, isAtLeast } from '../account/levels.js';
 import { ENFORCEMENT_LEVELS, type EnforcementLevel } from '../account/pod-assignment.js';
 import { invalidOption } from '../base/check-options.js';
-import { option } from './option-values.js';
+import { option } from './values/option-values.js';
 
 export { ENFORCEMENT_LEVELS };
 

@@ -3,14 +3,14 @@
 import { invalidOption } from '../base/check-options.js';
 import { FEATURE_GATES, type FeatureGates } from '../base/kubelet-features.js';
 import type { Shape } from '../base/shapes.js';
-import { option } from './option-values.js';
 import type {
   CpuManagerPolicy,
   MemoryManagerPolicy,
   TopologyManagerPolicy,
   TopologyManagerScope,
 } from './policies.js';
-import type { Quantity } from './quantity.js';
+import { option } from './values/option-values.js';
+import type { Quantity } from './values/quantity.js';
 
 /**
  * What numalign takes from a KubeletConfiguration; Kubernetes' defaults stand where the document

@@ -8,10 +8,10 @@ import {
   type KubeletVersion,
 } from '../base/kubelet-features.js';
 import type { CpuSet } from '../machine/cpu-set.js';
-import { isMemoryType } from './memory-types.js';
-import { option, parseCpus, parseFlag } from './option-values.js';
-import { parseQuantity, type Quantity, wholeValue } from './quantity.js';
 import { parseRequests, type ResourceAmounts } from './resource-amounts.js';
+import { isMemoryType } from './values/memory-types.js';
+import { option, parseCpus, parseFlag } from './values/option-values.js';
+import { parseQuantity, type Quantity, wholeValue } from './values/quantity.js';
 
 /**
  * Amounts kept for the system, as in a KubeletConfiguration; only `cpu` has a meaning: memory is

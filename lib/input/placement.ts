@@ -6,7 +6,6 @@ import { DEFAULT_VERSION, type KubeletVersion } from '../base/kubelet-features.j
 import { MAX_HINT_NODES } from '../machine/hint-masks.js';
 import type { Topology } from '../machine/topology.js';
 import { STRICT } from './machine-options.js';
-import { option, parseFlag } from './option-values.js';
 import {
   type CpuManagerPolicy,
   type CpuManagerPolicyOptions,
@@ -19,6 +18,7 @@ import {
   type TopologyManagerPolicy,
   type TopologyManagerScope,
 } from './policies.js';
+import { option, parseFlag } from './values/option-values.js';
 
 /** How one request is placed: {@link PlacementOptions} and what a request adds, checked. */
 export interface Placement {

@@ -1,7 +1,5 @@
 // What a pod asks for; resources of a pod as a whole, and what a kubelet makes of them.
 import type { MachineSettings } from '../account/assignments.js';
-import { isMemoryType } from './memory-types.js';
-import type { Amount } from './quantity.js';
 import {
   type Amounts,
   amountIn,
@@ -13,6 +11,8 @@ import {
   parseAmounts,
   podShape,
 } from './resource-amounts.js';
+import { isMemoryType } from './values/memory-types.js';
+import type { Amount } from './values/quantity.js';
 
 /** How Kubernetes ranks a pod. Only containers of Guaranteed pods get exclusive CPUs. */
 export const QOS_CLASSES = ['Guaranteed', 'Burstable', 'BestEffort'] as const;

@@ -2,17 +2,16 @@
 import { isAbsolute } from 'node:path';
 import type { EnforcementRequest } from '../account/levels.js';
 import type { EnforcementLevel } from '../account/pod-assignment.js';
+import type { QuietPart, QuietRequest } from '../account/quiet/quiet-request.js';
 import { checkOptions, invalidOption, isName, NAME } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import { type AimedLevel, parseAim } from './enforcement-options.js';
-import { isMemoryType } from './memory-types.js';
-import { option } from './option-values.js';
 import { type Placement, parsePlacement } from './placement.js';
 import { CONTAINER_NAME, guaranteedPod, isContainerName, type PodRequest, parsePod } from './pod-request.js';
 import type { RequestPlacementOptions } from './policies.js';
-import type { Quantity } from './quantity.js';
+import { parseQuiet, parseRequiredQuiet, type QuietOptions } from './quiet.js';
 import {
   type ContainerRequest,
   MILLI,
@@ -20,6 +19,9 @@ import {
   parseResources,
   type ResourceAmounts,
 } from './resource-amounts.js';
+import { isMemoryType } from './values/memory-types.js';
+import { option } from './values/option-values.js';
+import type { Quantity } from './values/quantity.js';
 
 /** Who a grant belongs to; see {@link RequestOptions.owner}. */
 export type OwnerChoice = 'process' | LastingOwner;
@@ -36,10 +38,17 @@ export interface RequestOptions extends RequestPlacementOptions {
    */
   owner?: OwnerChoice;
   /**
-   * The weakest level of enforcement that will do; below it the request is refused. Default:
-   * recorded.
+   * The weakest level of enforcement that will do, or that and the parts of `quiet` that must be
+   * reached wholly: `{ enforcement: 'partition', quiet: ['interrupts'] }`. Where it cannot be had the
+   * request is refused. Default: recorded.
    */
-  require?: EnforcementLevel;
+  require?: EnforcementLevel | Requirement;
+  /**
+   * What the kernel does on the CPUs besides running threads goes elsewhere, and comes back when the
+   * grant ends; {@link Grant.quiet} says what was reached. `true`: all parts but `cache`. Default:
+   * false.
+   */
+  quiet?: boolean | QuietOptions;
   /** The strongest level that is aimed at. Default: the manager's. */
   enforcement?: AimedLevel;
   /** Default: the manager's. */
@@ -59,6 +68,12 @@ export interface RequestOptions extends RequestPlacementOptions {
    * empty machine is rejected at once. Default: false.
    */
   wait?: boolean;
+}
+
+/** What a request does not go without; see {@link RequestOptions.require}. */
+export interface Requirement {
+  readonly enforcement?: EnforcementLevel;
+  readonly quiet?: readonly QuietPart[];
 }
 
 /**
@@ -114,6 +129,10 @@ export interface AdmissionRequest {
   /** It runs in this process, so CPUs outside its cpuset are of no use. */
   readonly isForCaller: boolean;
   readonly wait: boolean;
+  /** What it is to have kept away from its CPUs besides other threads. */
+  readonly quiet?: QuietRequest | undefined;
+  /** Parts of it without which the request is refused. */
+  readonly requiredQuiet?: readonly QuietPart[];
   /** It gets others for CPUs that the kubelet takes. */
   readonly movesWhenTaken?: boolean | undefined;
 }
@@ -154,6 +173,7 @@ const REQUEST_OPTIONS = [
   'require',
   'enforcement',
   'unmovableMembers',
+  'quiet',
   'isolation',
   'onTaken',
   'signal',
@@ -176,13 +196,22 @@ function parseCommon(options: Record<string, unknown>, placement: Placement) {
       'left out: it is a setting of the machine',
     );
   }
+  const required = parseRequire(options.require);
+  const quiet = parseQuiet(options.quiet);
   return {
     owner,
+    quiet,
+    requiredQuiet: parseRequiredQuiet(required.quiet, quiet),
     wait: option.flag(wait, 'wait'),
     movesWhenTaken: parseOnTaken(options.onTaken, owner),
-    enforcement: parseAim(options),
+    enforcement: parseAim({ ...options, require: required.enforcement }),
     placement: parsePlacement(options, placement),
   } as const;
+}
+
+function parseRequire(value: unknown): { enforcement?: unknown; quiet?: unknown } {
+  const isObject = typeof value === 'object' && value !== null;
+  return isObject ? checkOptions(value, ['enforcement', 'quiet'], 'require') : { enforcement: value };
 }
 
 /** Of what leaves everything to the manager. */
@@ -366,12 +395,14 @@ export function parseAdmit(pod: unknown, options: AdmitOptions, placement: Place
   const parsed = parsePod(pod);
   // Member by member: to add what is spread takes many times as long.
   const common = given === NO_OPTIONS ? commonOf(placement) : parseCommon(given, placement);
-  const { owner, wait, movesWhenTaken, enforcement, placement: placed } = common;
+  const { owner, wait, quiet, requiredQuiet, movesWhenTaken, enforcement, placement: placed } = common;
   return Object.freeze({
     pod: parsed,
     isForCaller: false,
     owner,
     wait,
+    quiet,
+    requiredQuiet,
     movesWhenTaken,
     enforcement,
     placement: placed,

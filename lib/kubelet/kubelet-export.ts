@@ -8,8 +8,8 @@ import { type CpuSnapshot, exclusiveCpus, freeCpus, sharedPool } from '../accoun
 import { assignmentsOf } from '../admission/on-record.js';
 import type { ReadOnlySite } from '../admission/site.js';
 import { type MemoryTable, memoryTables } from '../decision/memory/memory-tables.js';
-import { MEMORY } from '../input/memory-types.js';
 import type { Placement } from '../input/placement.js';
+import { MEMORY } from '../input/values/memory-types.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import type { CpuManagerState } from './cpu-manager-state.js';

@@ -11,7 +11,8 @@ import { checkRecorded, firstState } from '../decision/machine-settings.js';
 import { totalsOf } from '../decision/memory/memory-tables.js';
 import { type Config, MACHINE_CGROUP_ROOT } from '../input/config.js';
 import { allowing } from '../machine/topology-refresh.js';
-import type { Store } from '../state/store.js';
+import { compareQuiet } from '../reconcile/quiet-settings.js';
+import type { Commit, Store } from '../state/store.js';
 import { refuseBesideKubelet } from './beside-kubelet.js';
 import { joinPool } from './pool-membership.js';
 
@@ -41,6 +42,7 @@ export function prepare(site: Site, config: Config): Promise<readonly Warning[]>
       : [stateArchived(checkpoint, await ledger.archive(checkpoint))];
     const state = archived.length > 0 ? withoutPods(recorded) : withoutDead(site, recorded);
     if (state !== recorded) await commitEnforced(site, recorded, state, commit);
+    else await settleQuiet(site, recorded, commit);
     joinPool(site, config, state);
     return [
       ...archived,
@@ -48,6 +50,12 @@ export function prepare(site: Site, config: Config): Promise<readonly Warning[]>
       ...grantWarnings(state, topology, resources, now),
     ];
   });
+}
+
+// A process may have ended before it wrote what a grant asks for that lives on, or restored the rest.
+async function settleQuiet(site: Site, state: Assignments, commit: Commit): Promise<void> {
+  if (compareQuiet(site, state).found.length === 0) return;
+  await commitEnforced(site, state, state, commit, { quietAnew: { isGivenUp: () => false } });
 }
 
 function withCgroupRoot(state: Assignments, { settings }: Config, { scope }: Store): Assignments {

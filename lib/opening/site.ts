@@ -9,6 +9,8 @@ import { enforcerOf } from '../enforcement/machine-enforcer.js';
 import { type Config, MACHINE_STATE_DIR } from '../input/config.js';
 import { parseDevices } from '../input/devices.js';
 import type { Topology } from '../machine/topology.js';
+import { quieterOf } from '../quiet/machine-quieter.js';
+import { NO_QUIETER, type Quieter } from '../quiet/quieter.js';
 import { scopeOf } from '../state/folder/folder.js';
 import { Ledger } from '../state/ledger.js';
 import { MemoryStore } from '../state/memory-store.js';
@@ -34,11 +36,13 @@ export function siteOf(
 ): Site {
   const { lockTimeoutMs, enforcement } = config;
   const enforcer = topology.isSimulated ? NO_ENFORCER : enforcerOf(() => site.topology, ledger);
+  const quieter = topology.isSimulated ? NO_QUIETER : quieterOf(() => site.topology);
   const site: Site = {
     managerId: newManagerId(),
     topology,
     ledger,
     enforcer,
+    quieter,
     enforcement,
     resources,
     providers: new HintProviders(),
@@ -53,7 +57,12 @@ export function readOnlySiteOf(
   ledger: StateSource,
   resources: Site['resources'],
 ): ReadOnlySite {
-  return { managerId: newManagerId(), topology, ledger, resources, providers: new HintProviders() };
+  const quieter: Quieter = topology.isSimulated ? NO_QUIETER : quieterOf(() => site.topology);
+  const site: ReadOnlySite = {
+    ...{ managerId: newManagerId(), topology, ledger, resources, quieter },
+    providers: new HintProviders(),
+  };
+  return site;
 }
 
 /** The devices among the options. @throws ERR_INVALID_OPTION */

@@ -24,6 +24,7 @@ import type { Store } from '../state/store.js';
 import { threadsOf } from '../threads/followers.js';
 import { Fights } from './fights.js';
 import { compareThreads } from './granted-threads.js';
+import { compareQuiet } from './quiet-settings.js';
 import { type Repair, repair } from './repair.js';
 
 /** A manager, as far as it has to do with reconciling. */
@@ -260,7 +261,11 @@ export class Reconciler {
 
   #compare(site: Site, state: Assignments): Comparison {
     const isGivenUp = (key: string) => this.#fights.isContested(key);
-    return together([compareThreads(site, state, isGivenUp), site.enforcer.compare(state, isGivenUp)]);
+    return together([
+      compareThreads(site, state, isGivenUp),
+      site.enforcer.compare(state, isGivenUp),
+      compareQuiet(site, state),
+    ]);
   }
 }
 

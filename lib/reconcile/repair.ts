@@ -11,6 +11,7 @@ import { countChanges } from '../cgroups/files/cgroup-files.js';
 import type { Comparison, Drift, DriftKind, Found } from '../enforcement/drift.js';
 import { isPartitioned } from '../enforcement/layout/layout.js';
 import { refusalName, withMemoryRefusals } from '../enforcement/memory-binding.js';
+import { quietKey } from '../quiet/quieter.js';
 import type { Fights } from './fights.js';
 
 // What a repair has brought to light is repaired in the same round; what it has made good with it
@@ -51,14 +52,28 @@ export function repair(
     const before = countChanges();
     const { different, attempts, masks } = attemptAll(fights, () => compare(state).found);
     if (attempts.length === 0) return { different, drifts: [], writes: 0 };
-    const left = new Set(compare(state).found.map(({ key }) => key));
+    const settled = await repairQuiet(state, fights, attempts, commit);
+    const left = new Set(compare(settled).found.map(({ key }) => key));
     const drifts = attempts.map((attempt) => driftOf(attempt, left));
     const lost = attempts.filter(({ found }) => left.has(found.key)).map(({ found }) => found.kind);
-    const told = await tellMemory(state, attempts, left, commit);
+    const told = await tellMemory(settled, attempts, left, commit);
     const lowered = await lower(site, told, commit, lost);
     const writes = countChanges() - before + masks + (told === state ? 0 : 1) + (lowered.length > 0 ? 1 : 0);
     return { different, drifts: [...drifts, ...lowered], writes };
   });
+}
+
+// Settings of the kernel, all at once: what is written goes on record before.
+async function repairQuiet(
+  state: Assignments,
+  fights: Fights,
+  attempts: readonly Attempt[],
+  commit: EnforcedCommit,
+): Promise<Assignments> {
+  if (!attempts.some(({ found, isLost }) => found.kind === 'quiet' && !isLost)) return state;
+  const isGivenUp = (path: string) => fights.isContested(quietKey(path));
+  const { next } = await commit(state, false, { quietAnew: { isGivenUp } });
+  return next;
 }
 
 // Each thing once. `masks`: of threads, that were changed.

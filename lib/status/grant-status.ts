@@ -20,7 +20,7 @@ import type { GrantCgroup, GrantStatus } from './status.js';
 
 /** All grants of a state. `isAlive`: whether the owner of one lives. */
 export function grantsOf(
-  { topology, resources }: ReadOnlySite,
+  { topology, resources, quieter }: ReadOnlySite,
   state: Assignments,
   present: CpusNow,
   isAlive: StateReading['isAlive'],
@@ -33,6 +33,7 @@ export function grantsOf(
     survivors: survivors.get(pod.owner.uuid) ?? [],
     cgroups: cgroupsOf(pod),
     memoryEnforcement: memoryBindings(pod),
+    quiet: pod.quiet ? quieter.outcome(state, pod.uid) : null,
   }));
 }
 

@@ -11,6 +11,7 @@ import type { Survivor } from '../enforcement/members/survivors.js';
 import type { MemoryBinding } from '../enforcement/memory-binding.js';
 import type { KubeletStatus } from '../kubelet/record/kubelet-status.js';
 import type { CpuSet } from '../machine/cpu-set.js';
+import type { QuietOutcome } from '../quiet/outcome.js';
 import type { Waiter } from '../state/wait-queue.js';
 
 /** A grant on record, with all that is known of it. */
@@ -25,6 +26,8 @@ export interface GrantStatus extends GrantInfo {
   readonly cgroups: readonly GrantCgroup[];
   /** As {@link Grant.memoryEnforcement}. */
   readonly memoryEnforcement: readonly MemoryBinding[];
+  /** As {@link Grant.quiet}. */
+  readonly quiet: QuietOutcome | null;
 }
 
 /** A cgroup of a grant, as a path. */

@@ -5,7 +5,7 @@ import { freemem } from 'node:os';
 import { invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
-import { parseQuantity, type Quantity, wholeValue } from '../input/quantity.js';
+import { parseQuantity, type Quantity, wholeValue } from '../input/values/quantity.js';
 import { NodeSet } from '../machine/cpu-set.js';
 import {
   countFreeHugepages,

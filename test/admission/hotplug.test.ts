@@ -24,6 +24,7 @@ import {
 } from '../../lib/index.js';
 import { parseConfig } from '../../lib/input/config.js';
 import { refreshSite, refreshTopology } from '../../lib/machine/topology-refresh.js';
+import { NO_QUIETER } from '../../lib/quiet/quieter.js';
 import { Ledger } from '../../lib/state/ledger.js';
 import type { GrantThreads } from '../../lib/threads/followers.js';
 import { machineAt } from '../support/changing-machine.js';
@@ -65,7 +66,7 @@ class Machine {
     // As if we ran on it: whoever has seen a CPU knows where it is, also while it is offline.
     this.#whole = new Topology('machine', topology.handle);
     this.#site = {
-      ...{ topology: this.#whole, ledger: Ledger.open(stateDir), enforcer: NO_ENFORCER },
+      ...{ topology: this.#whole, ledger: Ledger.open(stateDir), enforcer: NO_ENFORCER, quieter: NO_QUIETER },
       ...{ managerId: 0, enforcement: parseConfig({}).enforcement },
       ...{ resources: new Map(), providers: new HintProviders(), lockTimeoutMs: 1000 },
     };

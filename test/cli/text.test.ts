@@ -150,6 +150,7 @@ describe('the table of grants', () => {
       survivors: [],
       cgroups: [],
       memoryEnforcement: [],
+      quiet: null,
       containers: [
         {
           ...{ name: 'ma\u001bin', kind: 'app' as const, cpus, held, hint: { nodes: null, preferred: true } },

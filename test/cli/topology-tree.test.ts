@@ -66,6 +66,7 @@ function grant(name: string, list: string, alive = true): StateStatus['grants'][
     survivors: [],
     cgroups: [],
     memoryEnforcement: [],
+    quiet: null,
     containers: [],
   };
 }

@@ -94,7 +94,15 @@ it('says of each grant of a state the same as of that grant alone', () => {
               unknown: {},
             },
           },
-          ...{ cpus, pods, memory: { 0: { memory: booked } }, lastCpus: [], kubelet: null, unknown: {} },
+          ...{
+            cpus,
+            pods,
+            memory: { 0: { memory: booked } },
+            lastCpus: [],
+            kubelet: null,
+            quiet: null,
+            unknown: {},
+          },
         };
         const present = { online, isolated: CpuSet.EMPTY };
         const alone = pods.map((each) => flagsOf(each, state, topology, devices, present));

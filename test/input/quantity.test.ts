@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { NumalignError } from '../../lib/base/errors.js';
-import { milliValue, parseQuantity, wholeValue } from '../../lib/input/quantity.js';
+import { milliValue, parseQuantity, wholeValue } from '../../lib/input/values/quantity.js';
 import { thrownBy } from '../support/error-of.js';
 
 const GREATEST = (2n ** 63n - 1n) * 10n ** 9n;

@@ -6,6 +6,7 @@ import { NO_ENFORCER } from '../../lib/enforcement/enforcer.js';
 import { discover, type Topology } from '../../lib/entries/topology.js';
 import { type CpuSet, type Manager, openManager } from '../../lib/index.js';
 import { parseConfig } from '../../lib/input/config.js';
+import { NO_QUIETER } from '../../lib/quiet/quieter.js';
 import { Ledger } from '../../lib/state/ledger.js';
 import { Agent } from '../support/agent.js';
 import { errorOf } from '../support/error-of.js';
@@ -136,6 +137,7 @@ describe('a resize that cannot be committed', () => {
     topology,
     ledger: Ledger.open(stateDir),
     enforcer: NO_ENFORCER,
+    quieter: NO_QUIETER,
     enforcement: { enforcement: 'recorded', require: 'recorded', unmovableMembers: 'report' },
     resources: new Map(),
     providers: new HintProviders(),

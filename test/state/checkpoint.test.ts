@@ -30,6 +30,7 @@ import {
 } from '../../lib/state/format/owner-file.js';
 import { thrownBy } from '../support/error-of.js';
 import { kubeletRecord, kubeletRecords } from '../support/kubelet-records.js';
+import { quietRecords, quietRequests } from '../support/quiet-records.js';
 
 const text = fc.string({ unit: 'grapheme', maxLength: 12 });
 const cpus = fc.uniqueArray(fc.nat({ max: 300 }), { maxLength: 6 }).map((ids) => CpuSet.from(ids));
@@ -91,6 +92,7 @@ const pod: fc.Arbitrary<PodAssignment> = fc.record({
       unknown,
     })
     .map((owner) => (owner.kind === 'cgroup' ? owner : { ...owner, cgroup: null })),
+  quiet: fc.option(quietRequests, { nil: undefined }),
   enforcement: fc.record({
     level: fc.constantFrom('recorded', 'members', 'cpuset', 'partition', 'isolated'),
     target: fc.option(text),
@@ -167,6 +169,7 @@ const assignments: fc.Arbitrary<Assignments> = fc
     pods: fc.uniqueArray(pod, { selector: ({ uid }) => uid, maxLength: 3 }),
     lastCpus: fc.array(fc.record({ name: text, cpus }), { maxLength: 2 }),
     kubelet: fc.option(kubeletRecords),
+    quiet: fc.option(quietRecords),
     unknown,
     hands: fc.array(cpus, { maxLength: 3 }),
   })
@@ -205,6 +208,7 @@ const SAMPLE: Checkpoint = {
     memory: NOTHING_BOOKED,
     lastCpus: [],
     kubelet: null,
+    quiet: null,
     unknown: {},
   },
 };
@@ -321,12 +325,17 @@ describe('the state file', () => {
     ]);
   });
 
+  const versionWith = (more: Partial<Assignments>) => {
+    const assignments = { ...SAMPLE.assignments, ...more };
+    return JSON.parse(encodeCheckpoint({ ...SAMPLE, assignments }).split('\n')[0]!).version;
+  };
+
   it('is of a version that older ones refuse while the kubelet has something on record', () => {
-    const { assignments } = SAMPLE;
-    const versionWith = (kubelet: Assignments['kubelet']) =>
-      JSON.parse(encodeCheckpoint({ ...SAMPLE, assignments: { ...assignments, kubelet } }).split('\n')[0]!)
-        .version;
-    expect([versionWith(null), versionWith(kubeletRecord('3'))]).toEqual([2, 3]);
+    expect([versionWith({}), versionWith({ kubelet: kubeletRecord('3') })]).toEqual([2, 3]);
+  });
+
+  it('is of a version that older ones refuse while settings of the kernel are changed', () => {
+    expect(versionWith({ quiet: { settings: [], unknown: {} } })).toBe(3);
   });
 
   it('is refused with any bit flipped', () => {

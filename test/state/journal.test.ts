@@ -196,7 +196,7 @@ const EMPTY: Assignments = {
       unknown: {},
     },
   },
-  ...{ cpus: [], pods: [], memory: {}, lastCpus: [], kubelet: null, unknown: {} },
+  ...{ cpus: [], pods: [], memory: {}, lastCpus: [], kubelet: null, quiet: null, unknown: {} },
 };
 
 /** States one after the other, in which pods that are alike are the same objects. */

@@ -6,6 +6,7 @@ import { GrantGroup } from '../../enforcement/grant-group.js';
 import { type MemoryBinding, memoryBindings } from '../../enforcement/memory-binding.js';
 import type { PinResult } from '../../machine/affinity.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
+import type { QuietOutcome } from '../../quiet/outcome.js';
 import { vacateOf } from '../../threads/vacate.js';
 import { assignmentsOf } from '../on-record.js';
 import type { Site } from '../site.js';
@@ -78,6 +79,13 @@ export class GrantRecord {
   /** What its groups are bound to now; nothing of a grant that is off the record. */
   memoryBindings(): readonly MemoryBinding[] {
     return this.isThere ? memoryBindings(this.look()) : Object.freeze([]);
+  }
+
+  /** What of its quiet is reached; null where it asks for none, or is off the record. */
+  quietOutcome(): QuietOutcome | null {
+    if (!this.isThere || !this.look().quiet) return null;
+    const { ledger, quieter } = this.site;
+    return quieter.outcome(assignmentsOf(this.site, ledger.read()), this.pod.uid);
   }
 
   /** Where the record cannot be read, as it was. */

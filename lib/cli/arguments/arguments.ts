@@ -6,7 +6,7 @@ import type { CpuManagerPolicyOptions, ReservedMemory } from '../../entries/kube
 import { CpuSet } from '../../index.js';
 import { parseConfig } from '../../input/config.js';
 import { parseMachineOptions } from '../../input/machine-options.js';
-import { parseQuantity } from '../../input/quantity.js';
+import { parseQuantity } from '../../input/values/quantity.js';
 
 /** What the API refuses, as a usage error. */
 export function asArgument<T>(parse: () => T): T {

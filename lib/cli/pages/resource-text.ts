@@ -1,6 +1,6 @@
 // What somebody holds of each kind of resource, in words. Pure.
 import { type CpuSet, type MemoryBlock, NodeSet, type PodContainer } from '../../index.js';
-import { MEMORY } from '../../input/memory-types.js';
+import { MEMORY } from '../../input/values/memory-types.js';
 import { formatBytes, printable } from '../terminal/text.js';
 
 /** CPUs that somebody has or would have alone. */

@@ -1,7 +1,7 @@
 // A machine as an SVG picture of nested boxes, with who holds what, at 2 CPUs or at 512. Pure.
 import type { NumaNode, PciDevice, Topology } from '../../entries/topology.js';
 import type { CpuSet } from '../../index.js';
-import { MEMORY } from '../../input/memory-types.js';
+import { MEMORY } from '../../input/values/memory-types.js';
 import {
   cpuUse,
   devicesElsewhere,

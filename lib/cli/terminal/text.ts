@@ -3,7 +3,7 @@ import type { CpuSet, NodeSet } from '../../index.js';
 import type { Page } from './terminal.js';
 
 export { printable } from '../../base/text/printable.js';
-export { formatBytes } from '../../input/quantity.js';
+export { formatBytes } from '../../input/values/quantity.js';
 
 /** `1 core`, `2 cores`. */
 export function counted(count: number, noun: string): string {

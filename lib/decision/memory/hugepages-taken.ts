@@ -1,7 +1,7 @@
 // HugepagesTaken: fewer hugepages are free than there should be. Pure.
 import type { Assignments } from '../../account/assignments.js';
 import { bookedOn, type MemoryBlock } from '../../account/booked-memory.js';
-import { formatBytes } from '../../input/quantity.js';
+import { formatBytes } from '../../input/values/quantity.js';
 import type { NumaNode } from '../../machine/machine-description.js';
 import type { Topology } from '../../machine/topology.js';
 import type { FreeHugepages } from './memory-draft.js';

@@ -3,7 +3,7 @@
 import type { MemoryBlock } from '../../account/booked-memory.js';
 import { native } from '../../base/native.js';
 import { Refusal } from '../../base/refusal.js';
-import { formatBytes } from '../../input/quantity.js';
+import { formatBytes } from '../../input/values/quantity.js';
 import { NodeSet } from '../../machine/cpu-set.js';
 import { HintFamily, type TopologyHint } from '../../machine/hints.js';
 import type { Topology } from '../../machine/topology.js';

@@ -4,7 +4,7 @@ import { type BookedMemory, bookedOn, NOTHING_BOOKED, type TotalOn } from '../..
 import { type KubeletRecord, kubeletMemory } from '../../account/kubelet-record.js';
 import { groupsOfPods } from '../../account/memory-of-pods.js';
 import { withLast } from '../../base/collections/lists.js';
-import { hugepageType, MEMORY } from '../../input/memory-types.js';
+import { hugepageType, MEMORY } from '../../input/values/memory-types.js';
 import { MAX_HINT_NODES } from '../../machine/hint-masks.js';
 import type { NumaNode } from '../../machine/machine-description.js';
 import type { Topology } from '../../machine/topology.js';

@@ -7,8 +7,8 @@ import {
   kubeletPodName,
 } from '../../account/kubelet-record.js';
 import { checkOptions, invalidOption, isName, NAME } from '../../base/check-options.js';
-import { isMemoryType } from '../../input/memory-types.js';
-import { option } from '../../input/option-values.js';
+import { isMemoryType } from '../../input/values/memory-types.js';
+import { option } from '../../input/values/option-values.js';
 import { CpuSet, NodeSet } from '../../machine/cpu-set.js';
 
 /** What a container of the kubelet's has alone. What is left out it has not. */

@@ -1,8 +1,9 @@
 // Setting: one thing of the kernel that quiet grants have changed, and how its value follows from
 // theirs.
-import type { QuietDemand, QuietPart } from '../../account/quiet.js';
+import type { QuietPart } from '../../account/quiet/quiet-request.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
 import type { Topology } from '../../machine/topology.js';
+import type { QuietDemand } from './demands.js';
 import type { KernelFiles } from './kernel-files.js';
 
 /** What is demanded of one part. */

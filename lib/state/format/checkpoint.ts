@@ -17,7 +17,8 @@ import { CpuSet } from '../../machine/cpu-set.js';
 import { holdingsSteps } from './holdings-check.js';
 import { decodeKubelet } from './kubelet-section.js';
 import { decodePod } from './pod-record.js';
-import { encodeSettings, kubeletText, podParts, textOf } from './pod-text.js';
+import { encodeSettings, kubeletText, podParts, quietText, textOf } from './pod-text.js';
+import { decodeQuiet } from './quiet-section.js';
 import { corrupt, SEAL_MEMBERS, textOfMembers } from './sealed-json.js';
 import {
   cpuSet,
@@ -53,11 +54,18 @@ export interface Checkpoint {
   readonly refusal?: NumalignError;
 }
 
+/** Whether nothing is on record that only the newest version of the file can say. */
+export const isPlain = ({ kubelet, quiet }: Assignments): boolean => kubelet === null && quiet === null;
+
 /** The text of a line that says a whole checkpoint, in parts. */
 export function checkpointParts({ assignments, refusal: _, ...header }: Checkpoint): string[] {
-  const { unknown, settings, cpus, pods, memory, lastCpus, kubelet } = assignments;
+  const { unknown, settings, cpus, pods, memory, lastCpus, kubelet, quiet } = assignments;
   const members = { line: 'state', ...unknown, ...header, settings: encodeSettings(settings) };
-  const texts = { cpus: cpusText(cpus), ...(kubelet && { kubelet: kubeletText(kubelet) }) };
+  const texts = {
+    cpus: cpusText(cpus),
+    ...(kubelet && { kubelet: kubeletText(kubelet) }),
+    ...(quiet && { quiet: quietText(quiet) }),
+  };
   const before = textOfMembers(members, texts);
   const after = JSON.stringify({ memory, lastCpus });
   return [before.slice(0, -1), ',"pods":[', ...podParts(pods), '],', after.slice(1)];
@@ -133,6 +141,7 @@ export function* checkpointSteps(given: Fields, before?: Assignments): Steps<Che
     memory: member('memory', bookedMemory),
     lastCpus: member('lastCpus', lastCpus),
     kubelet: member('kubelet', decodeKubelet),
+    quiet: member('quiet', decodeQuiet),
   };
   yield* holdingsSteps(body);
   const known = [...SEAL_MEMBERS, ...Object.keys(header), ...Object.keys(body)];

@@ -3,7 +3,7 @@
 import type { NumalignError } from '../../base/errors.js';
 import type { Fields } from '../../base/shapes.js';
 import { inOneGo, type Steps } from '../../base/steps.js';
-import { type Checkpoint, checkpointParts, checkpointSteps } from './checkpoint.js';
+import { type Checkpoint, checkpointParts, checkpointSteps, isPlain } from './checkpoint.js';
 import { Replay } from './replay.js';
 import {
   corrupt,
@@ -22,7 +22,10 @@ import {
 } from './sealed-json.js';
 import { GENERATIONS, generation, text, whole } from './shapes.js';
 
-/** Version 3: what the kubelet has given out is in it, which older versions would grant. */
+/**
+ * Version 3: it says what the kubelet has given out, which older versions would grant, or which
+ * settings of the kernel are changed, which they would not restore.
+ */
 export const STATE_FORMAT: FileFormat = {
   name: 'numalign-state',
   version: 3,
@@ -65,7 +68,7 @@ export function encodeJournal(
   change?: SealedText,
 ): { readonly bytes: Buffer; readonly place: JournalPlace } {
   const { generation, assignments } = checkpoint;
-  const version = headOf(STATE_FORMAT, assignments.kubelet === null);
+  const version = headOf(STATE_FORMAT, isPlain(assignments));
   const head = (bytes: number) => sealLine(JSON.stringify({ ...version, generation, follows, bytes }));
   const { bytes, end, seal } = sealParts(checkpointParts(checkpoint), head, change?.line ?? '');
   const place = { end: bytes.length, seal: change?.seal ?? seal, snapshot: end, hasTail: false };

@@ -15,6 +15,7 @@ import {
 } from '../../account/pod-assignment.js';
 import { CpuSet, NodeSet } from '../../machine/cpu-set.js';
 import type { TopologyHint } from '../../machine/hints.js';
+import { decodeQuietRequest } from './quiet-section.js';
 import { corrupt } from './sealed-json.js';
 import {
   cpuSet,
@@ -135,7 +136,7 @@ function decodeEnforcement(value: unknown, where: string): PodAssignment['enforc
 }
 
 const POD_MEMBERS =
-  'uid name namespace containers resources booking policy scope options owner enforcement upcoming transfer formerOwner admittedAt'.split(
+  'uid name namespace containers resources booking policy scope options owner quiet enforcement upcoming transfer formerOwner admittedAt'.split(
     ' ',
   );
 
@@ -183,6 +184,7 @@ export function decodePod(value: unknown, where: string): PodAssignment {
     scope: text(given.scope, 'scope'),
     options: recordOf(given.options, 'options', flag),
     owner: decodeOwner(given.owner, 'owner'),
+    quiet: orNull(given.quiet ?? null, 'quiet', decodeQuietRequest) ?? undefined,
     enforcement: decodeEnforcement(given.enforcement, 'enforcement'),
     upcoming: orNull(given.upcoming ?? null, 'upcoming', upcomingCpus),
     transfer: orNull(given.transfer ?? null, 'transfer', text),

@@ -1,7 +1,8 @@
-// Pods, settings and what the kubelet holds as the state files write them.
+// Pods, settings, what the kubelet holds and what is changed for quiet grants as the state files write them.
 import type { MachineSettings } from '../../account/assignments.js';
 import type { KubeletRecord } from '../../account/kubelet-record.js';
 import type { ContainerAssignment, PodAssignment, PodBooking } from '../../account/pod-assignment.js';
+import type { QuietRecord } from '../../account/quiet/quiet-record.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 
 // ---- writing
@@ -84,6 +85,10 @@ export const kubeletText = (record: KubeletRecord): string =>
     ...known,
     keeper: { ...unknownKeeper, ...keeper },
   }));
+
+/** The settings of the kernel that are changed as they are in files, in JSON. */
+export const quietText = (record: QuietRecord): string =>
+  textOf(record, ({ unknown, settings }) => ({ ...unknown, settings }));
 
 /** The plain object that settings are in files. */
 export function encodeSettings({ unknown, isolatedCPUs, ...settings }: MachineSettings) {

@@ -32,10 +32,10 @@ export class Replay {
     this.#isLenient = isLenient;
     if (!before) return;
     const { assignments, refusal: _, ...header } = before;
-    const { settings, cpus, pods, memory, lastCpus, kubelet } = assignments;
+    const { settings, cpus, pods, memory, lastCpus, kubelet, quiet } = assignments;
     this.#before = before;
     this.#kept = pods;
-    this.#members = { ...header, settings, cpus, memory, kubelet };
+    this.#members = { ...header, settings, cpus, memory, kubelet, quiet };
     this.#lastCpus = lastCpus;
     this.#generation = before.generation;
   }

@@ -2,8 +2,8 @@
 import type { NamedCpus } from '../../account/assignments.js';
 import { rememberNames } from '../../account/pod-changes.js';
 import { podListChanges, podsAfter } from '../../account/pod-list-changes.js';
-import { type Checkpoint, cpusText } from './checkpoint.js';
-import { encodeSettings, kubeletText, podsText } from './pod-text.js';
+import { type Checkpoint, cpusText, isPlain } from './checkpoint.js';
+import { encodeSettings, kubeletText, podsText, quietText } from './pod-text.js';
 import { textOfMembers } from './sealed-json.js';
 
 /**
@@ -16,13 +16,17 @@ export function changeText(
   const { assignments } = before;
   if (header.generation !== before.generation + 1 || next.unknown !== assignments.unknown) return undefined;
   // The file has another version then.
-  if ((next.kubelet === null) !== (assignments.kubelet === null)) return undefined;
+  if (isPlain(next) !== isPlain(assignments)) return undefined;
+  // A change has no way to say that one of two is there no more.
+  if (next.kubelet === null && assignments.kubelet !== null) return undefined;
+  if (next.quiet === null && assignments.quiet !== null) return undefined;
   const changes = podListChanges(assignments.pods, next.pods);
   const pods = podsAfter(changes);
   const texts: Record<string, string> = {};
   if (next.cpus !== assignments.cpus) texts.cpus = cpusText(next.cpus);
   if (pods.length > 0) texts.pods = podsText(pods);
   if (next.kubelet && next.kubelet !== assignments.kubelet) texts.kubelet = kubeletText(next.kubelet);
+  if (next.quiet && next.quiet !== assignments.quiet) texts.quiet = quietText(next.quiet);
   const { generation, bootId, writtenAt } = header;
   return textOfMembers({ line: 'change', generation, bootId, writtenAt }, texts, {
     ...(changes.removed.length > 0 && { released: changes.removed.map(({ uid }) => uid) }),

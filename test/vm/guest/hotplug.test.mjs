@@ -15,6 +15,7 @@ import { discover } from '../../../dist/entries/topology.js';
 import { CpuSet, openManager } from '../../../dist/index.js';
 import { parseConfig } from '../../../dist/input/config.js';
 import { refreshSite } from '../../../dist/machine/topology-refresh.js';
+import { NO_QUIETER } from '../../../dist/quiet/quieter.js';
 import { Ledger } from '../../../dist/state/ledger.js';
 import { threadsOf } from '../../../dist/threads/followers.js';
 
@@ -41,7 +42,14 @@ async function open(options = {}) {
   const manager = await openManager({ stateDir, ...alone, ...options });
   const ledger = Ledger.open(stateDir);
   const site = {
-    ...{ topology: manager.topology, ledger, enforcer: NO_ENFORCER, managerId: 0, enforcement },
+    ...{
+      topology: manager.topology,
+      ledger,
+      enforcer: NO_ENFORCER,
+      quieter: NO_QUIETER,
+      managerId: 0,
+      enforcement,
+    },
     ...{ resources: new Map(), providers: new HintProviders(), lockTimeoutMs: 10_000 },
   };
   const substitute = ({ uid }) => {

@@ -1,7 +1,7 @@
 // Kubernetes quantities, such as "500m", "1.5Gi" or 2 -> exact amounts. The unit is the bigint of
 // nano-units, as fine as Kubernetes counts.
 import { inspect } from 'node:util';
-import { NumalignError } from '../base/errors.js';
+import { NumalignError } from '../../base/errors.js';
 
 /** An amount as the Kubernetes API writes it, such as `"500m"`, `"1.5Gi"` or `2`. */
 export type Quantity = string | number;

@@ -1,5 +1,5 @@
 // Durations as Kubernetes writes them: Go's time.ParseDuration.
-import { invalidOption } from '../base/check-options.js';
+import { invalidOption } from '../../base/check-options.js';
 
 const UNITS_MS: Readonly<Record<string, number>> = {
   ns: 1e-6,

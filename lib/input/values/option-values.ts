@@ -1,7 +1,7 @@
 // The values of single options.
-import { invalidOption } from '../base/check-options.js';
-import { shapes } from '../base/shapes.js';
-import { CpuSet } from '../machine/cpu-set.js';
+import { invalidOption } from '../../base/check-options.js';
+import { shapes } from '../../base/shapes.js';
+import { CpuSet } from '../../machine/cpu-set.js';
 
 /** @throws ERR_INVALID_OPTION */
 export const option = shapes(invalidOption);

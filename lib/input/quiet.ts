@@ -1,0 +1,114 @@
+// What a request says of quiet -> checked, frozen.
+import {
+  type CacheShare,
+  QUIET_PARTS,
+  type QuietPart,
+  type QuietRequest,
+} from '../account/quiet/quiet-request.js';
+import { checkOptions, invalidOption } from '../base/check-options.js';
+import { option } from './values/option-values.js';
+
+/** What {@link RequestOptions.quiet} takes. Parts left out are not asked for. */
+export interface QuietOptions {
+  /** The interrupts of devices. */
+  interrupts?: boolean;
+  /** Kernel work that is bound to no CPU, writeback among it. */
+  workqueues?: boolean;
+  /** Packets that the kernel steers (RPS, XPS). */
+  packets?: boolean;
+  /**
+   * Idle states. `maxLatency`: microseconds that one may take to wake up, 10 where it is `true`. Where
+   * it is 0 the CPU polls.
+   */
+  idle?: boolean | { maxLatency: number };
+  /** The CPUs run at their greatest frequency all the time. */
+  frequency?: boolean;
+  /** Ways of each L3 cache of its CPUs that no other task fills. */
+  cache?: CacheShare;
+}
+
+const LATENCY_US = 10;
+const MOST_LATENCY_US = 1_000_000;
+const MOST_WAYS = 32;
+
+/** What `quiet: true` asks for: everything of which no amount must be named. */
+export const WHOLE_QUIET: QuietRequest = Object.freeze({
+  interrupts: true,
+  workqueues: true,
+  packets: true,
+  idle: Object.freeze({ maxLatency: LATENCY_US }),
+  frequency: true,
+  cache: null,
+});
+
+function parseIdle(value: unknown): QuietRequest['idle'] {
+  if (value === undefined || value === false) return null;
+  if (value === true) return WHOLE_QUIET.idle;
+  if (typeof value !== 'object' || value === null)
+    invalidOption('quiet.idle', value, 'true, false or { maxLatency: 10 }, in microseconds');
+  const { maxLatency } = checkOptions(value, ['maxLatency'], 'quiet.idle');
+  return Object.freeze({ maxLatency: option.whole(maxLatency, 'quiet.idle.maxLatency', MOST_LATENCY_US) });
+}
+
+const isWithin =
+  (greatest: number) =>
+  (value: unknown): value is number =>
+    Number.isInteger(value) && (value as number) >= 1 && (value as number) <= greatest;
+
+function parseCache(value: unknown): CacheShare | null {
+  if (value === undefined) return null;
+  const valid = '{ ways: 4 } or { percent: 25 }';
+  if (typeof value !== 'object' || value === null) invalidOption('quiet.cache', value, valid);
+  const { ways, percent } = checkOptions(value, ['ways', 'percent'], 'quiet.cache');
+  if ((ways === undefined) === (percent === undefined)) invalidOption('quiet.cache', value, valid);
+  return Object.freeze(
+    ways === undefined
+      ? {
+          percent: option.that(
+            percent,
+            'quiet.cache.percent',
+            isWithin(99),
+            'a whole number from 1 to 99: what is left is for all others',
+          ),
+        }
+      : {
+          ways: option.that(
+            ways,
+            'quiet.cache.ways',
+            isWithin(MOST_WAYS),
+            `a whole number from 1 to ${MOST_WAYS}`,
+          ),
+        },
+  );
+}
+
+/** undefined: nothing is asked for. @throws ERR_INVALID_OPTION */
+export function parseQuiet(value: unknown): QuietRequest | undefined {
+  if (value === undefined || value === false) return undefined;
+  if (value === true) return WHOLE_QUIET;
+  const valid = `true, false or an object of ${QUIET_PARTS.join(', ')}`;
+  if (typeof value !== 'object' || value === null) invalidOption('quiet', value, valid);
+  const { idle, cache, ...flags } = checkOptions(value, QUIET_PARTS, 'quiet');
+  const flag = (part: 'interrupts' | 'workqueues' | 'packets' | 'frequency') =>
+    option.flag(flags[part] ?? false, `quiet.${part}`);
+  const request = {
+    interrupts: flag('interrupts'),
+    workqueues: flag('workqueues'),
+    packets: flag('packets'),
+    idle: parseIdle(idle),
+    frequency: flag('frequency'),
+    cache: parseCache(cache),
+  };
+  if (Object.values(request).every((part) => !part)) return undefined;
+  return Object.freeze(request);
+}
+
+/** The parts that a request requires. @throws ERR_INVALID_OPTION for one that it does not ask for */
+export function parseRequiredQuiet(value: unknown, quiet: QuietRequest | undefined): readonly QuietPart[] {
+  if (value === undefined) return [];
+  return option.listOf(value, 'require.quiet', (given, where) => {
+    const part = option.oneOf(given, where, QUIET_PARTS);
+    if (!quiet?.[part]) invalidOption(where, part, 'a part that `quiet` asks for');
+    return part;
+  });
+}

@@ -1,0 +1,129 @@
+// MachineQuieter: quiet CPUs on the machine that this process runs on.
+import type { Assignments } from '../account/assignments.js';
+import type { QuietRecord, QuietSetting } from '../account/quiet/quiet-record.js';
+import type { Comparison } from '../enforcement/drift.js';
+import type { Topology } from '../machine/topology.js';
+import type { QuietDemand } from './kernel/demands.js';
+import { demandsAmong, quietDemands } from './kernel/demands.js';
+import { type KernelFiles, kernelFiles } from './kernel/kernel-files.js';
+import type { Part } from './kernel/setting.js';
+import { type QuietOutcome, quietOutcome } from './outcome.js';
+import { PARTS } from './parts/parts.js';
+import {
+  type Change,
+  findSettings,
+  findSettingsNow,
+  planQuiet,
+  type QuietGround,
+  type QuietPlan,
+} from './plan.js';
+import { type QuietAnew, type Quieter, type QuietStep, quietKey, type RecordState } from './quieter.js';
+import { settingsAfter, settingsDuring, withSettings } from './record.js';
+import { rewrite, writeAll } from './writing.js';
+
+export class MachineQuieter implements Quieter {
+  readonly #topology: () => Topology;
+  readonly #parts: readonly Part[];
+  readonly #files: KernelFiles;
+  readonly #advice: () => readonly string[];
+
+  constructor(
+    topology: () => Topology,
+    parts: readonly Part[],
+    files: KernelFiles,
+    advice: () => readonly string[],
+  ) {
+    this.#topology = topology;
+    this.#parts = parts;
+    this.#files = files;
+    this.#advice = advice;
+  }
+
+  #ground(demands: readonly QuietDemand[], recorded: QuietRecord | null): QuietGround {
+    return {
+      ...{ parts: this.#parts, files: this.#files, topology: this.#topology() },
+      ...{ demands, recorded: recorded?.settings ?? [] },
+    };
+  }
+
+  async #plan(
+    demands: readonly QuietDemand[],
+    recorded: readonly QuietSetting[],
+    isGivenUp?: (path: string) => boolean,
+  ): Promise<QuietPlan> {
+    const ground = { ...this.#ground(demands, null), recorded };
+    return planQuiet(await findSettings(ground), recorded, isGivenUp);
+  }
+
+  follow(
+    before: Assignments,
+    next: Assignments,
+    record: RecordState,
+    anew?: QuietAnew,
+  ): Promise<QuietStep> | undefined {
+    const [former, wanted] = [quietDemands(before), quietDemands(next)];
+    if (former.length === 0 && wanted.length === 0 && before.quiet === null) return undefined;
+    const kept = demandsAmong(former, wanted);
+    if (!anew && kept.length === former.length && kept.length === wanted.length) return undefined;
+    return this.#follow(before, next, record, anew?.isGivenUp);
+  }
+
+  // In two steps: what is asked for no more is given back while the grants that have asked for it are
+  // on record; what is asked for from now on is written once it is.
+  async #follow(
+    before: Assignments,
+    next: Assignments,
+    record: RecordState,
+    isGivenUp?: (path: string) => boolean,
+  ): Promise<QuietStep> {
+    const former = quietDemands(before);
+    const kept = demandsAmong(former, quietDemands(next));
+    let settings = before.quiet?.settings ?? [];
+    let done: readonly Change[] = [];
+    if (kept.length < former.length) {
+      const plan = await this.#plan(kept, settings, isGivenUp);
+      if (plan.changes.length > 0) await record(withSettings(before, settingsDuring(plan)));
+      const steps = [...plan.restorations, ...plan.changes];
+      const refusals = await writeAll(steps);
+      done = steps.filter(({ setting }) => !refusals.has(setting));
+      settings = settingsAfter(plan, refusals);
+    }
+    const plan = await this.#plan(quietDemands(next), settings, isGivenUp);
+    const about = withSettings(next, settingsDuring(plan));
+    return {
+      next: about,
+      write: async (committed) => {
+        const refusals = await writeAll([...plan.restorations, ...plan.changes]);
+        return withSettings(committed, settingsAfter(plan, refusals));
+      },
+      undo: () => rewrite(done),
+    };
+  }
+
+  outcome(state: Assignments, uid: string): QuietOutcome {
+    return quietOutcome(this.#ground(quietDemands(state), state.quiet), uid, this.#advice());
+  }
+
+  compare(state: Assignments): Comparison {
+    const demands = quietDemands(state);
+    if (demands.length === 0 && state.quiet === null) return { checked: 0, found: [] };
+    const ground = this.#ground(demands, state.quiet);
+    const found = findSettingsNow(ground);
+    const { changes, restorations } = planQuiet(found, ground.recorded);
+    return {
+      checked: found.length,
+      found: [...restorations, ...changes].map(({ setting, value, target, part }) => ({
+        kind: 'quiet' as const,
+        uid: null,
+        key: quietKey(setting.path),
+        what: `${setting.title} is ${value}, not ${target}, for the quiet (${part}) of grants`,
+        // All of it together, after the others: what is written goes on record before.
+        repair: () => 0,
+      })),
+    };
+  }
+}
+
+/** Of the machine that this process runs on. */
+export const quieterOf = (topology: () => Topology): Quieter =>
+  new MachineQuieter(topology, PARTS, kernelFiles(), () => []);

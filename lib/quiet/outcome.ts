@@ -1,0 +1,79 @@
+// QuietOutcome: what of a grant's quiet is reached, and what stands in the way.
+import type { Assignments } from '../account/assignments.js';
+import { findPod } from '../account/assignments.js';
+import type { QuietSetting } from '../account/quiet/quiet-record.js';
+import { QUIET_PARTS, type QuietPart } from '../account/quiet/quiet-request.js';
+import { demandsFor, partsOf } from './kernel/demands.js';
+import type { Part, PartDemand } from './kernel/setting.js';
+import { findSettingsNow, type QuietGround } from './plan.js';
+
+/** How much of one part is reached. */
+export interface PartOutcome {
+  readonly reached: 'yes' | 'partly' | 'no';
+  /** What stands in the way, in sentences that name it; none where it is reached. */
+  readonly reasons: readonly string[];
+}
+
+/** What {@link Grant.quiet} tells. */
+export interface QuietOutcome {
+  /** By part, of those that the grant asks for. */
+  readonly parts: Readonly<Partial<Record<QuietPart, PartOutcome>>>;
+  /**
+   * What the kernel does on the CPUs besides, which only its command line or a setting of the whole
+   * machine changes: sentences with what to set.
+   */
+  readonly unchanged: readonly string[];
+}
+
+const outcomeOf = (parts: QuietOutcome['parts'], unchanged: readonly string[]): QuietOutcome =>
+  Object.freeze({ parts: Object.freeze(parts), unchanged: Object.freeze(unchanged) });
+
+/** Nothing of what a grant asks for, for one reason. */
+export function noOutcome(state: Assignments, uid: string, reason: string): QuietOutcome {
+  const quiet = findPod(state, uid)?.quiet;
+  const none: PartOutcome = Object.freeze({ reached: 'no', reasons: Object.freeze([reason]) });
+  const parts = quiet ? partsOf(quiet, QUIET_PARTS) : [];
+  return outcomeOf(Object.fromEntries(parts.map((part) => [part, none])), []);
+}
+
+/** What is reached for one grant. `unchanged`: see {@link QuietOutcome.unchanged}. */
+export function quietOutcome(ground: QuietGround, uid: string, unchanged: readonly string[]): QuietOutcome {
+  const demand = ground.demands.find((each) => each.uid === uid);
+  if (!demand) return outcomeOf({}, []);
+  const asked = new Set(partsOf(demand.request, QUIET_PARTS));
+  const entries = ground.parts
+    .filter(({ name }) => asked.has(name))
+    .map((part) => [part.name, partOutcome(ground, part, uid)] as const);
+  return outcomeOf(Object.fromEntries(entries), unchanged);
+}
+
+function partOutcome(ground: QuietGround, part: Part, uid: string): PartOutcome {
+  const { files, topology, recorded } = ground;
+  const demands = demandsFor(ground.demands, part.name).filter((each) => each.uid === uid);
+  const its: PartDemand = { topology, demands, cpus: demands[0]!.cpus };
+  const found = findSettingsNow({ ...ground, parts: [part] });
+  const disturbing = found.flatMap(({ setting, value }) => {
+    const cpus = setting.disturbs(value, its);
+    if (cpus.isEmpty) return [];
+    const record = recorded.find(
+      ({ path, identity }) => path === setting.path && identity === setting.identity,
+    );
+    return [`${setting.title} is still on CPUs ${cpus}${whyNot(record, value)}`];
+  });
+  const reasons = [...disturbing, ...part.obstacles(files, its)];
+  if (reasons.length === 0) return Object.freeze({ reached: 'yes', reasons: Object.freeze([]) });
+  const inForce = found.filter(({ setting, value }) => {
+    const record = recorded.find(
+      ({ path, identity }) => path === setting.path && identity === setting.identity,
+    );
+    return record?.written.includes(value) && setting.disturbs(value, its).isEmpty;
+  });
+  const reached = inForce.length > 0 ? 'partly' : 'no';
+  return Object.freeze({ reached, reasons: Object.freeze(reasons) });
+}
+
+function whyNot(record: QuietSetting | undefined, value: string): string {
+  if (!record) return '';
+  if (record.refusal !== null) return `: the kernel refuses ${record.written[0]} (${record.refusal})`;
+  return record.written.includes(value) ? '' : `: somebody else has set it to ${value}`;
+}

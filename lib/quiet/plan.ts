@@ -1,0 +1,128 @@
+// QuietPlan: which settings of the kernel are to change for what quiet grants ask now, and what of
+// them goes on record. It changes nothing.
+import type { QuietSetting } from '../account/quiet/quiet-record.js';
+import type { QuietPart } from '../account/quiet/quiet-request.js';
+import type { Topology } from '../machine/topology.js';
+import type { QuietDemand } from './kernel/demands.js';
+import { cpusOfDemands, demandsFor } from './kernel/demands.js';
+import type { KernelFiles } from './kernel/kernel-files.js';
+import type { Part, PartDemand, Setting } from './kernel/setting.js';
+
+/** A setting that is there now. */
+export interface FoundSetting {
+  readonly part: QuietPart;
+  readonly setting: Setting;
+  readonly demand: PartDemand;
+  readonly value: string;
+}
+
+/** A value that is to be written. */
+export interface Change extends FoundSetting {
+  readonly target: string;
+  /** As it stands on record once the change is made; undefined: it is restored. */
+  readonly record: QuietSetting | undefined;
+  /** As it stood on record before. */
+  readonly before: QuietSetting | undefined;
+}
+
+export interface QuietPlan {
+  /** To the values of before numalign, in the order in which they are to be written. */
+  readonly restorations: readonly Change[];
+  readonly changes: readonly Change[];
+  /** What is on record once all is done. */
+  readonly settings: readonly QuietSetting[];
+}
+
+/** Where settings are, and what is asked of them. */
+export interface QuietGround {
+  readonly parts: readonly Part[];
+  readonly files: KernelFiles;
+  readonly topology: Topology;
+  readonly demands: readonly QuietDemand[];
+  readonly recorded: readonly QuietSetting[];
+}
+
+export function partDemand({ topology, demands }: QuietGround, part: QuietPart): PartDemand {
+  const its = demandsFor(demands, part);
+  return { topology, demands: its, cpus: cpusOfDemands(its) };
+}
+
+/** The settings of all parts that are asked for, or on record. */
+export function settingsOf(ground: QuietGround): Omit<FoundSetting, 'value'>[] {
+  const { parts, files, recorded } = ground;
+  return parts.flatMap((part) => {
+    const demand = partDemand(ground, part.name);
+    const paths = recorded.filter((each) => each.part === part.name).map(({ path }) => path);
+    if (demand.demands.length === 0 && paths.length === 0) return [];
+    return part.settings(files, demand, paths).map((setting) => ({ part: part.name, setting, demand }));
+  });
+}
+
+/** With their values, without those that go away meanwhile. */
+export async function findSettings(ground: QuietGround): Promise<FoundSetting[]> {
+  const found: FoundSetting[] = [];
+  for (const each of settingsOf(ground)) {
+    const value = await each.setting.read();
+    if (value !== undefined) found.push({ ...each, value });
+  }
+  return found;
+}
+
+/** The same of the settings that can be read at once. */
+export function findSettingsNow(ground: QuietGround): FoundSetting[] {
+  return settingsOf(ground).flatMap((each) => {
+    const value = each.setting.read();
+    return typeof value === 'string' ? [{ ...each, value }] : [];
+  });
+}
+
+const keyOf = (path: string, identity: string | null) => `${path} ${identity ?? ''}`;
+
+/** Pure. `isGivenUp`: of paths that are left as they are. */
+export function planQuiet(
+  found: readonly FoundSetting[],
+  recorded: readonly QuietSetting[],
+  isGivenUp: (path: string) => boolean = () => false,
+): QuietPlan {
+  const known = new Map(recorded.map((each) => [keyOf(each.path, each.identity), each]));
+  const steps = found.map((each) => stepOf(each, known, isGivenUp));
+  return {
+    restorations: steps.flatMap(({ restoration }) => restoration ?? []).reverse(),
+    changes: steps.flatMap(({ change }) => change ?? []),
+    settings: steps.flatMap(({ record }) => record ?? []),
+  };
+}
+
+interface Step {
+  readonly restoration?: Change;
+  readonly change?: Change;
+  readonly record?: QuietSetting;
+}
+
+function stepOf(
+  found: FoundSetting,
+  known: ReadonlyMap<string, QuietSetting>,
+  isGivenUp: (path: string) => boolean,
+): Step {
+  const { part, setting, demand, value } = found;
+  const { path, identity } = setting;
+  const before = known.get(keyOf(path, identity));
+  const isOurs = before?.written.includes(value) ?? false;
+  // A value that somebody else has written is what is given back in the end.
+  const original = isOurs ? before!.original : value;
+  const target = setting.target(original, demand);
+  if (target === original) {
+    const isRestored = !isOurs || value === original;
+    return isRestored ? {} : { restoration: { ...found, target, record: undefined, before } };
+  }
+  const isAsBefore = before?.written[0] === target && before.original === original;
+  const isInForce = value === target;
+  // The kernel has refused it, or somebody else always changes it back.
+  if (isAsBefore && !isInForce && (before.refusal !== null || isGivenUp(path))) return { record: before };
+  const written = isOurs && !isInForce ? [target, value] : [target];
+  const record: QuietSetting =
+    isAsBefore && isInForce && before.refusal === null && before.written.length === 1
+      ? before
+      : { part, path, identity, original, written, refusal: null };
+  return isInForce ? { record } : { record, change: { ...found, target, record, before } };
+}

@@ -1,0 +1,54 @@
+// What of quiet is on record. Pure.
+import type { Assignments } from '../account/assignments.js';
+import type { QuietSetting } from '../account/quiet/quiet-record.js';
+import type { Setting } from './kernel/setting.js';
+import type { QuietPlan } from './plan.js';
+
+/** Why a value could not be written, and what the setting has then. */
+export interface Refusal {
+  /** The kernel's error, or what it has made of the value. */
+  readonly reason: string;
+  readonly value: string | undefined;
+}
+
+export type Refusals = ReadonlyMap<Setting, Refusal>;
+
+/** What a plan has on record once it is carried out but for what the kernel has refused. */
+export function settingsAfter(
+  { settings, changes, restorations }: QuietPlan,
+  refusals: Refusals,
+): QuietSetting[] {
+  if (refusals.size === 0) return [...settings];
+  const refused = new Map<QuietSetting, QuietSetting>();
+  for (const { setting, record } of changes) {
+    const refusal = refusals.get(setting);
+    if (refusal) refused.set(record!, withRefusal(record!, refusal));
+  }
+  const left = restorations.flatMap(({ setting, before }) => {
+    const refusal = refusals.get(setting);
+    return refusal ? [withRefusal(before!, refusal)] : [];
+  });
+  return [...settings.map((each) => refused.get(each) ?? each), ...left];
+}
+
+// What the kernel has made of a value of ours is ours, too.
+function withRefusal(record: QuietSetting, { reason, value }: Refusal): QuietSetting {
+  const isKnown = value === undefined || value === record.original || record.written.includes(value);
+  return { ...record, refusal: reason, written: isKnown ? record.written : [...record.written, value] };
+}
+
+/** While a plan is carried out: what is about to be restored is on record, too. */
+export const settingsDuring = ({ settings, restorations }: QuietPlan): QuietSetting[] => [
+  ...settings,
+  ...restorations.map(({ before }) => before!),
+];
+
+/** The same state where the record stays the same. */
+export function withSettings(state: Assignments, settings: readonly QuietSetting[]): Assignments {
+  const { quiet } = state;
+  const before = quiet?.settings ?? [];
+  if (before.length === settings.length && settings.every((each) => before.includes(each))) return state;
+  const unknown = quiet?.unknown ?? {};
+  const isEmpty = settings.length === 0 && Object.keys(unknown).length === 0;
+  return { ...state, quiet: isEmpty ? null : { settings, unknown } };
+}

@@ -1,0 +1,23 @@
+// Parts of quiet that a request does not go without.
+import type { QuietPart } from '../account/quiet/quiet-request.js';
+import { NumalignError } from '../base/errors.js';
+import type { QuietOutcome } from './outcome.js';
+
+/** Why a grant does not have what it requires; undefined where it has. */
+export function quietShortfall(
+  { parts }: QuietOutcome,
+  required: readonly QuietPart[],
+): NumalignError | undefined {
+  const missing = required.filter((part) => parts[part]?.reached !== 'yes');
+  if (missing.length === 0) return undefined;
+  const why = missing.flatMap((part) => parts[part]?.reasons.map((reason) => `${part}: ${reason}`) ?? [part]);
+  return new NumalignError(
+    'ERR_QUIET',
+    `quiet ${missing.join(', ')} is required and cannot be had wholly here: ${why.join('; ')}`,
+    {
+      value: missing,
+      valid: Object.keys(parts).filter((part) => parts[part as QuietPart]!.reached === 'yes'),
+      why,
+    },
+  );
+}

@@ -1,0 +1,31 @@
+// Writes values to settings of the kernel, and reads them back.
+
+import type { Setting } from './kernel/setting.js';
+import type { Change } from './plan.js';
+import type { Refusal, Refusals } from './record.js';
+
+/** One after the other. Answers what the kernel has refused. */
+export async function writeAll(changes: readonly Change[]): Promise<Refusals> {
+  const refusals = new Map<Setting, Refusal>();
+  for (const { setting, target } of changes) {
+    const refusal = await write(setting, target);
+    if (refusal) refusals.set(setting, refusal);
+  }
+  return refusals;
+}
+
+/** Writes again what changes have replaced, the last first. What is refused stays as it is. */
+export async function rewrite(changes: readonly Change[]): Promise<void> {
+  for (const { setting, value } of changes.toReversed()) await write(setting, value);
+}
+
+async function write(setting: Setting, target: string): Promise<Refusal | undefined> {
+  try {
+    await setting.write(target);
+    const value = await setting.read();
+    return value === undefined || value === target ? undefined : { reason: `it has become ${value}`, value };
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    return { reason: code ?? message, value: undefined };
+  }
+}

@@ -1,0 +1,49 @@
+// What the state files say that quiet grants ask for, and which settings of the kernel are changed for
+// them. Pure.
+import type { QuietRecord, QuietSetting } from '../../account/quiet/quiet-record.js';
+import { type CacheShare, QUIET_PARTS, type QuietRequest } from '../../account/quiet/quiet-request.js';
+import { flag, list, listOf, object, oneOf, orNull, text, unknownOf, whole } from './shapes.js';
+
+function cacheShare(value: unknown, where: string): CacheShare {
+  const { ways, percent } = object(value, where);
+  return ways === undefined
+    ? { percent: whole(percent, `${where}.percent`) }
+    : { ways: whole(ways, `${where}.ways`) };
+}
+
+/** @throws ERR_STATE_CORRUPT */
+export function decodeQuietRequest(value: unknown, where: string): QuietRequest {
+  const { interrupts, workqueues, packets, idle, frequency, cache } = object(value, where);
+  return {
+    interrupts: flag(interrupts, `${where}.interrupts`),
+    workqueues: flag(workqueues, `${where}.workqueues`),
+    packets: flag(packets, `${where}.packets`),
+    idle: orNull(idle, `${where}.idle`, (given, at) => ({
+      maxLatency: whole(object(given, at).maxLatency, `${at}.maxLatency`),
+    })),
+    frequency: flag(frequency, `${where}.frequency`),
+    cache: orNull(cache, `${where}.cache`, cacheShare),
+  };
+}
+
+function decodeSetting(value: unknown, where: string): QuietSetting {
+  const { part, path, identity, original, written, refusal } = object(value, where);
+  return {
+    part: oneOf(part, 'part', QUIET_PARTS),
+    path: text(path, 'path'),
+    identity: orNull(identity, 'identity', text),
+    original: text(original, 'original'),
+    written: list(written, 'written').map((each) => text(each, 'written')),
+    refusal: orNull(refusal, 'refusal', text),
+  };
+}
+
+/** null where no setting is changed. @throws ERR_STATE_CORRUPT */
+export function decodeQuiet(value: unknown, where: string): QuietRecord | null {
+  if (value === undefined || value === null) return null;
+  const given = object(value, where);
+  return {
+    settings: listOf(given.settings, `${where}.settings`, decodeSetting),
+    unknown: unknownOf(given, ['settings']),
+  };
+}
