@@ -4,15 +4,15 @@ import type { QuietRecord, QuietSetting } from '../account/quiet/quiet-record.js
 import type { Comparison } from '../enforcement/drift.js';
 import type { Topology } from '../machine/topology.js';
 import type { QuietDemand } from './kernel/demands.js';
-import { demandsAmong, quietDemands } from './kernel/demands.js';
+import { areSameDemands, commonDemands, quietDemands } from './kernel/demands.js';
 import { type KernelFiles, kernelFiles } from './kernel/kernel-files.js';
 import type { Part } from './kernel/setting.js';
 import { type QuietOutcome, quietOutcome } from './outcome.js';
 import { PARTS } from './parts/parts.js';
 import {
   type Change,
-  findSettings,
-  findSettingsNow,
+  lookAtSettings,
+  lookAtSettingsNow,
   planQuiet,
   type QuietGround,
   type QuietPlan,
@@ -52,7 +52,7 @@ export class MachineQuieter implements Quieter {
     isGivenUp?: (path: string) => boolean,
   ): Promise<QuietPlan> {
     const ground = { ...this.#ground(demands, null), recorded };
-    return planQuiet(await findSettings(ground), recorded, isGivenUp);
+    return planQuiet(await lookAtSettings(ground), recorded, isGivenUp);
   }
 
   follow(
@@ -63,8 +63,7 @@ export class MachineQuieter implements Quieter {
   ): Promise<QuietStep> | undefined {
     const [former, wanted] = [quietDemands(before), quietDemands(next)];
     if (former.length === 0 && wanted.length === 0 && before.quiet === null) return undefined;
-    const kept = demandsAmong(former, wanted);
-    if (!anew && kept.length === former.length && kept.length === wanted.length) return undefined;
+    if (!anew && areSameDemands(former, wanted)) return undefined;
     return this.#follow(before, next, record, anew?.isGivenUp);
   }
 
@@ -77,10 +76,10 @@ export class MachineQuieter implements Quieter {
     isGivenUp?: (path: string) => boolean,
   ): Promise<QuietStep> {
     const former = quietDemands(before);
-    const kept = demandsAmong(former, quietDemands(next));
+    const kept = commonDemands(former, quietDemands(next));
     let settings = before.quiet?.settings ?? [];
     let done: readonly Change[] = [];
-    if (kept.length < former.length) {
+    if (!areSameDemands(kept, former)) {
       const plan = await this.#plan(kept, settings, isGivenUp);
       if (plan.changes.length > 0) await record(withSettings(before, settingsDuring(plan)));
       const steps = [...plan.restorations, ...plan.changes];
@@ -108,10 +107,10 @@ export class MachineQuieter implements Quieter {
     const demands = quietDemands(state);
     if (demands.length === 0 && state.quiet === null) return { checked: 0, found: [] };
     const ground = this.#ground(demands, state.quiet);
-    const found = findSettingsNow(ground);
-    const { changes, restorations } = planQuiet(found, ground.recorded);
+    const look = lookAtSettingsNow(ground);
+    const { changes, restorations } = planQuiet(look, ground.recorded);
     return {
-      checked: found.length,
+      checked: look.found.length,
       found: [...restorations, ...changes].map(({ setting, value, target, part }) => ({
         kind: 'quiet' as const,
         uid: null,

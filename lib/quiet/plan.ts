@@ -16,6 +16,21 @@ export interface FoundSetting {
   readonly value: string;
 }
 
+/** A setting that cannot be read: it stays as it is, on record too. */
+export interface UnreadSetting {
+  readonly part: QuietPart;
+  /** null: all settings of the part. */
+  readonly setting: Setting | null;
+  /** The kernel's error. */
+  readonly reason: string;
+}
+
+/** What there is, without settings that are gone. */
+export interface Look {
+  readonly found: readonly FoundSetting[];
+  readonly unread: readonly UnreadSetting[];
+}
+
 /** A value that is to be written. */
 export interface Change extends FoundSetting {
   readonly target: string;
@@ -47,40 +62,67 @@ export function partDemand({ topology, demands }: QuietGround, part: QuietPart):
   return { topology, demands: its, cpus: cpusOfDemands(its) };
 }
 
-/** The settings of all parts that are asked for, or on record. */
-export function settingsOf(ground: QuietGround): Omit<FoundSetting, 'value'>[] {
+type Place = Omit<FoundSetting, 'value'>;
+
+const reasonOf = (error: unknown) => (error as NodeJS.ErrnoException).code ?? (error as Error).message;
+
+// The settings of all parts that are asked for, or on record.
+function placesOf(ground: QuietGround): { places: Place[]; unread: UnreadSetting[] } {
   const { parts, files, recorded } = ground;
-  return parts.flatMap((part) => {
+  const unread: UnreadSetting[] = [];
+  const places = parts.flatMap((part) => {
     const demand = partDemand(ground, part.name);
     const paths = recorded.filter((each) => each.part === part.name).map(({ path }) => path);
     if (demand.demands.length === 0 && paths.length === 0) return [];
-    return part.settings(files, demand, paths).map((setting) => ({ part: part.name, setting, demand }));
+    try {
+      const settings = part.settings(files, demand, paths);
+      return settings.map((setting) => ({ part: part.name, setting, demand }));
+    } catch (error) {
+      unread.push({ part: part.name, setting: null, reason: reasonOf(error) });
+      return [];
+    }
   });
+  return { places, unread };
 }
 
-/** With their values, without those that go away meanwhile. */
-export async function findSettings(ground: QuietGround): Promise<FoundSetting[]> {
+/** Never throws: a file that cannot be read must not keep grants from ending. */
+export async function lookAtSettings(ground: QuietGround): Promise<Look> {
+  const { places, unread } = placesOf(ground);
   const found: FoundSetting[] = [];
-  for (const each of settingsOf(ground)) {
-    const value = await each.setting.read();
-    if (value !== undefined) found.push({ ...each, value });
+  for (const each of places) {
+    const { part, setting } = each;
+    try {
+      const value = await setting.read();
+      if (value !== undefined) found.push({ ...each, value });
+    } catch (error) {
+      unread.push({ part, setting, reason: reasonOf(error) });
+    }
   }
-  return found;
+  return { found, unread };
 }
 
 /** The same of the settings that can be read at once. */
-export function findSettingsNow(ground: QuietGround): FoundSetting[] {
-  return settingsOf(ground).flatMap((each) => {
-    const value = each.setting.read();
-    return typeof value === 'string' ? [{ ...each, value }] : [];
-  });
+export function lookAtSettingsNow(ground: QuietGround): Look {
+  const { places, unread } = placesOf(ground);
+  const found: FoundSetting[] = [];
+  for (const each of places) {
+    const { part, setting } = each;
+    try {
+      const value = setting.read();
+      if (typeof value === 'string') found.push({ ...each, value });
+      else value?.catch(() => {});
+    } catch (error) {
+      unread.push({ part, setting, reason: reasonOf(error) });
+    }
+  }
+  return { found, unread };
 }
 
 const keyOf = (path: string, identity: string | null) => `${path} ${identity ?? ''}`;
 
 /** Pure. `isGivenUp`: of paths that are left as they are. */
 export function planQuiet(
-  found: readonly FoundSetting[],
+  { found, unread }: Look,
   recorded: readonly QuietSetting[],
   isGivenUp: (path: string) => boolean = () => false,
 ): QuietPlan {
@@ -89,8 +131,14 @@ export function planQuiet(
   return {
     restorations: steps.flatMap(({ restoration }) => restoration ?? []).reverse(),
     changes: steps.flatMap(({ change }) => change ?? []),
-    settings: steps.flatMap(({ record }) => record ?? []),
+    settings: [...steps.flatMap(({ record }) => record ?? []), ...recorded.filter(isUnread)],
   };
+
+  function isUnread({ part, path, identity }: QuietSetting): boolean {
+    return unread.some(({ part: of, setting }) =>
+      setting ? setting.path === path && setting.identity === identity : of === part,
+    );
+  }
 }
 
 interface Step {
@@ -117,8 +165,9 @@ function stepOf(
   }
   const isAsBefore = before?.written[0] === target && before.original === original;
   const isInForce = value === target;
-  // The kernel has refused it, or somebody else always changes it back.
-  if (isAsBefore && !isInForce && (before.refusal !== null || isGivenUp(path))) return { record: before };
+  // Somebody else always changes it back, or the kernel has refused it.
+  if (before && !isInForce && (isGivenUp(path) || (isAsBefore && before.refusal !== null)))
+    return { record: before };
   const written = isOurs && !isInForce ? [target, value] : [target];
   const record: QuietSetting =
     isAsBefore && isInForce && before.refusal === null && before.written.length === 1

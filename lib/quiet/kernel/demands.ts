@@ -48,15 +48,27 @@ const isSame = (a: QuietDemand, b: QuietDemand) =>
 const isSameRequest = (a: QuietRequest, b: QuietRequest) =>
   a === b || JSON.stringify(a) === JSON.stringify(b);
 
-/** Those of `demands` that are among `others` as they are. */
-export function demandsAmong(
-  demands: readonly QuietDemand[],
-  others: readonly QuietDemand[],
-): readonly QuietDemand[] {
-  if (demands === others || demands.length === 0) return demands;
+/** Whether they ask for the same, in whatever order. */
+export function areSameDemands(demands: readonly QuietDemand[], others: readonly QuietDemand[]): boolean {
+  if (demands === others) return true;
+  if (demands.length !== others.length) return false;
   const byUid = new Map(others.map((each) => [each.uid, each]));
-  return demands.filter((each) => {
+  return demands.every((each) => {
     const other = byUid.get(each.uid);
     return other !== undefined && isSame(each, other);
+  });
+}
+
+/** What is asked for before and after: a grant that is resized keeps the CPUs that it has in both. */
+export function commonDemands(
+  before: readonly QuietDemand[],
+  after: readonly QuietDemand[],
+): readonly QuietDemand[] {
+  const byUid = new Map(after.map((each) => [each.uid, each]));
+  return before.flatMap((each) => {
+    const other = byUid.get(each.uid);
+    if (!other || !isSameRequest(each.request, other.request)) return [];
+    const cpus = each.cpus.intersection(other.cpus);
+    return cpus.isEmpty ? [] : [{ ...each, cpus }];
   });
 }
