@@ -54,7 +54,8 @@ export function prepare(site: Site, config: Config): Promise<readonly Warning[]>
 
 // A process may have ended before it wrote what a grant asks for that lives on, or restored the rest.
 async function settleQuiet(site: Site, state: Assignments, commit: Commit): Promise<void> {
-  if (compareQuiet(site, state).found.length === 0) return;
+  const { found } = await compareQuiet(site, state);
+  if (found.length === 0) return;
   await commitEnforced(site, state, state, commit, { quietAnew: { isGivenUp: () => false } });
 }
 

@@ -9,14 +9,7 @@ import { type KernelFiles, kernelFiles } from './kernel/kernel-files.js';
 import type { Part } from './kernel/setting.js';
 import { type QuietOutcome, quietOutcome } from './outcome.js';
 import { PARTS } from './parts/parts.js';
-import {
-  type Change,
-  findSettings,
-  findSettingsNow,
-  planQuiet,
-  type QuietGround,
-  type QuietPlan,
-} from './plan.js';
+import { type Change, findSettings, planQuiet, type QuietGround, type QuietPlan } from './plan.js';
 import { type QuietAnew, type Quieter, type QuietStep, quietKey, type RecordState } from './quieter.js';
 import { settingsAfter, settingsDuring, withSettings } from './record.js';
 import { rewrite, writeAll } from './writing.js';
@@ -104,11 +97,11 @@ export class MachineQuieter implements Quieter {
     return quietOutcome(this.#ground(quietDemands(state), state.quiet), uid, this.#advice());
   }
 
-  compare(state: Assignments): Comparison {
+  async compare(state: Assignments): Promise<Comparison> {
     const demands = quietDemands(state);
     if (demands.length === 0 && state.quiet === null) return { checked: 0, found: [] };
     const ground = this.#ground(demands, state.quiet);
-    const found = findSettingsNow(ground);
+    const found = await findSettings(ground);
     const { changes, restorations } = planQuiet(found, ground.recorded);
     return {
       checked: found.length,

@@ -1,5 +1,6 @@
 // QuietPlan: which settings of the kernel are to change for what quiet grants ask now, and what of
 // them goes on record. It changes nothing.
+import { setImmediate as turn } from 'node:timers/promises';
 import type { QuietSetting } from '../account/quiet/quiet-record.js';
 import type { QuietPart } from '../account/quiet/quiet-request.js';
 import type { Topology } from '../machine/topology.js';
@@ -48,32 +49,42 @@ export function partDemand({ topology, demands }: QuietGround, part: QuietPart):
 }
 
 /** The settings of all parts that are asked for, or on record. */
-export function settingsOf(ground: QuietGround): Omit<FoundSetting, 'value'>[] {
+function* settingsOf(ground: QuietGround): Generator<Omit<FoundSetting, 'value'>> {
   const { parts, files, recorded } = ground;
-  return parts.flatMap((part) => {
+  for (const part of parts) {
     const demand = partDemand(ground, part.name);
     const paths = recorded.filter((each) => each.part === part.name).map(({ path }) => path);
-    if (demand.demands.length === 0 && paths.length === 0) return [];
-    return part.settings(files, demand, paths).map((setting) => ({ part: part.name, setting, demand }));
-  });
+    if (demand.demands.length === 0 && paths.length === 0) continue;
+    for (const setting of part.settings(files, demand, paths)) yield { part: part.name, setting, demand };
+  }
 }
 
-/** With their values, without those that go away meanwhile. */
+// Some 50 µs each.
+const SETTINGS_AT_ONCE = 8;
+
+/**
+ * With their values, without those that go away meanwhile. The event loop has its turn in between:
+ * there may be hundreds.
+ */
 export async function findSettings(ground: QuietGround): Promise<FoundSetting[]> {
   const found: FoundSetting[] = [];
+  let count = 0;
   for (const each of settingsOf(ground)) {
     const value = await each.setting.read();
     if (value !== undefined) found.push({ ...each, value });
+    if (++count % SETTINGS_AT_ONCE === 0) await turn();
   }
   return found;
 }
 
 /** The same of the settings that can be read at once. */
 export function findSettingsNow(ground: QuietGround): FoundSetting[] {
-  return settingsOf(ground).flatMap((each) => {
+  const found: FoundSetting[] = [];
+  for (const each of settingsOf(ground)) {
     const value = each.setting.read();
-    return typeof value === 'string' ? [{ ...each, value }] : [];
-  });
+    if (typeof value === 'string') found.push({ ...each, value });
+  }
+  return found;
 }
 
 const keyOf = (path: string, identity: string | null) => `${path} ${identity ?? ''}`;
