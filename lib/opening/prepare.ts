@@ -47,7 +47,8 @@ export function prepare(site: Site, config: Config): Promise<readonly Warning[]>
     const state = archived.length > 0 ? withoutPods(recorded) : withoutDead(site, recorded);
     // What the kernel of an earlier boot was told, this one does not know.
     const before = archived.length > 0 ? { ...recorded, quiet: null } : recorded;
-    const isUnsettled = compareQuiet(site, state).found.length > 0;
+    const { found } = await compareQuiet(site, state);
+    const isUnsettled = found.length > 0;
     if (state !== recorded || isUnsettled)
       await commitEnforced(site, before, state, commit, isUnsettled ? { quietAnew: ALL_QUIET } : {});
     joinPool(site, config, state);

@@ -4,19 +4,11 @@ import type { QuietRecord, QuietSetting } from '../account/quiet/quiet-record.js
 import type { Comparison } from '../enforcement/drift.js';
 import type { Topology } from '../machine/topology.js';
 import type { QuietDemand } from './kernel/demands.js';
-import { areSameDemands, commonDemands, quietDemands } from './kernel/demands.js';
-import { type KernelFiles, kernelFiles } from './kernel/kernel-files.js';
+import { demandsAmong, quietDemands } from './kernel/demands.js';
+import type { KernelFiles } from './kernel/kernel-files.js';
 import type { Part } from './kernel/setting.js';
 import { type QuietOutcome, quietOutcome } from './outcome.js';
-import { PARTS } from './parts/parts.js';
-import {
-  type Change,
-  lookAtSettings,
-  lookAtSettingsNow,
-  planQuiet,
-  type QuietGround,
-  type QuietPlan,
-} from './plan.js';
+import { type Change, lookAtSettings, planQuiet, type QuietGround, type QuietPlan } from './plan.js';
 import { type QuietAnew, type Quieter, type QuietStep, quietKey, type RecordState } from './quieter.js';
 import { settingsAfter, settingsDuring, withSettings } from './record.js';
 import { rewrite, writeAll } from './writing.js';
@@ -62,9 +54,8 @@ export class MachineQuieter implements Quieter {
     anew?: QuietAnew,
   ): Promise<QuietStep> | undefined {
     const [former, wanted] = [quietDemands(before), quietDemands(next)];
-    if (former.length === 0 && wanted.length === 0 && before.quiet === null) return undefined;
-    if (!anew && areSameDemands(former, wanted)) return undefined;
-    return this.#follow(before, next, record, anew?.isGivenUp);
+    const isSame = demandsAmong(former, wanted) === former && demandsAmong(wanted, former) === wanted;
+    return isSame && !anew ? undefined : this.#follow(before, next, record, anew?.isGivenUp);
   }
 
   // In two steps: what is asked for no more is given back while the grants that have asked for it are
@@ -79,7 +70,7 @@ export class MachineQuieter implements Quieter {
     const kept = commonDemands(former, quietDemands(next));
     let settings = before.quiet?.settings ?? [];
     let done: readonly Change[] = [];
-    if (!areSameDemands(kept, former)) {
+    if (kept !== former) {
       const plan = await this.#plan(kept, settings, isGivenUp);
       if (plan.changes.length > 0) await record(withSettings(before, settingsDuring(plan)));
       const steps = [...plan.restorations, ...plan.changes];
@@ -103,11 +94,9 @@ export class MachineQuieter implements Quieter {
     return quietOutcome(this.#ground(quietDemands(state), state.quiet), uid, this.#advice());
   }
 
-  compare(state: Assignments): Comparison {
-    const demands = quietDemands(state);
-    if (demands.length === 0 && state.quiet === null) return { checked: 0, found: [] };
-    const ground = this.#ground(demands, state.quiet);
-    const look = lookAtSettingsNow(ground);
+  async compare(state: Assignments): Promise<Comparison> {
+    const ground = this.#ground(quietDemands(state), state.quiet);
+    const look = await lookAtSettings(ground);
     const { changes, restorations } = planQuiet(look, ground.recorded);
     return {
       checked: look.found.length,
@@ -122,7 +111,3 @@ export class MachineQuieter implements Quieter {
     };
   }
 }
-
-/** Of the machine that this process runs on. */
-export const quieterOf = (topology: () => Topology): Quieter =>
-  new MachineQuieter(topology, PARTS, kernelFiles(), () => []);

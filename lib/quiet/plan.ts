@@ -1,5 +1,6 @@
 // QuietPlan: which settings of the kernel are to change for what quiet grants ask now, and what of
 // them goes on record. It changes nothing.
+import { setImmediate as turn } from 'node:timers/promises';
 import type { QuietSetting } from '../account/quiet/quiet-record.js';
 import type { QuietPart } from '../account/quiet/quiet-request.js';
 import type { Topology } from '../machine/topology.js';
@@ -62,34 +63,34 @@ export function partDemand({ topology, demands }: QuietGround, part: QuietPart):
   return { topology, demands: its, cpus: cpusOfDemands(its) };
 }
 
-type Place = Omit<FoundSetting, 'value'>;
-
 const reasonOf = (error: unknown) => (error as NodeJS.ErrnoException).code ?? (error as Error).message;
 
-// The settings of all parts that are asked for, or on record.
-function placesOf(ground: QuietGround): { places: Place[]; unread: UnreadSetting[] } {
+// The settings of all parts that are asked for, or on record. `unread`: is added to.
+function* settingsOf(ground: QuietGround, unread: UnreadSetting[]): Generator<Omit<FoundSetting, 'value'>> {
   const { parts, files, recorded } = ground;
-  const unread: UnreadSetting[] = [];
-  const places = parts.flatMap((part) => {
+  for (const part of parts) {
     const demand = partDemand(ground, part.name);
     const paths = recorded.filter((each) => each.part === part.name).map(({ path }) => path);
-    if (demand.demands.length === 0 && paths.length === 0) return [];
+    if (demand.demands.length === 0 && paths.length === 0) continue;
     try {
-      const settings = part.settings(files, demand, paths);
-      return settings.map((setting) => ({ part: part.name, setting, demand }));
+      for (const setting of part.settings(files, demand, paths)) yield { part: part.name, setting, demand };
     } catch (error) {
       unread.push({ part: part.name, setting: null, reason: reasonOf(error) });
-      return [];
     }
-  });
-  return { places, unread };
+  }
 }
 
-/** Never throws: a file that cannot be read must not keep grants from ending. */
+// Some 50 µs each.
+const SETTINGS_AT_ONCE = 8;
+
+/**
+ * The event loop has its turn in between: there may be hundreds. Does not throw: a file that cannot be
+ * read keeps no grant from its end.
+ */
 export async function lookAtSettings(ground: QuietGround): Promise<Look> {
-  const { places, unread } = placesOf(ground);
-  const found: FoundSetting[] = [];
-  for (const each of places) {
+  const [found, unread]: [FoundSetting[], UnreadSetting[]] = [[], []];
+  let count = 0;
+  for (const each of settingsOf(ground, unread)) {
     const { part, setting } = each;
     try {
       const value = await setting.read();
@@ -97,15 +98,15 @@ export async function lookAtSettings(ground: QuietGround): Promise<Look> {
     } catch (error) {
       unread.push({ part, setting, reason: reasonOf(error) });
     }
+    if (++count % SETTINGS_AT_ONCE === 0) await turn();
   }
   return { found, unread };
 }
 
 /** The same of the settings that can be read at once. */
 export function lookAtSettingsNow(ground: QuietGround): Look {
-  const { places, unread } = placesOf(ground);
-  const found: FoundSetting[] = [];
-  for (const each of places) {
+  const [found, unread]: [FoundSetting[], UnreadSetting[]] = [[], []];
+  for (const each of settingsOf(ground, unread)) {
     const { part, setting } = each;
     try {
       const value = setting.read();
@@ -128,17 +129,21 @@ export function planQuiet(
 ): QuietPlan {
   const known = new Map(recorded.map((each) => [keyOf(each.path, each.identity), each]));
   const steps = found.map((each) => stepOf(each, known, isGivenUp));
+  const seen = new Set(found.map(({ setting: { path, identity } }) => keyOf(path, identity)));
+  const left = recorded.filter(
+    (each) => !seen.has(keyOf(each.path, each.identity)) && isUnread(each, unread),
+  );
   return {
     restorations: steps.flatMap(({ restoration }) => restoration ?? []).reverse(),
     changes: steps.flatMap(({ change }) => change ?? []),
-    settings: [...steps.flatMap(({ record }) => record ?? []), ...recorded.filter(isUnread)],
+    settings: [...steps.flatMap(({ record }) => record ?? []), ...left],
   };
+}
 
-  function isUnread({ part, path, identity }: QuietSetting): boolean {
-    return unread.some(({ part: of, setting }) =>
-      setting ? setting.path === path && setting.identity === identity : of === part,
-    );
-  }
+function isUnread({ part, path, identity }: QuietSetting, unread: readonly UnreadSetting[]): boolean {
+  return unread.some((each) =>
+    each.setting ? each.setting.path === path && each.setting.identity === identity : each.part === part,
+  );
 }
 
 interface Step {

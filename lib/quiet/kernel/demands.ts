@@ -41,34 +41,26 @@ export const partsOf = (request: QuietRequest, parts: readonly QuietPart[]): rea
 export const cpusOfDemands = (demands: readonly QuietDemand[]): CpuSet =>
   demands.reduce((all, { cpus }) => all.union(cpus), CpuSet.EMPTY);
 
-const isSame = (a: QuietDemand, b: QuietDemand) =>
-  a === b || (a.uid === b.uid && a.cpus.equals(b.cpus) && isSameRequest(a.request, b.request));
-
 // Requests are small, and their members have one order.
 const isSameRequest = (a: QuietRequest, b: QuietRequest) =>
   a === b || JSON.stringify(a) === JSON.stringify(b);
 
-/** Whether they ask for the same, in whatever order. */
-export function areSameDemands(demands: readonly QuietDemand[], others: readonly QuietDemand[]): boolean {
-  if (demands === others) return true;
-  if (demands.length !== others.length) return false;
-  const byUid = new Map(others.map((each) => [each.uid, each]));
-  return demands.every((each) => {
-    const other = byUid.get(each.uid);
-    return other !== undefined && isSame(each, other);
-  });
-}
-
-/** What is asked for before and after: a grant that is resized keeps the CPUs that it has in both. */
-export function commonDemands(
-  before: readonly QuietDemand[],
-  after: readonly QuietDemand[],
+/**
+ * What of `demands` is asked for by `others`, too: by the same grant, on the CPUs that both have. The
+ * same list where it is all.
+ */
+export function demandsAmong(
+  demands: readonly QuietDemand[],
+  others: readonly QuietDemand[],
 ): readonly QuietDemand[] {
-  const byUid = new Map(after.map((each) => [each.uid, each]));
-  return before.flatMap((each) => {
+  if (demands === others) return demands;
+  const byUid = new Map(others.map((each) => [each.uid, each]));
+  const among = demands.flatMap((each) => {
     const other = byUid.get(each.uid);
     if (!other || !isSameRequest(each.request, other.request)) return [];
     const cpus = each.cpus.intersection(other.cpus);
-    return cpus.isEmpty ? [] : [{ ...each, cpus }];
+    if (cpus.isEmpty) return [];
+    return [cpus.equals(each.cpus) ? each : { ...each, cpus }];
   });
+  return among.length === demands.length && among.every((each, i) => each === demands[i]) ? demands : among;
 }
