@@ -67,7 +67,7 @@ export class MachineQuieter implements Quieter {
     isGivenUp?: (path: string) => boolean,
   ): Promise<QuietStep> {
     const former = quietDemands(before);
-    const kept = commonDemands(former, quietDemands(next));
+    const kept = demandsAmong(former, quietDemands(next));
     let settings = before.quiet?.settings ?? [];
     let done: readonly Change[] = [];
     if (kept !== former) {

@@ -14,6 +14,8 @@ export interface FoundSetting {
   readonly part: QuietPart;
   readonly setting: Setting;
   readonly demand: PartDemand;
+  /** As the setting had it with the value. */
+  readonly identity: string | null;
   readonly value: string;
 }
 
@@ -66,7 +68,10 @@ export function partDemand({ topology, demands }: QuietGround, part: QuietPart):
 const reasonOf = (error: unknown) => (error as NodeJS.ErrnoException).code ?? (error as Error).message;
 
 // The settings of all parts that are asked for, or on record. `unread`: is added to.
-function* settingsOf(ground: QuietGround, unread: UnreadSetting[]): Generator<Omit<FoundSetting, 'value'>> {
+function* settingsOf(
+  ground: QuietGround,
+  unread: UnreadSetting[],
+): Generator<Omit<FoundSetting, 'identity' | 'value'>> {
   const { parts, files, recorded } = ground;
   for (const part of parts) {
     const demand = partDemand(ground, part.name);
@@ -94,7 +99,7 @@ export async function lookAtSettings(ground: QuietGround): Promise<Look> {
     const { part, setting } = each;
     try {
       const value = await setting.read();
-      if (value !== undefined) found.push({ ...each, value });
+      if (value !== undefined) found.push({ ...each, identity: setting.identity, value });
     } catch (error) {
       unread.push({ part, setting, reason: reasonOf(error) });
     }
@@ -110,7 +115,7 @@ export function lookAtSettingsNow(ground: QuietGround): Look {
     const { part, setting } = each;
     try {
       const value = setting.read();
-      if (typeof value === 'string') found.push({ ...each, value });
+      if (typeof value === 'string') found.push({ ...each, identity: setting.identity, value });
       else value?.catch(() => {});
     } catch (error) {
       unread.push({ part, setting, reason: reasonOf(error) });
@@ -129,7 +134,7 @@ export function planQuiet(
 ): QuietPlan {
   const known = new Map(recorded.map((each) => [keyOf(each.path, each.identity), each]));
   const steps = found.map((each) => stepOf(each, known, isGivenUp));
-  const seen = new Set(found.map(({ setting: { path, identity } }) => keyOf(path, identity)));
+  const seen = new Set(found.map(({ setting: { path }, identity }) => keyOf(path, identity)));
   const left = recorded.filter(
     (each) => !seen.has(keyOf(each.path, each.identity)) && isUnread(each, unread),
   );
@@ -140,10 +145,8 @@ export function planQuiet(
   };
 }
 
-function isUnread({ part, path, identity }: QuietSetting, unread: readonly UnreadSetting[]): boolean {
-  return unread.some((each) =>
-    each.setting ? each.setting.path === path && each.setting.identity === identity : each.part === part,
-  );
+function isUnread({ part, path }: QuietSetting, unread: readonly UnreadSetting[]): boolean {
+  return unread.some((each) => (each.setting ? each.setting.path === path : each.part === part));
 }
 
 interface Step {
@@ -157,8 +160,8 @@ function stepOf(
   known: ReadonlyMap<string, QuietSetting>,
   isGivenUp: (path: string) => boolean,
 ): Step {
-  const { part, setting, demand, value } = found;
-  const { path, identity } = setting;
+  const { part, setting, demand, identity, value } = found;
+  const { path } = setting;
   const before = known.get(keyOf(path, identity));
   const isOurs = before?.written.includes(value) ?? false;
   // A value that somebody else has written is what is given back in the end.
