@@ -15,7 +15,7 @@ const DECISIONS = [
   tests('managers', 'inspect,placement'),
   'test/{audit,doctor}/{account,cpu-mask,foreign-cpusets,interrupts,judge}.test.ts',
   tests('cli', 'completion,devices,program,text,topology,topology-tree,yaml-text'),
-  tests('quiet', 'crashes'),
+  tests('quiet', 'crashes,refusals'),
   tests('state', 'checkpoint,recovery'),
 ];
 

@@ -31,6 +31,8 @@ function targetOf({ part }: Pick<Thing, 'part'>, path: string, base: string, dem
 
 export class QuietMachine {
   readonly things = new Map<string, Thing>();
+  /** Values of those that have gone away, by path. */
+  readonly last = new Map<string, string>();
   /** Paths whose writes are refused. */
   readonly refused = new Set<string>();
   /** Paths whose reads fail. */
@@ -52,6 +54,12 @@ export class QuietMachine {
 
   add(part: Thing['part'], path: string, identity: string, value: string): void {
     this.things.set(path, { part, identity, value, theirs: value });
+  }
+
+  remove(path: string): void {
+    const thing = this.things.get(path);
+    if (thing) this.last.set(path, thing.value);
+    this.things.delete(path);
   }
 
   /** As somebody else does. */
