@@ -1,11 +1,14 @@
 // Failpoints: before, in the middle of and after every kind of step that agents were seen to take.
 // The one that was hit the least is the next.
 
+import { TREE } from './quiet-tree.mjs';
+
 // A transaction takes most kinds of steps once.
 const MOST_TIMES = 12;
 const WHENS = ['before', 'during', 'after'];
-// Half of a call can only be done of a write.
-const whensOf = (kind) => WHENS.filter((when) => when !== 'during' || kind.startsWith('write '));
+// Half of a call can only be done of a write; the kernel takes what is written to its settings whole.
+const hasHalf = (kind) => kind.startsWith('write ') && !kind.startsWith(`write ${TREE}/`);
+const whensOf = (kind) => WHENS.filter((when) => when !== 'during' || hasHalf(kind));
 
 export class Failpoints {
   #hits = new Map();
