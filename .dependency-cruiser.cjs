@@ -29,6 +29,7 @@ const ROOMS = [
   'enforcement',
   'threads',
   'quiet/kernel',
+  'quiet/resctrl',
   'quiet/parts',
   'quiet',
   'admission',
