@@ -16,6 +16,7 @@ const DECISIONS = [
   'test/{audit,doctor}/{account,cpu-mask,foreign-cpusets,interrupts,judge}.test.ts',
   tests('cli', 'completion,devices,program,text,topology,topology-tree,yaml-text'),
   tests('state', 'checkpoint,recovery'),
+  'test/quiet/cache/*.test.ts',
 ];
 
 // What replaces functions of Node: lib/ must take those from vitest.

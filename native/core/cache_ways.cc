@@ -56,9 +56,8 @@ class Planner {
  public:
   explicit Planner(const CacheWaysQuestion& question)
       : question_(question), masks_(question.requests.size()) {
-    room_ = question.base | question.released;
     for (const WayRequest& request : question.requests) room_ |= request.current;
-    room_ &= question.all;
+    room_ = (question.base | ((room_ | question.released) & ~question.foreign)) & question.all;
     for (size_t i = 0; i < masks_.size(); i++) {
       const WayRequest& request = question.requests[i];
       bool keeps = is_contiguous(request.current) && std::popcount(request.current) == width(request) &&

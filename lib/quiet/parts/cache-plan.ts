@@ -4,7 +4,7 @@ import { cacheWays } from '../../machine/cache-ways.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import type { KernelFiles } from '../kernel/kernel-files.js';
 import type { PartDemand } from '../kernel/setting.js';
-import { type CacheInfo, RESCTRL, readCacheIds } from '../resctrl/cache-info.js';
+import { type CacheInfo, RESCTRL, readCacheIds, readMostGroups } from '../resctrl/cache-info.js';
 import { groupPaths, pathOfGroup, readGroup } from '../resctrl/group.js';
 import { type Schemata, waysOf } from '../resctrl/schemata.js';
 
@@ -29,12 +29,14 @@ export interface CacheShortage {
 }
 
 export interface CachePlan {
-  /** By grant, then by cache id, the ways that it has to itself. Of claims without a shortage. */
+  /** By grant, then by cache id, the ways that it has to itself. Of claims that are served. */
   readonly masks: ReadonlyMap<string, ReadonlyMap<number, number>>;
   /** By cache id, what the default group can have; of caches that nobody claims it is what it has. */
   readonly rest: ReadonlyMap<number, number>;
   readonly claims: readonly CacheClaim[];
   readonly shortages: readonly CacheShortage[];
+  /** For which no class of service is left. */
+  readonly unclassed: readonly CacheClaim[];
   /** Groups of others. */
   readonly others: ReadonlyMap<string, Schemata>;
   readonly base: Schemata;
@@ -85,21 +87,23 @@ export function planCache(
   const anyOf = (list: Iterable<Schemata>, id: number) =>
     [...list].reduce((all, each) => (all | waysOf(each, id, 'any')) >>> 0, 0);
 
-  const shortages: CacheShortage[] = [];
-  // A grant has ways of all its caches or of none, so whom one cache refuses leaves the others.
+  // Of new groups, as many as there are classes of service left.
+  let left = readMostGroups(files) - 1 - groupPaths(files).length;
+  const unclassed = claims.filter(({ current }) => current === undefined && --left < 0);
+
+  const refused = new Map<CacheClaim, number>();
+  // A grant has ways of all its caches or of none. What the first in turn is refused, it is refused
+  // for good; those behind it are asked about again without it.
   for (;;) {
     const masks = new Map<string, Map<number, number>>();
     const rest = new Map<number, number>();
-    const before = shortages.length;
-    const served = claims.filter((claim) => !shortages.some((each) => each.claim === claim));
+    const most = new Map<number, number>();
+    const lacking = new Map<CacheClaim, number>();
+    const served = claims.filter((claim) => !refused.has(claim) && !unclassed.includes(claim));
     for (const claim of served) masks.set(claim.uid, new Map());
     for (const id of ids) {
       const here = served.filter(({ cpusOf }) => cpusOf.has(id));
       const now = waysOf(base, id, 'every');
-      if (here.length === 0) {
-        rest.set(id, now);
-        continue;
-      }
       const answer = cacheWays({
         ...info,
         foreign: anyOf(others.values(), id),
@@ -110,13 +114,19 @@ export function planCache(
           current: current === undefined ? 0 : waysOf(current, id, 'every'),
         })),
       });
-      rest.set(id, answer.rest);
+      rest.set(id, here.length === 0 ? now : answer.rest);
+      most.set(id, answer.most);
       here.forEach((claim, i) => {
         if (answer.masks[i] !== 0) masks.get(claim.uid)!.set(id, answer.masks[i]!);
-        else if (shortages.every((each) => each.claim !== claim))
-          shortages.push({ claim, cache: id, most: answer.most });
+        else if (!lacking.has(claim)) lacking.set(claim, id);
       });
     }
-    if (shortages.length === before) return { masks, rest, claims, shortages, others, base };
+    const first = served.find((claim) => lacking.has(claim));
+    if (first !== undefined) {
+      refused.set(first, lacking.get(first)!);
+      continue;
+    }
+    const shortages = [...refused].map(([claim, cache]) => ({ claim, cache, most: most.get(cache)! }));
+    return { masks, rest, claims, shortages, unclassed, others, base };
   }
 }

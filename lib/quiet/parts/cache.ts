@@ -29,14 +29,13 @@ function shortageText(plan: CachePlan, { claim, cache, most }: CacheShortage, al
   return `${there}: no ${claim.ways} neighbouring ways are left for grant ${claim.uid} and some for the default group; ${advice}`;
 }
 
-function closidText(files: KernelFiles, plan: CachePlan): string[] {
+function closidText(files: KernelFiles, { unclassed }: CachePlan): string[] {
+  if (unclassed.length === 0) return [];
   const paths = groupPaths(files);
-  const missing = [...plan.claims].filter(({ path, uid }) => plan.masks.has(uid) && !paths.includes(path));
-  const most = readMostGroups(files);
-  if (paths.length + 1 + missing.length <= most) return [];
   const names = ['the default group', ...paths.map(nameOf)].join(', ');
+  const grants = unclassed.map(({ uid }) => uid).join(', ');
   return [
-    `resctrl has ${most} classes of service, of which ${paths.length + 1} are in use (${names}): ${missing.length} more cannot be had; remove a group that nobody needs (rmdir)`,
+    `resctrl has ${readMostGroups(files)} classes of service, and all are in use (${names}): none is left for grant ${grants}; remove a group that nobody needs (rmdir)`,
   ];
 }
 

@@ -91,7 +91,8 @@ TEST(CacheWays, AreKeptWhateverElseIsAskedFor) {
     CacheWays after = cache_ways(question);
     expect_lawful(question, after);
     for (size_t i = 0; i < before.masks.size(); i++) {
-      if (before.masks[i] != 0) ASSERT_EQ(after.masks[i], before.masks[i]) << test::where(round);
+      if (before.masks[i] == 0) continue;
+      ASSERT_EQ(after.masks[i], before.masks[i]) << test::where(round);
     }
   }
 }
