@@ -18,6 +18,7 @@ const DECISIONS = [
   'test/{audit,doctor}/{account,foreign-cpusets,interrupts,judge}.test.ts',
   tests('cli', 'completion,devices,program,text,topology,topology-tree,yaml-text'),
   tests('state', 'checkpoint,recovery'),
+  'test/quiet/cache/*.test.ts',
 ];
 
 // What replaces functions of Node: lib/ must take those from vitest.
