@@ -11,7 +11,7 @@ const DECISIONS = [
   'test/{account,cli/picture,conformance,decision,input,kubelet,vm}/*.test.ts',
   tests('admission', 'admit,adopt,pod-level,proposals,rejections,topology-manager'),
   tests('base', 'wire'),
-  tests('machine', 'best-fit,cpu-set,hint-families'),
+  tests('machine', 'best-fit,cpu-set,hint-families,housekeeping'),
   tests('managers', 'inspect,placement'),
   tests('quiet/kernel', 'cpu-mask'),
   tests('quiet/parts', 'frequency,idle,interrupts,irqbalance,masks,packets,workqueues'),
