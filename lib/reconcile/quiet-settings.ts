@@ -20,3 +20,13 @@ export async function compareQuiet(site: Site, state: Assignments): Promise<Comp
   const isAbandoned = pods.length === 0 || hasLeftover;
   return isAbandoned || pods.some(isOurs) ? site.quieter.compare(state) : NOTHING;
 }
+
+/**
+ * Whether the kernel or the record is to be put right: a process may have ended before it wrote what a
+ * grant asks for that lives on, or before it restored the rest. As {@link compareQuiet}.
+ */
+export async function isQuietUnsettled(site: Site, state: Assignments): Promise<boolean> {
+  // What could not be restored.
+  if (state.quiet !== null && quietPods(state.pods).length === 0) return true;
+  return (await compareQuiet(site, state)).found.length > 0;
+}
