@@ -231,6 +231,18 @@ export class Kubelet {
     }
   }
 
+  /**
+   * Waits for a list of devices on file that is newer than `since`, an earlier deviceFile(). The kubelet
+   * asks for the list before it knows the devices: a static pod that comes in between is refused for
+   * good, or runs without them.
+   */
+  devicesAfter({ time: since }, resource) {
+    return until(`the kubelet has devices of ${resource}`, () => {
+      const { devices, time } = this.deviceFile();
+      return time > since && devices[resource]?.length > 0;
+    });
+  }
+
   /** Ends the pod's sandbox, behind the kubelet's back. */
   async stopSandbox(name) {
     const client = new RuntimeClient({ socketPath: this.#runtime.socketPath, timeoutMs: 10_000 });

@@ -45,13 +45,9 @@ describe('A pod of a kubelet beside a node agent', () => {
         podResourcesSocket: kubelet.podResourcesSocket,
       },
     });
-    const before = kubelet.deviceFile().time;
+    const before = kubelet.deviceFile();
     await agent.start();
-    // A static pod that comes before is refused for good.
-    await until('the kubelet has the devices', () => {
-      const { devices, time } = kubelet.deviceFile();
-      return time > before && devices[RESOURCE]?.length > 0;
-    });
+    await kubelet.devicesAfter(before, RESOURCE);
   };
   const stopAgent = async () => {
     await agent?.close();
