@@ -56,7 +56,7 @@ describe('A kubelet', () => {
 
   const remove = async (name) => {
     const pid = await kubelet.pidOf(name);
-    kubelet.removePod(name);
+    await kubelet.removePod(name);
     await until(`pod ${name} has ended`, async () => (await kubelet.pidOf(name)) === undefined && pid > 0);
   };
 

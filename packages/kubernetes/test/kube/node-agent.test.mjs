@@ -68,7 +68,7 @@ describe('A pod of a kubelet beside a node agent', () => {
   const pidOf = (name) => until(`pod ${name} runs`, () => kubelet.pidOf(name));
   const cpusOf = async (name) => allowedOf(await pidOf(name)).cpus;
   const remove = async (...names) => {
-    for (const name of names) kubelet.removePod(name);
+    await Promise.all(names.map((name) => kubelet.removePod(name)));
     for (const name of names) {
       await until(`pod ${name} has ended`, async () => (await kubelet.pidOf(name)) === undefined);
     }
@@ -131,7 +131,7 @@ describe('A pod of a kubelet beside a node agent', () => {
     await until('the runtime has its refusal', () => runtime.log.includes('allocated CPUs 1 as mine'));
     assert.deepEqual(manager.grants(), []);
     assert.equal(await kubelet.pidOf('liar'), undefined);
-    kubelet.removePod('liar');
+    await kubelet.removePod('liar');
   });
 
   it('keeps its CPUs while the agent is started again', async () => {
