@@ -9,11 +9,10 @@ import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { NodeAgent } from '@numalign/kubernetes';
 import { CpuSet, pin } from 'numalign';
 import { CPU_MANAGER_STATE, formatCpuManagerState } from 'numalign/kubelet';
-import { NodeFixture, until } from '../../../packages/kubernetes/test/containers/support/node-fixture.mjs';
+import { NodeFixture } from '../../../packages/kubernetes/test/containers/support/node-fixture.mjs';
 import * as kernel from './kernel-view.mjs';
 
 const CPUS = 2;
-const PATIENCE_MS = 30_000;
 const all = CpuSet.from(kernel.online());
 const fixture = new NodeFixture();
 
@@ -71,17 +70,5 @@ describe('a process that is granted CPUs beside the pods of a static kubelet', (
     assert.equal(isOn(grant.cpus), true);
     assert.equal(String(await podCpus()), String(chosen));
     assert.equal(grant.cpus.intersects(chosen), false);
-  });
-
-  it('leaves those that the kubelet gives out later, where it has asked to be moved', async () => {
-    await give(CpuSet.of(all.toArray().at(-1)));
-    await agent.start();
-    const grant = await manager.acquire({ cpu: CPUS, onTaken: 'move' });
-    grant.pin();
-    assert.equal(String(grant.cpus), String(chosen));
-    await give(chosen);
-    await until('it is moved', () => !grant.cpus.intersects(chosen) && isOn(grant.cpus), PATIENCE_MS);
-    assert.equal(grant.cpus.size, CPUS);
-    assert.equal(String(await podCpus()), String(chosen));
   });
 });
