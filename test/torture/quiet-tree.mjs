@@ -1,13 +1,16 @@
 // A folder tree that stands for what quiet grants change of the kernel: interrupts, workqueues and idle
 // states of a machine, as its settings were before anybody has changed one; and what must be true of it
 // at every moment.
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { parseList } from './state-file.mjs';
 
 /** Below the state folder, so that the shim sees what is done in it. */
 export const TREE = 'kernel';
+const FIRST_IRQ = 24;
 const IRQS = 6;
+const DESCRIPTIONS = '/sys/kernel/irq';
+const affinityOf = (irq) => `/proc/irq/${irq}/smp_affinity_list`;
 const QUEUES = ['', 'writeback/', 'blkcg_punt_bio/'];
 
 // The kernel takes each write as a whole: all files have one length, so that no rest is left.
@@ -58,22 +61,39 @@ export class QuietTree {
   }
 
   make() {
-    const write = (path, value) => {
-      mkdirSync(dirname(join(this.#root, path)), { recursive: true });
-      writeFileSync(join(this.#root, path), padded(value));
-    };
-    for (const { path, original } of this.#settings) write(path, original);
-    for (let irq = 24; irq < 24 + IRQS; irq++) {
-      write(`/sys/kernel/irq/${irq}/chip_name`, 'PCI-MSIX');
-      write(`/sys/kernel/irq/${irq}/hwirq`, String(irq));
-      write(`/sys/kernel/irq/${irq}/actions`, `eth0-${irq}`);
-    }
+    for (const { path, original } of this.#settings) this.set(path, original);
+    for (let irq = FIRST_IRQ; irq < FIRST_IRQ + IRQS; irq++) this.#describe(irq);
+  }
+
+  #describe(irq) {
+    const facts = { chip_name: 'PCI-MSIX', hwirq: String(irq), actions: `eth0-${irq}` };
+    for (const [name, value] of Object.entries(facts)) this.set(`${DESCRIPTIONS}/${irq}/${name}`, value);
+  }
+
+  /** As somebody else does. */
+  set(path, value) {
+    mkdirSync(dirname(join(this.#root, path)), { recursive: true });
+    writeFileSync(join(this.#root, path), padded(value));
+  }
+
+  /** One more than those of {@link make}. */
+  addInterrupt(irq, cpus) {
+    this.#describe(irq);
+    this.set(affinityOf(irq), cpus);
+  }
+
+  removeInterrupt(irq) {
+    for (const folder of [dirname(affinityOf(irq)), `${DESCRIPTIONS}/${irq}`])
+      rmSync(join(this.#root, folder), { recursive: true });
+  }
+
+  valueOf(path) {
+    return readFileSync(join(this.#root, path), 'utf8').trim();
   }
 
   /** The values by path. */
   read() {
-    const value = ({ path }) => readFileSync(join(this.#root, path), 'utf8').trim();
-    return new Map(this.#settings.map((setting) => [setting.path, value(setting)]));
+    return new Map(this.#settings.map(({ path }) => [path, this.valueOf(path)]));
   }
 
   /** What is not as it was before. */
