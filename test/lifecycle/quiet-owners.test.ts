@@ -1,6 +1,6 @@
 // What the kernel was told for a quiet grant is given back however its owner ends. The kernel's settings
 // are in a folder tree.
-import { mkdirSync, rmSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -10,8 +10,10 @@ import type { Manager } from '../../lib/index.js';
 import { Agent } from '../support/agent.js';
 import { errorOf } from '../support/error-of.js';
 import { makeStateDir } from '../support/state-dir.js';
+import { membersOf } from '../support/state-text.js';
 import { openQuietManager } from '../torture/quiet-manager.mjs';
 import { QuietTree, TREE } from '../torture/quiet-tree.mjs';
+import { encodeMembers } from '../torture/state-file.mjs';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const CPUS = 16;
@@ -75,6 +77,23 @@ describe('what the kernel was told for a process that is killed', () => {
     await grant.release();
     expect(tree.changed()).toEqual([]);
   });
+});
+
+it('what the kernel of an earlier boot was told is nobody’s in this one', async () => {
+  const { stateDir, tree } = makeTree();
+  const agent = new Agent();
+  await agent.tell('open', { stateDir, simulate: MACHINE, tree: true });
+  await agent.tell('acquire', { cpu: 2, quiet: QUIET, owner: 'persistent' });
+  await agent.kill();
+  const members = { ...membersOf(stateDir), bootId: 'an-earlier-boot' };
+  writeFileSync(join(stateDir, 'state.json'), encodeMembers(members));
+  rmSync(join(stateDir, 'state.copy.json'));
+  // By chance, as numalign had left them.
+  const found = tree.read();
+  const manager = await open(stateDir);
+  expect(manager.warnings).toMatchObject([{ code: 'STATE_ARCHIVED' }]);
+  expect(tree.read()).toEqual(found);
+  expect(membersOf(stateDir).quiet ?? null).toBeNull();
 });
 
 it('a request that requires what the kernel refuses leaves nothing changed', async () => {

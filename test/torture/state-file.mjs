@@ -119,7 +119,7 @@ export function encodeMembers(members) {
   };
   const state = seal({ line: 'state', ...members });
   const { generation } = members;
-  const version = members.kubelet ? 3 : 2;
+  const version = members.kubelet || members.quiet ? 3 : 2;
   const head = { format: 'numalign-state', version, generation, follows: null };
   return seal({ ...head, bytes: Buffer.byteLength(state) }) + state;
 }
