@@ -2,11 +2,13 @@
 import type { Assignments } from '../account/assignments.js';
 import type { QuietRecord, QuietSetting } from '../account/quiet/quiet-record.js';
 import type { Comparison } from '../enforcement/drift.js';
+import type { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import type { QuietDemand } from './kernel/demands.js';
 import { demandsAmong, quietDemands } from './kernel/demands.js';
 import { type KernelFiles, kernelFiles } from './kernel/kernel-files.js';
 import type { Part } from './kernel/setting.js';
+import { kernelWork, readKernelSettings, workText } from './kernel-work.js';
 import { type QuietOutcome, quietOutcome } from './outcome.js';
 import { PARTS } from './parts/parts.js';
 import {
@@ -25,18 +27,18 @@ export class MachineQuieter implements Quieter {
   readonly #topology: () => Topology;
   readonly #parts: readonly Part[];
   readonly #files: KernelFiles;
-  readonly #advice: () => readonly string[];
+  readonly #unchanged: (cpus: CpuSet) => readonly string[];
 
   constructor(
     topology: () => Topology,
     parts: readonly Part[],
     files: KernelFiles,
-    advice: () => readonly string[],
+    unchanged: (cpus: CpuSet) => readonly string[],
   ) {
     this.#topology = topology;
     this.#parts = parts;
     this.#files = files;
-    this.#advice = advice;
+    this.#unchanged = unchanged;
   }
 
   #ground(demands: readonly QuietDemand[], recorded: QuietRecord | null): QuietGround {
@@ -101,7 +103,7 @@ export class MachineQuieter implements Quieter {
   }
 
   outcome(state: Assignments, uid: string): QuietOutcome {
-    return quietOutcome(this.#ground(quietDemands(state), state.quiet), uid, this.#advice());
+    return quietOutcome(this.#ground(quietDemands(state), state.quiet), uid, this.#unchanged);
   }
 
   compare(state: Assignments): Comparison {
@@ -125,5 +127,9 @@ export class MachineQuieter implements Quieter {
 }
 
 /** Of the machine that this process runs on. */
-export const quieterOf = (topology: () => Topology): Quieter =>
-  new MachineQuieter(topology, PARTS, kernelFiles(), () => []);
+export function quieterOf(topology: () => Topology): Quieter {
+  const files = kernelFiles();
+  return new MachineQuieter(topology, PARTS, files, (cpus) =>
+    kernelWork(readKernelSettings(files), cpus).map(workText),
+  );
+}
