@@ -1,11 +1,13 @@
-// Reads what the kernel says of governors, interrupts and hugepages.
+// Reads what the kernel says of governors, idle states, interrupts, packets and hugepages.
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { textOf } from '../base/text/text-of.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import { countFreeHugepages, hugepageSizes } from '../machine/hugepages.js';
 import type { Topology } from '../machine/topology.js';
-import type { GovernorFacts, HugepageFacts, InterruptFacts } from './facts.js';
+import type { KernelFiles } from '../quiet/kernel/kernel-files.js';
+import { parseCpuMask } from './cpu-mask.js';
+import type { GovernorFacts, HugepageFacts, InterruptFacts, SteeringFacts } from './facts.js';
 import { parseInterrupts } from './interrupts.js';
 
 const CPUFREQ = '/sys/devices/system/cpu/cpufreq';
@@ -24,6 +26,33 @@ export function readGovernors(): readonly GovernorFacts[] | null {
     return governor && cpus ? [{ governor, cpus: CpuSet.parse(cpus.replaceAll(' ', ',')) }] : [];
   });
   return governors.length > 0 ? governors : null;
+}
+
+const CPUS = '/sys/devices/system/cpu';
+
+/** null where there is no cpuidle. Documentation/ABI/testing/sysfs-devices-system-cpu */
+export function readIdleLatency(files: KernelFiles): number | null {
+  const states = files
+    .list(CPUS)
+    .filter((name) => /^cpu\d+$/.test(name))
+    .flatMap((cpu) => files.list(`${CPUS}/${cpu}/cpuidle`).map((state) => `${CPUS}/${cpu}/cpuidle/${state}`));
+  const latencies = states
+    .filter((state) => files.read(`${state}/disable`) === '0')
+    .map((state) => Number(files.read(`${state}/latency`)));
+  return states.length === 0 ? null : Math.max(0, ...latencies);
+}
+
+const NETWORK = '/sys/class/net';
+
+/** Queues whose packets go to other CPUs. Documentation/networking/scaling.rst */
+export function readSteering(files: KernelFiles): readonly SteeringFacts[] {
+  const queues = files
+    .list(NETWORK)
+    .flatMap((name) => files.list(`${NETWORK}/${name}/queues`).map((queue) => [name, queue] as const));
+  return queues.flatMap(([name, queue]): SteeringFacts[] => {
+    const cpus = parseCpuMask(files.read(`${NETWORK}/${name}/queues/${queue}/rps_cpus`) ?? '');
+    return cpus && !cpus.isEmpty ? [{ queue: `${name}/${queue}`, cpus }] : [];
+  });
 }
 
 /** null where the kernel does not say. */

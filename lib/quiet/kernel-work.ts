@@ -72,7 +72,7 @@ function offloadedCpus(
   const words = line.split(/\s+--(?:\s|$)/)[0]!.split(/\s+/);
   // The kernel takes dashes and underscores for the same. The last word counts.
   const list = words.flatMap((word) => /^rcu[-_]nocbs=(.*)$/.exec(word)?.[1] ?? []).at(-1) ?? '';
-  const last = /\d+$/.exec(possible)![0];
+  const last = /\d*$/.exec(possible)![0];
   const named = parseList(list === 'all' ? possible : list.replaceAll(/\bN\b/g, last));
   // A tick is stopped only where callbacks are invoked elsewhere.
   return named?.union(tickless ?? CpuSet.EMPTY);
