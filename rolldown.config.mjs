@@ -10,7 +10,7 @@ import { defineConfig } from 'rolldown';
 // costs time, and nothing else; test/base/loading.test.ts tells what is loaded when.
 const FILES = {
   // What tells that the addon is missing does not load it.
-  common: /^(base\/(errors|text\/.*)|input\/quantity)$/,
+  common: /^(base\/(errors|text\/.*)|input\/values\/quantity)$/,
   // All that a Worker below numalign/preload needs.
   addon: /^base\/(native|wire)$/,
   // `import 'numalign'`.
@@ -22,13 +22,15 @@ const FILES = {
   'cli/picture': /^cli\/(picture|pages\/topology)/,
   'cli/commands': /^cli\//,
   kubelet: /^(kubelet\/(?!record\/kubelet-status)|entries\/kubelet)/,
+  // Of grants that ask for it.
+  quiet: /^quiet\/(?!quieter|kernel\/demands)/,
   doctor: /^(doctor|entries\/diagnostics)/,
   cgroups: /^(cgroups|enforcement\/cpusets)\/(?!files\/mounts)/,
   // Programs that look, recover, repair; kinds of machines and states that few have.
   rare: /^(status\/|admission\/pod-container|enforcement\/(.*comparison|drift|grant-group|layout\/(differences|facts|steps)|members\/survivors|outsiders)|input\/kubelet-configuration|machine\/(hugepages|machine-json)|processes\/(cgroup-owner|named-processes)|reconcile\/(granted-threads|repair)|state\/(difference|memory-store|read-only-store|folder\/machine-group))/,
   // From acquire() to release().
   admission:
-    /^(account\/levels|admission\/(?!diagnostics|free-hugepages|manager-watch|on-record|transact|warnings)|audit\/(?!watched-grants)|decision\/(?!flags|kubelet-flags|grant-info|hints\/hint-providers|machine-settings|memory\/(hugepages-taken|memory-draft|memory-tables))|enforcement\/clearing|input\/(?!duration|enforcement-options|memory-types|option-values|placement)|machine\/hint|state\/owners\/own-owner|threads\/)/,
+    /^(account\/levels|admission\/(?!diagnostics|free-hugepages|manager-watch|on-record|transact|warnings)|audit\/(?!watched-grants)|decision\/(?!flags|kubelet-flags|grant-info|hints\/hint-providers|machine-settings|memory\/(hugepages-taken|memory-draft|memory-tables))|enforcement\/clearing|input\/(?!enforcement-options|placement|values\/(duration|memory-types|option-values))|machine\/hint|state\/owners\/own-owner|threads\/)/,
   // openManager().
   opening: /./,
 };

@@ -12,12 +12,12 @@ import { readNumber } from '../machine/hugepages.js';
 import { ticklessCpus, unbalancedCpus } from '../machine/isolated-cpus.js';
 import { onlineCpus } from '../machine/online-cpus.js';
 import { namedProcesses } from '../processes/named-processes.js';
+import { parseCpuMask } from '../quiet/kernel/cpu-mask.js';
 import { kernelFiles } from '../quiet/kernel/kernel-files.js';
 import { readKernelSettings } from '../quiet/kernel-work.js';
 import { checkUsable, scopeOf } from '../state/folder/folder.js';
 import { notTheGroups } from '../state/folder/machine-group.js';
 import { ownFolder, readCgroups } from './cgroup-facts.js';
-import { parseCpuMask } from './cpu-mask.js';
 import type { FactsQuestion, MachineFacts, StateFolderFacts } from './facts.js';
 import { readForeignCpusets } from './foreign-cpusets.js';
 import {
@@ -72,7 +72,7 @@ export function readMachineFacts(question: FactsQuestion): MachineFacts {
     seesAllProcesses: seesAllProcesses(),
     unbalanced: unbalancedCpus(),
     tickless: ticklessCpus(),
-    governors: readGovernors(),
+    governors: readGovernors(files),
     idleLatency: readIdleLatency(files),
     interrupts: readInterrupts(),
     workqueues: parseCpuMask(textOf(WORKQUEUES) ?? ''),

@@ -6,19 +6,10 @@ import type { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import type { QuietDemand } from './kernel/demands.js';
 import { demandsAmong, quietDemands } from './kernel/demands.js';
-import { type KernelFiles, kernelFiles } from './kernel/kernel-files.js';
+import type { KernelFiles } from './kernel/kernel-files.js';
 import type { Part } from './kernel/setting.js';
-import { kernelWork, readKernelSettings, workText } from './kernel-work.js';
 import { type QuietOutcome, quietOutcome } from './outcome.js';
-import { PARTS } from './parts/parts.js';
-import {
-  type Change,
-  findSettings,
-  findSettingsNow,
-  planQuiet,
-  type QuietGround,
-  type QuietPlan,
-} from './plan.js';
+import { type Change, lookAtSettings, planQuiet, type QuietGround, type QuietPlan } from './plan.js';
 import { type QuietAnew, type Quieter, type QuietStep, quietKey, type RecordState } from './quieter.js';
 import { settingsAfter, settingsDuring, withSettings } from './record.js';
 import { rewrite, writeAll } from './writing.js';
@@ -54,7 +45,7 @@ export class MachineQuieter implements Quieter {
     isGivenUp?: (path: string) => boolean,
   ): Promise<QuietPlan> {
     const ground = { ...this.#ground(demands, null), recorded };
-    return planQuiet(await findSettings(ground), recorded, isGivenUp);
+    return planQuiet(await lookAtSettings(ground), recorded, isGivenUp);
   }
 
   follow(
@@ -64,10 +55,8 @@ export class MachineQuieter implements Quieter {
     anew?: QuietAnew,
   ): Promise<QuietStep> | undefined {
     const [former, wanted] = [quietDemands(before), quietDemands(next)];
-    if (former.length === 0 && wanted.length === 0 && before.quiet === null) return undefined;
-    const kept = demandsAmong(former, wanted);
-    if (!anew && kept.length === former.length && kept.length === wanted.length) return undefined;
-    return this.#follow(before, next, record, anew?.isGivenUp);
+    const isSame = demandsAmong(former, wanted) === former && demandsAmong(wanted, former) === wanted;
+    return isSame && !anew ? undefined : this.#follow(before, next, record, anew?.isGivenUp);
   }
 
   // In two steps: what is asked for no more is given back while the grants that have asked for it are
@@ -82,7 +71,7 @@ export class MachineQuieter implements Quieter {
     const kept = demandsAmong(former, quietDemands(next));
     let settings = before.quiet?.settings ?? [];
     let done: readonly Change[] = [];
-    if (kept.length < former.length) {
+    if (kept !== former) {
       const plan = await this.#plan(kept, settings, isGivenUp);
       if (plan.changes.length > 0) await record(withSettings(before, settingsDuring(plan)));
       const steps = [...plan.restorations, ...plan.changes];
@@ -106,14 +95,12 @@ export class MachineQuieter implements Quieter {
     return quietOutcome(this.#ground(quietDemands(state), state.quiet), uid, this.#unchanged);
   }
 
-  compare(state: Assignments): Comparison {
-    const demands = quietDemands(state);
-    if (demands.length === 0 && state.quiet === null) return { checked: 0, found: [] };
-    const ground = this.#ground(demands, state.quiet);
-    const found = findSettingsNow(ground);
-    const { changes, restorations } = planQuiet(found, ground.recorded);
+  async compare(state: Assignments): Promise<Comparison> {
+    const ground = this.#ground(quietDemands(state), state.quiet);
+    const look = await lookAtSettings(ground);
+    const { changes, restorations } = planQuiet(look, ground.recorded);
     return {
-      checked: found.length,
+      checked: look.found.length,
       found: [...restorations, ...changes].map(({ setting, value, target, part }) => ({
         kind: 'quiet' as const,
         uid: null,
@@ -124,12 +111,4 @@ export class MachineQuieter implements Quieter {
       })),
     };
   }
-}
-
-/** Of the machine that this process runs on. */
-export function quieterOf(topology: () => Topology): Quieter {
-  const files = kernelFiles();
-  return new MachineQuieter(topology, PARTS, files, (cpus) =>
-    kernelWork(readKernelSettings(files), cpus).map(workText),
-  );
 }

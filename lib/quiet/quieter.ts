@@ -42,14 +42,14 @@ export interface Quieter {
   /** What is reached for a grant. Reads the kernel's files. */
   outcome(state: Assignments, uid: string): QuietOutcome;
   /** What is not as the record says. Needs no lock, and changes nothing. */
-  compare(state: Assignments): Comparison;
+  compare(state: Assignments): Promise<Comparison>;
 }
 
 /** Of a simulated machine, whose kernel does nothing. */
 export const NO_QUIETER: Quieter = {
   follow: () => undefined,
   outcome: (state, uid) => noOutcome(state, uid, 'the machine is simulated'),
-  compare: () => ({ checked: 0, found: [] }),
+  compare: async () => ({ checked: 0, found: [] }),
 };
 
 /** Of what {@link Quieter.compare} finds about the setting at a path. */

@@ -11,7 +11,7 @@ const NOTHING: Comparison = { checked: 0, found: [] };
  * Left to the owners of quiet grants as far as these are processes that live: to look takes a read
  * for each interrupt of the machine, which no bystander must pay.
  */
-export function compareQuiet(site: Site, state: Assignments): Comparison {
+export async function compareQuiet(site: Site, state: Assignments): Promise<Comparison> {
   const pods = quietPods(state.pods);
   if (pods.length === 0 && state.quiet === null) return NOTHING;
   const { owners } = site.ledger;

@@ -195,19 +195,19 @@ export class Reconciler {
     this.#generation = this.#readGeneration();
     for (const each of new Set([client, ...this.#clients])) await refreshSite(each.site);
     const hotplug = await this.#substitute(client);
-    const look = () => {
+    const look = async () => {
       const checkpoint = this.#store.read();
       return checkpoint && !checkpoint.refusal
-        ? { ...checkpoint, ...this.#compare(site, checkpoint.assignments) }
+        ? { ...checkpoint, ...(await this.#compare(site, checkpoint.assignments)) }
         : undefined;
     };
-    let comparison = look();
+    let comparison = await look();
     for (let looks = 1; comparison && comparison.found.length > 0 && ageOf(comparison) < FRESH_MS; looks++) {
       if (looks === MOST_LOOKS) break;
       await pause(SETTLE_MS);
       // Closed meanwhile.
       if (!this.#clients.has(client)) return { ...NOTHING_DONE, hotplug };
-      comparison = look();
+      comparison = await look();
     }
     if (!comparison) return { ...NOTHING_DONE, hotplug };
     const isGivenUp = ({ key }: Found) => this.#fights.isContested(key);
@@ -259,12 +259,12 @@ export class Reconciler {
     return hotplugs;
   }
 
-  #compare(site: Site, state: Assignments): Comparison {
+  async #compare(site: Site, state: Assignments): Promise<Comparison> {
     const isGivenUp = (key: string) => this.#fights.isContested(key);
     return together([
       compareThreads(site, state, isGivenUp),
       site.enforcer.compare(state, isGivenUp),
-      compareQuiet(site, state),
+      await compareQuiet(site, state),
     ]);
   }
 }

@@ -39,7 +39,7 @@ interface Attempt {
 export function repair(
   site: Site,
   fights: Fights,
-  compare: (state: Assignments) => Comparison,
+  compare: (state: Assignments) => Promise<Comparison>,
 ): Promise<Repair> {
   return transact(site, undefined, async (state, commit, recorded) => {
     if (commit.refusal) return { different: [], drifts: [], writes: 0 };
@@ -50,10 +50,10 @@ export function repair(
       return { different: [], drifts: [], writes: 1, isPostponed: true };
     }
     const before = countChanges();
-    const { different, attempts, masks } = attemptAll(fights, () => compare(state).found);
+    const { different, attempts, masks } = await attemptAll(fights, async () => (await compare(state)).found);
     if (attempts.length === 0) return { different, drifts: [], writes: 0 };
     const settled = await repairQuiet(state, fights, attempts, commit);
-    const left = new Set(compare(settled).found.map(({ key }) => key));
+    const left = new Set((await compare(settled)).found.map(({ key }) => key));
     const drifts = attempts.map((attempt) => driftOf(attempt, left));
     const lost = attempts.filter(({ found }) => left.has(found.key)).map(({ found }) => found.kind);
     const told = await tellMemory(settled, attempts, left, commit);
@@ -77,12 +77,12 @@ async function repairQuiet(
 }
 
 // Each thing once. `masks`: of threads, that were changed.
-function attemptAll(fights: Fights, find: () => readonly Found[]) {
+async function attemptAll(fights: Fights, find: () => Promise<readonly Found[]>) {
   const attempts = new Map<string, Attempt>();
   let masks = 0;
   let different: readonly Found[] = [];
   for (let pass = 0; pass <= PASSES; pass++) {
-    const found = find();
+    const found = await find();
     if (pass === 0) different = found;
     const todo = found.filter(({ key }) => !attempts.has(key) && !fights.isContested(key));
     if (todo.length === 0 || pass === PASSES) break;

@@ -113,7 +113,19 @@ describe('numalign run', () => {
   });
 
   it('passes on everything after the command as it is', async () => {
-    const args = [...RUN, newFolder(), '--silent', '--', 'printf', '%s|', '--cpus', '--help', '--', 'a b', ''];
+    const args = [
+      ...RUN,
+      newFolder(),
+      '--silent',
+      '--',
+      'printf',
+      '%s|',
+      '--cpus',
+      '--help',
+      '--',
+      'a b',
+      '',
+    ];
     expect(await numalign(args)).toMatchObject({ code: 0, stdout: '--cpus|--help|--|a b||', stderr: '' });
     const without = [...RUN, newFolder(), '--silent', 'printf', '%s|', '--cpus', '--', 'x'];
     expect(await numalign(without)).toMatchObject({ code: 0, stdout: '--cpus|--|x|', stderr: '' });

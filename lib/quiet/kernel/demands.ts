@@ -41,22 +41,26 @@ export const partsOf = (request: QuietRequest, parts: readonly QuietPart[]): rea
 export const cpusOfDemands = (demands: readonly QuietDemand[]): CpuSet =>
   demands.reduce((all, { cpus }) => all.union(cpus), CpuSet.EMPTY);
 
-const isSame = (a: QuietDemand, b: QuietDemand) =>
-  a === b || (a.uid === b.uid && a.cpus.equals(b.cpus) && isSameRequest(a.request, b.request));
-
 // Requests are small, and their members have one order.
 const isSameRequest = (a: QuietRequest, b: QuietRequest) =>
   a === b || JSON.stringify(a) === JSON.stringify(b);
 
-/** Those of `demands` that are among `others` as they are. */
+/**
+ * What of `demands` is asked for by `others`, too: by the same grant, on the CPUs that both have. The
+ * same list where it is all.
+ */
 export function demandsAmong(
   demands: readonly QuietDemand[],
   others: readonly QuietDemand[],
 ): readonly QuietDemand[] {
-  if (demands === others || demands.length === 0) return demands;
+  if (demands === others) return demands;
   const byUid = new Map(others.map((each) => [each.uid, each]));
-  return demands.filter((each) => {
+  const among = demands.flatMap((each) => {
     const other = byUid.get(each.uid);
-    return other !== undefined && isSame(each, other);
+    if (!other || !isSameRequest(each.request, other.request)) return [];
+    const cpus = each.cpus.intersection(other.cpus);
+    if (cpus.isEmpty) return [];
+    return [cpus.equals(each.cpus) ? each : { ...each, cpus }];
   });
+  return among.length === demands.length && among.every((each, i) => each === demands[i]) ? demands : among;
 }

@@ -41,9 +41,10 @@ export interface Part {
   /**
    * In the order in which they are to be written; they are restored in the opposite order.
    * `demand`: what is wanted now; `recorded`: paths of settings of this part that are on record,
-   * which must be among the answer as long as they are there.
+   * which must be among the answer as long as they are there. One after the other as they are asked
+   * for: there are hundreds of interrupts, and to find one takes several reads.
    */
-  settings(files: KernelFiles, demand: PartDemand, recorded: readonly string[]): readonly Setting[];
+  settings(files: KernelFiles, demand: PartDemand, recorded: readonly string[]): Iterable<Setting>;
   /**
    * Why the part cannot be had, or not wholly, apart from its settings: no such hardware, no driver,
    * not mounted, RFS steers packets whatever the masks are. Sentences with what to do; none: nothing.
