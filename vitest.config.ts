@@ -10,8 +10,7 @@ const tests = (folder: string, names: string) => `test/${folder}/{${names},}.tes
 const DECISIONS = [
   'test/{account,cli/picture,conformance,decision,input,kubelet,vm}/*.test.ts',
   tests('admission', 'admit,adopt,pod-level,proposals,rejections,topology-manager'),
-  tests('base', 'wire'),
-  tests('machine', 'best-fit,cpu-set,hint-families'),
+  tests('machine', 'best-fit,cpu-set,hint-families,housekeeping'),
   tests('managers', 'inspect,placement'),
   tests('quiet/kernel', 'cpu-mask'),
   tests('quiet/parts', 'frequency,idle,interrupts,irqbalance,masks,packets,workqueues'),
@@ -22,31 +21,40 @@ const DECISIONS = [
   'test/quiet/cache/*.test.ts',
 ];
 
-// What replaces functions of Node: lib/ must take those from vitest.
-const MOCKS = ['test/cli/kubelet-folder.test.ts'];
+// What replaces functions of Node, or evaluates a module anew: lib/ must come from vitest.
+const MOCKS = [tests('base', 'wire'), tests('cli', 'kubelet-folder')];
 
 // What uses this machine so little that it runs beside the others, too: in state folders and
 // processes of its own.
 const VISITS = [
-  'test/{bench,documents,metrics}/*.test.ts',
+  'test/{bench,documents}/*.test.ts',
   tests('base', 'addon-missing,loading'),
-  tests('managers', 'messages'),
   tests('cli', 'hostile-names,plan,state,status,status-watch,svg-file'),
   tests('state', 'newer-format'),
 ];
 
 // What has agents of its own, in state folders of its own, and may meet anybody on the CPUs.
+const STATES = [
+  'test/{mutants,torture}/*.test.ts',
+  tests('processes', 'kubelet-record,named-processes'),
+  tests('base', 'layered-map,registry,steps'),
+  tests('cli', 'agent,run'),
+  tests('state', 'difference,folder-errors,journal*,owner-ends,put-back,recovery-laws,unfinished-lines'),
+];
+
+// The same, and it leaves a trace in its process, such as a pin.
 const PROCESSES = [
-  tests('managers', 'devices,dispose,manager,manager-view,resize'),
-  'test/{lifecycle,processes,torture}/*.test.ts',
-  tests('cli', 'admit,agent,run'),
-  tests('state', 'difference,folder-errors,lock,open-folders,owner*,put-back,recovery-laws,wait-queue'),
+  tests('cli', 'admit'),
+  tests('managers', 'devices,dispose,listeners,manager,manager-view,messages,resize'),
+  'test/{lifecycle,metrics}/*.test.ts',
+  tests('processes', 'program-name'),
+  tests('state', 'file-watch,folder-watch,full-disk,lock,long-states,machine-group'),
+  tests('state', 'open-folders,owner-watch,owners,wait-queue'),
 ];
 
 const ROOT = fileURLToPath(new URL('.', import.meta.url));
 
-// A test file with a process to itself runs the built package, which loads in a tenth of the time
-// that the modules of lib/ take.
+// Tests run the built package, which loads in a tenth of the time that the modules of lib/ take.
 const builtLibrary: Plugin = {
   name: 'built-library',
   enforce: 'pre',
@@ -66,10 +74,12 @@ const project = (
   options: { include: string[]; exclude?: string[]; setupFiles?: string[]; isolate?: boolean },
 ) => ({
   extends: true as const,
-  plugins: options.include === DECISIONS || options.include === MOCKS ? [] : [builtLibrary],
+  plugins: options.include === MOCKS ? [] : [builtLibrary],
   test: { name, fileParallelism: false, ...options },
 });
 const setupFiles = ['test/support/two-cpus.ts'];
+// A process takes a quarter of a second: files that leave no trace in it share one.
+const shared = { isolate: false, setupFiles: [...setupFiles, 'test/support/one-process.ts'] };
 
 export default defineConfig({
   test: {
@@ -86,6 +96,7 @@ export default defineConfig({
       project('decisions', { include: DECISIONS, isolate: false }),
       project('mocks', { include: MOCKS }),
       project('visits', { include: VISITS, setupFiles }),
+      project('states', { include: STATES, ...shared }),
       project('processes', { include: PROCESSES, setupFiles }),
       // Neither needs two CPUs: they decide, or talk over sockets of their own.
       {
@@ -93,13 +104,15 @@ export default defineConfig({
         test: {
           name: 'kubernetes',
           fileParallelism: false,
+          isolate: false,
+          setupFiles: ['test/support/one-process.ts'],
           include: ['packages/kubernetes/test/**/*.test.ts'],
         },
       },
       // test/package: npm run test:package.
       project('machine', {
         include: ['test/**/*.test.ts'],
-        exclude: ['test/package/**', ...DECISIONS, ...MOCKS, ...VISITS, ...PROCESSES],
+        exclude: ['test/package/**', ...DECISIONS, ...MOCKS, ...VISITS, ...STATES, ...PROCESSES],
         setupFiles,
       }),
     ],

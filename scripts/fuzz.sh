@@ -33,14 +33,22 @@ cmake -S native -B "$build" -DNUMALIGN_FUZZ=ON -DCMAKE_CXX_COMPILER="$clang"
 cmake --build "$build" -j"$(nproc)"
 
 mkdir -p "$build/artifacts"
-for source in native/fuzz/*_fuzz.cc; do
-  name=$(basename "$source" .cc)
-  seeds=native/fuzz/corpus/${name%_fuzz}
-  corpus=$build/corpus/${name%_fuzz}
+
+# Runs one target and shows what it says once it has ended.
+fuzz() {
+  local name=$1 status=0
+  local seeds=native/fuzz/corpus/${name%_fuzz} corpus=$build/corpus/${name%_fuzz}
   mkdir -p "$corpus"
-  folders=("$corpus")
+  local folders=("$corpus")
   if [ -d "$seeds" ]; then folders+=("$seeds"); fi
-  echo "== $name, $seconds s"
   "$build/$name" -max_total_time="$seconds" -timeout=10 -print_final_stats=1 -verbosity=1 \
-    -artifact_prefix="$build/artifacts/$name-" "${folders[@]}"
-done
+    -artifact_prefix="$build/artifacts/$name-" "${folders[@]}" >"$build/$name.log" 2>&1 || status=$?
+  echo "== $name, $seconds s"
+  cat "$build/$name.log"
+  return "$status"
+}
+
+# As many at a time as there are CPUs: each takes one. xargs fails where one of them does.
+export -f fuzz
+export build seconds
+basename -a -s .cc native/fuzz/*_fuzz.cc | xargs -P "$(nproc)" -I NAME bash -c 'fuzz NAME'

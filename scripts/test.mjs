@@ -25,13 +25,14 @@ const project = (...names) =>
     names[0],
     names.flatMap((name) => ['--project', name]),
   );
-// Three things at a time: what touches the machine one file after the other, and beside it what does
+// Four things at a time: what touches the machine one file after the other, and beside it what does
 // not, and what waits for processes most of the time.
 if (args.length > 0) await vitest('vitest', args);
 else
   await Promise.all([
     project('decisions', 'mocks', 'visits'),
     project('machine'),
+    project('states'),
     project('processes', 'kubernetes'),
   ]);
 const leftovers = foldersOfTests().filter((name) => !foldersBefore.has(name));

@@ -130,10 +130,10 @@ export async function shortTimes(fn, roundNs = 5e6) {
   return round(fn, { isBatch: true, roundNs, least: FEWEST });
 }
 
-/** How many rounds: fewer where only targets are checked. */
-let rounds = ROUNDS;
+/** How many rounds: fewer where only targets are checked, or what the program does is tested. */
+let rounds = Number(process.env.NUMALIGN_BENCH_ROUNDS ?? ROUNDS);
 export function measureLess() {
-  rounds = 9;
+  rounds = Math.min(rounds, 9);
   WARM_UP.ms = 150;
 }
 
@@ -201,6 +201,6 @@ export async function measured(name, fn, options = {}) {
   const { rounds: wanted, roundNs, least, yardstickTimes, kubelet, ...about } = options;
   const found = row(name, await beside(fn, { rounds: wanted, roundNs, least, yardstickTimes }), about);
   if (kubelet === undefined) return found;
-  const { ratios } = await beside(kubelet.call, { rounds: 5 });
+  const { ratios } = await beside(kubelet.call, { rounds: Math.min(rounds, 5) });
   return { ...found, kubeletPart: medianOf(ratios) / kubelet.cost };
 }

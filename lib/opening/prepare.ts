@@ -12,12 +12,11 @@ import { totalsOf } from '../decision/memory/memory-tables.js';
 import { type Config, MACHINE_CGROUP_ROOT } from '../input/config.js';
 import { allowing } from '../machine/topology-refresh.js';
 import type { QuietAnew } from '../quiet/quieter.js';
-import { compareQuiet } from '../reconcile/quiet-settings.js';
+import { isQuietUnsettled } from '../reconcile/quiet-settings.js';
 import type { Store } from '../state/store.js';
 import { refuseBesideKubelet } from './beside-kubelet.js';
 import { joinPool } from './pool-membership.js';
 
-// A process may have ended before it wrote what a grant asks for that lives on, or restored the rest.
 const ALL_QUIET: QuietAnew = { isGivenUp: () => false };
 
 // The first opener records the settings; every later one must agree. Grants of an earlier boot are
@@ -47,8 +46,7 @@ export function prepare(site: Site, config: Config): Promise<readonly Warning[]>
     const state = archived.length > 0 ? withoutPods(recorded) : withoutDead(site, recorded);
     // What the kernel of an earlier boot was told, this one does not know.
     const before = archived.length > 0 ? { ...recorded, quiet: null } : recorded;
-    const { found } = await compareQuiet(site, state);
-    const isUnsettled = found.length > 0;
+    const isUnsettled = await isQuietUnsettled(site, state);
     if (state !== recorded || isUnsettled)
       await commitEnforced(site, before, state, commit, isUnsettled ? { quietAnew: ALL_QUIET } : {});
     joinPool(site, config, state);

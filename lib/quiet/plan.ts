@@ -180,6 +180,6 @@ function stepOf(
   const record: QuietSetting =
     isAsBefore && isInForce && before.refusal === null && before.written.length === 1
       ? before
-      : { part, path, identity, original, written, refusal: null };
+      : { part, path, identity, original, written, refusal: null, isLeftover: false };
   return isInForce ? { record } : { record, change: { ...found, target, record, before } };
 }

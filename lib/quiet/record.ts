@@ -26,7 +26,7 @@ export function settingsAfter(
   }
   const left = restorations.flatMap(({ setting, before }) => {
     const refusal = refusals.get(setting);
-    return refusal ? [withRefusal(before!, refusal)] : [];
+    return refusal ? [{ ...withRefusal(before!, refusal), isLeftover: true }] : [];
   });
   return [...settings.map((each) => refused.get(each) ?? each), ...left];
 }

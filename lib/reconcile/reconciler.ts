@@ -17,11 +17,11 @@ import {
   together,
 } from '../enforcement/drift.js';
 import type { Placement } from '../input/placement.js';
-import { watchCpus } from '../machine/cpu-events.js';
 import { refreshSite } from '../machine/topology-refresh.js';
 import type { Checkpoint } from '../state/format/checkpoint.js';
 import type { Store } from '../state/store.js';
 import { threadsOf } from '../threads/followers.js';
+import { watchCpus } from './cpu-events.js';
 import { Fights } from './fights.js';
 import { compareThreads } from './granted-threads.js';
 import { compareQuiet } from './quiet-settings.js';

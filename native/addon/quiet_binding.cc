@@ -8,7 +8,7 @@
 namespace numalign::addon {
 namespace {
 
-// Numbers before the requests, and of each request; lib/machine/cache-ways.ts has the same.
+// Numbers before the requests, and of each request; lib/quiet/resctrl/cache-ways.ts has the same.
 constexpr size_t kHeader = 6;
 constexpr size_t kRequest = 2;
 constexpr uint32_t kMostWays = 32;

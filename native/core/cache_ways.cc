@@ -6,6 +6,7 @@
 #include <functional>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <utility>
 
 namespace numalign {
@@ -31,8 +32,12 @@ bool is_contiguous(WayMask mask) { return mask != 0 && runs_in(mask).size() == 1
 // The upper end of a run.
 WayMask top_of(WayMask run, int ways) { return run_of(kMostWays - std::countl_zero(run) - ways, ways); }
 
+// How many requests were served, and the widths of the runs that could not serve the others.
+using DeadEnds = std::set<std::vector<int>>;
+
 // Puts requests into runs of free ways. `left`: their widths, the widest first. `masks` has the answer.
-bool pack(WayMask free, const std::vector<int>& left, size_t at, std::vector<WayMask>& masks) {
+bool pack(WayMask free, const std::vector<int>& left, size_t at, std::vector<WayMask>& masks,
+          DeadEnds& dead_ends) {
   if (at == left.size()) return true;
   if (std::accumulate(left.begin() + static_cast<ptrdiff_t>(at), left.end(), 0) > std::popcount(free)) {
     return false;
@@ -42,13 +47,17 @@ bool pack(WayMask free, const std::vector<int>& left, size_t at, std::vector<Way
   std::ranges::sort(runs, [](WayMask a, WayMask b) {
     return std::pair(std::popcount(a), ~a) < std::pair(std::popcount(b), ~b);
   });
+  std::vector<int> here{static_cast<int>(at)};
+  for (WayMask run : runs) here.push_back(std::popcount(run));
+  if (dead_ends.contains(here)) return false;
   int width = 0;
   for (WayMask run : runs) {
     if (std::popcount(run) == width || std::popcount(run) < left[at]) continue;
     width = std::popcount(run);
     masks[at] = top_of(run, left[at]);
-    if (pack(free & ~masks[at], left, at + 1, masks)) return true;
+    if (pack(free & ~masks[at], left, at + 1, masks, dead_ends)) return true;
   }
+  dead_ends.insert(std::move(here));
   return false;
 }
 
@@ -112,13 +121,14 @@ class Planner {
   // Every run that the default group could be left, the widest first, then the lowest.
   std::optional<Placement> place_in(WayMask free, WayMask taken, const std::vector<int>& widths) const {
     Placement placement{0, std::vector<WayMask>(widths.size())};
+    DeadEnds dead_ends;
     for (int length = kMostWays; length >= question_.min_bits; length--) {
       for (int first = 0; first + length <= kMostWays; first++) {
         placement.rest = run_of(first, length);
         if ((placement.rest & ~(room_ & ~taken)) != 0) continue;
         // It has so many of `base` whatever that becomes: `base` only ever grows by what is given back.
         if (std::popcount(widest_run(placement.rest & question_.base)) < question_.min_bits) continue;
-        if (pack(free & ~placement.rest, widths, 0, placement.masks)) return placement;
+        if (pack(free & ~placement.rest, widths, 0, placement.masks, dead_ends)) return placement;
       }
     }
     return std::nullopt;

@@ -6,7 +6,7 @@ import { recordedHint } from './hint.js';
 import { type BytesByNode, bookedOf, memoryFileInOrder, sorted } from './memory.js';
 import { type Holding, type Holdings, isSameHoldings, type Placement } from './placement.js';
 import { podSpec, type RecordedPod } from './pod.js';
-import { readBookings, readMemory, readPods, type StoredPod, writePods } from './state-file.js';
+import { readRecord, type StoredPod, writePods } from './state-file.js';
 
 /** How an operation on a pod ended. */
 export interface Answer {
@@ -109,7 +109,7 @@ export class DrivenNode {
 
   /** What the state file says, of which the manager must say the same. */
   observe(): Placement {
-    const pods = readPods(this.#options.stateDir);
+    const { pods, bookings, memory: recorded } = readRecord(this.#options.stateDir);
     for (const [uid, holdings] of pods) {
       const told = this.#manager.pod(uid).containers.map((container) => {
         const hint = recordedHint(this.#manager.getAffinity(uid, container.name));
@@ -122,13 +122,12 @@ export class DrivenNode {
     const memory = this.#manager.memory();
     const sharedPool = this.#manager.sharedPool();
     const told = bookedOf(memory);
-    const booked = sorted(readMemory(this.#options.stateDir));
+    const booked = sorted(recorded);
     if (JSON.stringify(told) !== JSON.stringify(booked)) {
       throw new Error(
         `the manager says ${JSON.stringify(told)} is booked, its state file ${JSON.stringify(booked)}`,
       );
     }
-    const bookings = readBookings(this.#options.stateDir);
     for (const uid of pods.keys()) {
       const { booking } = this.#manager.pod(uid);
       const read = bookings.get(uid);

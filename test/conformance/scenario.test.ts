@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { isLong } from '../support/budget.mjs';
+import { budget } from '../support/budget.mjs';
 import * as numalign from '../support/package.js';
 import type { Case, Numalign } from './case.js';
 import { contextOf } from './read.js';
@@ -128,6 +128,9 @@ function onlyOnce(): Numalign {
 const withStateAtRestart = (change: Parameters<typeof rewrite>[1]) =>
   beforeReopening((stateDir) => rewrite(stateDir, change));
 
+// How many failures show that a fault is noticed, for the time it takes to come to more.
+const enough = (ofAll: number) => budget(ofAll, Math.ceil(ofAll / 5));
+
 describe('the recorded cases of scenario', () => {
   it('fail where a recorded result is altered and none of the known differences can explain it', async () => {
     const context = contextOf(file.path, numalign);
@@ -139,9 +142,10 @@ describe('the recorded cases of scenario', () => {
       const options = config.cpuPolicyOptions as Fields;
       return !('full-pcpus-only' in options) && !irregular.includes(machine.topology as string);
     });
-    // An eighth of them, another one in each run, for the time it takes.
-    const eighth = randomInt(8);
-    const part = regular.filter((_, i) => isLong || i % 8 === eighth);
+    // A part of them, another one in each run, for the time it takes.
+    const parts = budget(1, 24);
+    const which = randomInt(parts);
+    const part = regular.filter((_, i) => i % parts === which);
     expect(part.length).toBeGreaterThan(0);
     for (const vector of part) {
       const { config } = vector as unknown as { config: Fields };
@@ -375,7 +379,8 @@ describe('the recorded cases of scenario', () => {
         throw new numalign.NumalignError('ERR_STATE_CORRUPT', 'no');
       }),
     ],
-  ])('fail with a package that %s', async (_, atLeast, api) => {
+  ])('fail with a package that %s', async (_, ofAll, api) => {
+    const atLeast = enough(ofAll);
     const { failures } = await replay(ofCpus, api, undefined, atLeast);
     expect(failures.length).toBeGreaterThanOrEqual(atLeast);
   });
@@ -470,7 +475,8 @@ describe('the recorded cases of scenario', () => {
       3,
       withStateAtRestart((state) => ({ ...state, memory: {} })),
     ],
-  ])('of memory and devices fail with a package that %s', async (_, atLeast, api) => {
+  ])('of memory and devices fail with a package that %s', async (_, ofAll, api) => {
+    const atLeast = enough(ofAll);
     const { failures } = await replay(ofMemoryAndDevices, api, undefined, atLeast);
     expect(failures.length).toBeGreaterThanOrEqual(atLeast);
   });

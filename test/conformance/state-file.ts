@@ -10,17 +10,19 @@ import type { BytesByNode } from './memory.js';
 import type { Booking, Bookings, Holding, Holdings, Placement } from './placement.js';
 import type { Claim, RecordedPod } from './pod.js';
 
+interface StatePod {
+  readonly uid: string;
+  readonly containers: readonly (Omit<Holding, 'cpus' | 'isolation'> & {
+    readonly name: string;
+    readonly cpus: string;
+    readonly isolation?: 'pod';
+  })[];
+  readonly booking?: Booking & { readonly shares: readonly (readonly MemoryBlock[])[] };
+}
+
 interface StateFile {
   readonly generation: number;
-  readonly pods: readonly {
-    readonly uid: string;
-    readonly containers: readonly (Omit<Holding, 'cpus' | 'isolation'> & {
-      readonly name: string;
-      readonly cpus: string;
-      readonly isolation?: 'pod';
-    })[];
-    readonly booking?: Booking & { readonly shares: readonly (readonly MemoryBlock[])[] };
-  }[];
+  readonly pods: readonly StatePod[];
   readonly memory: BytesByNode;
   readonly [member: string]: unknown;
 }
@@ -31,39 +33,39 @@ function readState(stateDir: string): StateFile {
   return decodeMembers(readFileSync(pathOf(stateDir))) as StateFile;
 }
 
-/** What the file says every container has. */
-export function readPods(stateDir: string): Placement['pods'] {
-  return new Map(
-    readState(stateDir).pods.map(({ uid, containers, booking }) => [
-      uid,
-      Object.fromEntries(
-        containers.map(({ name, cpus, isolation, hint: { nodes, preferred }, memory, devices }, i) => [
-          name,
-          {
-            cpus: cpus === '' ? null : cpus,
-            isolation: isolation ?? (cpus === '' ? 'host' : 'container'),
-            hint: { nodes, preferred },
-            memory: booking ? booking.shares[i]! : memory,
-            devices,
-          },
-        ]),
-      ),
-    ]),
-  );
+/** What a state file says. */
+export interface StateRecord {
+  /** What every container has. */
+  readonly pods: Placement['pods'];
+  /** What is booked for pods as a whole. */
+  readonly bookings: Bookings;
+  /** How many bytes are booked of each type of memory, by NUMA node. */
+  readonly memory: BytesByNode;
 }
 
-/** What the file says is booked for pods as a whole. */
-export function readBookings(stateDir: string): Bookings {
-  return new Map(
-    readState(stateDir).pods.flatMap(({ uid, booking }) => {
-      return booking ? [[uid, { cpus: booking.cpus, memory: booking.memory }] as const] : [];
-    }),
-  );
+export function readRecord(stateDir: string): StateRecord {
+  const { pods, memory } = readState(stateDir);
+  return { pods: new Map(pods.map(holdingsOf)), bookings: new Map(pods.flatMap(bookingOf)), memory };
 }
 
-/** How many bytes the file says are booked of each type of memory, by NUMA node. */
-export function readMemory(stateDir: string): BytesByNode {
-  return readState(stateDir).memory;
+function holdingsOf({ uid, containers, booking }: StatePod): [uid: string, Holdings] {
+  const entries = containers.map(
+    ({ name, cpus, isolation, hint: { nodes, preferred }, memory, devices }, i) => [
+      name,
+      {
+        cpus: cpus === '' ? null : cpus,
+        isolation: isolation ?? (cpus === '' ? 'host' : 'container'),
+        hint: { nodes, preferred },
+        memory: booking ? booking.shares[i]! : memory,
+        devices,
+      },
+    ],
+  );
+  return [uid, Object.fromEntries(entries)];
+}
+
+function bookingOf({ uid, booking }: StatePod): [uid: string, Booking][] {
+  return booking ? [[uid, { cpus: booking.cpus, memory: booking.memory }]] : [];
 }
 
 /** One pod to write: what its containers have and what they are. */

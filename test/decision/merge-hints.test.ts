@@ -231,7 +231,7 @@ describe('a family of hints', () => {
           expect(read.map(plain)).toEqual(expected);
         },
       ),
-      { numRuns: budget(30, 3) },
+      { numRuns: budget(30, 2) },
     );
   });
 

@@ -158,7 +158,7 @@ it('nowhere a pod gets more than the kernel has free and nobody has reserved, an
         }
       },
     ),
-    { numRuns: budget(10_000, 1_000) },
+    { numRuns: budget(10_000, 400) },
   );
   expect(refused).toBeGreaterThan(0);
 });

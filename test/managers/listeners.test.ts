@@ -4,6 +4,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { discover } from '../../lib/entries/topology.js';
 import { type GrantInfo, type Manager, type ManagerOptions, openManager } from '../../lib/index.js';
 import { Agent } from '../support/agent.js';
+import { budget } from '../support/budget.mjs';
 import { canUnshare } from '../support/rights.js';
 import { simulate } from '../support/simulated.js';
 import { makeStateDir } from '../support/state-dir.js';
@@ -121,7 +122,7 @@ describe("manager.on('change')", () => {
       generations.push(before, generation);
       wake();
     });
-    for (let n = 0; n < 40; n++) {
+    for (let n = 0; n < budget(40, 8); n++) {
       const { uid } = await agent.tell('acquire', { cpu: 1 });
       const at = manager.generation();
       while (generations.at(-1) !== at) await new Promise<void>((resolve) => (wake = resolve));

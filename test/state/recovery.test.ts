@@ -97,8 +97,8 @@ async function expectNoDoubleGrant(manager: Manager, held: object): Promise<void
 // Samples, for the time it takes; in a long run the first completely. Not the second: a folder once
 // opened stays open for the life of the process, which may open so many files only.
 describe.each([
-  ['added', budget(1, 13)],
-  ['released', budget(9, 29)],
+  ['added', budget(1, 31)],
+  ['released', budget(9, 61)],
 ] as const)('a state file whose last step %s a grant', (last, stride) => {
   async function tryAll(damage: (file: Buffer) => Iterable<Buffer>): Promise<number> {
     const { stateDir, held } = await lived(last);
@@ -322,7 +322,7 @@ describe('a living owner whose file cannot be read', () => {
     const { stateDir, uuid, path } = await stoppedOwner();
     const good = readFileSync(path);
     const topology = await machine();
-    for (let at = 0; at < good.length; at += budget(31, 97)) {
+    for (let at = 0; at < good.length; at += budget(31, 193)) {
       const damaged = Buffer.from(good);
       damaged[at]! ^= 1 << (at % 8);
       const copy = copyOf(stateDir);

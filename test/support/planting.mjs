@@ -17,12 +17,31 @@ const COPIED = [
   'scripts',
 ];
 
+const script = (path, ...args) => [process.execPath, join(ROOT, 'node_modules', path), ...args];
+
+// What a change needs, by where it is.
+const BUILDS = {
+  'native/': ['make', '-C', 'build', 'BUILDTYPE=Release'],
+  'packages/kubernetes/': script('typescript/bin/tsc', '-p', 'packages/kubernetes/tsconfig.build.json'),
+  'lib/': script('rolldown/bin/cli.mjs', '-c'),
+};
+
 export function run(command, args, options) {
   return spawnSync(command, args, { encoding: 'utf8', maxBuffer: 1 << 28, ...options });
 }
 
 function must({ status, stdout, stderr }, what) {
   if (status !== 0) fail(`${what} failed\n${stdout}${stderr}`);
+}
+
+// The project's own packages are the copy's.
+function linkModules(folder) {
+  const [from, to] = [join(ROOT, 'node_modules'), join(folder, 'node_modules')];
+  mkdirSync(join(to, '@numalign'), { recursive: true });
+  const names = readdirSync(from).filter((name) => name !== 'numalign' && name !== '@numalign');
+  for (const name of names) symlinkSync(join(from, name), join(to, name));
+  symlinkSync('..', join(to, 'numalign'));
+  symlinkSync('../../packages/kubernetes', join(to, '@numalign/kubernetes'));
 }
 
 /** Copies the built package, and more of its folders, into an empty one. */
@@ -33,7 +52,7 @@ export function copyPackage(folder, ...more) {
   mkdirSync(join(folder, 'build'));
   must(run('cp', ['-a', ...[...COPIED, ...more].map((name) => join(ROOT, name)), folder]), 'cp');
   must(run('cp', ['-a', ...build.map((name) => join(ROOT, 'build', name)), join(folder, 'build')]), 'cp');
-  symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+  linkModules(folder);
 }
 
 /**
@@ -46,18 +65,13 @@ export function plant(folder, { file, before, after }) {
   const found = before.filter((each) => text.includes(each));
   if (found.length !== 1 || text.split(found[0]).length !== 2) {
     fail(
-      `${file} has not exactly one\n${before.join('\nor\n')}\nThe source has changed: say anew how the bug is planted.`,
+      `${file} has not exactly one\n${before.join('\nor\n')}\nThe source has changed: plant the bug in what it is now.`,
     );
   }
   writeFileSync(
     path,
     text.replace(found[0], () => after),
   );
-  if (file.startsWith('native/'))
-    must(run('make', ['-C', 'build', 'BUILDTYPE=Release'], { cwd: folder }), 'make');
-  else
-    must(
-      run(process.execPath, [join(ROOT, 'node_modules/rolldown/bin/cli.mjs'), '-c'], { cwd: folder }),
-      'rolldown',
-    );
+  const [, [command, ...args]] = Object.entries(BUILDS).find(([start]) => file.startsWith(start));
+  must(run(command, args, { cwd: folder }), [command, ...args].join(' '));
 }

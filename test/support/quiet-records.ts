@@ -23,6 +23,7 @@ export const quietRecords: fc.Arbitrary<QuietRecord> = fc.record({
       original: text,
       written: fc.array(text, { maxLength: 2 }),
       refusal: fc.option(text),
+      isLeftover: fc.boolean(),
     }),
     { maxLength: 3 },
   ),

@@ -13,6 +13,7 @@ import { CpuSet } from '../../lib/index.js';
 import { ANY_NODES } from '../../lib/machine/hints.js';
 import { cpusOfDemands, demandsFor, quietDemands } from '../../lib/quiet/kernel/demands.js';
 import { MachineQuieter } from '../../lib/quiet/machine-quieter.js';
+import { isQuietUnsettled } from '../../lib/reconcile/quiet-settings.js';
 import { NO_FILES, QuietMachine } from './quiet-machine.js';
 
 const CPUS = 8;
@@ -42,6 +43,8 @@ export interface End {
   readonly at: number;
   readonly isAfter: boolean;
 }
+
+const LEDGER = { owners: { isOwn: () => true } };
 
 interface HowToCarryOn {
   readonly end?: End;
@@ -110,7 +113,13 @@ export class QuietWorld {
       NO_FILES,
       () => [],
     );
-    return { quieter, topology: this.#topology, enforcer: NO_ENFORCER, enforcement: {} } as unknown as Site;
+    return {
+      quieter,
+      topology: this.#topology,
+      enforcer: NO_ENFORCER,
+      enforcement: {},
+      ledger: LEDGER,
+    } as unknown as Site;
   }
 
   readonly #commit = async (next: Assignments) => {
@@ -158,8 +167,8 @@ export class QuietWorld {
 
   /** As an opener, and every round: all settings are looked at, and made right. */
   async settle(): Promise<void> {
-    const { found } = await this.#site.quieter.compare(this.state);
-    if (found.length > 0 || this.foreign.size > 0) await this.carryOn(this.state, { isAnew: true });
+    if ((await isQuietUnsettled(this.#site, this.state)) || this.foreign.size > 0)
+      await this.carryOn(this.state, { isAnew: true });
   }
 
   /** What is not as what is asked needs it. `but`: paths that are left out. */

@@ -59,6 +59,15 @@ const BUGS = [
     test: 'devices',
     find: 'a device comes with CPUs and memory of its node: those that the kernel calls local to it',
   },
+  {
+    name: 'a container is not held to the memory nodes of its hint',
+    file: 'packages/kubernetes/lib/containers/placement.ts',
+    before: [', ...(mems && !mems.isEmpty && { mems: mems.toString() })'],
+    after: ', ...(mems?.isEmpty && { mems: mems.toString() })',
+    shape: 'containers',
+    test: 'containers',
+    find: 'are born on the CPUs and the memory node of their hint',
+  },
 ];
 
 const asked = process.argv.slice(2);
@@ -68,7 +77,7 @@ let skipped;
 for (const { name, shape = '4-nodes', test, find, ...bug } of bugs) {
   const folder = mkdtempSync(join(tmpdir(), 'numalign-planted-'));
   try {
-    copyPackage(folder, 'test');
+    copyPackage(folder, 'test', 'packages');
     plant(folder, bug);
     // What such a bug breaks may wait for ever.
     const chosen = ['--shape', shape, '--test', test, '--minutes', '10'];

@@ -215,7 +215,7 @@ export const SHAPES = [
     nodeCpus: ['0-3', '4-7', '8-11', '12-15'],
     arguments: PACKAGES,
     hasContainers: true,
-    tests: ['containers'],
+    tests: ['containers', 'static-kubelet'],
   },
   {
     name: 'newer-kernel',

@@ -17,6 +17,8 @@ export interface QuietSetting {
   readonly written: readonly string[];
   /** The kernel's error for the latest value; null: none. */
   readonly refusal: string | null;
+  /** No grant asks for it any more, and the process that was to restore it could not. */
+  readonly isLeftover: boolean;
 }
 
 /** All settings that are changed. */

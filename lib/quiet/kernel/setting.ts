@@ -22,7 +22,7 @@ export interface Setting {
   readonly identity: string | null;
   /** For people, such as `IRQ 24 (virtio0-input.0)`. */
   readonly title: string;
-  /** undefined: it is gone. */
+  /** undefined: it is gone. @throws an error with the kernel's `code`, where it may not be read */
   read(): string | undefined | Promise<string | undefined>;
   /** @throws an error with the kernel's `code` */
   write(value: string): void | Promise<void>;

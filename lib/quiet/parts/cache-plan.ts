@@ -1,10 +1,10 @@
 // CachePlan: which ways of which L3 cache each grant gets, by what resctrl says now.
 import type { CacheShare } from '../../account/quiet/quiet-request.js';
-import { cacheWays } from '../../machine/cache-ways.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import type { KernelFiles } from '../kernel/kernel-files.js';
 import type { PartDemand } from '../kernel/setting.js';
 import { type CacheInfo, RESCTRL, readCacheIds, readMostGroups } from '../resctrl/cache-info.js';
+import { cacheWays } from '../resctrl/cache-ways.js';
 import { groupPaths, pathOfGroup, readGroup } from '../resctrl/group.js';
 import { type Schemata, waysOf } from '../resctrl/schemata.js';
 

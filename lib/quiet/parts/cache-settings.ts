@@ -1,10 +1,10 @@
 // The settings of the part `cache`: the masks of the default group, and a group for each grant.
 
-import { widestRun } from '../../machine/cache-ways.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import type { KernelFiles } from '../kernel/kernel-files.js';
 import type { PartDemand, Setting } from '../kernel/setting.js';
 import { RESCTRL } from '../resctrl/cache-info.js';
+import { widestRun } from '../resctrl/cache-ways.js';
 import {
   ABSENT,
   parseGroup,

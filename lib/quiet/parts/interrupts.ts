@@ -42,13 +42,14 @@ class DeviceInterrupt extends MaskSetting {
 
   /**
    * Most chips deliver to one CPU of the mask. A chip that can move an interrupt only as it arrives
-   * delivers once more to the CPU before.
+   * delivers it once more to the CPU before: then it is off.
    */
   override disturbs(value: string, { cpus }: PartDemand): CpuSet {
     // Without a handler it is switched off.
     if (this.#about('actions') === '') return this.cpusOf('');
     const effective = this.readFrom(`${FOLDER}/${this.#irq}/effective_affinity_list`);
-    return this.cpusOf(effective || value).intersection(cpus);
+    const allowed = this.cpusOf(value).intersection(cpus);
+    return effective ? allowed.intersection(this.cpusOf(effective)) : allowed;
   }
 
   #about(file: string): string | undefined {

@@ -27,7 +27,7 @@ export function decodeQuietRequest(value: unknown, where: string): QuietRequest 
 }
 
 function decodeSetting(value: unknown, where: string): QuietSetting {
-  const { part, path, identity, original, written, refusal } = object(value, where);
+  const { part, path, identity, original, written, refusal, isLeftover = false } = object(value, where);
   return {
     part: oneOf(part, 'part', QUIET_PARTS),
     path: text(path, 'path'),
@@ -35,6 +35,7 @@ function decodeSetting(value: unknown, where: string): QuietSetting {
     original: text(original, 'original'),
     written: list(written, 'written').map((each) => text(each, 'written')),
     refusal: orNull(refusal, 'refusal', text),
+    isLeftover: flag(isLeftover, 'isLeftover'),
   };
 }
 

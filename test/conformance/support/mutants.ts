@@ -119,15 +119,22 @@ export function mutantsOf(what: Alteration, cases: readonly Case[], count: numbe
   const all = cases
     .map((vector, i) => ({ vector, first: i * 7, places: placesOf(what, vector) }))
     .filter(({ places }) => places.length > 0);
-  const altered: Case[] = [];
-  for (let round = 0; altered.length < count && all.some(({ places }) => round < places.length); round++) {
+  const alterations: { readonly vector: Case; readonly alter: Place }[] = [];
+  for (
+    let round = 0;
+    alterations.length < count && all.some(({ places }) => round < places.length);
+    round++
+  ) {
     for (const { vector, first, places } of all) {
-      if (round >= places.length) continue;
-      const copy = structuredClone(vector);
-      places[(first + round) % places.length]!(copy);
-      altered.push(copy);
+      if (round < places.length)
+        alterations.push({ vector, alter: places[(first + round) % places.length]! });
     }
   }
-  const step = Math.max(1, altered.length / count);
-  return Array.from({ length: Math.min(count, altered.length) }, (_, i) => altered[Math.floor(i * step)]!);
+  const step = Math.max(1, alterations.length / count);
+  return Array.from({ length: Math.min(count, alterations.length) }, (_, i) => {
+    const { vector, alter } = alterations[Math.floor(i * step)]!;
+    const copy = structuredClone(vector);
+    alter(copy);
+    return copy;
+  });
 }

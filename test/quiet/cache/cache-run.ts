@@ -79,7 +79,15 @@ export class CacheRun {
         continue;
       }
       const written = [target, ...(before?.written ?? []).filter((value) => value !== target)];
-      this.record.set(path, { part: 'cache', path, identity, original: base, written, refusal: null });
+      this.record.set(path, {
+        part: 'cache',
+        path,
+        identity,
+        original: base,
+        written,
+        refusal: null,
+        isLeftover: false,
+      });
       if (current !== target) write(() => setting.write(target));
     }
     for (const restore of restores) restore();

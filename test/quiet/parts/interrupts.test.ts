@@ -105,11 +105,14 @@ describe('the interrupts of devices', () => {
 });
 
 describe('an interrupt disturbs', () => {
-  it('the CPU that it is delivered to, whatever its mask says', () => {
-    expect(String(only({ effective: '2' }).disturbs('0-1,3', demand()))).toBe('2');
+  it('the CPU that it is delivered to, of those that its mask has', () => {
+    expect(String(only({ effective: '2' }).disturbs('0-3', demand()))).toBe('2');
     expect(String(only({ effective: '0' }).disturbs('0-3', demand()))).toBe('');
   });
 
+  it('no CPU outside of its mask, where it comes but once more', () => {
+    expect(String(only({ effective: '2' }).disturbs('0-1,3', demand()))).toBe('');
+  });
   it('all CPUs of its mask where the kernel does not tell which it is delivered to', () => {
     expect(String(only({ effective: '' }).disturbs('1-3', demand('2-3')))).toBe('2-3');
   });

@@ -1,6 +1,6 @@
 // FolderWatch: reports changes in a folder that may come later, and go and come again. Follows
 // inotify(7), through fs.watch.
-import { type FSWatcher, statSync, watch } from 'node:fs';
+import { existsSync, type FSWatcher, statSync, watch } from 'node:fs';
 import { dirname } from 'node:path';
 
 /** The identity of what lies at a path; undefined: nothing. A later file has another one. */
@@ -10,8 +10,8 @@ export function fileIdentity(path: string): string | undefined {
 }
 
 /** The path, or its nearest ancestor that is there. */
-function nearest(path: string): string {
-  return fileIdentity(path) === undefined ? nearest(dirname(path)) : path;
+export function nearestPresent(path: string): string {
+  return existsSync(path) ? path : nearestPresent(dirname(path));
 }
 
 export interface FolderWatchOptions {
@@ -19,7 +19,7 @@ export interface FolderWatchOptions {
   readonly folder: string;
   /** A name in the folder has come, changed or gone; null: any may have. */
   readonly changed: (name: string | null) => void;
-  /** The kernel has no watch left to give, say: nothing is told from then on. */
+  /** The kernel has no watch left to give, say: nothing is reported from then on. */
   readonly failed: (error: Error) => void;
 }
 
@@ -35,14 +35,14 @@ export class FolderWatch {
     this.#options = options;
   }
 
-  /** Tells nothing before it returns. @throws what fs.watch throws, a missing folder aside */
+  /** Reports nothing before it returns. @throws what fs.watch throws, a missing folder aside */
   start(): void {
     const { folder } = this.#options;
     // It may come or go before its watch is there.
     do {
       this.close();
-      this.#follow(nearest(folder));
-    } while (nearest(folder) !== this.#path || fileIdentity(this.#path) !== this.#identity);
+      this.#follow(nearestPresent(folder));
+    } while (nearestPresent(folder) !== this.#path || fileIdentity(this.#path) !== this.#identity);
   }
 
   close(): void {
@@ -66,7 +66,7 @@ export class FolderWatch {
     if (!this.#watcher) return;
     const { folder, changed, failed } = this.#options;
     try {
-      const isSame = fileIdentity(this.#path) === this.#identity && nearest(folder) === this.#path;
+      const isSame = fileIdentity(this.#path) === this.#identity && nearestPresent(folder) === this.#path;
       if (isSame && this.#path !== folder) return;
       if (!isSame) this.start();
       changed(isSame ? name : null);

@@ -1,8 +1,6 @@
 // ContainerHandlers: what numalign answers to a container runtime (NRI). The runtime calls one after
 // the other, and waits for each answer.
-import { dirname } from 'node:path';
 import type { Manager } from 'numalign';
-import { NodeError } from '../base/errors.js';
 import type { Log } from '../base/log.js';
 import type { CpusetFiles } from '../cgroups/cpuset-files.js';
 import type { NriHandlers } from '../nri/handlers.js';
@@ -15,14 +13,16 @@ import {
   type PodSandbox,
 } from '../nri/messages.js';
 import type { RestoreAllocation } from '../placement/allocation.js';
-import { type ContainerRequest, containerRequest, grantName } from '../placement/container-request.js';
+import { containerRequest, grantName } from '../placement/container-request.js';
 import { choiceOf, withResources } from '../placement/container-update.js';
 import { type CensusEntry, takeCensus } from './census.js';
+import { GrantedContainers } from './granted-containers.js';
 import { Grants } from './grants.js';
 import { Inventory, isExclusive, type KnownContainer } from './inventory.js';
-import { adjustment, type Placement, sharedCpus, update } from './placement.js';
+import { adjustment, sharedCpus, update } from './placement.js';
 import { Sandboxes } from './sandboxes.js';
 import { SharedContainers } from './shared-containers.js';
+import { correctStartCpuset } from './start-cpuset.js';
 
 export interface ContainerHandlersOptions {
   readonly manager: Manager;
@@ -43,9 +43,10 @@ export class ContainerHandlers implements NriHandlers {
   readonly #log: Log;
   readonly #grants: Grants;
   readonly #inventory = new Inventory();
+  readonly #granted: GrantedContainers;
   readonly #shared: SharedContainers;
   readonly #sandboxes: Sandboxes;
-  // Answers under way: what changes meanwhile is theirs to tell. One that fails tells nothing.
+  // Answers under way: what changes meanwhile is part of them. One that fails says nothing.
   #answers = 0;
 
   constructor({ manager, prefix, cpusets, restoreAllocation, log }: ContainerHandlersOptions) {
@@ -54,7 +55,9 @@ export class ContainerHandlers implements NriHandlers {
     this.#cpusets = cpusets;
     this.#log = log;
     this.#grants = new Grants({ manager, prefix, restoreAllocation, log });
-    this.#shared = new SharedContainers({ inventory: this.#inventory, cpusets, log });
+    const [inventory, grants] = [this.#inventory, this.#grants];
+    this.#granted = new GrantedContainers({ inventory, grants, cpusets, log });
+    this.#shared = new SharedContainers({ inventory, cpusets, log });
     this.#sandboxes = new Sandboxes({ manager, cpusets, log });
     manager.on('change', this.#followPool);
   }
@@ -79,10 +82,12 @@ export class ContainerHandlers implements NriHandlers {
       this.#sandboxes.place(pods);
       const known = entries.map((entry) => this.#put(entry));
       // Nothing waits for it, and each may be a commit.
-      void this.#setOwners(known.filter((_, i) => entries[i]!.container.state === ContainerState.RUNNING));
+      void this.#granted.setOwners(
+        known.filter((_, i) => entries[i]!.container.state === ContainerState.RUNNING),
+      );
       const exclusive = entries.filter(({ placement }) => placement?.cpus).length;
       this.#log('info', `${entries.length} containers run, ${exclusive} on CPUs of their own`);
-      return [...this.#exclusiveUpdates(), ...this.#shared.updates(this.#grants.pool)];
+      return [...this.#granted.updates(), ...this.#shared.updates(this.#grants.pool)];
     });
   }
 
@@ -115,8 +120,8 @@ export class ContainerHandlers implements NriHandlers {
   async startContainer(pod: PodSandbox, container: Container): Promise<void> {
     const known = await this.#known(pod, container);
     if (!known) return;
-    void this.#setOwners([known]);
-    this.#pin(known);
+    void this.#granted.setOwners([known]);
+    correctStartCpuset(known, this.#grants.pool, { cpusets: this.#cpusets, log: this.#log });
   }
 
   /** Another client changes a container: it keeps its place, and may ask for more CPUs or fewer. */
@@ -129,7 +134,7 @@ export class ContainerHandlers implements NriHandlers {
       const known = await this.#known(pod, container);
       if (!known) return [];
       const asked = containerRequest(this.#prefix, pod, withResources(container, resources));
-      const placement = await this.#resize(known, asked);
+      const placement = await this.#granted.resize(known, asked);
       const choice = isExclusive(known) ? null : (choiceOf(resources) ?? known.request.choice);
       const { pool } = this.#grants;
       const cpus = placement?.cpus ?? sharedCpus(pool, choice);
@@ -140,13 +145,13 @@ export class ContainerHandlers implements NriHandlers {
 
   stopContainer(_pod: PodSandbox, { id }: Container): Promise<ContainerUpdate[]> {
     return this.#answer(async () => {
-      await this.#end(id);
+      await this.#granted.end(id);
       return this.#shared.updates(this.#grants.pool);
     });
   }
 
   async removeContainer(_pod: PodSandbox, { id }: Container): Promise<void> {
-    await this.#end(id);
+    await this.#granted.end(id);
     this.#shared.verify(this.#grants.pool);
   }
 
@@ -157,22 +162,10 @@ export class ContainerHandlers implements NriHandlers {
 
   /** What the device plugin has booked for the pod ends with it, after all its containers. */
   async removePodSandbox({ id: podId }: PodSandbox): Promise<void> {
-    for (const { id } of this.#inventory.ofPod(podId)) await this.#end(id);
+    for (const { id } of this.#inventory.ofPod(podId)) await this.#granted.end(id);
     for (const allocation of this.#inventory.allocations(podId)) await this.#grants.end(allocation);
     this.#inventory.removePod(podId);
     this.#shared.verify(this.#grants.pool);
-  }
-
-  async #resize(known: KnownContainer, asked: ContainerRequest): Promise<Placement | null> {
-    const { placement, title, request } = known;
-    if (!placement?.cpus || placement.isAllocation) return placement;
-    const isSame = asked.exclusiveCpus === placement.cpus.size && asked.memory === request.memory;
-    if (isSame) return placement;
-    if (asked.exclusiveCpus > 0) return this.#grants.resize(placement, asked);
-    throw new NodeError('ERR_NOT_RESIZABLE', `${title} has exclusive CPUs, which are whole ones`, {
-      value: asked.pod,
-      valid: 'a whole number of CPUs, of a Guaranteed pod',
-    });
   }
 
   #takeCensus(pods: readonly PodSandbox[], containers: readonly Container[]): Promise<CensusEntry[]> {
@@ -180,7 +173,7 @@ export class ContainerHandlers implements NriHandlers {
   }
 
   /**
-   * A container of which the runtime tells. One that was created while the plugin registered is in no
+   * A container that the runtime names. One that was created while the plugin registered is in no
    * Synchronize: it is placed now.
    */
   async #known(pod: PodSandbox, container: Container): Promise<KnownContainer | undefined> {
@@ -188,21 +181,6 @@ export class ContainerHandlers implements NriHandlers {
     if (known) return known;
     const [entry] = await this.#takeCensus([pod], [container]);
     return entry && this.#put(entry);
-  }
-
-  // What has changed since it was created may not have reached it: it had no cgroup.
-  #pin({ id, title, cgroupsPath, placement, request }: KnownContainer): void {
-    const cpus = placement?.cpus ?? sharedCpus(this.#grants.pool, request.choice);
-    const found = this.#cpusets.read(cgroupsPath);
-    if (!found || found.equals(cpus)) return;
-    const error = this.#cpusets.write(cgroupsPath, cpus);
-    if (error)
-      this.#log('error', `${title} starts on CPUs ${found}, not ${cpus}: ${error}`, { container: id });
-    // One that was on other CPUs was not created by an answer of this plugin.
-    const mems = placement?.memoryNodes;
-    const flaw = mems && !mems.isEmpty ? this.#cpusets.writeMems(cgroupsPath, mems) : undefined;
-    if (flaw)
-      this.#log('error', `${title} starts without memory of NUMA nodes ${mems}: ${flaw}`, { container: id });
   }
 
   #put({ pod, container, request, placement, cpus }: CensusEntry): KnownContainer {
@@ -215,37 +193,6 @@ export class ContainerHandlers implements NriHandlers {
     };
     this.#inventory.put(known);
     return known;
-  }
-
-  async #setOwners(containers: readonly KnownContainer[]): Promise<void> {
-    for (const known of containers) if (known.placement) await this.#setOwner(known, known.placement);
-  }
-
-  async #setOwner({ id, title, cgroupsPath }: KnownContainer, placement: Placement): Promise<void> {
-    const folder = this.#cpusets.folder(cgroupsPath);
-    try {
-      await this.#grants.setOwner(placement, placement.isAllocation ? dirname(folder) : folder);
-    } catch (error) {
-      // Its last process has ended, which a plugin that comes at this moment may never hear.
-      if (this.#cpusets.isEmpty(cgroupsPath)) return this.#end(id);
-      this.#log('warn', `the grant of ${title} is not its cgroup's: ${(error as Error).message}`);
-    }
-  }
-
-  async #end(id: string): Promise<void> {
-    const placement = this.#inventory.find(id)?.placement;
-    if (placement && !placement.isAllocation) await this.#grants.end(placement);
-    this.#inventory.remove(id);
-  }
-
-  #exclusiveUpdates(): ContainerUpdate[] {
-    return this.#inventory.containers
-      .filter(({ placement, cpus }) => placement?.cpus && !cpus?.equals(placement.cpus))
-      .map((container) => {
-        const { cpus, memoryNodes } = container.placement!;
-        this.#inventory.put({ ...container, cpus });
-        return update(container.id, cpus!, memoryNodes, true);
-      });
   }
 
   async #answer<T>(compose: () => Promise<T>): Promise<T> {

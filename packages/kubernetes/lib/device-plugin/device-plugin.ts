@@ -142,7 +142,7 @@ export class DevicePlugin {
     void this.#rounds.ask();
   }
 
-  /** Whether a kubelet follows the list of devices. */
+  /** Whether a kubelet follows the list of devices; it may not have read the first list yet. */
   get isListed(): boolean {
     return this.#service.isListening;
   }

@@ -1,6 +1,7 @@
 // When something comes to a path or goes from it, by the kernel's word: inotify(7).
-import { existsSync, statSync, watch } from 'node:fs';
+import { statSync, watch } from 'node:fs';
 import { dirname } from 'node:path';
+import { nearestPresent } from '../base/folder-watch.js';
 
 /** What is at the path: changes when it is made again, comes, goes, or a folder on its way does. */
 export function identityOf(path: string): string {
@@ -8,7 +9,7 @@ export function identityOf(path: string): string {
     const found = statSync(path, { bigint: true, throwIfNoEntry: false });
     if (found) return `${found.dev}:${found.ino}:${found.ctimeNs}`;
     // A folder that was made again has another number, or another birth where numbers are used again.
-    const folder = deepestFolder(path);
+    const folder = nearestPresent(dirname(path));
     const { dev, ino, birthtimeNs } = statSync(folder, { bigint: true });
     return `${folder}:${dev}:${ino}:${birthtimeNs}`;
   } catch (error) {
@@ -23,7 +24,7 @@ export function identityOf(path: string): string {
 export function changeOf(path: string, identity: string, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     signal.throwIfAborted();
-    const watcher = watch(deepestFolder(path));
+    const watcher = watch(nearestPresent(dirname(path)));
     const settle = () => {
       watcher.close();
       signal.removeEventListener('abort', abort);
@@ -44,9 +45,4 @@ export function changeOf(path: string, identity: string, signal: AbortSignal): P
     // What changed before the watch was there has no event.
     look();
   });
-}
-
-function deepestFolder(path: string): string {
-  const folder = dirname(path);
-  return folder === path || existsSync(folder) ? folder : deepestFolder(folder);
 }

@@ -37,7 +37,9 @@ describe('A kubelet', () => {
       ...{ manager, folder: kubelet.devicePlugins },
       log: (_level, message) => messages.push(message),
     });
+    const before = kubelet.deviceFile();
     await plugin.start();
+    await kubelet.devicesAfter(before, RESOURCE);
   };
   beforeEach(async () => {
     messages = [];
@@ -52,15 +54,13 @@ describe('A kubelet', () => {
     rmSync(stateDir, { recursive: true, force: true });
   });
 
-  const isOffered = () => until('the kubelet has the devices', () => plugin.isListed);
   const remove = async (name) => {
     const pid = await kubelet.pidOf(name);
-    kubelet.removePod(name);
+    await kubelet.removePod(name);
     await until(`pod ${name} has ended`, async () => (await kubelet.pidOf(name)) === undefined && pid > 0);
   };
 
   it('gives a pod the CPUs that the plugin prefers, and its environment and the record say which', async () => {
-    await isOffered();
     kubelet.addPod('pair', { [RESOURCE]: 2 });
     const environment = await kubelet.environmentOf('pair');
     // CPU 0 is reserved: CPU 1 alone would be no whole core.
@@ -77,7 +77,6 @@ describe('A kubelet', () => {
   });
 
   it('that is started again has the devices again, and its pod what it had', async () => {
-    await isOffered();
     kubelet.addPod('lasting', { [RESOURCE]: 3 });
     const environment = await kubelet.environmentOf('lasting');
     const pid = await kubelet.pidOf('lasting');
@@ -92,12 +91,13 @@ describe('A kubelet', () => {
       containers[0].devices[RESOURCE].map(({ id, nodes }) => `${id} on ${nodes}`).sort(),
       [...CpuSet.parse(environment.NUMALIGN_CPUS)].map((cpu) => `cpu${cpu} on 0`),
     );
+    const before = kubelet.deviceFile();
     await kubelet.start();
     await until(
       'the plugin is registered again',
       () => messages.filter((text) => /is registered/.test(text)).length > 1,
     );
-    await isOffered();
+    await kubelet.devicesAfter(before, RESOURCE);
     assert.equal(await kubelet.pidOf('lasting'), pid);
     assert.deepEqual(
       manager.grants().map(({ uid }) => uid),
@@ -115,12 +115,10 @@ describe('A kubelet', () => {
   });
 
   it('gives out nothing twice where the plugin has been started again', async () => {
-    await isOffered();
     kubelet.addPod('first', { [RESOURCE]: 4 });
     await kubelet.environmentOf('first');
     await plugin.close();
     await plug();
-    await isOffered();
     kubelet.addPod('second', { [RESOURCE]: 3 });
     await kubelet.environmentOf('second');
     const sets = manager.grants().map(({ cpus }) => cpus);
@@ -131,7 +129,6 @@ describe('A kubelet', () => {
   });
 
   it('gives a container what an init container leaves; both are on record', async () => {
-    await isOffered();
     kubelet.addPod('chain', { [RESOURCE]: 1 }, { init: { [RESOURCE]: 3 } });
     const app = await kubelet.environmentOf('chain');
     const init = kubelet.initEnvironmentOf('chain');
@@ -146,7 +143,6 @@ describe('A kubelet', () => {
   });
 
   it('gives the CPUs of a pod that has ended to the next', async () => {
-    await isOffered();
     kubelet.addPod('one', { [RESOURCE]: 7 });
     await kubelet.environmentOf('one');
     await remove('one');

@@ -23,6 +23,8 @@ import { makeGroups } from '../containers/support/cgroups.mjs';
 import { prepareKubelet } from './build.mjs';
 
 const PATIENCE_MS = 60_000;
+// One may be under way, the next finds what runs, and an update waits for one more.
+const LOOKS = 3;
 // It would set them for the machine: in its namespace it finds files that say what it wants.
 const SYSCTLS = {
   'vm/overcommit_memory': 1,
@@ -63,10 +65,10 @@ async function freePort() {
 }
 
 // Eviction and the removal of images would act on this machine's disk.
-const configuration = ({ manifests, cgroupRoot, port, cpuManagerPolicy, topologyManagerPolicy }) => ({
+const configuration = ({ manifests, cgroupRoot, ports, cpuManagerPolicy, topologyManagerPolicy }) => ({
   apiVersion: 'kubelet.config.k8s.io/v1beta1',
   kind: 'KubeletConfiguration',
-  ...{ address: '127.0.0.1', port, readOnlyPort: 0, healthzPort: 0 },
+  ...{ address: '127.0.0.1', port: ports[0], readOnlyPort: ports[1], healthzPort: 0 },
   authentication: { anonymous: { enabled: true }, webhook: { enabled: false } },
   authorization: { mode: 'AlwaysAllow' },
   ...{ staticPodPath: manifests, fileCheckFrequency: '1s' },
@@ -89,6 +91,7 @@ export class Kubelet {
   #program;
   #manifests;
   #options;
+  #readOnlyPort;
   #child;
 
   /** `runtime`: a Containerd; the policies: the kubelet's, which reserves CPU 0. */
@@ -138,7 +141,9 @@ export class Kubelet {
   async start() {
     const { folder, socketPath, cgroupParent } = this.#runtime;
     const config = join(folder, 'kubelet.json');
-    const facts = { manifests: this.#manifests, cgroupRoot: cgroupParent, port: await freePort() };
+    const ports = [await freePort(), await freePort()];
+    this.#readOnlyPort = ports[1];
+    const facts = { manifests: this.#manifests, cgroupRoot: cgroupParent, ports };
     writeFileSync(config, JSON.stringify(configuration({ ...facts, ...this.#options })));
     const sockets = [join(this.devicePlugins, 'kubelet.sock'), this.podResourcesSocket];
     for (const socket of sockets) rmSync(socket, { force: true });
@@ -194,8 +199,24 @@ export class Kubelet {
     renameSync(beside, join(this.#manifests, `${name}.json`));
   }
 
-  removePod(name) {
+  /**
+   * Has it end a pod, once it has nothing left to do for it: it starts a removed pod again where an
+   * update of the pod still waits for the next look at the containers, and may refuse the next pod
+   * the devices that it gives to this one meanwhile.
+   */
+  async removePod(name) {
+    const before = await this.#looks();
+    await until(
+      'the kubelet has looked at its containers',
+      async () => (await this.#looks()) >= before + LOOKS,
+    );
     rmSync(join(this.#manifests, `${name}.json`));
+  }
+
+  // How often it has asked the runtime for its containers, about once a second.
+  async #looks() {
+    const metrics = await (await fetch(`http://127.0.0.1:${this.#readOnlyPort}/metrics`)).text();
+    return Number(/^kubelet_pleg_relist_duration_seconds_count (\d+)$/m.exec(metrics)[1]);
   }
 
   /** The names of the pods that it is to run. */
@@ -229,6 +250,18 @@ export class Kubelet {
     } catch {
       return { devices: {}, time: 0 };
     }
+  }
+
+  /**
+   * Waits for a list of devices on file that is newer than `since`, an earlier deviceFile(). The kubelet
+   * asks for the list before it knows the devices: a static pod that comes in between is refused for
+   * good, or runs without them.
+   */
+  devicesAfter({ time: since }, resource) {
+    return until(`the kubelet has devices of ${resource}`, () => {
+      const { devices, time } = this.deviceFile();
+      return time > since && devices[resource]?.length > 0;
+    });
   }
 
   /** Ends the pod's sandbox, behind the kubelet's back. */

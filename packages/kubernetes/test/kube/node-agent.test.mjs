@@ -45,13 +45,9 @@ describe('A pod of a kubelet beside a node agent', () => {
         podResourcesSocket: kubelet.podResourcesSocket,
       },
     });
-    const before = kubelet.deviceFile().time;
+    const before = kubelet.deviceFile();
     await agent.start();
-    // A static pod that comes before is refused for good.
-    await until('the kubelet has the devices', () => {
-      const { devices, time } = kubelet.deviceFile();
-      return time > before && devices[RESOURCE]?.length > 0;
-    });
+    await kubelet.devicesAfter(before, RESOURCE);
   };
   const stopAgent = async () => {
     await agent?.close();
@@ -72,7 +68,7 @@ describe('A pod of a kubelet beside a node agent', () => {
   const pidOf = (name) => until(`pod ${name} runs`, () => kubelet.pidOf(name));
   const cpusOf = async (name) => allowedOf(await pidOf(name)).cpus;
   const remove = async (...names) => {
-    for (const name of names) kubelet.removePod(name);
+    await Promise.all(names.map((name) => kubelet.removePod(name)));
     for (const name of names) {
       await until(`pod ${name} has ended`, async () => (await kubelet.pidOf(name)) === undefined);
     }
@@ -135,7 +131,7 @@ describe('A pod of a kubelet beside a node agent', () => {
     await until('the runtime has its refusal', () => runtime.log.includes('allocated CPUs 1 as mine'));
     assert.deepEqual(manager.grants(), []);
     assert.equal(await kubelet.pidOf('liar'), undefined);
-    kubelet.removePod('liar');
+    await kubelet.removePod('liar');
   });
 
   it('keeps its CPUs while the agent is started again', async () => {

@@ -130,7 +130,7 @@ describe('The holdings of a kubelet with the static CPU policy', () => {
   });
 
   it('are none once the pod has ended', async () => {
-    kubelet.removePod('own');
+    await kubelet.removePod('own');
     await until('nothing is held', () => records.at(-1).length === 0);
     assert.deepEqual(await podResources.holdings(), []);
   });

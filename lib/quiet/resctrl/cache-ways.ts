@@ -1,5 +1,5 @@
 // Cache ways: which ways of one L3 cache each grant has to itself, as masks for resctrl.
-import { native } from '../base/native.js';
+import { native } from '../../base/native.js';
 
 /** The most ways that a mask of resctrl has. */
 export const MOST_WAYS = 32;
