@@ -8,7 +8,6 @@ import type { Finding } from '../../lib/doctor/finding.js';
 import { readMachineFacts } from '../../lib/doctor/read-facts.js';
 import { affinity } from '../../lib/entries/diagnostics.js';
 import { discover } from '../../lib/entries/topology.js';
-import { CpuSet } from '../../lib/machine/cpu-set.js';
 import { cpuTimeOf } from '../support/cpu-time.js';
 import { canUnshare } from '../support/rights.js';
 import { canBeStranger, forStrangers } from '../support/strangers.js';
