@@ -15,8 +15,8 @@ const DECISIONS = [
   tests('quiet/kernel', 'cpu-mask'),
   tests('quiet/parts', 'frequency,idle,interrupts,irqbalance,masks,packets,workqueues'),
   'test/{audit,doctor}/{account,foreign-cpusets,interrupts,judge}.test.ts',
-  tests('cli', 'completion,devices,program,text,topology,topology-tree,yaml-text'),
-  tests('quiet', 'crashes,refusals'),
+  tests('cli', 'completion,devices,program,quiet,text,topology,topology-tree,yaml-text'),
+  tests('quiet', 'crashes,kernel-work,refusals'),
   tests('state', 'checkpoint,recovery'),
   'test/quiet/cache/*.test.ts',
 ];
