@@ -1,5 +1,6 @@
 // Quiet grants of the command line, on this machine.
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { affinity } from '../../lib/entries/diagnostics.js';
@@ -106,15 +107,11 @@ describe('numalign run --quiet', () => {
     allWork();
     const before = workqueues();
     const user = ['setpriv', '--reuid', '4242', '--regid', '4242', '--clear-groups'] as const;
-    const folder = forStrangers('dist/cli/main.js');
-    const program = [...user, process.execPath, folder] as const;
-    const state = `/tmp/numalign-stranger-${process.pid}`;
-    const { code, stderr } = await numalign(
-      [...RUN, state, '--quiet', 'workqueues', '--', 'rm', '-r', state],
-      {
-        program,
-      },
-    );
+    const program = [...user, process.execPath, forStrangers('dist/cli/main.js')] as const;
+    const state = join(tmpdir(), `numalign-stranger-${process.pid}`);
+    onTestFinished(() => rmSync(state, { recursive: true, force: true }));
+    const flags = [state, '--quiet', 'workqueues', '--', 'true'];
+    const { code, stderr } = await numalign([...RUN, ...flags], { program });
     expect(stderr).toMatch(/^numalign: quiet workqueues: no: .*EACCES/m);
     expect([code, workqueues()]).toEqual([0, before]);
   });
