@@ -1,6 +1,6 @@
 // What the kernel is to keep away from CPUs, as commands are told it.
 import { InvalidArgumentError, Option } from 'commander';
-import type { QuietOptions, QuietPart } from '../../index.js';
+import type { QuietOptions, QuietPart } from '../../entries/diagnostics.js';
 import { parseQuiet, QUIET_PARTS } from '../../input/quiet.js';
 import { asArgument } from './arguments.js';
 

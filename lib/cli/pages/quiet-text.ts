@@ -1,5 +1,5 @@
 // What of a grant's quiet is reached, in words. Pure.
-import type { PartOutcome, QuietOutcome } from '../../index.js';
+import type { PartOutcome, QuietOutcome } from '../../entries/diagnostics.js';
 import { printable } from '../terminal/text.js';
 
 const partsIn = (outcome: QuietOutcome | null): [name: string, PartOutcome][] =>
