@@ -14,7 +14,7 @@ const DECISIONS = [
   tests('managers', 'inspect,placement'),
   tests('quiet/kernel', 'cpu-mask'),
   tests('quiet/parts', 'frequency,idle,interrupts,irqbalance,masks,packets,workqueues'),
-  'test/{audit,doctor}/{account,foreign-cpusets,interrupts,judge}.test.ts',
+  'test/{audit,doctor}/{account,foreign-cpusets,hardware-facts,interrupts,judge}.test.ts',
   tests('cli', 'completion,devices,program,quiet,text,topology,topology-tree,yaml-text'),
   tests('quiet', 'crashes,kernel-work,refusals'),
   tests('state', 'checkpoint,recovery'),

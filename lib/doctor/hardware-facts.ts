@@ -1,5 +1,4 @@
 // Reads what the kernel says of governors, idle states, interrupts, packets and hugepages.
-import { join } from 'node:path';
 import { textOf } from '../base/text/text-of.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import { countFreeHugepages, hugepageSizes } from '../machine/hugepages.js';
@@ -13,7 +12,7 @@ import { parseInterrupts } from './interrupts.js';
 // null where there is no cpufreq: the firmware or the host decides.
 export function readGovernors(files: KernelFiles): readonly GovernorFacts[] | null {
   const governors = frequencyPolicies(files).flatMap(({ folder, cpus }): GovernorFacts[] => {
-    const governor = textOf(join(folder, 'scaling_governor'))?.trim();
+    const governor = files.read(`${folder}/scaling_governor`);
     return governor ? [{ governor, cpus }] : [];
   });
   return governors.length > 0 ? governors : null;

@@ -13,7 +13,7 @@ import { ticklessCpus, unbalancedCpus } from '../machine/isolated-cpus.js';
 import { onlineCpus } from '../machine/online-cpus.js';
 import { namedProcesses } from '../processes/named-processes.js';
 import { parseCpuMask } from '../quiet/kernel/cpu-mask.js';
-import { kernelFiles } from '../quiet/kernel/kernel-files.js';
+import { kernelFiles, visibleFiles } from '../quiet/kernel/kernel-files.js';
 import { readKernelSettings } from '../quiet/kernel-work.js';
 import { checkUsable, scopeOf } from '../state/folder/folder.js';
 import { notTheGroups } from '../state/folder/machine-group.js';
@@ -46,7 +46,7 @@ export function readMachineFacts(question: FactsQuestion): MachineFacts {
   const cgroups = readCgroups(question, scope);
   const status = textOf('/proc/self/status') ?? '';
   const field = (name: string) => new RegExp(`^${name}:\\s*(\\S+)$`, 'm').exec(status)?.[1];
-  const files = kernelFiles();
+  const files = visibleFiles(kernelFiles());
   const [capabilities, seccomp] = [field('CapEff'), field('Seccomp')];
   return {
     online,

@@ -4,7 +4,7 @@
 import { unlessRefused } from '../base/errors.js';
 import { cpusNamed } from '../base/text/cpus-named.js';
 import { CpuSet } from '../machine/cpu-set.js';
-import type { KernelFiles } from './kernel/kernel-files.js';
+import { type KernelFiles, visibleFiles } from './kernel/kernel-files.js';
 
 /** Settings that numalign does not change. undefined: they are hidden, or not understood. */
 export interface KernelSettings {
@@ -36,13 +36,7 @@ const CPUS = '/sys/devices/system/cpu';
  * closed to this process counts as hidden.
  */
 export function readKernelSettings(files: KernelFiles): KernelSettings {
-  const seen = (path: string): string | undefined => {
-    try {
-      return files.read(path);
-    } catch {
-      return undefined;
-    }
-  };
+  const { read: seen } = visibleFiles(files);
   const possible = seen(`${CPUS}/possible`);
   const tickless = possible === undefined ? undefined : ticklessIn(seen(`${CPUS}/nohz_full`));
   return {
