@@ -55,7 +55,8 @@ describe('numalign run --quiet', () => {
     expect(stdout).toContain('alive, quiet');
     expect(stdout).not.toContain('not wholly quiet');
     const journal = await numalign(['state', 'show', '--state-dir', folder]);
-    expect(journal.stdout).toMatch(/quiet/);
+    expect(journal.stdout).toMatch(/1 grant, \d+ changed settings? of/);
+    expect(journal.stdout).toMatch(/: CPUs 1, quiet$/m);
     run.process.stdin!.end('\n');
     expect((await run.ended).code).toBe(0);
     expect(disturbs(1)).toBe(true);
