@@ -46,7 +46,7 @@ describe('--quiet', () => {
     'a b',
   ])('%j is refused, and told what it takes', (text) => {
     const message = refusal(() => quietParts(text));
-    expect(message).toContain(`"${text.split(',').at(-1)}" is no part of quiet`);
+    expect(message).toContain(`"${text.split(',').at(-1)}" is none of interrupts, `);
     expect(message).toContain('cache=WAYS, cache=PERCENT%, or all');
   });
 
@@ -62,7 +62,7 @@ describe('--quiet', () => {
     const { code, stderr } = await numalign(['run', '--cpus', '1', '--quiet', 'sh', '-c', 'true']);
     expect([code, stderr]).toEqual([
       2,
-      expect.stringMatching(/"sh" is no part of quiet.*`--` goes before a command/),
+      expect.stringMatching(/"sh" is none of interrupts, .*`--` goes before a command/),
     ]);
   });
 

@@ -11,10 +11,10 @@ export interface QuietFlags {
 }
 
 const VALID =
-  'parts such as interrupts,idle=20,cache=25%: interrupts, workqueues, packets, idle[=MICROSECONDS], frequency, cache=WAYS, cache=PERCENT%, or all, which is all but cache';
+  'interrupts, workqueues, packets, idle[=MICROSECONDS], frequency, cache=WAYS, cache=PERCENT%, or all, which is all but cache';
 
 const wrong = (part: string) =>
-  new InvalidArgumentError(`"${part}" is no part of quiet. It takes ${VALID}; \`--\` goes before a command.`);
+  new InvalidArgumentError(`"${part}" is none of ${VALID}. \`--\` goes before a command.`);
 
 // Of the cache an amount must be named.
 const ALL: QuietOptions = Object.fromEntries(
