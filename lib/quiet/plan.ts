@@ -149,6 +149,11 @@ function isUnread({ part, path }: QuietSetting, unread: readonly UnreadSetting[]
   return unread.some((each) => (each.setting ? each.setting.path === path : each.part === part));
 }
 
+// Of the rights of one process, on the file and on its mount: another may have them.
+const OF_RIGHTS = new Set(['EACCES', 'EROFS']);
+
+const isFinal = (refusal: string | null) => refusal !== null && !OF_RIGHTS.has(refusal);
+
 interface Step {
   readonly restoration?: Change;
   readonly change?: Change;
@@ -174,7 +179,7 @@ function stepOf(
   const isAsBefore = before?.written[0] === target && before.original === original;
   const isInForce = value === target;
   // Somebody else always changes it back, or the kernel has refused it.
-  if (before && !isInForce && (isGivenUp(path) || (isAsBefore && before.refusal !== null)))
+  if (before && !isInForce && (isGivenUp(path) || (isAsBefore && isFinal(before.refusal))))
     return { record: before };
   const written = isOurs && !isInForce ? [target, value] : [target];
   const record: QuietSetting =

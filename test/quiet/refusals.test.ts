@@ -49,6 +49,18 @@ it('a setting that the kernel has refused is tried again once something else is 
   expect(recorded(world, IRQ)).toMatchObject({ original: ALL, refusal: null });
 });
 
+it('a setting that one process has no right to write is written by the next that has it', async () => {
+  const world = await create();
+  world.machine.refused.add(IRQ);
+  world.machine.refusal = 'EACCES';
+  await acquire(world, 'one', '0');
+  expect(recorded(world, IRQ)).toMatchObject({ original: ALL, refusal: 'EACCES' });
+  world.machine.refused.clear();
+  await world.settle();
+  expect(world.machine.values()[IRQ]).toBe('1-7');
+  expect(recorded(world, IRQ)).toMatchObject({ original: ALL, refusal: null });
+});
+
 it('a restoration that the kernel refuses stays on record, and is made good once it does not', async () => {
   const world = await create();
   await acquire(world, 'one', '0');

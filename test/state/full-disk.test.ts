@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { discover } from '../../lib/entries/topology.js';
-import { openManager } from '../../lib/index.js';
+import { CpuSet, openManager } from '../../lib/index.js';
 import { Ledger } from '../../lib/state/ledger.js';
 import { Agent } from '../support/agent.js';
 import { errorOf } from '../support/error-of.js';
@@ -96,4 +96,31 @@ it('a lost state comes back from the good lines of a damaged copy', async () => 
   expect(String(later.settings().reservedSystemCPUs)).toBe('15');
   expect(later.generation()).toBeLessThan(generation + 10);
   expect(Ledger.open(moved).recoveries).toHaveLength(1);
+});
+
+it('a step whose second commit cannot be written claims what its first has', async () => {
+  const manager = await open();
+  const { stateDir } = manager;
+  await manager.acquire({ cpu: 1, name: 'kept' });
+  const [{ owner }] = membersOf(stateDir).pods;
+  const ledger = Ledger.open(stateDir);
+  const error = await errorOf(() =>
+    ledger.transact({ lockTimeoutMs: 1000, totalOn: () => 0 }, async (checkpoint, commit) => {
+      const { assignments } = checkpoint!;
+      const [pod] = assignments.pods;
+      const [container] = pod!.containers;
+      const second = { ...pod!, uid: 'second', containers: [{ ...container!, cpus: CpuSet.of(5) }] };
+      const next = { ...assignments, pods: [...assignments.pods, second] };
+      await commit(next);
+      const repair = breakCommits(stateDir);
+      try {
+        await commit({ ...next, lastCpus: [{ name: 'another', cpus: CpuSet.of(7) }] });
+      } finally {
+        repair();
+      }
+    }),
+  );
+  expect(error.code).toBe('ERR_SYSCALL');
+  expect(membersOf(stateDir).pods).toHaveLength(2);
+  expect(ownerMembersOf(stateDir, owner.uuid).pods).toMatchObject([{ name: 'kept' }, { uid: 'second' }]);
 });

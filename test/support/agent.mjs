@@ -3,9 +3,13 @@
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
 import { threads } from '../../dist/entries/diagnostics.js';
 import { discover } from '../../dist/entries/topology.js';
 import { openManager, pin } from '../../dist/index.js';
+import { openQuietManager } from '../torture/quiet-manager.mjs';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 let manager;
 const grants = new Map();
@@ -15,9 +19,11 @@ const changes = [];
 const maskOf = () => /^Cpus_allowed_list:\s*(.*)$/m.exec(readFileSync('/proc/self/status', 'utf8'))[1];
 
 const verbs = {
-  async open({ simulate, ...options }) {
+  // `tree`: its kernel is a folder tree.
+  async open({ simulate, tree, ...more }) {
     const topology = simulate && (await discover({ synthetic: simulate }));
-    manager = await openManager({ ...options, ...(topology && { topology }) });
+    const options = { ...more, ...(topology && { topology }) };
+    manager = await (tree ? openQuietManager(ROOT, options) : openManager(options));
     return process.pid;
   },
   async acquire(options) {

@@ -35,6 +35,8 @@ export class QuietMachine {
   readonly last = new Map<string, string>();
   /** Paths whose writes are refused. */
   readonly refused = new Set<string>();
+  /** Of refused writes. */
+  refusal = 'EPERM';
   /** Paths whose reads fail. */
   readonly unreadable = new Set<string>();
   /** Paths and values, as they were written or refused. */
@@ -106,7 +108,7 @@ export class QuietMachine {
       write: (value) =>
         this.step(`write ${path}`, () => {
           this.attempts.push(`${path} ${value}`);
-          if (this.refused.has(path)) throw failure('EPERM');
+          if (this.refused.has(path)) throw failure(this.refusal);
           const thing = this.things.get(path);
           if (!thing) throw failure('ENOENT');
           thing.value = value;

@@ -7,6 +7,7 @@ import { writeSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
+import { openQuietManager } from './quiet-manager.mjs';
 import { Random } from './random.mjs';
 import { parseList } from './state-file.mjs';
 
@@ -70,7 +71,13 @@ function request() {
   if (devices.length > 0 && random.chance(3))
     options.resources = { [machine.resource]: random.pick(devices) };
   if (random.chance(4)) options.name = `name-${random.below(4)}`;
+  if (machine.isQuiet && !random.chance(4)) options.quiet = quietParts();
   return options;
+}
+
+function quietParts() {
+  const [interrupts, workqueues] = [random.chance(2), random.chance(2)];
+  return { interrupts, workqueues, idle: random.chance(2) && { maxLatency: random.below(100) } };
 }
 
 async function acquire(options) {
@@ -349,7 +356,8 @@ function watch() {
 
 async function open() {
   const topology = machine.isReal ? {} : { topology: await discover({ synthetic: machine.synthetic }) };
-  return numalign.openManager({ ...machine.options, ...topology, stateDir, lockTimeoutMs: 3000 });
+  const options = { ...machine.options, ...topology, stateDir, lockTimeoutMs: 3000 };
+  return machine.isQuiet ? openQuietManager(setup.package, options) : numalign.openManager(options);
 }
 
 let manager;

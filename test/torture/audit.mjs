@@ -3,13 +3,15 @@
 //
 //   node audit.mjs '{ "package", "machine", "stateDir" }'
 import { pathToFileURL } from 'node:url';
+import { openQuietManager } from './quiet-manager.mjs';
 
 const { package: folder, machine, stateDir } = JSON.parse(process.argv[2]);
 const { discover } = await import(pathToFileURL(`${folder}/dist/entries/topology.js`));
 const { openManager } = await import(pathToFileURL(`${folder}/dist/index.js`));
 
 const topology = machine.isReal ? {} : { topology: await discover({ synthetic: machine.synthetic }) };
-const manager = await openManager({ ...machine.options, ...topology, stateDir, lockTimeoutMs: 10_000 });
+const options = { ...machine.options, ...topology, stateDir, lockTimeoutMs: 10_000 };
+const manager = machine.isQuiet ? await openQuietManager(folder, options) : await openManager(options);
 
 function tell() {
   const grants = manager

@@ -1,11 +1,14 @@
 // Failpoints: before, in the middle of and after every kind of step that agents were seen to take.
 // The one that was hit the least is the next.
 
+import { TREE } from './quiet-tree.mjs';
+
 // A transaction takes most kinds of steps once.
 const MOST_TIMES = 12;
 const WHENS = ['before', 'during', 'after'];
-// Half of a call can only be done of a write.
-const whensOf = (kind) => WHENS.filter((when) => when !== 'during' || kind.startsWith('write '));
+// Half of a call can only be done of a write; the kernel takes what is written to its settings whole.
+const hasHalf = (kind) => kind.startsWith('write ') && !kind.startsWith(`write ${TREE}/`);
+const whensOf = (kind) => WHENS.filter((when) => when !== 'during' || hasHalf(kind));
 
 export class Failpoints {
   #hits = new Map();
@@ -33,8 +36,12 @@ export class Failpoints {
 
   /** One of those that were hit the least: { nth, when, kind }. Undefined while none is known. */
   next() {
-    const least = Math.min(...this.#hits.values());
-    const rare = [...this.#hits].filter(([, hits]) => hits === least).map(([point]) => point);
+    const all = [...this.#hits];
+    const ofKernel = all.filter(([point]) => point.includes(` ${TREE}/`));
+    // Where there are any, half of the deaths are in the middle of the kernel's settings.
+    const points = ofKernel.length > 0 && this.#random.chance(2) ? ofKernel : all;
+    const least = Math.min(...points.map(([, hits]) => hits));
+    const rare = points.filter(([, hits]) => hits === least).map(([point]) => point);
     if (rare.length === 0) return undefined;
     const [, when, kind] = /^(\w+) (.*)$/.exec(this.#random.pick(rare));
     // The first is in the opening, the later ones are in what comes after.

@@ -11,6 +11,7 @@ import { AgentProcess, now } from './agent-process.mjs';
 import { Failpoints } from './failpoints.mjs';
 import { History } from './history.mjs';
 import { isEnding, livingThreadsOf, MARK, marked, signal, standsStill } from './processes.mjs';
+import { QuietTree, TREE } from './quiet-tree.mjs';
 import { Random } from './random.mjs';
 import { parseList, readState } from './state-file.mjs';
 import { makeSharedFolder, USERS } from './users.mjs';
@@ -85,6 +86,10 @@ export class Group {
   // In some rounds.
   #vandal;
   #isShared = false;
+  #isFaulty = true;
+  // What quiet grants change.
+  #tree;
+  #quietSnapshots = [];
   #number = 0;
 
   /**
@@ -102,6 +107,7 @@ export class Group {
     this.slots = Array.from({ length: processes }, () => ({ operations: 0, acquired: 0, longest: 0 }));
     mkdirSync(folder, { recursive: true });
     this.#makeLogs();
+    if (machine.isQuiet) this.#tree = new QuietTree(join(this.#stateDir, TREE), machine.managed.length);
     // Of a folder on a disk, from which nobody can tell whether the machine was started anew, only
     // what is held lasts.
     if (!isInMemory) return;
@@ -134,7 +140,7 @@ export class Group {
       isDisturbed: this.#vandal !== undefined,
       // Older packages leave a state alone in which the kubelet has something.
       hasKubelet: packages.length === 1 && !this.machine.isReal,
-      hasErrors: this.#random.chance(3),
+      hasErrors: this.#isFaulty && this.#random.chance(3),
     };
     const errors = setup.hasErrors ? this.#errors(seed + number) : undefined;
     const inNamespaces = canUnshare && this.#random.chance(3);
@@ -170,7 +176,8 @@ export class Group {
   #errors(seed) {
     const calm = this.#calm;
     if (this.#random.chance(2)) return { seed, calm, rate: STEPS_TO_ERROR };
-    return { seed, calm, rate: STEPS_TO_ERROR_THERE, path: this.#random.pick(FAULTY_PATHS) };
+    const paths = this.#tree ? [...FAULTY_PATHS, `${TREE}/`] : FAULTY_PATHS;
+    return { seed, calm, rate: STEPS_TO_ERROR_THERE, path: this.#random.pick(paths) };
   }
 
   #hear(agent, event) {
@@ -244,7 +251,7 @@ export class Group {
         kill: 2,
         stop: 8,
         childKill: 2,
-        snapshot: this.machine.isReal ? 6 : 0,
+        snapshot: this.#tree ? 16 : this.machine.isReal ? 6 : 0,
       });
       if (this.#vandal && this.#random.chance(4)) {
         this.counts.disturbed++;
@@ -301,6 +308,7 @@ export class Group {
       await sleep(1);
     }
     const time = now();
+    if (this.#tree && still.length === all.length) this.#lookAtSettings(time);
     const processes = still.map((agent) => ({ agent: agent.number, masks: livingThreadsOf(agent.pid) }));
     const children = this.#children.filter(({ until }) => until > time);
     for (const { pid, agent } of children) processes.push({ agent, child: pid, masks: livingThreadsOf(pid) });
@@ -312,6 +320,30 @@ export class Group {
     this.#history.sawMasks({ time, processes: sure });
     this.counts.snapshots++;
     for (const agent of all) agent.continue();
+  }
+
+  // One that is killed, or that was starting, may be at work all the same: it is the same moment only
+  // where the state is the same after it.
+  #lookAtSettings(time) {
+    const path = join(this.#stateDir, 'state.json');
+    const before = readState(path);
+    const values = this.#tree.read();
+    const after = readState(path);
+    const areAllStill = [...this.#agents].every(({ isStopped }) => isStopped);
+    if (!before || !areAllStill || before.generation !== after.generation) return;
+    this.#quietSnapshots.push({ time, values, state: after });
+  }
+
+  // In rounds in which nothing fails but processes, all quiet that was handed out is in force.
+  #checkSettings() {
+    const holdings = this.#isFaulty ? [] : this.#history.holdings();
+    for (const { time, values, state } of this.#quietSnapshots) {
+      const held = new Map(
+        holdings.filter(({ from, to }) => from <= time && time < to).map(({ uid, keys }) => [uid, keys]),
+      );
+      for (const text of this.#tree.wrong(values, state, held)) this.#violation(text);
+    }
+    this.#quietSnapshots = [];
   }
 
   // Nobody waits for so long: who is in the queue all the while holds up everybody behind.
@@ -367,10 +399,12 @@ export class Group {
   async round(seconds) {
     const canRemove = !this.machine.isReal;
     const { disturbed } = this.#settings;
-    this.#vandal =
-      this.#random.chance(3) || disturbed ? new Vandal(this.#stateDir, this.#random, canRemove) : undefined;
+    const isDisturbed = !this.#tree && (this.#random.chance(3) || disturbed);
+    this.#vandal = isDisturbed ? new Vandal(this.#stateDir, this.#random, canRemove) : undefined;
+    this.#isFaulty = !this.#tree || this.#random.chance(2);
     // A folder that somebody removes is made again as one of a single user.
-    this.#isShared = this.#settings.hasUsers && !(this.#vandal && canRemove) && this.#random.chance(2);
+    this.#isShared =
+      this.#settings.hasUsers && !this.#tree && !(this.#vandal && canRemove) && this.#random.chance(2);
     // Now and then from the very first commit on.
     if (this.#isShared || this.#random.chance(2)) {
       rmSync(this.#stateDir, { recursive: true, force: true });
@@ -380,6 +414,7 @@ export class Group {
       makeSharedFolder(this.#stateDir);
       this.counts.shared++;
     }
+    this.#tree?.make();
     rmSync(this.#calm, { force: true });
     const until = now() + seconds * 1e9;
     this.#isRunning = true;
@@ -394,6 +429,7 @@ export class Group {
     this.counts.rounds++;
     this.counts.holdings += this.#history.holdings().length;
     for (const text of new Set(this.#history.violations())) this.#violation(text);
+    this.#checkSettings();
     await this.#audit();
     if (this.violations.length > 0)
       writeFileSync(join(this.#folder, 'history.json'), JSON.stringify(this.#history));
@@ -479,6 +515,9 @@ export class Group {
     const state = readState(join(this.#stateDir, 'state.json'));
     if (state.pods.size > 0)
       this.#violation(`the state has ${state.pods.size} grants once all were released`);
+    if (state.quiet.length > 0)
+      this.#violation(`${state.quiet.length} settings are on record as changed once all were released`);
+    for (const text of this.#tree?.changed() ?? []) this.#violation(`${text} once all were released`);
     if (Object.keys(state.memory).length > 0)
       this.#violation(`memory is lost: ${JSON.stringify(state.memory)}`);
   }

@@ -33,6 +33,23 @@ export function realMachine() {
   };
 }
 
+/** A simulated one whose kernel is a folder tree, which quiet grants change. */
+export function quietMachine() {
+  const managed = Array.from({ length: 16 }, (_, cpu) => cpu);
+  return {
+    name: 'quiet',
+    isReal: false,
+    isQuiet: true,
+    synthetic: 'package:2 numa:1 core:8 pu:1',
+    options: { reservedSystemCPUs: '0' },
+    grantable: managed.filter((cpu) => cpu !== 0),
+    managed,
+    capacity: undefined,
+    amounts: { cpu: [1, 2, 3], memory: [], devices: [] },
+    resource: undefined,
+  };
+}
+
 const RESOURCE = 'example.com/nic';
 
 export function simulatedMachine() {

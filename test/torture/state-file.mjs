@@ -119,7 +119,7 @@ export function encodeMembers(members) {
   };
   const state = seal({ line: 'state', ...members });
   const { generation } = members;
-  const version = members.kubelet ? 3 : 2;
+  const version = members.kubelet || members.quiet ? 3 : 2;
   const head = { format: 'numalign-state', version, generation, follows: null };
   return seal({ ...head, bytes: Buffer.byteLength(state) }) + state;
 }
@@ -146,7 +146,7 @@ export function decodeOwner(bytes) {
 
 /** The state in the bytes of a file. Throws where it is damaged or contradicts itself. */
 export function decodeState(bytes) {
-  const { generation, bootId, pods, memory, cpus, settings } = decodeMembers(bytes);
+  const { generation, bootId, pods, memory, cpus, settings, quiet } = decodeMembers(bytes);
   if (!Number.isSafeInteger(generation) || generation < 0 || generation >= 2 ** 52)
     throw new Error(`no generation: ${generation}`);
   const entries = pods.map((pod) => ({
@@ -154,6 +154,7 @@ export function decodeState(bytes) {
     keys: keysOfPod(pod),
     owner: pod.owner,
     name: pod.name,
+    quiet: pod.quiet ?? null,
   }));
   checkDisjoint(entries);
   checkMemory(memory, pods);
@@ -162,6 +163,7 @@ export function decodeState(bytes) {
     bootId,
     settings,
     memory,
+    quiet: quiet?.settings ?? [],
     cpus: cpus.map(([cpu]) => cpu),
     pods: new Map(entries.map((pod) => [pod.uid, pod])),
   };

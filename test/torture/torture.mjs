@@ -2,9 +2,10 @@
 // and are killed at every step; a checker outside compares what they were told, the state file and
 // the kernel's masks.
 //
-//   npm run torture -- --seconds N --processes P --seed S [--disturbed] [--package DIR ...]
+//   npm run torture -- --seconds N --processes P --seed S [--disturbed] [--quiet] [--package DIR ...]
 //
-// `--disturbed`: somebody is at work in the folder in every round, and not only in some. Ends with 1
+// `--disturbed`: somebody is at work in the folder in every round, and not only in some. `--quiet`: grants
+// change settings of a kernel that is a folder tree, and nothing else is tried. Ends with 1
 // where any promise was broken. The seed decides what agents do and where they fail; how they are
 // interleaved is the machine's.
 import { spawnSync } from 'node:child_process';
@@ -13,7 +14,7 @@ import { chmodSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { Group } from './group.mjs';
-import { realMachine, simulatedMachine } from './machines.mjs';
+import { quietMachine, realMachine, simulatedMachine } from './machines.mjs';
 import { freshSeed, parseOptions } from './options.mjs';
 import { scratchFolder } from './scratch.mjs';
 import { shimLibrary } from './shim.mjs';
@@ -28,6 +29,7 @@ const given = parseOptions('test/torture/torture.mjs', {
   seed: freshSeed(),
   pause: 4,
   disturbed: false,
+  quiet: false,
 });
 shimLibrary();
 const run = randomUUID();
@@ -60,7 +62,7 @@ const settings = {
   disturbed: given.disturbed,
   folderOf,
 };
-const machines = [realMachine(), simulatedMachine()].filter(Boolean);
+const machines = given.quiet ? [quietMachine()] : [realMachine(), simulatedMachine()].filter(Boolean);
 // Half on each; the larger half where there is more room.
 const groups = machines.map((machine, i) => {
   const share = Math.max(
@@ -69,7 +71,7 @@ const groups = machines.map((machine, i) => {
       ? Math.ceil(given.processes / machines.length)
       : Math.floor(given.processes / machines.length),
   );
-  const place = machine.isReal ? memory : folder;
+  const place = machine.isReal || machine.isQuiet ? memory : folder;
   return new Group(machine, share, settings, join(place, machine.name), machine.isReal);
 });
 
@@ -77,7 +79,7 @@ console.log(
   `torture: seed ${given.seed}, ${given.seconds} s, ${groups.map(({ machine, slots }) => `${slots.length} processes on the ${machine.name} machine`).join(', ')}`,
 );
 for (const path of settings.packages) console.log(`package ${path}`);
-if (machines.length < 2) console.log('left out: the real machine, which has too few CPUs');
+if (machines.length < 2 && !given.quiet) console.log('left out: the real machine, which has too few CPUs');
 if (!canUnshare) console.log('left out: agents in pid namespaces of their own (that takes root and unshare)');
 
 if (!settings.hasUsers)
@@ -110,7 +112,7 @@ for (const { machine, operations, refusals, counts, failpoints, slots, features 
     `  died at failpoints ${total}, ${hit} of ${known} different ones${hit < known ? `; not yet: ${failpoints.never.slice(0, 8).join(', ')}${known - hit > 8 ? ' ...' : ''}` : ''}`,
   );
   console.log(
-    `  checked: ${counts.holdings} holdings, ${counts.states} states, ${counts.snapshots} snapshots of the kernel's masks`,
+    `  checked: ${counts.holdings} holdings, ${counts.states} states, ${counts.snapshots} snapshots of the kernel's ${machine.isQuiet ? 'settings' : 'masks'}`,
   );
   console.log(
     `  by process: operations ${slots.map((slot) => slot.operations).join(' ')}; acquired ${slots.map((slot) => slot.acquired).join(' ')}; longest, ms ${slots.map((slot) => Math.round(slot.longest / 1e6)).join(' ')}`,
@@ -122,7 +124,7 @@ console.log(`\n${violations.length} violations`);
 for (const violation of violations.slice(0, MAX_SHOWN)) console.log(`VIOLATION ${violation}`);
 if (violations.length > 0) {
   console.log(
-    `again: npm run torture -- --seconds ${given.seconds} --processes ${given.processes} --seed ${given.seed}`,
+    `again: npm run torture -- --seconds ${given.seconds} --processes ${given.processes} --seed ${given.seed}${given.quiet ? ' --quiet' : ''}`,
   );
   console.log(`the state folders and histories are in ${folder}`);
   console.log(`the state folders and histories are in ${memory}`);

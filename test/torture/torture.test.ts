@@ -37,6 +37,23 @@ describe('processes that are stopped and killed at every step', () => {
   });
 });
 
+describe('processes that are stopped and killed while grants change settings of the kernel', () => {
+  it('leave none changed that is not on record, nor without a grant that asks for it', () => {
+    const said = run(
+      'torture.mjs',
+      '--quiet',
+      '--seconds',
+      budget('10', '4'),
+      '--processes',
+      '4',
+      '--seed',
+      String(SEED),
+    );
+    expect(said).toMatch(/operations: acquire [1-9]/);
+    expect(said).toMatch(/, [1-9]\d* snapshots of the kernel's settings/);
+  });
+});
+
 describe('a power cut at any step of a transaction', () => {
   it('leaves the generation before it or the one after it, and after it was acknowledged the latter', () => {
     expect(run('lost-writes.mjs')).toMatch(/[1-9]\d{2,} images/);

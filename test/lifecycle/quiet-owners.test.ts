@@ -1,0 +1,136 @@
+// What the kernel was told for a quiet grant is given back however its owner ends. The kernel's settings
+// are in a folder tree.
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { affinity } from '../../lib/entries/diagnostics.js';
+import { discover } from '../../lib/entries/topology.js';
+import type { Manager } from '../../lib/index.js';
+import { Agent } from '../support/agent.js';
+import { errorOf } from '../support/error-of.js';
+import { makeStateDir } from '../support/state-dir.js';
+import { membersOf } from '../support/state-text.js';
+import { openQuietManager } from '../torture/quiet-manager.mjs';
+import { QuietTree, TREE } from '../torture/quiet-tree.mjs';
+import { encodeMembers } from '../torture/state-file.mjs';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const CPUS = 16;
+const MACHINE = `core:${CPUS} pu:1`;
+const QUIET = { interrupts: true, workqueues: true, idle: true };
+const WITHIN_MS = 1000;
+
+function makeTree() {
+  const stateDir = makeStateDir();
+  const tree = new QuietTree(join(stateDir, TREE), CPUS);
+  tree.make();
+  return { stateDir, tree };
+}
+
+async function open(stateDir: string): Promise<Manager> {
+  const topology = await discover({ synthetic: MACHINE });
+  const manager = await openQuietManager(ROOT, { topology, stateDir });
+  onTestFinished(() => manager.close());
+  return manager;
+}
+
+async function owner(stateDir: string, tree: QuietTree): Promise<Agent> {
+  const agent = new Agent();
+  await agent.tell('open', { stateDir, simulate: MACHINE, tree: true });
+  await agent.tell('acquire', { cpu: 2, quiet: QUIET });
+  expect(tree.changed().length).toBeGreaterThan(5);
+  return agent;
+}
+
+describe('what the kernel was told for a process that is killed', () => {
+  it('is given back within a second by a manager that is open and asks for no quiet', async () => {
+    const { stateDir, tree } = makeTree();
+    const manager = await open(stateDir);
+    const agent = await owner(stateDir, tree);
+    const killed = performance.now();
+    agent.process.kill('SIGKILL');
+    await expect.poll(() => tree.changed(), { timeout: WITHIN_MS, interval: 5 }).toEqual([]);
+    expect(performance.now() - killed).toBeLessThan(WITHIN_MS);
+    // Which leaves the record after it.
+    await expect.poll(() => manager.grants()).toEqual([]);
+  });
+
+  it('is given back by the next process that opens the folder', async () => {
+    const { stateDir, tree } = makeTree();
+    const agent = await owner(stateDir, tree);
+    await agent.kill();
+    expect(tree.changed()).not.toEqual([]);
+    await open(stateDir);
+    expect(tree.changed()).toEqual([]);
+  });
+
+  it('stays as far as a grant of another process needs it', async () => {
+    const { stateDir, tree } = makeTree();
+    const manager = await open(stateDir);
+    const grant = await manager.acquire({ cpu: 1, quiet: QUIET });
+    const alone = tree.read();
+    const agent = await owner(stateDir, tree);
+    expect(tree.read()).not.toEqual(alone);
+    await agent.kill();
+    await expect.poll(() => tree.read(), { timeout: WITHIN_MS, interval: 5 }).toEqual(alone);
+    await grant.release();
+    expect(tree.changed()).toEqual([]);
+  });
+});
+
+it('what the kernel of an earlier boot was told is nobody’s in this one', async () => {
+  const { stateDir, tree } = makeTree();
+  const agent = new Agent();
+  await agent.tell('open', { stateDir, simulate: MACHINE, tree: true });
+  await agent.tell('acquire', { cpu: 2, quiet: QUIET, owner: 'persistent' });
+  await agent.kill();
+  const members = { ...membersOf(stateDir), bootId: 'an-earlier-boot' };
+  writeFileSync(join(stateDir, 'state.json'), encodeMembers(members));
+  rmSync(join(stateDir, 'state.copy.json'));
+  // By chance, as numalign had left them.
+  const found = tree.read();
+  const manager = await open(stateDir);
+  expect(manager.warnings).toMatchObject([{ code: 'STATE_ARCHIVED' }]);
+  expect(tree.read()).toEqual(found);
+  expect(membersOf(stateDir).quiet ?? null).toBeNull();
+});
+
+it('a request that requires what the kernel refuses leaves nothing changed', async () => {
+  const { stateDir, tree } = makeTree();
+  const manager = await open(stateDir);
+  tree.addInterrupt(99, '0');
+  const path = join(stateDir, TREE, '/proc/irq/99/smp_affinity_list');
+  // Nobody can read it.
+  rmSync(path);
+  mkdirSync(path);
+  const error = await errorOf(() =>
+    manager.acquire({ cpu: 2, quiet: QUIET, require: { quiet: ['interrupts'] } }),
+  );
+  expect(error.code).toBe('ERR_QUIET');
+  expect(error.message).toContain('IRQ 99 (eth0-99) cannot be read (EISDIR)');
+  expect(manager.grants()).toEqual([]);
+  expect(tree.changed()).toEqual([]);
+});
+
+describe.runIf(affinity().size > 1)('a process that asks for no quiet', () => {
+  it('reads no setting of the kernel, whatever others commit, and in its rounds', async () => {
+    const { stateDir, tree } = makeTree();
+    const agent = new Agent();
+    await agent.tell('open', { stateDir, tree: true });
+    await agent.tell('acquire', { cpu: 1, quiet: QUIET });
+    const before = tree.read();
+    const reads: string[] = [];
+    const options = { stateDir, cpuManagerReconcilePeriod: 0 };
+    const manager = await openQuietManager(ROOT, options, (path) => reads.push(path));
+    onTestFinished(() => manager.close());
+    await manager.reconcile();
+    expect(manager.grants()).toHaveLength(1);
+    expect(reads).toEqual([]);
+    // It would have seen to it.
+    expect(tree.read()).toEqual(before);
+    await agent.kill();
+    await expect.poll(() => tree.changed(), { timeout: WITHIN_MS, interval: 5 }).toEqual([]);
+    expect(reads).not.toEqual([]);
+  });
+});

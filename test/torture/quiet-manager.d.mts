@@ -1,0 +1,7 @@
+import type { Manager, ManagerOptions } from '../../lib/index.js';
+
+export function openQuietManager(
+  folder: string,
+  options: ManagerOptions & { stateDir: string },
+  told?: (path: string) => void,
+): Promise<Manager>;

@@ -1,0 +1,58 @@
+// Opens a manager whose kernel is a folder tree: the package's own modules, put together as openManager
+// does, but for the files of settings.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { padded, TREE } from './quiet-tree.mjs';
+
+/**
+ * `folder`: of the package; `options`: of openManager; `told`: is called with each path that is read or
+ * listed.
+ */
+export async function openQuietManager(folder, options, told = () => {}) {
+  const module = (path) => import(pathToFileURL(`${folder}/dist/${path}.js`));
+  const { parseConfig } = await module('input/config');
+  const { discover } = await module('entries/topology');
+  const { openStore, siteOf } = await module('opening/site');
+  const { prepare } = await module('opening/prepare');
+  const { MachineQuieter } = await module('quiet/machine-quieter');
+  const { kernelFiles } = await module('quiet/kernel/kernel-files');
+  const { interrupts } = await module('quiet/parts/interrupts');
+  const { workqueues } = await module('quiet/parts/workqueues');
+  const { idle } = await module('quiet/parts/idle');
+  const { Manager } = await module('manager');
+  const { Lifetime } = await module('managers/lifetime');
+  const config = parseConfig(options);
+  const topology = config.topology ?? (await discover());
+  const resources = new Map();
+  const ledger = openStore(config, topology);
+  const end = ledger.use();
+  try {
+    const site = siteOf(config, topology, ledger, resources);
+    const root = join(options.stateDir, TREE);
+    const inTree = kernelFiles(root);
+    const files = {
+      ...inTree,
+      read: (path) => {
+        told(path);
+        return inTree.read(path);
+      },
+      list: (path) => {
+        told(path);
+        return inTree.list(path);
+      },
+      write: (path, value) => writeFileSync(root + path, padded(value), { flag: 'r+' }),
+    };
+    const parts = [interrupts, workqueues, idle];
+    site.quieter = new MachineQuieter(
+      () => site.topology,
+      parts,
+      files,
+      () => [],
+    );
+    const found = Object.freeze(await prepare(site, config));
+    return new Manager({ config, site, resources, lifetime: new Lifetime(), found });
+  } finally {
+    end();
+  }
+}
