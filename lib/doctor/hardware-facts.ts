@@ -1,27 +1,19 @@
 // Reads what the kernel says of governors, interrupts and hugepages.
-import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { textOf } from '../base/text/text-of.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import { countFreeHugepages, hugepageSizes } from '../machine/hugepages.js';
 import type { Topology } from '../machine/topology.js';
+import { frequencyPolicies } from '../quiet/kernel/cpufreq.js';
+import { kernelFiles } from '../quiet/kernel/kernel-files.js';
 import type { GovernorFacts, HugepageFacts, InterruptFacts } from './facts.js';
 import { parseInterrupts } from './interrupts.js';
 
-const CPUFREQ = '/sys/devices/system/cpu/cpufreq';
-
 // null where there is no cpufreq: the firmware or the host decides.
 export function readGovernors(): readonly GovernorFacts[] | null {
-  let policies: string[];
-  try {
-    policies = readdirSync(CPUFREQ);
-  } catch {
-    return null;
-  }
-  const governors = policies.flatMap((policy): GovernorFacts[] => {
-    const governor = textOf(join(CPUFREQ, policy, 'scaling_governor'))?.trim();
-    const cpus = textOf(join(CPUFREQ, policy, 'affected_cpus'))?.trim();
-    return governor && cpus ? [{ governor, cpus: CpuSet.parse(cpus.replaceAll(' ', ',')) }] : [];
+  const governors = frequencyPolicies(kernelFiles()).flatMap(({ folder, cpus }): GovernorFacts[] => {
+    const governor = textOf(join(folder, 'scaling_governor'))?.trim();
+    return governor ? [{ governor, cpus }] : [];
   });
   return governors.length > 0 ? governors : null;
 }

@@ -2,8 +2,8 @@
 import { cpusNamed } from '../base/text/cpus-named.js';
 import { formatBytes } from '../input/values/quantity.js';
 import { CpuSet } from '../machine/cpu-set.js';
+import { cpuMask } from '../quiet/kernel/cpu-mask.js';
 import { listSome, moveAway } from './advice.js';
-import { cpuMask } from './cpu-mask.js';
 import type { InterruptFacts, MachineFacts } from './facts.js';
 import { ok, unknown, type Verdict, warning } from './finding.js';
 

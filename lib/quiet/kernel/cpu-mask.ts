@@ -1,6 +1,6 @@
 // CPU masks as the kernel's files have them: hexadecimal words of 32 bits, the highest first, such
 // as `ff,ffffffff`. Pure.
-import { CpuSet } from '../machine/cpu-set.js';
+import { CpuSet } from '../../machine/cpu-set.js';
 
 const WORD_DIGITS = 8;
 

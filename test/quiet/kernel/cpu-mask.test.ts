@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { cpuMask, parseCpuMask } from '../../lib/doctor/cpu-mask.js';
-import { CpuSet } from '../../lib/machine/cpu-set.js';
+import { CpuSet } from '../../../lib/machine/cpu-set.js';
+import { cpuMask, parseCpuMask } from '../../../lib/quiet/kernel/cpu-mask.js';
 
 describe('a mask of CPUs', () => {
   it.each([

@@ -1,0 +1,105 @@
+// Frequency: CPUs that do not slow down while they are idle, as pm/cpufreq, intel_pstate and
+// amd-pstate of the kernel's admin guide have it.
+import { cpusNamed } from '../../base/text/cpus-named.js';
+import { CpuSet } from '../../machine/cpu-set.js';
+import { type FrequencyPolicy, frequencyPolicies } from '../kernel/cpufreq.js';
+import type { KernelFiles } from '../kernel/kernel-files.js';
+import type { Part, PartDemand, Setting } from '../kernel/setting.js';
+
+const FASTEST = 'performance';
+const GOVERNOR = 'scaling_governor';
+const GOVERNORS = 'scaling_available_governors';
+const PREFERENCE = 'energy_performance_preference';
+const PREFERENCES = 'energy_performance_available_preferences';
+
+/** One file of a policy. It is set as soon as one of the policy's CPUs is to be quiet. */
+class PolicyFile implements Setting {
+  readonly path: string;
+  readonly identity = null;
+  readonly title: string;
+  readonly #files: KernelFiles;
+  readonly #cpus: CpuSet;
+  readonly #fastest: (base: string) => string;
+
+  constructor(
+    files: KernelFiles,
+    { folder, cpus }: FrequencyPolicy,
+    file: string,
+    fastest: (base: string) => string,
+  ) {
+    this.path = `${folder}/${file}`;
+    this.title = `${file} of ${cpusNamed(cpus)}`;
+    this.#files = files;
+    this.#cpus = cpus;
+    this.#fastest = fastest;
+  }
+
+  read(): string | undefined {
+    return this.#files.read(this.path);
+  }
+
+  write(value: string): void {
+    this.#files.write(this.path, value);
+  }
+
+  target(base: string, { cpus }: PartDemand): string {
+    return this.#cpus.intersects(cpus) ? this.#fastest(base) : base;
+  }
+
+  disturbs(value: string, demand: PartDemand): CpuSet {
+    const isFast = value === this.target(value, demand);
+    return isFast ? CpuSet.EMPTY : this.#cpus.intersection(demand.cpus);
+  }
+}
+
+const offers = (files: KernelFiles, path: string) =>
+  files.read(path)?.split(/\s+/).includes(FASTEST) === true;
+
+// Drivers refuse every other preference (EBUSY) while the governor is `performance`: preferences are
+// written before the governor, and restored after it.
+function settingsOf(files: KernelFiles, policy: FrequencyPolicy): Setting[] {
+  const { folder } = policy;
+  const performance = () => FASTEST;
+  const greatest = files.read(`${folder}/scaling_max_freq`);
+  const atLeast = (base: string) => (Number(base) < Number(greatest) ? greatest! : base);
+  return [
+    ...(offers(files, `${folder}/${PREFERENCES}`)
+      ? [new PolicyFile(files, policy, PREFERENCE, performance)]
+      : []),
+    ...(offers(files, `${folder}/${GOVERNORS}`)
+      ? [new PolicyFile(files, policy, GOVERNOR, performance)]
+      : []),
+    ...(greatest === undefined ? [] : [new PolicyFile(files, policy, 'scaling_min_freq', atLeast)]),
+  ];
+}
+
+export const frequency: Part = {
+  name: 'frequency',
+
+  settings(files, { cpus }, recorded) {
+    return frequencyPolicies(files)
+      .filter(
+        (policy) =>
+          policy.cpus.intersects(cpus) || recorded.some((path) => path.startsWith(`${policy.folder}/`)),
+      )
+      .flatMap((policy) => settingsOf(files, policy));
+  },
+
+  obstacles(files, { cpus }) {
+    const policies = frequencyPolicies(files).filter((policy) => policy.cpus.intersects(cpus));
+    const governed = policies.reduce((all, policy) => all.union(policy.cpus), CpuSet.EMPTY);
+    const free = cpus.difference(governed);
+    const slow = policies.filter(({ folder }) => !offers(files, `${folder}/${GOVERNORS}`));
+    return [
+      ...(free.isEmpty
+        ? []
+        : [
+            `the kernel does not set the frequency of ${cpusNamed(free)} (no cpufreq): set it in the firmware, or on the host of this virtual machine`,
+          ]),
+      ...slow.map(
+        (policy) =>
+          `${cpusNamed(policy.cpus)} have no governor \`performance\`: load the module cpufreq_performance`,
+      ),
+    ];
+  },
+};

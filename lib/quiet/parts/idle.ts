@@ -1,0 +1,101 @@
+// Idle: how deeply a CPU may sleep, as sysfs-devices-power and pm/cpuidle of the kernel have it.
+
+import { cpusNamed } from '../../base/text/cpus-named.js';
+import { CpuSet } from '../../machine/cpu-set.js';
+import type { KernelFiles } from '../kernel/kernel-files.js';
+import type { Part, PartDemand, Setting } from '../kernel/setting.js';
+
+const CPUS = '/sys/devices/system/cpu';
+const FILE = 'power/pm_qos_resume_latency_us';
+const pathOf = (cpu: number) => `${CPUS}/cpu${cpu}/${FILE}`;
+
+// The file's words: 0 is no limit, and n/a a limit of 0 µs.
+const NO_LIMIT = '0';
+const NO_LATENCY = 'n/a';
+// The kernel takes the greatest 32-bit integer for its own word of no limit.
+const MOST = 2 ** 31 - 2;
+
+function limitOf(value: string): number {
+  if (value === NO_LATENCY) return 0;
+  return value === NO_LIMIT ? Number.POSITIVE_INFINITY : Number(value);
+}
+
+function limitText(limit: number): string {
+  if (limit === Number.POSITIVE_INFINITY) return NO_LIMIT;
+  return limit < 1 ? NO_LATENCY : String(Math.min(Math.floor(limit), MOST));
+}
+
+/** The least that grants allow on a CPU, in µs; infinity where nobody asks. */
+function demandOn(cpu: number, { demands }: PartDemand): number {
+  const limits = demands.filter(({ cpus }) => cpus.has(cpu)).map(({ request }) => request.idle?.maxLatency);
+  return Math.min(...limits.map((limit) => limit ?? Number.POSITIVE_INFINITY));
+}
+
+/** The times to wake up, in µs, of the states that a CPU may use. None: it does not sleep. */
+function latenciesOf(files: KernelFiles, cpu: number): number[] {
+  const folder = `${CPUS}/cpu${cpu}/cpuidle`;
+  const states = files.list(folder).filter((name) => /^state\d+$/.test(name));
+  return states
+    .filter((state) => (files.read(`${folder}/${state}/disable`) ?? '0') === '0')
+    .map((state) => Number(files.read(`${folder}/${state}/latency`) ?? 0));
+}
+
+class ResumeLatency implements Setting {
+  readonly path: string;
+  readonly identity = null;
+  readonly title: string;
+  readonly #files: KernelFiles;
+  readonly #cpu: number;
+
+  constructor(files: KernelFiles, cpu: number) {
+    this.path = pathOf(cpu);
+    this.title = `idle states of CPU ${cpu}`;
+    this.#files = files;
+    this.#cpu = cpu;
+  }
+
+  read(): string | undefined {
+    return this.#files.read(this.path);
+  }
+
+  write(value: string): void {
+    this.#files.write(this.path, value);
+  }
+
+  target(base: string, demand: PartDemand): string {
+    return limitText(Math.min(limitOf(base), demandOn(this.#cpu, demand)));
+  }
+
+  disturbs(value: string, demand: PartDemand): CpuSet {
+    const [demanded, allowed] = [demandOn(this.#cpu, demand), limitOf(value)];
+    const latencies = latenciesOf(this.#files, this.#cpu);
+    const isDisturbed = latencies.some((latency) => latency > demanded && latency <= allowed);
+    return isDisturbed ? CpuSet.of(this.#cpu) : CpuSet.EMPTY;
+  }
+}
+
+function cpusOfPaths(paths: readonly string[]): CpuSet {
+  const ids = paths.map((path) => /\/cpu(\d+)\/power\//.exec(path)?.[1]);
+  return CpuSet.from(ids.filter((id) => id !== undefined).map(Number));
+}
+
+export const idle: Part = {
+  name: 'idle',
+
+  settings(files, { cpus }, recorded) {
+    const all = cpus.union(cpusOfPaths(recorded));
+    return [...all].filter((cpu) => files.exists(pathOf(cpu))).map((cpu) => new ResumeLatency(files, cpu));
+  },
+
+  obstacles(files, demand) {
+    const deep = [...demand.cpus].filter(
+      (cpu) =>
+        !files.exists(pathOf(cpu)) &&
+        latenciesOf(files, cpu).some((latency) => latency > demandOn(cpu, demand)),
+    );
+    if (deep.length === 0) return [];
+    return [
+      `the kernel has no ${FILE} of ${cpusNamed(CpuSet.from(deep))}: write 1 to \`disable\` of their deeper states in ${CPUS}/cpu*/cpuidle`,
+    ];
+  },
+};

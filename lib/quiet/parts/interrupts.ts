@@ -1,0 +1,99 @@
+// Interrupts of devices: where they are delivered, as core-api/irq of the kernel has it, and what
+// irqbalance is told of it.
+import type { CpuSet } from '../../machine/cpu-set.js';
+import { type NamedProcess, namedProcesses } from '../../processes/named-processes.js';
+import { type Ask, askSocket } from '../kernel/irqbalance-client.js';
+import type { KernelFiles } from '../kernel/kernel-files.js';
+import { HEX, LIST, MaskSetting } from '../kernel/mask-setting.js';
+import type { Part, PartDemand } from '../kernel/setting.js';
+import { irqbalanceSettings, untoldRivals } from './irqbalance.js';
+
+const FOLDER = '/proc/irq';
+const DESCRIPTIONS = '/sys/kernel/irq';
+// Interrupts of a GIC below 32, and all of the controller that every RISC-V CPU has, belong to one
+// CPU each: its timer and counters.
+const GIC_SHARED = 32;
+
+class DeviceInterrupt extends MaskSetting {
+  readonly #irq: string;
+
+  constructor(files: KernelFiles, irq: string) {
+    super(files, `${FOLDER}/${irq}/smp_affinity_list`, '', LIST);
+    this.#irq = irq;
+  }
+
+  // Numbers are used again. The handler's name is no part of it: it goes while a network interface
+  // is down, and the affinity stays.
+  override get identity(): string | null {
+    const [chip, pin] = [this.#about('chip_name'), this.#about('hwirq')];
+    return chip === undefined || pin === undefined ? null : `${chip} ${pin}`;
+  }
+
+  override get title(): string {
+    const handlers = this.#about('actions');
+    return `IRQ ${this.#irq}${handlers ? ` (${handlers})` : ''}`;
+  }
+
+  get isOfDevice(): boolean {
+    const chip = this.#about('chip_name') ?? '';
+    if (chip.startsWith('GIC')) return Number(this.#about('hwirq') ?? GIC_SHARED) >= GIC_SHARED;
+    return chip !== 'RISC-V INTC';
+  }
+
+  /**
+   * Most chips deliver to one CPU of the mask. A chip that can move an interrupt only as it arrives
+   * delivers once more to the CPU before.
+   */
+  override disturbs(value: string, { cpus }: PartDemand): CpuSet {
+    // Without a handler it is switched off.
+    if (this.#about('actions') === '') return this.cpusOf('');
+    const effective = this.readFrom(`${FOLDER}/${this.#irq}/effective_affinity_list`);
+    return this.cpusOf(effective || value).intersection(cpus);
+  }
+
+  #about(file: string): string | undefined {
+    return this.files.read(`${DESCRIPTIONS}/${this.#irq}/${file}`);
+  }
+}
+
+function* deviceInterrupts(files: KernelFiles): Generator<DeviceInterrupt> {
+  const numbers = files.list(FOLDER).filter((name) => /^\d+$/.test(name));
+  for (const irq of numbers.sort((a, b) => Number(a) - Number(b))) {
+    const interrupt = new DeviceInterrupt(files, irq);
+    if (interrupt.isOfDevice) yield interrupt;
+  }
+}
+
+/** What irqbalance is asked by, and how it is found where it has no socket. */
+export interface IrqbalanceMeans {
+  readonly ask: Ask;
+  readonly running: () => Iterable<NamedProcess>;
+}
+
+const THIS_MACHINE: IrqbalanceMeans = { ask: askSocket, running: () => namedProcesses(['irqbalance']) };
+
+export function interruptsPart({ ask, running }: IrqbalanceMeans = THIS_MACHINE): Part {
+  return {
+    name: 'interrupts',
+
+    // irqbalance would move them back, and new ones follow the default: both go first.
+    *settings(files) {
+      yield* irqbalanceSettings(files, ask);
+      const path = `${FOLDER}/default_smp_affinity`;
+      if (files.exists(path)) yield new MaskSetting(files, path, 'the default affinity of new IRQs', HEX);
+      yield* deviceInterrupts(files);
+    },
+
+    obstacles(files, { cpus }) {
+      const isHidden = !files.exists(`${FOLDER}/default_smp_affinity`);
+      return [
+        ...(isHidden
+          ? [`${FOLDER} cannot be seen from here: in a container, mount the machine's /proc`]
+          : []),
+        ...untoldRivals(files, running(), cpus),
+      ];
+    },
+  };
+}
+
+export const interrupts: Part = interruptsPart();

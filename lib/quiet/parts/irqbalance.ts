@@ -1,0 +1,106 @@
+// irqbalance: which CPUs it is to keep interrupts off, told by its socket as irqbalance-ui does.
+import { CpuSet } from '../../machine/cpu-set.js';
+import type { NamedProcess } from '../../processes/named-processes.js';
+import { parseCpuMask } from '../kernel/cpu-mask.js';
+import { type Ask, banCpus, failure, irqbalanceState } from '../kernel/irqbalance-client.js';
+import type { KernelFiles } from '../kernel/kernel-files.js';
+import type { PartDemand, Setting } from '../kernel/setting.js';
+
+const FOLDER = '/run/irqbalance';
+const SOCKET = /^irqbalance(\d+)\.sock$/;
+// In /proc/net/unix, where NUL is @: up to a name's end it may be filled up with NULs.
+const ABSTRACT_SOCKET = /(@irqbalance(\d+)\.sock@*)$/;
+const DEFAULT_INTERVAL = 10;
+
+interface Socket {
+  readonly path: string;
+  readonly pid: string;
+}
+
+function socketsOf(files: KernelFiles): Socket[] {
+  const named = files.list(FOLDER).flatMap((name): Socket[] => {
+    const pid = SOCKET.exec(name)?.[1];
+    return pid === undefined ? [] : [{ path: `${FOLDER}/${name}`, pid }];
+  });
+  // Where it cannot make a file it has an abstract socket.
+  const lines = named.length > 0 ? [] : (files.read('/proc/net/unix') ?? '').split('\n');
+  const abstract = lines.flatMap((line): Socket[] => {
+    const [, path, pid] = ABSTRACT_SOCKET.exec(line) ?? [];
+    return path === undefined ? [] : [{ path, pid: pid! }];
+  });
+  // A killed one leaves its file.
+  return [...named, ...abstract].filter(({ pid }) => files.read(`/proc/${pid}/comm`) === 'irqbalance');
+}
+
+/** proc_pid_stat(5): the 22nd field, counted behind the command, which may contain parentheses. */
+function startOf(files: KernelFiles, pid: string): string {
+  return (files.read(`/proc/${pid}/stat`) ?? '').replace(/^.*\) /s, '').split(' ')[19] ?? '';
+}
+
+// What it was told and has not looked at yet: until then it tells what was before. By process.
+const told = new Map<string, { readonly value: string; readonly until: number }>();
+
+class BannedCpus implements Setting {
+  readonly path: string;
+  readonly identity: string;
+  readonly title: string;
+  readonly #ask: Ask;
+  #interval = DEFAULT_INTERVAL;
+
+  constructor(files: KernelFiles, ask: Ask, { path, pid }: Socket) {
+    this.path = path;
+    this.identity = `${pid} ${startOf(files, pid)}`;
+    this.title = `irqbalance (process ${pid})`;
+    this.#ask = ask;
+  }
+
+  /** @throws as `irqbalanceState` */
+  async read(): Promise<string | undefined> {
+    const { value, until } = told.get(this.identity) ?? { until: 0 };
+    if (until > performance.now()) return value;
+    told.delete(this.identity);
+    try {
+      const { interval, banned } = await irqbalanceState(this.#ask, this.#address);
+      this.#interval = interval;
+      const cpus = parseCpuMask(banned);
+      if (cpus) return String(cpus);
+    } catch (error) {
+      if (['ENOENT', 'ECONNREFUSED'].includes((error as NodeJS.ErrnoException).code ?? '')) return undefined;
+      throw error;
+    }
+    throw failure('EINVAL', `${this.title} does not tell which CPUs are banned`);
+  }
+
+  async write(value: string): Promise<void> {
+    await banCpus(this.#ask, this.#address, value);
+    // A look takes a while, too.
+    told.set(this.identity, { value, until: performance.now() + (this.#interval + 1) * 1000 });
+  }
+
+  target(base: string, { cpus }: PartDemand): string {
+    return String(CpuSet.parse(base).union(cpus));
+  }
+
+  disturbs(value: string, { cpus }: PartDemand): CpuSet {
+    return cpus.difference(CpuSet.parse(value));
+  }
+
+  get #address(): string {
+    return this.path.startsWith('@') ? this.path.replaceAll('@', '\0') : this.path;
+  }
+}
+
+export function irqbalanceSettings(files: KernelFiles, ask: Ask): Setting[] {
+  return socketsOf(files).map((socket) => new BannedCpus(files, ask, socket));
+}
+
+/** Of each that runs and has no socket: that it moves interrupts back, and what to do. */
+export function untoldRivals(files: KernelFiles, running: Iterable<NamedProcess>, cpus: CpuSet): string[] {
+  const pids = new Set(socketsOf(files).map(({ pid }) => pid));
+  return [...running]
+    .filter(({ pid }) => !pids.has(String(pid)))
+    .map(
+      ({ name, pid }) =>
+        `${name} (process ${pid}) has no socket in ${FOLDER} and may move interrupts back: start it with IRQBALANCE_BANNED_CPULIST=${cpus}, or stop it`,
+    );
+}

@@ -1,0 +1,72 @@
+// Packets: which CPUs network queues are served by, as networking/scaling of the kernel has it.
+import type { KernelFiles } from '../kernel/kernel-files.js';
+import { HEX, MaskSetting } from '../kernel/mask-setting.js';
+import type { Part } from '../kernel/setting.js';
+
+const INTERFACES = '/sys/class/net';
+const SETTINGS = '/proc/sys/net/core';
+const DEFAULT_MASK = `${SETTINGS}/rps_default_mask`;
+
+// An empty mask (0) means that the queue's packets are not steered (RPS), or that no CPU prefers
+// the queue (XPS). A mask that is empty stays so. One that has nothing but quiet CPUs becomes
+// housekeeping CPUs: 0 would hand the packets to whichever CPU takes the interrupt, which may be a
+// quiet one.
+class QueueMask extends MaskSetting {
+  // A device with one queue has the file xps_cpus, too, but nothing to read in it.
+  override read(): string | undefined {
+    try {
+      return super.read();
+    } catch (error) {
+      if (['EINVAL', 'EOPNOTSUPP'].includes((error as NodeJS.ErrnoException).code ?? '')) return undefined;
+      throw error;
+    }
+  }
+}
+
+interface Queue {
+  readonly path: string;
+  readonly device: string;
+  readonly name: string;
+}
+
+function queuesOf(files: KernelFiles, direction: 'rx' | 'tx'): Queue[] {
+  return files.list(INTERFACES).flatMap((device) => {
+    const folder = `${INTERFACES}/${device}/queues`;
+    const names = files.list(folder).filter((name) => name.startsWith(`${direction}-`));
+    return names.map((name) => ({ path: `${folder}/${name}`, device, name }));
+  });
+}
+
+const isOn = (count: string | undefined) => Number(count ?? 0) > 0;
+
+export const packets: Part = {
+  name: 'packets',
+
+  settings(files) {
+    const masks = (direction: 'rx' | 'tx', file: string) =>
+      queuesOf(files, direction)
+        .filter(({ path }) => files.exists(`${path}/${file}`))
+        .map(
+          ({ path, device, name }) =>
+            new QueueMask(files, `${path}/${file}`, `${file} of ${device} ${name}`, HEX),
+        );
+    // New devices follow the default: it goes first.
+    const first = files.exists(DEFAULT_MASK)
+      ? [new QueueMask(files, DEFAULT_MASK, 'RPS of new devices', HEX)]
+      : [];
+    return [...first, ...masks('rx', 'rps_cpus'), ...masks('tx', 'xps_cpus')];
+  },
+
+  obstacles(files) {
+    if (files.list(INTERFACES).length === 0)
+      return [`${INTERFACES} shows no device: in a container, mount /sys of its network namespace`];
+    // Of no account as long as there are no entries for the sockets.
+    if (!isOn(files.read(`${SETTINGS}/rps_sock_flow_entries`))) return [];
+    const steered = queuesOf(files, 'rx').filter(({ path }) => isOn(files.read(`${path}/rps_flow_cnt`)));
+    if (steered.length === 0) return [];
+    const devices = [...new Set(steered.map(({ device }) => device))].join(', ');
+    return [
+      `RFS is on (${devices}): packets of a socket go to the CPU that last read it, whatever the masks are; \`sysctl -w net.core.rps_sock_flow_entries=0\` turns it off`,
+    ];
+  },
+};
