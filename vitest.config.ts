@@ -13,7 +13,9 @@ const DECISIONS = [
   tests('base', 'wire'),
   tests('machine', 'best-fit,cpu-set,hint-families'),
   tests('managers', 'inspect,placement'),
-  'test/{audit,doctor}/{account,cpu-mask,foreign-cpusets,interrupts,judge}.test.ts',
+  tests('quiet/kernel', 'cpu-mask'),
+  tests('quiet/parts', 'frequency,idle,interrupts,irqbalance,masks,packets,workqueues'),
+  'test/{audit,doctor}/{account,foreign-cpusets,interrupts,judge}.test.ts',
   tests('cli', 'completion,devices,program,text,topology,topology-tree,yaml-text'),
   tests('state', 'checkpoint,recovery'),
 ];

@@ -98,7 +98,7 @@ export const frequency: Part = {
           ]),
       ...slow.map(
         (policy) =>
-          `${cpusNamed(policy.cpus)} have no governor \`performance\`: load the module cpufreq_performance`,
+          `there is no governor \`performance\` for ${cpusNamed(policy.cpus)}: load the module cpufreq_performance`,
       ),
     ];
   },

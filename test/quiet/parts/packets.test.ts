@@ -1,0 +1,90 @@
+import { beforeAll, describe, expect, it } from 'vitest';
+import { discover, type Topology } from '../../../lib/entries/topology.js';
+import { packets } from '../../../lib/quiet/parts/packets.js';
+import { errorOf } from '../../support/error-of.js';
+import { kernelTree } from '../../support/kernel-tree.js';
+import { demandOf, quiet, restore, write } from '../../support/quiet.js';
+
+const QUEUES = '/sys/class/net/eth0/queues';
+const CORE = '/proc/sys/net/core';
+const DEFAULT = `${CORE}/rps_default_mask`;
+
+let machine: Topology;
+beforeAll(async () => {
+  machine = await discover({ synthetic: 'numa:1 core:4 pu:1' });
+});
+
+const demand = (cpus = '2') => demandOf(machine, quiet(cpus));
+const settingsOf = (files: Parameters<typeof packets.settings>[0]) => packets.settings(files, demand(), []);
+
+const tree = (more: Record<string, string> = {}) =>
+  kernelTree({
+    [DEFAULT]: 'f',
+    [`${QUEUES}/rx-0/rps_cpus`]: 'c',
+    [`${QUEUES}/rx-0/rps_flow_cnt`]: '0',
+    [`${QUEUES}/rx-1/rps_cpus`]: '00000000',
+    [`${QUEUES}/tx-0/xps_cpus`]: '5',
+    [`${QUEUES}/tx-1/byte_queue_limits/limit`]: '0',
+    ...more,
+  });
+
+describe('the masks of network queues', () => {
+  it('lose quiet CPUs, the default of new devices first, and get them back', async () => {
+    const files = tree();
+    const before = new Map(files.texts);
+    const changes = await write(settingsOf(files), demand());
+    expect(files.writes).toEqual([DEFAULT, `${QUEUES}/rx-0/rps_cpus`, `${QUEUES}/tx-0/xps_cpus`]);
+    expect(files.writes.map((path) => files.texts.get(path))).toEqual(['b', '8', '1']);
+    await restore(changes);
+    expect(files.texts).toEqual(before);
+  });
+
+  it('stay off where they are off', () => {
+    const rps = settingsOf(tree()).find(({ path }) => path.endsWith('rx-1/rps_cpus'))!;
+    expect(rps.target(rps.read() as string, demand())).toBe(rps.read());
+  });
+
+  it('are housekeeping CPUs where they had only quiet ones, since 0 would turn them off', () => {
+    const rps = settingsOf(tree()).find(({ path }) => path.endsWith('rx-0/rps_cpus'))!;
+    expect(rps.target('4', demand())).toBe('b');
+  });
+
+  it('have the names of their devices and queues', () => {
+    expect(settingsOf(tree()).map(({ title }) => title)).toEqual([
+      'RPS of new devices',
+      'rps_cpus of eth0 rx-0',
+      'rps_cpus of eth0 rx-1',
+      'xps_cpus of eth0 tx-0',
+    ]);
+  });
+
+  it.each(['EINVAL', 'EOPNOTSUPP'])('are not there where a device with one queue answers %s', (code) => {
+    const path = `${QUEUES}/tx-0/xps_cpus`;
+    const files = kernelTree({ [path]: '' }, {}, { [path]: code });
+    expect(settingsOf(files)[0]!.read()).toBeUndefined();
+  });
+
+  it('end with the error of the kernel where they may not be read', async () => {
+    const path = `${QUEUES}/rx-0/rps_cpus`;
+    const files = kernelTree({ [path]: '' }, {}, { [path]: 'EACCES' });
+    expect(await errorOf(() => settingsOf(files)[0]!.read())).toMatchObject({ code: 'EACCES' });
+  });
+});
+
+describe('what stands against quiet packets', () => {
+  const obstacles = (more: Record<string, string>) => packets.obstacles(tree(more), demand());
+
+  it('is RFS, which has no mask, where sockets have entries and a queue has flows', () => {
+    const on = { [`${CORE}/rps_sock_flow_entries`]: '32768', [`${QUEUES}/rx-0/rps_flow_cnt`]: '2048' };
+    expect(obstacles(on)).toEqual([expect.stringMatching(/^RFS is on \(eth0\).*rps_sock_flow_entries=0/)]);
+  });
+
+  it('is no RFS that has entries alone, or flows alone', () => {
+    expect(obstacles({ [`${CORE}/rps_sock_flow_entries`]: '32768' })).toEqual([]);
+    expect(obstacles({ [`${QUEUES}/rx-0/rps_flow_cnt`]: '2048' })).toEqual([]);
+  });
+
+  it('is a container that sees no device', () => {
+    expect(packets.obstacles(kernelTree({}), demand())).toEqual([expect.stringMatching(/shows no device/)]);
+  });
+});
