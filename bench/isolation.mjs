@@ -1,4 +1,5 @@
-// What isolation is worth: a process on one CPU beside three that take whatever they get. How late
+// What isolation is worth: a process on one CPU beside three that take whatever they get, and beside
+// one that sends packets, whose interrupts come on that CPU. How late
 // it wakes up and for how much of that it waited for a CPU, gaps while it spins, how late its event
 // loop is, and how long garbage collections take by where V8's helpers run.
 import { spawn } from 'node:child_process';
@@ -9,6 +10,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { affinity } from '../dist/entries/diagnostics.js';
 import { CpuSet } from '../dist/index.js';
+import { moveInterrupts, networkInterrupts, SENDER } from './support/network-interrupts.mjs';
 import { removeCgroups } from './support/remove-cgroups.mjs';
 import { number, percent } from './support/units.mjs';
 
@@ -39,6 +41,10 @@ const level = (name, manager) => ({
   ...{ manager, members: name !== 'recorded', pin: true, request: { require: name } },
 });
 const enforced = (name) => level(name, { cgroupRoot, enforcement: name });
+// Others keep to their CPUs: what is left is what the kernel does.
+const besideNetwork = (name, request) => ({
+  ...{ name: `network: ${name}`, network: true, pin: true, manager: recorded, request },
+});
 
 const WAYS = [
   { name: IDLE, aggressors: 0, command: taskset },
@@ -50,6 +56,8 @@ const WAYS = [
   enforced('cpuset'),
   enforced('partition'),
   enforced('isolated'),
+  besideNetwork('numalign, recorded', {}),
+  besideNetwork('numalign, recorded and quiet', { quiet: true }),
 ];
 
 const COLLECTIONS = [
@@ -124,6 +132,7 @@ function measure(way, seconds) {
     pin = false,
     request = {},
   } = way;
+  if (way.network) return measureBesideNetwork(way, seconds);
   return beside(aggressors, spin, async (stateDir, pids) => {
     if (way.slice) {
       const unreached = putIntoSlice(pids);
@@ -136,6 +145,27 @@ function measure(way, seconds) {
     }
     return answer;
   });
+}
+
+// The sender is on the other CPUs. Where the interrupts come is not left to chance: it is where they
+// disturb the most.
+async function measureBesideNetwork({ manager, pin, request }, seconds) {
+  const irqs = networkInterrupts();
+  if (irqs.length === 0) return { unreached: 'no interrupt of a network interface is counted here' };
+  let putBack = () => {};
+  try {
+    putBack = moveInterrupts(irqs, own);
+    const sender = ['taskset', '-c', CpuSet.from(others).toString(), process.execPath, SENDER];
+    return await beside(1, sender, async (stateDir, pids) => {
+      const order = { manager: { ...manager, stateDir }, request, members: [], pin, seconds };
+      return victim([], [VICTIM, JSON.stringify(order)], () => pids.map(cpusOf));
+    });
+  } catch (error) {
+    if (!['EACCES', 'EPERM', 'EIO'].includes(error.code)) throw error;
+    return { unreached: error.message };
+  } finally {
+    putBack();
+  }
 }
 
 function collect({ aggressors = AGGRESSORS, threads, flags = [] }, seconds) {
@@ -164,6 +194,10 @@ async function victim(command, args, lookAtOthers) {
     ...JSON.parse(text.trim().split('\n').at(-1)),
     aggressorCpus: [...new Set(aggressorCpus)].join(' '),
   };
+}
+
+function deviceInterrupts({ cpus }) {
+  return cpus.reduce((sum, cpu) => sum + cpu.deviceInterrupts, 0);
 }
 
 // A row for each way that has samples; the medians beside that of the idle machine.
@@ -203,6 +237,7 @@ function circumstances(way) {
     'elapsed ms': Math.round(audit.elapsedMs),
     involuntary: main.involuntarySwitches,
     migrations: main.migrations,
+    'device interrupts': deviceInterrupts(audit),
     'foreign tasks': audit.totals.foreignTasks,
   };
 }

@@ -1,0 +1,65 @@
+// The interrupts of the network interface that packets to the default gateway leave by.
+import { spawnSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+/** The arguments of node for a process that sends packets. */
+export const SENDER = fileURLToPath(new URL('network-sender.mjs', import.meta.url));
+
+const BURST_MS = 1000;
+const FEWEST = 50;
+
+/** The address of the default gateway; undefined where there is none. */
+export function gateway() {
+  const routes = readFileSync('/proc/net/route', 'utf8').split('\n').slice(1);
+  const route = routes.map((line) => line.split('\t')).find(([, destination]) => destination === '00000000');
+  // As the memory of a little-endian machine has it.
+  return route && Buffer.from(route[2], 'hex').reverse().join('.');
+}
+
+/** How often each numbered interrupt has come, on all CPUs. */
+function interruptCounts() {
+  const rows = readFileSync('/proc/interrupts', 'utf8').split('\n').slice(1);
+  return new Map(
+    rows.flatMap((row) => {
+      const [, irq, counts] = /^\s*(\d+):((?:\s+\d+)+)\s/.exec(row) ?? [];
+      return irq
+        ? [
+            [
+              irq,
+              counts
+                .trim()
+                .split(/\s+/)
+                .reduce((sum, count) => sum + Number(count), 0),
+            ],
+          ]
+        : [];
+    }),
+  );
+}
+
+/** Those that come where packets are sent; none where no interface can send any. */
+export function networkInterrupts() {
+  if (!gateway()) return [];
+  const before = interruptCounts();
+  spawnSync(process.execPath, [SENDER, String(BURST_MS)], { stdio: 'ignore' });
+  return [...interruptCounts()]
+    .filter(([irq, count]) => count - (before.get(irq) ?? 0) >= FEWEST)
+    .map(([irq]) => irq);
+}
+
+/** Has interrupts come on one CPU; answers what puts them back. @throws what writing to /proc throws */
+export function moveInterrupts(irqs, cpu) {
+  const files = irqs.map((irq) => `/proc/irq/${irq}/smp_affinity_list`);
+  const before = files.map((file) => readFileSync(file, 'utf8'));
+  const putBack = () => {
+    for (const [i, file] of files.entries()) writeFileSync(file, before[i]);
+  };
+  try {
+    for (const file of files) writeFileSync(file, String(cpu));
+  } catch (error) {
+    putBack();
+    throw error;
+  }
+  return putBack;
+}
