@@ -253,7 +253,7 @@ export const SHAPES = [
     arguments: QUIET,
     hasTap: true,
     hasIrqbalance: true,
-    tests: ['quiet-kernel'],
+    tests: ['quiet-kernel', 'quiet'],
   },
   {
     name: 'quiet-newest',
@@ -263,7 +263,7 @@ export const SHAPES = [
     kernel: 'newest',
     hasTap: true,
     hasIrqbalance: true,
-    tests: ['quiet-kernel'],
+    tests: ['quiet-kernel', 'quiet'],
   },
 ];
 
