@@ -11,7 +11,6 @@ import * as kernel from './kernel-view.mjs';
 
 const IRQS = '/proc/irq';
 const PCI = '/sys/bus/pci';
-const DRIVER = join(PCI, 'drivers/virtio-pci');
 // `*`: whatever is there.
 const SETTINGS = [
   '/proc/irq/default_smp_affinity',
@@ -36,9 +35,14 @@ export function networkCard(last) {
   const name = readdirSync('/sys/class/net').find((each) =>
     kernel.read('/sys/class/net', each, 'address').endsWith(`:0${last}`),
   );
-  // Between them is the virtio device.
-  const pci = basename(dirname(realpathSync(`/sys/class/net/${name}/device`)));
-  return { name, pci, node: Number(kernel.read(PCI, 'devices', pci, 'numa_node')) };
+  const device = realpathSync(`/sys/class/net/${name}/device`);
+  const path = basename(device).startsWith('virtio') ? dirname(device) : device;
+  return {
+    name,
+    pci: basename(path),
+    node: Number(kernel.read(path, 'numa_node')),
+    driver: realpathSync(join(path, 'driver')),
+  };
 }
 
 export const interruptsOf = (pci) =>
@@ -51,6 +55,7 @@ export const affinityOf = (irq) => kernel.parseList(kernel.read(IRQS, String(irq
 export const effectiveOf = (irq) =>
   kernel.parseList(kernel.read(IRQS, String(irq), 'effective_affinity_list'));
 export const setAffinity = (irq, list) => writeFileSync(join(IRQS, String(irq), 'smp_affinity_list'), list);
+export const latencyFile = (cpu) => `/sys/devices/system/cpu/cpu${cpu}/power/pm_qos_resume_latency_us`;
 export const meet = (cpus, others) => cpus.some((cpu) => others.includes(cpu));
 export const maskOf = (path) => BigInt(`0x${kernel.read(path).replaceAll(',', '')}`);
 export const bitsOf = (cpus) => cpus.reduce((bits, cpu) => bits | (1n << BigInt(cpu)), 0n);
@@ -104,8 +109,15 @@ export function settings(...devices) {
   return Object.fromEntries(paths.map((path) => [path, textOf(path)]));
 }
 
-export const unbind = ({ pci }) => writeFileSync(join(DRIVER, 'unbind'), pci);
-export const bind = ({ pci }) => writeFileSync(join(DRIVER, 'bind'), pci);
+export const unbind = ({ driver, pci }) => writeFileSync(join(driver, 'unbind'), pci);
+export const bind = ({ driver, pci }) => writeFileSync(join(driver, 'bind'), pci);
+/** Its interrupts are new ones. Of its settings none is left. */
+export function rebind(card) {
+  unbind(card);
+  bind(card);
+}
+export const setUp = ({ name }, isUp = true) =>
+  void execFileSync('ip', ['link', 'set', name, isUp ? 'up' : 'down']);
 
 const HOST = '10.98.0.1';
 // Echo requests, one after the other; ICMP's checksum is the complement of the sum of its words,
@@ -137,8 +149,9 @@ async function answerOf(stream) {
  * Pings the host from each of these CPUs by a network card, each with an address of its own, so that
  * each of them has a queue for what is sent and for the answers. Answers what ends it.
  */
-export async function startPings({ name }, cpus) {
-  execFileSync('ip', ['link', 'set', name, 'up']);
+export async function startPings(card, cpus) {
+  const { name } = card;
+  setUp(card);
   const children = [];
   for (const cpu of cpus) {
     const address = `10.98.0.${10 + cpu}`;
@@ -151,7 +164,6 @@ export async function startPings({ name }, cpus) {
     const ends = children.map((child) => once(child, 'close'));
     for (const child of children) child.kill();
     await Promise.all(ends);
-    execFileSync('ip', ['addr', 'flush', 'dev', name]);
   };
 }
 

@@ -2,103 +2,168 @@
 // machine `quiet`, root. Run by node --test.
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import { isLong } from '../../support/budget.mjs';
 import * as kernel from './kernel-view.mjs';
+import { acquireOn } from './quiet-grant.mjs';
 import * as view from './quiet-view.mjs';
-import { newStateDir, open } from './state-folders.mjs';
+import { open } from './state-folders.mjs';
 
 const CPUS = kernel.online();
 const many = view.networkCard(1);
 const spare = view.networkCard(2);
-const queueIrqs = (card = many) =>
-  view.interruptsOf(card.pci).filter((irq) => view.handlersOf(irq).includes('put'));
-/** A CPU of each node, of which each has a queue of the card. */
-const SENDERS = [0, 2, 4, 6];
-const stop = await view.startPings(many, SENDERS);
-after(stop);
+const NEAR = kernel.cpusOfNode(many.node);
+const queueIrqs = () => view.interruptsOf(many.pci).filter((irq) => view.handlersOf(irq).includes('put'));
+const areOff = (irqs, cpus) => irqs.every((irq) => !view.meet(view.affinityOf(irq), cpus));
 
-/** All CPUs of a node, for one grant. */
-async function acquireOn(manager, node, quiet, more = {}) {
-  const others = kernel.online().filter((cpu) => !kernel.cpusOfNode(node).includes(cpu));
-  const fillers = [];
-  for (const before of kernel.nodeIds().filter((id) => id < node)) {
-    const filler = await manager.acquire({ cpu: kernel.cpusOfNode(before).length });
-    assert.ok(filler.cpus.toArray().every((cpu) => others.includes(cpu)));
-    fillers.push(filler);
+/** With a ping from a CPU of each node, of which each has a queue. */
+async function underTraffic(body) {
+  const stop = await view.startPings(many, [0, 2, 4, 6]);
+  try {
+    return await body();
+  } finally {
+    await stop();
   }
-  const grant = await manager.acquire({ cpu: kernel.cpusOfNode(node).length, quiet, ...more });
-  for (const filler of fillers) await filler.release();
-  assert.deepEqual(grant.cpus.toArray(), kernel.cpusOfNode(node));
-  return grant;
 }
 
-const areOff = (irqs, cpus) => irqs.every((irq) => !view.meet(view.affinityOf(irq), cpus));
-/** Once they are delivered elsewhere: each may come once more to where it was. */
-const haveLeft = (irqs, cpus) =>
-  view.until('interrupts leave', () => irqs.every((irq) => !view.meet(view.effectiveOf(irq), cpus)));
-
 test('under traffic no interrupt of a device comes to a quiet grant, and all are as before after it', async () => {
-  const cpus = kernel.cpusOfNode(many.node);
-  const before = view.settings(many.pci, spare.pci);
-  const seconds = isLong ? 10 : 4;
-  assert.notDeepEqual(await view.deliveries(cpus, 1000), {});
-  const manager = await open();
-  const grant = await acquireOn(manager, many.node, { interrupts: true, packets: true });
-  await haveLeft(queueIrqs(), cpus);
-  assert.deepEqual(await view.deliveries(cpus, seconds * 1000), {});
-  const elsewhere = Object.keys(await view.deliveries(CPUS, 1000)).map(Number);
-  for (const irq of queueIrqs()) assert.ok(elsewhere.includes(irq), `${view.handlersOf(irq)}: no traffic`);
-  assert.ok(areOff(queueIrqs(), cpus));
-  await grant.release();
-  assert.deepEqual(view.settings(many.pci, spare.pci), before);
+  await underTraffic(async () => {
+    const before = view.settings(many.pci, spare.pci);
+    assert.notDeepEqual(await view.deliveries(NEAR, 1000), {});
+    const manager = await open();
+    const grant = await acquireOn(manager, many.node, { quiet: { interrupts: true, packets: true } });
+    // Each may come once more to where it was.
+    const isElsewhere = (irq) => !view.meet(view.effectiveOf(irq), NEAR);
+    await view.until('interrupts leave', () => queueIrqs().every(isElsewhere));
+    assert.deepEqual(await view.deliveries(NEAR, isLong ? 10_000 : 4000), {});
+    const elsewhere = Object.keys(await view.deliveries(CPUS, 1000)).map(Number);
+    for (const irq of queueIrqs()) assert.ok(elsewhere.includes(irq), `${view.handlersOf(irq)}: no traffic`);
+    assert.ok(areOff(queueIrqs(), NEAR));
+    await grant.release();
+    assert.deepEqual(view.settings(many.pci, spare.pci), before);
+    assert.notDeepEqual(await view.deliveries(NEAR, 1000), {});
+  });
 });
 
-test('queues of packets are served by other CPUs than those of a quiet grant', async () => {
-  const masks = ['rx', 'tx'].flatMap((direction) =>
-    [0, 1, 2, 3].map(
-      (queue) =>
-        `/sys/class/net/${many.name}/queues/${direction}-${queue}/${direction === 'rx' ? 'rps' : 'xps'}_cpus`,
-    ),
+test('an interrupt that the kernel manages is named, with its error, and the rest is reached', async () => {
+  const manager = await open();
+  const grant = await acquireOn(manager, 3, { quiet: { interrupts: true } });
+  const { reached, reasons } = grant.quiet.parts.interrupts;
+  assert.equal(reached, 'partly');
+  const managed = reasons.filter((reason) => /nvme0q\d/.test(reason));
+  assert.equal(managed.length, 1, reasons.join('\n'));
+  assert.match(managed[0], /IRQ \d+ \(nvme0q4\).*CPUs 6-7.*(EPERM|EIO)/);
+  await grant.release();
+  await assert.rejects(
+    acquireOn(manager, 3, { quiet: true, require: { quiet: ['interrupts'] } }),
+    (error) => {
+      assert.match(error.message, /nvme0q4/);
+      return true;
+    },
   );
-  for (const mask of masks.slice(0, 4)) writeFileSync(mask, 'ff');
+  assert.deepEqual(manager.grants(), []);
+});
+
+test('queues are served by other CPUs than those of a quiet grant', async () => {
+  const folder = `/sys/class/net/${many.name}/queues`;
+  const queues = [0, 1, 2, 3];
+  const steering = queues.map((queue) => `${folder}/rx-${queue}/rps_cpus`);
+  for (const mask of steering) writeFileSync(mask, 'ff');
+  const masks = [...steering, ...queues.map((queue) => `${folder}/tx-${queue}/xps_cpus`)];
   const before = view.settings();
   const manager = await open();
-  const grant = await acquireOn(manager, many.node, { packets: true });
-  const bits = view.bitsOf(grant.cpus.toArray());
+  const grant = await acquireOn(manager, many.node, { quiet: { packets: true } });
   for (const mask of masks) {
-    assert.equal(view.maskOf(mask) & bits, 0n, mask);
+    assert.equal(view.maskOf(mask) & view.bitsOf(NEAR), 0n, mask);
     assert.notEqual(view.maskOf(mask), 0n, mask);
   }
+  assert.deepEqual(grant.quiet.parts.packets, { reached: 'yes', reasons: [] });
   await grant.release();
   assert.deepEqual(view.settings(), before);
-  for (const mask of masks.slice(0, 4)) writeFileSync(mask, '0');
+  for (const mask of steering) writeFileSync(mask, '0');
+});
+
+test('unbound work leaves a quiet grant, and what sleeps there wakes up soon', async () => {
+  const before = view.settings();
+  const manager = await open();
+  const quiet = { workqueues: true, idle: { maxLatency: 7 } };
+  const grant = await acquireOn(manager, 2, { quiet });
+  const masks = Object.keys(before).filter((path) => path.includes('/workqueue/'));
+  assert.ok(masks.length >= 2);
+  for (const path of masks) assert.equal(view.maskOf(path), 0b11001111n, path);
+  const latencies = CPUS.map((cpu) => kernel.read(view.latencyFile(cpu)));
+  assert.deepEqual(latencies, ['0', '0', '0', '0', '7', '7', '0', '0']);
+  await grant.release();
+  assert.deepEqual(view.settings(), before);
 });
 
 test('a card that is brought up after the grant has no interrupts on its CPUs', async () => {
   const manager = await open();
-  view.unbind(spare);
-  const grant = await acquireOn(manager, 0, { interrupts: true });
-  view.bind(spare);
+  const grant = await acquireOn(manager, spare.node, { quiet: { interrupts: true } });
+  view.rebind(spare);
+  view.setUp(spare);
   const irqs = view.interruptsOf(spare.pci);
-  assert.equal(irqs.length, 3);
-  assert.ok(areOff(irqs, grant.cpus.toArray()));
+  assert.ok(irqs.every((irq) => view.handlersOf(irq) !== ''));
+  assert.ok(areOff(irqs, grant.cpus.toArray()), irqs.map(view.affinityOf).join(' '));
+  await grant.release();
+  view.rebind(spare);
+});
+
+test('interrupts that a driver puts there anew are moved in the next round', async () => {
+  const manager = await open();
+  const grant = await acquireOn(manager, many.node, { quiet: { interrupts: true, packets: true } });
+  view.rebind(many);
+  assert.ok(!areOff(queueIrqs(), NEAR), 'its driver puts queues beside CPUs');
+  await manager.reconcile();
+  assert.ok(areOff(view.interruptsOf(many.pci), NEAR));
   assert.deepEqual((await manager.reconcile()).drifts, []);
   await grant.release();
 });
 
-test('a card whose driver places its interrupts has them moved in the next round', async () => {
+test('interrupts that are not there any more leave the record, and others of their numbers stay as they are', async () => {
   const manager = await open();
-  const grant = await acquireOn(manager, many.node, { interrupts: true, packets: true });
-  const cpus = grant.cpus.toArray();
+  const grant = await acquireOn(manager, many.node, { quiet: { interrupts: true } });
+  const [former, other] = [many, spare].map(({ pci }) => view.interruptsOf(pci));
   view.unbind(many);
+  view.unbind(spare);
+  // In the other order: each has numbers that the other had.
+  view.bind(spare);
   view.bind(many);
+  const [latter, another] = [many, spare].map(({ pci }) => view.interruptsOf(pci));
+  assert.ok(
+    view.meet(former, another) || view.meet(other, latter),
+    `${former}; ${other}; ${latter}; ${another}`,
+  );
+  await manager.reconcile();
+  assert.ok(areOff(latter, NEAR));
+  await grant.release();
+  const placed = view.settings(many.pci);
+  view.rebind(many);
+  assert.deepEqual(Object.values(view.settings(many.pci)), Object.values(placed));
+});
+
+test('a CPU that goes offline and comes back leaves the grant as quiet as it was', async () => {
+  const manager = await open({ reservedSystemCPUs: '0' });
+  const grant = await acquireOn(manager, many.node, { quiet: { interrupts: true, packets: true } });
+  const isQuiet = () => {
+    assert.ok(
+      areOff(queueIrqs(), grant.cpus.toArray()),
+      `${grant.cpus}: ${queueIrqs().map(view.affinityOf).join(' ')}`,
+    );
+    assert.deepEqual(grant.quiet.parts.packets.reached, 'yes');
+  };
+  const online = (value) => writeFileSync('/sys/devices/system/cpu/cpu3/online', value);
+  online('0');
   try {
-    assert.ok(!areOff(queueIrqs(), cpus), 'its driver puts queues beside CPUs');
     await manager.reconcile();
-    assert.ok(areOff(view.interruptsOf(many.pci), cpus));
-    assert.deepEqual((await manager.reconcile()).drifts, []);
+    assert.ok(!grant.cpus.has(3));
+    isQuiet();
   } finally {
-    await grant.release();
+    online('1');
   }
+  await manager.reconcile();
+  isQuiet();
+  await grant.release();
+  // The driver has placed them with each change of CPUs.
+  view.rebind(many);
 });
