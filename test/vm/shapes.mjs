@@ -254,7 +254,7 @@ export const SHAPES = [
     arguments: QUIET,
     hasTap: true,
     hasIrqbalance: true,
-    tests: ['quiet-kernel', 'quiet'],
+    tests: ['quiet-kernel', 'quiet', 'quiet-rivals'],
   },
   {
     name: 'quiet-newest',
@@ -264,7 +264,7 @@ export const SHAPES = [
     kernel: 'newest',
     hasTap: true,
     hasIrqbalance: true,
-    tests: ['quiet-kernel', 'quiet'],
+    tests: ['quiet-kernel', 'quiet', 'quiet-rivals'],
   },
 ];
 

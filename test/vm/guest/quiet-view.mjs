@@ -137,6 +137,7 @@ const PING = `
     select($ready, undef, undef, 0.05) or next;
     recv($socket, my $answer, 100, 0);
     print "answered\\n" unless $answers++;
+    select(undef, undef, undef, 0.005);
   }`;
 
 /** The first that is printed; nothing where it ends before. */

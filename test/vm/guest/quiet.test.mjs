@@ -31,7 +31,7 @@ test('under traffic no interrupt of a device comes to a quiet grant, and all are
     const before = view.settings(many.pci, spare.pci);
     assert.notDeepEqual(await view.deliveries(NEAR, 1000), {});
     const manager = await open();
-    const grant = await acquireOn(manager, many.node, { quiet: { interrupts: true, packets: true } });
+    const grant = await acquireOn(manager, many.node, { quiet: { interrupts: true } });
     // Each may come once more to where it was.
     const isElsewhere = (irq) => !view.meet(view.effectiveOf(irq), NEAR);
     await view.until('interrupts leave', () => queueIrqs().every(isElsewhere));
@@ -52,7 +52,7 @@ test('an interrupt that the kernel manages is named, with its error, and the res
   assert.equal(reached, 'partly');
   const managed = reasons.filter((reason) => /nvme0q\d/.test(reason));
   assert.equal(managed.length, 1, reasons.join('\n'));
-  assert.match(managed[0], /IRQ \d+ \(nvme0q4\).*CPUs 6-7.*(EPERM|EIO)/);
+  assert.match(managed[0], /^IRQ \d+ \(nvme0q4\) .*CPUs [67].*\((EPERM|EIO)\)$/);
   await grant.release();
   await assert.rejects(
     acquireOn(manager, 3, { quiet: true, require: { quiet: ['interrupts'] } }),
@@ -120,7 +120,7 @@ test('interrupts that a driver puts there anew are moved in the next round', asy
   await grant.release();
 });
 
-test('interrupts that are not there any more leave the record, and others of their numbers stay as they are', async () => {
+test('an interrupt that has the number of one that was moved, and is another, is not taken for it', async () => {
   const manager = await open();
   const grant = await acquireOn(manager, many.node, { quiet: { interrupts: true } });
   const [former, other] = [many, spare].map(({ pci }) => view.interruptsOf(pci));
@@ -130,16 +130,15 @@ test('interrupts that are not there any more leave the record, and others of the
   view.bind(spare);
   view.bind(many);
   const [latter, another] = [many, spare].map(({ pci }) => view.interruptsOf(pci));
-  assert.ok(
-    view.meet(former, another) || view.meet(other, latter),
-    `${former}; ${other}; ${latter}; ${another}`,
-  );
+  assert.notDeepEqual([latter, another], [former, other]);
+  assert.ok(view.meet([...former, ...other], [...latter, ...another]));
+  const placed = queueIrqs().map(view.affinityOf);
   await manager.reconcile();
   assert.ok(areOff(latter, NEAR));
   await grant.release();
-  const placed = view.settings(many.pci);
+  assert.deepEqual(queueIrqs().map(view.affinityOf), placed);
+  view.rebind(spare);
   view.rebind(many);
-  assert.deepEqual(Object.values(view.settings(many.pci)), Object.values(placed));
 });
 
 test('a CPU that goes offline and comes back leaves the grant as quiet as it was', async () => {
