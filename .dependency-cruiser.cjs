@@ -31,6 +31,7 @@ const ROOMS = [
   'enforcement',
   'threads',
   'quiet/kernel',
+  'quiet/resctrl',
   'quiet/parts',
   'quiet',
   'admission',

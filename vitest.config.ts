@@ -17,7 +17,9 @@ const DECISIONS = [
   tests('quiet/parts', 'frequency,idle,interrupts,irqbalance,masks,packets,workqueues'),
   'test/{audit,doctor}/{account,foreign-cpusets,interrupts,judge}.test.ts',
   tests('cli', 'completion,devices,program,text,topology,topology-tree,yaml-text'),
+  tests('quiet', 'crashes,refusals'),
   tests('state', 'checkpoint,recovery'),
+  'test/quiet/cache/*.test.ts',
 ];
 
 // What replaces functions of Node: lib/ must take those from vitest.

@@ -68,13 +68,14 @@ export async function transact<T>(
   let isGivenBack = false;
   const decide = (checkpoint: Checkpoint | undefined, commit: Commit) => {
     const recorded = assignmentsOf(site, checkpoint);
+    let before = recorded;
     const write: EnforcedCommit = Object.assign(
-      (next: Assignments, isLast = false, options?: CommitOptions) =>
-        commitEnforced(site, recorded, next, commit, {
-          isLast,
-          later: () => (isGivenBack = true),
-          ...options,
-        }),
+      async (next: Assignments, isLast = false, options?: CommitOptions) => {
+        const later = () => (isGivenBack = true);
+        const enforced = await commitEnforced(site, before, next, commit, { isLast, later, ...options });
+        before = enforced.next;
+        return enforced;
+      },
       { refusal: commit.refusal },
     );
     // Where nothing can be written nobody can tell either where threads may go that others have
@@ -145,8 +146,15 @@ async function commitQuiet(
     throw error;
   }
   const after = await write(enforced.next);
-  if (after !== enforced.next) await commit(withIdentities(after, before, site.topology));
-  return { ...enforced, next: after };
+  if (after === enforced.next) return enforced;
+  try {
+    await commit(withIdentities(after, before, site.topology));
+    return { ...enforced, next: after };
+  } catch (error) {
+    // What is on record says less of the kernel than is known, and nothing that is wrong.
+    publishError(site, 'apply', error);
+    return enforced;
+  }
 }
 
 async function commitCleared(

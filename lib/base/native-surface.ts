@@ -118,6 +118,13 @@ export interface Native {
   describeTopology(topology: TopologyHandle): TopologyDescription;
   discoverTopology(source: 'machine' | 'xml' | 'synthetic', text?: string): Promise<TopologyHandle>;
   bestFit(call: BestFitCall): Words;
+  /** See housekeeping_cpus() of the core. */
+  housekeepingCpus(topology: TopologyHandle, base: Words, quiet: Words): Words;
+  /**
+   * See cache_ways() of the core. Takes [all, min_bits, shareable, foreign, base, released], then of
+   * each request [ways, current]; answers [rest, most], then the mask of each request.
+   */
+  cacheWays(question: Words): Words;
 
   /** A family of hints: HintFamily::to_words() of the core. */
   cpuHints(call: CpuHintsCall): Words;

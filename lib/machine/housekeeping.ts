@@ -1,16 +1,13 @@
-// Housekeeping CPUs: where work goes that has to leave other CPUs. Pure.
+// Housekeeping: the CPUs that take over what leaves quiet ones.
+import { native } from '../base/native.js';
 import { CpuSet } from './cpu-set.js';
 import type { Topology } from './topology.js';
 
 /**
- * The online CPUs that are not `quiet`: those on the NUMA nodes of `base` where there are any, else
- * all. Empty where every CPU is quiet.
+ * `base` less `quiet`. Where none of that is online: the other online CPUs on the NUMA nodes of
+ * `base`, else on the nodes nearest to these, else all of them. Empty only where every online CPU is
+ * quiet.
  */
 export function housekeepingCpus(topology: Topology, base: CpuSet, quiet: CpuSet): CpuSet {
-  const rest = topology.cpus.difference(quiet);
-  const near = topology.nodes
-    .filter(({ cpus }) => cpus.intersects(base))
-    .reduce((all, { cpus }) => all.union(cpus), CpuSet.EMPTY)
-    .intersection(rest);
-  return near.isEmpty ? rest : near;
+  return new CpuSet(native.housekeepingCpus(topology.handle, base.words, quiet.words));
 }

@@ -11,10 +11,14 @@ import { checkRecorded, firstState } from '../decision/machine-settings.js';
 import { totalsOf } from '../decision/memory/memory-tables.js';
 import { type Config, MACHINE_CGROUP_ROOT } from '../input/config.js';
 import { allowing } from '../machine/topology-refresh.js';
+import type { QuietAnew } from '../quiet/quieter.js';
 import { compareQuiet } from '../reconcile/quiet-settings.js';
-import type { Commit, Store } from '../state/store.js';
+import type { Store } from '../state/store.js';
 import { refuseBesideKubelet } from './beside-kubelet.js';
 import { joinPool } from './pool-membership.js';
+
+// A process may have ended before it wrote what a grant asks for that lives on, or restored the rest.
+const ALL_QUIET: QuietAnew = { isGivenUp: () => false };
 
 // The first opener records the settings; every later one must agree. Grants of an earlier boot are
 // archived, those of dead owners dropped. Whatever has become of the machine since, it is opened;
@@ -41,8 +45,12 @@ export function prepare(site: Site, config: Config): Promise<readonly Warning[]>
       ? []
       : [stateArchived(checkpoint, await ledger.archive(checkpoint))];
     const state = archived.length > 0 ? withoutPods(recorded) : withoutDead(site, recorded);
-    if (state !== recorded) await commitEnforced(site, recorded, state, commit);
-    else await settleQuiet(site, recorded, commit);
+    // What the kernel of an earlier boot was told, this one does not know.
+    const before = archived.length > 0 ? { ...recorded, quiet: null } : recorded;
+    const { found } = await compareQuiet(site, state);
+    const isUnsettled = found.length > 0;
+    if (state !== recorded || isUnsettled)
+      await commitEnforced(site, before, state, commit, isUnsettled ? { quietAnew: ALL_QUIET } : {});
     joinPool(site, config, state);
     return [
       ...archived,
@@ -50,13 +58,6 @@ export function prepare(site: Site, config: Config): Promise<readonly Warning[]>
       ...grantWarnings(state, topology, resources, now),
     ];
   });
-}
-
-// A process may have ended before it wrote what a grant asks for that lives on, or restored the rest.
-async function settleQuiet(site: Site, state: Assignments, commit: Commit): Promise<void> {
-  const { found } = await compareQuiet(site, state);
-  if (found.length === 0) return;
-  await commitEnforced(site, state, state, commit, { quietAnew: { isGivenUp: () => false } });
 }
 
 function withCgroupRoot(state: Assignments, { settings }: Config, { scope }: Store): Assignments {

@@ -8,7 +8,7 @@ import { demandsAmong, quietDemands } from './kernel/demands.js';
 import type { KernelFiles } from './kernel/kernel-files.js';
 import type { Part } from './kernel/setting.js';
 import { type QuietOutcome, quietOutcome } from './outcome.js';
-import { type Change, findSettings, planQuiet, type QuietGround, type QuietPlan } from './plan.js';
+import { type Change, lookAtSettings, planQuiet, type QuietGround, type QuietPlan } from './plan.js';
 import { type QuietAnew, type Quieter, type QuietStep, quietKey, type RecordState } from './quieter.js';
 import { settingsAfter, settingsDuring, withSettings } from './record.js';
 import { rewrite, writeAll } from './writing.js';
@@ -44,7 +44,7 @@ export class MachineQuieter implements Quieter {
     isGivenUp?: (path: string) => boolean,
   ): Promise<QuietPlan> {
     const ground = { ...this.#ground(demands, null), recorded };
-    return planQuiet(await findSettings(ground), recorded, isGivenUp);
+    return planQuiet(await lookAtSettings(ground), recorded, isGivenUp);
   }
 
   follow(
@@ -96,10 +96,10 @@ export class MachineQuieter implements Quieter {
 
   async compare(state: Assignments): Promise<Comparison> {
     const ground = this.#ground(quietDemands(state), state.quiet);
-    const found = await findSettings(ground);
-    const { changes, restorations } = planQuiet(found, ground.recorded);
+    const look = await lookAtSettings(ground);
+    const { changes, restorations } = planQuiet(look, ground.recorded);
     return {
-      checked: found.length,
+      checked: look.found.length,
       found: [...restorations, ...changes].map(({ setting, value, target, part }) => ({
         kind: 'quiet' as const,
         uid: null,

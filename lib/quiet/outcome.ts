@@ -5,7 +5,7 @@ import type { QuietSetting } from '../account/quiet/quiet-record.js';
 import { QUIET_PARTS, type QuietPart } from '../account/quiet/quiet-request.js';
 import { demandsFor, partsOf } from './kernel/demands.js';
 import type { Part, PartDemand } from './kernel/setting.js';
-import { findSettingsNow, type QuietGround } from './plan.js';
+import { lookAtSettingsNow, type QuietGround } from './plan.js';
 
 /** How much of one part is reached. */
 export interface PartOutcome {
@@ -51,7 +51,7 @@ function partOutcome(ground: QuietGround, part: Part, uid: string): PartOutcome 
   const { files, topology, recorded } = ground;
   const demands = demandsFor(ground.demands, part.name).filter((each) => each.uid === uid);
   const its: PartDemand = { topology, demands, cpus: demands[0]!.cpus };
-  const found = findSettingsNow({ ...ground, parts: [part] });
+  const { found, unread } = lookAtSettingsNow({ ...ground, parts: [part] });
   const disturbing = found.flatMap(({ setting, value }) => {
     const cpus = setting.disturbs(value, its);
     if (cpus.isEmpty) return [];
@@ -60,7 +60,10 @@ function partOutcome(ground: QuietGround, part: Part, uid: string): PartOutcome 
     );
     return [`${setting.title} is still on CPUs ${cpus}${whyNot(record, value)}`];
   });
-  const reasons = [...disturbing, ...part.obstacles(files, its)];
+  const unreadable = unread.map(
+    ({ setting, reason }) => `${setting?.title ?? `the settings of ${part.name}`} cannot be read (${reason})`,
+  );
+  const reasons = [...disturbing, ...unreadable, ...part.obstacles(files, its)];
   if (reasons.length === 0) return Object.freeze({ reached: 'yes', reasons: Object.freeze([]) });
   const inForce = found.filter(({ setting, value }) => {
     const record = recorded.find(

@@ -14,7 +14,24 @@ export interface FoundSetting {
   readonly part: QuietPart;
   readonly setting: Setting;
   readonly demand: PartDemand;
+  /** As the setting had it with the value. */
+  readonly identity: string | null;
   readonly value: string;
+}
+
+/** A setting that cannot be read: it stays as it is, on record too. */
+export interface UnreadSetting {
+  readonly part: QuietPart;
+  /** null: all settings of the part. */
+  readonly setting: Setting | null;
+  /** The kernel's error. */
+  readonly reason: string;
+}
+
+/** What there is, without settings that are gone. */
+export interface Look {
+  readonly found: readonly FoundSetting[];
+  readonly unread: readonly UnreadSetting[];
 }
 
 /** A value that is to be written. */
@@ -48,14 +65,23 @@ export function partDemand({ topology, demands }: QuietGround, part: QuietPart):
   return { topology, demands: its, cpus: cpusOfDemands(its) };
 }
 
-/** The settings of all parts that are asked for, or on record. */
-function* settingsOf(ground: QuietGround): Generator<Omit<FoundSetting, 'value'>> {
+const reasonOf = (error: unknown) => (error as NodeJS.ErrnoException).code ?? (error as Error).message;
+
+// The settings of all parts that are asked for, or on record. `unread`: is added to.
+function* settingsOf(
+  ground: QuietGround,
+  unread: UnreadSetting[],
+): Generator<Omit<FoundSetting, 'identity' | 'value'>> {
   const { parts, files, recorded } = ground;
   for (const part of parts) {
     const demand = partDemand(ground, part.name);
     const paths = recorded.filter((each) => each.part === part.name).map(({ path }) => path);
     if (demand.demands.length === 0 && paths.length === 0) continue;
-    for (const setting of part.settings(files, demand, paths)) yield { part: part.name, setting, demand };
+    try {
+      for (const setting of part.settings(files, demand, paths)) yield { part: part.name, setting, demand };
+    } catch (error) {
+      unread.push({ part: part.name, setting: null, reason: reasonOf(error) });
+    }
   }
 }
 
@@ -63,45 +89,64 @@ function* settingsOf(ground: QuietGround): Generator<Omit<FoundSetting, 'value'>
 const SETTINGS_AT_ONCE = 8;
 
 /**
- * With their values, without those that go away meanwhile. The event loop has its turn in between:
- * there may be hundreds.
+ * The event loop has its turn in between: there may be hundreds. Does not throw: a file that cannot be
+ * read keeps no grant from its end.
  */
-export async function findSettings(ground: QuietGround): Promise<FoundSetting[]> {
-  const found: FoundSetting[] = [];
+export async function lookAtSettings(ground: QuietGround): Promise<Look> {
+  const [found, unread]: [FoundSetting[], UnreadSetting[]] = [[], []];
   let count = 0;
-  for (const each of settingsOf(ground)) {
-    const value = await each.setting.read();
-    if (value !== undefined) found.push({ ...each, value });
+  for (const each of settingsOf(ground, unread)) {
+    const { part, setting } = each;
+    try {
+      const value = await setting.read();
+      if (value !== undefined) found.push({ ...each, identity: setting.identity, value });
+    } catch (error) {
+      unread.push({ part, setting, reason: reasonOf(error) });
+    }
     if (++count % SETTINGS_AT_ONCE === 0) await turn();
   }
-  return found;
+  return { found, unread };
 }
 
 /** The same of the settings that can be read at once. */
-export function findSettingsNow(ground: QuietGround): FoundSetting[] {
-  const found: FoundSetting[] = [];
-  for (const each of settingsOf(ground)) {
-    const value = each.setting.read();
-    if (typeof value === 'string') found.push({ ...each, value });
+export function lookAtSettingsNow(ground: QuietGround): Look {
+  const [found, unread]: [FoundSetting[], UnreadSetting[]] = [[], []];
+  for (const each of settingsOf(ground, unread)) {
+    const { part, setting } = each;
+    try {
+      const value = setting.read();
+      if (typeof value === 'string') found.push({ ...each, identity: setting.identity, value });
+      else value?.catch(() => {});
+    } catch (error) {
+      unread.push({ part, setting, reason: reasonOf(error) });
+    }
   }
-  return found;
+  return { found, unread };
 }
 
 const keyOf = (path: string, identity: string | null) => `${path} ${identity ?? ''}`;
 
 /** Pure. `isGivenUp`: of paths that are left as they are. */
 export function planQuiet(
-  found: readonly FoundSetting[],
+  { found, unread }: Look,
   recorded: readonly QuietSetting[],
   isGivenUp: (path: string) => boolean = () => false,
 ): QuietPlan {
   const known = new Map(recorded.map((each) => [keyOf(each.path, each.identity), each]));
   const steps = found.map((each) => stepOf(each, known, isGivenUp));
+  const seen = new Set(found.map(({ setting: { path }, identity }) => keyOf(path, identity)));
+  const left = recorded.filter(
+    (each) => !seen.has(keyOf(each.path, each.identity)) && isUnread(each, unread),
+  );
   return {
     restorations: steps.flatMap(({ restoration }) => restoration ?? []).reverse(),
     changes: steps.flatMap(({ change }) => change ?? []),
-    settings: steps.flatMap(({ record }) => record ?? []),
+    settings: [...steps.flatMap(({ record }) => record ?? []), ...left],
   };
+}
+
+function isUnread({ part, path }: QuietSetting, unread: readonly UnreadSetting[]): boolean {
+  return unread.some((each) => (each.setting ? each.setting.path === path : each.part === part));
 }
 
 interface Step {
@@ -115,8 +160,8 @@ function stepOf(
   known: ReadonlyMap<string, QuietSetting>,
   isGivenUp: (path: string) => boolean,
 ): Step {
-  const { part, setting, demand, value } = found;
-  const { path, identity } = setting;
+  const { part, setting, demand, identity, value } = found;
+  const { path } = setting;
   const before = known.get(keyOf(path, identity));
   const isOurs = before?.written.includes(value) ?? false;
   // A value that somebody else has written is what is given back in the end.
@@ -128,8 +173,9 @@ function stepOf(
   }
   const isAsBefore = before?.written[0] === target && before.original === original;
   const isInForce = value === target;
-  // The kernel has refused it, or somebody else always changes it back.
-  if (isAsBefore && !isInForce && (before.refusal !== null || isGivenUp(path))) return { record: before };
+  // Somebody else always changes it back, or the kernel has refused it.
+  if (before && !isInForce && (isGivenUp(path) || (isAsBefore && before.refusal !== null)))
+    return { record: before };
   const written = isOurs && !isInForce ? [target, value] : [target];
   const record: QuietSetting =
     isAsBefore && isInForce && before.refusal === null && before.written.length === 1

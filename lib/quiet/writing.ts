@@ -1,5 +1,4 @@
 // Writes values to settings of the kernel, and reads them back.
-
 import type { Setting } from './kernel/setting.js';
 import type { Change } from './plan.js';
 import type { Refusal, Refusals } from './record.js';
@@ -26,6 +25,14 @@ async function write(setting: Setting, target: string): Promise<Refusal | undefi
     return value === undefined || value === target ? undefined : { reason: `it has become ${value}`, value };
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    return { reason: code ?? message, value: undefined };
+    return (await isGone(setting)) ? undefined : { reason: code ?? message, value: undefined };
+  }
+}
+
+async function isGone(setting: Setting): Promise<boolean> {
+  try {
+    return (await setting.read()) === undefined;
+  } catch {
+    return false;
   }
 }

@@ -199,8 +199,7 @@ export class Ledger implements Store {
 
   /**
    * Runs `decide` under the lock. It gets a freshly read checkpoint and a `commit` that writes the
-   * next one durably and may be called once; everything it does is one step for all other
-   * processes.
+   * next one durably; everything it does is one step for all other processes that wait for the lock.
    * @throws ERR_LOCK_TIMEOUT, the signal's reason, ERR_STATE_FOLDER where the folder was removed,
    *   and what `decide` throws.
    */
@@ -245,9 +244,11 @@ export class Ledger implements Store {
       explaining(this.path, () => this.#folder.rejoinParts());
       if (checkpoint?.refusal) return await decide(checkpoint, refusing(checkpoint.refusal));
       if (checkpoint && this.isOfThisBoot(checkpoint)) this.#owners.follow(checkpoint);
-      return await decide(checkpoint, (next, isLast = false) =>
-        this.#writer.commit(this.#reader.bootId, checkpoint?.assignments, next, lock, isLast),
-      );
+      let before = checkpoint?.assignments;
+      return await decide(checkpoint, async (next, isLast = false) => {
+        await this.#writer.commit(this.#reader.bootId, before, next, lock, isLast);
+        before = next;
+      });
     } finally {
       lock.release();
     }

@@ -19,8 +19,8 @@ export interface TransactOptions {
 }
 
 /**
- * Writes the next state durably; may be called once. `isLast`: others may go on as soon as it is,
- * whatever this process does next.
+ * Writes the next state durably, more than once where a step takes several states. `isLast`: others
+ * may go on as soon as it is, whatever this process does next; it is the last call.
  */
 export interface Commit {
   (next: Assignments, isLast?: boolean): Promise<void>;

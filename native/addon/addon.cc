@@ -61,6 +61,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   export_memory(env, exports);
   export_members(env, exports);
   export_activity(env, exports);
+  export_quiet(env, exports);
   return exports;
 }
 

@@ -65,5 +65,6 @@ void export_notices(Napi::Env env, Napi::Object exports);
 void export_memory(Napi::Env env, Napi::Object exports);
 void export_members(Napi::Env env, Napi::Object exports);
 void export_activity(Napi::Env env, Napi::Object exports);
+void export_quiet(Napi::Env env, Napi::Object exports);
 
 }  // namespace numalign::addon

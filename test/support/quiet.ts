@@ -1,7 +1,8 @@
 // Demands of quiet grants, and their settings written and restored one after the other.
-import type { QuietDemand, QuietRequest } from '../../lib/account/quiet.js';
+import type { QuietRequest } from '../../lib/account/quiet/quiet-request.js';
 import { CpuSet } from '../../lib/machine/cpu-set.js';
 import type { Topology } from '../../lib/machine/topology.js';
+import type { QuietDemand } from '../../lib/quiet/kernel/demands.js';
 import type { PartDemand, Setting } from '../../lib/quiet/kernel/setting.js';
 
 const EVERYTHING: QuietRequest = {

@@ -50,7 +50,7 @@ beforeAll(async () => {
 const demand = (cpus = '2') => demandOf(machine, quiet(cpus));
 const tree = () =>
   kernelTree({ ...policy(0, '0 1'), ...policy(2, '2 3'), [`${folder(0)}/../boost`]: '1' }, RULES);
-const settingsOf = (files = tree(), cpus = '2') => frequency.settings(files, demand(cpus), []);
+const settingsOf = (files = tree(), cpus = '2') => [...frequency.settings(files, demand(cpus), [])];
 
 describe('the frequency of quiet CPUs', () => {
   it('is the greatest all the time, by governor, preference and minimum, and is given back', async () => {
@@ -96,7 +96,7 @@ describe('the frequency of quiet CPUs', () => {
   it('is known of policies on record, too, whose values return without a demand', () => {
     const files = tree();
     const path = `${folder(2)}/scaling_governor`;
-    const settings = frequency.settings(files, demand('0'), [path]);
+    const settings = [...frequency.settings(files, demand('0'), [path])];
     const governor = settings.find((setting) => setting.path === path)!;
     expect(governor.target('powersave', demand('0'))).toBe('powersave');
   });

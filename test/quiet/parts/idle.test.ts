@@ -20,13 +20,13 @@ beforeAll(async () => {
 const demand = (maxLatency = 10, cpus = '2') => demandOf(machine, quiet(cpus, { idle: { maxLatency } }));
 const tree = (states = {}) =>
   kernelTree({ [file(1)]: '0', [file(2)]: '0', [file(3)]: '0', ...state(0, 0), ...state(1, 2), ...states });
-const settingOf = (files = tree()) => idle.settings(files, demand(), [])[0]!;
+const settingOf = (files = tree()) => [...idle.settings(files, demand(), [])][0]!;
 
 describe('the time to wake up that idle states may take', () => {
   it('is limited on quiet CPUs only, and given back', async () => {
     const files = tree();
     const before = new Map(files.texts);
-    const changes = await write(idle.settings(files, demand(10, '1-2'), []), demand(10, '1-2'));
+    const changes = await write([...idle.settings(files, demand(10, '1-2'), [])], demand(10, '1-2'));
     expect([1, 2, 3].map((cpu) => files.texts.get(file(cpu)))).toEqual(['10', '10', '0']);
     await restore(changes);
     expect(files.texts).toEqual(before);
@@ -56,7 +56,7 @@ describe('the time to wake up that idle states may take', () => {
   });
 
   it('is known of CPUs on record, too, as long as they are there', () => {
-    const paths = idle.settings(tree(), demand(), [file(3), file(9)]).map(({ path }) => path);
+    const paths = [...idle.settings(tree(), demand(), [file(3), file(9)])].map(({ path }) => path);
     expect(paths).toEqual([file(2), file(3)]);
   });
 });

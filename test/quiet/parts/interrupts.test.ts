@@ -33,7 +33,7 @@ beforeAll(async () => {
 });
 
 const demand = (cpus = '2') => demandOf(machine, quiet(cpus));
-const settingsOf = (files: KernelFiles) => part.settings(files, demand(), []);
+const settingsOf = (files: KernelFiles) => [...part.settings(files, demand(), [])];
 const only = (irq: Irq) => settingsOf(kernelTree(irqs({ 24: irq })))[1]!;
 
 describe('the interrupts of devices', () => {

@@ -38,7 +38,7 @@ function restoreLater(settings: readonly Setting[]): void {
 }
 
 const settingsOf = (part: Part, end: string) =>
-  part.settings(files, demand, []).filter(({ path }) => path.endsWith(end));
+  [...part.settings(files, demand, [])].filter(({ path }) => path.endsWith(end));
 
 /** What the kernel makes of the target of one, and whether it has the original again. */
 function writtenAndRestored(setting: Setting) {

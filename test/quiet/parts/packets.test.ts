@@ -15,7 +15,9 @@ beforeAll(async () => {
 });
 
 const demand = (cpus = '2') => demandOf(machine, quiet(cpus));
-const settingsOf = (files: Parameters<typeof packets.settings>[0]) => packets.settings(files, demand(), []);
+const settingsOf = (files: Parameters<typeof packets.settings>[0]) => [
+  ...packets.settings(files, demand(), []),
+];
 
 const tree = (more: Record<string, string> = {}) =>
   kernelTree({

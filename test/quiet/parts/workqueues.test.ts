@@ -26,7 +26,7 @@ describe('unbound kernel work', () => {
   it('leaves quiet CPUs, the queues before the mask of all, and comes back', async () => {
     const files = tree();
     const before = new Map(files.texts);
-    const changes = await write(workqueues.settings(files, demand('2'), []), demand('2'));
+    const changes = await write([...workqueues.settings(files, demand('2'), [])], demand('2'));
     expect(files.writes).toEqual([`${FOLDER}/writeback/cpumask`, `${FOLDER}/cpumask`]);
     expect(files.texts.get(`${FOLDER}/cpumask`)).toBe('b');
     expect(files.texts.get(`${FOLDER}/writeback/cpumask`)).toBe('b');
@@ -36,13 +36,13 @@ describe('unbound kernel work', () => {
 
   it('is set by what was asked for, of which the kernel takes isolated partitions out', () => {
     const files = tree({ [`${FOLDER}/cpumask`]: 'e', [`${FOLDER}/cpumask_requested`]: '0f' });
-    const all = workqueues.settings(files, demand('2'), []).at(-1)!;
+    const all = [...workqueues.settings(files, demand('2'), [])].at(-1)!;
     expect(all.path).toBe(`${FOLDER}/cpumask`);
     expect(all.read()).toBe('f');
   });
 
   it('names its queues', () => {
-    const titles = workqueues.settings(tree(), demand('2'), []).map(({ title }) => title);
+    const titles = [...workqueues.settings(tree(), demand('2'), [])].map(({ title }) => title);
     expect(titles).toEqual(['workqueue writeback', 'unbound workqueues']);
   });
 
@@ -52,7 +52,7 @@ describe('unbound kernel work', () => {
 
   it('cannot be kept away where the kernel does not show it', () => {
     const files = kernelTree({});
-    expect(workqueues.settings(files, demand('2'), [])).toEqual([]);
+    expect([...workqueues.settings(files, demand('2'), [])]).toEqual([]);
     expect(workqueues.obstacles(files, demand('2'))).toEqual([
       expect.stringMatching(/cannot be seen.*isolcpus=/),
     ]);

@@ -1,0 +1,58 @@
+// Cache ways: which ways of one L3 cache each grant has to itself, as masks for resctrl.
+import { native } from '../base/native.js';
+
+/** The most ways that a mask of resctrl has. */
+export const MOST_WAYS = 32;
+
+/** Masks have a bit a way. */
+export interface CacheWaysQuestion {
+  /** Every way of the cache: `cbm_mask`. */
+  readonly all: number;
+  /** The fewest ways that a mask may have: `min_cbm_bits`. */
+  readonly minBits: number;
+  /** Ways that other hardware uses too: `shareable_bits`. */
+  readonly shareable: number;
+  /** Ways of groups that are not numalign's. */
+  readonly foreign: number;
+  /** What the default group has now. */
+  readonly base: number;
+  /** Ways of grants that have ended. */
+  readonly released: number;
+  /** In the order in which they are served. `current`: what each has now; 0: none. */
+  readonly requests: readonly { readonly ways: number; readonly current: number }[];
+}
+
+export interface CacheWays {
+  /** By request; 0: there is no room for it. */
+  readonly masks: readonly number[];
+  /** What the default group can have beside them; 0: nothing. */
+  readonly rest: number;
+  /** The most ways that one more request could have. */
+  readonly most: number;
+}
+
+const REST = 0;
+const MOST = 1;
+const MASKS = 2;
+
+/**
+ * Masks are contiguous and disjoint. A request keeps what it has where that is as wide as it needs
+ * to be; the others are placed so that the default group has as much as can be, in one piece.
+ */
+export function cacheWays(question: CacheWaysQuestion): CacheWays {
+  const { all, minBits, shareable, foreign, base, released, requests } = question;
+  const rows = requests.flatMap(({ ways, current }) => [Math.min(ways, MOST_WAYS), current]);
+  const answer = native.cacheWays(Uint32Array.of(all, minBits, shareable, foreign, base, released, ...rows));
+  return { masks: [...answer.subarray(MASKS)], rest: answer[REST]!, most: answer[MOST]! };
+}
+
+/** The widest run of neighbouring ways in a mask, the lowest of several; 0 of 0. */
+export function widestRun(mask: number): number {
+  let widest = { first: 0, length: 0 };
+  for (let first = 0; first < MOST_WAYS; first++) {
+    let length = 0;
+    while (first + length < MOST_WAYS && (mask / 2 ** (first + length)) % 2 >= 1) length++;
+    if (length > widest.length) widest = { first, length };
+  }
+  return (2 ** widest.length - 1) * 2 ** widest.first;
+}

@@ -1,0 +1,132 @@
+// CachePlan: which ways of which L3 cache each grant gets, by what resctrl says now.
+import type { CacheShare } from '../../account/quiet/quiet-request.js';
+import { cacheWays } from '../../machine/cache-ways.js';
+import { CpuSet } from '../../machine/cpu-set.js';
+import type { KernelFiles } from '../kernel/kernel-files.js';
+import type { PartDemand } from '../kernel/setting.js';
+import { type CacheInfo, RESCTRL, readCacheIds, readMostGroups } from '../resctrl/cache-info.js';
+import { groupPaths, pathOfGroup, readGroup } from '../resctrl/group.js';
+import { type Schemata, waysOf } from '../resctrl/schemata.js';
+
+/** One grant that is to have ways of its own. */
+export interface CacheClaim {
+  readonly uid: string;
+  readonly path: string;
+  /** How many ways of each cache. */
+  readonly ways: number;
+  /** Its online CPUs, by the id of their cache. */
+  readonly cpusOf: ReadonlyMap<number, CpuSet>;
+  /** What its group has now; undefined: there is none. */
+  readonly current: Schemata | undefined;
+}
+
+/** Ways that a claim cannot have. */
+export interface CacheShortage {
+  readonly claim: CacheClaim;
+  readonly cache: number;
+  /** What it could have. */
+  readonly most: number;
+}
+
+export interface CachePlan {
+  /** By grant, then by cache id, the ways that it has to itself. Of claims that are served. */
+  readonly masks: ReadonlyMap<string, ReadonlyMap<number, number>>;
+  /** By cache id, what the default group can have; of caches that nobody claims it is what it has. */
+  readonly rest: ReadonlyMap<number, number>;
+  readonly claims: readonly CacheClaim[];
+  readonly shortages: readonly CacheShortage[];
+  /** For which no class of service is left. */
+  readonly unclassed: readonly CacheClaim[];
+  /** Groups of others. */
+  readonly others: ReadonlyMap<string, Schemata>;
+  readonly base: Schemata;
+}
+
+const countWays = (mask: number): number => mask.toString(2).replaceAll('0', '').length;
+
+/** At least 1 and rounded up. */
+export function waysOfShare(share: CacheShare, { all, minBits }: CacheInfo): number {
+  // 7 % of 100 are 7.000000000000001.
+  const ways = 'ways' in share ? share.ways : Math.ceil((countWays(all) * share.percent) / 100 - 1e-9);
+  return Math.max(ways, minBits);
+}
+
+function claimsOf(files: KernelFiles, info: CacheInfo, { topology, demands }: PartDemand): CacheClaim[] {
+  return demands.flatMap(({ uid, cpus, request }) => {
+    const online = cpus.intersection(topology.cpus);
+    if (request.cache === null || online.isEmpty) return [];
+    const cpusOf = new Map<number, CpuSet>();
+    for (const [cpu, id] of readCacheIds(files, online)) {
+      cpusOf.set(id, (cpusOf.get(id) ?? CpuSet.EMPTY).union(CpuSet.of(cpu)));
+    }
+    const path = pathOfGroup(uid);
+    const current = readGroup(files, path)?.schemata;
+    return [{ uid, path, ways: waysOfShare(request.cache, info), cpusOf, current }];
+  });
+}
+
+/** `recorded`: paths of groups that were made for grants, some of which have ended. */
+export function planCache(
+  files: KernelFiles,
+  info: CacheInfo,
+  demand: PartDemand,
+  recorded: readonly string[],
+): CachePlan {
+  const base = readGroup(files, RESCTRL)?.schemata ?? new Map();
+  const claims = claimsOf(files, info, demand);
+  const claimed = new Set(claims.map(({ path }) => path));
+  const others = new Map<string, Schemata>();
+  const ended: Schemata[] = [];
+  for (const path of groupPaths(files)) {
+    const group = claimed.has(path) ? undefined : readGroup(files, path);
+    if (group === undefined) continue;
+    if (recorded.includes(path)) ended.push(group.schemata);
+    else others.set(path, group.schemata);
+  }
+  const ids = [...new Set([...base.values()].flatMap((masks) => [...masks.keys()]))].sort((a, b) => a - b);
+  const anyOf = (list: Iterable<Schemata>, id: number) =>
+    [...list].reduce((all, each) => (all | waysOf(each, id, 'any')) >>> 0, 0);
+
+  // Of new groups, as many as there are classes of service left.
+  let left = readMostGroups(files) - 1 - groupPaths(files).length;
+  const unclassed = claims.filter(({ current }) => current === undefined && --left < 0);
+
+  const refused = new Map<CacheClaim, number>();
+  // A grant has ways of all its caches or of none. What the first in turn is refused, it is refused
+  // for good; those behind it are asked about again without it.
+  for (;;) {
+    const masks = new Map<string, Map<number, number>>();
+    const rest = new Map<number, number>();
+    const most = new Map<number, number>();
+    const lacking = new Map<CacheClaim, number>();
+    const served = claims.filter((claim) => !refused.has(claim) && !unclassed.includes(claim));
+    for (const claim of served) masks.set(claim.uid, new Map());
+    for (const id of ids) {
+      const here = served.filter(({ cpusOf }) => cpusOf.has(id));
+      const now = waysOf(base, id, 'every');
+      const answer = cacheWays({
+        ...info,
+        foreign: anyOf(others.values(), id),
+        base: now,
+        released: anyOf(ended, id),
+        requests: here.map(({ ways, current }) => ({
+          ways,
+          current: current === undefined ? 0 : waysOf(current, id, 'every'),
+        })),
+      });
+      rest.set(id, here.length === 0 ? now : answer.rest);
+      most.set(id, answer.most);
+      here.forEach((claim, i) => {
+        if (answer.masks[i] !== 0) masks.get(claim.uid)!.set(id, answer.masks[i]!);
+        else if (!lacking.has(claim)) lacking.set(claim, id);
+      });
+    }
+    const first = served.find((claim) => lacking.has(claim));
+    if (first !== undefined) {
+      refused.set(first, lacking.get(first)!);
+      continue;
+    }
+    const shortages = [...refused].map(([claim, cache]) => ({ claim, cache, most: most.get(cache)! }));
+    return { masks, rest, claims, shortages, unclassed, others, base };
+  }
+}

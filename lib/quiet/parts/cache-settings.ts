@@ -1,0 +1,108 @@
+// The settings of the part `cache`: the masks of the default group, and a group for each grant.
+
+import { widestRun } from '../../machine/cache-ways.js';
+import { CpuSet } from '../../machine/cpu-set.js';
+import type { KernelFiles } from '../kernel/kernel-files.js';
+import type { PartDemand, Setting } from '../kernel/setting.js';
+import { RESCTRL } from '../resctrl/cache-info.js';
+import {
+  ABSENT,
+  parseGroup,
+  pathOfGroup,
+  printGroup,
+  readGroup,
+  writeGroup,
+  writeSchemata,
+} from '../resctrl/group.js';
+import { mapMasks, parseSchemata, printSchemata, waysOf } from '../resctrl/schemata.js';
+import type { CachePlan } from './cache-plan.js';
+
+/** Of the default group. */
+export const DEFAULT_PATH = `${RESCTRL}/schemata`;
+
+// Of one cache, the ways of the grants that are demanded, but for one.
+function takenWays(plan: CachePlan, id: number, { demands }: PartDemand, except?: string): number {
+  let taken = 0;
+  for (const { uid } of demands) if (uid !== except) taken |= plan.masks.get(uid)?.get(id) ?? 0;
+  return taken >>> 0;
+}
+
+const union = (sets: Iterable<CpuSet>) => [...sets].reduce((all, set) => all.union(set), CpuSet.EMPTY);
+
+/** What the grants leave: on each cache the widest piece, as the kernel takes no other mask. */
+export function defaultSetting(files: KernelFiles, plan: CachePlan): Setting {
+  return {
+    path: DEFAULT_PATH,
+    identity: null,
+    title: 'the default group of resctrl',
+    read() {
+      const group = readGroup(files, RESCTRL);
+      return group && printSchemata(group.schemata);
+    },
+    write: (value) => writeSchemata(files, RESCTRL, value),
+    target: (base, demand) =>
+      printSchemata(
+        mapMasks(parseSchemata(base), (mask, id) => {
+          const taken = takenWays(plan, id, demand);
+          return (mask & taken) === 0 ? mask : widestRun((mask & ~taken) >>> 0);
+        }),
+      ),
+    disturbs(value, { demands }) {
+      const masks = parseSchemata(value);
+      const uids = new Set(demands.map(({ uid }) => uid));
+      const shared = plan.claims
+        .filter(({ uid }) => uids.has(uid))
+        .flatMap(({ uid, cpusOf }) =>
+          [...cpusOf].filter(
+            ([id]) => (waysOf(masks, id, 'any') & (plan.masks.get(uid)?.get(id) ?? 0)) !== 0,
+          ),
+        );
+      return union(shared.map(([, cpus]) => cpus));
+    },
+  };
+}
+
+/** A group for a grant; to be absent where the grant has ended, or cannot have its ways. */
+export function groupSetting(files: KernelFiles, plan: CachePlan, path: string): Setting {
+  const claim = plan.claims.find((each) => each.path === path);
+  const read = () => {
+    const group = readGroup(files, path);
+    return group === undefined ? ABSENT : printGroup(group);
+  };
+  return {
+    path,
+    identity: null,
+    title: claim ? `the resctrl group of grant ${claim.uid}` : `the resctrl group ${path}`,
+    read,
+    write: (value) => writeGroup(files, path, parseGroup(value)),
+    target(_base, demand) {
+      const isDemanded = claim !== undefined && demand.demands.some(({ uid }) => uid === claim.uid);
+      const own = isDemanded ? plan.masks.get(claim.uid) : undefined;
+      if (own === undefined || own.size === 0) return ABSENT;
+      const schemata = mapMasks(plan.base, (_mask, id) => {
+        const mask = own.get(id);
+        if (mask !== undefined) return mask;
+        // None of its CPUs use this cache: what it has will do, as long as it is nobody else's.
+        const now = claim!.current === undefined ? 0 : waysOf(claim!.current, id, 'every');
+        const isFree = now !== 0 && (now & takenWays(plan, id, demand, claim!.uid)) === 0;
+        return isFree ? now : plan.rest.get(id)!;
+      });
+      return printGroup({
+        schemata,
+        cpus: union([...claim!.cpusOf].filter(([id]) => own.has(id)).map(([, cpus]) => cpus)),
+      });
+    },
+    disturbs(value, { topology, demands }) {
+      const demand = demands.find(({ uid }) => pathOfGroup(uid) === path);
+      if (demand === undefined) return CpuSet.EMPTY;
+      const group = parseGroup(value);
+      const own = plan.masks.get(demand.uid);
+      const reached = [...(claim?.cpusOf ?? [])].filter(([id]) => {
+        const mask = own?.get(id);
+        return mask !== undefined && group !== undefined && waysOf(group.schemata, id, 'any') === mask;
+      });
+      const quiet = union(reached.map(([, cpus]) => cpus)).intersection(group?.cpus ?? CpuSet.EMPTY);
+      return demand.cpus.intersection(topology.cpus).difference(quiet);
+    },
+  };
+}

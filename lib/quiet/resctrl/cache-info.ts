@@ -1,0 +1,51 @@
+// CacheInfo: what resctrl says of the machine's L3 caches in its `info` folder.
+import type { KernelFiles } from '../kernel/kernel-files.js';
+
+export const RESCTRL = '/sys/fs/resctrl';
+const INFO = `${RESCTRL}/info`;
+
+export interface CacheInfo {
+  /** Every way: `cbm_mask`. */
+  readonly all: number;
+  /** The fewest ways that a mask may have: `min_cbm_bits`. */
+  readonly minBits: number;
+  /** Ways that other hardware uses too: `shareable_bits`. */
+  readonly shareable: number;
+}
+
+const number = (text: string | undefined, radix: number) => Number.parseInt(text ?? '', radix);
+
+export const isMounted = (files: KernelFiles): boolean => files.exists(INFO);
+
+/** undefined: the L3 caches cannot be allotted here. */
+export function readCacheInfo(files: KernelFiles): CacheInfo | undefined {
+  // With code and data apart both are the same.
+  const resource = ['L3', 'L3CODE', 'L3DATA'].find((name) => files.exists(`${INFO}/${name}/cbm_mask`));
+  if (resource === undefined) return undefined;
+  const read = (file: string) => files.read(`${INFO}/${resource}/${file}`);
+  const all = number(read('cbm_mask'), 16);
+  if (!(all > 0)) return undefined;
+  return {
+    all,
+    minBits: number(read('min_cbm_bits'), 10) || 1,
+    shareable: number(read('shareable_bits'), 16) || 0,
+  };
+}
+
+/** How many groups there can be, with the default one: the least `num_closids`. */
+export function readMostGroups(files: KernelFiles): number {
+  const counts = files.list(INFO).map((name) => number(files.read(`${INFO}/${name}/num_closids`), 10));
+  return Math.min(...counts.filter((count) => count > 0));
+}
+
+/** Of each of these CPUs the id of its L3 cache, as resctrl has it; none where the kernel tells none. */
+export function readCacheIds(files: KernelFiles, cpus: Iterable<number>): ReadonlyMap<number, number> {
+  const ids = new Map<number, number>();
+  for (const cpu of cpus) {
+    const folder = `/sys/devices/system/cpu/cpu${cpu}/cache`;
+    const index = files.list(folder).find((name) => files.read(`${folder}/${name}/level`) === '3');
+    const id = index === undefined ? Number.NaN : number(files.read(`${folder}/${index}/id`), 10);
+    if (id >= 0) ids.set(cpu, id);
+  }
+  return ids;
+}

@@ -1,0 +1,88 @@
+// Group: a class of service of resctrl, which is a folder with the masks of its caches and the CPUs
+// of which the tasks use them.
+import { unlessRefused } from '../../base/errors.js';
+import { CpuSet } from '../../machine/cpu-set.js';
+import type { KernelFiles } from '../kernel/kernel-files.js';
+import { RESCTRL } from './cache-info.js';
+import { parseSchemata, printSchemata, type Schemata } from './schemata.js';
+
+export interface Group {
+  readonly schemata: Schemata;
+  readonly cpus: CpuSet;
+}
+
+/** The value of a group that is not there. */
+export const ABSENT = 'absent';
+
+const CPUS = 'cpus=';
+
+export const pathOfGroup = (uid: string): string => `${RESCTRL}/numalign-${encodeURIComponent(uid)}`;
+
+/** Equal groups have equal texts. */
+export const printGroup = ({ schemata, cpus }: Group): string => `${printSchemata(schemata)}\n${CPUS}${cpus}`;
+
+const cpusOf = (text: string | undefined): CpuSet =>
+  unlessRefused(() => CpuSet.parse(text ?? ''), CpuSet.EMPTY);
+
+/** Of what {@link printGroup} prints; undefined of {@link ABSENT}. */
+export function parseGroup(text: string): Group | undefined {
+  if (text === ABSENT) return undefined;
+  const cpus = text.split('\n').find((line) => line.startsWith(CPUS));
+  return { schemata: parseSchemata(text), cpus: cpusOf(cpus?.slice(CPUS.length)) };
+}
+
+/** undefined where there is no such group. `path`: {@link RESCTRL} for the default group. */
+export function readGroup(files: KernelFiles, path: string): Group | undefined {
+  const schemata = files.read(`${path}/schemata`);
+  if (schemata === undefined) return undefined;
+  return { schemata: parseSchemata(schemata), cpus: cpusOf(files.read(`${path}/cpus_list`)) };
+}
+
+/** Paths of all groups but the default one. */
+export function groupPaths(files: KernelFiles): readonly string[] {
+  const paths = files.list(RESCTRL).map((name) => `${RESCTRL}/${name}`);
+  return paths.filter((path) => files.exists(`${path}/schemata`));
+}
+
+// Does something of resctrl, and says what resctrl says of it where it is refused.
+function attempt(files: KernelFiles, what: string, action: () => void): void {
+  try {
+    action();
+  } catch (cause) {
+    const { code, message } = cause as NodeJS.ErrnoException;
+    const status = files.read(`${RESCTRL}/info/last_cmd_status`);
+    const reason = status === undefined || status === 'ok' ? message : `${code}, ${status}`;
+    const advice = code === 'ENOSPC' ? '; remove a group that nobody needs (rmdir)' : '';
+    throw Object.assign(new Error(`resctrl refuses ${what}: ${reason}${advice}`, { cause }), { code });
+  }
+}
+
+/** @throws an error with the kernel's code, which quotes `last_cmd_status` */
+export function writeSchemata(files: KernelFiles, path: string, schemata: string): void {
+  const what = `${JSON.stringify(schemata)} in ${path}/schemata`;
+  attempt(files, what, () => files.write(`${path}/schemata`, `${schemata}\n`));
+}
+
+/**
+ * Makes the group where it is not there. Its CPUs come last: a group that was left without any is as
+ * good as none. A group without CPUs, as {@link ABSENT}, is removed: its CPUs fall back to the
+ * default group.
+ * @throws as {@link writeSchemata}
+ */
+export function writeGroup(files: KernelFiles, path: string, group: Group | undefined): void {
+  if (group === undefined || group.cpus.isEmpty) {
+    attempt(files, `to remove ${path}`, () => files.removeFolder(path));
+    return;
+  }
+  const isNew = !files.exists(path);
+  if (isNew) attempt(files, `to make ${path}`, () => files.makeFolder(path));
+  try {
+    writeSchemata(files, path, printSchemata(group.schemata));
+    const cpus = String(group.cpus);
+    attempt(files, `${cpus} in ${path}/cpus_list`, () => files.write(`${path}/cpus_list`, cpus));
+  } catch (error) {
+    // It takes one of the few classes of service.
+    if (isNew) files.removeFolder(path);
+    throw error;
+  }
+}

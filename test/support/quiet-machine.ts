@@ -1,0 +1,129 @@
+// A machine in memory whose settings quiet grants change: masks and latencies that others change, too,
+// that refuse, go away and come back; and a process that can end at each single step.
+import type { QuietPart } from '../../lib/account/quiet/quiet-request.js';
+import { CpuSet } from '../../lib/index.js';
+import type { KernelFiles } from '../../lib/quiet/kernel/kernel-files.js';
+import type { Part, PartDemand, Setting } from '../../lib/quiet/kernel/setting.js';
+
+export interface Thing {
+  readonly part: 'interrupts' | 'workqueues' | 'idle';
+  identity: string;
+  value: string;
+  /** What somebody else has set last: what is there once nobody asks for anything. */
+  theirs: string;
+}
+
+/** Does something, as the step of a process that may end before or after it. */
+export type Step = (name: string, act: () => void) => Promise<void>;
+
+const failure = (code: string) => Object.assign(new Error(code), { code });
+
+/** What a setting is to have, where others have left it at `base`. */
+function targetOf({ part }: Pick<Thing, 'part'>, path: string, base: string, demand: PartDemand): string {
+  if (part === 'idle') {
+    const cpu = Number(path.split('/').at(-1));
+    const limits = demand.demands.filter(({ cpus }) => cpus.has(cpu)).map(({ request }) => request.idle!);
+    return String(Math.min(Number(base), ...limits.map(({ maxLatency }) => maxLatency)));
+  }
+  const rest = CpuSet.parse(base).difference(demand.cpus);
+  return rest.isEmpty ? base : String(rest);
+}
+
+export class QuietMachine {
+  readonly things = new Map<string, Thing>();
+  /** Values of those that have gone away, by path. */
+  readonly last = new Map<string, string>();
+  /** Paths whose writes are refused. */
+  readonly refused = new Set<string>();
+  /** Paths whose reads fail. */
+  readonly unreadable = new Set<string>();
+  /** Paths and values, as they were written or refused. */
+  readonly attempts: string[] = [];
+  readonly parts: readonly Part[];
+  step: Step = async (_, act) => act();
+
+  constructor(irqs: number, queues: number, cpus: number, value: (path: string) => string) {
+    const add = (part: Thing['part'], folder: string, count: number) => {
+      for (let i = 0; i < count; i++) this.add(part, `/${folder}/${i}`, 'first', value(`/${folder}/${i}`));
+    };
+    add('interrupts', 'irq', irqs);
+    add('workqueues', 'queue', queues);
+    add('idle', 'cpu', cpus);
+    this.parts = (['interrupts', 'workqueues', 'idle'] as const).map((name) => this.#partOf(name));
+  }
+
+  add(part: Thing['part'], path: string, identity: string, value: string): void {
+    this.things.set(path, { part, identity, value, theirs: value });
+  }
+
+  remove(path: string): void {
+    const thing = this.things.get(path);
+    if (thing) this.last.set(path, thing.value);
+    this.things.delete(path);
+  }
+
+  /** As somebody else does. */
+  set(path: string, value: string): void {
+    const thing = this.things.get(path)!;
+    thing.value = value;
+    thing.theirs = value;
+  }
+
+  values(): Record<string, string> {
+    return Object.fromEntries([...this.things].map(([path, { value }]) => [path, value]));
+  }
+
+  /** What all settings are to have for what is asked. */
+  expected(demandOf: (part: QuietPart) => PartDemand): Record<string, string> {
+    const entries = [...this.things].map(([path, thing]) => [
+      path,
+      targetOf(thing, path, thing.theirs, demandOf(thing.part)),
+    ]);
+    return Object.fromEntries(entries);
+  }
+
+  #partOf(name: Thing['part']): Part {
+    return {
+      name,
+      settings: () =>
+        [...this.things]
+          .filter(([, { part }]) => part === name)
+          .map(([path, { identity }]) => this.#settingOf(path, identity)),
+      obstacles: () => [],
+    };
+  }
+
+  #settingOf(path: string, identity: string): Setting {
+    const part = this.things.get(path)!.part;
+    return {
+      path,
+      identity,
+      title: path,
+      read: () => {
+        if (this.unreadable.has(path)) throw failure('EBUSY');
+        return this.things.get(path)?.value;
+      },
+      write: (value) =>
+        this.step(`write ${path}`, () => {
+          this.attempts.push(`${path} ${value}`);
+          if (this.refused.has(path)) throw failure('EPERM');
+          const thing = this.things.get(path);
+          if (!thing) throw failure('ENOENT');
+          thing.value = value;
+        }),
+      target: (base, demand) => targetOf({ part }, path, base, demand),
+      disturbs: (value, { cpus }) =>
+        part === 'idle' ? CpuSet.EMPTY : CpuSet.parse(value).intersection(cpus),
+    };
+  }
+}
+
+/** Of a machine whose settings are not files. */
+export const NO_FILES: KernelFiles = {
+  read: () => undefined,
+  write: () => {},
+  list: () => [],
+  exists: () => false,
+  makeFolder: () => {},
+  removeFolder: () => {},
+};
