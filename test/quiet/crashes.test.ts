@@ -231,7 +231,7 @@ describe('settings of the kernel that grants want quiet', () => {
       fc.asyncProperty(
         values,
         events(...GRANTS),
-        fc.nat(3),
+        fc.nat(1),
         fc.nat(11),
         async (initial, happens, full, where) => {
           const world = await worldOf(initial);
@@ -242,7 +242,7 @@ describe('settings of the kernel that grants want quiet', () => {
               continue;
             }
             await world.settle();
-            world.fullDiskAt = i === where ? full : Number.POSITIVE_INFINITY;
+            world.fullDiskAt = i === where % happens.length ? full : Number.POSITIVE_INFINITY;
             const [before, { pods }] = [world.machine.values(), world.state];
             try {
               await world.carryOn(step.next);
@@ -260,6 +260,6 @@ describe('settings of the kernel that grants want quiet', () => {
       ),
       runs(5000, 200),
     );
-    expect(failed).toBeGreaterThan(10);
+    expect(failed).toBeGreaterThan(5);
   });
 });
