@@ -14,9 +14,9 @@ const DECISIONS = [
   tests('managers', 'inspect,placement'),
   tests('quiet/kernel', 'cpu-mask'),
   tests('quiet/parts', 'frequency,idle,interrupts,irqbalance,masks,packets,workqueues'),
-  'test/{audit,doctor}/{account,foreign-cpusets,interrupts,judge}.test.ts',
-  tests('cli', 'completion,devices,program,text,topology,topology-tree,yaml-text'),
-  tests('quiet', 'crashes,refusals'),
+  'test/{audit,doctor}/{account,foreign-cpusets,hardware-facts,interrupts,judge}.test.ts',
+  tests('cli', 'completion,devices,program,quiet,text,topology,topology-tree,yaml-text'),
+  tests('quiet', 'crashes,kernel-work,refusals'),
   tests('state', 'checkpoint,recovery'),
   'test/quiet/cache/*.test.ts',
 ];

@@ -2,7 +2,6 @@
 
 export type { BookedMemory, MemoryBlock } from './account/booked-memory.js';
 export type { DeviceAssignment, EnforcementLevel } from './account/pod-assignment.js';
-export type { CacheShare, QuietPart } from './account/quiet/quiet-request.js';
 export { AdmissionError } from './admission/admission-error.js';
 export type { Attachment } from './admission/grants/attachment.js';
 export type { SharedGroup } from './admission/grants/shared-group.js';
@@ -27,13 +26,11 @@ export type { AimedLevel } from './input/enforcement-options.js';
 export type { MachineOptions } from './input/machine-options.js';
 export type { ContainerSpec, PodSpec } from './input/pod-request.js';
 export type { IsolationChoice, PlacementOptions, RequestPlacementOptions } from './input/policies.js';
-export type { QuietOptions } from './input/quiet.js';
 export type {
   AcquireOptions,
   AdmitOptions,
   OwnerChoice,
   RequestOptions,
-  Requirement,
   ResizeOptions,
 } from './input/request.js';
 export type { ResourceAmounts } from './input/resource-amounts.js';
@@ -46,7 +43,6 @@ export type { ManagerEvents } from './managers/manager-emitter.js';
 export { ManagerView } from './managers/manager-view.js';
 export { openManager, type ViewOptions } from './open-manager.js';
 export { Pod } from './pod.js';
-export type { PartOutcome, QuietOutcome } from './quiet/outcome.js';
 export type { BufferOptions } from './threads/buffers.js';
 export type { MemoryMigration, MemoryPinResult } from './threads/memory.js';
 export type { MemoryMode } from './threads/memory-mode.js';

@@ -17,6 +17,7 @@ import type { MemoryBinding } from './enforcement/memory-binding.js';
 import { releaseGrant } from './grants/release-grant.js';
 import { type LastingOwner, parseLastingOwner } from './input/request.js';
 import { CpuSet } from './machine/cpu-set.js';
+import type { QuietOutcome } from './quiet/outcome.js';
 
 /** An admitted pod, as {@link Manager.admit} and {@link Manager.pod} give it. */
 export class Pod {
@@ -65,6 +66,11 @@ export class Pod {
   /** As {@link Grant.memoryEnforcement}, of what is on record where that can be read. */
   get memoryEnforcement(): readonly MemoryBinding[] {
     return new GrantRecord(this.#site, this.#pod).memoryBindings();
+  }
+
+  /** As {@link Grant.quiet}. */
+  get quiet(): QuietOutcome | null {
+    return new GrantRecord(this.#site, this.#pod).quietOutcome();
   }
 
   /**
@@ -129,10 +135,10 @@ export class Pod {
   }
 
   toJSON() {
-    const { uid, name, policy, scope, alreadyAdmitted, containers, booking } = this;
+    const { uid, name, policy, scope, alreadyAdmitted, containers, booking, quiet } = this;
     return {
       ...{ uid, name, policy, scope, alreadyAdmitted, containers, booking },
-      ...{ memoryEnforcement: this.memoryEnforcement, flags: this.flags(), warnings: this.warnings },
+      ...{ memoryEnforcement: this.memoryEnforcement, quiet, flags: this.flags(), warnings: this.warnings },
     };
   }
 

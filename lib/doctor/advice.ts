@@ -1,4 +1,6 @@
 // Words of findings that several checks use.
+
+import type { QuietPart } from '../account/quiet/quiet-request.js';
 import { shellWord } from '../base/text/shell-word.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { MachineFacts } from './facts.js';
@@ -16,12 +18,13 @@ export function command({ stateFolder: { path, scope } }: MachineFacts, words: s
   return `\`numalign ${words}${scope === 'machine' ? '' : ` --state-dir ${shellWord(path)}`}\``;
 }
 
-// Such work can only go to CPUs that are nobody's.
-export function moveAway(facts: MachineFacts, how: (cpus: CpuSet) => string): string {
-  const { online, candidates, firstCore } = facts;
-  const others = online.difference(candidates);
-  if (!others.isEmpty) return how(others);
-  const rest = candidates.difference(firstCore);
-  if (rest.isEmpty) return `there is no CPU to spare for such work: all of ${candidates} would be reserved`;
-  return `keep CPUs for such work, ${command(facts, `configure --reserved ${firstCore}`)}; then ${how(firstCore)}`;
+/** A part of quiet that grants can have. */
+export function byQuiet({ user }: MachineFacts, part: QuietPart): string {
+  const how = `\`numalign run --quiet ${part}\`, or \`quiet: { ${part}: true }\``;
+  return `numalign can do this for a grant while it lasts${user === 0 ? '' : ', as root'}: ${how}`;
+}
+
+/** Those that may become somebody's, less what is left for everybody else. */
+export function grantable({ online, candidates, firstCore }: MachineFacts): CpuSet {
+  return online.isSubsetOf(candidates) ? candidates.difference(firstCore) : candidates;
 }

@@ -7,6 +7,7 @@ import type { KubeletStatus } from '../kubelet/record/kubelet-status.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import type { NamedProcess } from '../processes/named-processes.js';
+import type { KernelSettings } from '../quiet/kernel-work.js';
 
 export interface StateFolderFacts {
   readonly path: string;
@@ -72,6 +73,12 @@ export interface GovernorFacts {
   readonly governor: string;
 }
 
+export interface SteeringFacts {
+  /** Such as `eth0/rx-0`. */
+  readonly queue: string;
+  readonly cpus: CpuSet;
+}
+
 export interface HugepageFacts {
   readonly bytes: number;
   readonly total: number;
@@ -118,9 +125,14 @@ export interface MachineFacts {
   /** nohz_full=. */
   readonly tickless: CpuSet;
   readonly governors: readonly GovernorFacts[] | null;
+  /** Microseconds that the deepest idle state takes to wake up, of those that are not disabled. */
+  readonly idleLatency: number | null;
   readonly interrupts: readonly InterruptFacts[] | null;
   /** Where work that belongs to no CPU is done. */
   readonly workqueues: CpuSet | null;
+  /** RPS, of the network interfaces of this namespace. */
+  readonly steering: readonly SteeringFacts[];
+  readonly kernelSettings: KernelSettings;
 
   /** /proc/sys/kernel/numa_balancing; 0 also where the kernel cannot. */
   readonly numaBalancing: number | null;

@@ -5,9 +5,12 @@ import type { Finding, Verdict } from './finding.js';
 import {
   governors,
   hugepages,
+  idleStates,
   interrupts,
   isolatedCpus,
+  kernelWorkHere,
   numaBalancing,
+  packetSteering,
   smt,
   workqueues,
 } from './machine-checks.js';
@@ -26,7 +29,10 @@ const CHECKS: Readonly<Record<string, Readonly<Record<string, Check>>>> = {
     'memory-policy': memoryPolicy,
   },
   cgroups: { cgroups, delegation, enforcement, 'cpu-quota': cpuQuota, cpusets },
-  CPUs: { smt, 'isolated-cpus': isolatedCpus, governors, interrupts, workqueues },
+  CPUs: {
+    ...{ smt, 'isolated-cpus': isolatedCpus, governors, 'idle-states': idleStates },
+    ...{ interrupts, workqueues, 'packet-steering': packetSteering, 'kernel-work': kernelWorkHere },
+  },
   memory: { 'numa-balancing': numaBalancing, hugepages },
   'other managers': { kubelet, movers },
 };

@@ -1,9 +1,10 @@
 // Checks of the machine and its kernel.
 import { cpusNamed } from '../base/text/cpus-named.js';
+import { WHOLE_QUIET } from '../input/quiet.js';
 import { formatBytes } from '../input/values/quantity.js';
 import { CpuSet } from '../machine/cpu-set.js';
-import { cpuMask } from '../quiet/kernel/cpu-mask.js';
-import { listSome, moveAway } from './advice.js';
+import { kernelWork } from '../quiet/kernel-work.js';
+import { byQuiet, grantable, listSome } from './advice.js';
 import type { InterruptFacts, MachineFacts } from './facts.js';
 import { ok, unknown, type Verdict, warning } from './finding.js';
 
@@ -17,7 +18,6 @@ export function smt({ cpusPerCore }: MachineFacts): Verdict {
 
 export function isolatedCpus({ unbalanced, tickless }: MachineFacts): Verdict {
   const balanced = tickless.difference(unbalanced);
-  const ticking = unbalanced.difference(tickless);
   if (unbalanced.isEmpty && tickless.isEmpty) return ok('none: load is balanced over all CPUs');
   if (!balanced.isEmpty) {
     return warning(
@@ -25,16 +25,11 @@ export function isolatedCpus({ unbalanced, tickless }: MachineFacts): Verdict {
       `boot with \`isolcpus=${balanced}\` too, or grant them at the level isolated`,
     );
   }
-  if (!ticking.isEmpty) {
-    return warning(
-      `${unbalanced} (isolcpus or isolated partitions); ${cpusNamed(ticking)} of them still have the timer's tick`,
-      `boot with \`nohz_full=${ticking} rcu_nocbs=${ticking}\`, where threads spin there`,
-    );
-  }
-  return ok(`${unbalanced}, without the tick`);
+  return ok(`${unbalanced} (isolcpus or isolated partitions)`);
 }
 
-export function governors({ governors, candidates }: MachineFacts): Verdict {
+export function governors(facts: MachineFacts): Verdict {
+  const { governors, candidates } = facts;
   if (governors === null) return unknown('no cpufreq here: the firmware or the host of this machine decides');
   const slow = governors.filter(
     ({ governor, cpus }) => governor !== 'performance' && cpus.intersects(candidates),
@@ -44,11 +39,11 @@ export function governors({ governors, candidates }: MachineFacts): Verdict {
   const cpusOf = (name: string) =>
     slow.filter(({ governor }) => governor === name).reduce((all, { cpus }) => all.union(cpus), CpuSet.EMPTY);
   const found = names.map((name) => `${name} on ${cpusNamed(cpusOf(name))}`).join(', ');
-  return warning(`${found}: a CPU that was idle starts slowly`, '`cpupower frequency-set -g performance`');
+  return warning(`${found}: a CPU that was idle starts slowly`, byQuiet(facts, 'frequency'));
 }
 
 export function interrupts(facts: MachineFacts): Verdict {
-  const { interrupts, candidates, online } = facts;
+  const { interrupts, candidates } = facts;
   if (interrupts === null) return unknown('/proc/interrupts cannot be read');
   const countOf = ({ counts }: InterruptFacts) =>
     [...counts].reduce((sum, [cpu, count]) => (candidates.has(cpu) ? sum + count : sum), 0);
@@ -59,13 +54,12 @@ export function interrupts(facts: MachineFacts): Verdict {
     .sort((a, b) => b.count - a.count);
   if (near.length === 0) return ok(`none of a device on ${cpusNamed(candidates)}`);
   const named = listSome(near, ({ irq, name, count }) => `${irq} ${name} (${count} times)`);
+  const cpus = grantable(facts);
   return warning(
     `${near.length} device interrupt${near.length === 1 ? ' arrives' : 's arrive'} on CPUs that numalign hands out: ${named}`,
-    moveAway(
-      facts,
-      (cpus) =>
-        `\`for i in /proc/irq/[0-9]*; do echo ${cpus} > $i/smp_affinity_list; done\`; where that is refused, boot with \`isolcpus=managed_irq,${online.difference(cpus)}\``,
-    ),
+    cpus.isEmpty
+      ? byQuiet(facts, 'interrupts')
+      : `${byQuiet(facts, 'interrupts')}; for those that the kernel does not let go, boot with \`isolcpus=managed_irq,${cpus}\``,
   );
 }
 
@@ -76,8 +70,33 @@ export function workqueues(facts: MachineFacts): Verdict {
   if (near.isEmpty) return ok(`kept to ${cpusNamed(workqueues)}`);
   return warning(
     `work that belongs to no CPU is done on ${cpusNamed(near)} too`,
-    moveAway(facts, (cpus) => `\`echo ${cpuMask(cpus)} > /sys/devices/virtual/workqueue/cpumask\``),
+    byQuiet(facts, 'workqueues'),
   );
+}
+
+export function packetSteering(facts: MachineFacts): Verdict {
+  const { steering, candidates } = facts;
+  const near = steering.filter(({ cpus }) => cpus.intersects(candidates));
+  if (near.length === 0) return ok(`none to ${cpusNamed(candidates)}`);
+  const named = listSome(near, ({ queue, cpus }) => `${queue} to ${cpusNamed(cpus)}`);
+  return warning(
+    `the kernel hands packets to CPUs that numalign hands out (RPS): ${named}`,
+    byQuiet(facts, 'packets'),
+  );
+}
+
+export function idleStates(facts: MachineFacts): Verdict {
+  const { idleLatency } = facts;
+  if (idleLatency === null)
+    return unknown('no cpuidle here: the firmware or the host of this machine decides');
+  const found = `an idle CPU takes up to ${idleLatency} µs to wake up`;
+  return idleLatency <= WHOLE_QUIET.idle!.maxLatency ? ok(found) : warning(found, byQuiet(facts, 'idle'));
+}
+
+export function kernelWorkHere(facts: MachineFacts): Verdict {
+  const work = kernelWork(facts.kernelSettings, grantable(facts));
+  if (work.length === 0) return ok('none that the command line of the kernel would change');
+  return warning(work.map(({ found }) => found).join('; '), work.map(({ advice }) => advice).join('; '));
 }
 
 export function numaBalancing({ numaBalancing, numaNodes }: MachineFacts): Verdict {

@@ -13,12 +13,20 @@ import { ticklessCpus, unbalancedCpus } from '../machine/isolated-cpus.js';
 import { onlineCpus } from '../machine/online-cpus.js';
 import { namedProcesses } from '../processes/named-processes.js';
 import { parseCpuMask } from '../quiet/kernel/cpu-mask.js';
+import { kernelFiles, visibleFiles } from '../quiet/kernel/kernel-files.js';
+import { readKernelSettings } from '../quiet/kernel-work.js';
 import { checkUsable, scopeOf } from '../state/folder/folder.js';
 import { notTheGroups } from '../state/folder/machine-group.js';
 import { ownFolder, readCgroups } from './cgroup-facts.js';
 import type { FactsQuestion, MachineFacts, StateFolderFacts } from './facts.js';
 import { readForeignCpusets } from './foreign-cpusets.js';
-import { readGovernors, readHugepages, readInterrupts } from './hardware-facts.js';
+import {
+  readGovernors,
+  readHugepages,
+  readIdleLatency,
+  readInterrupts,
+  readSteering,
+} from './hardware-facts.js';
 
 const MOVERS = ['irqbalance', 'numad'];
 
@@ -38,6 +46,7 @@ export function readMachineFacts(question: FactsQuestion): MachineFacts {
   const cgroups = readCgroups(question, scope);
   const status = textOf('/proc/self/status') ?? '';
   const field = (name: string) => new RegExp(`^${name}:\\s*(\\S+)$`, 'm').exec(status)?.[1];
+  const files = visibleFiles(kernelFiles());
   const [capabilities, seccomp] = [field('CapEff'), field('Seccomp')];
   return {
     online,
@@ -63,9 +72,12 @@ export function readMachineFacts(question: FactsQuestion): MachineFacts {
     seesAllProcesses: seesAllProcesses(),
     unbalanced: unbalancedCpus(),
     tickless: ticklessCpus(),
-    governors: readGovernors(),
+    governors: readGovernors(files),
+    idleLatency: readIdleLatency(files),
     interrupts: readInterrupts(),
     workqueues: parseCpuMask(textOf(WORKQUEUES) ?? ''),
+    steering: readSteering(files),
+    kernelSettings: readKernelSettings(files),
     numaBalancing: existsSync(NUMA_BALANCING) ? (readNumber(NUMA_BALANCING) ?? null) : 0,
     hugepages: readHugepages(topology),
   };

@@ -8,6 +8,8 @@ import {
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { option } from './values/option-values.js';
 
+export { QUIET_PARTS };
+
 /** What {@link RequestOptions.quiet} takes. Parts left out are not asked for. */
 export interface QuietOptions {
   /** The interrupts of devices. */

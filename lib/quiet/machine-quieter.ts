@@ -2,6 +2,7 @@
 import type { Assignments } from '../account/assignments.js';
 import type { QuietRecord, QuietSetting } from '../account/quiet/quiet-record.js';
 import type { Comparison } from '../enforcement/drift.js';
+import type { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import type { QuietDemand } from './kernel/demands.js';
 import { demandsAmong, quietDemands } from './kernel/demands.js';
@@ -17,18 +18,18 @@ export class MachineQuieter implements Quieter {
   readonly #topology: () => Topology;
   readonly #parts: readonly Part[];
   readonly #files: KernelFiles;
-  readonly #advice: () => readonly string[];
+  readonly #unchanged: (cpus: CpuSet) => readonly string[];
 
   constructor(
     topology: () => Topology,
     parts: readonly Part[],
     files: KernelFiles,
-    advice: () => readonly string[],
+    unchanged: (cpus: CpuSet) => readonly string[],
   ) {
     this.#topology = topology;
     this.#parts = parts;
     this.#files = files;
-    this.#advice = advice;
+    this.#unchanged = unchanged;
   }
 
   #ground(demands: readonly QuietDemand[], recorded: QuietRecord | null): QuietGround {
@@ -91,7 +92,7 @@ export class MachineQuieter implements Quieter {
   }
 
   outcome(state: Assignments, uid: string): QuietOutcome {
-    return quietOutcome(this.#ground(quietDemands(state), state.quiet), uid, this.#advice());
+    return quietOutcome(this.#ground(quietDemands(state), state.quiet), uid, this.#unchanged);
   }
 
   async compare(state: Assignments): Promise<Comparison> {

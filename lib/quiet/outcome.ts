@@ -3,6 +3,7 @@ import type { Assignments } from '../account/assignments.js';
 import { findPod } from '../account/assignments.js';
 import type { QuietSetting } from '../account/quiet/quiet-record.js';
 import { QUIET_PARTS, type QuietPart } from '../account/quiet/quiet-request.js';
+import type { CpuSet } from '../machine/cpu-set.js';
 import { demandsFor, partsOf } from './kernel/demands.js';
 import type { Part, PartDemand } from './kernel/setting.js';
 import { lookAtSettingsNow, type QuietGround } from './plan.js';
@@ -36,15 +37,19 @@ export function noOutcome(state: Assignments, uid: string, reason: string): Quie
   return outcomeOf(Object.fromEntries(parts.map((part) => [part, none])), []);
 }
 
-/** What is reached for one grant. `unchanged`: see {@link QuietOutcome.unchanged}. */
-export function quietOutcome(ground: QuietGround, uid: string, unchanged: readonly string[]): QuietOutcome {
+/** What is reached for one grant. `unchangedOn`: {@link QuietOutcome.unchanged} of its CPUs. */
+export function quietOutcome(
+  ground: QuietGround,
+  uid: string,
+  unchangedOn: (cpus: CpuSet) => readonly string[],
+): QuietOutcome {
   const demand = ground.demands.find((each) => each.uid === uid);
   if (!demand) return outcomeOf({}, []);
   const asked = new Set(partsOf(demand.request, QUIET_PARTS));
   const entries = ground.parts
     .filter(({ name }) => asked.has(name))
     .map((part) => [part.name, partOutcome(ground, part, uid)] as const);
-  return outcomeOf(Object.fromEntries(entries), unchanged);
+  return outcomeOf(Object.fromEntries(entries), unchangedOn(demand.cpus));
 }
 
 function partOutcome(ground: QuietGround, part: Part, uid: string): PartOutcome {

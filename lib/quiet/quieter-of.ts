@@ -1,9 +1,11 @@
 // The quieter of the machine that this process runs on. What few grants need is loaded with the first
 // that asks for quiet.
 import type { Assignments } from '../account/assignments.js';
+import type { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import { quietPods } from './kernel/demands.js';
 import { kernelFiles } from './kernel/kernel-files.js';
+import { kernelWork, readKernelSettings, workText } from './kernel-work.js';
 import { MachineQuieter } from './machine-quieter.js';
 import { PARTS } from './parts/parts.js';
 import { NO_QUIETER, type Quieter } from './quieter.js';
@@ -13,7 +15,9 @@ const isConcerned = ({ pods, quiet }: Assignments) => quiet !== null || quietPod
 /** `topology`: as it is now. */
 export function quieterOf(topology: () => Topology): Quieter {
   let known: MachineQuieter | undefined;
-  const quieter = () => (known ??= new MachineQuieter(topology, PARTS, kernelFiles(), () => []));
+  const files = kernelFiles();
+  const unchanged = (cpus: CpuSet) => kernelWork(readKernelSettings(files), cpus).map(workText);
+  const quieter = () => (known ??= new MachineQuieter(topology, PARTS, files, unchanged));
   return {
     follow: (before, next, ...how) =>
       isConcerned(before) || isConcerned(next) ? quieter().follow(before, next, ...how) : undefined,

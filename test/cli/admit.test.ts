@@ -113,6 +113,7 @@ describe('numalign admit', () => {
             },
           ],
           alreadyAdmitted: false,
+          quiet: null,
           qosClass: 'Guaranteed',
           flags: [],
           warnings: [],

@@ -118,6 +118,15 @@ describe('in bash', () => {
     expect(offers('completion', 'zsh', '')).toEqual(['-h', '--help']);
   });
 
+  it('what an option may have for a value is offered behind it, and taken for one only where it is', () => {
+    expect(offers('run', '--quiet', 'i')).toEqual(['interrupts', 'idle']);
+    expect(offers('run', '--quiet', '--na')).toEqual(['--name']);
+    expect(offers('run', '--quiet', '--', 'bas')).toContain('bash');
+    expect(offers('run', '--quiet', '--', 'bash', '--na')).toEqual(['']);
+    expect(offers('run', '--quiet', 'idle', 'bas')).toContain('bash');
+    expect(offers('run', '--require-quiet', 'work')).toEqual(['workqueues']);
+  });
+
   it('files and folders are offered where they are meant', () => {
     const folder = newFolder();
     writeFileSync(join(folder, 'pod.yaml'), '');

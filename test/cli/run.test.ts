@@ -80,7 +80,7 @@ describe('numalign run', () => {
     expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('hugepages-2Mi=64Mi')]);
   });
 
-  it('tells the grant as a line of JSON on stderr, and nothing with --quiet', async () => {
+  it('tells the grant as a line of JSON on stderr, and nothing with --silent', async () => {
     const folder = newFolder();
     await leaveOneFree(folder);
     const args = ['--output', 'json', '--name', 'job', '--', 'sh', '-c', 'echo $NUMALIGN_GRANT'];
@@ -93,7 +93,7 @@ describe('numalign run', () => {
       cpus: '1',
       enforcement: 'members',
     });
-    expect(await numalign([...RUN, folder, '--quiet', ...args])).toMatchObject({ code: 0, stderr: '' });
+    expect(await numalign([...RUN, folder, '--silent', ...args])).toMatchObject({ code: 0, stderr: '' });
   });
 
   it('leaves the granted CPU itself', async () => {
@@ -113,9 +113,21 @@ describe('numalign run', () => {
   });
 
   it('passes on everything after the command as it is', async () => {
-    const args = [...RUN, newFolder(), '--quiet', '--', 'printf', '%s|', '--cpus', '--help', '--', 'a b', ''];
+    const args = [
+      ...RUN,
+      newFolder(),
+      '--silent',
+      '--',
+      'printf',
+      '%s|',
+      '--cpus',
+      '--help',
+      '--',
+      'a b',
+      '',
+    ];
     expect(await numalign(args)).toMatchObject({ code: 0, stdout: '--cpus|--help|--|a b||', stderr: '' });
-    const without = [...RUN, newFolder(), '--quiet', 'printf', '%s|', '--cpus', '--', 'x'];
+    const without = [...RUN, newFolder(), '--silent', 'printf', '%s|', '--cpus', '--', 'x'];
     expect(await numalign(without)).toMatchObject({ code: 0, stdout: '--cpus|--|x|', stderr: '' });
   });
 
@@ -203,7 +215,7 @@ describe('numalign run', () => {
         MAIN,
         ...RUN,
         folder,
-        '--quiet',
+        '--silent',
         '--',
         process.execPath,
         script,

@@ -66,8 +66,13 @@ const READY: MachineFacts = {
   unbalanced: CpuSet.EMPTY,
   tickless: CpuSet.EMPTY,
   governors: [{ cpus: cpus('0-7'), governor: 'performance' }],
+  idleLatency: 2,
   interrupts: [],
   workqueues: cpus('0-1'),
+  steering: [],
+  kernelSettings: {
+    ...{ tickless: cpus('2-7'), offloaded: cpus('2-7'), hugepages: 'madvise', compaction: 'madvise' },
+  },
   numaBalancing: 0,
   hugepages: [{ bytes: 2 ** 21, total: 128, free: 64 }],
 };
@@ -386,7 +391,7 @@ describe('the doctor', () => {
         interrupts: [{ irq: 9, name: 'nic', cpus: cpus('0'), counts: new Map([[0, 7]]) }],
       },
       'warning',
-      /\nthere is no CPU to spare for such work/,
+      /\nnumalign can do this .*`quiet: \{ interrupts: true \}`$/,
     ],
     [
       'more cgroups than are looked at',
@@ -398,11 +403,11 @@ describe('the doctor', () => {
     ['no cpusets to be seen', 'cpusets', { foreignCpusets: null }, 'unknown', /no cgroups/],
     ['SMT', 'smt', { cpusPerCore: 2 }, 'warning', /^on, 2 CPUs a core.*--smt hold-sibling/s],
     [
-      'isolated CPUs that tick',
-      'isolated-cpus',
-      { unbalanced: cpus('4-7'), tickless: cpus('6-7') },
+      'CPUs that are to be granted and tick',
+      'kernel-work',
+      { kernelSettings: { ...READY.kernelSettings, tickless: cpus('6-7') } },
       'warning',
-      /4-7 .*CPUs 4-5 of them still.*nohz_full=4-5/s,
+      /^the timer's tick interrupts CPUs 2-5\nboot with `nohz_full=2-5`, where threads spin there$/,
     ],
     [
       'tickless CPUs that are balanced',
@@ -412,11 +417,54 @@ describe('the doctor', () => {
       /CPU 6 .*isolcpus=6/s,
     ],
     [
-      'isolated CPUs without the tick',
+      'isolated CPUs',
       'isolated-cpus',
       { unbalanced: cpus('6-7'), tickless: cpus('6-7') },
       'ok',
-      /^6-7, without the tick/,
+      /^6-7 \(isolcpus or isolated partitions\)\n$/,
+    ],
+    [
+      'what else the kernel does, where all CPUs may be granted, less what stays for everybody',
+      'kernel-work',
+      {
+        candidates: cpus('0-7'),
+        firstCore: cpus('0'),
+        kernelSettings: { tickless: null, offloaded: cpus(''), hugepages: 'always', compaction: 'always' },
+      },
+      'warning',
+      /tick interrupts CPUs 1-7; RCU callbacks run on CPUs 1-7; khugepaged .*; a page fault .*CONFIG_NO_HZ_FULL.*rcu_nocbs=1-7.*echo madvise > .*echo defer\+madvise > /s,
+    ],
+    [
+      'nothing of kernel work that cannot be seen',
+      'kernel-work',
+      {
+        kernelSettings: {
+          ...{ tickless: undefined, offloaded: undefined, hugepages: undefined, compaction: undefined },
+        },
+      },
+      'ok',
+      /^none that/,
+    ],
+    [
+      'idle states that take long to leave',
+      'idle-states',
+      { idleLatency: 133 },
+      'warning',
+      /up to 133 µs to wake up\nnumalign can do this for a grant while it lasts: `numalign run --quiet idle`, or `quiet: \{ idle: true \}`$/,
+    ],
+    ['idle states that quiet grants have too', 'idle-states', { idleLatency: 10 }, 'ok', /up to 10 µs/],
+    ['that there is no cpuidle', 'idle-states', { idleLatency: null }, 'unknown', /no cpuidle/],
+    [
+      'packets that are handed to candidate CPUs',
+      'packet-steering',
+      {
+        steering: [
+          { queue: 'eth0/rx-0', cpus: cpus('0-3') },
+          { queue: 'eth0/rx-1', cpus: cpus('0-1') },
+        ],
+      },
+      'warning',
+      /\(RPS\): eth0\/rx-0 to CPUs 0-3\n.*`numalign run --quiet packets`/,
     ],
     [
       'governors that save power, by CPU',
@@ -430,7 +478,7 @@ describe('the doctor', () => {
         ],
       },
       'warning',
-      /^powersave on CPUs 2-3, schedutil on CPUs 4-7:.*frequency-set -g performance/s,
+      /^powersave on CPUs 2-3, schedutil on CPUs 4-7:.*\n.*`numalign run --quiet frequency`/,
     ],
     ['no cpufreq', 'governors', { governors: null }, 'unknown', /no cpufreq/],
     [
@@ -445,7 +493,7 @@ describe('the doctor', () => {
         ],
       },
       'warning',
-      /^2 device interrupts arrive on CPUs .*: 25 queue-25 \(42 times\), 24 queue-24 \(3 times\)\n`for i in \/proc\/irq\/\[0-9\]\*; do echo 0-1 > \$i\/smp_affinity_list; done`.*isolcpus=managed_irq,2-7`$/,
+      /^2 device interrupts arrive on CPUs .*: 25 queue-25 \(42 times\), 24 queue-24 \(3 times\)\nnumalign can do this .*`numalign run --quiet interrupts`.*isolcpus=managed_irq,2-7`$/,
     ],
     [
       'interrupts elsewhere',
@@ -460,25 +508,14 @@ describe('the doctor', () => {
       'workqueues',
       { workqueues: cpus('0-7') },
       'warning',
-      /CPUs 2-7 too\n`echo 3 > \/sys\/devices\/virtual\/workqueue\/cpumask`$/,
+      /CPUs 2-7 too\nnumalign can do this for a grant while it lasts: `numalign run --quiet workqueues`, or `quiet: \{ workqueues: true \}`$/,
     ],
     [
-      'that CPUs must be reserved before work can go elsewhere',
+      'that it takes root to move work away',
       'workqueues',
-      { workqueues: cpus('0-7'), candidates: cpus('0-7'), firstCore: cpus('0,4') },
+      { workqueues: cpus('0-7'), user: 1000 },
       'warning',
-      /\nkeep CPUs for such work, `numalign configure --reserved 0,4`; then `echo 11 > /,
-    ],
-    [
-      'the same of a private folder',
-      'workqueues',
-      {
-        workqueues: cpus('0-7'),
-        candidates: cpus('0-7'),
-        stateFolder: { ...READY.stateFolder, path: '/home/me/numalign', scope: 'private' },
-      },
-      'warning',
-      /`numalign configure --reserved 2 --state-dir \/home\/me\/numalign`/,
+      /while it lasts, as root: `numalign run --quiet workqueues`/,
     ],
     [
       'automatic NUMA balancing',

@@ -442,8 +442,8 @@ describe('openManager', () => {
     () => {
       const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
       const commands = [
-        'run --cpus 1 --quiet -- true',
-        'run --cpus 1 --quiet --beside-kubelet --cgroup-root none -- true',
+        'run --cpus 1 --silent -- true',
+        'run --cpus 1 --silent --beside-kubelet --cgroup-root none -- true',
         'admit -f /var/lib/pod.yaml',
         'admit -f /var/lib/pod.yaml --beside-kubelet',
         'release web',

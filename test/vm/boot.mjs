@@ -11,6 +11,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import { withTap } from './tap.mjs';
 
 // A model that shows dies and SMT; level: QEMU 10.0 fails an assertion where what nobody knows is
 // answered as the topology's leaf, 0x1f, would be. Emulated throughout: /dev/kvm of a virtual
@@ -45,14 +46,14 @@ export async function boot(
   { image, initrd },
   emulator,
   command,
-  { cwd, console, temporary, bootMs, stillMs, timeoutMs, disk, signal, onOutput },
+  { cwd, console, temporary, bootMs, stillMs, timeoutMs, disk, variables: more = {}, signal, onOutput },
 ) {
   const job = mkdtempSync(join(temporary, 'job-'));
   const paths = Object.fromEntries(
     ['command', 'output', 'processes', 'status', 'xml'].map((name) => [name, join(job, name)]),
   );
   const { PATH = '', HOME = '', XDG_CACHE_HOME = '', NUMALIGN_TEST_LONG = '' } = process.env;
-  const variables = { PATH, HOME, XDG_CACHE_HOME, NUMALIGN_TEST_LONG, NUMALIGN_SHAPE: shape.name };
+  const variables = { PATH, HOME, XDG_CACHE_HOME, NUMALIGN_TEST_LONG, NUMALIGN_SHAPE: shape.name, ...more };
   const environment = Object.entries(variables).map(([name, value]) => `export ${name}=${quoted(value)}`);
   writeFileSync(
     paths.command,
@@ -99,7 +100,8 @@ export async function boot(
     timers.still = setTimeout(ask, stillMs);
   };
   watchFile(paths.output, { interval: 200 }, () => follow(false));
-  const qemu = spawn(emulator.program, args, { stdio: ['pipe', 'ignore', 'pipe'] });
+  const [program, ...words] = [...(shape.hasTap ? withTap() : []), emulator.program, ...args];
+  const qemu = spawn(program, words, { stdio: ['pipe', 'ignore', 'pipe'] });
   // It may have ended.
   qemu.stdin.on('error', () => {});
   const kill = () => qemu.kill('SIGKILL');

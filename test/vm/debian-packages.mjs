@@ -11,8 +11,8 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-const BACKPORTS =
-  'deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian bookworm-backports main\n';
+const backportsOf = (release) =>
+  `deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian ${release}-backports main\n`;
 
 export function run(command, args, options = {}) {
   const { status, stdout, stderr, error } = spawnSync(command, args, { maxBuffer: 1 << 28, ...options });
@@ -36,7 +36,12 @@ export function sourceOptions(folder, name, sources) {
 }
 
 /** The options by which apt looks at the backports alone. */
-export const backportsOptions = (cache) => sourceOptions(join(cache, 'apt'), 'backports', BACKPORTS);
+export const backportsOptions = (cache) =>
+  sourceOptions(join(cache, 'apt'), 'backports', backportsOf('bookworm'));
+
+/** The same of the backports of the next Debian, for what needs no libraries of that. */
+export const newestOptions = (cache) =>
+  sourceOptions(join(cache, 'apt-newest'), 'backports', backportsOf('trixie'));
 
 /** The mirror of Debian's that this machine's apt is configured with. */
 export function debianMirror() {

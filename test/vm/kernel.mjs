@@ -14,7 +14,7 @@ import {
 } from 'node:fs';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { backportsOptions, run, unpackPackages } from './debian-packages.mjs';
+import { backportsOptions, newestOptions, run, unpackPackages } from './debian-packages.mjs';
 
 const INIT = fileURLToPath(new URL('guest-init.sh', import.meta.url));
 const MODULES = [
@@ -29,6 +29,9 @@ const MODULES = [
   'virtio_net',
   'e1000e',
 ];
+
+/** By kind, the options with which apt finds it. */
+const SOURCES = { stable: () => [], backports: backportsOptions, newest: newestOptions };
 
 // By how its compressed data begins: what prints it, whatever comes after it.
 const COMPRESSIONS = [
@@ -52,6 +55,14 @@ function filesBelow(folder) {
   return readdirSync(folder, { withFileTypes: true, recursive: true })
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath ?? entry.path, entry.name));
+}
+
+/** What a package depends on, of which a name begins so. */
+function dependsOf(name, beginning, flags) {
+  const depends = run('apt-cache', [...flags, 'depends', name]).toString();
+  return [...depends.matchAll(/Depends: (\S+)/g)]
+    .map(([, each]) => each)
+    .filter((each) => beginning.test(each));
 }
 
 /** The modules that are needed, `[name, bytes]`, each after those that it depends on. */
@@ -102,7 +113,7 @@ function makeInitrd(files, busybox, to) {
 
 /**
  * A kernel's image, in `cache`, and its initial file system, in `own`: what is started there is
- * this clone's. `kind`: `stable`, or `backports` for a newer one.
+ * this clone's. `kind`: `stable`, `backports` for a newer one, or `newest`.
  */
 export function prepareKernel(kind, cache, own) {
   const folder = join(cache, kind);
@@ -110,15 +121,16 @@ export function prepareKernel(kind, cache, own) {
   const initrd = join(own, `${kind}.initrd`);
   mkdirSync(folder, { recursive: true });
   if (!existsSync(image)) {
-    const flags = kind === 'backports' ? backportsOptions(cache) : [];
-    const depends = run('apt-cache', [...flags, 'depends', 'linux-image-amd64']).toString();
-    const name = /Depends: (linux-image-\S+)/.exec(depends)?.[1];
+    const flags = SOURCES[kind](cache);
+    const [name] = dependsOf('linux-image-amd64', /^linux-image-/, flags);
     if (name === undefined) throw new Error('Debian offers no linux-image-amd64 here');
-    unpackPackages([name], tree, flags);
-    const packed = filesBelow(join(tree, 'boot')).find((file) => basename(file).startsWith('vmlinuz-'));
+    // Newer packages have the image and the modules in others, and both below /usr.
+    const parts = dependsOf(name, /^linux-(binary|modules)-/, flags);
+    unpackPackages([name, ...parts], tree, flags);
+    const packed = filesBelow(tree).find((file) => /^vmlinuz(-|$)/.test(basename(file)));
     writeFileSync(`${image}.new`, uncompressed(readFileSync(packed)));
     renameSync(`${image}.new`, image);
   }
-  makeInitrd(filesBelow(join(tree, 'lib/modules')), prepareBusybox(cache), initrd);
+  makeInitrd(filesBelow(tree), prepareBusybox(cache), initrd);
   return { image, initrd };
 }

@@ -18,8 +18,10 @@ import { isLong } from '../support/budget.mjs';
 import { boot } from './boot.mjs';
 import { changedFiles, chooseShapes, commitCount } from './choice.mjs';
 import { prepareEmulator } from './emulator.mjs';
+import { prepareIrqbalance } from './irqbalance.mjs';
 import { prepareKernel } from './kernel.mjs';
 import { FIXTURES, SHAPES } from './shapes.mjs';
+import { whyNoTap } from './tap.mjs';
 import { TapReader } from './tap-reader.mjs';
 
 // Lines of what is told of a failed test.
@@ -176,7 +178,7 @@ function sayFailure({ name, seconds, details }, say, where) {
   say(details.split('\n', MOST_DETAILS).join('\n').replace(/^/gm, '      '));
 }
 
-async function bootOnce(shape, files, kernel, console_, { disk, say }) {
+async function bootOnce(shape, files, kernel, console_, { disk, variables, say }) {
   const tests = [];
   const reader = new TapReader({
     told: (test) => {
@@ -191,7 +193,7 @@ async function bootOnce(shape, files, kernel, console_, { disk, say }) {
   const { status, complaint, hasStarted, isTooLate, still, xml } = await boot(
     ...[shape, kernel, emulator, command],
     {
-      ...{ cwd: root, console: console_, temporary, disk },
+      ...{ cwd: root, console: console_, temporary, disk, variables },
       ...{ bootMs: BOOT_MS, stillMs: STILL_MS, timeoutMs: minutes * 60_000 },
       onOutput: (text) => reader.add(text),
     },
@@ -216,20 +218,26 @@ async function bootOnce(shape, files, kernel, console_, { disk, say }) {
   };
 }
 
-/** Why a machine is skipped; undefined: it is not. */
-function whySkipped({ hasContainers }, kernel) {
-  if (kernel instanceof Error) return kernel.message;
-  if (!hasContainers) return undefined;
+/** What the host has to have for a machine. Throws where it has not. */
+function prepareHost({ hasContainers, hasTap, hasIrqbalance }) {
+  if (hasContainers) describeComponents(prepareComponents());
+  const why = hasTap ? whyNoTap() : undefined;
+  if (why !== undefined) throw new Error(why);
+  return hasIrqbalance ? { NUMALIGN_IRQBALANCE: prepareIrqbalance(cache) } : {};
+}
+
+/** Variables for its tests, or why a machine is skipped. */
+function preparationOf(shape, kernel) {
+  if (kernel instanceof Error) return { why: kernel.message };
   try {
-    describeComponents(prepareComponents());
+    return { variables: prepareHost(shape) };
   } catch (error) {
-    return `no programs for containers can be had: ${error.message}`;
+    return { why: `what its tests need cannot be had: ${error.message}` };
   }
-  return undefined;
 }
 
 async function runShape(shape, kernel, say) {
-  const why = whySkipped(shape, kernel);
+  const { why, variables } = preparationOf(shape, kernel);
   if (why !== undefined) {
     say(`${shape.name}: skipped: ${why}`);
     return { shape, tests: [], wrong: undefined, isSkipped: true };
@@ -241,7 +249,7 @@ async function runShape(shape, kernel, say) {
   let wrong;
   for (const files of chosenBoots(shape)) {
     if (wrong !== undefined) break;
-    const result = await runTests(shape, files, kernel, { disk, say });
+    const result = await runTests(shape, files, kernel, { disk, variables, say });
     tests.push(...result.tests);
     wrong = result.wrong;
   }

@@ -9,10 +9,14 @@ export interface Shape {
   afterReboot?: string[];
   append?: string;
   offline?: number[];
-  kernel?: 'stable' | 'backports';
+  kernel?: 'stable' | 'backports' | 'newest';
   hasContainers?: boolean;
+  hasTap?: boolean;
+  hasIrqbalance?: boolean;
   hasDisk?: boolean;
 }
+/** Of the host's end of tap0, with its prefix. */
+export const TAP_ADDRESS: string;
 export const SHAPES: readonly Shape[];
 /** The machines, of several that are alike the first: by its name there is a file in test/fixtures/machines. */
 export const FIXTURES: readonly Shape[];

@@ -58,6 +58,23 @@ const DEVICES = [
   'nvme,bus=port4,serial=second,subsys=subsystem0,max_ioqpairs=10,msix_qsize=12,sriov_max_vfs=4,sriov_vq_flexible=8,sriov_vi_flexible=4',
 ];
 
+// A network card of 4 queue pairs, whose driver places its interrupts, on node 1; one whose driver does
+// not on node 2; a disk of 4 queues on node 3.
+const QUIET = [
+  ...['-smp', '8,sockets=4,dies=1,cores=1,threads=2', '-m', '2560'],
+  ...memoryNodes([0, 1, 2, 3].map((id) => [id, 640])),
+  ...nodeCpus(...[0, 1, 2, 3].map((id) => [id, `socket-id=${id}`])),
+  ...[1, 2, 3].flatMap((node) => [
+    ...['-device', `pxb-pcie,id=bus${node},bus=pcie.0,bus_nr=${64 * node},numa_node=${node}`],
+    ...['-device', `pcie-root-port,id=port${node},bus=bus${node},chassis=${node},slot=${node}`],
+  ]),
+  ...['-netdev', 'tap,id=many,ifname=tap0,queues=4,script=no,downscript=no'],
+  ...['-device', 'virtio-net-pci,bus=port1,netdev=many,mq=on,vectors=10,mac=52:54:00:00:00:01'],
+  ...['-device', 'e1000e,bus=port2,mac=52:54:00:00:00:02'],
+  ...['-drive', 'if=none,id=disk0,driver=null-co,size=1G,read-zeroes=on'],
+  ...['-device', 'nvme,bus=port3,serial=first,drive=disk0,max_ioqpairs=4,msix_qsize=5'],
+];
+
 // A node of memory alone, as of CXL, and perhaps one of CPUs alone.
 const CPU_LATENCIES = [
   [0, 0, 100, 100],
@@ -68,11 +85,16 @@ const CPU_LATENCIES = [
   [1, 2, 350, 10],
 ];
 
+/** Of the host's end of tap0, with its prefix. */
+export const TAP_ADDRESS = '10.98.0.1/24';
+
 /**
  * `nodeCpus`: the CPUs of each NUMA node as Linux numbers them: nodes with CPUs come first.
  * `tests`: files of test/vm/guest that run in it, all in one boot. `append`: kernel arguments.
- * `offline`: CPUs that are taken offline before. `kernel`: `stable` (default) or `backports`.
+ * `offline`: CPUs that are taken offline before. `kernel`: `stable` (default), `backports` or `newest`.
  * `hasContainers`: its tests run containers, for which the host has the programs.
+ * `hasTap`: its first network card is tap0 of a network namespace of its own, which answers pings
+ * to {@link TAP_ADDRESS}. `hasIrqbalance`: its tests run Debian's.
  * `hasDisk`: it is booted twice, the second time for `afterReboot`, with /disk kept.
  */
 export const SHAPES = [
@@ -224,6 +246,25 @@ export const SHAPES = [
     arguments: PACKAGES,
     kernel: 'backports',
     tests: ['machine', 'grants', 'memory', 'cgroups-v2', 'enforcement', 'masks', 'drift'],
+  },
+  {
+    name: 'quiet',
+    about: '4 nodes, a network card and a disk of 4 queues each, irqbalance',
+    nodeCpus: ['0-1', '2-3', '4-5', '6-7'],
+    arguments: QUIET,
+    hasTap: true,
+    hasIrqbalance: true,
+    tests: ['quiet-kernel', 'quiet', 'quiet-rivals'],
+  },
+  {
+    name: 'quiet-newest',
+    about: 'the same with the kernel of the next Debian’s backports',
+    nodeCpus: ['0-1', '2-3', '4-5', '6-7'],
+    arguments: QUIET,
+    kernel: 'newest',
+    hasTap: true,
+    hasIrqbalance: true,
+    tests: ['quiet-kernel', 'quiet', 'quiet-rivals'],
   },
 ];
 

@@ -81,11 +81,11 @@ export class GrantRecord {
     return this.isThere ? memoryBindings(this.look()) : Object.freeze([]);
   }
 
-  /** What of its quiet is reached; null where it asks for none, or is off the record. */
+  /** What of its quiet is reached; null where it asks for none, is off the record, or that cannot be read. */
   quietOutcome(): QuietOutcome | null {
     if (!this.isThere || !this.look().quiet) return null;
     const { ledger, quieter } = this.site;
-    return quieter.outcome(assignmentsOf(this.site, ledger.read()), this.pod.uid);
+    return unlessRefused(() => quieter.outcome(assignmentsOf(this.site, ledger.read()), this.pod.uid), null);
   }
 
   /** Where the record cannot be read, as it was. */

@@ -1,11 +1,13 @@
-// How strongly CPUs are to be kept from others, as commands are told it.
+// How strongly CPUs are to be kept from others, and from the kernel's own work, as commands are told
+// it.
 import { InvalidArgumentError, Option } from 'commander';
 import type { AimedLevel, EnforcementLevel, RequestOptions } from '../../index.js';
 import { AIMED_LEVELS, ENFORCEMENT_LEVELS } from '../../input/enforcement-options.js';
 import { parseMachineOptions } from '../../input/machine-options.js';
 import { asArgument } from './arguments.js';
+import { type QuietFlags, quietOptions } from './quiet.js';
 
-export interface EnforcementFlags {
+export interface EnforcementFlags extends QuietFlags {
   require?: EnforcementLevel;
   enforcement?: AimedLevel;
   unmovableMembers?: 'fail' | 'report';
@@ -26,6 +28,7 @@ export function enforcementOptions(): Option[] {
       'fail',
       'report',
     ]),
+    ...quietOptions(),
   ];
 }
 
@@ -34,9 +37,14 @@ export function enforcementRequest({
   require,
   enforcement,
   unmovableMembers,
+  quiet,
+  requireQuiet,
 }: EnforcementFlags): RequestOptions {
   return {
-    ...(require && { require }),
+    ...(requireQuiet
+      ? { require: { ...(require && { enforcement: require }), quiet: requireQuiet } }
+      : require && { require }),
+    ...(quiet && { quiet }),
     ...(enforcement && { enforcement }),
     ...(unmovableMembers && { unmovableMembers }),
   };

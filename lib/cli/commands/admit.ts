@@ -19,6 +19,7 @@ import {
   sharedLines,
   warningLines,
 } from '../pages/pod-text.js';
+import { quietLines } from '../pages/quiet-text.js';
 import { print, printToStderr, tell } from '../terminal/output.js';
 import { abortedByEnd, dieOf, exitCodeOf } from '../terminal/signals.js';
 import { stdoutPage } from '../terminal/terminal.js';
@@ -168,6 +169,7 @@ function podLines({ pod, request, containers }: PodAnswer): string[] {
     ...podTable(containers, page),
     ...sharedLines(containers),
     `${pod.alreadyAdmitted ? 'admitted already' : 'admitted'} as ${printable(pod.uid)}`,
+    ...quietLines(pod.quiet),
     ...warningLines(pod.warnings),
   ];
 }

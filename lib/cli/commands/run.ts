@@ -31,6 +31,7 @@ import {
 } from '../arguments/placement.js';
 import { besideKubeletOption, stateDirOption } from '../arguments/state-dir.js';
 import { openingLines, warningLines } from '../pages/pod-text.js';
+import { quietLines, quietText } from '../pages/quiet-text.js';
 import { besideText } from '../pages/resource-text.js';
 import { printToStderr, tell as tellLine } from '../terminal/output.js';
 import { errorJson } from '../terminal/report-error.js';
@@ -56,7 +57,7 @@ interface RunFlags extends EnforcementFlags, DeviceFlags {
   stateDir?: string;
   wait?: boolean;
   besideKubelet?: boolean;
-  quiet?: boolean;
+  silent?: boolean;
   output: 'text' | 'json';
 }
 
@@ -113,7 +114,7 @@ export function addRun(program: Command): void {
     .addOption(stateDirOption())
     .addOption(besideKubeletOption())
     .addOption(outputOption())
-    .option('--quiet', 'print nothing but errors')
+    .option('--silent', 'print nothing but errors')
     .passThroughOptions()
     .addHelpText(
       'after',
@@ -126,6 +127,9 @@ It runs in a cgroup of its own where the state has a cgroup root that this user 
 are kept off is in the line that is printed when it has started; with --require it is not run below that level. All this goes to stderr, as stdout is
 the command's; with --output json the grant is one line of JSON there, and so is an error.
 
+With --quiet (as root) interrupts, kernel work, packets, deep idle states and low frequencies are kept from its CPUs until it ends, and what could not
+be reached is told, a line a part.
+
 Exit code: the command's, or its signal; 126 where it cannot be executed, 127 where it is not found; 1 where there are no CPUs
 for it; 2 for a wrong command line.
 
@@ -137,6 +141,7 @@ Examples:
   $ numalign run --cpus 2 --policy single-numa-node --smt hold-sibling -- ./server
   $ numalign run --cpus 1 --isolation require -- ./poller
   $ numalign run --cpus 2 --require cpuset -- ./server
+  $ numalign run --cpus 1 --quiet interrupts,workqueues --require-quiet interrupts -- ./poller
   $ numalign run --cpus 1 --reserved 0 --state-dir ~/numalign -- sh -c 'grep Cpus_allowed_list /proc/self/status'`,
     )
     .action((program: string, args: string[], flags: RunFlags) => {
@@ -155,7 +160,7 @@ async function run(
   flags: RunFlags & { cpus: number },
 ): Promise<void> {
   const tell: Tell = (text) => {
-    if (!flags.quiet) tellLine(text);
+    if (!flags.silent) tellLine(text);
   };
   const { manager, grant } = await acquire(flags, tell);
   const present =
@@ -267,15 +272,16 @@ function placementOf({
 }
 
 function grantLines(grant: Grant): string[] {
-  const { uid, cpus, held, numaNodes, memory, devices, isIsolated, enforcement, warnings } = grant;
+  const { uid, cpus, held, numaNodes, memory, devices, isIsolated, enforcement, quiet, warnings } = grant;
   const parts = [
     `${isIsolated ? 'isolated ' : ''}${cpusNamed(cpus)}${held.isEmpty ? '' : ` (held: ${held})`} on NUMA node${numaNodes.size === 1 ? '' : 's'} ${numaNodes} (${enforcement})`,
     besideText(memory, devices),
+    quietText(quiet),
     `grant ${uid}`,
   ];
-  return [parts.filter((part) => part !== '').join(', '), ...warningLines(warnings)];
+  return [parts.filter((part) => part !== '').join(', '), ...quietLines(quiet), ...warningLines(warnings)];
 }
 
-function tellJson(grant: Grant, { quiet = false }: RunFlags): void {
-  if (!quiet) printToStderr(jsonLine(grant));
+function tellJson(grant: Grant, { silent = false }: RunFlags): void {
+  if (!silent) printToStderr(jsonLine(grant));
 }

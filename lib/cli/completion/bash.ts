@@ -56,7 +56,9 @@ _${name}() {
     word=\${COMP_WORDS[i]}
     # bash splits words at these: what follows belongs to what was before.
     if [[ $word == [=:] ]]; then waiting=\${waiting:-$word}; continue; fi
-    if [[ -n $waiting ]]; then waiting=''; continue; fi
+    # A value that can be left out is: no value begins so.
+    if [[ -n $waiting && $word != -?* ]]; then waiting=''; continue; fi
+    waiting=''
     if [[ -z $ended && $word == -- ]]; then ended=yes; continue; fi
     if [[ -z $ended && $word == -* ]]; then
       case "$command $word" in
@@ -75,7 +77,7 @@ _${name}() {
     waiting=\${waiting:-$current}
     current=''
   fi
-  if [[ -n $waiting ]]; then
+  if [[ -n $waiting && $current != -?* ]]; then
     case "$command $waiting" in
 ${branches(valued.map(([pattern, value]) => [pattern, action(value)]))}
     esac

@@ -1,6 +1,7 @@
 // The commands and options of a program as a shell is to complete them: read from the program
 // itself. Pure.
 import type { Argument, Command, Option } from 'commander';
+import { QUIET_PARTS } from '../../input/quiet.js';
 
 /**
  * What a value can be: one of these words, or by its kind. `grant`: a uid, as `numalign status`
@@ -14,6 +15,8 @@ export interface CompletedOption {
   readonly description: string;
   /** Undefined for one that takes none. */
   readonly value: Value | undefined;
+  /** It can be left out. */
+  readonly isOptional: boolean;
 }
 
 export interface CompletedCommand {
@@ -41,6 +44,7 @@ const KINDS: Readonly<Record<string, Value>> = {
   command: 'program',
   args: 'file',
   id: 'grant',
+  parts: QUIET_PARTS,
 };
 
 export function commandTree(command: Command, path: readonly string[] = []): CompletedCommand {
@@ -60,12 +64,13 @@ export function allCommands(command: CompletedCommand): CompletedCommand[] {
   return [command, ...command.commands.flatMap(allCommands)];
 }
 
-function optionOf({ short, long, description, flags, argChoices }: Option): CompletedOption {
+function optionOf({ short, long, description, flags, argChoices, optional }: Option): CompletedOption {
   const name = /[<[]([^>\]]*)[>\]]/.exec(flags)?.[1];
   return {
     flags: [short, long].filter((flag) => flag !== undefined),
     description,
     value: name === undefined ? undefined : (argChoices ?? KINDS[name] ?? 'text'),
+    isOptional: optional,
   };
 }
 

@@ -14,6 +14,10 @@ const ACTIONS = {
 const action = (value: Value) =>
   typeof value === 'string' ? ACTIONS[value] : `-x -a ${quoted(value.join(' '))}`;
 
+// What needs no value takes none from the next word.
+const optionAction = (value: Value, isOptional: boolean) =>
+  isOptional ? action(value).replace(/^-[xr]/, '-f') : action(value);
+
 const flagOf = (flag: string) => (flag.startsWith('--') ? `-l ${flag.slice(2)}` : `-s ${flag.slice(1)}`);
 
 function linesOf(name: string, { path, options, values, commands }: CompletedCommand): string[] {
@@ -23,11 +27,11 @@ function linesOf(name: string, { path, options, values, commands }: CompletedCom
     ...commands.map(
       (child) => `${at('at')} -a ${quoted(child.path.at(-1)!)} -d ${quoted(child.description)}`,
     ),
-    ...options.map(({ flags, description, value }) =>
+    ...options.map(({ flags, description, value, isOptional }) =>
       [
         at('in'),
         ...flags.map(flagOf),
-        ...(value === undefined ? [] : [action(value)]),
+        ...(value === undefined ? [] : [optionAction(value, isOptional)]),
         '-d',
         quoted(description),
       ].join(' '),

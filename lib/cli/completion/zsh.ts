@@ -16,11 +16,11 @@ const action = (value: Value) =>
   typeof value === 'string' ? ACTIONS[value] : `(${value.map(escaped).join(' ')})`;
 
 function specifications({ options, values, isVariadic, commands }: CompletedCommand): string[] {
-  const flags = options.flatMap(({ flags, description, value }) =>
+  const flags = options.flatMap(({ flags, description, value, isOptional }) =>
     // A long one and its value may be one word, `--output=json`.
     flags.map(
       (flag) =>
-        `'*${flag}${flag.startsWith('--') && value !== undefined ? '=' : ''}[${escaped(description)}]${value === undefined ? '' : `:value:${action(value)}`}'`,
+        `'*${flag}${flag.startsWith('--') && value !== undefined ? '=' : ''}[${escaped(description)}]${value === undefined ? '' : `:${isOptional ? ':' : ''}value:${action(value)}`}'`,
     ),
   );
   const places = values.map((value, i) => {

@@ -18,6 +18,7 @@ const REPLACED = {
   memory: 'memory',
   lastCpus: 'last CPUs',
   kubelet: "record of the kubelet's pods",
+  quiet: "record of the kernel's settings that quiet grants have changed",
 };
 
 const listIn = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
@@ -45,7 +46,7 @@ function holdingText(pod: unknown): string {
   const devices = containers.flatMap(({ devices }) =>
     Object.entries(fieldsOf(devices)).map(([resource, list]) => `${listIn(list).length} of ${resource}`),
   );
-  const { upcoming } = fieldsOf(pod);
+  const { upcoming, quiet } = fieldsOf(pod);
   return [
     cpus.length === 0 ? 'no exclusive CPUs' : `CPUs ${cpus.map(textOf).join(' and ')}`,
     ...memory.map((block) => {
@@ -53,6 +54,7 @@ function holdingText(pod: unknown): string {
       return `${textOf(bytes)} bytes of ${textOf(type)} on nodes ${listIn(nodes).join(',')}`;
     }),
     ...devices,
+    ...(quiet ? ['quiet'] : []),
     ...(upcoming ? [`to have ${textOf(fieldsOf(upcoming).cpus)}`] : []),
   ].join(', ');
 }
@@ -89,10 +91,13 @@ function textsOf({ kind, record, bytes }: JournalLine, names: Names): string[] {
       ];
     case 'state': {
       const pods = listIn(members.pods);
-      const { kubelet } = members;
-      const others = kubelet
-        ? `, ${counted(listIn(fieldsOf(kubelet).pods).length, 'pod')} of the kubelet's`
-        : '';
+      const { kubelet, quiet } = members;
+      const others = [
+        ...(kubelet ? [`, ${counted(listIn(fieldsOf(kubelet).pods).length, 'pod')} of the kubelet's`] : []),
+        ...(quiet
+          ? [`, ${counted(listIn(fieldsOf(quiet).settings).length, 'changed setting')} of the kernel`]
+          : []),
+      ].join('');
       return [`the whole state: ${counted(pods.length, 'grant')}${others}`, ...grantTexts(pods, names, ' ')];
     }
     case 'change':

@@ -38,3 +38,20 @@ export function kernelFiles(root = ''): KernelFiles {
     removeFolder: (path) => unlessMissing(() => rmdirSync(root + path), undefined),
   };
 }
+
+function unlessClosed<T, U>(act: () => T, closed: U): T | U {
+  try {
+    return act();
+  } catch {
+    return closed;
+  }
+}
+
+/** The same for who only looks: what cannot be read, for whatever reason, is not there. */
+export function visibleFiles(files: KernelFiles): KernelFiles {
+  return {
+    ...files,
+    read: (path) => unlessClosed(() => files.read(path), undefined),
+    list: (path) => unlessClosed(() => files.list(path), []),
+  };
+}

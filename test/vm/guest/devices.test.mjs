@@ -71,7 +71,7 @@ test('a device whose node has no CPUs left is refused, and best-effort takes it 
 
 test('the command line runs a command near a device', () => {
   const { id } = topology.devices.find(({ kind, numaNodes }) => kind === 'network' && numaNodes?.[0] === 3);
-  const options = ['--cpus', '2', '--policy', 'single-numa-node', '--quiet', '--state-dir', newStateDir()];
+  const options = ['--cpus', '2', '--policy', 'single-numa-node', '--silent', '--state-dir', newStateDir()];
   const device = ['--resource', 'example.com/nic=1', '--device', `example.com/nic=id:${id}`];
   const args = [
     CLI,

@@ -144,7 +144,7 @@ describe('the command line', () => {
   const cli = (...args) => execFileSync(process.execPath, [CLI, ...args], { encoding: 'utf8' });
 
   test('runs a command on CPUs and memory of one node', () => {
-    const options = ['--cpus', '2', '--memory', '64Mi', '--policy', 'single-numa-node', '--quiet'];
+    const options = ['--cpus', '2', '--memory', '64Mi', '--policy', 'single-numa-node', '--silent'];
     const script = 'echo $NUMALIGN_CPUS; cat /proc/self/status /proc/self/numa_maps';
     const answer = cli('run', ...options, '--state-dir', newStateDir(), '--', 'sh', '-c', script);
     const cpus = kernel.parseList(answer.split('\n', 1)[0]);

@@ -50,7 +50,7 @@ async function startOwner({ stateDir }, name) {
     name,
     '--policy',
     'single-numa-node',
-    '--quiet',
+    '--silent',
     '--state-dir',
     stateDir,
   ];

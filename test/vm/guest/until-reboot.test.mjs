@@ -20,7 +20,7 @@ test('a persistent grant and one of a process that runs are on record on the dis
     owner: 'persistent',
     policy: 'single-numa-node',
   });
-  const command = ['run', '--cpus', '2', '--name', 'running', '--quiet', '--state-dir', stateDir];
+  const command = ['run', '--cpus', '2', '--name', 'running', '--silent', '--state-dir', stateDir];
   // It runs until the machine goes down.
   const owner = spawn(process.execPath, [CLI, ...command, '--', 'sh', '-c', 'echo here; exec sleep 100000'], {
     ...{ stdio: ['ignore', 'pipe', 'ignore'], detached: true },

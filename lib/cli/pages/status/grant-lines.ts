@@ -3,6 +3,7 @@ import { nodesNamed } from '../../../base/text/cpus-named.js';
 import type { GrantStatus } from '../../../entries/diagnostics.js';
 import type { MemoryBinding } from '../../../index.js';
 import { printable } from '../../terminal/text.js';
+import { quietLines } from '../quiet-text.js';
 import { shownIdLength } from './grant-table.js';
 
 function grantTitle({ uid, name }: GrantStatus, length: number): string {
@@ -17,6 +18,14 @@ export function flagLines(grants: readonly GrantStatus[]): string[] {
     .map((grant) =>
       printable(`${grantTitle(grant, length)}: ${grant.flags.map(({ message }) => message).join('; ')}`),
     );
+}
+
+/** A line for each part of quiet that a grant has asked for and not wholly reached. */
+export function quietGrantLines(grants: readonly GrantStatus[]): string[] {
+  const length = shownIdLength(grants.map((grant) => grant.uid));
+  return grants.flatMap((grant) =>
+    quietLines(grant.quiet).map((line) => printable(`${grantTitle(grant, length)}: ${line}`)),
+  );
 }
 
 /** A line for each cgroup of a grant. */

@@ -5,7 +5,7 @@ import { fitted, labelled, printable, shorten } from '../../terminal/text.js';
 import { kubeletSection } from '../kubelet-text.js';
 import { warningLines } from '../pod-text.js';
 import { freeListed, freeMemoryText, freeText, settingsRows, sharedText } from '../settings-text.js';
-import { cgroupLines, flagLines } from './grant-lines.js';
+import { cgroupLines, flagLines, quietGrantLines } from './grant-lines.js';
 import { grantTable } from './grant-table.js';
 import { archiveText, fileLines, lapsedText } from './kept-files-text.js';
 import { attachedText, memberText, processText } from './member-text.js';
@@ -46,6 +46,7 @@ export function statusText(view: StateStatus, { archives, quarantine }: KeptFile
   lines.push(
     ...section(...kubeletSection(kubelet)),
     ...section('flagged: kept until released', flagLines(grants)),
+    ...section('not wholly quiet:', quietGrantLines(grants)),
     ...section('cgroups of grants, made when something is to run in them:', cgroupLines(grants)),
     ...section('attached to grants:', attached.filter((text) => text !== undefined).map(short)),
     ...section(
