@@ -1,38 +1,7 @@
 // QuietPlan: which settings of the kernel are to change for what quiet grants ask now, and what of
-// them goes on record. It changes nothing.
-import { setImmediate as turn } from 'node:timers/promises';
+// them goes on record. Pure.
 import type { QuietSetting } from '../account/quiet/quiet-record.js';
-import type { QuietPart } from '../account/quiet/quiet-request.js';
-import type { Topology } from '../machine/topology.js';
-import type { QuietDemand } from './kernel/demands.js';
-import { cpusOfDemands, demandsFor } from './kernel/demands.js';
-import type { KernelFiles } from './kernel/kernel-files.js';
-import type { Part, PartDemand, Setting } from './kernel/setting.js';
-
-/** A setting that is there now. */
-export interface FoundSetting {
-  readonly part: QuietPart;
-  readonly setting: Setting;
-  readonly demand: PartDemand;
-  /** As the setting had it with the value. */
-  readonly identity: string | null;
-  readonly value: string;
-}
-
-/** A setting that cannot be read: it stays as it is, on record too. */
-export interface UnreadSetting {
-  readonly part: QuietPart;
-  /** null: all settings of the part. */
-  readonly setting: Setting | null;
-  /** The kernel's error. */
-  readonly reason: string;
-}
-
-/** What there is, without settings that are gone. */
-export interface Look {
-  readonly found: readonly FoundSetting[];
-  readonly unread: readonly UnreadSetting[];
-}
+import type { FoundSetting, Look, UnreadSetting } from './look.js';
 
 /** A value that is to be written. */
 export interface Change extends FoundSetting {
@@ -51,79 +20,6 @@ export interface QuietPlan {
   readonly settings: readonly QuietSetting[];
 }
 
-/** Where settings are, and what is asked of them. */
-export interface QuietGround {
-  readonly parts: readonly Part[];
-  readonly files: KernelFiles;
-  readonly topology: Topology;
-  readonly demands: readonly QuietDemand[];
-  readonly recorded: readonly QuietSetting[];
-}
-
-export function partDemand({ topology, demands }: QuietGround, part: QuietPart): PartDemand {
-  const its = demandsFor(demands, part);
-  return { topology, demands: its, cpus: cpusOfDemands(its) };
-}
-
-const reasonOf = (error: unknown) => (error as NodeJS.ErrnoException).code ?? (error as Error).message;
-
-// The settings of all parts that are asked for, or on record. `unread`: is added to.
-function* settingsOf(
-  ground: QuietGround,
-  unread: UnreadSetting[],
-): Generator<Omit<FoundSetting, 'identity' | 'value'>> {
-  const { parts, files, recorded } = ground;
-  for (const part of parts) {
-    const demand = partDemand(ground, part.name);
-    const paths = recorded.filter((each) => each.part === part.name).map(({ path }) => path);
-    if (demand.demands.length === 0 && paths.length === 0) continue;
-    try {
-      for (const setting of part.settings(files, demand, paths)) yield { part: part.name, setting, demand };
-    } catch (error) {
-      unread.push({ part: part.name, setting: null, reason: reasonOf(error) });
-    }
-  }
-}
-
-// Some 50 µs each.
-const SETTINGS_AT_ONCE = 8;
-
-/**
- * The event loop has its turn in between: there may be hundreds. Does not throw: a file that cannot be
- * read keeps no grant from its end.
- */
-export async function lookAtSettings(ground: QuietGround): Promise<Look> {
-  const [found, unread]: [FoundSetting[], UnreadSetting[]] = [[], []];
-  let count = 0;
-  for (const each of settingsOf(ground, unread)) {
-    const { part, setting } = each;
-    try {
-      const value = await setting.read();
-      if (value !== undefined) found.push({ ...each, identity: setting.identity, value });
-    } catch (error) {
-      unread.push({ part, setting, reason: reasonOf(error) });
-    }
-    if (++count % SETTINGS_AT_ONCE === 0) await turn();
-  }
-  return { found, unread };
-}
-
-/** The same of the settings that can be read at once. */
-export function lookAtSettingsNow(ground: QuietGround): Look {
-  const [found, unread]: [FoundSetting[], UnreadSetting[]] = [[], []];
-  for (const each of settingsOf(ground, unread)) {
-    const { part, setting } = each;
-    try {
-      const value = setting.read();
-      if (typeof value === 'string') found.push({ ...each, identity: setting.identity, value });
-      else value?.catch(() => {});
-    } catch (error) {
-      unread.push({ part, setting, reason: reasonOf(error) });
-    }
-  }
-  return { found, unread };
-}
-
 const keyOf = (path: string, identity: string | null) => `${path} ${identity ?? ''}`;
 
 /** Pure. `isGivenUp`: of paths that are left as they are. */
@@ -133,7 +29,13 @@ export function planQuiet(
   isGivenUp: (path: string) => boolean = () => false,
 ): QuietPlan {
   const known = new Map(recorded.map((each) => [keyOf(each.path, each.identity), each]));
-  const steps = found.map((each) => stepOf(each, known, isGivenUp));
+  const records = new Map<string, QuietSetting>();
+  const steps = found.map((each) => {
+    const step = stepOf(each, beforeOf(each, known), isGivenUp);
+    const record = step.record ?? (step.restoration ? undefined : bystanderOf(each, records, known));
+    if (record) records.set(keyOf(record.path, record.identity), record);
+    return { ...step, record };
+  });
   const seen = new Set(found.map(({ setting: { path }, identity }) => keyOf(path, identity)));
   const left = recorded.filter(
     (each) => !seen.has(keyOf(each.path, each.identity)) && isUnread(each, unread),
@@ -160,14 +62,45 @@ interface Step {
   readonly record?: QuietSetting;
 }
 
+/**
+ * A setting as it is on record. What has come since with a value of numalign's has it from the setting
+ * that it inherits from, whose original would have been its own.
+ */
+function beforeOf(
+  { part, setting: { path, inherits }, identity, value }: FoundSetting,
+  known: ReadonlyMap<string, QuietSetting>,
+): QuietSetting | undefined {
+  const before = known.get(keyOf(path, identity));
+  const from = before || !inherits ? undefined : known.get(keyOf(inherits.path, null));
+  if (!from?.written.some((each) => inherits!.valueOf(each) === value)) return before;
+  const original = inherits!.valueOf(from.original);
+  return { part, path, identity, original, written: [value], refusal: null, isLeftover: false };
+}
+
+/**
+ * What has by chance the value that things begin with from now on. It goes on record as it is, so that
+ * it is not taken for one that has come since. `records`: of what it may inherit from, too.
+ */
+function bystanderOf(
+  { part, setting: { path, inherits }, identity, value }: FoundSetting,
+  records: ReadonlyMap<string, QuietSetting>,
+  known: ReadonlyMap<string, QuietSetting>,
+): QuietSetting | undefined {
+  const from = inherits && records.get(keyOf(inherits.path, null));
+  if (!from) return undefined;
+  const before = known.get(keyOf(path, identity));
+  if (before?.original === value && before.written.length === 0) return before;
+  if (inherits.valueOf(from.written[0]!) !== value) return undefined;
+  return { part, path, identity, original: value, written: [], refusal: null, isLeftover: false };
+}
+
 function stepOf(
   found: FoundSetting,
-  known: ReadonlyMap<string, QuietSetting>,
+  before: QuietSetting | undefined,
   isGivenUp: (path: string) => boolean,
 ): Step {
   const { part, setting, demand, identity, value } = found;
   const { path } = setting;
-  const before = known.get(keyOf(path, identity));
   const isOurs = before?.written.includes(value) ?? false;
   // A value that somebody else has written is what is given back in the end.
   const original = isOurs ? before!.original : value;
@@ -176,6 +109,7 @@ function stepOf(
     const isRestored = !isOurs || value === original;
     return isRestored ? {} : { restoration: { ...found, target, record: undefined, before } };
   }
+  if (before && isOurs && setting.suffices?.(value, demand)) return { record: before };
   const isAsBefore = before?.written[0] === target && before.original === original;
   const isInForce = value === target;
   // Somebody else always changes it back, or the kernel has refused it.

@@ -1,6 +1,6 @@
 // Interrupts of devices: where they are delivered, as core-api/irq of the kernel has it, and what
 // irqbalance is told of it.
-import type { CpuSet } from '../../machine/cpu-set.js';
+import { CpuSet } from '../../machine/cpu-set.js';
 import { type NamedProcess, namedProcesses } from '../../processes/named-processes.js';
 import { type Ask, askSocket } from '../kernel/irqbalance-client.js';
 import type { KernelFiles } from '../kernel/kernel-files.js';
@@ -9,6 +9,7 @@ import type { Part, PartDemand } from '../kernel/setting.js';
 import { irqbalanceSettings, untoldRivals } from './irqbalance.js';
 
 const FOLDER = '/proc/irq';
+const DEFAULT = `${FOLDER}/default_smp_affinity`;
 const DESCRIPTIONS = '/sys/kernel/irq';
 // Interrupts of a GIC below 32, and all of the controller that every RISC-V CPU has, belong to one
 // CPU each: its timer and counters.
@@ -20,6 +21,10 @@ class DeviceInterrupt extends MaskSetting {
   constructor(files: KernelFiles, irq: string) {
     super(files, `${FOLDER}/${irq}/smp_affinity_list`, '', LIST);
     this.#irq = irq;
+  }
+
+  get inherits() {
+    return { path: DEFAULT, valueOf: (mask: string) => LIST.print(HEX.parse(mask) ?? CpuSet.EMPTY) };
   }
 
   // Numbers are used again. The handler's name is no part of it: it goes while a network interface
@@ -80,13 +85,13 @@ export function interruptsPart({ ask, running }: IrqbalanceMeans = THIS_MACHINE)
     // irqbalance would move them back, and new ones follow the default: both go first.
     *settings(files) {
       yield* irqbalanceSettings(files, ask);
-      const path = `${FOLDER}/default_smp_affinity`;
-      if (files.exists(path)) yield new MaskSetting(files, path, 'the default affinity of new IRQs', HEX);
+      if (files.exists(DEFAULT))
+        yield new MaskSetting(files, DEFAULT, 'the default affinity of new IRQs', HEX);
       yield* deviceInterrupts(files);
     },
 
     obstacles(files, { cpus }) {
-      const isHidden = !files.exists(`${FOLDER}/default_smp_affinity`);
+      const isHidden = !files.exists(DEFAULT);
       return [
         ...(isHidden
           ? [`${FOLDER} cannot be seen from here: in a container, mount the machine's /proc`]

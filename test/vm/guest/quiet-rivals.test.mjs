@@ -4,7 +4,6 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { openManager } from '../../../dist/index.js';
@@ -143,13 +142,7 @@ test('an isolated partition and quiet agree on which CPUs do the work of the ker
   assert.deepEqual(view.settings(many.pci), before);
 });
 
-// Where the kernel takes isolated CPUs out of the mask by itself (6.8), a write of the mask puts them
-// back until a partition changes: numalign restores the mask, and the partition has the work again.
-const takesOut = existsSync(`${WORK}_isolated`) && 'known: a write of the mask puts isolated CPUs back';
-
-test('what an isolated partition keeps away stays away after a quiet grant beside it', {
-  skip: takesOut,
-}, async () => {
+test('what an isolated partition keeps away stays away after a quiet grant beside it', async () => {
   const before = view.settings();
   const manager = await open({ cgroupRoot: '/numalign-quiet' });
   const partition = await acquireOn(manager, many.node, { require: 'isolated' });
