@@ -32,6 +32,8 @@ export interface UnreadSetting {
 export interface Look {
   readonly found: readonly FoundSetting[];
   readonly unread: readonly UnreadSetting[];
+  /** On record, and not to be seen from here. */
+  readonly hidden: readonly QuietSetting[];
 }
 
 /** A value that is to be written. */
@@ -85,8 +87,14 @@ function* settingsOf(
   }
 }
 
-// Some 50 µs each.
-const SETTINGS_AT_ONCE = 8;
+/** Read or written between two turns of the event loop: some 50 µs each. */
+export const SETTINGS_AT_ONCE = 8;
+
+const hiddenOf = ({ parts, files, recorded }: QuietGround): QuietSetting[] =>
+  parts.flatMap((part) => {
+    const its = recorded.filter((each) => each.part === part.name);
+    return its.length > 0 ? part.hidden(files, its) : [];
+  });
 
 /**
  * The event loop has its turn in between: there may be hundreds. Does not throw: a file that cannot be
@@ -105,39 +113,48 @@ export async function lookAtSettings(ground: QuietGround): Promise<Look> {
     }
     if (++count % SETTINGS_AT_ONCE === 0) await turn();
   }
-  return { found, unread };
+  return { found, unread, hidden: hiddenOf(ground) };
+}
+
+/** `promised`: settings that cannot be read at once. */
+export interface LookNow extends Omit<Look, 'hidden'> {
+  readonly promised: readonly Setting[];
 }
 
 /** The same of the settings that can be read at once. */
-export function lookAtSettingsNow(ground: QuietGround): Look {
+export function lookAtSettingsNow(ground: QuietGround): LookNow {
   const [found, unread]: [FoundSetting[], UnreadSetting[]] = [[], []];
+  const promised: Setting[] = [];
   for (const each of settingsOf(ground, unread)) {
     const { part, setting } = each;
     try {
       const value = setting.read();
       if (typeof value === 'string') found.push({ ...each, identity: setting.identity, value });
-      else value?.catch(() => {});
+      else if (value) {
+        value.catch(() => {});
+        promised.push(setting);
+      }
     } catch (error) {
       unread.push({ part, setting, reason: reasonOf(error) });
     }
   }
-  return { found, unread };
+  return { found, unread, promised };
 }
 
-const keyOf = (path: string, identity: string | null) => `${path} ${identity ?? ''}`;
+/** Of a setting, found or on record. */
+export const keyOf = (path: string, identity: string | null) => `${path} ${identity ?? ''}`;
 
 /** Pure. `isGivenUp`: of paths that are left as they are. */
 export function planQuiet(
-  { found, unread }: Look,
+  { found, unread, hidden }: Look,
   recorded: readonly QuietSetting[],
   isGivenUp: (path: string) => boolean = () => false,
 ): QuietPlan {
   const known = new Map(recorded.map((each) => [keyOf(each.path, each.identity), each]));
   const steps = found.map((each) => stepOf(each, known, isGivenUp));
   const seen = new Set(found.map(({ setting: { path }, identity }) => keyOf(path, identity)));
-  const left = recorded.filter(
-    (each) => !seen.has(keyOf(each.path, each.identity)) && isUnread(each, unread),
-  );
+  const isUnseen = isOneOf(unread, hidden);
+  const left = recorded.filter((each) => !seen.has(keyOf(each.path, each.identity)) && isUnseen(each));
   return {
     restorations: steps.flatMap(({ restoration }) => restoration ?? []).reverse(),
     changes: steps.flatMap(({ change }) => change ?? []),
@@ -145,8 +162,11 @@ export function planQuiet(
   };
 }
 
-function isUnread({ part, path }: QuietSetting, unread: readonly UnreadSetting[]): boolean {
-  return unread.some((each) => (each.setting ? each.setting.path === path : each.part === part));
+function isOneOf(unread: readonly UnreadSetting[], hidden: readonly QuietSetting[]) {
+  const settings = new Set(hidden);
+  const paths = new Set(unread.map(({ setting }) => setting?.path));
+  const parts = new Set(unread.filter(({ setting }) => !setting).map(({ part }) => part));
+  return (each: QuietSetting) => settings.has(each) || paths.has(each.path) || parts.has(each.part);
 }
 
 // Of the rights of one process, on the file and on its mount: another may have them.

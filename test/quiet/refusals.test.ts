@@ -101,6 +101,19 @@ it('a setting that cannot be read stays on record, and keeps no grant from its e
   expect(world.machine.values()[IRQ]).toBe(ALL);
 });
 
+it('a setting that cannot be seen from where its grant ends stays on record for a process that sees it', async () => {
+  const world = await create();
+  await acquire(world, 'one', '0');
+  world.machine.hidden.add('/irq');
+  await release(world, 'one');
+  expect(world.machine.values()[IRQ]).toBe('1-7');
+  expect(world.state.quiet!.settings.map(({ path }) => path)).toEqual(['/irq/0', IRQ, '/irq/2']);
+  world.machine.hidden.clear();
+  await world.settle();
+  expect(world.machine.values()[IRQ]).toBe(ALL);
+  expect(world.state.quiet).toBeNull();
+});
+
 it('a setting that was given up is left to somebody else, whatever the value, while others are repaired', async () => {
   const world = await create();
   await acquire(world, 'one', '0');

@@ -1,5 +1,13 @@
 // KernelFiles: settings of the kernel that are files, in /proc and /sys.
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmdirSync,
+  writeFileSync,
+} from 'node:fs';
 
 /** Errors are those of node:fs, with `code` such as EPERM. */
 export interface KernelFiles {
@@ -9,6 +17,8 @@ export interface KernelFiles {
   /** Names in a folder, sorted; none where there is no such folder. */
   list(path: string): readonly string[];
   exists(path: string): boolean;
+  /** What a symbolic link says, such as `net:[4026531840]`; undefined where there is none. */
+  link(path: string): string | undefined;
   makeFolder(path: string): void;
   /** Does nothing where there is no such folder. */
   removeFolder(path: string): void;
@@ -34,6 +44,7 @@ export function kernelFiles(root = ''): KernelFiles {
     write: (path, value) => writeFileSync(root + path, value, { flag: 'r+' }),
     list: (path) => unlessMissing(() => readdirSync(root + path).sort(), []),
     exists: (path) => existsSync(root + path),
+    link: (path) => unlessMissing(() => readlinkSync(root + path), undefined),
     makeFolder: (path) => void mkdirSync(root + path),
     removeFolder: (path) => unlessMissing(() => rmdirSync(root + path), undefined),
   };

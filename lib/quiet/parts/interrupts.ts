@@ -9,6 +9,7 @@ import type { Part, PartDemand } from '../kernel/setting.js';
 import { irqbalanceSettings, untoldRivals } from './irqbalance.js';
 
 const FOLDER = '/proc/irq';
+const DEFAULT = `${FOLDER}/default_smp_affinity`;
 const DESCRIPTIONS = '/sys/kernel/irq';
 // Interrupts of a GIC below 32, and all of the controller that every RISC-V CPU has, belong to one
 // CPU each: its timer and counters.
@@ -80,15 +81,16 @@ export function interruptsPart({ ask, running }: IrqbalanceMeans = THIS_MACHINE)
     // irqbalance would move them back, and new ones follow the default: both go first.
     *settings(files) {
       yield* irqbalanceSettings(files, ask);
-      const path = `${FOLDER}/default_smp_affinity`;
-      if (files.exists(path)) yield new MaskSetting(files, path, 'the default affinity of new IRQs', HEX);
+      if (files.exists(DEFAULT))
+        yield new MaskSetting(files, DEFAULT, 'the default affinity of new IRQs', HEX);
       yield* deviceInterrupts(files);
     },
 
+    hidden: (files, recorded) => (files.exists(DEFAULT) ? [] : recorded),
+
     obstacles(files, { cpus }) {
-      const isHidden = !files.exists(`${FOLDER}/default_smp_affinity`);
       return [
-        ...(isHidden
+        ...(!files.exists(DEFAULT)
           ? [`${FOLDER} cannot be seen from here: in a container, mount the machine's /proc`]
           : []),
         ...untoldRivals(files, running(), cpus),

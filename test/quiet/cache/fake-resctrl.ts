@@ -103,6 +103,10 @@ export class FakeResctrl implements KernelFiles {
     this.#status = 'ok';
   }
 
+  link(): undefined {
+    return undefined;
+  }
+
   makeFolder(path: string): void {
     this.#step();
     if (this.#group(path)) throw this.#refused('EEXIST', 'ok');
