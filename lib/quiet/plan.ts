@@ -144,14 +144,22 @@ export function lookAtSettingsNow(ground: QuietGround): LookNow {
 /** Of a setting, found or on record. */
 export const keyOf = (path: string, identity: string | null) => `${path} ${identity ?? ''}`;
 
-/** Pure. `isGivenUp`: of paths that are left as they are. */
+/** What is not to be written. */
+export interface Abstention {
+  /** Of paths that are left as they are. */
+  readonly isGivenUp?: ((path: string) => boolean) | undefined;
+  /** Of paths whose write another process was refused for its rights: whether this one has them. */
+  readonly isWritable: (path: string) => boolean;
+}
+
+/** Pure, as far as `abstention` is. */
 export function planQuiet(
   { found, unread, hidden }: Look,
   recorded: readonly QuietSetting[],
-  isGivenUp: (path: string) => boolean = () => false,
+  abstention: Abstention,
 ): QuietPlan {
   const known = new Map(recorded.map((each) => [keyOf(each.path, each.identity), each]));
-  const steps = found.map((each) => stepOf(each, known, isGivenUp));
+  const steps = found.map((each) => stepOf(each, known, abstention));
   const seen = new Set(found.map(({ setting: { path }, identity }) => keyOf(path, identity)));
   const isUnseen = isOneOf(unread, hidden);
   const left = recorded.filter((each) => !seen.has(keyOf(each.path, each.identity)) && isUnseen(each));
@@ -172,7 +180,7 @@ function isOneOf(unread: readonly UnreadSetting[], hidden: readonly QuietSetting
 // Of the rights of one process, on the file and on its mount: another may have them.
 const OF_RIGHTS = new Set(['EACCES', 'EROFS']);
 
-const isFinal = (refusal: string | null) => refusal !== null && !OF_RIGHTS.has(refusal);
+const isOfRights = ({ refusal }: QuietSetting) => refusal !== null && OF_RIGHTS.has(refusal);
 
 interface Step {
   readonly restoration?: Change;
@@ -183,7 +191,7 @@ interface Step {
 function stepOf(
   found: FoundSetting,
   known: ReadonlyMap<string, QuietSetting>,
-  isGivenUp: (path: string) => boolean,
+  { isGivenUp, isWritable }: Abstention,
 ): Step {
   const { part, setting, demand, identity, value } = found;
   const { path } = setting;
@@ -194,13 +202,17 @@ function stepOf(
   const target = setting.target(original, demand);
   if (target === original) {
     const isRestored = !isOurs || value === original;
-    return isRestored ? {} : { restoration: { ...found, target, record: undefined, before } };
+    if (isRestored) return {};
+    // Left to a process that may.
+    if (isOfRights(before!) && !isWritable(path))
+      return { record: before!.isLeftover ? before! : { ...before!, isLeftover: true } };
+    return { restoration: { ...found, target, record: undefined, before } };
   }
   const isAsBefore = before?.written[0] === target && before.original === original;
   const isInForce = value === target;
   // Somebody else always changes it back, or the kernel has refused it.
-  if (before && !isInForce && (isGivenUp(path) || (isAsBefore && isFinal(before.refusal))))
-    return { record: before };
+  const isRefused = isAsBefore && before.refusal !== null && !(isOfRights(before) && isWritable(path));
+  if (before && !isInForce && (isGivenUp?.(path) || isRefused)) return { record: before };
   const written = isOurs && !isInForce ? [target, value] : [target];
   const record: QuietSetting =
     isAsBefore && isInForce && before.refusal === null && before.written.length === 1

@@ -98,6 +98,11 @@ export class QuietMachine {
     };
   }
 
+  /** Whether a process has the rights that it needs. */
+  isWritable(path: string): boolean {
+    return this.refusal !== 'EACCES' || !this.refused.has(path);
+  }
+
   #isHidden(path: string): boolean {
     return this.hidden.has(path.slice(0, path.lastIndexOf('/')));
   }
@@ -133,6 +138,7 @@ export const NO_FILES: KernelFiles = {
   write: () => {},
   list: () => [],
   exists: () => false,
+  isWritable: () => true,
   link: () => undefined,
   makeFolder: () => {},
   removeFolder: () => {},

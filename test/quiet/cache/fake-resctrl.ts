@@ -103,6 +103,10 @@ export class FakeResctrl implements KernelFiles {
     this.#status = 'ok';
   }
 
+  isWritable(): boolean {
+    return true;
+  }
+
   link(): undefined {
     return undefined;
   }
