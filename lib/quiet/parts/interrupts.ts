@@ -1,6 +1,6 @@
 // Interrupts of devices: where they are delivered, as core-api/irq of the kernel has it, and what
 // irqbalance is told of it.
-import type { CpuSet } from '../../machine/cpu-set.js';
+import { CpuSet } from '../../machine/cpu-set.js';
 import { type NamedProcess, namedProcesses } from '../../processes/named-processes.js';
 import { type Ask, askSocket } from '../kernel/irqbalance-client.js';
 import type { KernelFiles } from '../kernel/kernel-files.js';
@@ -46,10 +46,10 @@ class DeviceInterrupt extends MaskSetting {
    * delivers it once more to the CPU before: then it is off.
    */
   override disturbs(value: string, { cpus }: PartDemand): CpuSet {
-    // Without a handler it is switched off.
-    if (this.#about('actions') === '') return this.cpusOf('');
-    const effective = this.readFrom(`${FOLDER}/${this.#irq}/effective_affinity_list`);
     const allowed = this.cpusOf(value).intersection(cpus);
+    // Without a handler it is switched off. Most are on no such CPU: no file is read of these.
+    if (allowed.isEmpty || this.#about('actions') === '') return CpuSet.EMPTY;
+    const effective = this.readFrom(`${FOLDER}/${this.#irq}/effective_affinity_list`);
     return effective ? allowed.intersection(this.cpusOf(effective)) : allowed;
   }
 
