@@ -196,13 +196,14 @@ function stepOf(
   const { part, setting, demand, identity, value } = found;
   const { path } = setting;
   const before = known.get(keyOf(path, identity));
-  const isOurs = before?.written.includes(value) ?? false;
+  // What a process wrote that has ended since may be still to come.
+  const isToCome = setting.isDelayed === true && before?.refusal === null && value === before.original;
+  const isOurs = before !== undefined && (before.written.includes(value) || isToCome);
   // A value that somebody else has written is what is given back in the end.
   const original = isOurs ? before!.original : value;
   const target = setting.target(original, demand);
   if (target === original) {
-    const isRestored = !isOurs || value === original;
-    if (isRestored) return {};
+    if (!isOurs || (value === original && !isToCome)) return {};
     // Left to a process that may.
     if (isOfRights(before!) && !isWritable(path))
       return { record: before!.isLeftover ? before! : { ...before!, isLeftover: true } };

@@ -21,6 +21,8 @@ export interface Setting {
   readonly path: string;
   /** See {@link QuietSetting.identity}. */
   readonly identity: string | null;
+  /** Whether what is read may be older than what was written: what was there before, that is. */
+  readonly isDelayed?: boolean;
   /** For people, such as `IRQ 24 (virtio0-input.0)`. */
   readonly title: string;
   /** undefined: it is gone. @throws an error with the kernel's `code`, where it may not be read */
