@@ -16,7 +16,7 @@ const DECISIONS = [
   tests('quiet/parts', 'coming-and-going,frequency,idle,interrupts,irqbalance,masks,packets,workqueues'),
   'test/{audit,doctor}/{account,foreign-cpusets,hardware-facts,interrupts,judge}.test.ts',
   tests('cli', 'completion,devices,program,quiet,text,topology,topology-tree,yaml-text'),
-  tests('quiet', 'crashes,kernel-work,refusals'),
+  tests('quiet', 'crashes,kernel-work,outcome,plan,refusals,turns'),
   tests('state', 'checkpoint,recovery'),
   'test/quiet/cache/*.test.ts',
 ];

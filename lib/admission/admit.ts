@@ -101,21 +101,23 @@ async function tryAdmit(
   const next = decision.next();
   let enforced: Enforced;
   try {
-    enforced = await commit(next, providers.isEmpty, {
+    // What it requires shows only once it is committed: then it may be taken back.
+    const isLast = providers.isEmpty && !request.requiredQuiet?.length;
+    enforced = await commit(next, isLast, {
       request: {
         ...site.enforcement,
         ...request.enforcement,
         isNamed: request.enforcement.enforcement !== undefined,
       },
     });
+    const shortfall = quietShortfallOf(site, request, enforced.next, uid);
+    if (shortfall) {
+      await commit(removePods(enforced.next, new Set([uid])));
+      throw shortfall;
+    }
   } catch (error) {
     const failure = undo(question);
     throw failure !== undefined && error instanceof NumalignError ? withRollback(error, failure) : error;
-  }
-  const shortfall = quietShortfallOf(site, request, enforced.next, uid);
-  if (shortfall) {
-    await commit(removePods(enforced.next, new Set([uid])));
-    throw shortfall;
   }
   const pod = findPod(enforced.next, uid)!;
   providers.keep(pod);

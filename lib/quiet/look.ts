@@ -30,6 +30,8 @@ export interface UnreadSetting {
 export interface Look {
   readonly found: readonly FoundSetting[];
   readonly unread: readonly UnreadSetting[];
+  /** On record, and not to be seen from here. */
+  readonly hidden: readonly QuietSetting[];
 }
 
 /** Where settings are, and what is asked of them. */
@@ -66,8 +68,14 @@ function* settingsOf(
   }
 }
 
-// Some 50 µs each.
-const SETTINGS_AT_ONCE = 8;
+/** Read or written between two turns of the event loop: some 50 µs each. */
+export const SETTINGS_AT_ONCE = 8;
+
+const hiddenOf = ({ parts, files, recorded }: QuietGround): QuietSetting[] =>
+  parts.flatMap((part) => {
+    const its = recorded.filter((each) => each.part === part.name);
+    return its.length > 0 ? part.hidden(files, its) : [];
+  });
 
 /**
  * The event loop has its turn in between: there may be hundreds. Does not throw: a file that cannot be
@@ -86,21 +94,30 @@ export async function lookAtSettings(ground: QuietGround): Promise<Look> {
     }
     if (++count % SETTINGS_AT_ONCE === 0) await turn();
   }
-  return { found, unread };
+  return { found, unread, hidden: hiddenOf(ground) };
+}
+
+/** `promised`: settings that cannot be read at once. */
+export interface LookNow extends Omit<Look, 'hidden'> {
+  readonly promised: readonly Setting[];
 }
 
 /** The same of the settings that can be read at once. */
-export function lookAtSettingsNow(ground: QuietGround): Look {
+export function lookAtSettingsNow(ground: QuietGround): LookNow {
   const [found, unread]: [FoundSetting[], UnreadSetting[]] = [[], []];
+  const promised: Setting[] = [];
   for (const each of settingsOf(ground, unread)) {
     const { part, setting } = each;
     try {
       const value = setting.read();
       if (typeof value === 'string') found.push({ ...each, identity: setting.identity, value });
-      else value?.catch(() => {});
+      else if (value) {
+        value.catch(() => {});
+        promised.push(setting);
+      }
     } catch (error) {
       unread.push({ part, setting, reason: reasonOf(error) });
     }
   }
-  return { found, unread };
+  return { found, unread, promised };
 }

@@ -10,7 +10,7 @@ import type { KernelFiles } from './kernel/kernel-files.js';
 import type { Part } from './kernel/setting.js';
 import { lookAtSettings, type QuietGround } from './look.js';
 import { type QuietOutcome, quietOutcome } from './outcome.js';
-import { type Change, planQuiet, type QuietPlan } from './plan.js';
+import { type Abstention, type Change, planQuiet, type QuietPlan } from './plan.js';
 import { type QuietAnew, type Quieter, type QuietStep, quietKey, type RecordState } from './quieter.js';
 import { settingsAfter, settingsDuring, withSettings } from './record.js';
 import { rewrite, writeAll } from './writing.js';
@@ -40,13 +40,17 @@ export class MachineQuieter implements Quieter {
     };
   }
 
+  #abstention(isGivenUp?: (path: string) => boolean): Abstention {
+    return { isGivenUp, isWritable: (path) => this.#files.isWritable(path) };
+  }
+
   async #plan(
     demands: readonly QuietDemand[],
     recorded: readonly QuietSetting[],
     isGivenUp?: (path: string) => boolean,
   ): Promise<QuietPlan> {
     const ground = { ...this.#ground(demands, null), recorded };
-    return planQuiet(await lookAtSettings(ground), recorded, isGivenUp);
+    return planQuiet(await lookAtSettings(ground), recorded, this.#abstention(isGivenUp));
   }
 
   follow(
@@ -110,7 +114,7 @@ export class MachineQuieter implements Quieter {
   async compare(state: Assignments): Promise<Comparison> {
     const ground = this.#ground(quietDemands(state), state.quiet);
     const look = await lookAtSettings(ground);
-    const { changes, restorations } = planQuiet(look, ground.recorded);
+    const { changes, restorations } = planQuiet(look, ground.recorded, this.#abstention());
     return {
       checked: look.found.length,
       found: [...restorations, ...changes].map(({ setting, value, target, part }) => ({

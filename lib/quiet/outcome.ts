@@ -7,6 +7,7 @@ import type { CpuSet } from '../machine/cpu-set.js';
 import { demandsFor, partsOf } from './kernel/demands.js';
 import type { Part, PartDemand } from './kernel/setting.js';
 import { lookAtSettingsNow, type QuietGround } from './look.js';
+import { keyOf } from './plan.js';
 
 /** How much of one part is reached. */
 export interface PartOutcome {
@@ -56,28 +57,28 @@ function partOutcome(ground: QuietGround, part: Part, uid: string): PartOutcome 
   const { files, topology, recorded } = ground;
   const demands = demandsFor(ground.demands, part.name).filter((each) => each.uid === uid);
   const its: PartDemand = { topology, demands, cpus: demands[0]!.cpus };
-  const { found, unread } = lookAtSettingsNow({ ...ground, parts: [part] });
-  const disturbing = found.flatMap(({ setting, value }) => {
+  const { found, unread, promised } = lookAtSettingsNow({ ...ground, parts: [part] });
+  const known = new Map(recorded.map((each) => [keyOf(each.path, each.identity), each]));
+  const disturbing = found.flatMap(({ setting, identity, value }) => {
     const cpus = setting.disturbs(value, its);
     if (cpus.isEmpty) return [];
-    const record = recorded.find(
-      ({ path, identity }) => path === setting.path && identity === setting.identity,
-    );
+    const record = known.get(keyOf(setting.path, identity));
     return [`${setting.title} is still on CPUs ${cpus}${whyNot(record, value)}`];
+  });
+  const refused = promised.flatMap(({ path, identity, title }) => {
+    const refusal = known.get(keyOf(path, identity))?.refusal ?? null;
+    return refusal === null ? [] : [`${title} has refused what it was told (${refusal})`];
   });
   const unreadable = unread.map(
     ({ setting, reason }) => `${setting?.title ?? `the settings of ${part.name}`} cannot be read (${reason})`,
   );
-  const reasons = [...disturbing, ...unreadable, ...part.obstacles(files, its)];
+  const reasons = [...disturbing, ...refused, ...unreadable, ...part.obstacles(files, its)];
   if (reasons.length === 0) return Object.freeze({ reached: 'yes', reasons: Object.freeze([]) });
-  const inForce = found.filter(({ setting, value }) => {
-    const record = recorded.find(
-      ({ path, identity }) => path === setting.path && identity === setting.identity,
-    );
+  const inForce = found.some(({ setting, identity, value }) => {
+    const record = known.get(keyOf(setting.path, identity));
     return record?.written.includes(value) && setting.disturbs(value, its).isEmpty;
   });
-  const reached = inForce.length > 0 ? 'partly' : 'no';
-  return Object.freeze({ reached, reasons: Object.freeze(reasons) });
+  return Object.freeze({ reached: inForce ? 'partly' : 'no', reasons: Object.freeze(reasons) });
 }
 
 function whyNot(record: QuietSetting | undefined, value: string): string {

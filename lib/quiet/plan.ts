@@ -1,5 +1,5 @@
 // QuietPlan: which settings of the kernel are to change for what quiet grants ask now, and what of
-// them goes on record. Pure.
+// them goes on record. Pure, as far as what it is given is.
 import type { QuietSetting } from '../account/quiet/quiet-record.js';
 import type { FoundSetting, Look, UnreadSetting } from './look.js';
 
@@ -20,26 +20,34 @@ export interface QuietPlan {
   readonly settings: readonly QuietSetting[];
 }
 
-const keyOf = (path: string, identity: string | null) => `${path} ${identity ?? ''}`;
+/** Of a setting, found or on record. */
+export const keyOf = (path: string, identity: string | null) => `${path} ${identity ?? ''}`;
 
-/** Pure. `isGivenUp`: of paths that are left as they are. */
+/** What is not to be written. */
+export interface Abstention {
+  /** Of paths that are left as they are. */
+  readonly isGivenUp?: ((path: string) => boolean) | undefined;
+  /** Of paths whose write another process was refused for its rights: whether this one has them. */
+  readonly isWritable: (path: string) => boolean;
+}
+
+/** Pure, as far as `abstention` is. */
 export function planQuiet(
-  { found, unread }: Look,
+  { found, unread, hidden }: Look,
   recorded: readonly QuietSetting[],
-  isGivenUp: (path: string) => boolean = () => false,
+  abstention: Abstention,
 ): QuietPlan {
   const known = new Map(recorded.map((each) => [keyOf(each.path, each.identity), each]));
   const records = new Map<string, QuietSetting>();
   const steps = found.map((each) => {
-    const step = stepOf(each, beforeOf(each, known), isGivenUp);
+    const step = stepOf(each, beforeOf(each, known), abstention);
     const record = step.record ?? (step.restoration ? undefined : bystanderOf(each, records, known));
     if (record) records.set(keyOf(record.path, record.identity), record);
     return { ...step, record };
   });
   const seen = new Set(found.map(({ setting: { path }, identity }) => keyOf(path, identity)));
-  const left = recorded.filter(
-    (each) => !seen.has(keyOf(each.path, each.identity)) && isUnread(each, unread),
-  );
+  const isUnseen = isOneOf(unread, hidden);
+  const left = recorded.filter((each) => !seen.has(keyOf(each.path, each.identity)) && isUnseen(each));
   return {
     restorations: steps.flatMap(({ restoration }) => restoration ?? []).reverse(),
     changes: steps.flatMap(({ change }) => change ?? []),
@@ -47,14 +55,17 @@ export function planQuiet(
   };
 }
 
-function isUnread({ part, path }: QuietSetting, unread: readonly UnreadSetting[]): boolean {
-  return unread.some((each) => (each.setting ? each.setting.path === path : each.part === part));
+function isOneOf(unread: readonly UnreadSetting[], hidden: readonly QuietSetting[]) {
+  const settings = new Set(hidden);
+  const paths = new Set(unread.map(({ setting }) => setting?.path));
+  const parts = new Set(unread.filter(({ setting }) => !setting).map(({ part }) => part));
+  return (each: QuietSetting) => settings.has(each) || paths.has(each.path) || parts.has(each.part);
 }
 
 // Of the rights of one process, on the file and on its mount: another may have them.
 const OF_RIGHTS = new Set(['EACCES', 'EROFS']);
 
-const isFinal = (refusal: string | null) => refusal !== null && !OF_RIGHTS.has(refusal);
+const isOfRights = ({ refusal }: QuietSetting) => refusal !== null && OF_RIGHTS.has(refusal);
 
 interface Step {
   readonly restoration?: Change;
@@ -97,24 +108,29 @@ function bystanderOf(
 function stepOf(
   found: FoundSetting,
   before: QuietSetting | undefined,
-  isGivenUp: (path: string) => boolean,
+  { isGivenUp, isWritable }: Abstention,
 ): Step {
   const { part, setting, demand, identity, value } = found;
   const { path } = setting;
-  const isOurs = before?.written.includes(value) ?? false;
+  // What a process wrote that has ended since may be still to come.
+  const isToCome = setting.isDelayed === true && before?.refusal === null && value === before.original;
+  const isOurs = before !== undefined && (before.written.includes(value) || isToCome);
   // A value that somebody else has written is what is given back in the end.
   const original = isOurs ? before!.original : value;
   const target = setting.target(original, demand);
   if (target === original) {
-    const isRestored = !isOurs || value === original;
-    return isRestored ? {} : { restoration: { ...found, target, record: undefined, before } };
+    if (!isOurs || (value === original && !isToCome)) return {};
+    // Left to a process that may.
+    if (isOfRights(before!) && !isWritable(path))
+      return { record: before!.isLeftover ? before! : { ...before!, isLeftover: true } };
+    return { restoration: { ...found, target, record: undefined, before } };
   }
-  if (before && isOurs && setting.suffices?.(value, demand)) return { record: before };
+  if (isOurs && setting.suffices?.(value, demand)) return { record: before };
   const isAsBefore = before?.written[0] === target && before.original === original;
   const isInForce = value === target;
   // Somebody else always changes it back, or the kernel has refused it.
-  if (before && !isInForce && (isGivenUp(path) || (isAsBefore && isFinal(before.refusal))))
-    return { record: before };
+  const isRefused = isAsBefore && before.refusal !== null && !(isOfRights(before) && isWritable(path));
+  if (before && !isInForce && (isGivenUp?.(path) || isRefused)) return { record: before };
   const written = isOurs && !isInForce ? [target, value] : [target];
   const record: QuietSetting =
     isAsBefore && isInForce && before.refusal === null && before.written.length === 1

@@ -1,21 +1,24 @@
 // Writes values to settings of the kernel, and reads them back.
+import { setImmediate as turn } from 'node:timers/promises';
 import type { Setting } from './kernel/setting.js';
+import { SETTINGS_AT_ONCE } from './look.js';
 import type { Change } from './plan.js';
 import type { Refusal, Refusals } from './record.js';
 
-/** One after the other. Answers what the kernel has refused. */
+/** One after the other, with turns of the event loop. Answers what the kernel has refused. */
 export async function writeAll(changes: readonly Change[]): Promise<Refusals> {
   const refusals = new Map<Setting, Refusal>();
-  for (const { setting, target } of changes) {
+  for (const [i, { setting, target }] of changes.entries()) {
     const refusal = await write(setting, target);
     if (refusal) refusals.set(setting, refusal);
+    if ((i + 1) % SETTINGS_AT_ONCE === 0) await turn();
   }
   return refusals;
 }
 
 /** Writes again what changes have replaced, the last first. What is refused stays as it is. */
 export async function rewrite(changes: readonly Change[]): Promise<void> {
-  for (const { setting, value } of changes.toReversed()) await write(setting, value);
+  await writeAll(changes.toReversed().map((change) => ({ ...change, target: change.value })));
 }
 
 async function write(setting: Setting, target: string): Promise<Refusal | undefined> {

@@ -808,6 +808,17 @@ describe('a custom hint provider', () => {
     expect(calls).toBe(2);
   });
 
+  it('gives back at once what it has allocated for a request whose quiet cannot be had', async () => {
+    const manager = await simulate(MACHINE);
+    const releases: string[] = [];
+    manager.addHintProvider({ ...quiet, release: ({ pod }) => void releases.push(pod.name) });
+    const request = { name: 'loud', cpu: 2, quiet: true, require: { quiet: ['interrupts' as const] } };
+    const error = await errorOf(() => manager.acquire(request));
+    expect(error.code).toBe('ERR_QUIET');
+    expect(releases).toEqual(['loud']);
+    expect(manager.grants()).toEqual([]);
+  });
+
   it('whose release fails is heard of, and the pod is gone all the same', async () => {
     const manager = await simulate(MACHINE);
     const failing = () => {

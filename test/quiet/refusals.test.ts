@@ -101,6 +101,49 @@ it('a setting that cannot be read stays on record, and keeps no grant from its e
   expect(world.machine.values()[IRQ]).toBe(ALL);
 });
 
+it('a setting that cannot be seen from where its grant ends stays on record for a process that sees it', async () => {
+  const world = await create();
+  await acquire(world, 'one', '0');
+  world.machine.hidden.add('/irq');
+  await release(world, 'one');
+  expect(world.machine.values()[IRQ]).toBe('1-7');
+  expect(world.state.quiet!.settings.map(({ path }) => path)).toEqual(['/irq/0', IRQ, '/irq/2']);
+  world.machine.hidden.clear();
+  await world.settle();
+  expect(world.machine.values()[IRQ]).toBe(ALL);
+  expect(world.state.quiet).toBeNull();
+});
+
+it('a setting is left alone by a process without the rights to write it, once that is on record', async () => {
+  const world = await create();
+  world.machine.refusal = 'EACCES';
+  world.machine.refused.add(IRQ);
+  await acquire(world, 'one', '0');
+  expect(attempts(world, IRQ)).toEqual([`${IRQ} 1-7`]);
+  expect(await world.compare()).toEqual([]);
+  await world.carryOn(world.state, { isAnew: true });
+  expect(attempts(world, IRQ)).toEqual([]);
+});
+
+it('what a process has no rights to restore is left over, and restored once by another that has', async () => {
+  const world = await create();
+  await acquire(world, 'one', '0');
+  world.machine.refusal = 'EACCES';
+  world.machine.refused.add(IRQ);
+  await acquire(world, 'two', '1');
+  attempts(world, IRQ);
+  const all = new Set(['one', 'two']);
+  await world.carryOn(removePods(world.state, all));
+  expect(attempts(world, IRQ)).toEqual([]);
+  expect(world.state.quiet!.settings).toMatchObject([{ path: IRQ, original: ALL, isLeftover: true }]);
+  expect(await world.compare()).toEqual([]);
+  world.machine.refused.clear();
+  expect(await world.compare()).toEqual([`quiet ${IRQ}`]);
+  await world.settle();
+  expect(world.machine.values()[IRQ]).toBe(ALL);
+  expect(world.state.quiet).toBeNull();
+});
+
 it('a setting that was given up is left to somebody else, whatever the value, while others are repaired', async () => {
   const world = await create();
   await acquire(world, 'one', '0');

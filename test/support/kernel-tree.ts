@@ -40,6 +40,8 @@ export function kernelTree(
     list: (path) =>
       [...new Set(below(path).map((name) => name.slice(path.length + 1).split('/')[0]!))].sort(),
     exists: (path) => texts.has(path) || below(path).length > 0,
+    isWritable: () => true,
+    link: (path) => texts.get(path),
     makeFolder: () => undefined,
     removeFolder: () => undefined,
   };

@@ -39,6 +39,8 @@ export class QuietMachine {
   refusal = 'EPERM';
   /** Paths whose reads fail. */
   readonly unreadable = new Set<string>();
+  /** Folders of which nothing can be seen. */
+  readonly hidden = new Set<string>();
   /** Paths and values, as they were written or refused. */
   readonly attempts: string[] = [];
   readonly parts: readonly Part[];
@@ -89,10 +91,20 @@ export class QuietMachine {
       name,
       settings: () =>
         [...this.things]
-          .filter(([, { part }]) => part === name)
+          .filter(([path, { part }]) => part === name && !this.#isHidden(path))
           .map(([path, { identity }]) => this.#settingOf(path, identity)),
+      hidden: (_, recorded) => recorded.filter(({ path }) => this.#isHidden(path)),
       obstacles: () => [],
     };
+  }
+
+  /** Whether a process has the rights that it needs. */
+  isWritable(path: string): boolean {
+    return this.refusal !== 'EACCES' || !this.refused.has(path);
+  }
+
+  #isHidden(path: string): boolean {
+    return this.hidden.has(path.slice(0, path.lastIndexOf('/')));
   }
 
   #settingOf(path: string, identity: string): Setting {
@@ -126,6 +138,8 @@ export const NO_FILES: KernelFiles = {
   write: () => {},
   list: () => [],
   exists: () => false,
+  isWritable: () => true,
+  link: () => undefined,
   makeFolder: () => {},
   removeFolder: () => {},
 };

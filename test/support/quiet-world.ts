@@ -110,7 +110,7 @@ export class QuietWorld {
     const quieter = new MachineQuieter(
       () => this.#topology,
       this.machine.parts,
-      NO_FILES,
+      { ...NO_FILES, isWritable: (path) => this.machine.isWritable(path) },
       () => [],
     );
     return {
@@ -169,6 +169,11 @@ export class QuietWorld {
   async settle(): Promise<void> {
     if ((await isQuietUnsettled(this.#site, this.state)) || this.foreign.size > 0)
       await this.carryOn(this.state, { isAnew: true });
+  }
+
+  /** Keys of what the reconciler would repair. */
+  async compare(): Promise<string[]> {
+    return (await this.#site.quieter.compare(this.state)).found.map(({ key }) => key);
   }
 
   /** What is not as what is asked needs it. `but`: paths that are left out. */

@@ -6,7 +6,7 @@ const CPUFREQ = '/sys/devices/system/cpu/cpufreq';
 
 export interface FrequencyPolicy {
   readonly folder: string;
-  /** Those that are online. */
+  /** Those that are online; none: the policy is inactive, and the kernel lets none of its files be read. */
   readonly cpus: CpuSet;
 }
 
@@ -15,7 +15,16 @@ export function frequencyPolicies(files: KernelFiles): FrequencyPolicy[] {
   return files.list(CPUFREQ).flatMap((name) => {
     const folder = `${CPUFREQ}/${name}`;
     // Drivers put folders of their own beside the policies.
-    const cpus = /^policy\d+$/.test(name) ? files.read(`${folder}/affected_cpus`) : undefined;
-    return cpus ? [{ folder, cpus: CpuSet.parse(cpus.replaceAll(' ', ',')) }] : [];
+    const cpus = /^policy\d+$/.test(name) ? affectedCpus(files, folder) : undefined;
+    return cpus === undefined ? [] : [{ folder, cpus: CpuSet.parse(cpus.replaceAll(' ', ',')) }];
   });
+}
+
+function affectedCpus(files: KernelFiles, folder: string): string | undefined {
+  try {
+    return files.read(`${folder}/affected_cpus`);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EBUSY') return '';
+    throw error;
+  }
 }

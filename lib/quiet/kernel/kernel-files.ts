@@ -1,5 +1,16 @@
 // KernelFiles: settings of the kernel that are files, in /proc and /sys.
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import {
+  accessSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmdirSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname } from 'node:path';
 
 /** Errors are those of node:fs, with `code` such as EPERM. */
 export interface KernelFiles {
@@ -9,6 +20,10 @@ export interface KernelFiles {
   /** Names in a folder, sorted; none where there is no such folder. */
   list(path: string): readonly string[];
   exists(path: string): boolean;
+  /** Whether this process has the rights to write it, or to make it where it is not there. */
+  isWritable(path: string): boolean;
+  /** What a symbolic link says, such as `net:[4026531840]`; undefined where there is none. */
+  link(path: string): string | undefined;
   makeFolder(path: string): void;
   /** Does nothing where there is no such folder. */
   removeFolder(path: string): void;
@@ -26,6 +41,15 @@ function unlessMissing<T, U>(act: () => T, missing: U): T | U {
   }
 }
 
+function isWritable(path: string): boolean {
+  try {
+    accessSync(path, constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** Of the running kernel. `root`: what stands for `/`. */
 export function kernelFiles(root = ''): KernelFiles {
   return {
@@ -34,6 +58,8 @@ export function kernelFiles(root = ''): KernelFiles {
     write: (path, value) => writeFileSync(root + path, value, { flag: 'r+' }),
     list: (path) => unlessMissing(() => readdirSync(root + path).sort(), []),
     exists: (path) => existsSync(root + path),
+    isWritable: (path) => isWritable(root + (existsSync(root + path) ? path : dirname(path))),
+    link: (path) => unlessMissing(() => readlinkSync(root + path), undefined),
     makeFolder: (path) => void mkdirSync(root + path),
     removeFolder: (path) => unlessMissing(() => rmdirSync(root + path), undefined),
   };

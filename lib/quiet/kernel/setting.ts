@@ -1,5 +1,6 @@
 // Setting: one thing of the kernel that quiet grants have changed, and how its value follows from
 // theirs.
+import type { QuietSetting } from '../../account/quiet/quiet-record.js';
 import type { QuietPart } from '../../account/quiet/quiet-request.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
 import type { Topology } from '../../machine/topology.js';
@@ -20,6 +21,8 @@ export interface Setting {
   readonly path: string;
   /** See {@link QuietSetting.identity}. */
   readonly identity: string | null;
+  /** Whether what is read may be older than what was written: what was there before, that is. */
+  readonly isDelayed?: boolean;
   /** For people, such as `IRQ 24 (virtio0-input.0)`. */
   readonly title: string;
   /** undefined: it is gone. @throws an error with the kernel's `code`, where it may not be read */
@@ -52,6 +55,11 @@ export interface Part {
    * for: there are hundreds of interrupts, and to find one takes several reads.
    */
   settings(files: KernelFiles, demand: PartDemand, recorded: readonly string[]): Iterable<Setting>;
+  /**
+   * Of what is on record of the part, what cannot be seen from here, though it may be there: in
+   * another namespace, or where nothing is mounted. It stays on record, for a process that sees it.
+   */
+  hidden(files: KernelFiles, recorded: readonly QuietSetting[]): readonly QuietSetting[];
   /**
    * Why the part cannot be had, or not wholly, apart from its settings: no such hardware, no driver,
    * not mounted, RFS steers packets whatever the masks are. Sentences with what to do; none: nothing.

@@ -66,6 +66,8 @@ export const cache: Part = {
     ];
   },
 
+  hidden: (files, recorded) => (isMounted(files) ? [] : recorded),
+
   obstacles(files, demand) {
     if (demand.demands.every(({ request }) => request.cache === null)) return [];
     if (!isMounted(files))

@@ -6,6 +6,7 @@ import { type FrequencyPolicy, frequencyPolicies } from '../kernel/cpufreq.js';
 import type { KernelFiles } from '../kernel/kernel-files.js';
 import type { Part, PartDemand, Setting } from '../kernel/setting.js';
 
+const CPUS = '/sys/devices/system/cpu';
 const FASTEST = 'performance';
 const GOVERNOR = 'scaling_governor';
 const GOVERNORS = 'scaling_available_governors';
@@ -57,8 +58,11 @@ const offers = (files: KernelFiles, path: string) =>
 
 // Drivers refuse every other preference (EBUSY) while the governor is `performance`: preferences are
 // written before the governor, and restored after it.
-function settingsOf(files: KernelFiles, policy: FrequencyPolicy): Setting[] {
-  const { folder } = policy;
+function settingsOf(files: KernelFiles, policy: FrequencyPolicy, recorded: readonly string[]): Setting[] {
+  const { folder, cpus } = policy;
+  // Its values come back with its CPUs: what is on record stays there.
+  if (cpus.isEmpty)
+    return recorded.map((path) => new PolicyFile(files, policy, path.slice(folder.length + 1), String));
   const performance = () => FASTEST;
   const greatest = files.read(`${folder}/scaling_max_freq`);
   const atLeast = (base: string) => (Number(base) < Number(greatest) ? greatest! : base);
@@ -77,13 +81,14 @@ export const frequency: Part = {
   name: 'frequency',
 
   settings(files, { cpus }, recorded) {
-    return frequencyPolicies(files)
-      .filter(
-        (policy) =>
-          policy.cpus.intersects(cpus) || recorded.some((path) => path.startsWith(`${policy.folder}/`)),
-      )
-      .flatMap((policy) => settingsOf(files, policy));
+    return frequencyPolicies(files).flatMap((policy) => {
+      const its = recorded.filter((path) => path.startsWith(`${policy.folder}/`));
+      return policy.cpus.intersects(cpus) || its.length > 0 ? settingsOf(files, policy, its) : [];
+    });
   },
+
+  // Folders of policies stay where their CPUs go offline.
+  hidden: (files, recorded) => (files.exists(CPUS) ? [] : recorded),
 
   obstacles(files, { cpus }) {
     const policies = frequencyPolicies(files).filter((policy) => policy.cpus.intersects(cpus));

@@ -87,6 +87,8 @@ export const idle: Part = {
     return [...all].filter((cpu) => files.exists(pathOf(cpu))).map((cpu) => new ResumeLatency(files, cpu));
   },
 
+  hidden: (files, recorded) => (files.exists(CPUS) ? [] : recorded),
+
   obstacles(files, demand) {
     const deep = [...demand.cpus].filter(
       (cpu) =>

@@ -50,10 +50,10 @@ class DeviceInterrupt extends MaskSetting {
    * delivers it once more to the CPU before: then it is off.
    */
   override disturbs(value: string, { cpus }: PartDemand): CpuSet {
-    // Without a handler it is switched off.
-    if (this.#about('actions') === '') return this.cpusOf('');
-    const effective = this.readFrom(`${FOLDER}/${this.#irq}/effective_affinity_list`);
     const allowed = this.cpusOf(value).intersection(cpus);
+    // Without a handler it is switched off. Most are on no such CPU: no file is read of these.
+    if (allowed.isEmpty || this.#about('actions') === '') return CpuSet.EMPTY;
+    const effective = this.readFrom(`${FOLDER}/${this.#irq}/effective_affinity_list`);
     return effective ? allowed.intersection(this.cpusOf(effective)) : allowed;
   }
 
@@ -90,10 +90,11 @@ export function interruptsPart({ ask, running }: IrqbalanceMeans = THIS_MACHINE)
       yield* deviceInterrupts(files);
     },
 
+    hidden: (files, recorded) => (files.exists(DEFAULT) ? [] : recorded),
+
     obstacles(files, { cpus }) {
-      const isHidden = !files.exists(DEFAULT);
       return [
-        ...(isHidden
+        ...(!files.exists(DEFAULT)
           ? [`${FOLDER} cannot be seen from here: in a container, mount the machine's /proc`]
           : []),
         ...untoldRivals(files, running(), cpus),

@@ -43,6 +43,8 @@ const told = new Map<string, { readonly value: string; readonly until: number }>
 class BannedCpus implements Setting {
   readonly path: string;
   readonly identity: string;
+  // Until its next look, and another process may have told it.
+  readonly isDelayed = true;
   readonly title: string;
   readonly #ask: Ask;
   #interval = DEFAULT_INTERVAL;

@@ -6,12 +6,18 @@ import type { Part } from '../kernel/setting.js';
 const INTERFACES = '/sys/class/net';
 const SETTINGS = '/proc/sys/net/core';
 const DEFAULT_MASK = `${SETTINGS}/rps_default_mask`;
+const NAMESPACE = '/proc/self/ns/net';
 
 // An empty mask (0) means that the queue's packets are not steered (RPS), or that no CPU prefers
 // the queue (XPS). A mask that is empty stays so. One that has nothing but quiet CPUs becomes
 // housekeeping CPUs: 0 would hand the packets to whichever CPU takes the interrupt, which may be a
 // quiet one.
 class QueueMask extends MaskSetting {
+  // Each network namespace has its own devices, of the same names.
+  override get identity(): string | null {
+    return namespaceOf(this.files);
+  }
+
   // A device with one queue has the file xps_cpus, too, but nothing to read in it.
   override read(): string | undefined {
     try {
@@ -22,6 +28,8 @@ class QueueMask extends MaskSetting {
     }
   }
 }
+
+const namespaceOf = (files: KernelFiles): string | null => files.link(NAMESPACE) ?? null;
 
 interface Queue {
   readonly path: string;
@@ -55,6 +63,11 @@ export const packets: Part = {
       ? [new QueueMask(files, DEFAULT_MASK, 'RPS of new devices', HEX)]
       : [];
     return [...first, ...masks('rx', 'rps_cpus'), ...masks('tx', 'xps_cpus')];
+  },
+
+  hidden(files, recorded) {
+    const namespace = namespaceOf(files);
+    return files.exists(INTERFACES) ? recorded.filter(({ identity }) => identity !== namespace) : recorded;
   },
 
   obstacles(files) {

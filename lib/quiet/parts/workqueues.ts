@@ -55,6 +55,8 @@ export const workqueues: Part = {
     return files.exists(`${FOLDER}/${MASK}`) ? [...queues, new UnboundMask(files)] : queues;
   },
 
+  hidden: (files, recorded) => (files.exists(`${FOLDER}/${MASK}`) ? [] : recorded),
+
   obstacles(files) {
     if (files.exists(`${FOLDER}/${MASK}`)) return [];
     return [

@@ -103,6 +103,14 @@ export class FakeResctrl implements KernelFiles {
     this.#status = 'ok';
   }
 
+  isWritable(): boolean {
+    return true;
+  }
+
+  link(): undefined {
+    return undefined;
+  }
+
   makeFolder(path: string): void {
     this.#step();
     if (this.#group(path)) throw this.#refused('EEXIST', 'ok');

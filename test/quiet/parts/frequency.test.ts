@@ -134,3 +134,22 @@ describe('what stands against a quiet frequency', () => {
     expect(frequency.obstacles(tree(), demand())).toEqual([]);
   });
 });
+
+describe('a policy whose CPUs are all offline, of which the kernel lets no file be read', () => {
+  const offline = (path: string) =>
+    Object.fromEntries(Object.keys(policy(3, '3')).map((file) => [file, path]));
+  const files = () => kernelTree({ ...policy(2, '2'), ...policy(3, '3') }, RULES, offline('EBUSY'));
+  const settings = (recorded: string[] = []) => [
+    ...frequency.settings(files(), demandOf(machine, quiet('2-3')), recorded),
+  ];
+
+  it('keeps no other policy from being set', () => {
+    expect(settings().map(({ path }) => path.split('/').at(-2))).toEqual(Array(3).fill('policy2'));
+  });
+
+  it('has what is on record of it left there', () => {
+    const path = `${folder(3)}/scaling_governor`;
+    const setting = settings([path]).find((each) => each.path === path)!;
+    expect(() => setting.read()).toThrow('EBUSY');
+  });
+});

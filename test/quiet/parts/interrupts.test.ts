@@ -113,6 +113,13 @@ describe('an interrupt disturbs', () => {
   it('no CPU outside of its mask, where it comes but once more', () => {
     expect(String(only({ effective: '2' }).disturbs('0-1,3', demand()))).toBe('');
   });
+
+  it('no CPU outside of its mask, for which no more of it is read', () => {
+    const unreadable = { '/proc/irq/24/effective_affinity_list': 'EIO', '/sys/kernel/irq/24/actions': 'EIO' };
+    const settings = settingsOf(kernelTree(irqs({ 24: {} }), {}, unreadable));
+    expect(String(settings[1]!.disturbs('0-1,3', demand()))).toBe('');
+  });
+
   it('all CPUs of its mask where the kernel does not tell which it is delivered to', () => {
     expect(String(only({ effective: '' }).disturbs('1-3', demand('2-3')))).toBe('2-3');
   });

@@ -90,3 +90,27 @@ describe('what stands against quiet packets', () => {
     expect(packets.obstacles(kernelTree({}), demand())).toEqual([expect.stringMatching(/shows no device/)]);
   });
 });
+
+describe('the masks of another network namespace', () => {
+  const NAMESPACE = '/proc/self/ns/net';
+  const recorded = (identity: string) => ({
+    ...{ part: 'packets' as const, path: `${QUEUES}/rx-0/rps_cpus`, identity, original: 'f' },
+    ...{ written: ['b'], refusal: null, isLeftover: false },
+  });
+
+  it('are other settings though their paths are the same', () => {
+    const files = tree({ [NAMESPACE]: 'net:[2]' });
+    expect(settingsOf(files).map(({ identity }) => identity)).toEqual(Array(4).fill('net:[2]'));
+  });
+
+  it('stay on record, unlike those of this one that are gone', () => {
+    const files = tree({ [NAMESPACE]: 'net:[2]' });
+    const [host, container] = [recorded('net:[1]'), recorded('net:[2]')];
+    expect(packets.hidden(files, [host, container])).toEqual([host]);
+  });
+
+  it('and of this one stay on record where no device can be seen', () => {
+    const record = recorded('net:[2]');
+    expect(packets.hidden(kernelTree({ [NAMESPACE]: 'net:[2]' }), [record])).toEqual([record]);
+  });
+});

@@ -1,0 +1,37 @@
+// What settings of the kernel cost the event loop of the process that reads and writes them.
+import { setImmediate as turn } from 'node:timers/promises';
+import { expect, it } from 'vitest';
+import { addPod, removePods } from '../../lib/account/pod-changes.js';
+import { CpuSet } from '../../lib/index.js';
+import { podOf, QuietWorld } from '../support/quiet-world.js';
+
+const ASKED = {
+  ...{ interrupts: true, workqueues: false, packets: false, idle: null },
+  ...{ frequency: false, cache: null },
+};
+
+it('the event loop has its turn between a few writes, however many settings there are', async () => {
+  const world = await QuietWorld.create(() => '0-7');
+  for (let irq = 3; irq < 300; irq++) world.machine.add('interrupts', `/irq/${irq}`, 'first', '0-7');
+  let writes = 0;
+  let most = 0;
+  let isDone = false;
+  const { step } = world.machine;
+  world.machine.step = (name, act) => {
+    writes++;
+    return step(name, act);
+  };
+  const turns = (async () => {
+    for (; !isDone; await turn()) {
+      most = Math.max(most, writes);
+      writes = 0;
+    }
+  })();
+  const pod = podOf('one', 'a', CpuSet.parse('0'), ASKED);
+  await world.carryOn(addPod(world.state, pod, world.state.memory));
+  await world.carryOn(removePods(world.state, new Set(['one'])));
+  isDone = true;
+  await turns;
+  expect(world.machine.attempts).toHaveLength(600);
+  expect(most).toBeLessThanOrEqual(16);
+});
