@@ -125,7 +125,7 @@ function stepOf(
       return { record: before!.isLeftover ? before! : { ...before!, isLeftover: true } };
     return { restoration: { ...found, target, record: undefined, before } };
   }
-  if (isOurs && setting.suffices?.(value, demand)) return { record: before };
+  if (isOurs && setting.suffices?.(value, target, demand)) return { record: before };
   const isAsBefore = before?.written[0] === target && before.original === original;
   const isInForce = value === target;
   // Somebody else always changes it back, or the kernel has refused it.

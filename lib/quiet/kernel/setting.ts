@@ -35,7 +35,7 @@ export interface Setting {
    * Whether a value that numalign has written does as well as the target, by what the kernel has made
    * of it. Left out: only the target does.
    */
-  suffices?(value: string, demand: PartDemand): boolean;
+  suffices?(value: string, target: string, demand: PartDemand): boolean;
   /** The setting with whose value such things begin, and how they have it. */
   readonly inherits?: { readonly path: string; valueOf(value: string): string };
   /**

@@ -28,9 +28,11 @@ class UnboundMask extends MaskSetting {
     return super.target(base, this.#withIsolated(demand));
   }
 
-  suffices(_value: string, demand: PartDemand): boolean {
+  // Wider by what the kernel takes out.
+  suffices(value: string, target: string, demand: PartDemand): boolean {
     const effective = this.cpusOf(super.read() ?? '');
-    return demand.cpus.size > 0 && !effective.intersects(this.#withIsolated(demand).cpus);
+    const isWider = this.cpusOf(target).isSubsetOf(this.cpusOf(value));
+    return isWider && !effective.intersects(this.#withIsolated(demand).cpus);
   }
 
   override disturbs(value: string, demand: PartDemand): CpuSet {

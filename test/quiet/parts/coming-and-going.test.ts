@@ -179,4 +179,12 @@ describe('unbound kernel work beside an isolated partition', () => {
     await run.release('a');
     expect(effective()).toBe('f');
   });
+
+  it('comes back to the CPUs of one grant that has ended while another lasts', async () => {
+    const { run, effective } = queueRun();
+    await run.acquire('a', '3');
+    await run.acquire('b', '2');
+    await run.release('a');
+    expect(effective()).toBe('b');
+  });
 });
