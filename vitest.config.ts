@@ -13,7 +13,7 @@ const DECISIONS = [
   tests('machine', 'best-fit,cpu-set,hint-families,housekeeping'),
   tests('managers', 'inspect,placement'),
   tests('quiet/kernel', 'cpu-mask,recent'),
-  tests('quiet/parts', 'frequency,idle,interrupts,irqbalance,masks,packets,workqueues'),
+  tests('quiet/parts', 'coming-and-going,frequency,idle,interrupts,irqbalance,masks,packets,workqueues'),
   'test/{audit,doctor}/{account,foreign-cpusets,hardware-facts,interrupts,judge}.test.ts',
   tests('cli', 'completion,devices,program,quiet,text,topology,topology-tree,yaml-text'),
   tests('quiet', 'crashes,kernel-work,outcome,plan,refusals,turns'),

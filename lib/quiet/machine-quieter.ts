@@ -5,18 +5,12 @@ import type { Comparison } from '../enforcement/drift.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import type { QuietDemand } from './kernel/demands.js';
-import { demandsAmong, quietDemands } from './kernel/demands.js';
+import { demandsAmong, demandsFor, quietDemands } from './kernel/demands.js';
 import type { KernelFiles } from './kernel/kernel-files.js';
 import type { Part } from './kernel/setting.js';
+import { lookAtSettings, type QuietGround } from './look.js';
 import { type QuietOutcome, quietOutcome } from './outcome.js';
-import {
-  type Abstention,
-  type Change,
-  lookAtSettings,
-  planQuiet,
-  type QuietGround,
-  type QuietPlan,
-} from './plan.js';
+import { type Abstention, type Change, planQuiet, type QuietPlan } from './plan.js';
 import { type QuietAnew, type Quieter, type QuietStep, quietKey, type RecordState } from './quieter.js';
 import { settingsAfter, settingsDuring, withSettings } from './record.js';
 import { rewrite, writeAll } from './writing.js';
@@ -67,7 +61,9 @@ export class MachineQuieter implements Quieter {
   ): Promise<QuietStep> | undefined {
     const [former, wanted] = [quietDemands(before), quietDemands(next)];
     const isSame = demandsAmong(former, wanted) === former && demandsAmong(wanted, former) === wanted;
-    return isSame && !anew ? undefined : this.#follow(before, next, record, anew?.isGivenUp);
+    return isSame && !anew && !isWaiting(before)
+      ? undefined
+      : this.#follow(before, next, record, anew?.isGivenUp);
   }
 
   // In two steps: what is asked for no more is given back while the grants that have asked for it are
@@ -94,12 +90,21 @@ export class MachineQuieter implements Quieter {
     const about = withSettings(next, settingsDuring(plan));
     return {
       next: about,
-      write: async (committed) => {
-        const refusals = await writeAll([...plan.restorations, ...plan.changes]);
-        return withSettings(committed, settingsAfter(plan, refusals));
-      },
+      write: async (committed) => this.#settle(await this.#carryOut(committed, plan)),
       undo: () => rewrite(done),
     };
+  }
+
+  async #carryOut(state: Assignments, plan: QuietPlan): Promise<Assignments> {
+    const refusals = await writeAll([...plan.restorations, ...plan.changes]);
+    return withSettings(state, settingsAfter(plan, refusals));
+  }
+
+  // What waited for the end of an isolated partition can be restored by now.
+  async #settle(state: Assignments): Promise<Assignments> {
+    if (!isWaiting(state)) return state;
+    const { settings } = state.quiet!;
+    return this.#carryOut(state, await this.#plan(quietDemands(state), settings));
   }
 
   outcome(state: Assignments, uid: string): QuietOutcome {
@@ -122,4 +127,12 @@ export class MachineQuieter implements Quieter {
       })),
     };
   }
+}
+
+/** Whether settings are on record that no grant asks for, and that can be restored later only. */
+function isWaiting(state: Assignments): boolean {
+  const demands = quietDemands(state);
+  return (state.quiet?.settings ?? []).some(
+    ({ part, refusal }) => refusal === null && demandsFor(demands, part).length === 0,
+  );
 }

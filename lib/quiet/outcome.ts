@@ -6,7 +6,8 @@ import { QUIET_PARTS, type QuietPart } from '../account/quiet/quiet-request.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import { demandsFor, partsOf } from './kernel/demands.js';
 import type { Part, PartDemand } from './kernel/setting.js';
-import { keyOf, lookAtSettingsNow, type QuietGround } from './plan.js';
+import { lookAtSettingsNow, type QuietGround } from './look.js';
+import { keyOf } from './plan.js';
 
 /** How much of one part is reached. */
 export interface PartOutcome {

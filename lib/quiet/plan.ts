@@ -1,40 +1,7 @@
 // QuietPlan: which settings of the kernel are to change for what quiet grants ask now, and what of
-// them goes on record. It changes nothing.
-import { setImmediate as turn } from 'node:timers/promises';
+// them goes on record. Pure, as far as what it is given is.
 import type { QuietSetting } from '../account/quiet/quiet-record.js';
-import type { QuietPart } from '../account/quiet/quiet-request.js';
-import type { Topology } from '../machine/topology.js';
-import type { QuietDemand } from './kernel/demands.js';
-import { cpusOfDemands, demandsFor } from './kernel/demands.js';
-import type { KernelFiles } from './kernel/kernel-files.js';
-import type { Part, PartDemand, Setting } from './kernel/setting.js';
-
-/** A setting that is there now. */
-export interface FoundSetting {
-  readonly part: QuietPart;
-  readonly setting: Setting;
-  readonly demand: PartDemand;
-  /** As the setting had it with the value. */
-  readonly identity: string | null;
-  readonly value: string;
-}
-
-/** A setting that cannot be read: it stays as it is, on record too. */
-export interface UnreadSetting {
-  readonly part: QuietPart;
-  /** null: all settings of the part. */
-  readonly setting: Setting | null;
-  /** The kernel's error. */
-  readonly reason: string;
-}
-
-/** What there is, without settings that are gone. */
-export interface Look {
-  readonly found: readonly FoundSetting[];
-  readonly unread: readonly UnreadSetting[];
-  /** On record, and not to be seen from here. */
-  readonly hidden: readonly QuietSetting[];
-}
+import type { FoundSetting, Look, UnreadSetting } from './look.js';
 
 /** A value that is to be written. */
 export interface Change extends FoundSetting {
@@ -51,94 +18,6 @@ export interface QuietPlan {
   readonly changes: readonly Change[];
   /** What is on record once all is done. */
   readonly settings: readonly QuietSetting[];
-}
-
-/** Where settings are, and what is asked of them. */
-export interface QuietGround {
-  readonly parts: readonly Part[];
-  readonly files: KernelFiles;
-  readonly topology: Topology;
-  readonly demands: readonly QuietDemand[];
-  readonly recorded: readonly QuietSetting[];
-}
-
-export function partDemand({ topology, demands }: QuietGround, part: QuietPart): PartDemand {
-  const its = demandsFor(demands, part);
-  return { topology, demands: its, cpus: cpusOfDemands(its) };
-}
-
-const reasonOf = (error: unknown) => (error as NodeJS.ErrnoException).code ?? (error as Error).message;
-
-// The settings of all parts that are asked for, or on record. `unread`: is added to.
-function* settingsOf(
-  ground: QuietGround,
-  unread: UnreadSetting[],
-): Generator<Omit<FoundSetting, 'identity' | 'value'>> {
-  const { parts, files, recorded } = ground;
-  for (const part of parts) {
-    const demand = partDemand(ground, part.name);
-    const paths = recorded.filter((each) => each.part === part.name).map(({ path }) => path);
-    if (demand.demands.length === 0 && paths.length === 0) continue;
-    try {
-      for (const setting of part.settings(files, demand, paths)) yield { part: part.name, setting, demand };
-    } catch (error) {
-      unread.push({ part: part.name, setting: null, reason: reasonOf(error) });
-    }
-  }
-}
-
-/** Read or written between two turns of the event loop: some 50 µs each. */
-export const SETTINGS_AT_ONCE = 8;
-
-const hiddenOf = ({ parts, files, recorded }: QuietGround): QuietSetting[] =>
-  parts.flatMap((part) => {
-    const its = recorded.filter((each) => each.part === part.name);
-    return its.length > 0 ? part.hidden(files, its) : [];
-  });
-
-/**
- * The event loop has its turn in between: there may be hundreds. Does not throw: a file that cannot be
- * read keeps no grant from its end.
- */
-export async function lookAtSettings(ground: QuietGround): Promise<Look> {
-  const [found, unread]: [FoundSetting[], UnreadSetting[]] = [[], []];
-  let count = 0;
-  for (const each of settingsOf(ground, unread)) {
-    const { part, setting } = each;
-    try {
-      const value = await setting.read();
-      if (value !== undefined) found.push({ ...each, identity: setting.identity, value });
-    } catch (error) {
-      unread.push({ part, setting, reason: reasonOf(error) });
-    }
-    if (++count % SETTINGS_AT_ONCE === 0) await turn();
-  }
-  return { found, unread, hidden: hiddenOf(ground) };
-}
-
-/** `promised`: settings that cannot be read at once. */
-export interface LookNow extends Omit<Look, 'hidden'> {
-  readonly promised: readonly Setting[];
-}
-
-/** The same of the settings that can be read at once. */
-export function lookAtSettingsNow(ground: QuietGround): LookNow {
-  const [found, unread]: [FoundSetting[], UnreadSetting[]] = [[], []];
-  const promised: Setting[] = [];
-  for (const each of settingsOf(ground, unread)) {
-    const { part, setting } = each;
-    try {
-      const value = setting.read();
-      if (typeof value === 'string') found.push({ ...each, identity: setting.identity, value });
-      else if (value) {
-        value.catch(() => {});
-        promised.push(setting);
-      }
-    } catch (error) {
-      unread.push({ part, setting, reason: reasonOf(error) });
-    }
-  }
-  return { found, unread, promised };
 }
 
 /** Of a setting, found or on record. */
@@ -159,7 +38,13 @@ export function planQuiet(
   abstention: Abstention,
 ): QuietPlan {
   const known = new Map(recorded.map((each) => [keyOf(each.path, each.identity), each]));
-  const steps = found.map((each) => stepOf(each, known, abstention));
+  const records = new Map<string, QuietSetting>();
+  const steps = found.map((each) => {
+    const step = stepOf(each, beforeOf(each, known), abstention);
+    const record = step.record ?? (step.restoration ? undefined : bystanderOf(each, records, known));
+    if (record) records.set(keyOf(record.path, record.identity), record);
+    return { ...step, record };
+  });
   const seen = new Set(found.map(({ setting: { path }, identity }) => keyOf(path, identity)));
   const isUnseen = isOneOf(unread, hidden);
   const left = recorded.filter((each) => !seen.has(keyOf(each.path, each.identity)) && isUnseen(each));
@@ -188,14 +73,45 @@ interface Step {
   readonly record?: QuietSetting;
 }
 
+/**
+ * A setting as it is on record. What has come since with a value of numalign's has it from the setting
+ * that it inherits from, whose original would have been its own.
+ */
+function beforeOf(
+  { part, setting: { path, inherits }, identity, value }: FoundSetting,
+  known: ReadonlyMap<string, QuietSetting>,
+): QuietSetting | undefined {
+  const before = known.get(keyOf(path, identity));
+  const from = before || !inherits ? undefined : known.get(keyOf(inherits.path, null));
+  if (!from?.written.some((each) => inherits!.valueOf(each) === value)) return before;
+  const original = inherits!.valueOf(from.original);
+  return { part, path, identity, original, written: [value], refusal: null, isLeftover: false };
+}
+
+/**
+ * What has by chance the value that things begin with from now on. It goes on record as it is, so that
+ * it is not taken for one that has come since. `records`: of what it may inherit from, too.
+ */
+function bystanderOf(
+  { part, setting: { path, inherits }, identity, value }: FoundSetting,
+  records: ReadonlyMap<string, QuietSetting>,
+  known: ReadonlyMap<string, QuietSetting>,
+): QuietSetting | undefined {
+  const from = inherits && records.get(keyOf(inherits.path, null));
+  if (!from) return undefined;
+  const before = known.get(keyOf(path, identity));
+  if (before?.original === value && before.written.length === 0) return before;
+  if (inherits.valueOf(from.written[0]!) !== value) return undefined;
+  return { part, path, identity, original: value, written: [], refusal: null, isLeftover: false };
+}
+
 function stepOf(
   found: FoundSetting,
-  known: ReadonlyMap<string, QuietSetting>,
+  before: QuietSetting | undefined,
   { isGivenUp, isWritable }: Abstention,
 ): Step {
   const { part, setting, demand, identity, value } = found;
   const { path } = setting;
-  const before = known.get(keyOf(path, identity));
   // What a process wrote that has ended since may be still to come.
   const isToCome = setting.isDelayed === true && before?.refusal === null && value === before.original;
   const isOurs = before !== undefined && (before.written.includes(value) || isToCome);
@@ -209,6 +125,7 @@ function stepOf(
       return { record: before!.isLeftover ? before! : { ...before!, isLeftover: true } };
     return { restoration: { ...found, target, record: undefined, before } };
   }
+  if (isOurs && setting.suffices?.(value, demand)) return { record: before };
   const isAsBefore = before?.written[0] === target && before.original === original;
   const isInForce = value === target;
   // Somebody else always changes it back, or the kernel has refused it.

@@ -15,13 +15,17 @@ const isConcerned = ({ pods, quiet }: Assignments) => quiet !== null || quietPod
 /** `topology`: as it is now. */
 export function quieterOf(topology: () => Topology): Quieter {
   let known: MachineQuieter | undefined;
-  const files = kernelFiles();
-  const unchanged = (cpus: CpuSet) => kernelWork(readKernelSettings(files), cpus).map(workText);
-  const quieter = () => (known ??= new MachineQuieter(topology, PARTS, files, unchanged));
+  const quieter = () => (known ??= machineQuieter(topology));
   return {
     follow: (before, next, ...how) =>
       isConcerned(before) || isConcerned(next) ? quieter().follow(before, next, ...how) : undefined,
     outcome: (state, uid) => quieter().outcome(state, uid),
     compare: (state) => (isConcerned(state) ? quieter() : NO_QUIETER).compare(state),
   };
+}
+
+function machineQuieter(topology: () => Topology): MachineQuieter {
+  const files = kernelFiles();
+  const unchanged = (cpus: CpuSet) => kernelWork(readKernelSettings(files), cpus).map(workText);
+  return new MachineQuieter(topology, PARTS, files, unchanged);
 }

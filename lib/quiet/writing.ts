@@ -1,7 +1,8 @@
 // Writes values to settings of the kernel, and reads them back.
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Setting } from './kernel/setting.js';
-import { type Change, SETTINGS_AT_ONCE } from './plan.js';
+import { SETTINGS_AT_ONCE } from './look.js';
+import type { Change } from './plan.js';
 import type { Refusal, Refusals } from './record.js';
 
 /** One after the other, with turns of the event loop. Answers what the kernel has refused. */

@@ -156,3 +156,41 @@ it('a setting that was given up is left to somebody else, whatever the value, wh
   expect(world.machine.values()).toMatchObject({ [IRQ]: '0-3', '/irq/2': '0-3', '/irq/0': ALL });
   expect(world.state.quiet).toBeNull();
 });
+
+it('a record of which somebody else has the setting by now is gone with the next opener', async () => {
+  const world = await create();
+  await acquire(world, 'one', '0');
+  world.machine.unreadable.add(IRQ);
+  await release(world, 'one');
+  world.machine.set(IRQ, '0-3');
+  world.machine.unreadable.clear();
+  expect(world.state.quiet!.settings).toMatchObject([{ path: IRQ }]);
+  await world.settle();
+  expect([world.machine.values()[IRQ], world.state.quiet]).toEqual(['0-3', null]);
+});
+
+it('a setting that goes away while it is restored at last leaves nothing on record', async () => {
+  const world = await create();
+  await acquire(world, 'one', '0');
+  world.machine.refused.add(IRQ);
+  await release(world, 'one');
+  const { step } = world.machine;
+  world.machine.step = (name, act) =>
+    step(name, () => {
+      if (name === `write ${IRQ}`) world.machine.remove(IRQ);
+      act();
+    });
+  world.machine.refused.clear();
+  await world.settle();
+  expect(world.state.quiet).toBeNull();
+});
+
+it('a setting that has come under the path of another keeps its value, though it is one of numalign', async () => {
+  const world = await create();
+  await acquire(world, 'one', '0');
+  world.machine.remove(IRQ);
+  world.machine.add('interrupts', IRQ, 'second', '1-7');
+  await release(world, 'one');
+  expect(world.machine.values()[IRQ]).toBe('1-7');
+  expect(world.state.quiet).toBeNull();
+});

@@ -64,6 +64,8 @@ const CONCERNS = {
     'native/platform/memory/',
     'native/platform/threads/member_masks',
   ],
+  quiet: ['lib/quiet/', 'lib/account/quiet/', 'lib/reconcile/quiet-settings'],
+  'quiet-newest': ['lib/quiet/kernel/', 'lib/quiet/parts/'],
 };
 
 const guestTest = (name) => `test/vm/guest/${name}.test.mjs`;

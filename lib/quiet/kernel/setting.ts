@@ -29,8 +29,15 @@ export interface Setting {
   read(): string | undefined | Promise<string | undefined>;
   /** @throws an error with the kernel's `code` */
   write(value: string): void | Promise<void>;
-  /** `base`, less what the demand excludes; `base` itself where it excludes nothing of it. Pure. */
+  /** `base`, less what the demand excludes; `base` itself where it excludes nothing of it. */
   target(base: string, demand: PartDemand): string;
+  /**
+   * Whether a value that numalign has written does as well as the target, by what the kernel has made
+   * of it. Left out: only the target does.
+   */
+  suffices?(value: string, demand: PartDemand): boolean;
+  /** The setting with whose value such things begin, and how they have it. */
+  readonly inherits?: { readonly path: string; valueOf(value: string): string };
   /**
    * Of the demand's CPUs, those that a value leaves disturbed, whatever was written: the value read
    * back, or what the kernel makes of it. For `grant.quiet`.

@@ -24,6 +24,10 @@ class DeviceInterrupt extends MaskSetting {
     this.#irq = irq;
   }
 
+  get inherits() {
+    return { path: DEFAULT, valueOf: (mask: string) => LIST.print(HEX.parse(mask) ?? CpuSet.EMPTY) };
+  }
+
   // Numbers are used again. The handler's name is no part of it: it goes while a network interface
   // is down, and the affinity stays.
   override get identity(): string | null {

@@ -1,0 +1,123 @@
+// Look: which settings of the kernel quiet grants ask about, and what they are now. It changes nothing.
+import { setImmediate as turn } from 'node:timers/promises';
+import type { QuietSetting } from '../account/quiet/quiet-record.js';
+import type { QuietPart } from '../account/quiet/quiet-request.js';
+import type { Topology } from '../machine/topology.js';
+import { cpusOfDemands, demandsFor, type QuietDemand } from './kernel/demands.js';
+import type { KernelFiles } from './kernel/kernel-files.js';
+import type { Part, PartDemand, Setting } from './kernel/setting.js';
+
+/** A setting that is there now. */
+export interface FoundSetting {
+  readonly part: QuietPart;
+  readonly setting: Setting;
+  readonly demand: PartDemand;
+  /** As the setting had it with the value. */
+  readonly identity: string | null;
+  readonly value: string;
+}
+
+/** A setting that cannot be read: it stays as it is, on record too. */
+export interface UnreadSetting {
+  readonly part: QuietPart;
+  /** null: all settings of the part. */
+  readonly setting: Setting | null;
+  /** The kernel's error. */
+  readonly reason: string;
+}
+
+/** What there is, without settings that are gone. */
+export interface Look {
+  readonly found: readonly FoundSetting[];
+  readonly unread: readonly UnreadSetting[];
+  /** On record, and not to be seen from here. */
+  readonly hidden: readonly QuietSetting[];
+}
+
+/** Where settings are, and what is asked of them. */
+export interface QuietGround {
+  readonly parts: readonly Part[];
+  readonly files: KernelFiles;
+  readonly topology: Topology;
+  readonly demands: readonly QuietDemand[];
+  readonly recorded: readonly QuietSetting[];
+}
+
+export function partDemand({ topology, demands }: QuietGround, part: QuietPart): PartDemand {
+  const its = demandsFor(demands, part);
+  return { topology, demands: its, cpus: cpusOfDemands(its) };
+}
+
+const reasonOf = (error: unknown) => (error as NodeJS.ErrnoException).code ?? (error as Error).message;
+
+// The settings of all parts that are asked for, or on record. `unread`: is added to.
+function* settingsOf(
+  ground: QuietGround,
+  unread: UnreadSetting[],
+): Generator<Omit<FoundSetting, 'identity' | 'value'>> {
+  const { parts, files, recorded } = ground;
+  for (const part of parts) {
+    const demand = partDemand(ground, part.name);
+    const paths = recorded.filter((each) => each.part === part.name).map(({ path }) => path);
+    if (demand.demands.length === 0 && paths.length === 0) continue;
+    try {
+      for (const setting of part.settings(files, demand, paths)) yield { part: part.name, setting, demand };
+    } catch (error) {
+      unread.push({ part: part.name, setting: null, reason: reasonOf(error) });
+    }
+  }
+}
+
+/** Read or written between two turns of the event loop: some 50 µs each. */
+export const SETTINGS_AT_ONCE = 8;
+
+const hiddenOf = ({ parts, files, recorded }: QuietGround): QuietSetting[] =>
+  parts.flatMap((part) => {
+    const its = recorded.filter((each) => each.part === part.name);
+    return its.length > 0 ? part.hidden(files, its) : [];
+  });
+
+/**
+ * The event loop has its turn in between: there may be hundreds. Does not throw: a file that cannot be
+ * read keeps no grant from its end.
+ */
+export async function lookAtSettings(ground: QuietGround): Promise<Look> {
+  const [found, unread]: [FoundSetting[], UnreadSetting[]] = [[], []];
+  let count = 0;
+  for (const each of settingsOf(ground, unread)) {
+    const { part, setting } = each;
+    try {
+      const value = await setting.read();
+      if (value !== undefined) found.push({ ...each, identity: setting.identity, value });
+    } catch (error) {
+      unread.push({ part, setting, reason: reasonOf(error) });
+    }
+    if (++count % SETTINGS_AT_ONCE === 0) await turn();
+  }
+  return { found, unread, hidden: hiddenOf(ground) };
+}
+
+/** `promised`: settings that cannot be read at once. */
+export interface LookNow extends Omit<Look, 'hidden'> {
+  readonly promised: readonly Setting[];
+}
+
+/** The same of the settings that can be read at once. */
+export function lookAtSettingsNow(ground: QuietGround): LookNow {
+  const [found, unread]: [FoundSetting[], UnreadSetting[]] = [[], []];
+  const promised: Setting[] = [];
+  for (const each of settingsOf(ground, unread)) {
+    const { part, setting } = each;
+    try {
+      const value = setting.read();
+      if (typeof value === 'string') found.push({ ...each, identity: setting.identity, value });
+      else if (value) {
+        value.catch(() => {});
+        promised.push(setting);
+      }
+    } catch (error) {
+      unread.push({ part, setting, reason: reasonOf(error) });
+    }
+  }
+  return { found, unread, promised };
+}
