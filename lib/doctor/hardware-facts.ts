@@ -13,7 +13,7 @@ import { parseInterrupts } from './interrupts.js';
 export function readGovernors(files: KernelFiles): readonly GovernorFacts[] | null {
   const governors = frequencyPolicies(files).flatMap(({ folder, cpus }): GovernorFacts[] => {
     const governor = files.read(`${folder}/scaling_governor`);
-    return governor ? [{ governor, cpus }] : [];
+    return governor && !cpus.isEmpty ? [{ governor, cpus }] : [];
   });
   return governors.length > 0 ? governors : null;
 }

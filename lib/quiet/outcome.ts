@@ -67,7 +67,7 @@ function partOutcome(ground: QuietGround, part: Part, uid: string): PartOutcome 
   });
   const refused = promised.flatMap(({ path, identity, title }) => {
     const refusal = known.get(keyOf(path, identity))?.refusal ?? null;
-    return refusal === null ? [] : [`${title} has refused what it was told (${refusal})`];
+    return refusal === null ? [] : [`${title} has refused what it was told ${refusalText(refusal)}`];
   });
   const unreadable = unread.map(
     ({ setting, reason }) => `${setting?.title ?? `the settings of ${part.name}`} cannot be read (${reason})`,
@@ -81,8 +81,16 @@ function partOutcome(ground: QuietGround, part: Part, uid: string): PartOutcome 
   return Object.freeze({ reached: inForce ? 'partly' : 'no', reasons: Object.freeze(reasons) });
 }
 
+const ADVICE: Readonly<Record<string, string>> = {
+  EACCES: '; acquire the grant as root',
+  EROFS: '; in a container, have it mounted writable',
+};
+
+const refusalText = (refusal: string) => `(${refusal}${ADVICE[refusal] ?? ''})`;
+
 function whyNot(record: QuietSetting | undefined, value: string): string {
   if (!record) return '';
-  if (record.refusal !== null) return `: the kernel refuses ${record.written[0]} (${record.refusal})`;
+  if (record.refusal !== null)
+    return `: the kernel refuses ${record.written[0]} ${refusalText(record.refusal)}`;
   return record.written.includes(value) ? '' : `: somebody else has set it to ${value}`;
 }

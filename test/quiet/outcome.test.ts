@@ -32,10 +32,37 @@ const outcomeOf = (recorded: QuietSetting[]) =>
 it('names what has refused what it was told, though it cannot be asked at once', () => {
   expect(outcomeOf([{ ...record, refusal: 'EACCES' }])).toEqual({
     reached: 'no',
-    reasons: ['irqbalance (process 7) has refused what it was told (EACCES)'],
+    reasons: ['irqbalance (process 7) has refused what it was told (EACCES; acquire the grant as root)'],
   });
 });
 
 it('says nothing of what has taken what it was told', () => {
   expect(outcomeOf([record])).toEqual({ reached: 'yes', reasons: [] });
 });
+
+it.each([
+  ['EACCES', 'IRQ 24 is still on CPUs 2: the kernel refuses 0-1,3 (EACCES; acquire the grant as root)'],
+  [
+    'EROFS',
+    'IRQ 24 is still on CPUs 2: the kernel refuses 0-1,3 (EROFS; in a container, have it mounted writable)',
+  ],
+  ['EPERM', 'IRQ 24 is still on CPUs 2: the kernel refuses 0-1,3 (EPERM)'],
+])(
+  'names a setting that is refused by %s, with what to do where something can be done',
+  (refusal, reason) => {
+    const irq = {
+      path: '/irq/24',
+      identity: null,
+      title: 'IRQ 24',
+      read: () => '0-3',
+      disturbs: () => demand.cpus,
+    };
+    const its = { ...part, settings: () => [irq as unknown as Setting] };
+    const recorded = [
+      { ...record, path: irq.path, identity: null, original: '0-3', written: ['0-1,3'], refusal },
+    ];
+    const ground = { parts: [its], files: NO_FILES, topology, demands: [demand], recorded };
+    const { parts } = quietOutcome(ground, demand.uid, () => []);
+    expect(parts.interrupts).toEqual({ reached: 'no', reasons: [reason] });
+  },
+);

@@ -3,8 +3,9 @@ import { unlessRefused } from '../../base/errors.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import { housekeepingCpus } from '../../machine/housekeeping.js';
 import { cpuMask, parseCpuMask } from './cpu-mask.js';
+import { FileSetting } from './file-setting.js';
 import type { KernelFiles } from './kernel-files.js';
-import type { PartDemand, Setting } from './setting.js';
+import type { PartDemand } from './setting.js';
 
 /** How a file has CPUs. What is printed is canonical. */
 export interface CpuText {
@@ -34,33 +35,16 @@ export function withoutQuiet(base: CpuSet, { topology, cpus }: PartDemand): CpuS
   return others.isEmpty ? base : others;
 }
 
-export class MaskSetting implements Setting {
-  readonly path: string;
-  readonly #title: string;
+export class MaskSetting extends FileSetting {
   readonly #text: CpuText;
-  protected readonly files: KernelFiles;
 
   constructor(files: KernelFiles, path: string, title: string, text: CpuText) {
-    this.files = files;
-    this.path = path;
-    this.#title = title;
+    super(files, path, title);
     this.#text = text;
   }
 
-  get identity(): string | null {
-    return null;
-  }
-
-  get title(): string {
-    return this.#title;
-  }
-
-  read(): string | undefined {
+  override read(): string | undefined {
     return this.readFrom(this.path);
-  }
-
-  write(value: string): void {
-    this.files.write(this.path, value);
   }
 
   target(base: string, demand: PartDemand): string {

@@ -3,6 +3,7 @@
 import { cpusNamed } from '../../base/text/cpus-named.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import { type FrequencyPolicy, frequencyPolicies } from '../kernel/cpufreq.js';
+import { FileSetting } from '../kernel/file-setting.js';
 import type { KernelFiles } from '../kernel/kernel-files.js';
 import type { Part, PartDemand, Setting } from '../kernel/setting.js';
 
@@ -14,11 +15,7 @@ const PREFERENCE = 'energy_performance_preference';
 const PREFERENCES = 'energy_performance_available_preferences';
 
 /** One file of a policy. It is set as soon as one of the policy's CPUs is to be quiet. */
-class PolicyFile implements Setting {
-  readonly path: string;
-  readonly identity = null;
-  readonly title: string;
-  readonly #files: KernelFiles;
+class PolicyFile extends FileSetting {
   readonly #cpus: CpuSet;
   readonly #fastest: (base: string) => string;
 
@@ -28,19 +25,9 @@ class PolicyFile implements Setting {
     file: string,
     fastest: (base: string) => string,
   ) {
-    this.path = `${folder}/${file}`;
-    this.title = `${file} of ${cpusNamed(cpus)}`;
-    this.#files = files;
+    super(files, `${folder}/${file}`, `${file} of ${cpusNamed(cpus)}`);
     this.#cpus = cpus;
     this.#fastest = fastest;
-  }
-
-  read(): string | undefined {
-    return this.#files.read(this.path);
-  }
-
-  write(value: string): void {
-    this.#files.write(this.path, value);
   }
 
   target(base: string, { cpus }: PartDemand): string {

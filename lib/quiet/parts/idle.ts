@@ -2,8 +2,9 @@
 
 import { cpusNamed } from '../../base/text/cpus-named.js';
 import { CpuSet } from '../../machine/cpu-set.js';
+import { FileSetting } from '../kernel/file-setting.js';
 import type { KernelFiles } from '../kernel/kernel-files.js';
-import type { Part, PartDemand, Setting } from '../kernel/setting.js';
+import type { Part, PartDemand } from '../kernel/setting.js';
 
 const CPUS = '/sys/devices/system/cpu';
 const FILE = 'power/pm_qos_resume_latency_us';
@@ -40,26 +41,12 @@ function latenciesOf(files: KernelFiles, cpu: number): number[] {
     .map((state) => Number(files.read(`${folder}/${state}/latency`) ?? 0));
 }
 
-class ResumeLatency implements Setting {
-  readonly path: string;
-  readonly identity = null;
-  readonly title: string;
-  readonly #files: KernelFiles;
+class ResumeLatency extends FileSetting {
   readonly #cpu: number;
 
   constructor(files: KernelFiles, cpu: number) {
-    this.path = pathOf(cpu);
-    this.title = `idle states of CPU ${cpu}`;
-    this.#files = files;
+    super(files, pathOf(cpu), `idle states of CPU ${cpu}`);
     this.#cpu = cpu;
-  }
-
-  read(): string | undefined {
-    return this.#files.read(this.path);
-  }
-
-  write(value: string): void {
-    this.#files.write(this.path, value);
   }
 
   target(base: string, demand: PartDemand): string {
@@ -68,7 +55,7 @@ class ResumeLatency implements Setting {
 
   disturbs(value: string, demand: PartDemand): CpuSet {
     const [demanded, allowed] = [demandOn(this.#cpu, demand), limitOf(value)];
-    const latencies = latenciesOf(this.#files, this.#cpu);
+    const latencies = latenciesOf(this.files, this.#cpu);
     const isDisturbed = latencies.some((latency) => latency > demanded && latency <= allowed);
     return isDisturbed ? CpuSet.of(this.#cpu) : CpuSet.EMPTY;
   }

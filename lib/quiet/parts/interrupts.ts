@@ -5,6 +5,7 @@ import { type NamedProcess, namedProcesses } from '../../processes/named-process
 import { type Ask, askSocket } from '../kernel/irqbalance-client.js';
 import type { KernelFiles } from '../kernel/kernel-files.js';
 import { HEX, LIST, MaskSetting } from '../kernel/mask-setting.js';
+import { recent } from '../kernel/recent.js';
 import type { Part, PartDemand } from '../kernel/setting.js';
 import { irqbalanceSettings, untoldRivals } from './irqbalance.js';
 
@@ -76,7 +77,13 @@ export interface IrqbalanceMeans {
   readonly running: () => Iterable<NamedProcess>;
 }
 
-const THIS_MACHINE: IrqbalanceMeans = { ask: askSocket, running: () => namedProcesses(['irqbalance']) };
+// There can be thousands of processes, of some 10 µs each, and `grant.quiet` may be read often.
+const SCAN_MS = 1000;
+
+const THIS_MACHINE: IrqbalanceMeans = {
+  ask: askSocket,
+  running: recent(() => [...namedProcesses(['irqbalance'])], SCAN_MS),
+};
 
 export function interruptsPart({ ask, running }: IrqbalanceMeans = THIS_MACHINE): Part {
   return {
