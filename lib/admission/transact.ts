@@ -16,7 +16,7 @@ import type { UnpinnedThread } from '../enforcement/members/confinement.js';
 import type { QuietAnew, QuietStep } from '../quiet/quieter.js';
 import type { Checkpoint } from '../state/format/checkpoint.js';
 import type { Commit } from '../state/store.js';
-import { publishError } from './diagnostics.js';
+import { publish, publishError } from './diagnostics.js';
 import { assignmentsOf } from './on-record.js';
 import type { Site } from './site.js';
 
@@ -134,7 +134,7 @@ export async function commitEnforced(
 async function commitQuiet(
   site: Site,
   before: Assignments,
-  { next, write, undo }: QuietStep,
+  { next, foreign, write, undo }: QuietStep,
   commit: Commit,
   options: CommitOptions,
 ): Promise<Enforced> {
@@ -145,6 +145,8 @@ async function commitQuiet(
     await undo();
     throw error;
   }
+  for (const what of foreign)
+    publish('drift', site, () => ({ kind: 'quiet', uid: null, what, repaired: false }));
   const after = await write(enforced.next);
   if (after === enforced.next) return enforced;
   try {

@@ -8,7 +8,7 @@ import type { QuietDemand } from './kernel/demands.js';
 import { demandsAmong, demandsFor, quietDemands } from './kernel/demands.js';
 import type { KernelFiles } from './kernel/kernel-files.js';
 import type { Part } from './kernel/setting.js';
-import { lookAtSettings, type QuietGround } from './look.js';
+import { type FoundSetting, lookAtSettings, type QuietGround } from './look.js';
 import { type QuietOutcome, quietOutcome } from './outcome.js';
 import { type Abstention, type Change, planQuiet, type QuietPlan } from './plan.js';
 import { type QuietAnew, type Quieter, type QuietStep, quietKey, type RecordState } from './quieter.js';
@@ -78,6 +78,7 @@ export class MachineQuieter implements Quieter {
     const kept = demandsAmong(former, quietDemands(next));
     let settings = before.quiet?.settings ?? [];
     let done: readonly Change[] = [];
+    const foreign: FoundSetting[] = [];
     if (kept !== former) {
       const plan = await this.#plan(kept, settings, isGivenUp);
       if (plan.changes.length > 0) await record(withSettings(before, settingsDuring(plan)));
@@ -85,11 +86,15 @@ export class MachineQuieter implements Quieter {
       const refusals = await writeAll(steps);
       done = steps.filter(({ setting }) => !refusals.has(setting));
       settings = settingsAfter(plan, refusals);
+      foreign.push(...plan.foreign);
     }
     const plan = await this.#plan(quietDemands(next), settings, isGivenUp);
     const about = withSettings(next, settingsDuring(plan));
     return {
       next: about,
+      foreign: [...foreign, ...plan.foreign].map(
+        ({ setting, value }) => `${setting.title} stays ${value}, which somebody else has set`,
+      ),
       write: async (committed) => this.#settle(await this.#carryOut(committed, plan)),
       undo: () => rewrite(done),
     };

@@ -16,6 +16,8 @@ export interface QuietPlan {
   /** To the values of before numalign, in the order in which they are to be written. */
   readonly restorations: readonly Change[];
   readonly changes: readonly Change[];
+  /** On record, asked for no more, and by now with the value of somebody else, which stays. */
+  readonly foreign: readonly FoundSetting[];
   /** What is on record once all is done. */
   readonly settings: readonly QuietSetting[];
 }
@@ -51,6 +53,7 @@ export function planQuiet(
   return {
     restorations: steps.flatMap(({ restoration }) => restoration ?? []).reverse(),
     changes: steps.flatMap(({ change }) => change ?? []),
+    foreign: steps.flatMap(({ foreign }) => foreign ?? []),
     settings: [...steps.flatMap(({ record }) => record ?? []), ...left],
   };
 }
@@ -70,6 +73,7 @@ const isOfRights = ({ refusal }: QuietSetting) => refusal !== null && OF_RIGHTS.
 interface Step {
   readonly restoration?: Change;
   readonly change?: Change;
+  readonly foreign?: FoundSetting;
   readonly record?: QuietSetting;
 }
 
@@ -119,6 +123,8 @@ function stepOf(
   const original = isOurs ? before!.original : value;
   const target = setting.target(original, demand);
   if (target === original) {
+    if (!isOurs && before && before.written.length > 0 && value !== before.original)
+      return { foreign: found };
     if (!isOurs || (value === original && !isToCome)) return {};
     // Left to a process that may.
     if (isOfRights(before!) && !isWritable(path))

@@ -17,6 +17,8 @@ export interface QuietStep {
    * or restored; the same object where the record stays the same.
    */
   write(committed: Assignments): Promise<Assignments>;
+  /** In words: settings that are left with the value of somebody else. */
+  readonly foreign: readonly string[];
   /** `next` was not committed: what was restored for it is written again. */
   undo(): Promise<void>;
 }

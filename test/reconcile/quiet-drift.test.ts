@@ -1,5 +1,6 @@
 // Settings that quiet grants have changed are changed behind numalign's back; interrupts come and go. The
 // kernel's settings are in a folder tree.
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -44,6 +45,19 @@ describe.runIf(ALL.size > 1 && ALL.isSubsetOf(EVERY))('an interrupt', () => {
     expect(tree.read().get(IRQ)).toBe(String(CpuSet.parse('0-3').difference(grant.cpus)));
     await grant.release();
     expect(tree.read().get(IRQ)).toBe('0-3');
+  });
+
+  it('that somebody else has moved stays there after the grant, which a channel names', async () => {
+    const { tree, grant } = await grantOf(1);
+    const messages: unknown[] = [];
+    const listen = (message: unknown) => messages.push(message);
+    subscribe('numalign:drift', listen);
+    onTestFinished(() => void unsubscribe('numalign:drift', listen));
+    tree.set(IRQ, '15');
+    await grant.release();
+    expect(tree.read().get(IRQ)).toBe('15');
+    const what = 'IRQ 24 (eth0-24) stays 15, which somebody else has set';
+    expect(messages).toMatchObject([{ kind: 'quiet', uid: null, what, repaired: false }]);
   });
 
   it('that was moved away twice and comes back once more is contested, and left where it is', async () => {
