@@ -56,8 +56,9 @@ export interface RequestOptions extends RequestPlacementOptions {
   /**
    * What happens where the kubelet takes CPUs that the grant has, see {@link Manager.recordKubelet}.
    * `keep` (default): it stays where it is, and is flagged CPU_TAKEN. `move`: a manager of this
-   * process gives it as many others, and its threads follow; where there is no room they leave what
-   * is taken. Only where the process is the owner.
+   * process gives it as many others in its rounds (`cpuManagerReconcilePeriod` above 0, or by
+   * {@link Manager.reconcile}), and its threads follow; where there is no room they leave what is
+   * taken. Only where the process is the owner.
    */
   onTaken?: 'keep' | 'move';
   /** Gives up waiting: for the state's lock, and with `wait` for room. */

@@ -249,9 +249,10 @@ export const SHAPES = [
   },
   {
     name: 'quiet',
-    about: '4 nodes, a network card and a disk of 4 queues each, irqbalance',
+    about: '4 nodes, a network card and a disk of 4 queues each, irqbalance, the kernel of backports',
     nodeCpus: ['0-1', '2-3', '4-5', '6-7'],
     arguments: QUIET,
+    kernel: 'backports',
     hasTap: true,
     hasIrqbalance: true,
     tests: ['quiet-kernel', 'quiet', 'quiet-rivals'],

@@ -9,10 +9,11 @@ import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { NodeAgent } from '@numalign/kubernetes';
 import { CpuSet, pin } from 'numalign';
 import { CPU_MANAGER_STATE, formatCpuManagerState } from 'numalign/kubelet';
-import { NodeFixture } from '../../../packages/kubernetes/test/containers/support/node-fixture.mjs';
+import { NodeFixture, until } from '../../../packages/kubernetes/test/containers/support/node-fixture.mjs';
 import * as kernel from './kernel-view.mjs';
 
 const CPUS = 2;
+const PATIENCE_MS = 30_000;
 const all = CpuSet.from(kernel.online());
 const fixture = new NodeFixture();
 
@@ -42,7 +43,7 @@ describe('a process that is granted CPUs beside the pods of a static kubelet', (
     fixture.begin();
     stateFolder = mkdtempSync(join(tmpdir(), 'numalign-kubelet-'));
     pod = await fixture.pods.runPod('exclusive');
-    manager = await fixture.openManager({ cpuManagerReconcilePeriod: 0 });
+    manager = await fixture.openManager({});
     const paths = { deviceFolder: join(stateFolder, 'none'), podResourcesSocket: join(stateFolder, 'sock') };
     agent = new NodeAgent({
       ...{ manager, log: () => {}, nri: null, devicePlugin: null, publish: null },
@@ -70,5 +71,17 @@ describe('a process that is granted CPUs beside the pods of a static kubelet', (
     assert.equal(isOn(grant.cpus), true);
     assert.equal(String(await podCpus()), String(chosen));
     assert.equal(grant.cpus.intersects(chosen), false);
+  });
+
+  it('leaves those that the kubelet gives out later, where it has asked to be moved', async () => {
+    await give(CpuSet.of(all.toArray().at(-1)));
+    await agent.start();
+    const grant = await manager.acquire({ cpu: CPUS, onTaken: 'move' });
+    grant.pin();
+    assert.equal(String(grant.cpus), String(chosen));
+    await give(chosen);
+    await until('it is moved', () => !grant.cpus.intersects(chosen) && isOn(grant.cpus), PATIENCE_MS);
+    assert.equal(grant.cpus.size, CPUS);
+    assert.equal(String(await podCpus()), String(chosen));
   });
 });
