@@ -37,7 +37,7 @@ export interface NumalignNodeOptions {
 
 const NO_POD_SCOPE =
   'topologyManagerScope is pod, which needs all containers of a pod before the first: ' +
-  'a runtime tells of one at a time, and each is placed by itself, as with container';
+  'a runtime names one at a time, and each is placed by itself, as with container';
 
 /**
  * A plugin of a container runtime (NRI, the Node Resource Interface): containers are created on their

@@ -16,7 +16,7 @@ export interface ApiServerFiles {
 }
 
 export interface InClusterConfiguration extends ApiServerFiles {
-  /** Of the pod; null where it is not told. */
+  /** Of the pod; null where it is not known. */
   readonly namespace: string | null;
 }
 

@@ -130,7 +130,7 @@ const LENIENT = { podLevelResourceManagers: true, allowUnverified: true };
 function policyIn(path: string, parse: (text: string) => string): KubeletFacts['cpuPolicy'] {
   const text = textOf(path);
   if (typeof text !== 'string') return text ?? null;
-  // As good as none: the kubelet begins anew.
+  // As good as none: the kubelet starts over.
   if (text === '') return null;
   try {
     return parse(text);

@@ -118,7 +118,7 @@ const isKubeletIdle = () =>
     () => false,
   );
 
-/** Aborted when the command is told to end; the reason is the signal's name. */
+/** Aborted when a signal ends the command; the reason is the signal's name. */
 function endSignal(): AbortSignal {
   const controller = new AbortController();
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const)

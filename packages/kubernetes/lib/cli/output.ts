@@ -23,7 +23,7 @@ export function tell(message: string): void {
   process.stderr.write(`numalign-node: ${printable(message)}\n`);
 }
 
-/** What is logged, for who has started the command. */
+/** What is logged, for the person that started the command. */
 export const logToStderr: Log = (level, message) => tell(level === 'info' ? message : `${level}: ${message}`);
 
 /** Tells it on stderr, in one line, with its code. Answers the exit code. */

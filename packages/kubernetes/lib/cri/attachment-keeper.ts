@@ -13,7 +13,7 @@ export interface AttachmentKeeperOptions {
   readonly runtime: Pick<ContainerRuntime, 'socketPath'>;
   readonly log: Log;
   /**
-   * How often it looks, in milliseconds, beside when it is told: this is for what the kernel changes
+   * How often it looks, in milliseconds, beside its notices: this is for what the kernel changes
    * by itself, and for containers that start where the runtime is not containerd. Default: 10,000, as
    * the kubelet's `cpuManagerReconcilePeriod`.
    */
@@ -21,12 +21,12 @@ export interface AttachmentKeeperOptions {
 }
 
 const PERIOD_MS = 10_000;
-/** Somebody who puts it back each time must not keep both busy. */
+/** Another program that puts it back each time must not keep both busy. */
 const FIRST_PAUSE_MS = 20;
 
 /**
  * Looks at once when a grant has changed, another container has started, somebody has written the
- * container's cpuset or its cgroup is removed (the kernel tells of these), and in rounds. Where
+ * container's cpuset or its cgroup is removed (by the kernel's notices), and in rounds. Where
  * somebody else writes it again and again, it waits longer from time to time, one period at most.
  */
 export class AttachmentKeeper {

@@ -29,7 +29,7 @@ export class CgroupWatch {
   #add(path: string): void {
     try {
       const watcher = watch(path, { persistent: false }, (_, name) => this.#onChange(path, name));
-      // Its end is told by others.
+      // Other notices show its end.
       watcher.on('error', () => watcher.close());
       this.#watchers.set(path, watcher);
     } catch {

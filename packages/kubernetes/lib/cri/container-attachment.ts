@@ -200,7 +200,7 @@ export class ContainerAttachment {
     }
   }
 
-  // Each step whatever becomes of the others; the error that led here is what the caller is told.
+  // Each step, whatever becomes of the others: the caller gets the error that led here.
   async #undo(container: RunningContainer, { uid }: Held): Promise<void> {
     const { log, grant } = this.#options;
     const steps: [string, () => Promise<unknown>][] = [

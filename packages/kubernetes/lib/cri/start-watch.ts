@@ -1,6 +1,6 @@
-// StartWatch: tells that containers start, where the runtime is containerd. CRI has events as well
-// (GetContainerEvents), which containerd 1.6 lacks, and of which in 1.7 each is sent to one of those
-// who listen only: a kubelet that listens would miss some.
+// StartWatch: notices when containers start, where the runtime is containerd. CRI has events as well
+// (GetContainerEvents). containerd 1.6 lacks them, and 1.7 sends each to one listener only: a kubelet
+// that listens would miss some.
 import {
   type Client,
   type ClientReadableStream,

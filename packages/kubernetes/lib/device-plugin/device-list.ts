@@ -5,7 +5,7 @@ import type { CpuDevice } from './inventory.js';
 
 export type DeviceStream = ServerWritableStream<Message, Message>;
 
-/** A device as it is told: healthy, or not to be given out. */
+/** A device as the kubelet reads it: healthy, or not to be given out. */
 export interface ListedDevice extends CpuDevice {
   readonly isHealthy: boolean;
 }

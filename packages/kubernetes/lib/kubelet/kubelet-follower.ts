@@ -24,7 +24,7 @@ export interface KubeletFollowerOptions {
 
 // After a failure: a file half-written by hand, a kubelet that starts. Then the next change is awaited.
 const FAILURE_PAUSES_MS = [100, 1_000, 10_000];
-// A kubelet that has started lists its pods one after the other, and no file tells of that.
+// A kubelet that has started lists its pods one after the other, and no file shows that.
 const START_PAUSES_MS = [500, 2_000, 10_000];
 
 /**
@@ -67,7 +67,7 @@ export class KubeletFollower {
   }
 
   /**
-   * Returns once what the kubelet has given out is on record, or could not be told (which is
+   * Returns once what the kubelet has given out is on record, or could not be read (which is
    * logged). @throws what the kernel refuses
    */
   async start(): Promise<void> {

@@ -154,7 +154,7 @@ export class PodResources {
   async holdings(): Promise<PodHoldings[]> {
     const listed = await this.#listed();
     if (!listed) return holdingsOfFiles(await readStates(this.#stateFolder, this.#deviceFolder));
-    // After the list: what has been given out in between tells of itself.
+    // After the list: a notice follows for what is given out in between.
     const cpu = await readCpuState(this.#stateFolder);
     if (cpu) return holdingsOfList(listed, cpu);
     if (listed.some(({ containers }) => containers.some(({ cpus }) => !cpus.isEmpty))) {

@@ -5,7 +5,7 @@ import { Status, StatusError } from '../ttrpc/status.js';
 export const PLUGIN_SERVICE = 'nri.pkg.api.v1alpha1.Plugin';
 export const RUNTIME_SERVICE = 'nri.pkg.api.v1alpha1.Runtime';
 
-/** Connections of the Mux, by who serves there. */
+/** Connections of the Mux, by which side serves there. */
 export const PLUGIN_CONNECTION = 1;
 export const RUNTIME_CONNECTION = 2;
 

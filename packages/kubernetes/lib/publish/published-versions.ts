@@ -15,7 +15,7 @@ export class PublishedVersions {
     return this.#writing !== undefined;
   }
 
-  /** The watch may tell of a version before the answer to its request is here. */
+  /** The watch may show a version before the answer to its request is here. */
   async during<T>(object: NodeResourceTopology, write: () => Promise<T>): Promise<T> {
     this.#writing = object;
     try {

@@ -40,7 +40,7 @@ const NODES: Resource = { group: '', version: 'v1', plural: 'nodes' };
 
 // At most twice a second.
 const LEAST_MS = 500;
-// Others who write the same object make it rarer: the cluster's scheduler has to read each version.
+// Publishing becomes rarer while others write the same object: the cluster's scheduler has to read each version.
 const LONGEST_CONTESTED_MS = 10_000;
 const CONTEST_MS = 60_000;
 
@@ -49,7 +49,7 @@ const CONTEST_MS = 60_000;
  * nothing where nothing has changed; what no commit tells, such as CPUs that go offline, after the
  * manager's next round ({@link Manager.reconcile}); again after the API server was away, and where the object was
  * deleted or changed by others. Only zones, attributes and policies are its own: what others say in
- * the object's metadata stays. Errors are told to `log`, each kind once until it is over, and tried
+ * the object's metadata stays. Each kind of error goes to `log` once until it is over, and tried
  * again.
  */
 export class TopologyPublisher {
@@ -68,7 +68,7 @@ export class TopologyPublisher {
   #earliest = 0;
   // How often others have written it, and when they did last.
   #contested = { times: 0, at: Number.NEGATIVE_INFINITY };
-  // The codes that were told, until it works again.
+  // The codes that were logged, until it works again.
   readonly #failures = new Map<'published' | 'watched', string>();
   // Ends a pause after a failure.
   #wake = new AbortController();
@@ -110,7 +110,7 @@ export class TopologyPublisher {
     this.#work.push(run);
   };
 
-  // CPUs that went offline, devices that were registered anew: no commit tells of these.
+  // CPUs that went offline, devices that were registered again: no commit shows these.
   readonly #reconciled = (message: unknown): void => {
     const { stateDir } = message as DiagnosticsMessages['reconcile'];
     if (stateDir === this.#options.manager.stateDir) this.#changed();

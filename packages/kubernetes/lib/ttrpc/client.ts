@@ -7,7 +7,7 @@ import type { Mux } from './mux.js';
 import { StatusError } from './status.js';
 
 export interface CallOptions {
-  /** Milliseconds; the peer is told as well. */
+  /** Milliseconds; the peer gets it as well. */
   readonly timeout: number;
   readonly signal?: AbortSignal;
 }
