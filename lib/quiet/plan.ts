@@ -43,7 +43,8 @@ export function planQuiet(
   const records = new Map<string, QuietSetting>();
   const steps = found.map((each) => {
     const step = stepOf(each, beforeOf(each, known), abstention);
-    const record = step.record ?? (step.restoration ? undefined : bystanderOf(each, records, known));
+    const value = step.restoration?.target ?? each.value;
+    const record = step.record ?? bystanderOf({ ...each, value }, records, known);
     if (record) records.set(keyOf(record.path, record.identity), record);
     return { ...step, record };
   });
@@ -93,8 +94,8 @@ function beforeOf(
 }
 
 /**
- * What has by chance the value that things begin with from now on. It goes on record as it is, so that
- * it is not taken for one that has come since. `records`: of what it may inherit from, too.
+ * What has by chance the value that things begin with from now on, or will have it once it is restored.
+ * It goes on record as it is, so that it is not taken for one that has come since. `records`: of what it may inherit from, too.
  */
 function bystanderOf(
   { part, setting: { path, inherits }, identity, value }: FoundSetting,
@@ -105,7 +106,7 @@ function bystanderOf(
   if (!from) return undefined;
   const before = known.get(keyOf(path, identity));
   if (before?.original === value && before.written.length === 0) return before;
-  if (inherits.valueOf(from.written[0]!) !== value) return undefined;
+  if (!from.written.some((each) => inherits.valueOf(each) === value)) return undefined;
   return { part, path, identity, original: value, written: [], refusal: null, isLeftover: false };
 }
 

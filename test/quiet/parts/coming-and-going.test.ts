@@ -123,6 +123,22 @@ describe('an interrupt that comes while a grant is quiet', () => {
   });
 });
 
+describe('an interrupt that has the mask of new ones by chance', () => {
+  it('is not taken for a new one once a grant has ended that it was moved for', async () => {
+    const run = interruptRun({ 24: '0-1' });
+    await run.acquire('a', '3');
+    await run.acquire('b', '2');
+    await run.acquire('c', '1');
+    expect(run.files.texts.get(affinityOf(24))).toBe('0');
+    await run.release('c');
+    expect(run.files.texts.get(affinityOf(24))).toBe('0-1');
+    await run.release('b');
+    await run.release('a');
+    expect(run.files.texts.get(affinityOf(24))).toBe('0-1');
+    expect(run.isOnRecord).toBe(false);
+  });
+});
+
 /** As a kernel since 6.8: a write is in force as it is, a partition takes its CPUs out of the rest. */
 function queueRun(): { run: Run; isolate: (mask: string) => void; effective: () => string } {
   const files = kernelTree(
