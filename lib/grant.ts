@@ -15,7 +15,7 @@ import { NumalignError } from './base/errors.js';
 import { GrantThreads } from './grants/grant-threads.js';
 import { releaseGrant } from './grants/release-grant.js';
 import type { Placement } from './input/placement.js';
-import { parseResize, type ResizeOptions } from './input/request.js';
+import { parseResize, type ResizeOptions } from './input/resize.js';
 import type { PinResult } from './machine/affinity.js';
 import { checkNoChild, hasChild } from './threads/children.js';
 import { threadsOf } from './threads/followers.js';

@@ -24,15 +24,11 @@ export { GrantPart } from './grants/grant-part.js';
 export { MACHINE_STATE_DIR, type ManagerOptions } from './input/config.js';
 export type { AimedLevel } from './input/enforcement-options.js';
 export type { MachineOptions } from './input/machine-options.js';
+export type { OwnerChoice } from './input/owner.js';
 export type { ContainerSpec, PodSpec } from './input/pod-request.js';
 export type { IsolationChoice, PlacementOptions, RequestPlacementOptions } from './input/policies.js';
-export type {
-  AcquireOptions,
-  AdmitOptions,
-  OwnerChoice,
-  RequestOptions,
-  ResizeOptions,
-} from './input/request.js';
+export type { AcquireOptions, AdmitOptions, RequestOptions } from './input/request.js';
+export type { ResizeOptions } from './input/resize.js';
 export type { ResourceAmounts } from './input/resource-amounts.js';
 export type { Quantity } from './input/values/quantity.js';
 export { type PinOptions, type PinResult, pin, pinThread, type Threads } from './machine/affinity.js';

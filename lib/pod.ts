@@ -15,7 +15,7 @@ import { NumalignError } from './base/errors.js';
 import type { Flag } from './decision/flags.js';
 import type { MemoryBinding } from './enforcement/memory-binding.js';
 import { releaseGrant } from './grants/release-grant.js';
-import { type LastingOwner, parseLastingOwner } from './input/request.js';
+import { type LastingOwner, parseLastingOwner } from './input/owner.js';
 import { CpuSet } from './machine/cpu-set.js';
 import type { QuietOutcome } from './quiet/outcome.js';
 

@@ -1,33 +1,20 @@
 // Requests as callers give them -> checked, frozen requests.
-import { isAbsolute } from 'node:path';
 import type { EnforcementRequest } from '../account/levels.js';
 import type { EnforcementLevel } from '../account/pod-assignment.js';
 import type { QuietPart, QuietRequest } from '../account/quiet/quiet-request.js';
 import { checkOptions, invalidOption, isName, NAME } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
-import { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import { type AimedLevel, parseAim } from './enforcement-options.js';
+import { type OwnerChoice, parseOwner } from './owner.js';
 import { type Placement, parsePlacement } from './placement.js';
 import { CONTAINER_NAME, guaranteedPod, isContainerName, type PodRequest, parsePod } from './pod-request.js';
 import type { RequestPlacementOptions } from './policies.js';
 import { parseQuiet, parseRequiredQuiet, type QuietOptions } from './quiet.js';
-import {
-  type ContainerRequest,
-  MILLI,
-  parseRequests,
-  parseResources,
-  type ResourceAmounts,
-} from './resource-amounts.js';
+import { type ContainerRequest, MILLI, parseResources, type ResourceAmounts } from './resource-amounts.js';
 import { isMemoryType } from './values/memory-types.js';
-import { option } from './values/option-values.js';
+import { option, parseCpuCount } from './values/option-values.js';
 import type { Quantity } from './values/quantity.js';
-
-/** Who a grant belongs to; see {@link RequestOptions.owner}. */
-export type OwnerChoice = 'process' | LastingOwner;
-
-/** An owner that outlives the process that names it. */
-export type LastingOwner = 'persistent' | { readonly cgroup: string };
 
 /** What {@link Manager.acquire} and {@link Manager.admit} both take. */
 export interface RequestOptions extends RequestPlacementOptions {
@@ -138,30 +125,6 @@ export interface AdmissionRequest {
   readonly movesWhenTaken?: boolean | undefined;
 }
 
-/** What {@link Grant.resize} takes: what is left out stays as it is. */
-export interface ResizeOptions {
-  /** How many exclusive CPUs in all: a whole number of at least 1. */
-  cpu?: number;
-  /** How much memory in all. */
-  memory?: Quantity;
-  /**
-   * How long what is announced stands on record before it is carried out, for others who run on the
-   * grant. Default: 20.
-   */
-  noticeMs?: number;
-  /** Gives up waiting for the state's lock, and calls a resize off that is announced only. */
-  signal?: AbortSignal;
-}
-
-/** A grant that is to become larger or smaller. */
-export interface ResizeRequest {
-  readonly cpu: number | undefined;
-  /** Bytes. */
-  readonly memory: number | undefined;
-  readonly noticeMs: number;
-  readonly signal: AbortSignal | undefined;
-}
-
 const REQUEST_OPTIONS = [
   'owner',
   'policy',
@@ -240,44 +203,13 @@ function parseOnTaken(value: unknown, owner: OwnerChoice): boolean {
   return true;
 }
 
-const isAbsolutePath = (value: unknown): value is string => typeof value === 'string' && isAbsolute(value);
-
-function parseOwner(owner: unknown = 'process'): OwnerChoice {
-  return owner === 'process'
-    ? owner
-    : parseLastingOwner(owner, "'process', 'persistent' or { cgroup: '/sys/fs/cgroup/…' }");
-}
-
-/**
- * An owner that outlives this process.
- * @throws ERR_INVALID_OPTION
- */
-export function parseLastingOwner(
-  owner: unknown,
-  valid = "'persistent' or { cgroup: '/sys/fs/cgroup/…' }",
-): LastingOwner {
-  if (owner === 'persistent') return owner;
-  if (typeof owner !== 'object' || owner === null) invalidOption('owner', owner, valid);
-  const { cgroup } = checkOptions(owner, ['cgroup'], 'owner');
-  return Object.freeze({
-    cgroup: option.that(cgroup, 'owner.cgroup', isAbsolutePath, 'the absolute path of a cgroup’s folder'),
-  });
-}
-
-const COUNT = `a whole number of CPUs from 1 to ${CpuSet.MAX_ID} (a part of a CPU cannot be exclusive)`;
-
-const isCount = (value: unknown): value is number =>
-  Number.isInteger(value) && (value as number) >= 1 && (value as number) <= CpuSet.MAX_ID;
-
-const parseCount = (cpu: unknown) => option.that(cpu, 'cpu', isCount, COUNT);
-
 const PARTS = 'CPUs by the name of the part, such as { main: 1, io: 1 }';
 
 function parseParts(given: unknown, cpu: number): readonly PartRequest[] {
   if (given instanceof Map) invalidOption('parts', given, PARTS);
   const parts = Object.entries(option.object(given, 'parts', PARTS)).map(([name, count]) => {
     if (!isContainerName(name)) invalidOption('parts', name, `named by ${CONTAINER_NAME}`);
-    return Object.freeze({ name, cpu: option.that(count, `parts.${name}`, isCount, COUNT) });
+    return Object.freeze({ name, cpu: parseCpuCount(count, `parts.${name}`) });
   });
   const sum = parts.reduce((all, part) => all + part.cpu, 0);
   if (sum >= cpu) {
@@ -294,26 +226,6 @@ export function checkSignal(signal: unknown): AbortSignal | undefined {
 
 const isSignal = (value: unknown): value is AbortSignal => value instanceof AbortSignal;
 
-const NOTICE_MS = 20;
-const MOST_NOTICE_MS = 60_000;
-
-/** @throws ERR_INVALID_OPTION, ERR_INVALID_QUANTITY */
-export function parseResize(options: ResizeOptions): ResizeRequest {
-  const {
-    cpu,
-    memory,
-    noticeMs = NOTICE_MS,
-    signal,
-  } = checkOptions(options, ['cpu', 'memory', 'noticeMs', 'signal'], 'resize');
-  if (cpu === undefined && memory === undefined) invalidOption('cpu', cpu, 'given, or memory, or both');
-  return Object.freeze({
-    cpu: cpu === undefined ? undefined : parseCount(cpu),
-    memory: memory === undefined ? undefined : parseRequests({ memory }, 'resize', invalidOption).memory,
-    noticeMs: option.within(noticeMs, 'noticeMs', 0, MOST_NOTICE_MS, 'a number of milliseconds'),
-    signal: checkSignal(signal),
-  });
-}
-
 /** @throws ERR_INVALID_OPTION, ERR_INVALID_QUANTITY */
 export function parseAcquire(options: AcquireOptions, placement: Placement): AdmissionRequest {
   const given = checkOptions(
@@ -321,7 +233,7 @@ export function parseAcquire(options: AcquireOptions, placement: Placement): Adm
     ['cpu', 'parts', 'memory', 'resources', 'name', ...REQUEST_OPTIONS],
     'acquire',
   );
-  const cpu = parseCount(given.cpu);
+  const cpu = parseCpuCount(given.cpu, 'cpu');
   const name = given.name === undefined ? undefined : option.that(given.name, 'name', isName, NAME);
   const requests = Object.freeze({ cpu: cpu * MILLI, ...parseResources(given.memory, given.resources) });
   const container: ContainerRequest = Object.freeze({ name: 'main', kind: 'app', requests });

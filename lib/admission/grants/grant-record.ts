@@ -81,7 +81,10 @@ export class GrantRecord {
     return this.isThere ? memoryBindings(this.look()) : Object.freeze([]);
   }
 
-  /** What of its quiet is reached; null where it asks for none, is off the record, or that cannot be read. */
+  /**
+   * What of its quiet is reached; null where it asks for none, is off the record, or that cannot be
+   * read.
+   */
   quietOutcome(): QuietOutcome | null {
     if (!this.isThere || !this.look().quiet) return null;
     const { ledger, quieter } = this.site;

@@ -12,7 +12,7 @@ import { decide } from '../../decision/decision.js';
 import { NEVER } from '../../decision/question.js';
 import { type Placement, recordedPlacement } from '../../input/placement.js';
 import { guaranteedPod } from '../../input/pod-request.js';
-import type { ResizeRequest } from '../../input/request.js';
+import type { ResizeRequest } from '../../input/resize.js';
 import { MILLI } from '../../input/resource-amounts.js';
 import type { Followers } from '../../threads/followers.js';
 import { AdmissionError } from '../admission-error.js';

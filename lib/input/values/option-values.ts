@@ -17,3 +17,12 @@ export function parseCpus(value: unknown, name: string): CpuSet {
   if (value instanceof CpuSet) return value;
   return CpuSet.parse(option.text(value, name, 'a CpuSet or a list such as "0-3,8"'));
 }
+
+const COUNT = `a whole number of CPUs from 1 to ${CpuSet.MAX_ID} (a part of a CPU cannot be exclusive)`;
+
+const isCount = (value: unknown): value is number =>
+  Number.isInteger(value) && (value as number) >= 1 && (value as number) <= CpuSet.MAX_ID;
+
+/** How many exclusive CPUs. @throws ERR_INVALID_OPTION */
+export const parseCpuCount = (value: unknown, name: string): number =>
+  option.that(value, name, isCount, COUNT);

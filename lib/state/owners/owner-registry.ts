@@ -1,6 +1,6 @@
 // OwnerRegistry: who owns what on record, and whether they live.
 import type { OwnerRecord, PodAssignment } from '../../account/pod-assignment.js';
-import type { OwnerChoice } from '../../input/request.js';
+import type { OwnerChoice } from '../../input/owner.js';
 
 /** The questions about owners that change nothing. */
 export interface OwnerLookup {

@@ -1,0 +1,50 @@
+// A resize as callers ask for it -> checked, frozen.
+import { checkOptions, invalidOption } from '../base/check-options.js';
+import { checkSignal } from './request.js';
+import { parseRequests } from './resource-amounts.js';
+import { option, parseCpuCount } from './values/option-values.js';
+import type { Quantity } from './values/quantity.js';
+
+/** What {@link Grant.resize} takes: what is left out stays as it is. */
+export interface ResizeOptions {
+  /** How many exclusive CPUs in all: a whole number of at least 1. */
+  cpu?: number;
+  /** How much memory in all. */
+  memory?: Quantity;
+  /**
+   * How long what is announced stands on record before it is carried out, for others who run on the
+   * grant. Default: 20.
+   */
+  noticeMs?: number;
+  /** Gives up waiting for the state's lock, and calls a resize off that is announced only. */
+  signal?: AbortSignal;
+}
+
+/** A grant that is to become larger or smaller. */
+export interface ResizeRequest {
+  readonly cpu: number | undefined;
+  /** Bytes. */
+  readonly memory: number | undefined;
+  readonly noticeMs: number;
+  readonly signal: AbortSignal | undefined;
+}
+
+const NOTICE_MS = 20;
+const MOST_NOTICE_MS = 60_000;
+
+/** @throws ERR_INVALID_OPTION, ERR_INVALID_QUANTITY */
+export function parseResize(options: ResizeOptions): ResizeRequest {
+  const {
+    cpu,
+    memory,
+    noticeMs = NOTICE_MS,
+    signal,
+  } = checkOptions(options, ['cpu', 'memory', 'noticeMs', 'signal'], 'resize');
+  if (cpu === undefined && memory === undefined) invalidOption('cpu', cpu, 'given, or memory, or both');
+  return Object.freeze({
+    cpu: cpu === undefined ? undefined : parseCpuCount(cpu, 'cpu'),
+    memory: memory === undefined ? undefined : parseRequests({ memory }, 'resize', invalidOption).memory,
+    noticeMs: option.within(noticeMs, 'noticeMs', 0, MOST_NOTICE_MS, 'a number of milliseconds'),
+    signal: checkSignal(signal),
+  });
+}
