@@ -2,6 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { parseInterrupts } from '../../dist/doctor/interrupts.js';
 
 /** The arguments of node for a process that sends packets. */
 export const SENDER = fileURLToPath(new URL('network-sender.mjs', import.meta.url));
@@ -17,25 +18,11 @@ export function gateway() {
   return route && Buffer.from(route[2], 'hex').reverse().join('.');
 }
 
-/** How often each numbered interrupt has come, on all CPUs. */
+/** How often each device's interrupt has come, on all CPUs. */
 function interruptCounts() {
-  const rows = readFileSync('/proc/interrupts', 'utf8').split('\n').slice(1);
-  return new Map(
-    rows.flatMap((row) => {
-      const [, irq, counts] = /^\s*(\d+):((?:\s+\d+)+)\s/.exec(row) ?? [];
-      return irq
-        ? [
-            [
-              irq,
-              counts
-                .trim()
-                .split(/\s+/)
-                .reduce((sum, count) => sum + Number(count), 0),
-            ],
-          ]
-        : [];
-    }),
-  );
+  const rows = parseInterrupts(readFileSync('/proc/interrupts', 'utf8')) ?? [];
+  const sum = (counts) => [...counts.values()].reduce((all, count) => all + count, 0);
+  return new Map(rows.map(({ irq, counts }) => [irq, sum(counts)]));
 }
 
 /** Those that come where packets are sent; none where no interface can send any. */

@@ -5,7 +5,9 @@ import { countFreeHugepages, hugepageSizes } from '../machine/hugepages.js';
 import type { Topology } from '../machine/topology.js';
 import { parseCpuMask } from '../quiet/kernel/cpu-mask.js';
 import { frequencyPolicies } from '../quiet/kernel/cpufreq.js';
+import { idleLatencies } from '../quiet/kernel/idle-states.js';
 import type { KernelFiles } from '../quiet/kernel/kernel-files.js';
+import { networkQueues } from '../quiet/kernel/network-queues.js';
 import type { GovernorFacts, HugepageFacts, InterruptFacts, SteeringFacts } from './facts.js';
 import { parseInterrupts } from './interrupts.js';
 
@@ -18,30 +20,18 @@ export function readGovernors(files: KernelFiles): readonly GovernorFacts[] | nu
   return governors.length > 0 ? governors : null;
 }
 
-const CPUS = '/sys/devices/system/cpu';
-
-/** null where there is no cpuidle. Documentation/ABI/testing/sysfs-devices-system-cpu */
+/** null where there is no cpuidle. */
 export function readIdleLatency(files: KernelFiles): number | null {
-  const states = files
-    .list(CPUS)
-    .filter((name) => /^cpu\d+$/.test(name))
-    .flatMap((cpu) => files.list(`${CPUS}/${cpu}/cpuidle`).map((state) => `${CPUS}/${cpu}/cpuidle/${state}`));
-  const latencies = states
-    .filter((state) => files.read(`${state}/disable`) === '0')
-    .map((state) => Number(files.read(`${state}/latency`)));
-  return states.length === 0 ? null : Math.max(0, ...latencies);
+  const cpus = files.list('/sys/devices/system/cpu').flatMap((name) => /^cpu(\d+)$/.exec(name)?.[1] ?? []);
+  const known = cpus.map((cpu) => idleLatencies(files, Number(cpu))).filter((its) => its !== undefined);
+  return known.length === 0 ? null : Math.max(0, ...known.flat());
 }
 
-const NETWORK = '/sys/class/net';
-
-/** Queues whose packets go to other CPUs. Documentation/networking/scaling.rst */
+/** Queues whose packets go to other CPUs (RPS). */
 export function readSteering(files: KernelFiles): readonly SteeringFacts[] {
-  const queues = files
-    .list(NETWORK)
-    .flatMap((name) => files.list(`${NETWORK}/${name}/queues`).map((queue) => [name, queue] as const));
-  return queues.flatMap(([name, queue]): SteeringFacts[] => {
-    const cpus = parseCpuMask(files.read(`${NETWORK}/${name}/queues/${queue}/rps_cpus`) ?? '');
-    return cpus && !cpus.isEmpty ? [{ queue: `${name}/${queue}`, cpus }] : [];
+  return networkQueues(files, 'rx').flatMap(({ path, device, name }): SteeringFacts[] => {
+    const cpus = parseCpuMask(files.read(`${path}/rps_cpus`) ?? '');
+    return cpus && !cpus.isEmpty ? [{ queue: `${device}/${name}`, cpus }] : [];
   });
 }
 

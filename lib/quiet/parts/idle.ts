@@ -3,6 +3,7 @@
 import { cpusNamed } from '../../base/text/cpus-named.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import { FileSetting } from '../kernel/file-setting.js';
+import { idleLatencies } from '../kernel/idle-states.js';
 import type { KernelFiles } from '../kernel/kernel-files.js';
 import type { Part, PartDemand } from '../kernel/setting.js';
 
@@ -32,15 +33,6 @@ function demandOn(cpu: number, { demands }: PartDemand): number {
   return Math.min(...limits.map((limit) => limit ?? Number.POSITIVE_INFINITY));
 }
 
-/** The times to wake up, in µs, of the states that a CPU may use. None: it does not sleep. */
-function latenciesOf(files: KernelFiles, cpu: number): number[] {
-  const folder = `${CPUS}/cpu${cpu}/cpuidle`;
-  const states = files.list(folder).filter((name) => /^state\d+$/.test(name));
-  return states
-    .filter((state) => (files.read(`${folder}/${state}/disable`) ?? '0') === '0')
-    .map((state) => Number(files.read(`${folder}/${state}/latency`) ?? 0));
-}
-
 class ResumeLatency extends FileSetting {
   readonly #cpu: number;
 
@@ -55,7 +47,7 @@ class ResumeLatency extends FileSetting {
 
   disturbs(value: string, demand: PartDemand): CpuSet {
     const [demanded, allowed] = [demandOn(this.#cpu, demand), limitOf(value)];
-    const latencies = latenciesOf(this.files, this.#cpu);
+    const latencies = idleLatencies(this.files, this.#cpu) ?? [];
     const isDisturbed = latencies.some((latency) => latency > demanded && latency <= allowed);
     return isDisturbed ? CpuSet.of(this.#cpu) : CpuSet.EMPTY;
   }
@@ -80,7 +72,7 @@ export const idle: Part = {
     const deep = [...demand.cpus].filter(
       (cpu) =>
         !files.exists(pathOf(cpu)) &&
-        latenciesOf(files, cpu).some((latency) => latency > demandOn(cpu, demand)),
+        (idleLatencies(files, cpu) ?? []).some((latency) => latency > demandOn(cpu, demand)),
     );
     if (deep.length === 0) return [];
     return [

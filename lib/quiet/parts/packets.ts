@@ -1,9 +1,9 @@
 // Packets: which CPUs network queues are served by, as networking/scaling of the kernel has it.
 import type { KernelFiles } from '../kernel/kernel-files.js';
 import { HEX, MaskSetting } from '../kernel/mask-setting.js';
+import { NETWORK_DEVICES, networkQueues } from '../kernel/network-queues.js';
 import type { Part } from '../kernel/setting.js';
 
-const INTERFACES = '/sys/class/net';
 const SETTINGS = '/proc/sys/net/core';
 const DEFAULT_MASK = `${SETTINGS}/rps_default_mask`;
 const NAMESPACE = '/proc/self/ns/net';
@@ -31,20 +31,6 @@ class QueueMask extends MaskSetting {
 
 const namespaceOf = (files: KernelFiles): string | null => files.link(NAMESPACE) ?? null;
 
-interface Queue {
-  readonly path: string;
-  readonly device: string;
-  readonly name: string;
-}
-
-function queuesOf(files: KernelFiles, direction: 'rx' | 'tx'): Queue[] {
-  return files.list(INTERFACES).flatMap((device) => {
-    const folder = `${INTERFACES}/${device}/queues`;
-    const names = files.list(folder).filter((name) => name.startsWith(`${direction}-`));
-    return names.map((name) => ({ path: `${folder}/${name}`, device, name }));
-  });
-}
-
 const isOn = (count: string | undefined) => Number(count ?? 0) > 0;
 
 export const packets: Part = {
@@ -52,7 +38,7 @@ export const packets: Part = {
 
   settings(files) {
     const masks = (direction: 'rx' | 'tx', file: string) =>
-      queuesOf(files, direction)
+      networkQueues(files, direction)
         .filter(({ path }) => files.exists(`${path}/${file}`))
         .map(
           ({ path, device, name }) =>
@@ -67,15 +53,17 @@ export const packets: Part = {
 
   hidden(files, recorded) {
     const namespace = namespaceOf(files);
-    return files.exists(INTERFACES) ? recorded.filter(({ identity }) => identity !== namespace) : recorded;
+    return files.exists(NETWORK_DEVICES)
+      ? recorded.filter(({ identity }) => identity !== namespace)
+      : recorded;
   },
 
   obstacles(files) {
-    if (files.list(INTERFACES).length === 0)
-      return [`${INTERFACES} shows no device: in a container, mount /sys of its network namespace`];
+    if (files.list(NETWORK_DEVICES).length === 0)
+      return [`${NETWORK_DEVICES} shows no device: in a container, mount /sys of its network namespace`];
     // Of no account as long as there are no entries for the sockets.
     if (!isOn(files.read(`${SETTINGS}/rps_sock_flow_entries`))) return [];
-    const steered = queuesOf(files, 'rx').filter(({ path }) => isOn(files.read(`${path}/rps_flow_cnt`)));
+    const steered = networkQueues(files, 'rx').filter(({ path }) => isOn(files.read(`${path}/rps_flow_cnt`)));
     if (steered.length === 0) return [];
     const devices = [...new Set(steered.map(({ device }) => device))].join(', ');
     return [
