@@ -21,7 +21,7 @@ const DECISIONS = [
   'test/quiet/cache/*.test.ts',
 ];
 
-// What replaces functions of Node, or evaluates a module anew: lib/ must come from vitest.
+// What replaces functions of Node, or evaluates a module again: lib/ must come from vitest.
 const MOCKS = [tests('base', 'wire'), tests('cli', 'kubelet-folder')];
 
 // What uses this machine so little that it runs beside the others, too: in state folders and

@@ -125,7 +125,6 @@ async function tryAdmit(
   return { pod, warnings, alreadyAdmitted: false };
 }
 
-// What the kernel refuses shows only once it is written.
 function quietShortfallOf({ quieter }: Site, request: AdmissionRequest, state: Assignments, uid: string) {
   const { requiredQuiet = [] } = request;
   return requiredQuiet.length > 0 ? quietShortfall(quieter.outcome(state, uid), requiredQuiet) : undefined;

@@ -13,7 +13,7 @@ import type { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { totalsOf } from '../decision/memory/memory-tables.js';
 import type { UnpinnedThread } from '../enforcement/members/confinement.js';
-import type { QuietAnew, QuietStep } from '../quiet/quieter.js';
+import type { QuietReview, QuietStep } from '../quiet/quieter.js';
 import type { Checkpoint } from '../state/format/checkpoint.js';
 import type { Commit } from '../state/store.js';
 import { publish, publishError } from './diagnostics.js';
@@ -35,7 +35,7 @@ export interface CommitOptions {
   /** Threads of this process whose masks were changed for them before. */
   readonly unpinned?: readonly UnpinnedThread[];
   /** Has all settings of quiet grants looked at. */
-  readonly quietAnew?: QuietAnew;
+  readonly quietReview?: QuietReview;
 }
 
 /**
@@ -124,7 +124,7 @@ export async function commitEnforced(
   commit: Commit,
   options: CommitOptions & Last = {},
 ): Promise<Enforced> {
-  const step = site.quieter.follow(before, wanted, (state) => commit(state), options.quietAnew);
+  const step = site.quieter.follow(before, wanted, (state) => commit(state), options.quietReview);
   return step
     ? commitQuiet(site, before, await step, commit, options)
     : commitCleared(site, before, wanted, commit, options);

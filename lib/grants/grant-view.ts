@@ -131,7 +131,8 @@ export class GrantView {
 
   /**
    * What of the `quiet` that it asks for is reached, part by part, and what stands in the way; null
-   * where it asks for none, or the record cannot be read. Read anew each time from the kernel's files: of all interrupts, say.
+   * where it asks for none, or the record cannot be read. Each access reads the kernel's files: of
+   * all interrupts, say.
    */
   get quiet(): QuietOutcome | null {
     return this.#record.quietOutcome();

@@ -11,13 +11,13 @@ import { checkRecorded, firstState } from '../decision/machine-settings.js';
 import { totalsOf } from '../decision/memory/memory-tables.js';
 import { type Config, MACHINE_CGROUP_ROOT } from '../input/config.js';
 import { allowing } from '../machine/topology-refresh.js';
-import type { QuietAnew } from '../quiet/quieter.js';
+import type { QuietReview } from '../quiet/quieter.js';
 import { isQuietUnsettled } from '../reconcile/quiet-settings.js';
 import type { Store } from '../state/store.js';
 import { refuseBesideKubelet } from './beside-kubelet.js';
 import { joinPool } from './pool-membership.js';
 
-const ALL_QUIET: QuietAnew = { isGivenUp: () => false };
+const ALL_QUIET: QuietReview = { isGivenUp: () => false };
 
 // The first opener records the settings; every later one must agree. Grants of an earlier boot are
 // archived, those of dead owners dropped. Whatever has become of the machine since, it is opened;
@@ -48,7 +48,7 @@ export function prepare(site: Site, config: Config): Promise<readonly Warning[]>
     const before = archived.length > 0 ? { ...recorded, quiet: null } : recorded;
     const isUnsettled = await isQuietUnsettled(site, state);
     if (state !== recorded || isUnsettled)
-      await commitEnforced(site, before, state, commit, isUnsettled ? { quietAnew: ALL_QUIET } : {});
+      await commitEnforced(site, before, state, commit, isUnsettled ? { quietReview: ALL_QUIET } : {});
     joinPool(site, config, state);
     return [
       ...archived,

@@ -1,5 +1,5 @@
 // KernelWork: what the kernel does on CPUs, which only its command line or a setting of the whole
-// machine changes. Told, and not changed.
+// machine changes: numalign reports it, and changes nothing.
 
 import { unlessRefused } from '../base/errors.js';
 import { cpusNamed } from '../base/text/cpus-named.js';

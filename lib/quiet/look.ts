@@ -43,7 +43,7 @@ export interface QuietGround {
   readonly recorded: readonly QuietSetting[];
 }
 
-export function partDemand({ topology, demands }: QuietGround, part: QuietPart): PartDemand {
+function partDemand({ topology, demands }: QuietGround, part: QuietPart): PartDemand {
   const its = demandsFor(demands, part);
   return { topology, demands: its, cpus: cpusOfDemands(its) };
 }

@@ -1,17 +1,16 @@
 // MachineQuieter: quiet CPUs on the machine that this process runs on.
 import type { Assignments } from '../account/assignments.js';
-import type { QuietRecord, QuietSetting } from '../account/quiet/quiet-record.js';
+import type { QuietSetting } from '../account/quiet/quiet-record.js';
 import type { Comparison } from '../enforcement/drift.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
-import type { QuietDemand } from './kernel/demands.js';
-import { demandsAmong, demandsFor, quietDemands } from './kernel/demands.js';
+import { demandsAmong, demandsFor, type QuietDemand, quietDemands } from './kernel/demands.js';
 import type { KernelFiles } from './kernel/kernel-files.js';
 import type { Part } from './kernel/setting.js';
 import { type FoundSetting, lookAtSettings, type QuietGround } from './look.js';
 import { type QuietOutcome, quietOutcome } from './outcome.js';
 import { type Abstention, type Change, planQuiet, type QuietPlan } from './plan.js';
-import { type QuietAnew, type Quieter, type QuietStep, quietKey, type RecordState } from './quieter.js';
+import { type Quieter, type QuietReview, type QuietStep, quietKey, type RecordState } from './quieter.js';
 import { settingsAfter, settingsDuring, withSettings } from './record.js';
 import { rewrite, writeAll } from './writing.js';
 
@@ -33,11 +32,13 @@ export class MachineQuieter implements Quieter {
     this.#unchanged = unchanged;
   }
 
-  #ground(demands: readonly QuietDemand[], recorded: QuietRecord | null): QuietGround {
-    return {
-      ...{ parts: this.#parts, files: this.#files, topology: this.#topology() },
-      ...{ demands, recorded: recorded?.settings ?? [] },
-    };
+  #ground(demands: readonly QuietDemand[], recorded: readonly QuietSetting[]): QuietGround {
+    const [parts, files, topology] = [this.#parts, this.#files, this.#topology()];
+    return { parts, files, topology, demands, recorded };
+  }
+
+  #groundOf(state: Assignments): QuietGround {
+    return this.#ground(quietDemands(state), state.quiet?.settings ?? []);
   }
 
   #abstention(isGivenUp?: (path: string) => boolean): Abstention {
@@ -49,21 +50,21 @@ export class MachineQuieter implements Quieter {
     recorded: readonly QuietSetting[],
     isGivenUp?: (path: string) => boolean,
   ): Promise<QuietPlan> {
-    const ground = { ...this.#ground(demands, null), recorded };
-    return planQuiet(await lookAtSettings(ground), recorded, this.#abstention(isGivenUp));
+    const look = await lookAtSettings(this.#ground(demands, recorded));
+    return planQuiet(look, recorded, this.#abstention(isGivenUp));
   }
 
   follow(
     before: Assignments,
     next: Assignments,
     record: RecordState,
-    anew?: QuietAnew,
+    review?: QuietReview,
   ): Promise<QuietStep> | undefined {
     const [former, wanted] = [quietDemands(before), quietDemands(next)];
     const isSame = demandsAmong(former, wanted) === former && demandsAmong(wanted, former) === wanted;
-    return isSame && !anew && !isWaiting(before)
+    return isSame && !review && !isWaiting(before)
       ? undefined
-      : this.#follow(before, next, record, anew?.isGivenUp);
+      : this.#follow(before, next, record, review?.isGivenUp);
   }
 
   // In two steps: what is asked for no more is given back while the grants that have asked for it are
@@ -74,21 +75,25 @@ export class MachineQuieter implements Quieter {
     record: RecordState,
     isGivenUp?: (path: string) => boolean,
   ): Promise<QuietStep> {
-    const former = quietDemands(before);
-    const kept = demandsAmong(former, quietDemands(next));
+    const [former, wanted] = [quietDemands(before), quietDemands(next)];
+    const kept = demandsAmong(former, wanted);
     let settings = before.quiet?.settings ?? [];
-    let done: readonly Change[] = [];
+    let rollback: readonly Change[] = [];
     const foreign: FoundSetting[] = [];
     if (kept !== former) {
       const plan = await this.#plan(kept, settings, isGivenUp);
       if (plan.changes.length > 0) await record(withSettings(before, settingsDuring(plan)));
       const steps = [...plan.restorations, ...plan.changes];
       const refusals = await writeAll(steps);
-      done = steps.filter(({ setting }) => !refusals.has(setting));
+      rollback = steps.filter(({ setting }) => !refusals.has(setting));
       settings = settingsAfter(plan, refusals);
       foreign.push(...plan.foreign);
     }
-    const plan = await this.#plan(quietDemands(next), settings, isGivenUp);
+    // Where nothing more is asked for, all is as it is to be.
+    const isSettled = kept !== former && demandsAmong(wanted, kept) === wanted;
+    const plan = isSettled
+      ? { restorations: [], changes: [], foreign: [], settings }
+      : await this.#plan(wanted, settings, isGivenUp);
     const about = withSettings(next, settingsDuring(plan));
     return {
       next: about,
@@ -96,7 +101,7 @@ export class MachineQuieter implements Quieter {
         ({ setting, value }) => `${setting.title} stays ${value}, which somebody else has set`,
       ),
       write: async (committed) => this.#settle(await this.#carryOut(committed, plan)),
-      undo: () => rewrite(done),
+      undo: () => rewrite(rollback),
     };
   }
 
@@ -113,11 +118,11 @@ export class MachineQuieter implements Quieter {
   }
 
   outcome(state: Assignments, uid: string): QuietOutcome {
-    return quietOutcome(this.#ground(quietDemands(state), state.quiet), uid, this.#unchanged);
+    return quietOutcome(this.#groundOf(state), uid, this.#unchanged);
   }
 
   async compare(state: Assignments): Promise<Comparison> {
-    const ground = this.#ground(quietDemands(state), state.quiet);
+    const ground = this.#groundOf(state);
     const look = await lookAtSettings(ground);
     const { changes, restorations } = planQuiet(look, ground.recorded, this.#abstention());
     return {

@@ -1,6 +1,7 @@
 // QuietPlan: which settings of the kernel are to change for what quiet grants ask now, and what of
 // them goes on record. Pure, as far as what it is given is.
 import type { QuietSetting } from '../account/quiet/quiet-record.js';
+import type { Inheritance } from './kernel/setting.js';
 import type { FoundSetting, Look, UnreadSetting } from './look.js';
 
 /** A value that is to be written. */
@@ -24,6 +25,19 @@ export interface QuietPlan {
 
 /** Of a setting, found or on record. */
 export const keyOf = (path: string, identity: string | null) => `${path} ${identity ?? ''}`;
+
+// By the record of what things inherit from, which never changes: there are hundreds of them.
+const inheritances = new WeakMap<QuietSetting, ReadonlySet<string>>();
+
+/** The values that things have begun with since numalign has written what they inherit from. */
+function valuesOf(from: QuietSetting, { convert }: Inheritance): ReadonlySet<string> {
+  let values = inheritances.get(from);
+  if (!values) {
+    values = new Set(from.written.map(convert));
+    inheritances.set(from, values);
+  }
+  return values;
+}
 
 /** What is not to be written. */
 export interface Abstention {
@@ -88,14 +102,15 @@ function beforeOf(
 ): QuietSetting | undefined {
   const before = known.get(keyOf(path, identity));
   const from = before || !inherits ? undefined : known.get(keyOf(inherits.path, null));
-  if (!from?.written.some((each) => inherits!.valueOf(each) === value)) return before;
-  const original = inherits!.valueOf(from.original);
+  if (!from || !valuesOf(from, inherits!).has(value)) return before;
+  const original = inherits!.convert(from.original);
   return { part, path, identity, original, written: [value], refusal: null, isLeftover: false };
 }
 
 /**
- * What has by chance the value that things begin with from now on, or will have it once it is restored.
- * It goes on record as it is, so that it is not taken for one that has come since. `records`: of what it may inherit from, too.
+ * What has by chance the value that things begin with from now on, or will have it once it is
+ * restored. It goes on record as it is, so that it is not taken for one that has come since.
+ * `records`: of what it may inherit from, too.
  */
 function bystanderOf(
   { part, setting: { path, inherits }, identity, value }: FoundSetting,
@@ -106,7 +121,7 @@ function bystanderOf(
   if (!from) return undefined;
   const before = known.get(keyOf(path, identity));
   if (before?.original === value && before.written.length === 0) return before;
-  if (!from.written.some((each) => inherits.valueOf(each) === value)) return undefined;
+  if (!valuesOf(from, inherits).has(value)) return undefined;
   return { part, path, identity, original: value, written: [], refusal: null, isLeftover: false };
 }
 

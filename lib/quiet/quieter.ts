@@ -24,7 +24,7 @@ export interface QuietStep {
 }
 
 /** All settings are looked at. */
-export interface QuietAnew {
+export interface QuietReview {
   /** Of paths that stay as they are, because somebody else always changes them back. */
   readonly isGivenUp: (path: string) => boolean;
 }
@@ -32,14 +32,14 @@ export interface QuietAnew {
 export interface Quieter {
   /**
    * Restores what no grant of `next` asks for any more. undefined where nothing is to do, and nothing
-   * was done. `record`: commits a state on the way. `anew`: looks at all
-   * settings though the record says nothing new of them. REQUIRES: the state's lock.
+   * was done. `record`: commits a state on the way. `review`: looks at all settings though the record
+   * says nothing new of them. REQUIRES: the state's lock.
    */
   follow(
     before: Assignments,
     next: Assignments,
     record: RecordState,
-    anew?: QuietAnew,
+    review?: QuietReview,
   ): Promise<QuietStep> | undefined;
   /** What is reached for a grant. Reads the kernel's files. */
   outcome(state: Assignments, uid: string): QuietOutcome;

@@ -46,8 +46,8 @@ export const settingsDuring = ({ settings, restorations }: QuietPlan): QuietSett
 /** The same state where the record stays the same. */
 export function withSettings(state: Assignments, settings: readonly QuietSetting[]): Assignments {
   const { quiet } = state;
-  const before = quiet?.settings ?? [];
-  if (before.length === settings.length && settings.every((each) => before.includes(each))) return state;
+  const before = new Set(quiet?.settings);
+  if (before.size === settings.length && settings.every((each) => before.has(each))) return state;
   const unknown = quiet?.unknown ?? {};
   const isEmpty = settings.length === 0 && Object.keys(unknown).length === 0;
   return { ...state, quiet: isEmpty ? null : { settings, unknown } };

@@ -72,7 +72,7 @@ async function repairQuiet(
 ): Promise<Assignments> {
   if (!attempts.some(({ found, isLost }) => found.kind === 'quiet' && !isLost)) return state;
   const isGivenUp = (path: string) => fights.isContested(quietKey(path));
-  const { next } = await commit(state, false, { quietAnew: { isGivenUp } });
+  const { next } = await commit(state, false, { quietReview: { isGivenUp } });
   return next;
 }
 

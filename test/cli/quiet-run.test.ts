@@ -76,7 +76,7 @@ describe('numalign run --quiet', () => {
     expect([next.code, disturbs(1)]).toEqual([0, true]);
   });
 
-  it.runIf(!hasCache)('tells of a part that it has not reached in a line, and in the status', async () => {
+  it.runIf(!hasCache)('prints a part that it has not reached in a line, and in the status', async () => {
     const folder = await folderOfTwo();
     const script = 'echo started; read line';
     const run = start([...RUN, folder, '--quiet=cache=25%', '--', 'sh', '-c', script]);

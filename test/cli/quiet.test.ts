@@ -95,7 +95,7 @@ describe('--require-quiet', () => {
   });
 });
 
-describe('what is told of quiet', () => {
+describe('what is printed about quiet', () => {
   const yes = { reached: 'yes', reasons: [] } as const;
 
   it('is nothing of a grant without', () => {

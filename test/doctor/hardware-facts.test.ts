@@ -54,7 +54,7 @@ describe('governors', () => {
     expect(readGovernors(kernelTree({}))).toBeNull();
   });
 
-  it('are not told of a policy whose CPUs are all offline', () => {
+  it('leave out a policy whose CPUs are all offline', () => {
     const policy = `${SYSTEM}/cpufreq/policy2`;
     const offline = { [`${policy}/affected_cpus`]: '\n', [`${policy}/scaling_governor`]: 'powersave\n' };
     expect(readGovernors(kernelTree(offline))).toBeNull();

@@ -123,6 +123,16 @@ async function endAll(world: QuietWorld): Promise<void> {
   expect(world.state.quiet).toBeNull();
 }
 
+/** Nothing is wrong after any of them. */
+async function liveThrough(world: QuietWorld, happens: readonly Event[]): Promise<void> {
+  for (const event of happens) {
+    const step = nextOf(world, event);
+    if (step) await world.carryOn(step.next);
+    else await happen(world, event);
+    expect(world.wrong()).toEqual([]);
+  }
+}
+
 const runs = (all: number, usual: number) => ({ numRuns: budget(all, usual) });
 
 describe('settings of the kernel that grants want quiet', () => {
@@ -130,12 +140,7 @@ describe('settings of the kernel that grants want quiet', () => {
     await fc.assert(
       fc.asyncProperty(values, events(...GRANTS), async (initial, happens) => {
         const world = await worldOf(initial);
-        for (const event of happens) {
-          const step = nextOf(world, event);
-          if (step) await world.carryOn(step.next);
-          else await happen(world, event);
-          expect(world.wrong()).toEqual([]);
-        }
+        await liveThrough(world, happens);
         expect(world.disturbances).toEqual([]);
         await endAll(world);
       }),
@@ -217,12 +222,7 @@ describe('settings of the kernel that grants want quiet', () => {
     await fc.assert(
       fc.asyncProperty(values, events(...GRANTS, 'leave', 'come'), async (initial, happens) => {
         const world = await worldOf(initial);
-        for (const event of happens) {
-          const step = nextOf(world, event);
-          if (step) await world.carryOn(step.next);
-          else await happen(world, event);
-          expect(world.wrong()).toEqual([]);
-        }
+        await liveThrough(world, happens);
         await endAll(world);
       }),
       runs(5000, 120),

@@ -1,4 +1,4 @@
-// What a grant is told of its quiet.
+// What grant.quiet says.
 import { beforeAll, expect, it } from 'vitest';
 import type { QuietSetting } from '../../lib/account/quiet/quiet-record.js';
 import { discover, type Topology } from '../../lib/entries/topology.js';

@@ -33,7 +33,7 @@ it('a setting that the kernel refuses is named on record with its error, and wri
   expect(recorded(world, IRQ)).toMatchObject({ original: ALL, written: ['1-7'], refusal: 'EPERM' });
   expect(attempts(world, IRQ)).toEqual([`${IRQ} 1-7`]);
   await world.settle();
-  await world.carryOn(world.state, { isAnew: true });
+  await world.carryOn(world.state, { isReview: true });
   expect(attempts(world, IRQ)).toEqual([]);
 });
 
@@ -121,7 +121,7 @@ it('a setting is left alone by a process without the rights to write it, once th
   await acquire(world, 'one', '0');
   expect(attempts(world, IRQ)).toEqual([`${IRQ} 1-7`]);
   expect(await world.compare()).toEqual([]);
-  await world.carryOn(world.state, { isAnew: true });
+  await world.carryOn(world.state, { isReview: true });
   expect(attempts(world, IRQ)).toEqual([]);
 });
 

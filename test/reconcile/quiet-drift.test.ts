@@ -34,7 +34,7 @@ async function grantOf(cpu: number) {
 }
 
 describe.runIf(ALL.size > 1 && ALL.isSubsetOf(EVERY))('an interrupt', () => {
-  it('that somebody has moved back is moved away again, and told of', async () => {
+  it('that somebody has moved back is moved away again, and reported', async () => {
     const { tree, manager, drifts, grant, quiet } = await grantOf(1);
     expect(tree.read().get(IRQ)).toBe(quiet);
     tree.set(IRQ, '0-3');

@@ -49,7 +49,7 @@ const LEDGER = { owners: { isOwn: () => true } };
 interface HowToCarryOn {
   readonly end?: End;
   /** Looks at all settings. */
-  readonly isAnew?: boolean;
+  readonly isReview?: boolean;
   /** The same, but for paths that are left as they are. */
   readonly isGivenUp?: (path: string) => boolean;
 }
@@ -133,7 +133,7 @@ export class QuietWorld {
    * A process carries on to the next state. `end`: where it ends. Answers false where it has; throws
    * what the commit throws.
    */
-  async carryOn(next: Assignments, { end, isAnew = false, isGivenUp }: HowToCarryOn = {}) {
+  async carryOn(next: Assignments, { end, isReview = false, isGivenUp }: HowToCarryOn = {}) {
     const { state } = this;
     this.steps = 0;
     this.commits = 0;
@@ -147,13 +147,13 @@ export class QuietWorld {
     const ended = new Promise<false>((resolve) => {
       this.#ended = () => resolve(false);
     });
-    const anew = isGivenUp ?? (isAnew ? () => false : undefined);
-    const options = anew ? { quietAnew: { isGivenUp: anew } } : {};
+    const review = isGivenUp ?? (isReview ? () => false : undefined);
+    const options = review ? { quietReview: { isGivenUp: review } } : {};
     const isDone = await Promise.race([
       ended,
       commitEnforced(this.#site, state, next, this.#commit, options).then(() => true),
     ]);
-    if (isDone && (isAnew || quietDemands(next) !== quietDemands(state))) this.foreign.clear();
+    if (isDone && (isReview || quietDemands(next) !== quietDemands(state))) this.foreign.clear();
     this.#quiet = [];
     return isDone;
   }
@@ -168,7 +168,7 @@ export class QuietWorld {
   /** As an opener, and every round: all settings are looked at, and made right. */
   async settle(): Promise<void> {
     if ((await isQuietUnsettled(this.#site, this.state)) || this.foreign.size > 0)
-      await this.carryOn(this.state, { isAnew: true });
+      await this.carryOn(this.state, { isReview: true });
   }
 
   /** Keys of what the reconciler would repair. */

@@ -39,7 +39,7 @@ export function sourceOptions(folder, name, sources) {
 export const backportsOptions = (cache) =>
   sourceOptions(join(cache, 'apt'), 'backports', backportsOf('bookworm'));
 
-/** The same of the backports of the next Debian, for what needs no libraries of that. */
+/** The same of the backports of the next Debian, for what needs none of its libraries. */
 export const newestOptions = (cache) =>
   sourceOptions(join(cache, 'apt-newest'), 'backports', backportsOf('trixie'));
 

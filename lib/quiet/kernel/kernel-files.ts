@@ -73,7 +73,7 @@ function unlessClosed<T, U>(act: () => T, closed: U): T | U {
   }
 }
 
-/** The same for who only looks: what cannot be read, for whatever reason, is not there. */
+/** The same for a look: what cannot be read, for whatever reason, is not there. */
 export function visibleFiles(files: KernelFiles): KernelFiles {
   return {
     ...files,

@@ -16,6 +16,12 @@ export interface PartDemand {
   readonly cpus: CpuSet;
 }
 
+/** The setting with whose value things begin, and its value as they have it. */
+export interface Inheritance {
+  readonly path: string;
+  readonly convert: (value: string) => string;
+}
+
 /** Values are canonical texts: equal where they mean the same. */
 export interface Setting {
   readonly path: string;
@@ -36,8 +42,8 @@ export interface Setting {
    * of it. Left out: only the target does.
    */
   suffices?(value: string, target: string, demand: PartDemand): boolean;
-  /** The setting with whose value such things begin, and how they have it. */
-  readonly inherits?: { readonly path: string; valueOf(value: string): string };
+  /** Of things that come and go: what they begin with. */
+  readonly inherits?: Inheritance;
   /**
    * Of the demand's CPUs, those that a value leaves disturbed, whatever was written: the value read
    * back, or what the kernel makes of it. For `grant.quiet`.

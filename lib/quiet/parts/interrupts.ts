@@ -1,13 +1,13 @@
 // Interrupts of devices: where they are delivered, as core-api/irq of the kernel has it, and what
-// irqbalance is told of it.
+// irqbalance gets to know of it.
 import { CpuSet } from '../../machine/cpu-set.js';
 import { type NamedProcess, namedProcesses } from '../../processes/named-processes.js';
 import { type Ask, askSocket } from '../kernel/irqbalance-client.js';
 import type { KernelFiles } from '../kernel/kernel-files.js';
 import { HEX, LIST, MaskSetting } from '../kernel/mask-setting.js';
 import { recent } from '../kernel/recent.js';
-import type { Part, PartDemand } from '../kernel/setting.js';
-import { irqbalanceSettings, untoldRivals } from './irqbalance.js';
+import type { Inheritance, Part, PartDemand } from '../kernel/setting.js';
+import { irqbalanceSettings, rivalObstacles } from './irqbalance.js';
 
 const FOLDER = '/proc/irq';
 const DEFAULT = `${FOLDER}/default_smp_affinity`;
@@ -15,6 +15,11 @@ const DESCRIPTIONS = '/sys/kernel/irq';
 // Interrupts of a GIC below 32, and all of the controller that every RISC-V CPU has, belong to one
 // CPU each: its timer and counters.
 const GIC_SHARED = 32;
+
+const NEW_INTERRUPTS: Inheritance = {
+  path: DEFAULT,
+  convert: (mask) => LIST.print(HEX.parse(mask) ?? CpuSet.EMPTY),
+};
 
 class DeviceInterrupt extends MaskSetting {
   readonly #irq: string;
@@ -24,9 +29,7 @@ class DeviceInterrupt extends MaskSetting {
     this.#irq = irq;
   }
 
-  get inherits() {
-    return { path: DEFAULT, valueOf: (mask: string) => LIST.print(HEX.parse(mask) ?? CpuSet.EMPTY) };
-  }
+  readonly inherits = NEW_INTERRUPTS;
 
   // Numbers are used again. The handler's name is no part of it: it goes while a network interface
   // is down, and the affinity stays.
@@ -104,7 +107,7 @@ export function interruptsPart({ ask, running }: IrqbalanceMeans = THIS_MACHINE)
         ...(!files.exists(DEFAULT)
           ? [`${FOLDER} cannot be seen from here: in a container, mount the machine's /proc`]
           : []),
-        ...untoldRivals(files, running(), cpus),
+        ...rivalObstacles(files, running(), cpus),
       ];
     },
   };

@@ -1,4 +1,4 @@
-// irqbalance: which CPUs it is to keep interrupts off, told by its socket as irqbalance-ui does.
+// irqbalance: which CPUs it is to keep interrupts off, by its socket as irqbalance-ui does.
 import { CpuSet } from '../../machine/cpu-set.js';
 import type { NamedProcess } from '../../processes/named-processes.js';
 import { parseCpuMask } from '../kernel/cpu-mask.js';
@@ -37,13 +37,13 @@ function startOf(files: KernelFiles, pid: string): string {
   return (files.read(`/proc/${pid}/stat`) ?? '').replace(/^.*\) /s, '').split(' ')[19] ?? '';
 }
 
-// What it was told and has not looked at yet: until then it tells what was before. By process.
-const told = new Map<string, { readonly value: string; readonly until: number }>();
+// What it has got and not looked at yet: until then it answers what was before. By process.
+const latestBans = new Map<string, { readonly value: string; readonly until: number }>();
 
 class BannedCpus implements Setting {
   readonly path: string;
   readonly identity: string;
-  // Until its next look, and another process may have told it.
+  // Until its next look; another process may have banned CPUs.
   readonly isDelayed = true;
   readonly title: string;
   readonly #ask: Ask;
@@ -58,9 +58,9 @@ class BannedCpus implements Setting {
 
   /** @throws as `irqbalanceState` */
   async read(): Promise<string | undefined> {
-    const { value, until } = told.get(this.identity) ?? { until: 0 };
+    const { value, until } = latestBans.get(this.identity) ?? { until: 0 };
     if (until > performance.now()) return value;
-    told.delete(this.identity);
+    latestBans.delete(this.identity);
     try {
       const { interval, banned } = await irqbalanceState(this.#ask, this.#address);
       this.#interval = interval;
@@ -76,7 +76,7 @@ class BannedCpus implements Setting {
   async write(value: string): Promise<void> {
     await banCpus(this.#ask, this.#address, value);
     // A look takes a while, too.
-    told.set(this.identity, { value, until: performance.now() + (this.#interval + 1) * 1000 });
+    latestBans.set(this.identity, { value, until: performance.now() + (this.#interval + 1) * 1000 });
   }
 
   target(base: string, { cpus }: PartDemand): string {
@@ -97,7 +97,7 @@ export function irqbalanceSettings(files: KernelFiles, ask: Ask): Setting[] {
 }
 
 /** Of each that runs and has no socket: that it moves interrupts back, and what to do. */
-export function untoldRivals(files: KernelFiles, running: Iterable<NamedProcess>, cpus: CpuSet): string[] {
+export function rivalObstacles(files: KernelFiles, running: Iterable<NamedProcess>, cpus: CpuSet): string[] {
   const pids = new Set(socketsOf(files).map(({ pid }) => pid));
   return [...running]
     .filter(({ pid }) => !pids.has(String(pid)))

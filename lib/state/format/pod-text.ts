@@ -1,4 +1,5 @@
-// Pods, settings, what the kubelet holds and what is changed for quiet grants as the state files write them.
+// Pods, settings, what the kubelet holds and what is changed for quiet grants as the state files write
+// them.
 import type { MachineSettings } from '../../account/assignments.js';
 import type { KubeletRecord } from '../../account/kubelet-record.js';
 import type { ContainerAssignment, PodAssignment, PodBooking } from '../../account/pod-assignment.js';

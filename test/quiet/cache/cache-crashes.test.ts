@@ -23,7 +23,7 @@ const CACHES = [
   [4, 5, 6, 7],
 ];
 const NONE = { interrupts: false, workqueues: false, packets: false, idle: null, frequency: false };
-const ANEW = { quietAnew: { isGivenUp: () => false } };
+const REVIEW = { quietReview: { isGivenUp: () => false } };
 
 type Groups = FakeResctrl['groups'];
 
@@ -98,7 +98,7 @@ class Machine {
 
   /** As an opener. */
   async settle(): Promise<void> {
-    if (await isQuietUnsettled(this.#site, this.state)) await this.carryOn(this.state, ANEW);
+    if (await isQuietUnsettled(this.#site, this.state)) await this.carryOn(this.state, REVIEW);
   }
 
   without(process: string): Assignments {

@@ -100,13 +100,13 @@ describe('a grant with ways of a cache', () => {
     expect(run.files.maskOf('db', 0)).toBe(0xff000);
   });
 
-  it('is told of its neighbours where somebody widens the default group', () => {
+  it('names its neighbours where somebody widens the default group', () => {
     const run = settled({}, { a: ['0-1', { ways: 4 }], b: ['4', { ways: 4 }] });
     run.files.write('/sys/fs/resctrl/schemata', 'L3:0=fffff\n');
     expect(run.disturbed).toEqual(['a']);
   });
 
-  it('is told of CPUs that somebody takes out of its group', () => {
+  it('names CPUs that somebody takes out of its group', () => {
     const run = settled({}, { a: ['0-1', { ways: 4 }] });
     run.files.write('/sys/fs/resctrl/numalign-a/cpus_list', '0');
     const group = run.settings.find(({ path }) => path.endsWith('numalign-a'))!;
@@ -167,7 +167,7 @@ describe('a grant that cannot have ways', () => {
     expect(error).toMatchObject({ code: 'ENOSPC', message: expect.stringMatching(/Out of CLOSIDs/) });
   });
 
-  it('is told of CPUs of which the cache is not known', () => {
+  it('names CPUs of which the cache is not known', () => {
     const run = settled({ caches: [[0, 1, 2, 3]] }, { a: ['3-4', { ways: 4 }] });
     expect(run.obstacles.join()).toMatch(/no L3 cache of the CPUs 4/);
     expect(String(run.files.groups.get('numalign-a')!.cpus)).toBe('3');

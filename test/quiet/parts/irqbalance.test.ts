@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { discover, type Topology } from '../../../lib/entries/topology.js';
 import { askSocket, banCpus, irqbalanceState } from '../../../lib/quiet/kernel/irqbalance-client.js';
-import { irqbalanceSettings, untoldRivals } from '../../../lib/quiet/parts/irqbalance.js';
+import { irqbalanceSettings, rivalObstacles } from '../../../lib/quiet/parts/irqbalance.js';
 import { errorOf } from '../../support/error-of.js';
 import { kernelTree } from '../../support/kernel-tree.js';
 import { demandOf, quiet } from '../../support/quiet.js';
@@ -114,10 +114,10 @@ describe('irqbalance', () => {
 
   it('is a rival only where it has no socket', () => {
     const running = [{ pid: 812, name: 'irqbalance' }];
-    expect(untoldRivals(tree(), running, machine.cpus)).toEqual([]);
+    expect(rivalObstacles(tree(), running, machine.cpus)).toEqual([]);
     const files = tree();
     files.texts.delete(SOCKET);
-    expect(untoldRivals(files, running, machine.cpus)).toEqual([
+    expect(rivalObstacles(files, running, machine.cpus)).toEqual([
       expect.stringMatching(/^irqbalance \(process 812\)/),
     ]);
   });

@@ -109,7 +109,7 @@ test('a card that is brought up after the grant has no interrupts on its CPUs', 
   view.rebind(spare);
 });
 
-test('interrupts that a driver puts there anew are moved in the next round', async () => {
+test('interrupts that a driver puts there again are moved in the next round', async () => {
   const manager = await open();
   const grant = await acquireOn(manager, many.node, { quiet: { interrupts: true, packets: true } });
   view.rebind(many);
