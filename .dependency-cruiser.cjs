@@ -30,6 +30,7 @@ const ROOMS = [
   'enforcement/cpusets',
   'enforcement',
   'threads',
+  'children',
   'quiet/kernel',
   'quiet/resctrl',
   'quiet/parts',

@@ -18,6 +18,8 @@ import type { Warning } from '../admission/warnings.js';
 import { beginAudit } from '../audit/grant-audits.js';
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
+import { childVariables } from '../children/child-variables.js';
+import { type Inheritance, spawnWith, startOn } from '../children/spawn.js';
 import { pageBytes } from '../input/values/memory-types.js';
 import type { Quantity } from '../input/values/quantity.js';
 import type { PinResult } from '../machine/affinity.js';
@@ -43,7 +45,6 @@ import {
 } from '../threads/placement.js';
 import { type PrewarmOptions, prewarmPool } from '../threads/pool.js';
 import { type ScheduleOptions, schedule, type ThreadScheduling } from '../threads/scheduling.js';
-import { spawnOn } from '../threads/spawn.js';
 import { readAgain, undoPin } from '../threads/vacate.js';
 import { type GrantWorkerOptions, startWorker } from '../threads/worker.js';
 import { GrantPart, partCpus } from './grant-part.js';
@@ -189,24 +190,26 @@ export class GrantThreads extends GrantView {
    * with the grant's memory nodes preferred where that is allowed (whatever policy this thread was
    * pinned with). It also gets a copy of the owner's lock: should this process die, its grants live
    * on until the child (and what it started) has ended. Same parameters as
-   * node:child_process.spawn; the child finds NUMALIGN_GRANT, NUMALIGN_CPUS and NUMALIGN_DEVICES in
-   * its environment.
+   * node:child_process.spawn; the child finds {@link ChildVariables} in its environment.
    * @throws ERR_SYSCALL where the CPUs cannot be used here, ERR_SIMULATED_MACHINE,
    *   ERR_GRANT_RELEASED
    */
   spawn(command: string, args: readonly string[] = [], options: SpawnOptions = {}): ChildProcess {
+    return this.startChild((inheritance) => spawnWith(inheritance, command, args, options));
+  }
+
+  /**
+   * Has `start` start a child process, synchronously, as {@link spawn} does: the child is born on
+   * the grant's CPUs, and counts as running on the grant until it exits. `start` passes on what a
+   * child inherits.
+   * @throws as {@link spawn}, and what `start` throws
+   */
+  startChild(start: (inheritance: Inheritance) => ChildProcess): ChildProcess {
     const target = this.#threads();
     const { site, pod } = this.#record;
     const ownerFd = pod.owner.kind === 'process' ? site.ledger.owners.ownFd() : undefined;
-    const ids = Object.entries(this.devices).map(([name, list]) => [name, list.map(({ id }) => id)]);
-    const variables = {
-      NUMALIGN_GRANT: this.uid,
-      NUMALIGN_CPUS: this.sharedCpus.toString(),
-      NUMALIGN_DEVICES: JSON.stringify(Object.fromEntries(ids)),
-    };
-    const child = tracedApply(site, this, 'spawn', () =>
-      spawnOn(target, variables, ownerFd, command, args, options),
-    );
+    const inheritance = { variables: childVariables(this), ownerFd };
+    const child = tracedApply(site, this, 'spawn', () => startOn(target, () => start(inheritance)));
     if (child.pid !== undefined) watchChild(site.ledger, this.uid, child);
     return child;
   }
