@@ -66,7 +66,7 @@ async function runOn(grant: Grant, threads: PlaceThreadsOptions | undefined, rep
   // Before libuv's pool is started, which inherits it. Not by pin() of this thread: a cgroup of v2
   // takes the whole process only, which placeThreads() moves.
   pinMemory({ grant: grant.uid, mode: 'preferred', nodes: grant.memoryNodes, from: undefined });
-  await grant.placeThreads({ ...threads, replace });
+  await grant.placeThreads({ replace, ...threads });
 }
 
 // Where the process ends in another way the kernel tells everybody. Where nobody is there to hear it,
