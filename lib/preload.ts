@@ -6,9 +6,10 @@ import type { AcquireOptions } from './input/request.js';
 import type { Manager } from './manager.js';
 
 /**
- * The manager, and the grant that this process runs on. In a process that runs on the grant of the
- * one that has started it, that grant: threads and children may be put on it, and what changes it is
- * refused (ERR_OWNER_ALIVE). undefined in Workers, and where that grant cannot be found.
+ * The manager, and the grant that this process runs on. In a process that {@link Grant.spawn} or
+ * {@link Grant.fork} has started, the grant of its parent: threads and children may be put on it, and
+ * what changes it is refused (ERR_OWNER_ALIVE). undefined in Workers, in what such a process starts by
+ * other means, and where the grant is not on record.
  */
 export let manager: Manager | undefined;
 export let grant: Grant | undefined;
@@ -46,12 +47,14 @@ async function isWorkerOfHolder(): Promise<boolean> {
   return cluster.isWorker;
 }
 
-// The grant of the process that has started this one. Of the manager nothing is asked but that: it
-// neither moves this process nor wakes it.
+// The grant that this process was started for. Of the manager nothing is asked but that: it neither
+// moves this process nor wakes it. What others start inherits the variables and no lock, and mostly
+// has no use for the grant: it does without the time that this takes.
 async function find(uid: string): Promise<void> {
-  const stateDir = process.env.NUMALIGN_STATE_DIR;
+  const { NUMALIGN_STATE_DIR: stateDir, NUMALIGN_PRELOAD_PID: acquiredBy } = process.env;
+  if (!stateDir || acquiredBy !== '') return;
   const { hasState } = await import('./state/folder/folder.js');
-  if (stateDir === undefined || !hasState(stateDir)) return;
+  if (!hasState(stateDir)) return;
   const { openManager } = await import('./open-manager.js');
   const quiet = { sharedMember: false, cpuManagerReconcilePeriod: 0, besideKubelet: true };
   const found = await openManager({ stateDir, ...quiet });
