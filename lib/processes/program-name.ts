@@ -10,7 +10,10 @@ const TAKES_VALUE =
 // Those after which the first word is no script: -e, -p and -pe with code; - for standard input.
 const NO_SCRIPT = /^(-[ep]+|--eval|--print|-)$/;
 
-/** `server`; `node server.mjs`; `numalign run -- server`. REQUIRES: a command line as in /proc. */
+/**
+ * `server`; `node server.mjs`; `numalign run -- server` where numalign stays beside it. REQUIRES: a
+ * command line as in /proc.
+ */
 export function programName(words: readonly string[]): string {
   // Where a program has written a title over its words, the title is one of them.
   const name = basename((words[0] ?? '').split(/\s/)[0]!);
@@ -19,7 +22,10 @@ export function programName(words: readonly string[]): string {
   if (!NUMALIGN.test(script)) return at === 0 ? name : `${name} ${basename(script)}`;
   const rest = words.slice(at + 1);
   const end = rest.indexOf('--');
-  if (rest[0] === 'run' && end > 0) return `numalign run -- ${programName(rest.slice(end + 1))}`;
+  if (rest[0] === 'run' && end > 0) {
+    const program = programName(rest.slice(end + 1));
+    return rest.slice(0, end).includes('--supervise') ? `numalign run -- ${program}` : program;
+  }
   return ['run', 'agent'].includes(rest[0] ?? '') ? `numalign ${rest[0]}` : 'numalign';
 }
 
