@@ -54,7 +54,9 @@ describe('numalign run', () => {
     expect(stdout).toBe(`Cpus_allowed_list:\t1\n1 ${id}\n`);
     // Taken back by the next who opens the state.
     expect(await grants(folder)).toMatchObject([{ uid: id, alive: false }]);
-    expect((await numalign([...RUN, folder, '--silent', '--', 'sh', '-c', 'echo $NUMALIGN_CPUS'])).stdout).toBe('1\n');
+    expect(
+      (await numalign([...RUN, folder, '--silent', '--', 'sh', '-c', 'echo $NUMALIGN_CPUS'])).stdout,
+    ).toBe('1\n');
   });
 
   it('books memory and takes devices, tells the command which, and lets its memory come from the grant’s NUMA nodes', async () => {
@@ -146,32 +148,42 @@ describe('numalign run', () => {
   it.each([
     ['in place', RUN, 'ENOTDIR'],
     ['beside it', SUPERVISE, 'spawn ENOTDIR'],
-  ])('exits with 127 where the command is not found and 126 where it is not executable, and releases: %s', async (_, command, notFolder) => {
-    const folder = newFolder();
-    const text = join(folder, 'text');
-    writeFileSync(text, 'no program', { mode: 0o600 });
-    const missing = await numalign([...command, folder, '--', 'no-such-command']);
-    expect(missing.code).toBe(127);
-    expect(missing.stderr).toBe(
-      'numalign: no-such-command: not found (it, or the interpreter that it names)\n',
-    );
-    const closed = await numalign([...command, folder, '--', text]);
-    expect(closed.code).toBe(126);
-    expect(closed.stderr).toBe(`numalign: ${text}: not executable (permission denied)\n`);
-    const below = await numalign([...command, folder, '--', join(text, 'program')]);
-    expect(below.code).toBe(126);
-    expect(below.stderr).toBe(`numalign: ${text}/program: cannot be executed: ${notFolder}\n`);
-    const empty = await numalign([...command, folder, '--', '']);
-    expect(empty.code).toBe(126);
-    expect(empty.stderr).toMatch(/^numalign: : cannot be executed: .*\n$/);
-    expect(await grants(folder)).toEqual([]);
-  });
+  ])(
+    'exits with 127 where the command is not found and 126 where it is not executable, and releases: %s',
+    async (_, command, notFolder) => {
+      const folder = newFolder();
+      const text = join(folder, 'text');
+      writeFileSync(text, 'no program', { mode: 0o600 });
+      const missing = await numalign([...command, folder, '--', 'no-such-command']);
+      expect(missing.code).toBe(127);
+      expect(missing.stderr).toBe(
+        'numalign: no-such-command: not found (it, or the interpreter that it names)\n',
+      );
+      const closed = await numalign([...command, folder, '--', text]);
+      expect(closed.code).toBe(126);
+      expect(closed.stderr).toBe(`numalign: ${text}: not executable (permission denied)\n`);
+      const below = await numalign([...command, folder, '--', join(text, 'program')]);
+      expect(below.code).toBe(126);
+      expect(below.stderr).toBe(`numalign: ${text}/program: cannot be executed: ${notFolder}\n`);
+      const empty = await numalign([...command, folder, '--', '']);
+      expect(empty.code).toBe(126);
+      expect(empty.stderr).toMatch(/^numalign: : cannot be executed: .*\n$/);
+      expect(await grants(folder)).toEqual([]);
+    },
+  );
 
   it.each(['SIGTERM', 'SIGINT', 'SIGKILL', 'SIGPIPE'] as const)(
     'dies of %s where the command did, after the release',
     async (name) => {
       const folder = newFolder();
-      const { signal } = await numalign([...SUPERVISE, folder, '--', 'sh', '-c', `kill -${name.slice(3)} $$`]);
+      const { signal } = await numalign([
+        ...SUPERVISE,
+        folder,
+        '--',
+        'sh',
+        '-c',
+        `kill -${name.slice(3)} $$`,
+      ]);
       expect(signal).toBe(name);
       expect(await grants(folder)).toEqual([]);
     },
