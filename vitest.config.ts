@@ -39,7 +39,7 @@ const STATES = [
   'test/{mutants,torture}/*.test.ts',
   tests('processes', 'kubelet-record,named-processes'),
   tests('base', 'layered-map,registry,steps'),
-  tests('cli', 'agent,run'),
+  tests('cli', 'agent,run,run-in-place'),
   tests('state', 'difference,folder-errors,journal*,owner-ends,put-back,recovery-laws,unfinished-lines'),
 ];
 

@@ -89,7 +89,8 @@ function withLock({ ownerFd }: Inheritance, stdio: Exclude<StdioOptions, string>
   return streams;
 }
 
-function environmentOf(
+/** The environment of a child. @throws ERR_INVALID_OPTION for other `counts` than 'auto' */
+export function environmentOf(
   { variables, parallelism }: Inheritance,
   given: NodeJS.ProcessEnv | null | undefined,
   counts: unknown,

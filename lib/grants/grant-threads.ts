@@ -19,6 +19,7 @@ import { beginAudit } from '../audit/grant-audits.js';
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import { childVariables } from '../children/child-variables.js';
+import { type ExecOptions, executeOn, executeWith } from '../children/execution.js';
 import {
   type Arguments,
   forkWith,
@@ -229,14 +230,38 @@ export class GrantThreads extends GrantView {
   startChild(start: (inheritance: Inheritance) => ChildProcess): ChildProcess {
     const target = this.#threads();
     const { site, pod } = this.#record;
-    const inheritance = {
-      variables: childVariables(this, site.ledger.path),
-      ownerFd: this.#record.lockFd(),
-      parallelism: this.availableParallelism,
-    };
+    const inheritance = this.#inheritance();
     const child = tracedApply(site, this, 'spawn', () => startOn(target, () => start(inheritance)));
     if (child.pid !== undefined) watchChild(site.ledger, pod.uid, child);
     return child;
+  }
+
+  /**
+   * This process becomes another program (execve(2)), with the same pid: on the grant's CPUs and in
+   * its cgroup from its first instruction, with the grant's memory nodes preferred where that is
+   * allowed. The program owns from then on whatever this process did: it has the owner's lock open,
+   * and all that is granted by it ends with the program and what that has started. `command` is
+   * looked for as by {@link spawn}; the program finds {@link ChildVariables} in its environment, no
+   * signal ignored, and of the descriptors beside the standard streams its owner's lock and the
+   * sockets that systemd has opened for it. Nothing else of this process is left: what is to be
+   * written must be written, and `exit` is not emitted.
+   * @throws ERR_SYSCALL where the kernel refuses the program (`errnoName`: ENOENT where it is not
+   *   there) or the CPUs; then this process is as before. ERR_INVALID_OPTION, ERR_CGROUP,
+   *   ERR_SIMULATED_MACHINE, ERR_GRANT_RELEASED
+   */
+  exec(command: string, args: readonly string[] = [], options: ExecOptions = {}): never {
+    const target = this.#threads();
+    const inheritance = this.#inheritance();
+    const execute = () => executeWith(inheritance, command, args, options);
+    return tracedApply(this.#record.site, this, 'exec', () => executeOn(target, execute));
+  }
+
+  #inheritance(): Inheritance {
+    return {
+      variables: childVariables(this, this.#record.site.ledger.path),
+      ownerFd: this.#record.lockFd(),
+      parallelism: this.availableParallelism,
+    };
   }
 
   /**
