@@ -80,7 +80,7 @@ const lazyRequire = {
 };
 
 // What package.json exports, to require() too.
-const EXPORTED = /^(index|metrics\/index|entries\/.*)$/;
+const EXPORTED = /^(index|metrics\/(index|opentelemetry)|entries\/.*)$/;
 
 /** Makes ES modules of the modules, which export what their CommonJS does. */
 const esModules = {

@@ -63,7 +63,13 @@ export interface Snapshot {
   /** By the cpu.stat file. */
   readonly throttling: ReadonlyMap<string, ThrottlingCounters>;
   /** At this moment; null: nobody has looked, or it cannot be read. */
-  readonly offNodePages: number | null;
+  readonly offNode: OffNodeMemory | null;
+}
+
+/** Memory of a grant's processes that is on other NUMA nodes than the grant's. */
+export interface OffNodeMemory {
+  readonly pages: number;
+  readonly bytes: number;
 }
 
 /** What is looked at beside the threads. */
@@ -128,7 +134,7 @@ export function takeSnapshot({ cpus, roots, known, isOwn, memoryNodes }: Subject
     tasks: scan && foreignTasks(scan, cpus, all, threads),
     seesAll: scan?.seesAll ?? null,
     throttling: readThrottling(own),
-    offNodePages: views.memory ? offNodePages(own, memoryNodes) : null,
+    offNode: views.memory ? offNodeMemory(own, memoryNodes) : null,
   };
 }
 
@@ -171,14 +177,17 @@ function foreignTasks(
   return found;
 }
 
-/** Of the processes that run there: pages that are on other nodes. */
-function offNodePages(pids: Iterable<number>, nodes: NodeSet): number | null {
-  let pages = 0;
+/** Of the processes that run there. */
+function offNodeMemory(pids: Iterable<number>, nodes: NodeSet): OffNodeMemory | null {
+  let [pages, bytes] = [0, 0];
   for (const pid of pids) {
     const { byNode, pageBytes, source } = native.memoryPlacement(pid);
     if (source === '') return null;
-    for (let i = 0; i < byNode.length; i += 2)
-      if (!nodes.has(byNode[i]!)) pages += byNode[i + 1]! / pageBytes;
+    for (let i = 0; i < byNode.length; i += 2) {
+      if (nodes.has(byNode[i]!)) continue;
+      bytes += byNode[i + 1]!;
+      pages += byNode[i + 1]! / pageBytes;
+    }
   }
-  return pages;
+  return { pages, bytes };
 }

@@ -122,7 +122,7 @@ describe('grant.audit', () => {
       deviceInterrupts: null,
       softirqs: null,
     });
-    expect(little).toMatchObject({ seesAllTasks: null, offNodePages: null });
+    expect(little).toMatchObject({ seesAllTasks: null, offNodePages: null, offNodeBytes: null });
     expect(little.totals).toMatchObject({ foreignTasks: null, interrupts: null });
     expect(mainOf(little).tid).toBe(process.pid);
     const hasNumaMaps = existsSync('/proc/self/numa_maps');
