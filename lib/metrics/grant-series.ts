@@ -60,7 +60,7 @@ export class GrantSeries<Counter extends string, Gauge extends string> {
     this.#before = before;
     return [...this.#sums].map(([label, counters]) => ({
       label,
-      counters,
+      counters: new Map(counters),
       gauges: gauges.get(label) ?? new Map<Gauge, number>(),
     }));
   }
