@@ -103,9 +103,7 @@ export function snapshotCpus(cpus: CpuSet, withInterrupts: boolean): CpuSnapshot
 export function takeSnapshot({ cpus, roots, known, isOwn, memoryNodes }: Subject, views: Views): Snapshot {
   const { scan } = views;
   const all = new Set(roots);
-  const processes = new Set([...roots, ...known]);
-  for (const { pid, isConfined } of scan?.tasks ?? [])
-    if (isConfined && scan?.isBelow(pid, all)) processes.add(pid);
+  const processes = new Set([...roots, ...known, ...(scan?.confinedBelow(roots) ?? [])]);
   const { rows, masks, bootNs } = threadsOf(processes, isOwn, cpus);
   const threads = rowsOf(THREAD_COLUMNS, rows).map(
     ({ pid, tid, startNs, processor, role, ...counters }, i) => ({
@@ -165,8 +163,8 @@ function foreignTasks(
     isBound,
     isRunnable,
     isConfined,
-  } of scan.tasks) {
-    if (!cpus.has(processor) || own.has(tid)) continue;
+  } of scan.on(cpus)) {
+    if (own.has(tid)) continue;
     const isOwner = isKernel === 0 && scan.isBelow(pid, roots);
     // It has ended since, or is another grant's of the same owner.
     if (isOwner && isConfined === 1) continue;
