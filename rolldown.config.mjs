@@ -16,7 +16,10 @@ const FILES = {
   // `import 'numalign'`.
   library:
     /^(index|grant|manager|open-manager|pod|admission\/admission-error|grants\/.*|input\/(config|machine-options)|machine\/(affinity|cpu-set|id-set)|managers\/.*)$/,
-  'metric-set': /^metrics\//,
+  'metric-set': /^metrics\/(admission|allocations|handlers|index|metric-set)/,
+  opentelemetry: /^metrics\/(meter-sink|opentelemetry)$/,
+  // Of both.
+  'grant-metrics': /^metrics\//,
   'cli/report': /^cli\/terminal\//,
   'cli/agent': /^cli\/agent\//,
   'cli/picture': /^cli\/(picture|pages\/topology)/,
