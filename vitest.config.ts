@@ -9,6 +9,7 @@ const tests = (folder: string, names: string) => `test/${folder}/{${names},}.tes
 // is one CPU, too.
 const DECISIONS = [
   'test/{account,cli/picture,conformance,decision,input,kubelet,vm}/*.test.ts',
+  tests('children', 'thread-counts'),
   tests('admission', 'admit,adopt,pod-level,proposals,rejections,topology-manager'),
   tests('machine', 'best-fit,cpu-set,hint-families,housekeeping'),
   tests('managers', 'inspect,placement'),
@@ -46,7 +47,7 @@ const STATES = [
 const PROCESSES = [
   tests('cli', 'admit'),
   tests('managers', 'devices,dispose,listeners,manager,manager-view,messages,resize'),
-  'test/{lifecycle,metrics}/*.test.ts',
+  'test/{children,lifecycle,metrics}/*.test.ts',
   tests('processes', 'program-name'),
   tests('state', 'file-watch,folder-watch,full-disk,lock,long-states,machine-group'),
   tests('state', 'open-folders,owner-watch,owners,wait-queue'),
@@ -97,7 +98,7 @@ export default defineConfig({
       project('mocks', { include: MOCKS }),
       project('visits', { include: VISITS, setupFiles }),
       project('states', { include: STATES, ...shared }),
-      project('processes', { include: PROCESSES, setupFiles }),
+      project('processes', { include: PROCESSES, exclude: DECISIONS, setupFiles }),
       // Neither needs two CPUs: they decide, or talk over sockets of their own.
       {
         extends: true,

@@ -43,6 +43,14 @@ describe('GrantSeries', () => {
     expect(runsOf(series.next([grant('1', 'a', 5)]))).toEqual({ a: 5 });
   });
 
+  it('does not fall where the figures of a grant begin anew', () => {
+    const series = new GrantSeries<'runs', 'size'>(10);
+    series.next([grant('1', 'a', 0)]);
+    series.next([grant('1', 'a', 9)]);
+    expect(runsOf(series.next([grant('1', 'a', 2)]))).toEqual({ a: 9 });
+    expect(runsOf(series.next([grant('1', 'a', 5)]))).toEqual({ a: 12 });
+  });
+
   it('keeps a grant of the common label’s name apart', () => {
     const series = new GrantSeries<'runs', 'size'>(1);
     const shown = series.next([grant('1', OTHER, 1), grant('2', 'b', 2)]);
