@@ -16,7 +16,10 @@ const FILES = {
   // `import 'numalign'`.
   library:
     /^(index|grant|manager|open-manager|pin|pod|admission\/admission-error|children\/thread-counts|grants\/.*|input\/(config|machine-options)|machine\/(affinity|cpu-set|id-set)|managers\/.*)$/,
-  'metric-set': /^metrics\//,
+  'metric-set': /^metrics\/(admission|allocations|handlers|index|metric-set)/,
+  opentelemetry: /^metrics\/(meter-sink|opentelemetry)$/,
+  // Of both.
+  'grant-metrics': /^metrics\//,
   'cli/report': /^cli\/terminal\//,
   'cli/agent': /^cli\/agent\//,
   'cli/picture': /^cli\/(picture|pages\/topology)/,
@@ -80,7 +83,7 @@ const lazyRequire = {
 };
 
 // What package.json exports, to require() too.
-const EXPORTED = /^(index|metrics\/index|entries\/.*)$/;
+const EXPORTED = /^(index|metrics\/(index|opentelemetry)|entries\/.*)$/;
 
 /** Makes ES modules of the modules, which export what their CommonJS does. */
 const esModules = {
