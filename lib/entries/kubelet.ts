@@ -19,6 +19,7 @@ export type {
   TopologyManagerPolicyOptions,
   TopologyManagerScope,
 } from '../input/policies.js';
+export { podsOf } from '../input/workload.js';
 export {
   CPU_MANAGER_STATE,
   type CpuManagerFormatOptions,
