@@ -101,12 +101,17 @@ interface Step {
 export function admitAll(site: Site, batch: Batch, signal?: AbortSignal): Promise<readonly Admission[]> {
   return transact(site, signal, async (state, commit, recorded) => {
     const { providers } = site;
-    const steps = decideAll({ site, batch, commit, recorded }, state);
+    const [first] = batch.requests;
+    if (!first) return [];
+    const steps = decideAll(
+      { site, batch, commit, base: questionOf(site, first, state, recorded.pods) },
+      state,
+    );
     const questions = steps.flatMap(({ question }) => question ?? []);
     if (questions.length === 0) return steps.map((step) => admissionOf(site, step, state, []));
     try {
       const required = batch.requests.find(({ requiredQuiet }) => requiredQuiet?.length);
-      const { enforcement } = batch.requests[0]!;
+      const { enforcement } = first;
       const { next, shortfalls } = await commit(steps.at(-1)!.next, providers.isEmpty && !required, {
         request: { ...site.enforcement, ...enforcement, isNamed: enforcement.enforcement !== undefined },
       });
@@ -122,7 +127,8 @@ interface Ground {
   readonly site: Site;
   readonly batch: Batch;
   readonly commit: EnforcedCommit;
-  readonly recorded: Assignments;
+  /** What is the same for all of them. */
+  readonly base: ReturnType<typeof questionOf>;
 }
 
 function decideAll(ground: Ground, state: Assignments): Step[] {
@@ -140,11 +146,11 @@ function decideAll(ground: Ground, state: Assignments): Step[] {
 }
 
 function decideNext(
-  { site, batch, commit, recorded }: Ground,
+  { site, batch, commit, base }: Ground,
   request: AdmissionRequest,
   state: Assignments,
 ): Step {
-  const { ledger, providers, topology } = site;
+  const { ledger, topology } = site;
   const { uid } = request.pod;
   const old = batch.replace ? changedPod(state, request.pod) : undefined;
   const placed = old ? undefined : placedPod(state, request.pod);
@@ -152,13 +158,14 @@ function decideNext(
   if (commit.refusal) throw commit.refusal;
   if (old) checkReplaceable(site, old);
   const question: Question = {
-    ...questionOf(site, request, old ? removePods(state, new Set([old.uid])) : state, recorded.pods),
+    ...base,
+    request,
+    state: old ? removePods(state, new Set([old.uid])) : state,
     hugepages: freeForStrict(request, topology),
     owner: ledger.owners.recordFor(request.owner),
     uid: uid ?? randomUUID(),
     now: momentAfter(old?.admittedAt),
     dryRun: false,
-    providers: providers.list,
   };
   const decision = decide(question);
   if (!decision.admitted) throw new AdmissionError(decision);

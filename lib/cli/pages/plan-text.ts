@@ -66,7 +66,7 @@ function workloadLines(
   topology: Topology,
   page: Page,
 ): string[] {
-  const names = new Map(pods.map((each, i) => [each, printable(each.pod.request.name ?? String(i + 1))]));
+  const names = new Map(pods.map((each, i) => [each, printable(each.pod.request.name ?? `pod ${i + 1}`)]));
   const namesOf = (list: readonly PlannedPod[]) => list.map((each) => names.get(each)!);
   const fitting = pods.filter(({ plan }) => plan.admitted);
   const { policy, scope } = first.plan;
