@@ -9,7 +9,7 @@ const tests = (folder: string, names: string) => `test/${folder}/{${names},}.tes
 // is one CPU, too.
 const DECISIONS = [
   'test/{account,cli/picture,conformance,decision,input,kubelet,vm}/*.test.ts',
-  tests('admission', 'admit,adopt,pod-level,proposals,rejections,topology-manager'),
+  tests('admission', 'admit,admit-all,adopt,pod-level,proposals,rejections,topology-manager'),
   tests('machine', 'best-fit,cpu-set,hint-families,housekeeping'),
   tests('managers', 'inspect,placement'),
   tests('quiet/kernel', 'cpu-mask,recent'),
