@@ -29,7 +29,7 @@ const MOCKS = [tests('base', 'wire'), tests('cli', 'kubelet-folder')];
 const VISITS = [
   'test/{bench,documents}/*.test.ts',
   tests('base', 'addon-missing,loading'),
-  tests('cli', 'hostile-names,plan,state,status,status-watch,svg-file'),
+  tests('cli', 'hostile-names,plan,plan-workloads,state,status,status-watch,svg-file'),
   tests('state', 'newer-format'),
 ];
 
@@ -44,7 +44,7 @@ const STATES = [
 
 // The same, and it leaves a trace in its process, such as a pin.
 const PROCESSES = [
-  tests('cli', 'admit'),
+  tests('cli', 'admit,admit-workloads'),
   tests('managers', 'devices,dispose,listeners,manager,manager-view,messages,resize'),
   'test/{lifecycle,metrics}/*.test.ts',
   tests('processes', 'program-name'),

@@ -8,8 +8,15 @@ import { outputOption } from '../arguments/arguments.js';
 import { type DeviceFlags, deviceOptions, devicesOf } from '../arguments/devices.js';
 import { type EnforcementFlags, enforcementOptions, enforcementRequest } from '../arguments/enforcement.js';
 import { managerOptions, type PlacementFlags, placementOptions } from '../arguments/placement.js';
-import { type FilePod, fileOf, podFileOption, readWorkloads } from '../arguments/pod-file.js';
+import {
+  type FilePod,
+  type FileWorkload,
+  fileOf,
+  podFileOption,
+  readWorkloads,
+} from '../arguments/pod-file.js';
 import { besideKubeletOption, stateDirOption } from '../arguments/state-dir.js';
+import { workloadTitle } from '../pages/plan-text.js';
 import {
   type ExplainedContainer,
   explainedContainers,
@@ -68,7 +75,8 @@ Examples:
 }
 
 async function admit(file: string, flags: AdmitFlags): Promise<void> {
-  const pods = (await readWorkloads(file)).flatMap((workload) => workload.pods);
+  const workloads = await readWorkloads(file);
+  const pods = workloads.flatMap((workload) => workload.pods);
   const { stateDir, besideKubelet, isolation = 'never', replace = false, output } = flags;
   const options = await managerOptions(flags);
   const manager = await openManager({
@@ -85,10 +93,11 @@ async function admit(file: string, flags: AdmitFlags): Promise<void> {
       const { spec, request } = pods[i]!;
       return { pod, request, containers: explainedContainers(manager, spec, pod.containers) };
     });
+    const pages = [...answers.map(podLines), ...noPodsLines(workloads)].map(
+      (lines) => `${lines.join('\n')}\n`,
+    );
     const text =
-      output === 'json'
-        ? formatJson({ pods: answers.map(podJson) })
-        : fitted(answers.map((answer) => `${podLines(answer).join('\n')}\n`).join('\n'), stdoutPage());
+      output === 'json' ? formatJson({ pods: answers.map(podJson) }) : fitted(pages.join('\n'), stdoutPage());
     print(text);
   } finally {
     // No shared member is left behind.
@@ -127,10 +136,10 @@ function failure(error: NumalignError, pods: readonly FilePod[]): NumalignError 
   if (!pod) return error;
   const explanation = error.details.explanation as Explanation | undefined;
   const others = pods.length > 1 ? [`nothing of ${pods.length} pods is admitted`] : [];
-  const lines = [
-    `${podTitle(pod.request)} is not admitted: ${explanation?.text ?? error.message}`,
-    ...others,
-  ];
+  // As the API has it in mind.
+  const remedy = error.message.endsWith('have it replaced') ? ' (--replace)' : '';
+  const why = explanation?.text ?? `${error.message}${remedy}`;
+  const lines = [`${podTitle(pod.request)} is not admitted: ${why}`, ...others];
   const message = lines.join(explanation ? '\n' : '; ');
   return new NumalignError(error.code, message, { ...error.details, cause: error });
 }
@@ -144,6 +153,12 @@ interface PodAnswer {
 
 function podJson({ pod, request: { qosClass }, containers }: PodAnswer) {
   return { ...pod.toJSON(), replaced: pod.replaced, qosClass, containers };
+}
+
+function noPodsLines(workloads: readonly FileWorkload[]): string[][] {
+  return workloads.flatMap((workload) =>
+    workload.pods.length === 0 ? [[`${workloadTitle(workload)} asks for no pods`]] : [],
+  );
 }
 
 function podLines({ pod, request, containers }: PodAnswer): string[] {

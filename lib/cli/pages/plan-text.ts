@@ -22,13 +22,14 @@ export interface PlannedWorkload {
 
 export function planLines({ workload, pods }: PlannedWorkload, topology: Topology, page: Page): string[] {
   const [first] = pods;
-  if (!first) return [(page.colors ?? PLAIN).bold(workloadTitle(workload)), 'it asks for no pods'];
+  if (!first) return [`${(page.colors ?? PLAIN).bold(workloadTitle(workload))} asks for no pods`];
   return pods.length === 1
     ? podLines(workload, first, page)
     : workloadLines({ workload, pods }, first, topology, page);
 }
 
-function workloadTitle({ kind, name }: FileWorkload): string {
+/** `Deployment web`. */
+export function workloadTitle({ kind, name }: FileWorkload): string {
   return name === undefined ? `${kind} without a name` : `${kind} ${printable(name)}`;
 }
 
