@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { native } from '../../lib/base/native.js';
+import type { NativeFolder, NativeLock } from '../../lib/base/native-files.js';
 import { newFolder, numalign, start, until } from './numalign.js';
 import { documents, newFile, pod } from './pods.js';
 
@@ -34,6 +35,36 @@ spec:
 
 // So many that a signal arrives before they are committed, however late.
 const MANY = documents(...Array.from({ length: 2_000 }, (_, i) => SHARED.replace('web', `web-${i}`)));
+
+// The lock of a state, held by somebody else.
+class HeldLock {
+  readonly #folder: NativeFolder;
+  readonly #waiter: RegExp;
+  #lock: NativeLock;
+
+  constructor(folder: string) {
+    this.#folder = native.Folder.open(folder, false, 0o700, -1);
+    this.#lock = this.#folder.tryLock('lock', '4711 somebody else\n')!;
+    this.#waiter = new RegExp(`-> OFDLCK .*:${statSync(join(folder, 'lock')).ino} `);
+  }
+
+  async isWaitedFor(): Promise<void> {
+    await until(() => this.#waiter.test(readFileSync('/proc/locks', 'latin1')), 'who waits for the lock');
+  }
+
+  async letOnePass(): Promise<void> {
+    await this.isWaitedFor();
+    const again = new Promise<NativeLock>((resolve) => {
+      this.#folder.waitLock('lock', '4711 somebody else\n', (_, lock) => resolve(lock!));
+    });
+    this.#lock.release();
+    this.#lock = await again;
+  }
+
+  release(): void {
+    this.#lock.release();
+  }
+}
 
 describe('numalign admit', () => {
   it('admits a pod that stays, prints its uid and containers, and status shows them', async () => {
@@ -213,19 +244,24 @@ describe('numalign admit', () => {
     expect((await status(folder)).grants).toEqual([]);
   });
 
-  it.each(['SIGTERM', 'SIGINT'] as const)('admits none where %s ends it before', async (name) => {
-    const folder = await newState();
-    const file = native.Folder.open(folder, false, 0o700, -1);
-    const lock = file.tryLock('lock', '4711 somebody else\n')!;
-    onTestFinished(() => lock.release());
-    const run = start(['admit', '-f', newFile(SHARED), '--state-dir', folder]);
-    const waiter = new RegExp(`-> OFDLCK .*:${statSync(join(folder, 'lock')).ino} `);
-    await until(() => waiter.test(readFileSync('/proc/locks', 'latin1')), 'its waiting for the lock');
-    run.process.kill(name);
-    expect(await run.ended).toMatchObject({ signal: name, stdout: '' });
-    lock.release();
-    expect((await status(folder)).grants).toEqual([]);
-  });
+  it.each(['SIGTERM', 'SIGINT'] as const)(
+    'admits none where %s ends it before, and says so',
+    async (name) => {
+      const folder = await newState();
+      const lock = new HeldLock(folder);
+      onTestFinished(() => lock.release());
+      const run = start(['admit', '-f', newFile(SHARED), '--state-dir', folder]);
+      await lock.isWaitedFor();
+      // It has opened the state once it is a member.
+      while (readdirSync(join(folder, 'members')).length === 0) await lock.letOnePass();
+      await lock.isWaitedFor();
+      run.process.kill(name);
+      const stderr = `numalign: ended by ${name}: nothing is admitted\n`;
+      expect(await run.ended).toMatchObject({ signal: name, stdout: '', stderr });
+      lock.release();
+      expect((await status(folder)).grants).toEqual([]);
+    },
+  );
 
   it('checks all pods before it makes the folder', async () => {
     const folder = join(newFolder(), 'state');
