@@ -3,7 +3,6 @@
 export type { BookedMemory, MemoryBlock } from './account/booked-memory.js';
 export type { DeviceAssignment, EnforcementLevel } from './account/pod-assignment.js';
 export { AdmissionError } from './admission/admission-error.js';
-export type { AdmitAllOptions } from './admission/grants/admit-all.js';
 export type { Attachment } from './admission/grants/attachment.js';
 export type { SharedGroup } from './admission/grants/shared-group.js';
 export type { SharedMemberTarget } from './admission/grants/shared-membership.js';

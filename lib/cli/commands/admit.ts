@@ -2,7 +2,8 @@
 import type { Command } from 'commander';
 import { NumalignError } from '../../base/errors.js';
 import type { Explanation } from '../../entries/diagnostics.js';
-import { type AdmitAllOptions, type Manager, openManager, type Pod } from '../../index.js';
+import type { AdmitAllOptions } from '../../entries/kubelet.js';
+import { type Manager, openManager, type Pod } from '../../index.js';
 import type { PodRequest } from '../../input/pod-request.js';
 import { outputOption } from '../arguments/arguments.js';
 import { type DeviceFlags, deviceOptions, devicesOf } from '../arguments/devices.js';
