@@ -24,7 +24,7 @@ const FILES = {
   'cli/agent': /^cli\/agent\//,
   'cli/picture': /^cli\/(picture|pages\/topology)/,
   'cli/commands': /^cli\//,
-  kubelet: /^(kubelet\/(?!record\/kubelet-status)|entries\/kubelet)/,
+  kubelet: /^(kubelet\/(?!record\/kubelet-status)|entries\/kubelet|input\/workload)/,
   // Of grants that ask for it.
   quiet: /^quiet\/(?!quieter|kernel\/demands)/,
   doctor: /^(doctor|entries\/diagnostics)/,

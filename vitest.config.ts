@@ -10,7 +10,7 @@ const tests = (folder: string, names: string) => `test/${folder}/{${names},}.tes
 const DECISIONS = [
   'test/{account,cli/picture,conformance,decision,input,kubelet,vm}/*.test.ts',
   tests('children', 'thread-counts'),
-  tests('admission', 'admit,adopt,pod-level,proposals,rejections,topology-manager'),
+  tests('admission', 'admit,admit-all,adopt,pod-level,proposals,rejections,topology-manager'),
   tests('machine', 'best-fit,cpu-set,hint-families,housekeeping'),
   tests('managers', 'inspect,placement'),
   tests('quiet/kernel', 'cpu-mask,recent'),
@@ -30,7 +30,7 @@ const MOCKS = [tests('base', 'wire'), tests('cli', 'kubelet-folder')];
 const VISITS = [
   'test/{bench,documents}/*.test.ts',
   tests('base', 'addon-missing,loading'),
-  tests('cli', 'hostile-names,plan,state,status,status-watch,svg-file'),
+  tests('cli', 'hostile-names,plan,plan-workloads,state,status,status-watch,svg-file'),
   tests('state', 'newer-format'),
 ];
 
@@ -45,7 +45,7 @@ const STATES = [
 
 // The same, and it leaves a trace in its process, such as a pin.
 const PROCESSES = [
-  tests('cli', 'admit'),
+  tests('cli', 'admit,admit-workloads'),
   tests('managers', 'devices,dispose,listeners,manager,manager-view,messages,resize'),
   'test/{children,lifecycle,metrics}/*.test.ts',
   tests('processes', 'program-name'),

@@ -13,7 +13,7 @@ import {
   openManager,
 } from '../../index.js';
 import { isExtendedResource } from '../../input/resource-amounts.js';
-import { cpuCount, outputOption, quantity, resource } from '../arguments/arguments.js';
+import { outputOption } from '../arguments/arguments.js';
 import { type DeviceFlags, deviceOptions, devicesOf } from '../arguments/devices.js';
 import {
   cgroupRootOf,
@@ -29,6 +29,7 @@ import {
   reservedOption,
   strictHugepagesOption,
 } from '../arguments/placement.js';
+import { type PodFlags, podOptions } from '../arguments/pod-flags.js';
 import { besideKubeletOption, stateDirOption } from '../arguments/state-dir.js';
 import { openingLines, warningLines } from '../pages/pod-text.js';
 import { quietLines, quietText } from '../pages/quiet-text.js';
@@ -39,10 +40,7 @@ import { dieOf } from '../terminal/signals.js';
 import { jsonLine } from '../terminal/text.js';
 import { becomeCommand, superviseCommand } from './command-end.js';
 
-interface RunFlags extends EnforcementFlags, DeviceFlags {
-  cpus?: number;
-  memory?: string;
-  resource?: Record<string, string>;
+interface RunFlags extends PodFlags, EnforcementFlags, DeviceFlags {
   name?: string;
   reserved?: CpuSet;
   isolated?: CpuSet;
@@ -68,14 +66,9 @@ export function addRun(program: Command): void {
     .description('Run a command on exclusive CPUs until it ends.')
     .argument('<command>', 'the program')
     .argument('[args...]', 'its arguments')
-    .usage('--cpus <n> [options] -- <command> [args...]')
-    .addOption(new Option('--cpus <n>', 'how many CPUs').argParser(cpuCount))
-    .addOption(new Option('--memory <quantity>', 'memory to book near them, such as 2Gi').argParser(quantity))
-    .addOption(
-      new Option('--resource <name=quantity>', 'hugepages-2Mi=64Mi, or devices; may be repeated').argParser(
-        resource,
-      ),
-    )
+    .usage('--cpus <n> [options] -- <command> [args...]');
+  for (const option of podOptions()) command.addOption(option);
+  command
     .option(
       '--name <name>',
       'what to call the grant (default: its uid); the same CPUs again as the last of that name, where they are free',
