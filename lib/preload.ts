@@ -12,8 +12,7 @@ import type { Manager } from './manager.js';
 export let manager: Manager | undefined;
 export let grant: Grant | undefined;
 
-function fromVariable(name: string): object | undefined {
-  const text = process.env[name];
+function fromVariable(name: string, text: string | undefined): object | undefined {
   if (text === undefined) return undefined;
   try {
     const value: unknown = JSON.parse(text);
@@ -25,11 +24,14 @@ function fromVariable(name: string): object | undefined {
 }
 
 async function acquire(): Promise<void> {
-  const request = fromVariable('NUMALIGN_ACQUIRE');
-  if (request === undefined)
+  const { variable, withName } = await import('./input/program-variables.js');
+  const options = (name: string) => fromVariable(name, variable(name));
+  const asked = options('NUMALIGN_ACQUIRE');
+  if (asked === undefined)
     throw new Error(`NUMALIGN_ACQUIRE is not set: what to acquire, such as '{"cpu": 1}'`);
-  const managerOptions = fromVariable('NUMALIGN_MANAGER') ?? {};
-  const placement = fromVariable('NUMALIGN_THREADS') ?? {};
+  const request = withName(asked);
+  const managerOptions = options('NUMALIGN_MANAGER') ?? {};
+  const placement = options('NUMALIGN_THREADS') ?? {};
   const { openManager } = await import('./open-manager.js');
   manager = await openManager(managerOptions);
   grant = await manager.acquire(request as AcquireOptions);
