@@ -23,6 +23,7 @@ const FILES = {
   'cli/report': /^cli\/terminal\//,
   'cli/agent': /^cli\/agent\//,
   'cli/picture': /^cli\/(picture|pages\/topology)/,
+  'cli/service': /^cli\/(systemd|commands\/service\/(?!passed-options|setup$|systemd-unit$))/,
   'cli/commands': /^cli\//,
   kubelet: /^(kubelet\/(?!record\/kubelet-status)|entries\/kubelet|input\/workload)/,
   // Of grants that ask for it.
