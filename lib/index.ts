@@ -11,6 +11,7 @@ export type { Plan, PlanOnRecord } from './admission/plan.js';
 export type { PodContainer } from './admission/pod-container.js';
 export type { Warning } from './admission/warnings.js';
 export { type ErrorCode, type ErrorDetails, NumalignError } from './base/errors.js';
+export type { GrantWorkerOptions } from './births/worker.js';
 export type { Flag } from './decision/flags.js';
 export type { GrantInfo } from './decision/grant-info.js';
 export type { Settings } from './decision/machine-settings.js';
@@ -51,4 +52,3 @@ export type {
 } from './threads/placement.js';
 export type { PrewarmOptions } from './threads/pool.js';
 export type { ScheduleOptions } from './threads/scheduling.js';
-export type { GrantWorkerOptions } from './threads/worker.js';

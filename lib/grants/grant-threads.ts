@@ -18,6 +18,7 @@ import type { Warning } from '../admission/warnings.js';
 import { beginAudit } from '../audit/grant-audits.js';
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
+import { type GrantWorkerOptions, startWorker } from '../births/worker.js';
 import { childVariables } from '../children/child-variables.js';
 import { type Inheritance, spawnWith, startOn } from '../children/spawn.js';
 import { pageBytes } from '../input/values/memory-types.js';
@@ -46,7 +47,6 @@ import {
 import { type PrewarmOptions, prewarmPool } from '../threads/pool.js';
 import { type ScheduleOptions, schedule, type ThreadScheduling } from '../threads/scheduling.js';
 import { readAgain, undoPin } from '../threads/vacate.js';
-import { type GrantWorkerOptions, startWorker } from '../threads/worker.js';
 import { GrantPart, partCpus } from './grant-part.js';
 import { GrantView } from './grant-view.js';
 
