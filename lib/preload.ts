@@ -26,7 +26,7 @@ function fromVariable(name: string, text: string | undefined): object | undefine
 }
 
 async function acquire(): Promise<void> {
-  const { variable, withName } = await import('./input/program-variables.js');
+  const { variable, withName } = await import('./children/program-variables.js');
   const options = (name: string) => fromVariable(name, variable(name));
   const asked = options('NUMALIGN_ACQUIRE');
   if (asked === undefined)
