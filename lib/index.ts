@@ -11,7 +11,6 @@ export type { Plan, PlanOnRecord } from './admission/plan.js';
 export type { PodContainer } from './admission/pod-container.js';
 export type { Warning } from './admission/warnings.js';
 export { type ErrorCode, type ErrorDetails, NumalignError } from './base/errors.js';
-export type { ExecOptions } from './children/execution.js';
 export type { Flag } from './decision/flags.js';
 export type { GrantInfo } from './decision/grant-info.js';
 export type { Settings } from './decision/machine-settings.js';
