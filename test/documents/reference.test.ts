@@ -108,6 +108,7 @@ describe('docs/configuration.md', () => {
       'grant.resize': (options) => grant.resize(options),
       'manager.takeOver': (options) => manager.takeOver('', options),
       'manager.registerDevices': (options) => manager.registerDevices('example.com/nic', [], options),
+      'manager.admitAll': (options) => manager.admitAll([], options),
       'manager.adopt': (options) => manager.adopt({ containers: [{ name: 'main' }] }, options),
       'manager.importKubelet': (options) =>
         manager.importKubelet({ cpuManagerState: '', memoryManagerState: null }, options),
