@@ -2,8 +2,8 @@
 // its first line.
 import { isMainThread } from 'node:worker_threads';
 import type { Grant } from './grant.js';
-import type { AcquireOptions } from './input/request.js';
 import type { Manager } from './manager.js';
+import type { PinAcquireOptions } from './pin-to-grant.js';
 
 /**
  * The manager, and the grant that this process runs on. In a process that {@link Grant.spawn},
@@ -14,8 +14,7 @@ import type { Manager } from './manager.js';
 export let manager: Manager | undefined;
 export let grant: Grant | undefined;
 
-function fromVariable(name: string): object | undefined {
-  const text = process.env[name];
+function fromVariable(name: string, text: string | undefined): object | undefined {
   if (text === undefined) return undefined;
   try {
     const value: unknown = JSON.parse(text);
@@ -27,13 +26,18 @@ function fromVariable(name: string): object | undefined {
 }
 
 async function acquire(): Promise<void> {
-  const request = fromVariable('NUMALIGN_ACQUIRE');
-  if (request === undefined)
+  const { variable, withName } = await import('./input/program-variables.js');
+  const options = (name: string) => fromVariable(name, variable(name));
+  const asked = options('NUMALIGN_ACQUIRE');
+  if (asked === undefined)
     throw new Error(`NUMALIGN_ACQUIRE is not set: what to acquire, such as '{"cpu": 1}'`);
-  const options = fromVariable('NUMALIGN_MANAGER') ?? {};
-  const threads = fromVariable('NUMALIGN_THREADS') ?? {};
+  const request = {
+    ...withName(asked),
+    manager: options('NUMALIGN_MANAGER') ?? {},
+    threads: options('NUMALIGN_THREADS') ?? {},
+  };
   const { pinToGrant } = await import('./pin-to-grant.js');
-  ({ manager, grant } = await pinToGrant({ ...(request as AcquireOptions), manager: options, threads }));
+  ({ manager, grant } = await pinToGrant(request as PinAcquireOptions));
   const { childVariables } = await import('./children/child-variables.js');
   const acquiredBy = { NUMALIGN_PRELOAD_PID: String(process.pid) };
   Object.assign(process.env, childVariables(grant, manager.stateDir), acquiredBy);

@@ -108,7 +108,7 @@ describe('commands with their output', () => {
   // `$ cat FILE` shows a file, which is there for the commands after it.
   it.each(blocksIn('console'))('print what is shown: $page, line $line', async ({ text }) => {
     const folder = newFolder();
-    cpSync(`${ROOT}examples/pod.yaml`, join(folder, 'pod.yaml'));
+    for (const name of ['pod.yaml', 'deployment.yaml']) cpSync(`${ROOT}examples/${name}`, join(folder, name));
     let count = 0;
     for (const [, line, shown] of text.matchAll(/^\$ (.*)\n((?:(?!\$ ).*\n)*)/gm)) {
       const file = /^cat (\S+)$/.exec(line!)?.[1];

@@ -9,6 +9,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { createProgram } from '../../lib/cli/program.js';
 import { parseConfig } from '../../lib/input/config.js';
 import { collectMetrics } from '../../lib/metrics/index.js';
+import { registerMetrics } from '../../lib/metrics/opentelemetry.js';
 import { numalign as commandLine, newFolder, start, until } from '../cli/numalign.js';
 import { ROOT, read } from '../support/documents.js';
 import { errorOf } from '../support/error-of.js';
@@ -107,6 +108,7 @@ describe('docs/configuration.md', () => {
       'grant.resize': (options) => grant.resize(options),
       'manager.takeOver': (options) => manager.takeOver('', options),
       'manager.registerDevices': (options) => manager.registerDevices('example.com/nic', [], options),
+      'manager.admitAll': (options) => manager.admitAll([], options),
       'manager.adopt': (options) => manager.adopt({ containers: [{ name: 'main' }] }, options),
       'manager.importKubelet': (options) =>
         manager.importKubelet({ cpuManagerState: '', memoryManagerState: null }, options),
@@ -116,6 +118,7 @@ describe('docs/configuration.md', () => {
       'topology.cpuHints': (options) => topology.cpuHints(options),
       mergeHints: (options) => numalign.mergeHints([], options),
       collectMetrics: (options) => collectMetrics(manager, options),
+      registerMetrics: (options) => registerMetrics(manager, options),
     };
     const documented = new Map<string, string[]>();
     let of: string[] = [];
@@ -302,6 +305,7 @@ describe('docs/api.md', () => {
     ['kubelet', 'lib/entries/kubelet.ts'],
     ['diagnostics', 'lib/entries/diagnostics.ts'],
     ['metrics', 'lib/metrics/index.ts'],
+    ['opentelemetry', 'lib/metrics/opentelemetry.ts'],
     ['preload', 'lib/preload.ts'],
   ])('has every export of numalign/%s, and no other', (name, file) => {
     const exported = identifiers(named(section(page, `## numalign/${name}`))).sort();

@@ -21,6 +21,7 @@ import {
 } from 'numalign';
 import type { AdmissionReason } from 'numalign/diagnostics';
 import { collectMetrics, type MetricsCollection } from 'numalign/metrics';
+import { type MeterRegistration, registerMetrics } from 'numalign/opentelemetry';
 import { discover, type HintProvider, type Topology, type TopologyHint } from 'numalign/topology';
 import { expectAssignable, expectError, expectNotAssignable, expectType } from 'tsd';
 
@@ -106,3 +107,5 @@ try {
 
 expectType<MetricsCollection>(collectMetrics(manager, { prefix: 'node_' }));
 expectError(collectMetrics({}));
+expectType<MeterRegistration>(registerMetrics(manager, { audit: true, grants: { max: 10 } }));
+expectError(registerMetrics(manager, { meter: {} }));
