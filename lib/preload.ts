@@ -6,10 +6,10 @@ import type { Manager } from './manager.js';
 import type { PinAcquireOptions } from './pin-to-grant.js';
 
 /**
- * The manager, and the grant that this process runs on. In a process that {@link Grant.spawn} or
- * {@link Grant.fork} has started, the grant of its parent: threads and children may be put on it, and
- * what changes it is refused (ERR_OWNER_ALIVE). undefined in Workers, in what such a process starts by
- * other means, and where the grant is not on record.
+ * The manager, and the grant that this process runs on. In a process that {@link Grant.spawn},
+ * {@link Grant.fork} or `numalign run` has started, the grant of its parent: threads and children may
+ * be put on it, and what changes it is refused (ERR_OWNER_ALIVE). undefined in Workers, in what such a
+ * process starts by other means, and where the grant is not on record.
  */
 export let manager: Manager | undefined;
 export let grant: Grant | undefined;
