@@ -59,7 +59,9 @@ const ROOMS = [
   'cli/picture',
   'cli/completion',
   'cli/agent',
+  'cli/systemd',
   'cli/commands',
+  'cli/commands/service',
   'cli',
 ];
 

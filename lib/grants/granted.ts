@@ -17,7 +17,7 @@ export function grantedThreads(
   view: Pick<GrantView, 'memory' | 'memoryNodes'>,
   part: string,
 ): GrantedThreads {
-  record.checkUsable();
+  record.checkRunnable();
   const { site, pod, cpusToStay, group } = record;
   const { enforcement } = pod;
   const all = part === '' ? threadShares(pod)[0].cpus : partCpus(record, part);
