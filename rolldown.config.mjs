@@ -15,14 +15,17 @@ const FILES = {
   addon: /^base\/(native|wire)$/,
   // `import 'numalign'`.
   library:
-    /^(index|grant|manager|open-manager|pod|admission\/admission-error|grants\/.*|input\/(config|machine-options)|machine\/(affinity|cpu-set|id-set)|managers\/.*)$/,
-  'metric-set': /^metrics\//,
+    /^(index|grant|manager|open-manager|pin|pod|admission\/admission-error|children\/thread-counts|grants\/.*|input\/(config|machine-options)|machine\/(affinity|cpu-set|id-set)|managers\/.*)$/,
+  'metric-set': /^metrics\/(admission|allocations|handlers|index|metric-set)/,
+  opentelemetry: /^metrics\/(meter-sink|opentelemetry)$/,
+  // Of both.
+  'grant-metrics': /^metrics\//,
   'cli/report': /^cli\/terminal\//,
   'cli/agent': /^cli\/agent\//,
   'cli/picture': /^cli\/(picture|pages\/topology)/,
   'cli/service': /^cli\/(systemd|commands\/service\/(?!passed-options|setup$|systemd-unit$))/,
   'cli/commands': /^cli\//,
-  kubelet: /^(kubelet\/(?!record\/kubelet-status)|entries\/kubelet)/,
+  kubelet: /^(kubelet\/(?!record\/kubelet-status)|entries\/kubelet|input\/workload)/,
   // Of grants that ask for it.
   quiet: /^quiet\/(?!quieter|kernel\/demands)/,
   doctor: /^(doctor|entries\/diagnostics)/,
@@ -81,7 +84,7 @@ const lazyRequire = {
 };
 
 // What package.json exports, to require() too.
-const EXPORTED = /^(index|metrics\/index|entries\/.*)$/;
+const EXPORTED = /^(index|metrics\/(index|opentelemetry)|entries\/.*)$/;
 
 /** Makes ES modules of the modules, which export what their CommonJS does. */
 const esModules = {

@@ -105,6 +105,18 @@ export interface MergeHintsCall {
   readonly distances: Words | undefined;
 }
 
+/** A program in place of this process. */
+export interface ProgramCall {
+  /** A path, or a name to be looked for in the PATH of `environment`. */
+  readonly file: string;
+  /** The first is the program's own name. */
+  readonly args: readonly string[];
+  /** Each `NAME=value`. */
+  readonly environment: readonly string[];
+  /** Descriptors that the program inherits beside the standard streams. */
+  readonly descriptors: readonly number[];
+}
+
 /** What the addon does, as the rest of the package sees it. */
 export interface Native {
   setErrorClass(errorClass: typeof NumalignError): void;
@@ -251,6 +263,12 @@ export interface Native {
   cpuActivity(cpus: Words, withInterrupts: boolean): Float64Array;
   /** Looks at every process that /proc shows. */
   scanTasks(cpus: Words): NativeTasks;
+
+  /**
+   * This process becomes another program, which inherits what the calling thread has. Throws
+   * ERR_SYSCALL, errnoName and all, where the kernel refuses: then it is as it was.
+   */
+  execute(program: ProgramCall): never;
 
   /** Of the calling thread. */
   memoryPolicy(): NativePolicy;

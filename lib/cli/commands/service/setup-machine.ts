@@ -34,7 +34,7 @@ export function setup(
   if (settings.length > 0 && plan.files.some(isEditedBootUnit)) process.exitCode = 1;
   if (output === 'json') {
     const { files, before, after, notes } = plan;
-    print(formatJson({ root, dryRun, files, commands: [...before, ...after], notes }));
+    print(formatJson({ root, dryRun, commands: [...before, ...after], notes, files }));
     return;
   }
   print(`${(dryRun ? intended(plan) : done(plan)).join('\n')}\n`);
