@@ -143,7 +143,16 @@ describe.runIf(isUsable)('numalign run, with cgroups', () => {
     const member = idler();
     writeFileSync(join(group, 'cgroup.procs'), `${member}`);
     await numalign(['share', `${member}`, '--state-dir', folder]);
-    const line = ['run', '--supervise', '--cpus', '1', '--unmovable-members', 'report', '--state-dir', folder];
+    const line = [
+      'run',
+      '--supervise',
+      '--cpus',
+      '1',
+      '--unmovable-members',
+      'report',
+      '--state-dir',
+      folder,
+    ];
     const command = ['--', 'sh', '-c', 'echo $$; exec sleep 1000'];
     const run = start([...line, ...command], { program: ['taskset', '-c', '1', process.execPath, MAIN] });
     await printedPid(run);
@@ -181,7 +190,18 @@ describe.runIf(isUsable)('numalign run, with cgroups', () => {
 describe('numalign run, without cgroups', () => {
   it('leaves the CPUs of the command, though it was started on just these', async () => {
     const folder = await configured('none');
-    const line = ['run', '--supervise', '--cpus', '1', '--state-dir', folder, '--', 'sh', '-c', 'echo $$; exec sleep 1000'];
+    const line = [
+      'run',
+      '--supervise',
+      '--cpus',
+      '1',
+      '--state-dir',
+      folder,
+      '--',
+      'sh',
+      '-c',
+      'echo $$; exec sleep 1000',
+    ];
     const run = start(line, { program: ['taskset', '-c', '1', process.execPath, MAIN] });
     const pid = await printedPid(run);
     await until(() => `${allowed(run.process.pid!)}` === '0', 'numalign on the shared pool');
@@ -510,9 +530,18 @@ describe('numalign share', () => {
       const group = strangeGroup('0-1');
       expect((await numalign(['share', `${group}/`, '--state-dir', folder])).code).toBe(0);
       expect((await status(folder)).sharedMembers).toEqual([{ kind: 'cgroup', path: group }]);
-      const line = ['exec', process.execPath, MAIN, 'run', '--supervise', '--cpus', '1', '--state-dir', folder, '--'].join(
-        ' ',
-      );
+      const line = [
+        'exec',
+        process.execPath,
+        MAIN,
+        'run',
+        '--supervise',
+        '--cpus',
+        '1',
+        '--state-dir',
+        folder,
+        '--',
+      ].join(' ');
       const script = `echo $$ > ${group}/cgroup.procs; ${line} sh -c 'echo $$; exec sleep 1000'`;
       const run = start([], { program: ['sh', '-c', script] });
       const pid = await printedPid(run);

@@ -1,5 +1,14 @@
 // Below a root of the test's own: nothing of this machine is set up.
-import { appendFileSync, chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  chmodSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { read } from '../support/documents.js';
@@ -231,13 +240,22 @@ describe.runIf(hasSystemd && isRoot)('numalign setup changes nothing, and says w
 });
 
 describe.runIf(hasSystemd && isRoot)('numalign setup, where a program of systemd fails,', () => {
-  it('says which and why, and is done when it is called again', async () => {
+  it.each([
+    ['etc/.pwd.lock', mkdirSync, /systemd-sysusers .*: .*lock.*; when that is mended, call it again/],
+    [
+      'run/numalign',
+      (path: string) => writeFileSync(path, ''),
+      /systemd-tmpfiles has not made \S+\/run\/numalign/,
+    ],
+  ])('says which and why, and is done when it is called again: %s', async (path, put, message) => {
     const root = newRoot();
-    writeFileSync(join(root, 'run/numalign'), '');
+    put(join(root, path));
     const { code, stderr } = await setup(root);
-    expect([code, stderr]).toEqual([1, expect.stringMatching(/systemd-tmpfiles .*\[ERR_COMMAND_FAILED\]/)]);
-    rmSync(join(root, 'run/numalign'));
-    expect((await done(root)).slice(0, 4)).toEqual(PATHS.map((path) => `unchanged ${root}/${path}`));
+    expect([code, stderr]).toEqual([1, expect.stringMatching(message)]);
+    expect(stderr).toContain('[ERR_COMMAND_FAILED]');
+    rmSync(join(root, path), { recursive: true });
+    expect((await done(root)).slice(0, 4)).toEqual(PATHS.map((each) => `unchanged ${root}/${each}`));
     expect(statSync(join(root, 'run/numalign')).isDirectory()).toBe(true);
+    expect(groupsOf(root)).toContain('numalign:');
   });
 });
