@@ -46,7 +46,7 @@ const STATES = [
 
 // The same, and it leaves a trace in its process, such as a pin.
 const PROCESSES = [
-  tests('cli', 'admit,admit-workloads'),
+  tests('cli', 'admit'),
   tests('managers', 'devices,dispose,listeners,manager,manager-view,messages,resize'),
   'test/{lifecycle,metrics}/*.test.ts',
   tests('children', 'exec,fork,holding,preload'),
