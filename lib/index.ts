@@ -12,7 +12,6 @@ export type { PodContainer } from './admission/pod-container.js';
 export type { Warning } from './admission/warnings.js';
 export { type ErrorCode, type ErrorDetails, NumalignError } from './base/errors.js';
 export type { GrantWorkerOptions } from './births/worker.js';
-export type { ExecOptions } from './children/execution.js';
 export type { GrantForkOptions, GrantSpawnOptions } from './children/spawn.js';
 export { threadCounts } from './children/thread-counts.js';
 export type { Flag } from './decision/flags.js';
