@@ -47,6 +47,7 @@ const ROOMS = [
   'grants',
   'managers',
   '.',
+  'cluster',
   'doctor',
   'entries',
   'metrics',

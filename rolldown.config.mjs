@@ -16,6 +16,8 @@ const FILES = {
   // `import 'numalign'`.
   library:
     /^(index|grant|manager|open-manager|pod|admission\/admission-error|grants\/.*|input\/(config|machine-options)|machine\/(affinity|cpu-set|id-set)|managers\/.*)$/,
+  // A worker loads nothing else.
+  cluster: /^(cluster\/|entries\/cluster)/,
   'metric-set': /^metrics\//,
   'cli/report': /^cli\/terminal\//,
   'cli/agent': /^cli\/agent\//,
@@ -82,16 +84,20 @@ const lazyRequire = {
 // What package.json exports, to require() too.
 const EXPORTED = /^(index|metrics\/index|entries\/.*)$/;
 
+// To an ES module all that a CommonJS one exports is its default.
+const defaultOf = (fileName) =>
+  `import exported from './${basename(fileName)}';\nexport default exported.default;\n`;
+
 /** Makes ES modules of the modules, which export what their CommonJS does. */
 const esModules = {
   name: 'es-modules',
   generateBundle(_, bundle) {
     for (const { isEntry, name, exports, code, fileName } of Object.values(bundle)) {
       if (!isEntry) continue;
-      const names = `{ ${exports.join(', ')} }`;
+      const names = `{ ${exports.filter((each) => each !== 'default').join(', ')} }`;
       const isExported = EXPORTED.test(name);
       const source = isExported
-        ? `export ${names} from './${basename(fileName)}';\n`
+        ? `export ${names} from './${basename(fileName)}';\n${exports.includes('default') ? defaultOf(fileName) : ''}`
         : `import { createRequire } from 'node:module';
 const require = createRequire(import.meta.url), exports = {};
 ${code}export const ${names} = exports;

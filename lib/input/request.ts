@@ -144,6 +144,12 @@ const REQUEST_OPTIONS = [
   'wait',
 ] as const satisfies readonly (keyof RequestOptions)[];
 
+/** The names in {@link AcquireOptions}. */
+export const ACQUIRE_OPTIONS: readonly string[] = [
+  ...['cpu', 'parts', 'memory', 'resources', 'name'],
+  ...REQUEST_OPTIONS,
+];
+
 function parseCommon(options: Record<string, unknown>, placement: Placement) {
   const { signal, wait = false, cpuManagerPolicyOptions } = options;
   const owner = parseOwner(options.owner);
@@ -228,11 +234,7 @@ const isSignal = (value: unknown): value is AbortSignal => value instanceof Abor
 
 /** @throws ERR_INVALID_OPTION, ERR_INVALID_QUANTITY */
 export function parseAcquire(options: AcquireOptions, placement: Placement): AdmissionRequest {
-  const given = checkOptions(
-    options,
-    ['cpu', 'parts', 'memory', 'resources', 'name', ...REQUEST_OPTIONS],
-    'acquire',
-  );
+  const given = checkOptions(options, ACQUIRE_OPTIONS, 'acquire');
   const cpu = parseCpuCount(given.cpu, 'cpu');
   const name = given.name === undefined ? undefined : option.that(given.name, 'name', isName, NAME);
   const requests = Object.freeze({ cpu: cpu * MILLI, ...parseResources(given.memory, given.resources) });

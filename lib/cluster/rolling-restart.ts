@@ -1,0 +1,116 @@
+// A rolling restart: one worker after the other gives way to a new one.
+import type { Worker } from 'node:cluster';
+import { AdmissionError } from '../admission/admission-error.js';
+import { checkOptions } from '../base/check-options.js';
+import { checkSignal } from '../input/request.js';
+import { option } from '../input/values/option-values.js';
+import type { WorkerPlan } from './fork-options.js';
+import type { GrantedWorker, Ground } from './granted-worker.js';
+import { Slot, type SlotOwner } from './slot.js';
+import { untilReady } from './worker-life.js';
+
+export interface RestartOptions {
+  /**
+   * How long a worker may take from `disconnect()` to its end, until it is killed; and a new one until
+   * it serves. Default: 30 s.
+   */
+  deadlineMs?: number;
+  /** Ends it between two workers. */
+  signal?: AbortSignal;
+}
+
+/** What {@link Cluster.restart} has done with a worker. */
+export interface Replacement {
+  /** The worker that has ended. */
+  readonly before: Worker;
+  readonly worker: GrantedWorker;
+  /** The new one served, on CPUs of its own or in the shared pool, before the other was told to end. */
+  readonly overlapped: boolean;
+  /** It did not end in time. */
+  readonly killed: boolean;
+}
+
+interface Rolling extends SlotOwner {
+  readonly slots: Set<Slot>;
+}
+
+interface Restart {
+  readonly deadlineMs: number;
+  readonly signal: AbortSignal | undefined;
+}
+
+const DEADLINE_MS = 30_000;
+
+/** @throws ERR_INVALID_OPTION */
+export function parseRestart(options: RestartOptions): Restart {
+  const { deadlineMs = DEADLINE_MS, signal } = checkOptions(options, ['deadlineMs', 'signal'], 'restart');
+  return {
+    deadlineMs: option.whole(deadlineMs, 'deadlineMs', 2 ** 31 - 1),
+    signal: checkSignal(signal),
+  };
+}
+
+/** @throws as {@link Cluster.restart} */
+export async function restartAll(owner: Rolling, { deadlineMs, signal }: Restart): Promise<Replacement[]> {
+  const done: Replacement[] = [];
+  for (const slot of [...owner.slots]) {
+    signal?.throwIfAborted();
+    const before = slot.worker;
+    if (!before || slot.isClosed || !owner.slots.has(slot)) continue;
+    const next = before.isDead() ? undefined : await slotBeside(owner, slot.plan, before);
+    if (next) done.push(await overlap(owner, slot, next, before, deadlineMs));
+    else done.push(await inPlace(slot, before, deadlineMs));
+  }
+  return done;
+}
+
+// Undefined where there are no CPUs for a second worker.
+async function slotBeside(
+  owner: SlotOwner,
+  plan: WorkerPlan,
+  { grant }: GrantedWorker,
+): Promise<Slot | undefined> {
+  const now = { ...plan, request: { ...plan.request, wait: false } };
+  // One that has CPUs must not be followed by one that has none.
+  const asked = grant ? { ...now, isOptional: false } : now;
+  let ground: Ground;
+  try {
+    ground = await owner.groundOf(asked);
+  } catch (error) {
+    if (error instanceof AdmissionError) return undefined;
+    throw error;
+  }
+  return new Slot(owner, plan, ground);
+}
+
+async function overlap(
+  owner: Rolling,
+  slot: Slot,
+  next: Slot,
+  before: Worker,
+  deadlineMs: number,
+): Promise<Replacement> {
+  let worker: GrantedWorker;
+  try {
+    worker = await next.start();
+  } catch (error) {
+    next.giveBack();
+    throw error;
+  }
+  owner.slots.add(next);
+  try {
+    await untilReady(worker, slot.listens, deadlineMs);
+  } catch (error) {
+    await next.retire(0);
+    throw error;
+  }
+  return { before, worker, overlapped: true, killed: await slot.retire(deadlineMs) };
+}
+
+async function inPlace(slot: Slot, before: Worker, deadlineMs: number): Promise<Replacement> {
+  const { listens } = slot;
+  const killed = await slot.restart(deadlineMs);
+  const worker = slot.worker!;
+  if (!slot.isClosed) await untilReady(worker, listens, deadlineMs);
+  return { before, worker, overlapped: false, killed };
+}
