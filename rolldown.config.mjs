@@ -84,20 +84,18 @@ const lazyRequire = {
 // What package.json exports, to require() too.
 const EXPORTED = /^(index|metrics\/index|entries\/.*)$/;
 
-// To an ES module all that a CommonJS one exports is its default.
-const defaultOf = (fileName) =>
-  `import exported from './${basename(fileName)}';\nexport default exported.default;\n`;
-
 /** Makes ES modules of the modules, which export what their CommonJS does. */
 const esModules = {
   name: 'es-modules',
   generateBundle(_, bundle) {
     for (const { isEntry, name, exports, code, fileName } of Object.values(bundle)) {
       if (!isEntry) continue;
-      const names = `{ ${exports.filter((each) => each !== 'default').join(', ')} }`;
+      // What the default of a CommonJS module is depends on who loads it: here it is what has the
+      // name of the file.
+      const names = `{ ${exports.map((each) => (each === 'default' ? `${basename(name)} as default` : each)).join(', ')} }`;
       const isExported = EXPORTED.test(name);
       const source = isExported
-        ? `export ${names} from './${basename(fileName)}';\n${exports.includes('default') ? defaultOf(fileName) : ''}`
+        ? `export ${names} from './${basename(fileName)}';\n`
         : `import { createRequire } from 'node:module';
 const require = createRequire(import.meta.url), exports = {};
 ${code}export const ${names} = exports;

@@ -8,7 +8,8 @@ export type { GrantedWorker } from '../cluster/granted-worker.js';
 export type { PrimarySettings } from '../cluster/primary.js';
 export type { Replacement, RestartOptions } from '../cluster/rolling-restart.js';
 
-const cluster = clusterOf(process.getBuiltinModule('node:cluster') as unknown as NodeCluster);
+/** The default export, for `require()`. */
+export const cluster = clusterOf(process.getBuiltinModule('node:cluster') as unknown as NodeCluster);
 
 export default cluster;
 // As node:cluster's, as they are when it is loaded.
