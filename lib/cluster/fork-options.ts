@@ -42,7 +42,9 @@ export interface WorkerPlan {
 // `owner`: the grant is this process's. `parts` and `onTaken` are about threads of this process.
 const NOT_OF_WORKERS: readonly string[] = ['owner', 'parts', 'onTaken'];
 const OWN = ['env', 'optional', 'respawn'] as const;
-const FORK_OPTIONS = [...OWN, ...ACQUIRE_OPTIONS.filter((name) => !NOT_OF_WORKERS.includes(name))];
+const FORK_OPTIONS = [
+  ...new Set([...OWN, ...ACQUIRE_OPTIONS.filter((name) => !NOT_OF_WORKERS.includes(name))]),
+];
 
 /** What {@link Manager.acquire} is asked for it checks itself. @throws ERR_INVALID_OPTION */
 export function parseFork(options: ForkOptions): WorkerPlan {
