@@ -31,44 +31,45 @@ const NO_VARIABLES: Variables = {
 };
 const NOT_BY_PRELOAD: Variables = { NUMALIGN_PRELOAD_PID: undefined };
 
-/** Forks a worker on its ground. @throws as {@link Grant.startChild}, {@link Manager.startChild} */
+/**
+ * Forks a worker on its ground. `forked`: called at once, before anything can happen to it.
+ * @throws as {@link Grant.startChild}, {@link Manager.startChild}
+ */
 export async function startWorker(
   cluster: NodeCluster,
   env: Variables,
   ground: Ground,
-): Promise<GrantedWorker> {
-  let worker: GrantedWorker | undefined;
+  forked: (worker: GrantedWorker) => void,
+): Promise<void> {
   const start = (variables: Variables, ownerFd?: number) => {
-    worker = fork(cluster, { ...env, ...variables, ...NOT_BY_PRELOAD }, ownerFd) as GrantedWorker;
-    // Before its first event is emitted.
+    const worker = fork(cluster, { ...env, ...variables, ...NOT_BY_PRELOAD }, ownerFd) as GrantedWorker;
     const { grant, refusal } = ground;
     Object.defineProperties(worker, { grant: { value: grant }, refusal: { value: refusal } });
+    forked(worker);
     return worker.process;
   };
   if (ground.grant)
     ground.grant.startChild(({ variables, ownerFd }: Inheritance) => start({ ...variables }, ownerFd));
   else if (ground.manager) await ground.manager.startChild(() => start(NO_VARIABLES));
   else start(NO_VARIABLES);
-  return worker!;
 }
 
 // A worker inherits the lock of the grant's owner: so it keeps its CPUs should the primary be killed.
 // What is inherited only the settings say, which stay the caller's: `setup` is emitted later.
 function fork(cluster: NodeCluster, env: Variables, ownerFd: number | undefined): Worker {
   if (ownerFd === undefined) return cluster.fork(env);
-  const { stdio } = cluster.settings;
-  setStdio(cluster, [...streamsOf(cluster.settings), ownerFd]);
+  const before = cluster.settings;
+  const { stdio } = before;
+  before.stdio = [...streamsOf(before), ownerFd];
   try {
     return cluster.fork(env);
   } finally {
-    setStdio(cluster, stdio);
+    // A copy of it, by now.
+    for (const settings of [before, cluster.settings]) {
+      if (stdio === undefined) delete settings.stdio;
+      else settings.stdio = stdio;
+    }
   }
-}
-
-// In the object that is there, which listeners of `setup` are given.
-function setStdio({ settings }: NodeCluster, stdio: ClusterSettings['stdio']): void {
-  if (stdio === undefined) delete settings.stdio;
-  else settings.stdio = stdio;
 }
 
 // As child_process.fork() takes them.

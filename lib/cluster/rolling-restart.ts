@@ -7,7 +7,6 @@ import { option } from '../input/values/option-values.js';
 import type { WorkerPlan } from './fork-options.js';
 import type { GrantedWorker, Ground } from './granted-worker.js';
 import { Slot, type SlotOwner } from './slot.js';
-import { untilReady } from './worker-life.js';
 
 export interface RestartOptions {
   /**
@@ -59,7 +58,7 @@ export async function restartAll(owner: Rolling, { deadlineMs, signal }: Restart
     if (!before || slot.isClosed || !owner.slots.has(slot)) continue;
     const next = before.isDead() ? undefined : await slotBeside(owner, slot.plan, before);
     if (next) done.push(await overlap(owner, slot, next, before, deadlineMs));
-    else done.push(await inPlace(slot, before, deadlineMs));
+    else done.push(...(await inPlace(slot, before, deadlineMs)));
   }
   return done;
 }
@@ -99,7 +98,7 @@ async function overlap(
   }
   owner.slots.add(next);
   try {
-    await untilReady(worker, slot.listens, deadlineMs);
+    await next.life!.untilReady(slot.life?.listens ?? false, deadlineMs);
   } catch (error) {
     await next.retire(0);
     throw error;
@@ -107,10 +106,11 @@ async function overlap(
   return { before, worker, overlapped: true, killed: await slot.retire(deadlineMs) };
 }
 
-async function inPlace(slot: Slot, before: Worker, deadlineMs: number): Promise<Replacement> {
-  const { listens } = slot;
+// None where the cluster was disconnected meanwhile.
+async function inPlace(slot: Slot, before: Worker, deadlineMs: number): Promise<Replacement[]> {
+  const listens = slot.life?.listens ?? false;
   const killed = await slot.restart(deadlineMs);
-  const worker = slot.worker!;
-  if (!slot.isClosed) await untilReady(worker, listens, deadlineMs);
-  return { before, worker, overlapped: false, killed };
+  if (slot.isClosed) return [];
+  await slot.life!.untilReady(listens, deadlineMs);
+  return [{ before, worker: slot.worker!, overlapped: false, killed }];
 }

@@ -5,7 +5,7 @@ import type { Grant } from '../grant.js';
 import { Backoff } from './backoff.js';
 import type { WorkerPlan } from './fork-options.js';
 import { type GrantedWorker, type Ground, startWorker } from './granted-worker.js';
-import { endWorker, hasEndedByChoice } from './worker-life.js';
+import { WorkerLife } from './worker-life.js';
 
 /** What slots are of. */
 export interface SlotOwner {
@@ -22,8 +22,8 @@ export class Slot {
   readonly #backoff = new Backoff();
   #ground: Ground | undefined;
   #worker: GrantedWorker | undefined;
-  #startedMs = 0;
-  #listens = false;
+  #life: WorkerLife | undefined;
+  #starting: Promise<GrantedWorker> | undefined;
   // Of the next worker.
   #timer: NodeJS.Timeout | undefined;
   // No worker comes after this one.
@@ -48,25 +48,31 @@ export class Slot {
     return this.#isClosed;
   }
 
-  /** Whether its worker has listened. */
-  get listens(): boolean {
-    return this.#listens;
+  /** Of the worker. */
+  get life(): WorkerLife | undefined {
+    return this.#life;
   }
 
   /** Forks a worker. @throws as {@link Cluster.fork}: there is none then, and the CPUs stay */
-  async start(): Promise<GrantedWorker> {
+  start(): Promise<GrantedWorker> {
+    this.#starting = this.#start();
+    return this.#starting;
+  }
+
+  async #start(): Promise<GrantedWorker> {
     this.#ground ??= await this.#owner.groundOf(this.plan);
-    const worker = await startWorker(this.#owner.cluster, this.plan.env, this.#ground);
-    this.#worker = worker;
-    this.#startedMs = performance.now();
-    this.#listens = false;
-    worker.once('listening', () => {
-      this.#listens = true;
-    });
-    // After node:cluster and the grant have heard of it. Where it was never there, its error is told
-    // by an event of the worker.
-    if (worker.process.pid === undefined) process.nextTick(() => this.#ended(worker));
-    else worker.process.once('exit', () => this.#ended(worker));
+    try {
+      await startWorker(this.#owner.cluster, this.plan.env, this.#ground, (worker) => {
+        const life = new WorkerLife(worker, () => this.#ended(life));
+        this.#worker = worker;
+        this.#life = life;
+      });
+    } catch (error) {
+      // It may have been forked: its end is no news.
+      this.#life = undefined;
+      throw error;
+    }
+    const worker = this.#worker!;
     if (this.#isClosed) worker.disconnect();
     return worker;
   }
@@ -77,9 +83,11 @@ export class Slot {
    * @throws as {@link start}; it is tried again then
    */
   async restart(deadlineMs: number): Promise<boolean> {
+    // One that died may be followed already.
+    await this.#starting?.catch(() => {});
     this.#isHeld = true;
     this.#cancel();
-    const isKilled = this.#worker ? await endWorker(this.#worker, deadlineMs) : false;
+    const isKilled = (await this.#life?.end(deadlineMs)) ?? false;
     this.#isHeld = false;
     if (this.#isClosed) this.#end();
     else {
@@ -101,7 +109,7 @@ export class Slot {
   /** As {@link close}, and ends the worker. Answers whether it had to be killed. */
   async retire(deadlineMs: number): Promise<boolean> {
     this.close();
-    return this.#worker ? endWorker(this.#worker, deadlineMs) : false;
+    return (await this.#life?.end(deadlineMs)) ?? false;
   }
 
   /** Lets go what it has. */
@@ -124,10 +132,10 @@ export class Slot {
     if (!this.#ground?.grant) this.#ground = undefined;
   }
 
-  #ended(worker: GrantedWorker): void {
-    if (this.#isHeld) return;
-    if (this.#isClosed || hasEndedByChoice(worker)) this.#end();
-    else this.#again(performance.now() - this.#startedMs);
+  #ended(life: WorkerLife): void {
+    if (this.#isHeld || life !== this.#life) return;
+    if (this.#isClosed || life.hasEndedByChoice) this.#end();
+    else this.#again(life.ageMs);
   }
 
   // A worker comes after one that has lived for so long.

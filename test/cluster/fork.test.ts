@@ -1,14 +1,19 @@
 // Workers that are forked onto CPUs of their own, by this process.
+import { spawn } from 'node:child_process';
 import nodeCluster from 'node:cluster';
 import { once } from 'node:events';
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { GrantedWorker } from '../../lib/entries/cluster.js';
 import { affinity } from '../../lib/entries/diagnostics.js';
-import { AdmissionError } from '../../lib/index.js';
+import { AdmissionError, openManager } from '../../lib/index.js';
 import { errorOf } from '../support/error-of.js';
+import { makeStateDir } from '../support/state-dir.js';
 import { ALL, cluster, fork, required, setUp } from './this-primary.js';
 
+const file = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 const maskOf = (pid: number) =>
   /^Cpus_allowed_list:\s*(\S+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1];
 
@@ -68,7 +73,7 @@ describe('a worker', () => {
     expect(cluster.settings.stdio).toEqual(stdio);
     expect(setups.at(-1)).toMatchObject({ stdio });
     expect(setups.at(-1)).not.toHaveProperty('manager');
-    worker.process.kill('SIGKILL');
+    worker.kill('SIGKILL');
     await once(worker, 'exit');
 
     cluster.setupPrimary({ stdio: undefined, silent: true });
@@ -148,6 +153,29 @@ describe('an optional worker', () => {
     expect(line.cpus).toBe(`${manager.sharedPool()}`);
     await own.release();
     expect(maskOf(worker.process.pid!)).toBe(`${ALL}`);
+  });
+});
+
+describe('a worker whose primary has acquired by numalign/preload', () => {
+  it('has what it was forked with, and acquires nothing', async () => {
+    const stateDir = makeStateDir();
+    const env = {
+      ...process.env,
+      NUMALIGN_ACQUIRE: JSON.stringify({ cpu: ALL.size - 1 }),
+      NUMALIGN_MANAGER: JSON.stringify({ stateDir }),
+      STATE_DIR: stateDir,
+      FORKS: '[{ "optional": true }]',
+    };
+    const program = ['--import', file('../../dist/preload.js'), file('primary.mjs')];
+    const primary = spawn(process.execPath, program, { env, stdio: ['ignore', 'pipe', 'inherit'] });
+    onTestFinished(() => void primary.kill('SIGKILL'));
+    const [line] = (await once(createInterface({ input: primary.stdout }), 'line')) as [string];
+    const manager = await openManager({ stateDir });
+    onTestFinished(() => manager.close());
+    const [{ pid, cpus, isGranted }] = JSON.parse(line);
+    expect([cpus, isGranted]).toEqual([`${manager.sharedPool()}`, false]);
+    expect(manager.grants()).toMatchObject([{ owner: { pid: primary.pid } }]);
+    expect(pid).not.toBe(primary.pid);
   });
 });
 
