@@ -42,13 +42,14 @@ export interface WorkerPlan {
 // `owner`: the grant is this process's. `parts` and `onTaken` are about threads of this process.
 const NOT_OF_WORKERS: readonly string[] = ['owner', 'parts', 'onTaken'];
 const OWN = ['env', 'optional', 'respawn'] as const;
-const FORK_OPTIONS = [
+// Only at a fork: what acquires is not loaded before.
+const forkOptions = () => [
   ...new Set([...OWN, ...ACQUIRE_OPTIONS.filter((name) => !NOT_OF_WORKERS.includes(name))]),
 ];
 
 /** What {@link Manager.acquire} is asked for it checks itself. @throws ERR_INVALID_OPTION */
 export function parseFork(options: ForkOptions): WorkerPlan {
-  checkOptions(options, FORK_OPTIONS, 'fork');
+  checkOptions(options, forkOptions(), 'fork');
   const { env = {}, optional = false, respawn = true, cpu = 1, ...request } = options;
   return {
     request: { ...request, cpu },
