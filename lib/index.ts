@@ -11,6 +11,10 @@ export type { Plan, PlanOnRecord } from './admission/plan.js';
 export type { PodContainer } from './admission/pod-container.js';
 export type { Warning } from './admission/warnings.js';
 export { type ErrorCode, type ErrorDetails, NumalignError } from './base/errors.js';
+export type { GrantWorkerOptions } from './births/worker.js';
+export type { ExecOptions } from './children/execution.js';
+export type { GrantForkOptions, GrantSpawnOptions } from './children/spawn.js';
+export { threadCounts } from './children/thread-counts.js';
 export type { Flag } from './decision/flags.js';
 export type { GrantInfo } from './decision/grant-info.js';
 export type { Settings } from './decision/machine-settings.js';
@@ -31,14 +35,23 @@ export type { AcquireOptions, AdmitOptions, RequestOptions } from './input/reque
 export type { ResizeOptions } from './input/resize.js';
 export type { ResourceAmounts } from './input/resource-amounts.js';
 export type { Quantity } from './input/values/quantity.js';
-export { type PinOptions, type PinResult, pin, pinThread, type Threads } from './machine/affinity.js';
+export { type PinOptions, type PinResult, pinThread, type Threads } from './machine/affinity.js';
 export { CpuSet, NodeSet } from './machine/cpu-set.js';
 export { Manager } from './manager.js';
 export type { DeviceOptions } from './managers/machine-manager.js';
 export type { ManagerEvents } from './managers/manager-emitter.js';
 export { ManagerView } from './managers/manager-view.js';
 export { openManager, type ViewOptions } from './open-manager.js';
+export { pin } from './pin.js';
+export type { PinAcquireOptions } from './pin-to-grant.js';
 export { Pod } from './pod.js';
+export type { PoolOptions } from './pools/pool-options.js';
+export type {
+  PlaceWorkersOptions,
+  WorkerBirth,
+  WorkerPlace,
+  WorkerPlacement,
+} from './pools/worker-placement.js';
 export type { BufferOptions } from './threads/buffers.js';
 export type { MemoryMigration, MemoryPinResult } from './threads/memory.js';
 export type { MemoryMode } from './threads/memory-mode.js';
@@ -51,4 +64,3 @@ export type {
 } from './threads/placement.js';
 export type { PrewarmOptions } from './threads/pool.js';
 export type { ScheduleOptions } from './threads/scheduling.js';
-export type { GrantWorkerOptions } from './threads/worker.js';

@@ -28,8 +28,9 @@ const NO_VARIABLES: Variables = {
   NUMALIGN_CPUS: undefined,
   NUMALIGN_NODES: undefined,
   NUMALIGN_DEVICES: undefined,
+  NUMALIGN_STATE_DIR: undefined,
+  NUMALIGN_PRELOAD_PID: '',
 };
-const NOT_BY_PRELOAD: Variables = { NUMALIGN_PRELOAD_PID: undefined };
 
 /**
  * Forks a worker on its ground. `forked`: called at once, before anything can happen to it.
@@ -42,7 +43,7 @@ export async function startWorker(
   forked: (worker: GrantedWorker) => void,
 ): Promise<void> {
   const start = (variables: Variables, ownerFd?: number) => {
-    const worker = fork(cluster, { ...env, ...variables, ...NOT_BY_PRELOAD }, ownerFd) as GrantedWorker;
+    const worker = fork(cluster, { ...env, ...variables }, ownerFd) as GrantedWorker;
     const { grant, refusal } = ground;
     Object.defineProperties(worker, { grant: { value: grant }, refusal: { value: refusal } });
     forked(worker);

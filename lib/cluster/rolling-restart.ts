@@ -9,11 +9,10 @@ import type { GrantedWorker, Ground } from './granted-worker.js';
 import { Slot, type SlotOwner } from './slot.js';
 
 export interface RestartOptions {
-  /**
-   * How long a worker may take from `disconnect()` to its end, until it is killed; and a new one until
-   * it serves. Default: 30 s.
-   */
+  /** How long a worker may take from `disconnect()` to its end, until it is killed. Default: 30 s. */
   deadlineMs?: number;
+  /** How long a new one may take until it serves. Default: 30 s. */
+  startDeadlineMs?: number;
   /** Ends it between two workers. */
   signal?: AbortSignal;
 }
@@ -33,32 +32,41 @@ interface Rolling extends SlotOwner {
   readonly slots: Set<Slot>;
 }
 
-interface Restart {
+interface Deadlines {
   readonly deadlineMs: number;
+  readonly startDeadlineMs: number;
+}
+
+interface Restart extends Deadlines {
   readonly signal: AbortSignal | undefined;
 }
 
 const DEADLINE_MS = 30_000;
+// Of a timer.
+const LONGEST_MS = 2 ** 31 - 1;
 
 /** @throws ERR_INVALID_OPTION */
 export function parseRestart(options: RestartOptions): Restart {
-  const { deadlineMs = DEADLINE_MS, signal } = checkOptions(options, ['deadlineMs', 'signal'], 'restart');
+  const given = checkOptions(options, ['deadlineMs', 'startDeadlineMs', 'signal'], 'restart');
+  const deadline = (name: 'deadlineMs' | 'startDeadlineMs') =>
+    option.whole(given[name] ?? DEADLINE_MS, name, LONGEST_MS);
   return {
-    deadlineMs: option.whole(deadlineMs, 'deadlineMs', 2 ** 31 - 1),
-    signal: checkSignal(signal),
+    deadlineMs: deadline('deadlineMs'),
+    startDeadlineMs: deadline('startDeadlineMs'),
+    signal: checkSignal(given.signal),
   };
 }
 
 /** @throws as {@link Cluster.restart} */
-export async function restartAll(owner: Rolling, { deadlineMs, signal }: Restart): Promise<Replacement[]> {
+export async function restartAll(owner: Rolling, { signal, ...deadlines }: Restart): Promise<Replacement[]> {
   const done: Replacement[] = [];
   for (const slot of [...owner.slots]) {
     signal?.throwIfAborted();
     const before = slot.worker;
     if (!before || slot.isClosed || !owner.slots.has(slot)) continue;
     const next = before.isDead() ? undefined : await slotBeside(owner, slot.plan, before);
-    if (next) done.push(await overlap(owner, slot, next, before, deadlineMs));
-    else done.push(...(await inPlace(slot, before, deadlineMs)));
+    if (next) done.push(await overlap(owner, slot, next, before, deadlines));
+    else done.push(...(await inPlace(slot, before, deadlines)));
   }
   return done;
 }
@@ -87,7 +95,7 @@ async function overlap(
   slot: Slot,
   next: Slot,
   before: Worker,
-  deadlineMs: number,
+  { deadlineMs, startDeadlineMs }: Deadlines,
 ): Promise<Replacement> {
   let worker: GrantedWorker;
   try {
@@ -98,7 +106,7 @@ async function overlap(
   }
   owner.slots.add(next);
   try {
-    await next.life!.untilReady(slot.life?.listens ?? false, deadlineMs);
+    await next.life!.untilReady(slot.life?.listens ?? false, startDeadlineMs);
   } catch (error) {
     await next.retire(0);
     throw error;
@@ -107,10 +115,14 @@ async function overlap(
 }
 
 // None where the cluster was disconnected meanwhile.
-async function inPlace(slot: Slot, before: Worker, deadlineMs: number): Promise<Replacement[]> {
+async function inPlace(
+  slot: Slot,
+  before: Worker,
+  { deadlineMs, startDeadlineMs }: Deadlines,
+): Promise<Replacement[]> {
   const listens = slot.life?.listens ?? false;
   const killed = await slot.restart(deadlineMs);
   if (slot.isClosed) return [];
-  await slot.life!.untilReady(listens, deadlineMs);
+  await slot.life!.untilReady(listens, startDeadlineMs);
   return [{ before, worker: slot.worker!, overlapped: false, killed }];
 }

@@ -44,7 +44,7 @@ export class WorkerLife {
    * Resolves once it serves: once it listens, or where it is not expected to, runs.
    * @throws ERR_WORKER_START where it ends before, or does neither within the time
    */
-  untilReady(listens: boolean, deadlineMs: number): Promise<void> {
+  untilReady(listens: boolean, startDeadlineMs: number): Promise<void> {
     const { worker } = this;
     const event = listens ? 'listening' : 'online';
     return new Promise((resolve, reject) => {
@@ -59,7 +59,9 @@ export class WorkerLife {
       const ready = () => settle(resolve);
       const exited = (exitCode: number | null, signal: string | null) =>
         fail(`has ended (${signal ?? `exit code ${exitCode}`})`, { exitCode, signal });
-      const timer = setTimeout(fail, deadlineMs, `has run for ${deadlineMs} ms`, { deadlineMs });
+      const timer = setTimeout(fail, startDeadlineMs, `has run for ${startDeadlineMs} ms`, {
+        startDeadlineMs,
+      });
       worker.once(event, ready).once('exit', exited);
       if (worker.isDead()) exited(worker.process.exitCode, worker.process.signalCode);
     });

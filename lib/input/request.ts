@@ -125,7 +125,8 @@ export interface AdmissionRequest {
   readonly movesWhenTaken?: boolean | undefined;
 }
 
-const REQUEST_OPTIONS = [
+/** The names of {@link RequestOptions}. */
+export const REQUEST_OPTIONS = [
   'owner',
   'policy',
   'scope',
@@ -144,11 +145,15 @@ const REQUEST_OPTIONS = [
   'wait',
 ] as const satisfies readonly (keyof RequestOptions)[];
 
-/** The names in {@link AcquireOptions}. */
-export const ACQUIRE_OPTIONS: readonly string[] = [
-  ...['cpu', 'parts', 'memory', 'resources', 'name'],
+/** The names of {@link AcquireOptions}. */
+export const ACQUIRE_OPTIONS = [
+  'cpu',
+  'parts',
+  'memory',
+  'resources',
+  'name',
   ...REQUEST_OPTIONS,
-];
+] as const satisfies readonly (keyof AcquireOptions)[];
 
 function parseCommon(options: Record<string, unknown>, placement: Placement) {
   const { signal, wait = false, cpuManagerPolicyOptions } = options;

@@ -161,7 +161,12 @@ describe('the package', () => {
   });
 
   it.each([
-    ...['numalign', 'numalign/topology', 'numalign/kubelet', 'numalign/diagnostics', 'numalign/metrics'],
+    'numalign',
+    'numalign/topology',
+    'numalign/kubelet',
+    'numalign/diagnostics',
+    'numalign/metrics',
+    'numalign/opentelemetry',
     'numalign/cluster',
   ])('gives the same to import and to require() of %s', (name) => {
     const [names, differ] = run<[string[], string[]]>(`

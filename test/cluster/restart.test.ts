@@ -75,7 +75,7 @@ describe('a rolling restart', () => {
   it('kills a worker that does not end in time, and says so', async () => {
     await setUp();
     const { worker } = await fork({ env: { TASK: 'linger' } });
-    const [replaced] = await cluster.restart({ deadlineMs: 300 });
+    const [replaced] = await cluster.restart({ deadlineMs: 200 });
     expect(replaced).toMatchObject({ before: worker, overlapped: false, killed: true });
     expect(worker.process.signalCode).toBe('SIGKILL');
     expect([replaced!.worker.grant, replaced!.worker.isDead()]).toEqual([worker.grant, false]);
@@ -111,6 +111,16 @@ describe('a rolling restart', () => {
     expect(await ask(port)).toBe(again.process.pid);
   });
 
+  it('gives up a worker that does not serve in time', async () => {
+    const manager = await setUp();
+    const all = await manager.acquire({ cpu: ALL.size - 1 });
+    const { worker } = await fork({ optional: true });
+    const error = await errorOf(() => cluster.restart({ startDeadlineMs: 0 }));
+    expect(error).toMatchObject({ code: 'ERR_WORKER_START', details: { startDeadlineMs: 0 } });
+    expect(Object.values(cluster.workers!)).toEqual([worker]);
+    await all.release();
+  });
+
   it('waits for one that is under way', async () => {
     await setUp();
     const { worker } = await fork();
@@ -131,7 +141,12 @@ describe('a rolling restart', () => {
   });
 
   it('refuses options that cannot be meant', async () => {
-    for (const options of [{ deadlineMs: -1 }, { deadline: 1 }, { signal: true }])
+    for (const options of [
+      { deadlineMs: -1 },
+      { startDeadlineMs: 'soon' },
+      { deadline: 1 },
+      { signal: true },
+    ])
       expect(await errorOf(() => cluster.restart(options as object))).toMatchObject({
         code: 'ERR_INVALID_OPTION',
       });

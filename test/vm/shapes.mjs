@@ -114,6 +114,7 @@ export const SHAPES = [
       'drift',
       'parts',
       'cluster',
+      'children',
       'container-memory',
       'hotplug',
       'recipes',
@@ -230,7 +231,7 @@ export const SHAPES = [
     nodeCpus: ['0-3', '4-7', '8-11', '12-15'],
     arguments: PACKAGES,
     append: 'isolcpus=12-15 nohz_full=12-15',
-    tests: ['machine', 'isolated', 'threads', 'enforcement', 'doctor'],
+    tests: ['machine', 'isolated', 'threads', 'children', 'enforcement', 'doctor'],
   },
   {
     name: 'containers',

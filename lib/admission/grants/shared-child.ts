@@ -3,7 +3,7 @@ import type { ChildProcess } from 'node:child_process';
 import type { Assignments } from '../../account/assignments.js';
 import { cpusNow } from '../../account/cpus-now.js';
 import { sharedPool, universe } from '../../account/pools.js';
-import { NumalignError } from '../../base/errors.js';
+import { NumalignError, unlessRefused } from '../../base/errors.js';
 import { native } from '../../base/native.js';
 import { affinity } from '../../machine/affinity.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
@@ -54,14 +54,10 @@ function born(site: Site, state: Assignments, start: () => ChildProcess) {
 
 // Where the cpuset of this process has none of the CPUs, as that of a grant, the child leaves it next.
 function bornOn(cpus: CpuSet, start: () => ChildProcess): ChildProcess {
-  let child: ChildProcess | undefined;
+  const birth = unlessRefused(() => native.openBirth(cpus.words));
   try {
-    return native.bornOn(cpus.words, () => {
-      child = start();
-      return child;
-    }).value;
-  } catch (error) {
-    if (child || !(error instanceof NumalignError)) throw error;
     return start();
+  } finally {
+    if (birth !== undefined) native.closeBirth(birth);
   }
 }
