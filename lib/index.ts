@@ -45,13 +45,7 @@ export { openManager, type ViewOptions } from './open-manager.js';
 export { pin } from './pin.js';
 export type { PinAcquireOptions } from './pin-to-grant.js';
 export { Pod } from './pod.js';
-export type { PoolOptions } from './pools/pool-options.js';
-export type {
-  PlaceWorkersOptions,
-  WorkerBirth,
-  WorkerPlace,
-  WorkerPlacement,
-} from './pools/worker-placement.js';
+export type { PlaceWorkersOptions, WorkerBirth, WorkerPlacement } from './pools/worker-placement.js';
 export type { BufferOptions } from './threads/buffers.js';
 export type { MemoryMigration, MemoryPinResult } from './threads/memory.js';
 export type { MemoryMode } from './threads/memory-mode.js';

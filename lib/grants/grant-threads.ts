@@ -31,8 +31,8 @@ import {
 import { pageBytes } from '../input/values/memory-types.js';
 import type { Quantity } from '../input/values/quantity.js';
 import type { PinResult } from '../machine/affinity.js';
-import { type PoolOptions, poolOptions } from '../pools/pool-options.js';
-import { type PlaceWorkersOptions, type WorkerPlace, WorkerPlacement } from '../pools/worker-placement.js';
+import { type PoolOptions, type PoolPlace, poolOptions } from '../pools/pool-options.js';
+import { type PlaceWorkersOptions, WorkerPlacement } from '../pools/worker-placement.js';
 import { type BufferOptions, nodeBuffer, parseBuffer } from '../threads/buffers.js';
 import { watchChild } from '../threads/children.js';
 import type { GrantedThreads } from '../threads/granted-threads.js';
@@ -209,7 +209,7 @@ export class GrantThreads extends GrantView {
    */
   poolOptions<Package extends keyof PoolOptions>(
     name: Package,
-    options: WorkerPlace = {},
+    options: PoolPlace = {},
   ): PoolOptions[Package] {
     return poolOptions(this.#threads(), name, options);
   }

@@ -1,7 +1,11 @@
 // The size of a pool of Workers, in the words of the packages that make them.
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import type { GrantedThreads } from '../threads/granted-threads.js';
-import { type WorkerPlace, workerPlace } from './worker-placement.js';
+import { parsePlace } from '../threads/placement.js';
+import type { PlaceWorkersOptions } from './worker-placement.js';
+
+/** Which CPUs have a Worker each. */
+export type PoolPlace = Pick<PlaceWorkersOptions, 'cpus' | 'part'>;
 
 /** By package, its options for a Worker for each CPU. */
 export interface PoolOptions {
@@ -20,9 +24,9 @@ const OPTIONS: { readonly [Package in keyof PoolOptions]: (size: number) => Pool
 export function poolOptions<Package extends keyof PoolOptions>(
   grant: GrantedThreads,
   name: Package,
-  options: WorkerPlace,
+  options: PoolPlace,
 ): PoolOptions[Package] {
   if (!Object.hasOwn(OPTIONS, name)) invalidOption('name', name, `one of ${Object.keys(OPTIONS).join(', ')}`);
-  const place = checkOptions(options, ['cpus', 'part'], 'poolOptions') as WorkerPlace;
-  return OPTIONS[name](workerPlace(grant, place, 'poolOptions').cpus.size);
+  const place = checkOptions(options, ['cpus', 'part'], 'poolOptions') as PoolPlace;
+  return OPTIONS[name](parsePlace(grant, 'poolOptions', place).cpus.size);
 }

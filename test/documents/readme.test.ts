@@ -92,7 +92,8 @@ describe('TypeScript of the documents', () => {
     const project = projectFolder();
     mkdirSync(join(project, 'node_modules/@numalign'));
     symlinkSync(`${ROOT}packages/kubernetes`, join(project, 'node_modules/@numalign/kubernetes'));
-    symlinkSync(`${ROOT}node_modules/@types`, join(project, 'node_modules/@types'));
+    for (const name of ['@types', 'piscina'])
+      symlinkSync(`${ROOT}node_modules/${name}`, join(project, 'node_modules', name));
     writeFileSync(join(project, 'package.json'), '{ "type": "module" }');
     const compilerOptions = {
       module: 'nodenext',

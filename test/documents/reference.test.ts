@@ -102,6 +102,8 @@ describe('docs/configuration.md', () => {
       'grant.pin': (options) => grant.pin(options),
       'grant.placeThreads': (options) => grant.placeThreads(options),
       'grant.prewarmPool': (options) => grant.prewarmPool(options),
+      'grant.placeWorkers': (options) => grant.placeWorkers(options),
+      'grant.poolOptions': (options) => grant.poolOptions('piscina', options),
       'grant.schedule': (options) => grant.schedule(options),
       'grant.buffer': (options) => grant.buffer(1, options),
       'grant.audit': (options) => grant.audit(options),
@@ -215,7 +217,7 @@ describe('docs/command-line.md', () => {
 
   it('has every command, and no other', () => {
     const usages = rows(section(page, '## Commands')).flatMap(([usage]) => codeIn(usage!));
-    expect(usages.map((usage) => /^[a-z]+(?: (?:show|export|import))?/.exec(usage)![0]).sort()).toEqual(all);
+    expect(usages.map((usage) => /^[a-z-]+(?: (?:show|export|import))?/.exec(usage)![0]).sort()).toEqual(all);
     const printing = all.filter((name) => name !== 'completion');
     expect([...keysOf.keys()].sort()).toEqual([...printing, 'status --watch'].sort());
   });
@@ -231,6 +233,7 @@ describe('docs/command-line.md', () => {
     );
     const orders: [command: string, args: string[], more?: { stream?: 'stderr'; isEndless?: true }][] = [
       ['run', ['--cpus', '1', '--', 'true'], { stream: 'stderr' }],
+      ['systemd-unit', ['--cpus', '1', '--', 'true']],
       ['plan', ['-f', pod]],
       ['admit', ['-f', pod]],
       ['topology', []],
