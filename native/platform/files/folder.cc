@@ -1,6 +1,7 @@
 #include "platform/files/folder.h"
 
 #include <fcntl.h>
+#include <linux/fs.h>  // RENAME_NOREPLACE, which musl has not
 #include <linux/magic.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
