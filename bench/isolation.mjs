@@ -4,14 +4,12 @@
 // loop is, and how long garbage collections take by where V8's helpers run.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { affinity } from '../dist/entries/diagnostics.js';
 import { CpuSet } from '../dist/index.js';
+import { besideAggressors, cgroupRoot, putIntoSlice, SPIN } from './support/aggressors.mjs';
 import { moveInterrupts, networkInterrupts, SENDER } from './support/network-interrupts.mjs';
-import { removeCgroups } from './support/remove-cgroups.mjs';
 import { number, percent } from './support/units.mjs';
 
 export const description = 'a process beside three that spin, by how it is kept from them';
@@ -25,13 +23,9 @@ const [VICTIM, GC_VICTIM] = ['victim.mjs', 'gc-victim.mjs'].map((name) =>
 const AGGRESSORS = 3;
 // Nobody is asked to leave.
 const recorded = { sharedMember: false, cgroupRoot: null };
-const cgroupRoot = `/numalign-bench-${process.pid}`;
-const slice = `${cgroupRoot}-slice`;
 // The lowest is the first to be granted.
 const [own, ...others] = affinity();
-const isV2 = existsSync('/sys/fs/cgroup/cgroup.controllers');
 const taskset = ['taskset', '-c', String(own)];
-const spin = ['sh', '-c', 'while :; do :; done'];
 
 /** What others are compared with. */
 const IDLE = 'idle machine';
@@ -86,41 +80,6 @@ export async function run({ seconds: text = '12' }) {
   ];
 }
 
-/** Runs `action` with a new state folder, beside aggressors that are started by a command. */
-async function beside(count, [program, ...args], action) {
-  const stateDir = mkdtempSync(join(tmpdir(), 'numalign-bench-'));
-  const aggressors = Array.from({ length: count }, () => spawn(program, args, { stdio: 'ignore' }));
-  try {
-    await Promise.all(aggressors.map((other) => once(other, 'spawn')));
-    return await action(
-      stateDir,
-      aggressors.map(({ pid }) => pid),
-    );
-  } finally {
-    for (const other of aggressors) {
-      const ended = once(other, 'exit');
-      other.kill('SIGKILL');
-      await ended;
-    }
-    rmSync(stateDir, { recursive: true });
-    for (const root of [cgroupRoot, slice]) removeCgroups(root);
-  }
-}
-
-// As AllowedCPUs= of a slice does it. Answers why not, where that is not allowed here.
-function putIntoSlice(pids) {
-  const folder = isV2 ? `/sys/fs/cgroup${slice}` : `/sys/fs/cgroup/cpuset${slice}`;
-  try {
-    if (isV2) writeFileSync('/sys/fs/cgroup/cgroup.subtree_control', '+cpuset');
-    mkdirSync(folder);
-    writeFileSync(`${folder}/cpuset.cpus`, CpuSet.from(others).toString());
-    if (!isV2) writeFileSync(`${folder}/cpuset.mems`, readFileSync(`${folder}/../cpuset.mems`, 'utf8'));
-    for (const pid of pids) writeFileSync(`${folder}/cgroup.procs`, String(pid));
-  } catch (error) {
-    return error.message;
-  }
-}
-
 const cpusOf = (pid) => /^Cpus_allowed_list:\s*(\S+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))[1];
 
 function measure(way, seconds) {
@@ -133,9 +92,9 @@ function measure(way, seconds) {
     request = {},
   } = way;
   if (way.network) return measureBesideNetwork(way, seconds);
-  return beside(aggressors, spin, async (stateDir, pids) => {
+  return besideAggressors(aggressors, SPIN, async (stateDir, pids) => {
     if (way.slice) {
-      const unreached = putIntoSlice(pids);
+      const unreached = putIntoSlice(pids, others);
       if (unreached) return { unreached };
     }
     const order = { manager: { ...manager, stateDir }, request, members: members ? pids : [], pin, seconds };
@@ -156,7 +115,7 @@ async function measureBesideNetwork({ manager, pin, request }, seconds) {
   try {
     putBack = moveInterrupts(irqs, own);
     const sender = ['taskset', '-c', CpuSet.from(others).toString(), process.execPath, SENDER];
-    return await beside(1, sender, async (stateDir, pids) => {
+    return await besideAggressors(1, sender, async (stateDir, pids) => {
       const order = { manager: { ...manager, stateDir }, request, members: [], pin, seconds };
       return victim([], [VICTIM, JSON.stringify(order)], () => pids.map(cpusOf));
     });
@@ -170,8 +129,8 @@ async function measureBesideNetwork({ manager, pin, request }, seconds) {
 
 function collect({ aggressors = AGGRESSORS, threads, flags = [] }, seconds) {
   // The aggressors are where the shared pool is: off the granted CPU.
-  const spinElsewhere = ['taskset', '-c', CpuSet.from(others).toString(), ...spin];
-  return beside(aggressors, spinElsewhere, async (stateDir) => {
+  const spinElsewhere = ['taskset', '-c', CpuSet.from(others).toString(), ...SPIN];
+  return besideAggressors(aggressors, spinElsewhere, async (stateDir) => {
     const order = { manager: { ...recorded, stateDir }, threads, seconds };
     return victim([], [...flags, GC_VICTIM, JSON.stringify(order)], () => []);
   });
