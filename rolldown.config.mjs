@@ -15,7 +15,7 @@ const FILES = {
   addon: /^base\/(native|wire)$/,
   // `import 'numalign'`.
   library:
-    /^(index|grant|manager|open-manager|pod|admission\/admission-error|grants\/.*|input\/(config|machine-options)|machine\/(affinity|cpu-set|id-set)|managers\/.*)$/,
+    /^(index|grant|manager|open-manager|pin|pod|admission\/admission-error|grants\/.*|input\/(config|machine-options)|machine\/(affinity|cpu-set|id-set)|managers\/.*)$/,
   'metric-set': /^metrics\//,
   'cli/report': /^cli\/terminal\//,
   'cli/agent': /^cli\/agent\//,

@@ -9,9 +9,10 @@ import type { Site } from './admission/site.js';
 import type { Warning } from './admission/warnings.js';
 import type { GrantAudit } from './audit/account.js';
 import type { AuditOptions } from './audit/audit-options.js';
-import { auditGrant, endAudit } from './audit/grant-audits.js';
+import { auditGrant } from './audit/grant-audits.js';
 import { invalidOption } from './base/check-options.js';
 import { NumalignError } from './base/errors.js';
+import { endGrant, onGrantEnd } from './grants/grant-end.js';
 import { GrantThreads } from './grants/grant-threads.js';
 import { releaseGrant } from './grants/release-grant.js';
 import type { Placement } from './input/placement.js';
@@ -35,6 +36,9 @@ export interface Transfer {
   cancel(): Promise<boolean>;
 }
 
+/** Has `action` called when this process has the grant no more, for the package's own modules. */
+export let onceEnded: (grant: Grant, action: () => void) => void;
+
 /**
  * Exclusive CPUs, as {@link Manager.acquire} gives them: {@link GrantView} says what it is,
  * {@link GrantThreads} what runs on it, and this class what becomes of it.
@@ -49,6 +53,10 @@ export class Grant extends GrantThreads {
     super(record, warnings);
     this.#placement = placement;
     this.#record = record;
+  }
+
+  static {
+    onceEnded = (grant, action) => onGrantEnd(grant.#record.site, grant.uid, action);
   }
 
   /**
@@ -109,7 +117,7 @@ export class Grant extends GrantThreads {
     }).then((isGone) => {
       if (isGone) {
         this.#record.released = Promise.resolve(NOTHING_MOVED);
-        endAudit(site, pod);
+        endGrant(site, pod);
       }
       return isGone;
     });
@@ -132,7 +140,7 @@ export class Grant extends GrantThreads {
       const give = () => ending(site, pod, () => handOver(site, pod, vacateGrant(site, pod)));
       const isAlive = await tracedRelease(site, pod, give);
       this.#record.released = Promise.resolve(NOTHING_MOVED);
-      endAudit(site, pod);
+      endGrant(site, pod);
       return isAlive;
     } catch (error) {
       if (isOffTheRecord(error)) this.#record.released = Promise.resolve(NOTHING_MOVED);

@@ -31,13 +31,15 @@ export type { AcquireOptions, AdmitOptions, RequestOptions } from './input/reque
 export type { ResizeOptions } from './input/resize.js';
 export type { ResourceAmounts } from './input/resource-amounts.js';
 export type { Quantity } from './input/values/quantity.js';
-export { type PinOptions, type PinResult, pin, pinThread, type Threads } from './machine/affinity.js';
+export { type PinOptions, type PinResult, pinThread, type Threads } from './machine/affinity.js';
 export { CpuSet, NodeSet } from './machine/cpu-set.js';
 export { Manager } from './manager.js';
 export type { DeviceOptions } from './managers/machine-manager.js';
 export type { ManagerEvents } from './managers/manager-emitter.js';
 export { ManagerView } from './managers/manager-view.js';
 export { openManager, type ViewOptions } from './open-manager.js';
+export { pin } from './pin.js';
+export type { PinAcquireOptions } from './pin-to-grant.js';
 export { Pod } from './pod.js';
 export type { BufferOptions } from './threads/buffers.js';
 export type { MemoryMigration, MemoryPinResult } from './threads/memory.js';

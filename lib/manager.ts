@@ -75,8 +75,10 @@ export class Manager extends MachineManager {
   }
 
   /**
-   * Takes exclusive CPUs for this process: a Guaranteed pod of one container. Remembers them on
-   * disk, and returns once that is durable. With `parts` threads of this process have some of them
+   * Reserves exclusive CPUs for this process: a Guaranteed pod of one container. Nothing runs on
+   * them yet: like every shared member this process is moved off them, until {@link Grant.pin} or
+   * {@link Grant.placeThreads} moves it on. {@link pin} does both. Remembers the CPUs on disk, and
+   * returns once that is durable. With `parts` threads of this process have some of them
    * apart from each other: see {@link Grant.part}.
    * @throws ERR_INVALID_OPTION; as {@link admit}
    */

@@ -6,8 +6,9 @@ import type { AcquireOptions } from './input/request.js';
 import type { Manager } from './manager.js';
 
 /**
- * The manager, and the grant that this process runs on; undefined in Workers and in processes that
- * run on their parent's grant.
+ * The manager, and the grant that this process runs on. In a process that runs on the grant of the
+ * one that has started it, that grant: threads and children may be put on it, and what changes it is
+ * refused (ERR_OWNER_ALIVE). undefined in Workers, and where that grant cannot be found.
  */
 export let manager: Manager | undefined;
 export let grant: Grant | undefined;
@@ -28,48 +29,68 @@ async function acquire(): Promise<void> {
   const request = fromVariable('NUMALIGN_ACQUIRE');
   if (request === undefined)
     throw new Error(`NUMALIGN_ACQUIRE is not set: what to acquire, such as '{"cpu": 1}'`);
-  const managerOptions = fromVariable('NUMALIGN_MANAGER') ?? {};
-  const placement = fromVariable('NUMALIGN_THREADS') ?? {};
-  const { openManager } = await import('./open-manager.js');
-  manager = await openManager(managerOptions);
-  grant = await manager.acquire(request as AcquireOptions);
-  // Before libuv's pool is started, which inherits it. Not by pin() of this thread: a cgroup of v2
-  // takes the whole process only, which placeThreads() moves.
-  const { pinMemory } = await import('./threads/memory.js');
-  pinMemory({ grant: grant.uid, mode: 'preferred', nodes: grant.memoryNodes, from: undefined });
-  await grant.placeThreads(placement);
-  // As `numalign run` does.
-  process.env.NUMALIGN_GRANT = grant.uid;
-  process.env.NUMALIGN_CPUS = grant.cpus.toString();
-  process.env[ACQUIRED_BY] = String(process.pid);
+  const options = fromVariable('NUMALIGN_MANAGER') ?? {};
+  const threads = fromVariable('NUMALIGN_THREADS') ?? {};
+  const { pinToGrant } = await import('./pin-to-grant.js');
+  ({ manager, grant } = await pinToGrant({ ...(request as AcquireOptions), manager: options, threads }));
+  const { childVariables } = await import('./children/child-variables.js');
+  const acquiredBy = { NUMALIGN_PRELOAD_PID: String(process.pid) };
+  Object.assign(process.env, childVariables(grant, manager.stateDir), acquiredBy);
 }
-
-/** The process whose preload has acquired NUMALIGN_GRANT. */
-const ACQUIRED_BY = 'NUMALIGN_PRELOAD_PID';
 
 // A cluster worker does the work of its primary in parallel: on the primary's own CPUs it would
 // not.
-async function isOnGrant(): Promise<boolean> {
-  if (process.env.NUMALIGN_GRANT === undefined) return false;
-  if (process.env[ACQUIRED_BY] !== String(process.ppid)) return true;
+async function isWorkerOfHolder(): Promise<boolean> {
+  if (process.env.NUMALIGN_PRELOAD_PID !== String(process.ppid)) return false;
   const { default: cluster } = await import('node:cluster');
-  return !cluster.isWorker;
+  return cluster.isWorker;
 }
 
-// Workers inherit --import, and their parent has seen to their CPUs: the addon gets to know them.
-// Processes inherit it by fork(), and the mask.
-if (!isMainThread) await import('./base/native.js');
-else if (!(await isOnGrant())) {
+// The grant of the process that has started this one. Of the manager nothing is asked but that: it
+// neither moves this process nor wakes it.
+async function find(uid: string): Promise<void> {
+  const stateDir = process.env.NUMALIGN_STATE_DIR;
+  const { hasState } = await import('./state/folder/folder.js');
+  if (stateDir === undefined || !hasState(stateDir)) return;
+  const { openManager } = await import('./open-manager.js');
+  const quiet = { sharedMember: false, cpuManagerReconcilePeriod: 0, besideKubelet: true };
+  const found = await openManager({ stateDir, ...quiet });
+  try {
+    grant = found.grant(uid);
+    manager = found;
+  } catch (error) {
+    found.close();
+    throw error;
+  }
+}
+
+const REMEDIES: Readonly<Record<string, string>> = {
+  ERR_STATE_FOLDER: `NUMALIGN_MANAGER='{"stateDir": "/some/folder"}' uses another folder`,
+};
+const NO_ROOM = ['ERR_INSUFFICIENT_CPUS', 'ERR_SHARED_POOL_EMPTY', 'ERR_TOPOLOGY_AFFINITY'];
+const REMEDY_OF_WORKER = `each worker of node:cluster takes CPUs of its own, beside those of its primary. Start fewer workers, ask for fewer CPUs, or have them wait: NUMALIGN_ACQUIRE='{"cpu": 1, "wait": true}'`;
+
+function tell(error: unknown, isWorker: boolean): void {
+  const { code = '', message } = error as Error & { code?: string };
+  const remedy = isWorker && NO_ROOM.includes(code) ? REMEDY_OF_WORKER : REMEDIES[code];
+  const lines = [`${message}${code === '' ? '' : ` [${code}]`}`, ...(remedy === undefined ? [] : [remedy])];
+  for (const line of lines) process.stderr.write(`numalign/preload: ${line}\n`);
+}
+
+// Processes inherit the variable by fork(), and the mask.
+async function begin(): Promise<void> {
+  const uid = process.env.NUMALIGN_GRANT;
+  const isWorker = uid !== undefined && (await isWorkerOfHolder());
+  // What cannot be found it runs on all the same.
+  if (uid !== undefined && !isWorker) return find(uid).catch(() => {});
   try {
     await acquire();
   } catch (error) {
-    const { code, message } = error as Error & { code?: string };
-    process.stderr.write(`numalign/preload: ${message}${code === undefined ? '' : ` [${code}]`}\n`);
-    if (code === 'ERR_STATE_FOLDER') {
-      process.stderr.write(
-        `numalign/preload: NUMALIGN_MANAGER='{"stateDir": "/some/folder"}' uses another folder\n`,
-      );
-    }
+    tell(error, isWorker);
     process.exit(1);
   }
 }
+
+// Workers inherit --import, and their parent has seen to their CPUs: the addon gets to know them.
+if (isMainThread) await begin();
+else await import('./base/native.js');

@@ -3,14 +3,21 @@ import type { DeviceAssignment } from '../account/pod-assignment.js';
 import type { CpuSet, NodeSet } from '../machine/cpu-set.js';
 
 /**
- * The uid of the grant, its CPUs and NUMA nodes as lists (`0-1,4`), and the ids of its devices by
- * resource as a JSON object. By NUMALIGN_GRANT `numalign/preload` knows the grant to use.
+ * The uid of the grant, its CPUs and NUMA nodes as lists (`0-1,4`), the ids of its devices by
+ * resource as a JSON object, and the state folder that has it on record. By NUMALIGN_GRANT
+ * `numalign/preload` knows the grant to use.
  */
 export interface ChildVariables {
   readonly NUMALIGN_GRANT: string;
   readonly NUMALIGN_CPUS: string;
   readonly NUMALIGN_NODES: string;
   readonly NUMALIGN_DEVICES: string;
+  readonly NUMALIGN_STATE_DIR?: string;
+  /**
+   * The process whose preload has acquired the grant: workers of its cluster do not use it. Empty: the
+   * grant is for this child.
+   */
+  readonly NUMALIGN_PRELOAD_PID: '';
 }
 
 export interface ChildGrant {
@@ -21,12 +28,18 @@ export interface ChildGrant {
   readonly devices: Readonly<Record<string, readonly DeviceAssignment[]>>;
 }
 
-export function childVariables({ uid, sharedCpus, numaNodes, devices }: ChildGrant): ChildVariables {
+/** `stateDir`: where the grant is on record. */
+export function childVariables(
+  { uid, sharedCpus, numaNodes, devices }: ChildGrant,
+  stateDir?: string,
+): ChildVariables {
   const ids = Object.entries(devices).map(([name, list]) => [name, list.map(({ id }) => id)]);
   return {
     NUMALIGN_GRANT: uid,
     NUMALIGN_CPUS: sharedCpus.toString(),
     NUMALIGN_NODES: numaNodes.toString(),
     NUMALIGN_DEVICES: JSON.stringify(Object.fromEntries(ids)),
+    ...(stateDir !== undefined && { NUMALIGN_STATE_DIR: stateDir }),
+    NUMALIGN_PRELOAD_PID: '',
   };
 }

@@ -1,32 +1,102 @@
 // Programs that are started on the CPUs of a grant.
-import { type ChildProcess, type SpawnOptions, type StdioOptions, spawn } from 'node:child_process';
+import {
+  type ChildProcess,
+  type ForkOptions,
+  fork,
+  type SpawnOptions,
+  type StdioOptions,
+  spawn,
+} from 'node:child_process';
+import { invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
 import type { GrantedThreads } from '../threads/granted-threads.js';
 import { preferring } from '../threads/memory.js';
 import type { ChildVariables } from './child-variables.js';
+import { threadCounts } from './thread-counts.js';
+
+/** What {@link Grant.spawn} and {@link Grant.fork} take beside the options of Node. */
+export interface ChildOptions {
+  /**
+   * `auto`: the child's libraries start as many threads as the grant has CPUs for it, by variables
+   * such as OMP_NUM_THREADS and GOMAXPROCS where its environment does not have them. Default: nothing
+   * is set.
+   */
+  threadCounts?: 'auto';
+}
+
+/** Options of {@link Grant.spawn}. */
+export interface GrantSpawnOptions extends SpawnOptions, ChildOptions {}
+
+/** Options of {@link Grant.fork}. */
+export interface GrantForkOptions extends ForkOptions, ChildOptions {}
 
 /** What a child of a grant gets. */
 export interface Inheritance {
   readonly variables: ChildVariables;
   /** The lock of the grant's owner, where a process owns it: an open descriptor, to be passed on. */
   readonly ownerFd: number | undefined;
+  /** How many CPUs of the grant it can use. */
+  readonly parallelism: number;
 }
+
+/** As in Node, options may come where no arguments are given. */
+export type Arguments<Options> = readonly string[] | Options | null | undefined;
 
 /** @throws as {@link Grant.spawn} */
 export function spawnWith(
-  { variables, ownerFd }: Inheritance,
+  inheritance: Inheritance,
   command: string,
-  args: readonly string[],
-  options: SpawnOptions,
+  ...given: [Arguments<GrantSpawnOptions>, GrantSpawnOptions | undefined]
 ): ChildProcess {
+  const { args, counts, options } = parse(given);
   const { stdio = 'pipe' } = options;
-  const streams: StdioOptions = Array.isArray(stdio) ? [...stdio] : [stdio, stdio, stdio];
-  // Behind the standard streams, which are pipes where they are left out.
+  return spawn(command, args, {
+    ...options,
+    env: environmentOf(inheritance, options.env, counts),
+    stdio: withLock(inheritance, Array.isArray(stdio) ? stdio : [stdio, stdio, stdio]),
+  });
+}
+
+/** @throws as {@link Grant.fork} */
+export function forkWith(
+  inheritance: Inheritance,
+  modulePath: string | URL,
+  ...given: [Arguments<GrantForkOptions>, GrantForkOptions | undefined]
+): ChildProcess {
+  const { args, counts, options } = parse(given);
+  const { silent = false, stdio = silent ? 'pipe' : 'inherit' } = options;
+  return fork(modulePath, args, {
+    ...options,
+    env: environmentOf(inheritance, options.env, counts),
+    stdio: withLock(inheritance, Array.isArray(stdio) ? stdio : [stdio, stdio, stdio, 'ipc']),
+  });
+}
+
+// What is wrong Node itself refuses.
+function parse<Options extends ChildOptions>([first, second]: [Arguments<Options>, Options | undefined]) {
+  const isOptions = typeof first === 'object' && first !== null && !Array.isArray(first);
+  const [args, given] = isOptions ? [[], first as Options] : [(first ?? []) as readonly string[], second];
+  const { threadCounts: counts, ...options } = given ?? ({} as Options);
+  return { args, counts, options };
+}
+
+// Behind the standard streams, which are pipes where they are left out.
+function withLock({ ownerFd }: Inheritance, stdio: Exclude<StdioOptions, string>): StdioOptions {
+  const streams = [...stdio];
   while (streams.length < 3) streams.push('pipe');
   if (ownerFd !== undefined) streams.push(ownerFd);
-  const env = { ...(options.env ?? process.env), ...variables };
-  return spawn(command, args, { ...options, env, stdio: streams });
+  return streams;
+}
+
+function environmentOf(
+  { variables, parallelism }: Inheritance,
+  given: NodeJS.ProcessEnv | null | undefined,
+  counts: unknown,
+): NodeJS.ProcessEnv {
+  const env = given ?? process.env;
+  if (counts !== undefined && counts !== 'auto') invalidOption('threadCounts', counts, "'auto', or left out");
+  return { ...env, ...(counts === 'auto' && threadCounts(parallelism, env)), ...variables };
 }
 
 /**

@@ -1,5 +1,5 @@
 // GrantThreads: what runs on a grant.
-import type { ChildProcess, SpawnOptions } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import type { Worker } from 'node:worker_threads';
 import { cpusNow } from '../account/cpus-now.js';
 import { nodesOf, threadShares } from '../account/pod-holdings.js';
@@ -19,7 +19,15 @@ import { beginAudit } from '../audit/grant-audits.js';
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import { childVariables } from '../children/child-variables.js';
-import { type Inheritance, spawnWith, startOn } from '../children/spawn.js';
+import {
+  type Arguments,
+  forkWith,
+  type GrantForkOptions,
+  type GrantSpawnOptions,
+  type Inheritance,
+  spawnWith,
+  startOn,
+} from '../children/spawn.js';
 import { pageBytes } from '../input/values/memory-types.js';
 import type { Quantity } from '../input/values/quantity.js';
 import type { PinResult } from '../machine/affinity.js';
@@ -190,12 +198,30 @@ export class GrantThreads extends GrantView {
    * with the grant's memory nodes preferred where that is allowed (whatever policy this thread was
    * pinned with). It also gets a copy of the owner's lock: should this process die, its grants live
    * on until the child (and what it started) has ended. Same parameters as
-   * node:child_process.spawn; the child finds {@link ChildVariables} in its environment.
-   * @throws ERR_SYSCALL where the CPUs cannot be used here, ERR_SIMULATED_MACHINE,
-   *   ERR_GRANT_RELEASED
+   * node:child_process.spawn; the child finds {@link ChildVariables} in its environment, and with
+   * `threadCounts: 'auto'` the number of threads to start.
+   * @throws ERR_SYSCALL where the CPUs cannot be used here, ERR_INVALID_OPTION,
+   *   ERR_SIMULATED_MACHINE, ERR_GRANT_RELEASED
    */
-  spawn(command: string, args: readonly string[] = [], options: SpawnOptions = {}): ChildProcess {
+  spawn(
+    command: string,
+    args?: Arguments<GrantSpawnOptions>,
+    options?: GrantSpawnOptions,
+  ): ChildProcess {
     return this.startChild((inheritance) => spawnWith(inheritance, command, args, options));
+  }
+
+  /**
+   * Starts a module of JavaScript in a Node process with a channel for messages, as {@link spawn}
+   * starts a program. Same parameters as node:child_process.fork.
+   * @throws as {@link spawn}, and what node:child_process.fork throws
+   */
+  fork(
+    modulePath: string | URL,
+    args?: Arguments<GrantForkOptions>,
+    options?: GrantForkOptions,
+  ): ChildProcess {
+    return this.startChild((inheritance) => forkWith(inheritance, modulePath, args, options));
   }
 
   /**
@@ -207,10 +233,13 @@ export class GrantThreads extends GrantView {
   startChild(start: (inheritance: Inheritance) => ChildProcess): ChildProcess {
     const target = this.#threads();
     const { site, pod } = this.#record;
-    const ownerFd = pod.owner.kind === 'process' ? site.ledger.owners.ownFd() : undefined;
-    const inheritance = { variables: childVariables(this), ownerFd };
+    const inheritance = {
+      variables: childVariables(this, site.ledger.path),
+      ownerFd: this.#record.lockFd(),
+      parallelism: this.availableParallelism,
+    };
     const child = tracedApply(site, this, 'spawn', () => startOn(target, () => start(inheritance)));
-    if (child.pid !== undefined) watchChild(site.ledger, this.uid, child);
+    if (child.pid !== undefined) watchChild(site.ledger, pod.uid, child);
     return child;
   }
 
@@ -248,7 +277,7 @@ export class GrantThreads extends GrantView {
     if (node !== undefined && !this.memoryNodes.has(node)) {
       invalidOption('node', node, `one of the grant's memory nodes: ${this.memoryNodes}`);
     }
-    this.#record.checkUsable();
+    this.#record.checkRunnable();
     const booked = nodesOf(
       this.memory.filter(({ type }) => (pageBytes(type) ?? 0) === request.hugepageBytes),
     );
@@ -262,7 +291,7 @@ export class GrantThreads extends GrantView {
 
   // What may run on the grant, or on a part of it.
   #threads(part = ''): GrantedThreads {
-    this.#record.checkUsable();
+    this.#record.checkRunnable();
     const { site, pod, cpusToStay, group } = this.#record;
     const { enforcement } = pod;
     const all = part === '' ? threadShares(pod)[0].cpus : partCpus(this.#record, part);

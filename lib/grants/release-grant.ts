@@ -4,9 +4,9 @@ import { ending, vacateGrant } from '../admission/grants/grant-record.js';
 import { release } from '../admission/grants/release.js';
 import { tracedRelease } from '../admission/grants/traced.js';
 import type { Site } from '../admission/site.js';
-import { endAudit } from '../audit/grant-audits.js';
 import type { PinResult } from '../machine/affinity.js';
 import { checkNoChild } from '../threads/children.js';
+import { endGrant } from './grant-end.js';
 
 /**
  * Releases a grant on record, unless a child of this process runs on it.
@@ -16,6 +16,6 @@ export async function releaseGrant(site: Site, pod: PodAssignment): Promise<PinR
   checkNoChild(site.ledger, pod, 'released');
   const give = () => ending(site, pod, () => release(site, pod, vacateGrant(site, pod)));
   const result = await tracedRelease(site, pod, give);
-  endAudit(site, pod);
+  endGrant(site, pod);
   return result;
 }

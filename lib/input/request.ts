@@ -144,6 +144,16 @@ const REQUEST_OPTIONS = [
   'wait',
 ] as const satisfies readonly (keyof RequestOptions)[];
 
+/** The names of {@link AcquireOptions}. */
+export const ACQUIRE_OPTIONS = [
+  'cpu',
+  'parts',
+  'memory',
+  'resources',
+  'name',
+  ...REQUEST_OPTIONS,
+] as const satisfies readonly (keyof AcquireOptions)[];
+
 function parseCommon(options: Record<string, unknown>, placement: Placement) {
   const { signal, wait = false, cpuManagerPolicyOptions } = options;
   const owner = parseOwner(options.owner);
@@ -228,11 +238,7 @@ const isSignal = (value: unknown): value is AbortSignal => value instanceof Abor
 
 /** @throws ERR_INVALID_OPTION, ERR_INVALID_QUANTITY */
 export function parseAcquire(options: AcquireOptions, placement: Placement): AdmissionRequest {
-  const given = checkOptions(
-    options,
-    ['cpu', 'parts', 'memory', 'resources', 'name', ...REQUEST_OPTIONS],
-    'acquire',
-  );
+  const given = checkOptions(options, ACQUIRE_OPTIONS, 'acquire');
   const cpu = parseCpuCount(given.cpu, 'cpu');
   const name = given.name === undefined ? undefined : option.that(given.name, 'name', isName, NAME);
   const requests = Object.freeze({ cpu: cpu * MILLI, ...parseResources(given.memory, given.resources) });

@@ -4,8 +4,10 @@ import { getSystemErrorName } from 'node:util';
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
+import { cpusNamed } from '../base/text/cpus-named.js';
 import type { NativeMove, NativePinOutcome, ThreadRole } from '../base/native-threads.js';
 import { CpuSet } from './cpu-set.js';
+import { readOnlineCpus } from './online-cpus.js';
 
 /**
  * Which threads: all of this process, the calling one, or one by its id; threads of other processes
@@ -99,7 +101,25 @@ export interface PinOwner {
 
 const NOBODY: PinOwner = { grant: '', part: '', owner: '', replace: false };
 
-/** Pins for a grant, or for nobody. @throws as {@link pin}, and ERR_ALREADY_PINNED. */
+// `cpus`: none of which the kernel lets a thread have.
+function refusalOf(cpus: CpuSet, tid: number, errno: number): NumalignError {
+  const facts = { errno, syscall: 'sched_setaffinity', value: cpus.toString() };
+  const online = readOnlineCpus();
+  if (getSystemErrorName(-errno) === 'EINVAL' && online && !cpus.intersects(online)) {
+    return new NumalignError(
+      'ERR_SYSCALL',
+      `there ${cpus.size === 1 ? 'is' : 'are'} no ${cpusNamed(cpus)} online on this machine, which has ${cpusNamed(online)}`,
+      { ...facts, valid: online.toString() },
+    );
+  }
+  return new NumalignError(
+    'ERR_SYSCALL',
+    `the kernel refuses to run thread ${tid} on ${cpusNamed(cpus)}: ${getSystemErrorName(-errno)}`,
+    { ...facts, valid: 'CPUs that are online and in the cpuset of the process' },
+  );
+}
+
+/** Pins for a grant, or for nobody. @throws as {@link pinToCpus}, and ERR_ALREADY_PINNED. */
 export function pinFor(cpus: CpuSet, threads: Threads, { grant, part, owner, replace }: PinOwner): PinResult {
   if (cpus.isEmpty) {
     throw new NumalignError('ERR_INVALID_ARGUMENT', 'a thread needs at least one CPU to run on', {
@@ -109,35 +129,18 @@ export function pinFor(cpus: CpuSet, threads: Threads, { grant, part, owner, rep
   }
   const outcome = native.pin({ tid: toTid(threads), cpus: cpus.words, grant, part, owner, replace });
   const refused = outcome.moved.length === 0 && outcome.unmovable.find((move) => move.errno !== 0);
-  if (refused) {
-    const reason = getSystemErrorName(-refused.errno);
-    throw new NumalignError(
-      'ERR_SYSCALL',
-      `the kernel refuses to run thread ${refused.tid} on CPUs ${cpus}: ${reason}`,
-      {
-        errno: refused.errno,
-        syscall: 'sched_setaffinity',
-        value: cpus.toString(),
-        valid: 'CPUs that are online and in the cpuset of the process',
-      },
-    );
-  }
+  if (refused) throw refusalOf(cpus, refused.tid, refused.errno);
   return toPinResult(outcome, threads === 'process');
 }
 
-/**
- * Lets threads run on these CPUs only, at once, and reads back what the kernel made of it. Grants
- * nothing: others may use the CPUs too.
- * @throws ERR_SYSCALL where no thread could be moved (EINVAL: none of the CPUs may be used here;
- *   EPERM; ESRCH: no such thread), ERR_INVALID_ARGUMENT for an empty set, ERR_INVALID_LIST.
- */
-export function pin(cpus: CpuSet | string, options: PinOptions = {}): PinResult {
+/** Threads of this process onto CPUs, without a grant. @throws as {@link pin} of the package */
+export function pinToCpus(cpus: CpuSet | string, options: PinOptions = {}): PinResult {
   const { threads = 'process' } = checkOptions(options, ['threads'], 'pin') as PinOptions;
   return pinFor(CpuSet.coerce(cpus), threads, NOBODY);
 }
 
 /**
- * Pins one thread of this process, by default the calling one. Same as {@link pin} with `threads`.
+ * Pins one thread of this process, by default the calling one. Same as {@link pinToCpus} with `threads`.
  */
 export function pinThread(cpus: CpuSet | string, tid?: number): PinResult {
   return pinFor(CpuSet.coerce(cpus), tid ?? 'current', NOBODY);

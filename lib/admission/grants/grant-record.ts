@@ -3,6 +3,7 @@ import type { PodAssignment } from '../../account/pod-assignment.js';
 import { presentCpus, runningCpus } from '../../account/pod-holdings.js';
 import { NumalignError, unlessRefused } from '../../base/errors.js';
 import { GrantGroup } from '../../enforcement/grant-group.js';
+import { inheritedLock, isStartedBy } from '../../enforcement/members/descent.js';
 import { type MemoryBinding, memoryBindings } from '../../enforcement/memory-binding.js';
 import type { PinResult } from '../../machine/affinity.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
@@ -152,5 +153,24 @@ export class GrantRecord {
   checkUsable(): void {
     this.checkHeld();
     checkRealMachine(this.site);
+  }
+
+  /**
+   * Usable, or the owner has started this process, which lives on the CPUs then: it may run there,
+   * and change nothing of the grant.
+   * @throws as {@link checkUsable}
+   */
+  checkRunnable(): void {
+    const { owner } = this.check();
+    if (owner.kind === 'process' && isStartedBy(owner, process.pid)) checkRealMachine(this.site);
+    else this.checkUsable();
+  }
+
+  /** A descriptor of the owner's lock, for a child that shall keep the grant alive. */
+  lockFd(): number | undefined {
+    const { owner } = this.pod;
+    if (owner.kind !== 'process') return undefined;
+    const { owners } = this.site.ledger;
+    return owners.isOwn(owner) ? owners.ownFd() : inheritedLock(owner);
   }
 }

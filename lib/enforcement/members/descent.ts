@@ -20,6 +20,13 @@ export function isStartedBy({ pid: owner, uuid }: OwnerRecord, pid: number): boo
   return parentsOf(pid).includes(owner ?? 0) || hasOpen(pid, `/owners/${uuid}`) === true;
 }
 
+/** The copy of an owner's lock that this process was started with. */
+export function inheritedLock({ uuid }: OwnerRecord): number | undefined {
+  const folder = '/proc/self/fd';
+  const fd = readdirSync(folder).find((name) => linkOf(`${folder}/${name}`).endsWith(`/owners/${uuid}`));
+  return fd === undefined ? undefined : Number(fd);
+}
+
 /** What a process has started and lives. proc(5): by the thread that started them. */
 export function childrenOf(pid: number): number[] {
   try {

@@ -1,0 +1,38 @@
+// threadCounts: how many threads a program is told to start for its computations.
+
+// What runtimes and libraries read when they start, by their documents. Without it they count the
+// CPUs of the machine, or those that the mask has at that moment.
+const COMPUTING = [
+  'OMP_NUM_THREADS', // OpenMP
+  'MKL_NUM_THREADS',
+  'OPENBLAS_NUM_THREADS',
+  'BLIS_NUM_THREADS',
+  'NUMEXPR_NUM_THREADS',
+  'TF_NUM_INTRAOP_THREADS', // TensorFlow
+  'TF_NUM_INTEROP_THREADS',
+  'RAYON_NUM_THREADS', // Rust
+  'TOKIO_WORKER_THREADS',
+  'POLARS_MAX_THREADS',
+  'GOMAXPROCS', // Go
+  'JULIA_NUM_THREADS',
+  'VIPS_CONCURRENCY', // libvips, and sharp on top of it
+] as const;
+
+// libuv's own number: its threads wait for files and names more than they compute.
+const LEAST_OF_LIBUV = 4;
+
+/**
+ * Variables that tell the libraries of a program to start a thread for each of its `cpus`: those
+ * that `environment` does not have. libuv's pool is not made smaller than it is without.
+ */
+export function threadCounts(
+  cpus: number,
+  environment: Readonly<Record<string, string | undefined>>,
+): Record<string, string> {
+  const counts = [
+    ...COMPUTING.map((name) => [name, cpus] as const),
+    ['UV_THREADPOOL_SIZE', Math.max(LEAST_OF_LIBUV, cpus)] as const,
+  ];
+  const missing = counts.filter(([name]) => environment[name] === undefined);
+  return Object.fromEntries(missing.map(([name, count]) => [name, String(count)]));
+}

@@ -1,0 +1,82 @@
+// Acquires CPUs for this process and pins it to them, with nothing to be closed afterwards.
+import { checkOptions, invalidOption } from './base/check-options.js';
+import { type Grant, onceEnded } from './grant.js';
+import type { ManagerOptions } from './input/config.js';
+import { ACQUIRE_OPTIONS, type AcquireOptions } from './input/request.js';
+import type { Manager } from './manager.js';
+import { openManager } from './open-manager.js';
+import { pinMemory } from './threads/memory.js';
+import type { PlaceThreadsOptions } from './threads/placement.js';
+
+/** What {@link pin} takes to acquire CPUs: the options of {@link Manager.acquire}, and these. */
+export interface PinAcquireOptions extends AcquireOptions {
+  /** How the manager is opened: options of {@link openManager}. */
+  manager?: ManagerOptions;
+  /**
+   * Where each kind of thread runs: options of {@link Grant.placeThreads}. Default: every thread on
+   * all CPUs of the grant; of several isolated CPUs each thread on one.
+   */
+  threads?: Omit<PlaceThreadsOptions, 'replace'>;
+  /** Take over threads that are pinned for another grant, instead of ERR_ALREADY_PINNED. */
+  replace?: boolean;
+}
+
+/** The grant that this process runs on, and its manager, which is closed with the grant. */
+export interface PinnedProcess {
+  readonly manager: Manager;
+  readonly grant: Grant;
+}
+
+/** @throws as {@link pin}; nothing is held and nothing is open then */
+export async function pinToGrant(request: PinAcquireOptions): Promise<PinnedProcess> {
+  const { options, threads, replace, acquire } = parse(request);
+  const manager = await openManager(options);
+  try {
+    const grant = await manager.acquire(acquire);
+    try {
+      await runOn(grant, threads, replace);
+    } catch (error) {
+      // What went wrong first is what the caller must hear of.
+      await grant.release().catch(() => {});
+      throw error;
+    }
+    const pinned = { manager, grant };
+    endTogether(pinned, (acquire.owner ?? 'process') === 'process');
+    return pinned;
+  } catch (error) {
+    manager.close();
+    throw error;
+  }
+}
+
+function parse(request: PinAcquireOptions) {
+  checkOptions(request, [...ACQUIRE_OPTIONS, 'manager', 'threads', 'replace'], 'pin');
+  const { manager: options = {}, threads, replace = false, ...acquire } = request;
+  if (typeof replace !== 'boolean') invalidOption('replace', replace, 'true or false');
+  if ((options as { readOnly?: unknown } | null)?.readOnly)
+    invalidOption('manager.readOnly', true, 'left out: what only looks acquires nothing');
+  return { options, threads, replace, acquire };
+}
+
+async function runOn(grant: Grant, threads: PlaceThreadsOptions | undefined, replace: boolean) {
+  if (threads === undefined && !(grant.isIsolated && grant.cpus.size > 1)) {
+    grant.pin({ replace });
+    return;
+  }
+  // Before libuv's pool is started, which inherits it. Not by pin() of this thread: a cgroup of v2
+  // takes the whole process only, which placeThreads() moves.
+  pinMemory({ grant: grant.uid, mode: 'preferred', nodes: grant.memoryNodes, from: undefined });
+  await grant.placeThreads({ replace, ...threads });
+}
+
+// Where the process ends in another way the kernel tells everybody. Where nobody is there to hear it,
+// a release leaves no cgroup or setting behind.
+function endTogether({ manager, grant }: PinnedProcess, endsWithProcess: boolean): void {
+  // A child may have the grant by then.
+  const release = () => void grant.release().catch(() => {});
+  if (endsWithProcess) process.once('beforeExit', release);
+  onceEnded(grant, () => {
+    process.off('beforeExit', release);
+    manager.close();
+  });
+}
