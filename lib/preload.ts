@@ -1,6 +1,7 @@
 // numalign/preload: `node --import numalign/preload app.mjs` runs a program on CPUs of its own from
 // its first line.
 import { isMainThread } from 'node:worker_threads';
+import type { EmptyGrant } from './empty-grant.js';
 import type { Grant } from './grant.js';
 import type { AcquireOptions } from './input/request.js';
 import type { Manager } from './manager.js';
@@ -8,10 +9,11 @@ import type { Manager } from './manager.js';
 /**
  * The manager, and the grant that this process runs on. In a process that runs on the grant of the
  * one that has started it, that grant: threads and children may be put on it, and what changes it is
- * refused (ERR_OWNER_ALIVE). undefined in Workers, and where that grant cannot be found.
+ * refused (ERR_OWNER_ALIVE). undefined in Workers, and where that grant cannot be found. An optional
+ * grant that is not to be had is empty, and has no manager.
  */
 export let manager: Manager | undefined;
-export let grant: Grant | undefined;
+export let grant: Grant | EmptyGrant | undefined;
 
 function fromVariable(name: string): object | undefined {
   const text = process.env[name];
@@ -32,10 +34,16 @@ async function acquire(): Promise<void> {
   const options = fromVariable('NUMALIGN_MANAGER') ?? {};
   const threads = fromVariable('NUMALIGN_THREADS') ?? {};
   const { pinToGrant } = await import('./pin-to-grant.js');
-  ({ manager, grant } = await pinToGrant({ ...(request as AcquireOptions), manager: options, threads }));
+  const found = await pinToGrant({ ...(request as AcquireOptions), manager: options, threads });
+  ({ manager, grant } = found);
+  if (found.manager === undefined) {
+    const { message, code } = found.grant.reason;
+    process.stderr.write(`numalign/preload: no CPUs of its own, which are optional: ${message} [${code}]\n`);
+    return;
+  }
   const { childVariables } = await import('./children/child-variables.js');
   const acquiredBy = { NUMALIGN_PRELOAD_PID: String(process.pid) };
-  Object.assign(process.env, childVariables(grant, manager.stateDir), acquiredBy);
+  Object.assign(process.env, childVariables(found.grant, found.manager.stateDir), acquiredBy);
 }
 
 // A cluster worker does the work of its primary in parallel: on the primary's own CPUs it would
