@@ -120,11 +120,7 @@ export class EmptyGrant implements Same {
     return new Worker(filename, options);
   }
 
-  spawn(
-    command: string,
-    args?: Arguments<GrantSpawnOptions>,
-    options?: GrantSpawnOptions,
-  ): ChildProcess {
+  spawn(command: string, args?: Arguments<GrantSpawnOptions>, options?: GrantSpawnOptions): ChildProcess {
     return this.startChild((inheritance) => spawnWith(inheritance, command, args, options));
   }
 

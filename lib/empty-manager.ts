@@ -2,8 +2,8 @@
 import type { NumalignError } from './base/errors.js';
 import { type EmptyGrant, emptyGrant, type Optional } from './empty-grant.js';
 import type { Grant } from './grant.js';
-import { type AcquireOptions, parseAcquire } from './input/request.js';
 import { parseConfig } from './input/config.js';
+import { type AcquireOptions, parseAcquire } from './input/request.js';
 import type { Manager } from './manager.js';
 
 /**

@@ -52,9 +52,7 @@ export async function openManager(
   options: ManagerOptions | ViewOptions | Optional<ManagerOptions> = {},
 ): Promise<ManagerView | EmptyManager> {
   const isOptional = (options as Partial<Optional<ManagerOptions>> | null)?.optional === true;
-  return isOptional
-    ? opened(options).catch((error) => new EmptyManager(obstacleOf(error)))
-    : opened(options);
+  return isOptional ? opened(options).catch((error) => new EmptyManager(obstacleOf(error))) : opened(options);
 }
 
 async function opened(options: ManagerOptions | ViewOptions): Promise<ManagerView> {

@@ -44,7 +44,12 @@ export async function pinToGrant(request: PinAcquireOptions): Promise<PinnedProc
   }));
 }
 
-async function pinned({ options, threads, replace, acquire }: ReturnType<typeof parse>): Promise<PinnedProcess> {
+async function pinned({
+  options,
+  threads,
+  replace,
+  acquire,
+}: ReturnType<typeof parse>): Promise<PinnedProcess> {
   const manager = await openManager(options);
   try {
     const grant = await manager.acquire(acquire);

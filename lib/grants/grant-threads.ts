@@ -203,11 +203,7 @@ export class GrantThreads extends GrantView {
    * @throws ERR_SYSCALL where the CPUs cannot be used here, ERR_INVALID_OPTION,
    *   ERR_SIMULATED_MACHINE, ERR_GRANT_RELEASED
    */
-  spawn(
-    command: string,
-    args?: Arguments<GrantSpawnOptions>,
-    options?: GrantSpawnOptions,
-  ): ChildProcess {
+  spawn(command: string, args?: Arguments<GrantSpawnOptions>, options?: GrantSpawnOptions): ChildProcess {
     return this.startChild((inheritance) => spawnWith(inheritance, command, args, options));
   }
 

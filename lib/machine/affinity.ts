@@ -4,8 +4,8 @@ import { getSystemErrorName } from 'node:util';
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
-import { cpusNamed } from '../base/text/cpus-named.js';
 import type { NativeMove, NativePinOutcome, ThreadRole } from '../base/native-threads.js';
+import { cpusNamed } from '../base/text/cpus-named.js';
 import { CpuSet } from './cpu-set.js';
 import { readOnlineCpus } from './online-cpus.js';
 
