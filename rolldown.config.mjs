@@ -61,9 +61,11 @@ const lazyRequire = {
     let text = code;
     for (const [line, name, path] of code.matchAll(/^(?:const|let) (\w+) = require\("([^"]+)"\);\n/gm)) {
       if (isAtOnce(file, path)) continue;
+      // For esbuild, whose ES modules have no require().
+      const load = path.startsWith('node:') ? 'process.getBuiltinModule' : 'require';
       const id = name.replace(/^require_/, '');
       text = text
-        .replace(line, () => `let $${id}, ${id}$ = () => ($${id} = require("${path}"));\n`)
+        .replace(line, () => `let $${id}, ${id}$ = () => ($${id} = ${load}("${path}"));\n`)
         .replace(new RegExp(`(?<![\\w$]|(?<!\\.\\.)\\.)${name}(?=\\.\\w)`, 'g'), `($$${id} ?? ${id}$$())`);
       // Names as these are in no text.
       if (name.includes('_') && new RegExp(`(?<![\\w$])${name}(?![\\w$])`).test(text))

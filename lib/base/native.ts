@@ -32,7 +32,7 @@ function notLoaded(message: string, cause?: unknown): NumalignError {
 }
 
 function bundledText(file: string): string {
-  return `numalign was bundled into ${file}, but its native addon cannot be: have the bundler leave numalign where it is installed (esbuild --external:numalign; \`external\` of Rollup, rolldown and Vite; \`externals\` of webpack)`;
+  return `numalign was bundled into ${file}, but its native addon cannot be: have the bundler leave numalign where it is installed (esbuild --external:numalign; \`external: [/^numalign/]\` of Rollup, rolldown and Vite; \`externals\` of webpack; ncc --external numalign)`;
 }
 
 function isNumalign(folder: string): boolean {
