@@ -57,6 +57,7 @@ describe('JavaScript of the documents', () => {
     // Simulated machines have none.
     const own = text
       .replace('openManager()', `openManager({ ${stateDir} })`)
+      .replace(/\bpin\(\{ (?=cpu)/g, `pin({ manager: { ${stateDir} }, `)
       .replace(/openManager\(\{(?!\s*topology\b)/, `openManager({ ${stateDir},`);
     const { status, stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', own], {
       cwd: ROOT,
