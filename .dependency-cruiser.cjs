@@ -30,6 +30,8 @@ const ROOMS = [
   'enforcement/cpusets',
   'enforcement',
   'threads',
+  'births',
+  'pools',
   'children',
   'quiet/kernel',
   'quiet/resctrl',
@@ -57,7 +59,9 @@ const ROOMS = [
   'cli/picture',
   'cli/completion',
   'cli/agent',
+  'cli/systemd',
   'cli/commands',
+  'cli/commands/service',
   'cli',
 ];
 

@@ -15,13 +15,18 @@ const FILES = {
   addon: /^base\/(native|wire)$/,
   // `import 'numalign'`.
   library:
-    /^(index|grant|manager|open-manager|pin|pod|supported|admission\/admission-error|grants\/(?!empty).*|input\/(config|machine-options)|machine\/(affinity|cpu-set|id-set)|managers\/.*)$/,
-  'metric-set': /^metrics\//,
+    /^(index|grant|manager|open-manager|pin|pod|supported|admission\/admission-error|children\/thread-counts|grants\/(?!empty).*|input\/(config|machine-options)|machine\/(affinity|cpu-set|id-set)|managers\/.*)$/,
+  'metric-set': /^metrics\/(admission|allocations|handlers|index|metric-set)/,
+  opentelemetry: /^metrics\/(meter-sink|opentelemetry)$/,
+  // Of both.
+  'grant-metrics': /^metrics\//,
   'cli/report': /^cli\/terminal\//,
   'cli/agent': /^cli\/agent\//,
   'cli/picture': /^cli\/(picture|pages\/topology)/,
+  'cli/service': /^cli\/(systemd|commands\/service\/(?!passed-options|setup$|systemd-unit$))/,
   'cli/commands': /^cli\//,
-  kubelet: /^(kubelet\/(?!record\/kubelet-status)|entries\/kubelet)/,
+  kubelet: /^(kubelet\/(?!record\/kubelet-status)|entries\/kubelet|input\/workload)/,
+  pools: /^pools\//,
   // Of grants that ask for it.
   quiet: /^quiet\/(?!quieter|kernel\/demands)/,
   doctor: /^(doctor|entries\/diagnostics)/,
@@ -30,7 +35,7 @@ const FILES = {
   rare: /^(empty-(grant|manager)|grants\/empty-part|status\/|admission\/pod-container|enforcement\/(.*comparison|drift|grant-group|layout\/(differences|facts|steps)|members\/survivors|outsiders)|input\/kubelet-configuration|machine\/(hugepages|machine-json)|processes\/(cgroup-owner|named-processes)|reconcile\/(granted-threads|repair)|state\/(difference|memory-store|read-only-store|folder\/machine-group))/,
   // From acquire() to release().
   admission:
-    /^(account\/levels|admission\/(?!diagnostics|free-hugepages|manager-watch|on-record|transact|warnings)|audit\/(?!watched-grants)|children\/|decision\/(?!flags|kubelet-flags|grant-info|hints\/hint-providers|machine-settings|memory\/(hugepages-taken|memory-draft|memory-tables))|enforcement\/clearing|input\/(?!enforcement-options|placement|values\/(duration|memory-types|option-values))|machine\/hint|state\/owners\/own-owner|threads\/)/,
+    /^(account\/levels|admission\/(?!diagnostics|free-hugepages|manager-watch|on-record|transact|warnings)|audit\/(?!watched-grants)|births\/|children\/|decision\/(?!flags|kubelet-flags|grant-info|hints\/hint-providers|machine-settings|memory\/(hugepages-taken|memory-draft|memory-tables))|enforcement\/clearing|input\/(?!enforcement-options|placement|values\/(duration|memory-types|option-values))|machine\/hint|state\/owners\/own-owner|threads\/)/,
   // openManager().
   opening: /./,
 };
@@ -82,7 +87,7 @@ const lazyRequire = {
 };
 
 // What package.json exports, to require() too.
-const EXPORTED = /^(index|metrics\/index|entries\/.*)$/;
+const EXPORTED = /^(index|metrics\/(index|opentelemetry)|entries\/.*)$/;
 
 /** Makes ES modules of the modules, which export what their CommonJS does. */
 const esModules = {

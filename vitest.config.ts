@@ -9,9 +9,11 @@ const tests = (folder: string, names: string) => `test/${folder}/{${names},}.tes
 // is one CPU, too.
 const DECISIONS = [
   'test/{account,cli/picture,conformance,decision,input,kubelet,vm}/*.test.ts',
-  tests('admission', 'admit,adopt,pod-level,proposals,rejections,topology-manager'),
+  tests('children', 'thread-counts'),
+  tests('admission', 'admit,admit-all,adopt,pod-level,proposals,rejections,topology-manager'),
   tests('machine', 'best-fit,cpu-set,hint-families,housekeeping'),
   tests('managers', 'inspect,placement'),
+  tests('pools', 'balance'),
   tests('quiet/kernel', 'cpu-mask,recent'),
   tests('quiet/parts', 'coming-and-going,frequency,idle,interrupts,irqbalance,masks,packets,workqueues'),
   'test/{audit,doctor}/{account,foreign-cpusets,hardware-facts,interrupts,judge}.test.ts',
@@ -29,7 +31,7 @@ const MOCKS = [tests('base', 'wire'), tests('cli', 'kubelet-folder')];
 const VISITS = [
   'test/{bench,documents}/*.test.ts',
   tests('base', 'addon-missing,loading,without-addon'),
-  tests('cli', 'hostile-names,plan,state,status,status-watch,svg-file'),
+  tests('cli', 'hostile-names,plan,plan-workloads,state,status,status-watch,svg-file'),
   tests('state', 'newer-format'),
 ];
 
@@ -38,15 +40,15 @@ const STATES = [
   'test/{mutants,torture}/*.test.ts',
   tests('processes', 'kubelet-record,named-processes'),
   tests('base', 'layered-map,registry,steps'),
-  tests('cli', 'agent,run'),
+  tests('cli', 'agent,run,run-in-place'),
   tests('state', 'difference,folder-errors,journal*,owner-ends,put-back,recovery-laws,unfinished-lines'),
 ];
 
 // The same, and it leaves a trace in its process, such as a pin.
 const PROCESSES = [
-  tests('cli', 'admit'),
+  tests('cli', 'admit,admit-workloads'),
   tests('managers', 'devices,dispose,listeners,manager,manager-view,messages,optional,resize'),
-  'test/{lifecycle,metrics}/*.test.ts',
+  'test/{children,lifecycle,metrics}/*.test.ts',
   tests('processes', 'program-name'),
   tests('state', 'file-watch,folder-watch,full-disk,lock,long-states,machine-group'),
   tests('state', 'open-folders,owner-watch,owners,wait-queue'),
@@ -97,7 +99,7 @@ export default defineConfig({
       project('mocks', { include: MOCKS }),
       project('visits', { include: VISITS, setupFiles }),
       project('states', { include: STATES, ...shared }),
-      project('processes', { include: PROCESSES, setupFiles }),
+      project('processes', { include: PROCESSES, exclude: DECISIONS, setupFiles }),
       // Neither needs two CPUs: they decide, or talk over sockets of their own.
       {
         extends: true,

@@ -6,6 +6,7 @@ import { type InspectOptions, inspect } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import { type NumalignError, unlessRefused } from './base/errors.js';
 import { obstacleOf } from './base/refusal.js';
+import type { GrantWorkerOptions } from './births/worker.js';
 import { limitsOfProcess } from './cgroups/limits.js';
 import type { ChildVariables } from './children/child-variables.js';
 import {
@@ -25,7 +26,6 @@ import { CpuSet, NodeSet } from './machine/cpu-set.js';
 import { type BufferOptions, parseBuffer } from './threads/buffers.js';
 import { memoryPlacement } from './threads/memory-placement.js';
 import { type GrantPinOptions, parsePin } from './threads/pin.js';
-import type { GrantWorkerOptions } from './threads/worker.js';
 
 /** Options of something that the program can do without. */
 export type Optional<Options> = Options & {
@@ -36,13 +36,25 @@ export type Optional<Options> = Options & {
   optional: boolean;
 };
 
-type Same = Omit<Pick<Grant, keyof Grant>, 'isEmpty' | 'reason' | 'enforcement' | 'toJSON' | 'part'>;
+type Same = Omit<
+  Pick<Grant, keyof Grant>,
+  'isEmpty' | 'reason' | 'enforcement' | 'toJSON' | 'part' | 'placeWorkers'
+>;
+
+// It sees no Worker.
+const _NO_PLACEMENT = Object.freeze({
+  isActive: false,
+  workers: [],
+  of: () => undefined,
+  stop() {},
+  [Symbol.dispose]() {},
+});
 
 /**
  * What `optional: true` gives instead of a {@link Grant}: no CPUs, and the `reason`. It has all that
  * a grant has: what places threads moves none and says so, Workers and children start as they would
- * without numalign, and what only CPUs of its own can do (`resize`, `transfer`, `attach`, `schedule`,
- * `audit`) throws the `reason`.
+ * without numalign, and what only CPUs of its own can do (`resize`, `transfer`, `attach`, `exec`,
+ * `schedule`, `audit`) throws the `reason`.
  */
 export class EmptyGrant implements Same {
   readonly isEmpty = true;
@@ -120,6 +132,15 @@ export class EmptyGrant implements Same {
     return new Worker(filename, options);
   }
 
+  async placeWorkers(): Promise<Pick<WorkerPlacement, keyof WorkerPlacement>> {
+    return NO_PLACEMENT;
+  }
+
+  /** By {@link availableParallelism}. */
+  poolOptions<Package extends keyof PoolOptions>(name: Package): PoolOptions[Package] {
+    return poolOfSize(name, this.availableParallelism);
+  }
+
   spawn(command: string, args?: Arguments<GrantSpawnOptions>, options?: GrantSpawnOptions): ChildProcess {
     return this.startChild((inheritance) => spawnWith(inheritance, command, args, options));
   }
@@ -145,6 +166,10 @@ export class EmptyGrant implements Same {
 
   memoryPlacement(buffer?: ArrayBufferView | ArrayBufferLike) {
     return memoryPlacement(buffer);
+  }
+
+  exec(): never {
+    throw this.reason;
   }
 
   schedule(): never {

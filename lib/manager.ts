@@ -1,5 +1,6 @@
 // Manager: the machine, the state that its users share, and the grants.
 import { type Admission, admit } from './admission/admit.js';
+import { type AdmitAllOptions, admitAll, type Batch, parseBatch } from './admission/grants/admit-all.js';
 import { findOnRecord } from './admission/grants/held-grant.js';
 import { tracedAdmission } from './admission/grants/traced.js';
 import { takeOver } from './admission/grants/transfer.js';
@@ -120,6 +121,31 @@ export class Manager extends MachineManager {
     checkPlacement(request.placement, this.topology);
     const signal = this.#untilClosed(request, options.signal);
     return new Pod(site, await this.#admitted(site, request, signal));
+  }
+
+  /**
+   * Admits several pods in one step: all of them, or nothing is changed. Each is decided with those
+   * before it in place; what is placed already (by its uid) stays as it is, or, where it asks for
+   * something else and `replace` is set, gives way to the new one, and stays where that has no room.
+   * @throws as {@link admit}, with the `index` of the pod in the details; ERR_OWNER_ALIVE where a pod
+   *   that is to be replaced belongs to a process that lives
+   */
+  async admitAll(pods: readonly PodSpec[], options: AdmitAllOptions = {}): Promise<Pod[]> {
+    const site = this.#site;
+    const batch = parseBatch(pods, options, this.#parts.config.placement);
+    for (const { placement } of batch.requests) checkPlacement(placement, this.topology);
+    if (batch.requests.length === 0) return [];
+    const admissions = await this.#admittedAll(site, batch, options.signal);
+    return admissions.map((admission) => new Pod(site, admission));
+  }
+
+  #admittedAll(site: Site, batch: Batch, signal: AbortSignal | undefined): Promise<Admission[]> {
+    const coming = admitAll(site, batch, signal);
+    const each = batch.requests.map((request, i) => {
+      const admission = tracedAdmission(site, request, () => coming.then((all) => all[i]!));
+      return this.#own.note(admission, ({ pod, alreadyAdmitted }) => (alreadyAdmitted ? undefined : pod));
+    });
+    return Promise.all(each);
   }
 
   /**

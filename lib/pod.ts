@@ -28,13 +28,15 @@ export class Pod {
   readonly scope: string;
   /** It was placed before, and stays as it was. */
   readonly alreadyAdmitted: boolean;
+  /** It stands for one of its uid that asked for something else, see {@link Manager.admitAll}. */
+  readonly replaced: boolean;
   /** What its owner should know; seen when it was admitted. */
   readonly warnings: readonly Warning[];
   readonly #site: Site;
   #pod: PodAssignment;
 
   /** Use {@link Manager.admit}. */
-  constructor(site: Site, { pod, warnings, alreadyAdmitted }: Admission) {
+  constructor(site: Site, { pod, warnings, alreadyAdmitted, replaced = false }: Admission) {
     this.#site = site;
     this.#pod = pod;
     this.uid = pod.uid;
@@ -42,6 +44,7 @@ export class Pod {
     this.policy = pod.policy;
     this.scope = pod.scope;
     this.alreadyAdmitted = alreadyAdmitted;
+    this.replaced = replaced;
     this.warnings = warnings;
   }
 

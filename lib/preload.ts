@@ -3,20 +3,20 @@
 import { isMainThread } from 'node:worker_threads';
 import type { EmptyGrant } from './empty-grant.js';
 import type { Grant } from './grant.js';
-import type { AcquireOptions } from './input/request.js';
 import type { Manager } from './manager.js';
+import type { PinAcquireOptions } from './pin-to-grant.js';
 
 /**
- * The manager, and the grant that this process runs on. In a process that runs on the grant of the
- * one that has started it, that grant: threads and children may be put on it, and what changes it is
- * refused (ERR_OWNER_ALIVE). undefined in Workers, and where that grant cannot be found. An optional
+ * The manager, and the grant that this process runs on. In a process that {@link Grant.spawn} or
+ * {@link Grant.fork} has started, the grant of its parent: threads and children may be put on it, and
+ * what changes it is refused (ERR_OWNER_ALIVE). undefined in Workers, in what such a process starts by
+ * other means, and where the grant is not on record. An optional
  * grant that is not to be had is empty, and has no manager.
  */
 export let manager: Manager | undefined;
 export let grant: Grant | EmptyGrant | undefined;
 
-function fromVariable(name: string): object | undefined {
-  const text = process.env[name];
+function fromVariable(name: string, text: string | undefined): object | undefined {
   if (text === undefined) return undefined;
   try {
     const value: unknown = JSON.parse(text);
@@ -28,13 +28,18 @@ function fromVariable(name: string): object | undefined {
 }
 
 async function acquire(): Promise<void> {
-  const request = fromVariable('NUMALIGN_ACQUIRE');
-  if (request === undefined)
+  const { variable, withName } = await import('./input/program-variables.js');
+  const options = (name: string) => fromVariable(name, variable(name));
+  const asked = options('NUMALIGN_ACQUIRE');
+  if (asked === undefined)
     throw new Error(`NUMALIGN_ACQUIRE is not set: what to acquire, such as '{"cpu": 1}'`);
-  const options = fromVariable('NUMALIGN_MANAGER') ?? {};
-  const threads = fromVariable('NUMALIGN_THREADS') ?? {};
+  const request = {
+    ...withName(asked),
+    manager: options('NUMALIGN_MANAGER') ?? {},
+    threads: options('NUMALIGN_THREADS') ?? {},
+  };
   const { pinToGrant } = await import('./pin-to-grant.js');
-  const found = await pinToGrant({ ...(request as AcquireOptions), manager: options, threads });
+  const found = await pinToGrant(request as PinAcquireOptions);
   ({ manager, grant } = found);
   if (found.manager === undefined) {
     const { message, code } = found.grant.reason;
@@ -54,12 +59,14 @@ async function isWorkerOfHolder(): Promise<boolean> {
   return cluster.isWorker;
 }
 
-// The grant of the process that has started this one. Of the manager nothing is asked but that: it
-// neither moves this process nor wakes it.
+// The grant that this process was started for. Of the manager nothing is asked but that: it neither
+// moves this process nor wakes it. What others start inherits the variables and no lock, and mostly
+// has no use for the grant: it does without the time that this takes.
 async function find(uid: string): Promise<void> {
-  const stateDir = process.env.NUMALIGN_STATE_DIR;
+  const { NUMALIGN_STATE_DIR: stateDir, NUMALIGN_PRELOAD_PID: acquiredBy } = process.env;
+  if (!stateDir || acquiredBy !== '') return;
   const { hasState } = await import('./state/folder/folder.js');
-  if (stateDir === undefined || !hasState(stateDir)) return;
+  if (!hasState(stateDir)) return;
   const { openManager } = await import('./open-manager.js');
   const quiet = { sharedMember: false, cpuManagerReconcilePeriod: 0, besideKubelet: true };
   const found = await openManager({ stateDir, ...quiet });

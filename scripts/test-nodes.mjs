@@ -13,8 +13,8 @@ import { run, say } from './steps.mjs';
 
 const LINES = ['22', '24', '26'];
 const FILES = [
-  ...['test/machine/affinity.test.ts', 'test/metrics/metrics.test.ts'],
-  ...['test/threads', 'test/lifecycle', 'test/state', 'test/enforcement', 'test/audit'],
+  ...['test/machine/affinity.test.ts', 'test/metrics', 'test/threads', 'test/births', 'test/pools'],
+  ...['test/lifecycle', 'test/state', 'test/enforcement', 'test/audit'],
 ];
 
 const { values, positionals } = parseArgs({

@@ -97,6 +97,7 @@ export const TARGETS = {
     'simulated, 32 foreign owners': { moreE: us(2) },
     'this machine': { moreE: us(2) },
   },
+  start: { 'numalign run': { beyondE: ms(60) } },
   take: {
     'cpu-take-packed-8numa-512-64': { ratio: 1000 },
     'cpu-take-packed-2s128-2': { ratio: 150 },

@@ -24,6 +24,8 @@ export interface Admission {
   readonly pod: PodAssignment;
   readonly warnings: readonly Warning[];
   readonly alreadyAdmitted: boolean;
+  /** It stands for one of its uid that asked for something else. */
+  readonly replaced?: boolean;
 }
 
 /**
@@ -125,13 +127,19 @@ async function tryAdmit(
   return { pod, warnings, alreadyAdmitted: false };
 }
 
-function quietShortfallOf({ quieter }: Site, request: AdmissionRequest, state: Assignments, uid: string) {
+/** What of it is required and not reached, as an error. */
+export function quietShortfallOf(
+  { quieter }: Site,
+  request: AdmissionRequest,
+  state: Assignments,
+  uid: string,
+) {
   const { requiredQuiet = [] } = request;
   return requiredQuiet.length > 0 ? quietShortfall(quieter.outcome(state, uid), requiredQuiet) : undefined;
 }
 
-// `pods`: on record, those of dead owners too.
-function questionOf(
+/** What an admission looks at. `pods`: on record, those of dead owners too. */
+export function questionOf(
   { topology, resources, providers }: Site,
   request: AdmissionRequest,
   state: Assignments,

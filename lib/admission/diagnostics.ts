@@ -103,7 +103,7 @@ export interface ApplyMessage extends DiagnosticsStepMessage {
   readonly pid: number | null;
 }
 
-export type ApplyAction = 'pin' | 'place' | 'prewarm' | 'unpin' | 'resize' | 'spawn' | 'attach';
+export type ApplyAction = 'pin' | 'place' | 'prewarm' | 'unpin' | 'resize' | 'spawn' | 'exec' | 'attach';
 
 /** What is so has been compared with what should be. */
 export interface ReconcileMessage extends DiagnosticsStepMessage {

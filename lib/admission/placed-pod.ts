@@ -4,38 +4,43 @@ import type { OwnerRecord, PodAmounts, PodAssignment } from '../account/pod-assi
 import { oncePerPods, podsAfter, podsBefore } from '../account/pod-list-changes.js';
 import { LayeredMap } from '../base/collections/layered-map.js';
 import { NumalignError } from '../base/errors.js';
+import { nameUid } from '../base/text/name-uid.js';
 import type { PodRequest } from '../input/pod-request.js';
 import type { ContainerRequest } from '../input/resource-amounts.js';
 
 /**
  * What a pod that is admitted again has.
- * @throws ERR_POD_CONFLICT where it asks for something else than before, or has no uid, by which to
- *   know it, and the name of another
+ * @throws ERR_POD_CONFLICT where it asks for something else than before, or is known by its name
+ *   alone, and that is another's
  */
-export function placedPod(
-  state: Assignments,
-  { uid, name, namespace, containers, resources }: PodRequest,
-): PodAssignment | undefined {
-  if (uid === undefined) {
-    checkNewName(state, namespace, name);
+export function placedPod(state: Assignments, pod: PodRequest): PodAssignment | undefined {
+  const placed = pod.uid === undefined ? undefined : findPod(state, pod.uid);
+  if (!placed) {
+    checkNewName(state, pod);
     return undefined;
   }
-  const placed = findPod(state, uid);
-  if (!placed) return undefined;
-  const before = shapeOf(
-    placed.containers.map(({ name, kind, request }) => ({ name, kind, requests: request })),
-    placed.resources,
-  );
-  const now = shapeOf(containers, resources);
+  const [before, now] = [shapeOfPlaced(placed), shapeOf(pod.containers, pod.resources)];
   if (before === now) return placed;
   throw new NumalignError(
     'ERR_POD_CONFLICT',
-    `pod ${uid} is admitted already, with other containers or amounts`,
+    `pod ${pod.uid} is admitted already, with other containers or amounts: release it first, or have it replaced`,
     {
       value: now,
       valid: before,
     },
   );
+}
+
+/** What a pod has that is admitted already and asks for something else now. */
+export function changedPod(state: Assignments, pod: PodRequest): PodAssignment | undefined {
+  const placed = pod.uid === undefined ? undefined : findPod(state, pod.uid);
+  const isChanged = placed && shapeOfPlaced(placed) !== shapeOf(pod.containers, pod.resources);
+  return isChanged ? placed : undefined;
+}
+
+function shapeOfPlaced({ containers, resources }: PodAssignment): string {
+  const requested = containers.map(({ name, kind, request }) => ({ name, kind, requests: request }));
+  return shapeOf(requested, resources);
 }
 
 // What a pod asks for, as text: what it may use as a whole only where it says so.
@@ -69,16 +74,17 @@ const nameCounts = oncePerPods<NameCounts>(countAll, (earlier, changes) =>
   count(count(earlier, podsBefore(changes), -1), podsAfter(changes), 1),
 );
 
-function checkNewName({ pods }: Assignments, namespace: string | undefined, name: string | undefined): void {
+// Of pods without a uid, and of those whose uid says no more than their name.
+function checkNewName({ pods }: Assignments, { uid, name, namespace }: PodRequest): void {
   if (namespace === undefined || name === undefined) return;
   if (nameCounts(pods).get(fullName({ namespace, name })) === undefined) return;
+  if (uid !== undefined && uid !== nameUid(namespace, name)) return;
   const living = pods.find((pod) => pod.namespace === namespace && pod.name === name);
   if (!living) return;
-  const { uid } = living;
   throw new NumalignError(
     'ERR_POD_CONFLICT',
-    `pod ${namespace}/${name} is admitted already, as ${uid}: release it first, or give this one a uid (that of the living pod: it stays as it is)`,
-    { value: name, valid: uid },
+    `pod ${namespace}/${name} is admitted already, as ${living.uid}: release it first, or give this one a uid (that of the living pod: it stays as it is)`,
+    { value: name, valid: living.uid },
   );
 }
 

@@ -2,17 +2,20 @@
 import { randomUUID } from 'node:crypto';
 import { type Assignments, findPod } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
+import { removePods } from '../account/pod-changes.js';
 import { type Holding, holdingOf } from '../account/pod-holdings.js';
 import { freeCpus, sharedPool } from '../account/pools.js';
+import { isObject } from '../base/shapes.js';
 import { whyShared } from '../decision/cpus/cpu-choices.js';
 import { type DeviceEntry, deviceTable } from '../decision/devices/device-tables.js';
 import { type MemoryTable, memoryTables } from '../decision/memory/memory-tables.js';
 import { checkPlacement, type Placement } from '../input/placement.js';
 import type { PodSpec } from '../input/pod-request.js';
 import { type AdmissionRequest, type AdmitOptions, NO_OPTIONS, parseAdmit } from '../input/request.js';
+import { option } from '../input/values/option-values.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import { managedPod } from './on-record.js';
-import { placedPod } from './placed-pod.js';
+import { changedPod, placedPod } from './placed-pod.js';
 import { type Plan, plan, planOfPlaced } from './plan.js';
 import { type PlanningGround, planningGround, planningQuestion } from './planning-ground.js';
 import type { ReadOnlySite } from './site.js';
@@ -25,9 +28,17 @@ export interface PodPlan extends Plan, Holding {
   readonly uid: string;
   /** It is placed already, and keeps what it has. */
   readonly alreadyAdmitted: boolean;
+  /** It is placed already, asks for something else now, and would give way to this. */
+  readonly replaced: boolean;
   /** Under which it is placed, or would be. */
   readonly policy: string;
   readonly scope: string;
+}
+
+/** What {@link Planner.plan} takes beside the pod. */
+export interface PlannerOptions extends AdmitOptions {
+  /** As {@link AdmitAllOptions}. */
+  replace?: boolean;
 }
 
 /**
@@ -55,22 +66,26 @@ export class Planner {
    * @throws as {@link Manager.plan}; a pod without uid may not have the name of one before it
    *   (ERR_POD_CONFLICT)
    */
-  plan(spec: PodSpec, options: AdmitOptions = NO_OPTIONS): PodPlan {
-    const request = requestFor(this.#site, this.#placement, spec, options);
-    const placed = placedPod(this.#ground.state, request.pod);
+  plan(spec: PodSpec, options: PlannerOptions = NO_OPTIONS): PodPlan {
+    const { replace, rest } = replaceOf(options);
+    const request = requestFor(this.#site, this.#placement, spec, rest);
+    const old = replace ? changedPod(this.#ground.state, request.pod) : undefined;
+    const placed = old ? undefined : placedPod(this.#ground.state, request.pod);
+    const replaced = old !== undefined;
     if (placed) {
       const { uid, policy, scope } = placed;
-      return { ...planOfPlaced(placed), uid, alreadyAdmitted: true, policy, scope, ...holdingOf(placed) };
+      const plan = planOfPlaced(placed);
+      return { ...plan, uid, alreadyAdmitted: true, replaced, policy, scope, ...holdingOf(placed) };
     }
     const uid = request.pod.uid ?? randomUUID();
     const { topologyPolicy, scope } = request.placement;
-    const question = planningQuestion(this.#site, this.#ground, request, uid);
+    const question = planningQuestion(this.#site, without(this.#ground, old), request, uid);
     const { plan: answer, next: withPod } = plan(question);
     const next = withPod?.();
     const pod = next && findPod(next, question.uid);
     if (pod) this.#add(next, pod, uid);
     const holding = pod ? holdingOf(pod) : NOTHING;
-    return { ...answer, uid, alreadyAdmitted: false, policy: topologyPolicy, scope, ...holding };
+    return { ...answer, uid, alreadyAdmitted: false, replaced, policy: topologyPolicy, scope, ...holding };
   }
 
   // Custom providers knew it by another uid.
@@ -102,6 +117,16 @@ export class Planner {
   devices(): readonly DeviceEntry[] {
     return deviceTable(this.#ground.state, this.#site.resources);
   }
+}
+
+function replaceOf(options: PlannerOptions): { replace: boolean; rest: AdmitOptions } {
+  if (!isObject(options) || !('replace' in options)) return { replace: false, rest: options };
+  const { replace = false, ...rest } = options;
+  return { replace: option.flag(replace, 'replace'), rest };
+}
+
+function without(ground: PlanningGround, pod: PodAssignment | undefined): PlanningGround {
+  return pod ? { ...ground, state: removePods(ground.state, new Set([pod.uid])) } : ground;
 }
 
 /** The request for a pod, checked. @throws as {@link Manager.plan} */

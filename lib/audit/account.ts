@@ -100,6 +100,8 @@ export interface GrantAudit {
    * without `memory: true`.
    */
   readonly offNodePages: number | null;
+  /** The same in bytes. */
+  readonly offNodeBytes: number | null;
   readonly totals: AuditTotals;
 }
 
@@ -259,7 +261,8 @@ export function auditOf(account: Account, grant: string, enforcement: Enforcemen
     seesAllTasks: last.seesAll,
     throttling:
       throttled.length === 0 ? null : sum(THROTTLING_COUNTERS, [account.throttledBefore, ...throttled]),
-    offNodePages: last.offNodePages,
+    offNodePages: last.offNode?.pages ?? null,
+    offNodeBytes: last.offNode?.bytes ?? null,
     totals: {
       ...sum(THREAD_COUNTERS, [ended.counters, ...threads]),
       ...sum(CPU_COUNTERS, [account.cpusBefore, ...cpus]),

@@ -63,7 +63,13 @@ export interface Snapshot {
   /** By the cpu.stat file. */
   readonly throttling: ReadonlyMap<string, ThrottlingCounters>;
   /** At this moment; null: nobody has looked, or it cannot be read. */
-  readonly offNodePages: number | null;
+  readonly offNode: OffNodeMemory | null;
+}
+
+/** Memory of a grant's processes that is on other NUMA nodes than the grant's. */
+export interface OffNodeMemory {
+  readonly pages: number;
+  readonly bytes: number;
 }
 
 /** What is looked at beside the threads. */
@@ -97,9 +103,7 @@ export function snapshotCpus(cpus: CpuSet, withInterrupts: boolean): CpuSnapshot
 export function takeSnapshot({ cpus, roots, known, isOwn, memoryNodes }: Subject, views: Views): Snapshot {
   const { scan } = views;
   const all = new Set(roots);
-  const processes = new Set([...roots, ...known]);
-  for (const { pid, isConfined } of scan?.tasks ?? [])
-    if (isConfined && scan?.isBelow(pid, all)) processes.add(pid);
+  const processes = new Set([...roots, ...known, ...(scan?.confinedBelow(roots) ?? [])]);
   const { rows, masks, bootNs } = threadsOf(processes, isOwn, cpus);
   const threads = rowsOf(THREAD_COLUMNS, rows).map(
     ({ pid, tid, startNs, processor, role, ...counters }, i) => ({
@@ -128,7 +132,7 @@ export function takeSnapshot({ cpus, roots, known, isOwn, memoryNodes }: Subject
     tasks: scan && foreignTasks(scan, cpus, all, threads),
     seesAll: scan?.seesAll ?? null,
     throttling: readThrottling(own),
-    offNodePages: views.memory ? offNodePages(own, memoryNodes) : null,
+    offNode: views.memory ? offNodeMemory(own, memoryNodes) : null,
   };
 }
 
@@ -159,8 +163,8 @@ function foreignTasks(
     isBound,
     isRunnable,
     isConfined,
-  } of scan.tasks) {
-    if (!cpus.has(processor) || own.has(tid)) continue;
+  } of scan.on(cpus)) {
+    if (own.has(tid)) continue;
     const isOwner = isKernel === 0 && scan.isBelow(pid, roots);
     // It has ended since, or is another grant's of the same owner.
     if (isOwner && isConfined === 1) continue;
@@ -171,14 +175,17 @@ function foreignTasks(
   return found;
 }
 
-/** Of the processes that run there: pages that are on other nodes. */
-function offNodePages(pids: Iterable<number>, nodes: NodeSet): number | null {
-  let pages = 0;
+/** Of the processes that run there. */
+function offNodeMemory(pids: Iterable<number>, nodes: NodeSet): OffNodeMemory | null {
+  let [pages, bytes] = [0, 0];
   for (const pid of pids) {
     const { byNode, pageBytes, source } = native.memoryPlacement(pid);
     if (source === '') return null;
-    for (let i = 0; i < byNode.length; i += 2)
-      if (!nodes.has(byNode[i]!)) pages += byNode[i + 1]! / pageBytes;
+    for (let i = 0; i < byNode.length; i += 2) {
+      if (nodes.has(byNode[i]!)) continue;
+      bytes += byNode[i + 1]!;
+      pages += byNode[i + 1]! / pageBytes;
+    }
   }
-  return pages;
+  return { pages, bytes };
 }

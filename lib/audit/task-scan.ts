@@ -21,18 +21,43 @@ export function rowsOf<const Columns extends readonly string[]>(
 
 export const orNull = (value: number): number | null => (Number.isNaN(value) ? null : value);
 
-/** The tasks on some CPUs, for the grants that have these CPUs. */
+type ScannedTask = Row<typeof TASK_COLUMNS> & { readonly command: string };
+
+/**
+ * The tasks on some CPUs, for the grants that have these CPUs: each asks for its own, so that many
+ * grants do not look through all of them.
+ */
 export class TaskScan {
   readonly seesAll: boolean;
-  readonly tasks: readonly (Row<typeof TASK_COLUMNS> & { readonly command: string })[];
+  readonly #tasks: ReadonlyMap<number, readonly ScannedTask[]>;
+  readonly #confined: ReadonlySet<number>;
   readonly #parents: ReadonlyMap<number, number>;
+  readonly #children: ReadonlyMap<number, readonly number[]>;
 
   constructor({ rows, commands, parents, seesAll }: NativeTasks) {
     this.seesAll = seesAll;
-    this.tasks = rowsOf(TASK_COLUMNS, rows).map((row, i) => ({ ...row, command: commands[i]! }));
-    this.#parents = new Map(
-      Array.from({ length: parents.length / 2 }, (_, i) => [parents[2 * i]!, parents[2 * i + 1]!] as const),
+    const tasks = rowsOf(TASK_COLUMNS, rows).map((row, i) => ({ ...row, command: commands[i]! }));
+    const pairs = Array.from(
+      { length: parents.length / 2 },
+      (_, i) => [parents[2 * i]!, parents[2 * i + 1]!] as const,
     );
+    this.#tasks = grouped(tasks.map((task) => [task.processor, task]));
+    this.#confined = new Set(tasks.filter(({ isConfined }) => isConfined === 1).map(({ pid }) => pid));
+    this.#parents = new Map(pairs);
+    this.#children = grouped(pairs.map(([pid, parent]) => [parent, pid]));
+  }
+
+  /** Those whose last CPU is one of these. */
+  on(cpus: CpuSet): ScannedTask[] {
+    return [...cpus].flatMap((cpu) => this.#tasks.get(cpu) ?? []);
+  }
+
+  /** Of the roots, and of what was started from them, the processes with tasks confined to the CPUs. */
+  confinedBelow(roots: Iterable<number>): number[] {
+    const found = new Set(roots);
+    // What is added meanwhile comes later.
+    for (const pid of found) for (const child of this.#children.get(pid) ?? []) found.add(child);
+    return [...found].filter((pid) => this.#confined.has(pid));
   }
 
   /**
@@ -45,6 +70,16 @@ export class TaskScan {
     }
     return false;
   }
+}
+
+function grouped<Value>(pairs: readonly (readonly [key: number, value: Value])[]): Map<number, Value[]> {
+  const groups = new Map<number, Value[]>();
+  for (const [key, value] of pairs) {
+    const group = groups.get(key);
+    if (group) group.push(value);
+    else groups.set(key, [value]);
+  }
+  return groups;
 }
 
 export function scanTasks(cpus: CpuSet): TaskScan {

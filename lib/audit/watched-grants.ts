@@ -19,16 +19,16 @@ export class WatchedGrants {
 
   /**
    * What has happened since; at the first look at a grant nothing yet. The machine is looked at
-   * once for all of them.
+   * once for all of them. `memory`: also where their memory is.
    */
-  look(topology: Topology, pods: readonly PodAssignment[]): GrantAudit[] {
+  look(topology: Topology, pods: readonly PodAssignment[], memory = false): GrantAudit[] {
     const before = this.#accounts;
     if (pods.length === 0) {
       this.#accounts = new Map();
       return [];
     }
     const cpus = pods.reduce((all, pod) => all.union(presentCpus(pod)), CpuSet.EMPTY);
-    const views = { scan: scanTasks(cpus), cpus: snapshotCpus(cpus, true), memory: false };
+    const views = { scan: scanTasks(cpus), cpus: snapshotCpus(cpus, true), memory };
     const accounts = pods.map((pod) => {
       const account = before.get(pod.uid);
       const now = takeSnapshot(subjectOf(topology, pod, false, account?.last.threads ?? []), views);

@@ -105,6 +105,18 @@ export interface MergeHintsCall {
   readonly distances: Words | undefined;
 }
 
+/** A program in place of this process. */
+export interface ProgramCall {
+  /** A path, or a name to be looked for in the PATH of `environment`. */
+  readonly file: string;
+  /** The first is the program's own name. */
+  readonly args: readonly string[];
+  /** Each `NAME=value`. */
+  readonly environment: readonly string[];
+  /** Descriptors that the program inherits beside the standard streams. */
+  readonly descriptors: readonly number[];
+}
+
 /** What the addon does, as the rest of the package sees it. */
 export interface Native {
   setErrorClass(errorClass: typeof NumalignError): void;
@@ -227,10 +239,12 @@ export interface Native {
   /** The outcomes by {@link THREAD_ROLES}. */
   place(call: PlaceCall): NativePinOutcome[];
   /**
-   * Threads that the calling thread starts in `action` are born on these CPUs. `tid`: of the only
-   * one, 0 where unknown.
+   * Threads that the calling thread starts until {@link closeBirth} are born on these CPUs. Answers
+   * how many births are open.
    */
-  bornOn<T>(cpus: Words, action: () => T): { value: T; tid: number };
+  openBirth(cpus: Words): number;
+  /** The id of the only thread that was started since, 0 where unknown. */
+  closeBirth(birth: number): number;
   /** The calling thread has started threads on CPUs of a grant; `tid`: a Worker, or 0. */
   adopt(tid: number, granted: Words, grant: string, part: string, owner: string): void;
   /** Of a Worker that has ended. */
@@ -251,6 +265,12 @@ export interface Native {
   cpuActivity(cpus: Words, withInterrupts: boolean): Float64Array;
   /** Looks at every process that /proc shows. */
   scanTasks(cpus: Words): NativeTasks;
+
+  /**
+   * This process becomes another program, which inherits what the calling thread has. Throws
+   * ERR_SYSCALL, errnoName and all, where the kernel refuses: then it is as it was.
+   */
+  execute(program: ProgramCall): never;
 
   /** Of the calling thread. */
   memoryPolicy(): NativePolicy;

@@ -9,9 +9,10 @@ import {
 } from 'node:child_process';
 import { invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
-import { native } from '../base/native.js';
+import { bornOn } from '../births/birth.js';
+import type { NodeSet } from '../machine/cpu-set.js';
 import type { GrantedThreads } from '../threads/granted-threads.js';
-import { preferring } from '../threads/memory.js';
+import { preferNodes } from '../threads/memory.js';
 import type { ChildVariables } from './child-variables.js';
 import { threadCounts } from './thread-counts.js';
 
@@ -89,7 +90,8 @@ function withLock({ ownerFd }: Inheritance, stdio: Exclude<StdioOptions, string>
   return streams;
 }
 
-function environmentOf(
+/** The environment of a child. @throws ERR_INVALID_OPTION for other `counts` than 'auto' */
+export function environmentOf(
   { variables, parallelism }: Inheritance,
   given: NodeJS.ProcessEnv | null | undefined,
   counts: unknown,
@@ -97,6 +99,16 @@ function environmentOf(
   const env = given ?? process.env;
   if (counts !== undefined && counts !== 'auto') invalidOption('threadCounts', counts, "'auto', or left out");
   return { ...env, ...(counts === 'auto' && threadCounts(parallelism, env)), ...variables };
+}
+
+// Its memory prefers these nodes.
+function near(nodes: NodeSet, start: () => ChildProcess): ChildProcess {
+  const restore = preferNodes(nodes);
+  try {
+    return start();
+  } finally {
+    restore();
+  }
 }
 
 /**
@@ -108,12 +120,8 @@ export function startOn(
   start: () => ChildProcess,
 ): ChildProcess {
   learnChoices();
-  const startNear = () => preferring(memoryNodes, start);
-  // A child has the mask, and the cgroup, of the thread that starts it.
-  const born = () => native.bornOn(cpus.words, startNear).value;
-  if (!group) return born();
-  if (group.canStartInside) return group.startInside(born);
-  const child = startNear();
+  if (!group || group.canStartInside) return bornOn({ memoryNodes, group }, cpus, start).value;
+  const child = near(memoryNodes, start);
   try {
     if (child.pid !== undefined) group.attach(child.pid);
   } catch (error) {

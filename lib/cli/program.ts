@@ -10,6 +10,8 @@ import { addDoctor } from './commands/doctor.js';
 import { addPlan } from './commands/plan.js';
 import { addRelease } from './commands/release.js';
 import { addRun } from './commands/run.js';
+import { addSetup } from './commands/service/setup.js';
+import { addSystemdUnit } from './commands/service/systemd-unit.js';
 import { addShare } from './commands/share.js';
 import { addState } from './commands/state.js';
 import { addStatus } from './commands/status.js';
@@ -35,6 +37,8 @@ const COMMANDS: Readonly<Record<string, (program: Command) => unknown>> = {
   release: addRelease,
   share: addShare,
   configure: addConfigure,
+  setup: addSetup,
+  'systemd-unit': addSystemdUnit,
   state: addState,
   agent: addAgent,
   doctor: addDoctor,

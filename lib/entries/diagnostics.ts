@@ -17,7 +17,7 @@ export {
   type ReconcileMessage,
   type ReleaseMessage,
 } from '../admission/diagnostics.js';
-export type { Planner, PodPlan } from '../admission/planner.js';
+export type { Planner, PlannerOptions, PodPlan } from '../admission/planner.js';
 export type { PreparedPod } from '../admission/prepared-pod.js';
 export type {
   CpuQuota,

@@ -1,6 +1,7 @@
 // numalign/kubelet: the names and files of the kubelet.
 
 export type { KubeletContainer, KubeletPod } from '../account/kubelet-record.js';
+export type { AdmitAllOptions } from '../admission/grants/admit-all.js';
 export type { AdoptedContainer, AdoptedPod, AdoptOptions } from '../adoption/adoption-request.js';
 export type { FeatureGates, KubeletVersion } from '../base/kubelet-features.js';
 export type { ReservedAmounts, ReservedMemory } from '../input/machine-options.js';
@@ -19,6 +20,7 @@ export type {
   TopologyManagerPolicyOptions,
   TopologyManagerScope,
 } from '../input/policies.js';
+export { podsOf } from '../input/workload.js';
 export {
   CPU_MANAGER_STATE,
   type CpuManagerFormatOptions,

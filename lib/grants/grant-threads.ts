@@ -2,7 +2,7 @@
 import type { ChildProcess } from 'node:child_process';
 import type { Worker } from 'node:worker_threads';
 import { cpusNow } from '../account/cpus-now.js';
-import { nodesOf, threadShares } from '../account/pod-holdings.js';
+import { nodesOf } from '../account/pod-holdings.js';
 import { sharedPool } from '../account/pools.js';
 import {
   type Attachment,
@@ -12,13 +12,13 @@ import {
 } from '../admission/grants/attachment.js';
 import type { GrantRecord } from '../admission/grants/grant-record.js';
 import { tracedApply } from '../admission/grants/traced.js';
-import { assignmentsOf } from '../admission/on-record.js';
 import { transact } from '../admission/transact.js';
 import type { Warning } from '../admission/warnings.js';
-import { beginAudit } from '../audit/grant-audits.js';
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
+import { type GrantWorkerOptions, startWorker } from '../births/worker.js';
 import { childVariables } from '../children/child-variables.js';
+import { type ExecOptions, executeOn, executeWith } from '../children/execution.js';
 import {
   type Arguments,
   forkWith,
@@ -31,9 +31,11 @@ import {
 import { pageBytes } from '../input/values/memory-types.js';
 import type { Quantity } from '../input/values/quantity.js';
 import type { PinResult } from '../machine/affinity.js';
+import { type PoolOptions, poolOptions } from '../pools/pool-options.js';
+import { type PlaceWorkersOptions, type WorkerPlace, WorkerPlacement } from '../pools/worker-placement.js';
 import { type BufferOptions, nodeBuffer, parseBuffer } from '../threads/buffers.js';
 import { watchChild } from '../threads/children.js';
-import { type GrantedThreads, needsOneToOne } from '../threads/granted-threads.js';
+import type { GrantedThreads } from '../threads/granted-threads.js';
 import { unpinMemory } from '../threads/memory.js';
 import { type MemoryPlacement, memoryPlacement } from '../threads/memory-placement.js';
 import {
@@ -54,15 +56,16 @@ import {
 import { type PrewarmOptions, prewarmPool } from '../threads/pool.js';
 import { type ScheduleOptions, schedule, type ThreadScheduling } from '../threads/scheduling.js';
 import { readAgain, undoPin } from '../threads/vacate.js';
-import { type GrantWorkerOptions, startWorker } from '../threads/worker.js';
-import { GrantPart, partCpus } from './grant-part.js';
+import { GrantPart } from './grant-part.js';
 import { GrantView } from './grant-view.js';
+import { grantedThreads, noteRunning } from './granted.js';
 
 /** Puts threads, processes and memory on a grant: see {@link Grant}. */
 export class GrantThreads extends GrantView {
   readonly #record: GrantRecord;
   // Where placeThreads has put the Workers.
   #workerCpus: ThreadCpus | undefined;
+  #placements: readonly WorkerPlacement[] = [];
 
   constructor(record: GrantRecord, warnings: readonly Warning[]) {
     super(record, warnings);
@@ -122,6 +125,7 @@ export class GrantThreads extends GrantView {
         );
         unpinMemory(this.uid);
         this.#workerCpus = undefined;
+        for (const placement of this.#placements) placement.stop();
         this.#record.site.enforcer.apply(state, threads);
         return readAgain(result);
       });
@@ -178,6 +182,39 @@ export class GrantThreads extends GrantView {
   }
 
   /**
+   * From now on every Worker that this thread constructs, by whatever package, is born on the
+   * grant's CPUs, or on those of a part, with its memory nodes preferred; with `oneToOne` each on
+   * the CPU that has the fewest. The answer says of each which CPU it has, and since when. Where it
+   * cannot be placed, the Worker is where it is born otherwise, and the answer says why. Until it is
+   * stopped, or the grant unpinned or released. Of several placements of one thread the last has the
+   * Workers.
+   * @throws ERR_ENFORCEMENT where the grant has a cgroup of v2 and this process is not in it yet (see
+   *   {@link pin}), ERR_INVALID_OPTION, ERR_INVALID_LIST, ERR_UNKNOWN_PART, ERR_SIMULATED_MACHINE,
+   *   ERR_GRANT_RELEASED, the reason of `signal` where it is aborted
+   */
+  async placeWorkers(options: PlaceWorkersOptions = {}): Promise<WorkerPlacement> {
+    const placement = new WorkerPlacement(
+      () => this.#threads(),
+      options,
+      () => this.#noteRunning(),
+    );
+    this.#placements = [...this.#placements.filter(({ isActive }) => isActive), placement];
+    return placement;
+  }
+
+  /**
+   * Options for a pool of Workers that has one for each CPU of the grant that no part has, or of
+   * those named, in the words of its package.
+   * @throws ERR_INVALID_OPTION for another package, and as {@link placeWorkers}
+   */
+  poolOptions<Package extends keyof PoolOptions>(
+    name: Package,
+    options: WorkerPlace = {},
+  ): PoolOptions[Package] {
+    return poolOptions(this.#threads(), name, options);
+  }
+
+  /**
    * Gives a thread of this process that runs on the grant's CPUs another scheduling class, until
    * {@link unpin} or {@link Grant.release}, and reads it back. With `fifo` it runs before all others
    * there, and threads that it starts are ordinary ones. A later move of threads after which others
@@ -229,14 +266,38 @@ export class GrantThreads extends GrantView {
   startChild(start: (inheritance: Inheritance) => ChildProcess): ChildProcess {
     const target = this.#threads();
     const { site, pod } = this.#record;
-    const inheritance = {
-      variables: childVariables(this, site.ledger.path),
-      ownerFd: this.#record.lockFd(),
-      parallelism: this.availableParallelism,
-    };
+    const inheritance = this.#inheritance();
     const child = tracedApply(site, this, 'spawn', () => startOn(target, () => start(inheritance)));
     if (child.pid !== undefined) watchChild(site.ledger, pod.uid, child);
     return child;
+  }
+
+  /**
+   * This process becomes another program (execve(2)), with the same pid: on the grant's CPUs and in
+   * its cgroup from its first instruction, with the grant's memory nodes preferred where that is
+   * allowed. The program owns from then on whatever this process did: it has the owner's lock open,
+   * and all that is granted by it ends with the program and what that has started. `command` is
+   * looked for as by {@link spawn}; the program finds {@link ChildVariables} in its environment, no
+   * signal ignored, and of the descriptors beside the standard streams its owner's lock and the
+   * sockets that systemd has opened for it. Nothing else of this process is left: what is to be
+   * written must be written, and `exit` is not emitted.
+   * @throws ERR_SYSCALL where the kernel refuses the program (`errnoName`: ENOENT where it is not
+   *   there) or the CPUs; then this process is as before. ERR_INVALID_OPTION, ERR_CGROUP,
+   *   ERR_SIMULATED_MACHINE, ERR_GRANT_RELEASED
+   */
+  exec(command: string, args: readonly string[] = [], options: ExecOptions = {}): never {
+    const target = this.#threads();
+    const inheritance = this.#inheritance();
+    const execute = () => executeWith(inheritance, command, args, options);
+    return tracedApply(this.#record.site, this, 'exec', () => executeOn(target, execute));
+  }
+
+  #inheritance(): Inheritance {
+    return {
+      variables: childVariables(this, this.#record.site.ledger.path),
+      ownerFd: this.#record.lockFd(),
+      parallelism: this.availableParallelism,
+    };
   }
 
   /**
@@ -287,43 +348,11 @@ export class GrantThreads extends GrantView {
 
   // What may run on the grant, or on a part of it.
   #threads(part = ''): GrantedThreads {
-    this.#record.checkRunnable();
-    const { site, pod, cpusToStay, group } = this.#record;
-    const { enforcement } = pod;
-    const all = part === '' ? threadShares(pod)[0].cpus : partCpus(this.#record, part);
-    const booked = nodesOf(this.memory);
-    return {
-      grant: this.uid,
-      part,
-      owner: pod.owner.uuid,
-      cpus: all.intersection(cpusToStay),
-      memoryNodes: booked.isEmpty && part !== '' ? site.topology.nodesOf(all) : this.memoryNodes,
-      // Not everybody asks.
-      get oneToOne() {
-        return needsOneToOne(
-          { cpus: all, enforcement: enforcement.level },
-          cpusNow(site.topology).unbalanced,
-        );
-      },
-      onPart: (name) => {
-        partCpus(this.#record, name);
-        return this.#threads(name);
-      },
-      group,
-      learnChoices: () => this.#learnChoices(),
-    };
+    return grantedThreads(this.#record, this, part);
   }
 
-  // Threads of this process run on it from now on.
   #noteRunning(): void {
-    if (this.#record.pod.owner.kind !== 'process')
-      this.#record.site.enforcer.members?.registry.notePinned(this.uid);
-    beginAudit(this.#record.site, this.#record.pod);
-  }
-
-  #learnChoices(): void {
-    const { enforcer, ledger } = this.#record.site;
-    enforcer.learnChoices(assignmentsOf(this.#record.site, ledger.read()).settings);
+    noteRunning(this.#record);
   }
 
   #needsGroup(): NumalignError {

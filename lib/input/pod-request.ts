@@ -102,7 +102,8 @@ export function guaranteedPod(
   };
 }
 
-const DEFAULT_NAMESPACE = 'default';
+/** Of a pod that names none. */
+export const DEFAULT_NAMESPACE = 'default';
 const POD_KEYS = [
   'uid',
   'name',
@@ -112,7 +113,8 @@ const POD_KEYS = [
   'qosClass',
   'draExtendedResources',
 ] as const;
-const MANIFEST_KEYS = ['apiVersion', 'kind', 'metadata', 'spec'] as const;
+/** By which a manifest is known. */
+export const MANIFEST_KEYS = ['apiVersion', 'kind', 'metadata', 'spec'] as const;
 const RESOURCES_KEYS = ['requests', 'limits'] as const;
 /** Of a container in plain words. */
 export const CONTAINER_KEYS = ['name', 'restartPolicy', 'resources', ...RESOURCES_KEYS] as const;

@@ -125,7 +125,8 @@ export interface AdmissionRequest {
   readonly movesWhenTaken?: boolean | undefined;
 }
 
-const REQUEST_OPTIONS = [
+/** The names of {@link RequestOptions}. */
+export const REQUEST_OPTIONS = [
   'owner',
   'policy',
   'scope',

@@ -1,79 +1,67 @@
-// Metrics of what happens on the CPUs of grants.
-import { presentCpus } from '../account/pod-holdings.js';
-import type { AuditTotals } from '../audit/account.js';
-import { WatchedGrants } from '../audit/watched-grants.js';
-import { livingPods, type ManagerView } from '../managers/manager-view.js';
-import type { MetricSet } from './metric-set.js';
-import { oncePerScrape } from './state.js';
+// Metrics of each grant: how it stands, and what happens on its CPUs.
+import { ENFORCEMENT_LEVELS } from '../account/pod-assignment.js';
+import { GRANT_COUNTERS, GRANT_GAUGES, type GrantCounter, type GrantGauge } from './grant-figures.js';
+import { flagCodeOf, type GrantLook, type SeenGrants } from './grant-look.js';
+import type { MetricSink, Values } from './metric-sink.js';
 
-// ---- what happens to the grants
+const LABEL = ['grant'];
 
-const OF_GRANT = ['grant', 'name'];
+type Series = SeenGrants['series'][number];
 
-export function grantActivity(metrics: MetricSet, manager: ManagerView): void {
-  const watched = new WatchedGrants('first look');
-  const look = oncePerScrape(() => {
-    const { topology } = manager;
-    const pods = livingPods(manager);
-    const audits = watched.look(topology, pods);
-    return pods.map((pod, i) => {
-      const cpus = presentCpus(pod);
-      const numaNodes = topology.nodesOf(cpus);
-      return { pod, cpus, numaNodes, totals: audits[i]!.totals, throttling: audits[i]!.throttling };
-    });
-  });
-  type Seen = NonNullable<ReturnType<typeof look>>[number];
-  const labelsOf = ({ pod }: Seen) => ({ grant: pod.uid, name: pod.name });
+/** @param look at the grants, once for all metrics of a scrape */
+export function grantActivity(metrics: MetricSink, { seen, memory }: GrantLook): void {
   metrics.gauge(
     'grant_info',
-    'A grant of a living owner: 1, and its CPUs, their NUMA nodes, and how strongly others are kept off.',
-    [...OF_GRANT, 'cpus', 'numa_nodes', 'enforcement'],
+    'A grant of a living owner: 1, and its id, its CPUs, their NUMA nodes, and how strongly others are kept off.',
+    [...LABEL, 'uid', 'cpus', 'numa_nodes', 'enforcement'],
     () =>
-      look()?.map((seen) => {
-        const { pod, cpus, numaNodes } = seen;
-        const more = { cpus: `${cpus}`, numa_nodes: `${numaNodes}`, enforcement: pod.enforcement.level };
-        return [{ ...labelsOf(seen), ...more }, 1] as const;
+      seen()?.named.map(({ label, grant: { uid, cpus, numaNodes, enforcement } }) => {
+        return [{ grant: label, uid, cpus: `${cpus}`, numa_nodes: `${numaNodes}`, enforcement }, 1];
       }),
   );
-  const counter = (name: string, help: string, amountOf: (seen: Seen) => number | null) =>
-    metrics.counter(name, help, OF_GRANT, () =>
-      look()?.flatMap((seen) => {
-        const value = amountOf(seen);
-        return value === null ? [] : [[labelsOf(seen), value] as const];
-      }),
+  metrics.gauge(
+    'grant_enforcement',
+    'How strongly others are kept off the grant’s CPUs: 1 at its level, else 0; of several grants, how many are at the level.',
+    [...LABEL, 'level'],
+    () =>
+      seen()?.series.flatMap(({ label, gauges }) =>
+        ENFORCEMENT_LEVELS.map((level) => [{ grant: label, level }, gauges.get(level) ?? 0] as const),
+      ),
+  );
+  metrics.gauge(
+    'grant_flags',
+    'What does not hold any more of the grant, by its kind: how many times.',
+    [...LABEL, 'code'],
+    () =>
+      seen()?.series.flatMap(({ label, gauges }) =>
+        [...gauges].flatMap(([name, count]) => {
+          const code = flagCodeOf(name);
+          return code === undefined ? [] : [[{ grant: label, code }, count] as const];
+        }),
+      ),
+  );
+  const ofEach = (amountOf: (series: Series) => number | undefined) => (): Values =>
+    seen()?.series.flatMap((series) => {
+      const value = amountOf(series);
+      return value === undefined ? [] : [[{ grant: series.label }, value] as const];
+    });
+  for (const [name, { help }] of entriesOf(GRANT_GAUGES)) {
+    if (name === 'grant_memory_elsewhere_bytes' && !memory) continue;
+    metrics.gauge(
+      name,
+      help,
+      LABEL,
+      ofEach(({ gauges }) => gauges.get(name)),
     );
-  const seconds = (ns: number | null) => ns && ns / 1e9;
-  // Nobody knows who runs on a persistent grant.
-  const ofThreads = ({ pod, totals }: Seen, name: keyof AuditTotals) =>
-    pod.owner.kind === 'persistent' ? null : totals[name];
-
-  counter('grant_run_seconds_total', 'How long threads of the grant have run on its CPUs.', (seen) =>
-    seconds(ofThreads(seen, 'runTimeNs')),
-  );
-  counter(
-    'grant_run_delay_seconds_total',
-    'How long threads of the grant could have run and had to wait.',
-    (seen) => seconds(ofThreads(seen, 'runDelayNs')),
-  );
-  counter(
-    'grant_involuntary_switches_total',
-    'How many times a thread of the grant had to leave its CPU to another.',
-    (seen) => ofThreads(seen, 'involuntarySwitches'),
-  );
-  counter(
-    'grant_foreign_tasks_total',
-    'How many times a task of another process was found on CPUs of the grant that was not there at the scrape before.',
-    ({ totals }) => totals.foreignTasks,
-  );
-  counter('grant_interrupts_total', 'Interrupts on CPUs of the grant.', ({ totals }) => totals.interrupts);
-  counter(
-    'grant_steal_seconds_total',
-    'How long the hypervisor ran somebody else on CPUs of the grant.',
-    ({ totals }) => seconds(totals.stealNs),
-  );
-  counter(
-    'grant_throttled_seconds_total',
-    'How long a quota has stopped the cgroups of the grant’s processes.',
-    ({ throttling }) => seconds(throttling?.throttledNs ?? null),
-  );
+  }
+  for (const [name, { help }] of entriesOf(GRANT_COUNTERS))
+    metrics.counter(
+      name,
+      help,
+      LABEL,
+      ofEach(({ counters }) => counters.get(name)),
+    );
 }
+
+const entriesOf = <Name extends GrantCounter | GrantGauge, T>(definitions: Readonly<Record<Name, T>>) =>
+  Object.entries(definitions) as [Name, T][];

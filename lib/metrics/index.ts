@@ -6,12 +6,13 @@ import { invalidOption } from '../base/check-options.js';
 import { ManagerView } from '../managers/manager-view.js';
 import { BUCKETS_S, requests } from './admissions.js';
 import { grantActivity } from './grant-activity.js';
+import { GrantLook } from './grant-look.js';
 import { type Handlers, subscribeTo } from './handlers.js';
 import { loadPromClient, MetricSet } from './metric-set.js';
 import { type MetricsOptions, parseOptions } from './options.js';
-import { state } from './state.js';
+import { state, stateLook } from './state.js';
 
-export type { MetricsOptions } from './options.js';
+export type { GrantMetricsOptions, MetricsOptions } from './options.js';
 
 /** Metrics that are being collected. */
 export interface MetricsCollection {
@@ -35,8 +36,9 @@ export function collectMetrics(manager: ManagerView, options: MetricsOptions = {
   const metrics = new MetricSet(client, given);
   const { register = client.register } = given;
   const handlers: Handlers = { ...(given.requests && requests(metrics)), ...steps(metrics) };
-  state(metrics, manager);
-  if (given.audit && !manager.topology.isSimulated) grantActivity(metrics, manager);
+  const look = stateLook(manager);
+  state(metrics, manager, look);
+  if (given.audit) grantActivity(metrics, new GrantLook(manager, look, given.grants));
   const onChange = given.watch ? changes(metrics) : undefined;
   metrics.checkNew(register);
   if (onChange) manager.on('change', onChange);

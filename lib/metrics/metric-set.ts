@@ -3,6 +3,7 @@ import { createRequire } from 'node:module';
 import type { Metric, Registry } from 'prom-client';
 import { invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
+import type { MetricSink, Values } from './metric-sink.js';
 import { KUBELET_PREFIX, type ParsedOptions } from './options.js';
 
 type PromClient = typeof import('prom-client');
@@ -28,11 +29,7 @@ export function loadPromClient(): PromClient {
 // The kubelet has some names without its prefix: with another one they are told apart all the same.
 const KUBELETS_WITHOUT_PREFIX = /^resource_manager_/;
 
-export type Labels = Readonly<Record<string, string>>;
-/** What a gauge shows: its values by labels; undefined: nothing at present. */
-type Values = Iterable<readonly [labels: Labels, value: number]> | undefined;
-
-export class MetricSet {
+export class MetricSet implements MetricSink {
   readonly #client: PromClient;
   readonly #prefixes: Pick<ParsedOptions, 'prefix' | 'kubeletPrefix'>;
   readonly #metrics: Metric[] = [];

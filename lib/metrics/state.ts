@@ -3,29 +3,16 @@ import { ENFORCEMENT_LEVELS } from '../account/pod-assignment.js';
 import { unlessRefused } from '../base/errors.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { ManagerView } from '../managers/manager-view.js';
-import type { Labels, MetricSet } from './metric-set.js';
+import { type Labels, type MetricSink, oncePerScrape } from './metric-sink.js';
 
-// ---- what the state says
+export type StateLook = () => Snapshot | undefined;
 
-/**
- * One look for all metrics of a scrape, which are asked one after the other, at once. Undefined
- * where the state cannot be read.
- */
-export function oncePerScrape<T>(read: () => T): () => T | undefined {
-  let seen: { readonly value: T | undefined } | undefined;
-  return () => {
-    if (seen === undefined) {
-      seen = { value: unlessRefused(read) };
-      queueMicrotask(() => {
-        seen = undefined;
-      });
-    }
-    return seen.value;
-  };
+/** What the state says, once for all metrics of a scrape. Undefined where it cannot be read. */
+export function stateLook(manager: ManagerView): StateLook {
+  return oncePerScrape(() => unlessRefused(() => readSnapshot(manager)));
 }
 
-export function state(metrics: MetricSet, manager: ManagerView): void {
-  const look = oncePerScrape(() => readSnapshot(manager));
+export function state(metrics: MetricSink, manager: ManagerView, look: StateLook): void {
   const number = (name: string, help: string, value: (now: Snapshot) => number) => {
     metrics.gauge(name, help, [], () => {
       const now = look();

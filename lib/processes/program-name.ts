@@ -10,6 +10,9 @@ const TAKES_VALUE =
 // Those after which the first word is no script: -e, -p and -pe with code; - for standard input.
 const NO_SCRIPT = /^(-[ep]+|--eval|--print|-)$/;
 
+const RUN = 'numalign run -- ';
+const SUPERVISE = '--supervise';
+
 /** `server`; `node server.mjs`; `numalign run -- server`. REQUIRES: a command line as in /proc. */
 export function programName(words: readonly string[]): string {
   // Where a program has written a title over its words, the title is one of them.
@@ -19,8 +22,17 @@ export function programName(words: readonly string[]): string {
   if (!NUMALIGN.test(script)) return at === 0 ? name : `${name} ${basename(script)}`;
   const rest = words.slice(at + 1);
   const end = rest.indexOf('--');
-  if (rest[0] === 'run' && end > 0) return `numalign run -- ${programName(rest.slice(end + 1))}`;
+  if (rest[0] === 'run' && end > 0) return `${RUN}${programName(rest.slice(end + 1))}`;
   return ['run', 'agent'].includes(rest[0] ?? '') ? `numalign ${rest[0]}` : 'numalign';
+}
+
+/**
+ * What the process of this command line is once it owns something: `numalign run` becomes its command,
+ * unless it stays beside it.
+ */
+export function ownerName(words: readonly string[]): string {
+  const name = programName(words);
+  return words.slice(0, words.indexOf('--')).includes(SUPERVISE) ? name : name.replace(RUN, '');
 }
 
 // 0 where there is none.

@@ -58,7 +58,7 @@ function snapshot(seconds: number, more: Partial<Snapshot> = {}): Snapshot {
     tasks: null,
     seesAll: null,
     throttling: new Map(),
-    offNodePages: null,
+    offNode: null,
     ...more,
   };
 }

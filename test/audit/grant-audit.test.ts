@@ -1,10 +1,11 @@
 // Audits of real grants, on this machine and its kernel.
+
 import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { scanTasks } from '../../lib/audit/task-scan.js';
 import { affinity, type GrantAudit, threadId } from '../../lib/entries/diagnostics.js';
 import { discover } from '../../lib/entries/topology.js';
-import { type Grant, openManager } from '../../lib/index.js';
+import { CpuSet, type Grant, openManager } from '../../lib/index.js';
 import { Agent } from '../support/agent.js';
 import { errorOf, thrownBy } from '../support/error-of.js';
 import { spinningOrphan } from '../support/orphan.js';
@@ -122,7 +123,7 @@ describe('grant.audit', () => {
       deviceInterrupts: null,
       softirqs: null,
     });
-    expect(little).toMatchObject({ seesAllTasks: null, offNodePages: null });
+    expect(little).toMatchObject({ seesAllTasks: null, offNodePages: null, offNodeBytes: null });
     expect(little.totals).toMatchObject({ foreignTasks: null, interrupts: null });
     expect(mainOf(little).tid).toBe(process.pid);
     const hasNumaMaps = existsSync('/proc/self/numa_maps');
@@ -244,11 +245,13 @@ describe('manager.audit', () => {
   });
 });
 
-const scan = scanTasks((await discover()).cpus);
+const all = (await discover()).cpus;
+const scan = scanTasks(all);
+const tasks = scan.on(all);
 
 describe('the scan', () => {
   it.skipIf(!scan.seesAll)('tells kernel threads, and which of them belong to their CPU', () => {
-    const named = (pattern: RegExp) => scan.tasks.filter(({ command }) => pattern.test(command));
+    const named = (pattern: RegExp) => tasks.filter(({ command }) => pattern.test(command));
     expect(named(/^migration\/\d+$/).length).toBeGreaterThan(0);
     expect(named(/^migration\/\d+$/).every(({ isKernel, isBound }) => isKernel === 1 && isBound === 1)).toBe(
       true,
@@ -257,13 +260,23 @@ describe('the scan', () => {
   });
 
   it('finds this process, and that it is below whoever started it', () => {
-    expect(scan.tasks.find(({ tid }) => tid === process.pid)).toMatchObject({
+    expect(tasks.find(({ tid }) => tid === process.pid)).toMatchObject({
       pid: process.pid,
       isKernel: 0,
     });
     expect(scan.isBelow(process.pid, new Set([process.pid]))).toBe(true);
     expect(scan.isBelow(process.pid, new Set([process.ppid]))).toBe(true);
     expect(scan.isBelow(process.ppid, new Set([process.pid]))).toBe(false);
+    // Where all CPUs are looked at, everybody is confined to them.
+    expect(scan.confinedBelow([process.ppid])).toContain(process.pid);
+    expect(scan.confinedBelow([process.pid])).not.toContain(process.ppid);
+  });
+
+  it('divides all tasks among their CPUs', () => {
+    const byCpu = [...all].map((cpu) => scan.on(CpuSet.from([cpu])));
+    expect(byCpu.flat().length).toBe(tasks.length);
+    for (const [i, cpu] of [...all].entries())
+      expect(byCpu[i]!.every(({ processor }) => processor === cpu)).toBe(true);
   });
 });
 

@@ -1,6 +1,8 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { native } from '../../lib/base/native.js';
+import type { NativeFolder, NativeLock } from '../../lib/base/native-files.js';
 import { newFolder, numalign, start, until } from './numalign.js';
 import { documents, newFile, pod } from './pods.js';
 
@@ -31,8 +33,38 @@ spec:
     - {name: log, resources: {limits: {cpu: 100m, memory: 16Mi}}}
 `;
 
-// More than are admitted before a signal arrives, however late.
+// So many that a signal arrives before they are committed, however late.
 const MANY = documents(...Array.from({ length: 2_000 }, (_, i) => SHARED.replace('web', `web-${i}`)));
+
+// The lock of a state, held by somebody else.
+class HeldLock {
+  readonly #folder: NativeFolder;
+  readonly #waiter: RegExp;
+  #lock: NativeLock;
+
+  constructor(folder: string) {
+    this.#folder = native.Folder.open(folder, false, 0o700, -1);
+    this.#lock = this.#folder.tryLock('lock', '4711 somebody else\n')!;
+    this.#waiter = new RegExp(`-> OFDLCK .*:${statSync(join(folder, 'lock')).ino} `);
+  }
+
+  async isWaitedFor(): Promise<void> {
+    await until(() => this.#waiter.test(readFileSync('/proc/locks', 'latin1')), 'who waits for the lock');
+  }
+
+  async letOnePass(): Promise<void> {
+    await this.isWaitedFor();
+    const again = new Promise<NativeLock>((resolve) => {
+      this.#folder.waitLock('lock', '4711 somebody else\n', (_, lock) => resolve(lock!));
+    });
+    this.#lock.release();
+    this.#lock = await again;
+  }
+
+  release(): void {
+    this.#lock.release();
+  }
+}
 
 describe('numalign admit', () => {
   it('admits a pod that stays, prints its uid and containers, and status shows them', async () => {
@@ -113,6 +145,7 @@ describe('numalign admit', () => {
             },
           ],
           alreadyAdmitted: false,
+          replaced: false,
           quiet: null,
           qosClass: 'Guaranteed',
           flags: [],
@@ -130,17 +163,17 @@ describe('numalign admit', () => {
     expect(other.stderr).toMatch(/^numalign: pod one is not admitted: .* \[ERR_POD_CONFLICT\]\n$/);
   });
 
-  it('refuses a second pod of the name and namespace of a living one, and names that', async () => {
+  it('knows a pod without a uid by its namespace and name, and has another uid for each other name', async () => {
     const folder = await newState();
     await admit(folder, pod('one', 1, ', namespace: prod'));
     const [first] = (await status(folder)).grants;
     const again = await admit(folder, pod('one', 1, ', namespace: prod'));
-    expect([again.code, again.stdout]).toEqual([1, '']);
-    expect(again.stderr).toContain(`pod prod/one is admitted already, as ${first!.uid}: release it first`);
-    expect(again.stderr).toMatch(/\[ERR_POD_CONFLICT\]\n$/);
+    expect(again).toMatchObject({ code: 0, stderr: '' });
+    expect(again.stdout).toContain(`\nadmitted already as ${first!.uid}\n`);
     const web = (metadata: string) => SHARED.replace('name: web', `name: one${metadata}`);
     for (const other of ['', ', namespace: test', ', namespace: prod, uid: two'])
       expect((await admit(folder, web(other))).stderr).toBe('');
+    expect((await status(folder)).grants).toHaveLength(4);
     expect((await numalign(['release', first!.uid, '--state-dir', folder])).code).toBe(0);
     const after = await numalign(['release', 'one', '--state-dir', folder, '--output', 'json']);
     const { grants } = await status(folder);
@@ -152,11 +185,31 @@ describe('numalign admit', () => {
     for (const { uid } of grants) expect(message).toContain(uid);
   });
 
-  it('refuses the second of two pods of one name in a file, and keeps none', async () => {
+  it('has a uid of its own for each pod whose name is to be generated', async () => {
     const folder = await newState();
-    const { code, stderr } = await admit(folder, documents(SHARED, SHARED));
-    expect([code, stderr]).toEqual([1, expect.stringContaining('admitted before and released again: web')]);
-    expect((await status(folder)).grants).toEqual([]);
+    const generated = SHARED.replace('name: web', 'generateName: web-');
+    await admit(folder, documents(generated, generated));
+    await admit(folder, generated);
+    const uids = (await status(folder)).grants.map(({ uid }: { uid: string }) => uid);
+    expect(new Set(uids).size).toBe(3);
+  });
+
+  it('refuses a pod of the name of a living one that has another uid, and names that', async () => {
+    const folder = await newState();
+    await admit(folder, SHARED.replace('name: web', 'name: web, uid: two'));
+    const other = await admit(folder, SHARED);
+    expect([other.code, other.stdout]).toEqual([1, '']);
+    expect(other.stderr).toContain('pod default/web is admitted already, as two: release it first');
+    expect(other.stderr).toMatch(/\[ERR_POD_CONFLICT\]\n$/);
+  });
+
+  it('refuses two pods of one name in a file, and makes no folder', async () => {
+    const folder = join(newFolder(), 'state');
+    const { code, stderr } = await admit(folder, documents(SHARED, pod('other', 1), SHARED));
+    expect([code, existsSync(folder)]).toEqual([1, false]);
+    expect(stderr).toMatch(
+      /two pods have the name default\/web: .* document at line 1 and .* document at line 13 \[ERR_POD_CONFLICT\]\n$/,
+    );
   });
 
   it('explains a rejection, and keeps none of the pods that came before', async () => {
@@ -176,53 +229,45 @@ describe('numalign admit', () => {
     const lines = stderr.split('\n');
     expect(lines[0]).toMatch(/^numalign: pod two is not admitted: \w+: container main: /);
     expect(lines).toContain('  held by "one": 1');
-    expect(lines.at(-2)).toMatch(/^admitted before and released again: one, web \[ERR_\w+\]$/);
+    expect(lines.at(-2)).toMatch(/^nothing of 4 pods is admitted \[ERR_\w+\]$/);
     // That one was not of this call.
     expect((await status(folder)).grants).toMatchObject([{ uid: 'before' }]);
   });
 
+  it('admits all or none where it is killed in the middle', async () => {
+    const folder = await newState();
+    const run = start(['admit', '-f', newFile(MANY), '--state-dir', folder]);
+    // They claim what they will have before it is committed.
+    await until(() => readdirSync(join(folder, 'owners')).length > 1, 'the first owners');
+    run.process.kill('SIGKILL');
+    expect((await run.ended).signal).toBe('SIGKILL');
+    expect((await status(folder)).grants).toEqual([]);
+  });
+
   it.each(['SIGTERM', 'SIGINT'] as const)(
-    'keeps none where it is ended by %s in the middle',
+    'admits none where %s ends it before, and says so',
     async (name) => {
       const folder = await newState();
-      const run = start(['admit', '-f', newFile(MANY), '--state-dir', folder]);
-      await until(
-        () => readFileSync(join(folder, 'state.json'), 'utf8').includes('"name":"web-0"'),
-        'the first pod',
-      );
+      const lock = new HeldLock(folder);
+      onTestFinished(() => lock.release());
+      const run = start(['admit', '-f', newFile(SHARED), '--state-dir', folder]);
+      await lock.isWaitedFor();
+      // It has opened the state once it is a member.
+      while (readdirSync(join(folder, 'members')).length === 0) await lock.letOnePass();
+      await lock.isWaitedFor();
       run.process.kill(name);
-      const { signal, stdout, stderr } = await run.ended;
-      expect({ signal, stdout }).toEqual({ signal: name, stdout: '' });
-      expect(stderr).toMatch(
-        new RegExp(
-          `^numalign: ended by ${name}\nadmitted before and released again: web-\\d+(, web-\\d+)*\n$`,
-        ),
-      );
+      const stderr = `numalign: ended by ${name}: nothing is admitted\n`;
+      expect(await run.ended).toMatchObject({ signal: name, stdout: '', stderr });
+      lock.release();
       expect((await status(folder)).grants).toEqual([]);
     },
   );
 
-  it('keeps none, and says so by its exit code, where it is ended by a signal of which it cannot die', async () => {
-    const folder = await newState();
-    const run = start(['admit', '-f', newFile(MANY), '--state-dir', folder]);
-    await until(
-      () => readFileSync(join(folder, 'state.json'), 'utf8').includes('"name":"web-0"'),
-      'the first pod',
-    );
-    run.process.kill('SIGQUIT');
-    const { code, stdout, stderr } = await run.ended;
-    expect({ code, stdout }).toEqual({ code: 128 + 3, stdout: '' });
-    expect(stderr).toMatch(
-      /^numalign: ended by SIGQUIT\nadmitted before and released again: web-\d+(, web-\d+)*\n$/,
-    );
-    expect((await status(folder)).grants).toEqual([]);
-  });
-
   it('checks all pods before it makes the folder', async () => {
     const folder = join(newFolder(), 'state');
-    const { code, stderr } = await admit(folder, documents(SHARED, 'kind: Job\n'));
+    const { code, stderr } = await admit(folder, documents(SHARED, 'kind: Service\n'));
     expect(code).toBe(1);
-    expect(stderr).toContain(`kind must be "Pod", not 'Job'`);
+    expect(stderr).toContain(`kind must be one of Pod, Deployment, `);
     expect(existsSync(folder)).toBe(false);
   });
 

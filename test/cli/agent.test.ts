@@ -81,12 +81,33 @@ describe('numalign agent', () => {
     // It admits nothing itself, and rejections of others leave no trace.
     expect(page.types).not.toHaveProperty('kubelet_topology_manager_admission_requests_total');
     expect(page.types).not.toHaveProperty('numalign_admissions_total');
-    expect(
-      page.value('numalign_grant_interrupts_total', { grant: uid, name: 'gateway' }),
-    ).toBeGreaterThanOrEqual(0);
+    expect(page.value('numalign_grant_interrupts_total', { grant: 'gateway' })).toBeGreaterThanOrEqual(0);
 
     await other.tell('release', { uid });
     expect((await scrape(served)).value(EXCLUSIVE)).toBe(0);
+  });
+
+  it('names so many grants as it is told to, and measures memory elsewhere where it is', async () => {
+    const folder = newFolder();
+    const more = ['--max-grants', '1', '--memory-elsewhere'];
+    const served = await agent(['--state-dir', folder, ...more]);
+    const manager = await openManager({ stateDir: folder });
+    onTestFinished(() => manager.close());
+    const grant = await manager.acquire({ cpu: 1, name: 'gateway' });
+    grant.pin();
+    const shared = [{ name: 'main' }];
+    for (const name of ['web', 'db']) await manager.admit({ name, containers: shared });
+    const page = await scrape(served);
+    const recorded = { level: 'recorded' };
+    expect(page.count('numalign_grant_info')).toBe(1);
+    expect(page.value('numalign_grant_enforcement', { grant: 'other', ...recorded })).toBe(2);
+    const { offNodeBytes } = manager.audit(grant.uid, { memory: true });
+    expect(page.value('numalign_grant_memory_elsewhere_bytes', { grant: 'gateway' })).toBe(
+      offNodeBytes ?? undefined,
+    );
+    await grant.release();
+    const wrong = await numalign(['agent', '--max-grants', '10001']);
+    expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('a number from 0 to 10000')]);
   });
 
   it('takes back what a dead process had', async () => {

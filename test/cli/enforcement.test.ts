@@ -8,6 +8,7 @@ import { choose, strangeGroup } from '../enforcement/members.js';
 import { endLater, MAIN, newFolder, numalign, type Running, start, until } from './numalign.js';
 
 const RUN = ['run', '--cpus', '1', '--reserved', '0', '--cgroup-root', ROOT, '--state-dir'];
+const SUPERVISE = ['run', '--supervise', ...RUN.slice(1)];
 const POD = `
 apiVersion: v1
 kind: Pod
@@ -66,7 +67,7 @@ describe.runIf(isUsable)('numalign run, with cgroups', () => {
   it('puts the command into the cgroup of its grant, waits outside itself, and leaves nothing behind', async () => {
     const { tree } = ownRoot();
     const folder = await configured(ROOT);
-    const run = start([...RUN, folder, '--', 'sh', '-c', 'echo $$; exec sleep 1000']);
+    const run = start([...SUPERVISE, folder, '--', 'sh', '-c', 'echo $$; exec sleep 1000']);
     const pid = await printedPid(run);
     expect(run.output.stderr).toMatch(/^numalign: CPU 1 on NUMA node 0 \(cpuset\), grant \S+\n$/);
     const { grants, sharedMembers } = await status(folder);
@@ -91,7 +92,7 @@ describe.runIf(isUsable)('numalign run, with cgroups', () => {
   it('keeps the cgroup for the command when it is killed itself; whoever comes next removes both', async () => {
     ownRoot();
     const folder = await configured(ROOT);
-    const run = start([...RUN, folder, '--', 'sh', '-c', 'echo $$; exec sleep 1000']);
+    const run = start([...SUPERVISE, folder, '--', 'sh', '-c', 'echo $$; exec sleep 1000']);
     const pid = await printedPid(run);
     run.process.kill('SIGKILL');
     await run.ended;
@@ -99,7 +100,7 @@ describe.runIf(isUsable)('numalign run, with cgroups', () => {
     expect([grant?.alive, cpusetOf(pid)]).toEqual([true, `${ROOT}/${grant?.uid}%2Fmain`]);
     process.kill(pid, 'SIGKILL');
     await until(async () => (await status(folder)).grants[0]?.alive === false, 'the death of the grant');
-    expect((await numalign([...RUN, folder, '--', 'true'])).code).toBe(0);
+    expect((await numalign([...SUPERVISE, folder, '--', 'true'])).code).toBe(0);
     expect(existsSync(grant!.cgroup!)).toBe(false);
     expect(await status(folder)).toMatchObject({ grants: [], sharedMembers: [] });
   });
@@ -142,7 +143,7 @@ describe.runIf(isUsable)('numalign run, with cgroups', () => {
     const member = idler();
     writeFileSync(join(group, 'cgroup.procs'), `${member}`);
     await numalign(['share', `${member}`, '--state-dir', folder]);
-    const line = ['run', '--cpus', '1', '--unmovable-members', 'report', '--state-dir', folder];
+    const line = ['run', '--supervise', '--cpus', '1', '--unmovable-members', 'report', '--state-dir', folder];
     const command = ['--', 'sh', '-c', 'echo $$; exec sleep 1000'];
     const run = start([...line, ...command], { program: ['taskset', '-c', '1', process.execPath, MAIN] });
     await printedPid(run);
@@ -160,6 +161,7 @@ describe.runIf(isUsable)('numalign run, with cgroups', () => {
       process.execPath,
       MAIN,
       'run',
+      '--supervise',
       '--cpus',
       '1',
       '--state-dir',
@@ -179,7 +181,7 @@ describe.runIf(isUsable)('numalign run, with cgroups', () => {
 describe('numalign run, without cgroups', () => {
   it('leaves the CPUs of the command, though it was started on just these', async () => {
     const folder = await configured('none');
-    const line = ['run', '--cpus', '1', '--state-dir', folder, '--', 'sh', '-c', 'echo $$; exec sleep 1000'];
+    const line = ['run', '--supervise', '--cpus', '1', '--state-dir', folder, '--', 'sh', '-c', 'echo $$; exec sleep 1000'];
     const run = start(line, { program: ['taskset', '-c', '1', process.execPath, MAIN] });
     const pid = await printedPid(run);
     await until(() => `${allowed(run.process.pid!)}` === '0', 'numalign on the shared pool');
@@ -379,6 +381,7 @@ describe('a grant whose owner was killed', () => {
     const folder = await configured('none');
     const run = start([
       'run',
+      '--supervise',
       '--cpus',
       '1',
       '--state-dir',
@@ -507,7 +510,7 @@ describe('numalign share', () => {
       const group = strangeGroup('0-1');
       expect((await numalign(['share', `${group}/`, '--state-dir', folder])).code).toBe(0);
       expect((await status(folder)).sharedMembers).toEqual([{ kind: 'cgroup', path: group }]);
-      const line = ['exec', process.execPath, MAIN, 'run', '--cpus', '1', '--state-dir', folder, '--'].join(
+      const line = ['exec', process.execPath, MAIN, 'run', '--supervise', '--cpus', '1', '--state-dir', folder, '--'].join(
         ' ',
       );
       const script = `echo $$ > ${group}/cgroup.procs; ${line} sh -c 'echo $$; exec sleep 1000'`;

@@ -6,6 +6,7 @@ import { endLater, isRunning, MAIN, newFolder, numalign, type Running, start, un
 
 // With CPU 0 reserved, a machine of two CPUs has one to give.
 const RUN = ['run', '--cpus', '1', '--reserved', '0', '--state-dir'];
+const SUPERVISE = ['run', '--supervise', ...RUN.slice(1)];
 
 const [core, another] = (await discover()).cores;
 
@@ -51,7 +52,11 @@ describe('numalign run', () => {
     expect(cpus).toBe('1');
     expect(code).toBe(0);
     expect(stdout).toBe(`Cpus_allowed_list:\t1\n1 ${id}\n`);
-    expect(await grants(folder)).toEqual([]);
+    // Taken back by the next who opens the state.
+    expect(await grants(folder)).toMatchObject([{ uid: id, alive: false }]);
+    expect(
+      (await numalign([...RUN, folder, '--silent', '--', 'sh', '-c', 'echo $NUMALIGN_CPUS'])).stdout,
+    ).toBe('1\n');
   });
 
   it('books memory and takes devices, tells the command which, and lets its memory come from the grant’s NUMA nodes', async () => {
@@ -96,10 +101,10 @@ describe('numalign run', () => {
     expect(await numalign([...RUN, folder, '--silent', ...args])).toMatchObject({ code: 0, stderr: '' });
   });
 
-  it('leaves the granted CPU itself', async () => {
+  it('leaves the granted CPU itself where it stays beside the command', async () => {
     const folder = newFolder();
     await leaveOneFree(folder);
-    const run = start([...RUN, folder, '--', 'sh', '-c', 'echo $$; exec sleep 1000']);
+    const run = start([...SUPERVISE, folder, '--', 'sh', '-c', 'echo $$; exec sleep 1000']);
     await printedPid(run);
     const tasks = `/proc/${run.process.pid}/task`;
     const allowed = () =>
@@ -133,37 +138,52 @@ describe('numalign run', () => {
 
   it('exits with the code of the command', async () => {
     const folder = newFolder();
-    expect((await numalign([...RUN, folder, '--', 'true'])).code).toBe(0);
-    expect((await numalign([...RUN, folder, '--', 'sh', '-c', 'exit 7'])).code).toBe(7);
+    for (const command of [RUN, SUPERVISE]) {
+      expect((await numalign([...command, folder, '--', 'true'])).code).toBe(0);
+      expect((await numalign([...command, folder, '--', 'sh', '-c', 'exit 7'])).code).toBe(7);
+    }
     expect(await grants(folder)).toEqual([]);
   });
 
-  it('exits with 127 where the command is not found and 126 where it is not executable, and releases', async () => {
-    const folder = newFolder();
-    const text = join(folder, 'text');
-    writeFileSync(text, 'no program', { mode: 0o600 });
-    const missing = await numalign([...RUN, folder, '--', 'no-such-command']);
-    expect(missing.code).toBe(127);
-    expect(missing.stderr).toBe(
-      'numalign: no-such-command: not found (it, or the interpreter that it names)\n',
-    );
-    const closed = await numalign([...RUN, folder, '--', text]);
-    expect(closed.code).toBe(126);
-    expect(closed.stderr).toBe(`numalign: ${text}: not executable (permission denied)\n`);
-    const below = await numalign([...RUN, folder, '--', join(text, 'program')]);
-    expect(below.code).toBe(126);
-    expect(below.stderr).toBe(`numalign: ${text}/program: cannot be executed: spawn ENOTDIR\n`);
-    const empty = await numalign([...RUN, folder, '--', '']);
-    expect(empty.code).toBe(126);
-    expect(empty.stderr).toMatch(/^numalign: : cannot be executed: .*\n$/);
-    expect(await grants(folder)).toEqual([]);
-  });
+  it.each([
+    ['in place', RUN, 'ENOTDIR'],
+    ['beside it', SUPERVISE, 'spawn ENOTDIR'],
+  ])(
+    'exits with 127 where the command is not found and 126 where it is not executable, and releases: %s',
+    async (_, command, notFolder) => {
+      const folder = newFolder();
+      const text = join(folder, 'text');
+      writeFileSync(text, 'no program', { mode: 0o600 });
+      const missing = await numalign([...command, folder, '--', 'no-such-command']);
+      expect(missing.code).toBe(127);
+      expect(missing.stderr).toBe(
+        'numalign: no-such-command: not found (it, or the interpreter that it names)\n',
+      );
+      const closed = await numalign([...command, folder, '--', text]);
+      expect(closed.code).toBe(126);
+      expect(closed.stderr).toBe(`numalign: ${text}: not executable (permission denied)\n`);
+      const below = await numalign([...command, folder, '--', join(text, 'program')]);
+      expect(below.code).toBe(126);
+      expect(below.stderr).toBe(`numalign: ${text}/program: cannot be executed: ${notFolder}\n`);
+      const empty = await numalign([...command, folder, '--', '']);
+      expect(empty.code).toBe(126);
+      expect(empty.stderr).toMatch(/^numalign: : cannot be executed: .*\n$/);
+      expect(await grants(folder)).toEqual([]);
+    },
+  );
 
   it.each(['SIGTERM', 'SIGINT', 'SIGKILL', 'SIGPIPE'] as const)(
     'dies of %s where the command did, after the release',
     async (name) => {
       const folder = newFolder();
-      const { signal } = await numalign([...RUN, folder, '--', 'sh', '-c', `kill -${name.slice(3)} $$`]);
+      const { signal } = await numalign([
+        ...SUPERVISE,
+        folder,
+        '--',
+        'sh',
+        '-c',
+        `kill -${name.slice(3)} $$`,
+      ]);
       expect(signal).toBe(name);
       expect(await grants(folder)).toEqual([]);
     },
@@ -171,7 +191,7 @@ describe('numalign run', () => {
 
   it('reports a death that dumps core by its exit code, and dumps none itself', async () => {
     const { code, signal } = await numalign([
-      ...RUN,
+      ...SUPERVISE,
       newFolder(),
       '--',
       'sh',
@@ -187,7 +207,7 @@ describe('numalign run', () => {
       const folder = newFolder();
       // A `wait` is ended by the signal, the trap runs at once; sleep is ended by its pid.
       const script = `trap 'echo got; kill $s; exit 5' ${name.slice(3)}; sleep 1000 & s=$!; echo $$; wait`;
-      const run = start([...RUN, folder, '--', 'sh', '-c', script]);
+      const run = start([...SUPERVISE, folder, '--', 'sh', '-c', script]);
       await printedPid(run);
       run.process.kill(name);
       const { code, stdout } = await run.ended;
@@ -213,7 +233,7 @@ describe('numalign run', () => {
         'exec',
         process.execPath,
         MAIN,
-        ...RUN,
+        ...SUPERVISE,
         folder,
         '--silent',
         '--',
@@ -252,7 +272,7 @@ describe('numalign run', () => {
   it('keeps the grant for the command when it is killed itself, until the command ends', async () => {
     const folder = newFolder();
     await leaveOneFree(folder);
-    const run = start([...RUN, folder, '--', 'sh', '-c', 'echo $$; exec sleep 1000']);
+    const run = start([...SUPERVISE, folder, '--', 'sh', '-c', 'echo $$; exec sleep 1000']);
     const pid = await printedPid(run);
     run.process.kill('SIGKILL');
     await run.ended;
@@ -265,14 +285,14 @@ describe('numalign run', () => {
     expect((await numalign(['status', '--state-dir', folder])).stdout).toContain(
       'dead: taken back at the next transaction',
     );
-    expect((await numalign([...RUN, folder, '--', 'true'])).code).toBe(0);
+    expect((await numalign([...SUPERVISE, folder, '--', 'true'])).code).toBe(0);
     expect(await grants(folder)).toEqual([]);
   });
 
   it('leaves the grant to processes that the command left running, and says so', async () => {
     const folder = newFolder();
     await leaveOneFree(folder);
-    const run = start([...RUN, folder, '--', 'sh', '-c', 'sleep 1000 >/dev/null 2>&1 & echo $!']);
+    const run = start([...SUPERVISE, folder, '--', 'sh', '-c', 'sleep 1000 >/dev/null 2>&1 & echo $!']);
     const pid = await printedPid(run);
     const { code, stderr } = await run.ended;
     expect(code).toBe(0);

@@ -95,6 +95,36 @@ describe('examples/parts.mjs', () => {
   });
 });
 
+describe('examples/child-processes.mjs', () => {
+  it('starts a worker again on its CPU where it is killed, and gives all CPUs back at SIGTERM', async () => {
+    const stateDir = makeStateDir();
+    const [path, options] = command('child-processes.mjs', stateDir, { WORKERS: '1' });
+    const supervisor = spawn(process.execPath, [path], { ...options, stdio: ['ignore', 'pipe', 'inherit'] });
+    onTestFinished(() => void supervisor.kill('SIGKILL'));
+    const lines = createInterface({ input: supervisor.stdout })[Symbol.asyncIterator]();
+    const next = async () => String((await lines.next()).value);
+    const started = async () =>
+      /^media-0: process (\d+) on CPU (\d+), threads 1$/
+        .exec(await next())!
+        .slice(1)
+        .map(Number);
+
+    const [first, cpu] = await started();
+    expect((await grants(stateDir)).map(({ name, cpus }) => [name, `${cpus}`])).toEqual([
+      ['media-0', `${cpu}`],
+    ]);
+    process.kill(first!, 'SIGKILL');
+    expect(await next()).toBe(`media-0: process ${first} has ended (SIGKILL)`);
+    const [second, again] = await started();
+    expect([second === first, again]).toEqual([false, cpu]);
+
+    supervisor.kill('SIGTERM');
+    expect(await next()).toBe(`media-0: process ${second} has ended (SIGTERM)`);
+    expect(await once(supervisor, 'exit')).toEqual([0, null]);
+    expect(await grants(stateDir)).toEqual([]);
+  });
+});
+
 describe('examples/pod-agent.mjs', () => {
   it('runs the containers of a pod on their CPUs, and releases it with the last of them', async () => {
     const stateDir = makeStateDir();

@@ -57,7 +57,7 @@ describe('JavaScript of the documents', () => {
     // Simulated machines have none.
     const own = text
       .replace('openManager()', `openManager({ ${stateDir} })`)
-      .replace(/\bpin\(\{ (?=cpu)/g, `pin({ manager: { ${stateDir} }, `)
+      .replace(/\bpin\(\{ cpu/, `pin({ manager: { ${stateDir} }, cpu`)
       .replace(/openManager\(\{(?!\s*topology\b)/, `openManager({ ${stateDir},`);
     const { status, stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', own], {
       cwd: ROOT,
@@ -108,7 +108,7 @@ describe('commands with their output', () => {
   // `$ cat FILE` shows a file, which is there for the commands after it.
   it.each(blocksIn('console'))('print what is shown: $page, line $line', async ({ text }) => {
     const folder = newFolder();
-    cpSync(`${ROOT}examples/pod.yaml`, join(folder, 'pod.yaml'));
+    for (const name of ['pod.yaml', 'deployment.yaml']) cpSync(`${ROOT}examples/${name}`, join(folder, name));
     let count = 0;
     for (const [, line, shown] of text.matchAll(/^\$ (.*)\n((?:(?!\$ ).*\n)*)/gm)) {
       const file = /^cat (\S+)$/.exec(line!)?.[1];

@@ -52,6 +52,13 @@ describe('pinning a thread', () => {
     ]);
   });
 
+  it('says that a CPU is not there, and which are', () => {
+    const error = errorOf(() => pin('16383'));
+    expect(error).toMatchObject({ code: 'ERR_SYSCALL', errnoName: 'EINVAL', details: { value: '16383' } });
+    expect(error.message).toMatch(/^there is no CPU 16383 online on this machine, which has CPUs? [\d,-]+$/);
+    expect(CpuSet.parse(String(error.details.valid)).intersects(ALL)).toBe(true);
+  });
+
   it('reports the refusals of the kernel with errno and system call', () => {
     const nowhere = errorOf(() => pinThread('16383'));
     expect(nowhere).toMatchObject({

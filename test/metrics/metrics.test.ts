@@ -1,50 +1,20 @@
 // What collectMetrics makes of what a manager does, read as Prometheus reads it.
-import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { Registry } from 'prom-client';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { publish, type Source, traced } from '../../lib/admission/diagnostics.js';
 import { DIAGNOSTICS_CHANNELS } from '../../lib/entries/diagnostics.js';
-import {
-  type ContainerSpec,
-  type Manager,
-  type ManagerOptions,
-  type ManagerView,
-  openManager,
-} from '../../lib/index.js';
-import { collectMetrics, type MetricsOptions } from '../../lib/metrics/index.js';
+import { type ContainerSpec, type ManagerOptions, openManager } from '../../lib/index.js';
+import { collectMetrics } from '../../lib/metrics/index.js';
 
-import { newFolder, until } from '../cli/numalign.js';
+import { until } from '../cli/numalign.js';
 import { Agent } from '../support/agent.js';
+import { collect, collected, MACHINE, openReal } from '../support/collected.js';
 import { errorOf, thrownBy } from '../support/error-of.js';
 import { GI, machineOf } from '../support/memory-machine.js';
 import { makeNewer } from '../support/newer-state.js';
-import { spinningOrphan } from '../support/orphan.js';
-import { Scrape } from '../support/scrape.js';
+import type { Scrape } from '../support/scrape.js';
 import { guaranteed, simulate } from '../support/simulated.js';
 import { makeStateDir } from '../support/state-dir.js';
-import { installWithout } from '../support/without-package.js';
-
-const MACHINE = 'package:2 [numa(memory=8GiB)] core:4 pu:2';
-
-function collect(manager: ManagerView, options: MetricsOptions = {}) {
-  const collection = collectMetrics(manager, { register: new Registry(), ...options });
-  onTestFinished(() => collection.stop());
-  const scrape = async () => new Scrape(await collection.register.metrics());
-  return { ...collection, scrape };
-}
-
-async function collected(options: ManagerOptions = {}, metricsOptions: MetricsOptions = {}) {
-  const manager = await simulate(MACHINE, options);
-  return { manager, ...collect(manager, metricsOptions) };
-}
-
-/** A manager of this machine, in a folder of its own. */
-async function openReal(): Promise<Manager> {
-  const manager = await openManager({ stateDir: makeStateDir() });
-  onTestFinished(() => manager.close());
-  return manager;
-}
 
 const ALIGNED = 'kubelet_container_aligned_compute_resources_count';
 const UNALIGNED = 'kubelet_container_aligned_compute_resources_failure_count';
@@ -99,7 +69,7 @@ describe('collectMetrics', () => {
   });
 
   it('has what docs/metrics.md lists, and nothing else', async () => {
-    const { scrape } = collect(await openReal(), { watch: true, audit: true });
+    const { scrape } = collect(await openReal(), { watch: true, audit: true, grants: { memory: true } });
     const document = readFileSync(new URL('../../docs/metrics.md', import.meta.url), 'utf8');
     const listed = (pattern: RegExp) =>
       [...document.matchAll(/^\| (`[^|]*`) \|/gm)].flatMap(([, cell]) =>
@@ -503,77 +473,6 @@ describe('collectMetrics', () => {
     expect(page.value('numalign_release_duration_seconds_count')).toBe(1);
   });
 
-  it('counts for each living grant what happens on its CPUs, and nothing of it once it has ended', async () => {
-    const manager = await openReal();
-    const { scrape } = collect(manager, { audit: true });
-    const grant = await manager.acquire({ cpu: 1, name: 'gateway' });
-    const labels = { grant: grant.uid, name: 'gateway' };
-    const counters = [
-      'run_seconds',
-      'run_delay_seconds',
-      'involuntary_switches',
-      'foreign_tasks',
-      'interrupts',
-    ];
-    const valuesOf = (page: Scrape) =>
-      counters.map((name) => page.value(`numalign_grant_${name}_total`, labels));
-    grant.pin();
-    const info = {
-      ...labels,
-      cpus: `${grant.cpus}`,
-      numa_nodes: `${grant.numaNodes}`,
-      enforcement: grant.enforcement,
-    };
-    const first = await scrape();
-    expect(first.value('numalign_grant_info', info)).toBe(1);
-    expect(valuesOf(first)).toEqual([0, 0, 0, 0, 0]);
-
-    spinningOrphan(grant.cpus);
-    let second: (number | undefined)[] = [];
-    // The orphan may not have come to its CPU at the first look.
-    await until(async () => {
-      const before = process.cpuUsage();
-      while (process.cpuUsage(before).user < 200_000);
-      second = valuesOf(await scrape());
-      return second.every((value) => value! > 0);
-    }, 'a competitor on the grant’s CPU in each counter');
-    expect(second[0]).toBeGreaterThan(0.1);
-    const third = valuesOf(await scrape());
-    for (const [i, value] of third.entries()) expect(value).toBeGreaterThanOrEqual(second[i]!);
-
-    await grant.release();
-    const after = await scrape();
-    expect(valuesOf(after)).toEqual(counters.map(() => undefined));
-    expect(after.value('numalign_grant_info', info)).toBeUndefined();
-  });
-
-  it('leaves out what threads have done where nobody knows them: of a persistent grant', async () => {
-    const manager = await openReal();
-    const { scrape } = collect(manager, { audit: true });
-    const { uid } = await manager.admit(
-      { name: 'db', containers: [guaranteed('a', { cpu: 1 })] },
-      { owner: 'persistent' },
-    );
-    const page = await scrape();
-    const value = (name: string) => page.value(`numalign_grant_${name}_total`, { grant: uid, name: 'db' });
-    expect(value('interrupts')).toBe(0);
-    expect([value('run_seconds'), value('run_delay_seconds'), value('involuntary_switches')]).toEqual([
-      undefined,
-      undefined,
-      undefined,
-    ]);
-    await manager.release(uid);
-  });
-
-  it('looks at no process unless audits are asked for', async () => {
-    const manager = await openReal();
-    const { scrape } = collect(manager);
-    await manager.acquire({ cpu: 1 });
-    expect(Object.keys((await scrape()).types).filter((name) => name.startsWith('numalign_grant_'))).toEqual(
-      [],
-    );
-  });
-
   it('has nothing of what is asked of the manager itself, where it is not to count that', async () => {
     const { manager, scrape } = await collected({}, { requests: false });
     await manager.acquire({ cpu: 1 });
@@ -679,26 +578,16 @@ describe('collectMetrics', () => {
     [{ kubeletPrefix: 'a b' }, 'kubeletPrefix'],
     [{ register: {} }, 'register'],
     [{ watch: 'yes' }, 'watch'],
+    [{ grants: 100 }, 'grants'],
+    [{ grants: { max: -1 } }, 'grants.max'],
+    [{ grants: { max: 1e6 } }, 'grants.max'],
+    [{ grants: { memory: 1 } }, 'grants.memory'],
+    [{ grants: { memry: true } }, 'did you mean "memory"'],
     [{ prefx: 'a_' }, 'did you mean "prefix"'],
   ])('refuses %j', async (options, message) => {
     const manager = await simulate(MACHINE);
     const error = thrownBy(() => collectMetrics(manager, options as never));
     expect(error).toMatchObject({ code: 'ERR_INVALID_OPTION', message: expect.stringContaining(message) });
     expect(thrownBy(() => collectMetrics({} as never))).toMatchObject({ code: 'ERR_INVALID_OPTION' });
-  });
-
-  it('says what is missing where prom-client is not installed, which nothing else of the package needs', () => {
-    const dist = installWithout('prom-client', newFolder());
-    const code = `
-      import { discover } from ${JSON.stringify(`${dist}/entries/topology.js`)};
-      import { openManager } from ${JSON.stringify(`${dist}/index.js`)};
-      import { collectMetrics } from ${JSON.stringify(`${dist}/metrics/index.js`)};
-      const manager = await openManager({ topology: await discover({ synthetic: 'core:2 pu:1' }) });
-      await (await manager.acquire({ cpu: 1 })).release();
-      try { collectMetrics(manager); } catch (error) { console.log(error.code, error.details.value, error.cause.code); }`;
-    const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', code], {
-      encoding: 'utf8',
-    });
-    expect([stdout, stderr]).toEqual(['ERR_OPTIONAL_DEPENDENCY prom-client MODULE_NOT_FOUND\n', '']);
   });
 });

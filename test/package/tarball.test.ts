@@ -269,15 +269,18 @@ describe.runIf(isRoot)('the prebuilt addon', () => {
   });
 });
 
+// With what the types of all entries refer to.
+const TYPED = ['--ignore-scripts', '@types/node@20', 'prom-client', '@opentelemetry/api'];
+
 describe.runIf(isRoot)('what a consumer sees', () => {
   it('can be required in CommonJS, also by TypeScript', () => {
-    const { cwd } = install({ args: ['--ignore-scripts', '@types/node@20', 'prom-client'] });
+    const { cwd } = install({ args: TYPED });
     writeFileSync(join(cwd, 'package.json'), JSON.stringify({ name: 'consumer', private: true }));
     cpSync(join(ROOT, 'test/package/commonjs'), cwd, { recursive: true });
     const tsc = join(ROOT, 'node_modules/typescript/bin/tsc');
     for (const module of ['node16', 'nodenext']) {
       run(process.execPath, [tsc, '-p', 'tsconfig.json', '--module', module], { cwd });
-      expect(run(process.execPath, ['main.js'], { cwd }).stdout).toBe('2 function true\n');
+      expect(run(process.execPath, ['main.js'], { cwd }).stdout).toBe('2 function function true\n');
     }
   });
 
@@ -361,7 +364,7 @@ describe.runIf(isRoot)('what a consumer sees', () => {
   });
 
   it('has types that say what may be given and what comes back', () => {
-    const { cwd } = install({ args: ['--ignore-scripts', '@types/node@20', 'prom-client'] });
+    const { cwd } = install({ args: TYPED });
     cpSync(join(ROOT, 'test/package/consumer'), cwd, { recursive: true });
     symlinkSync(join(ROOT, 'node_modules/tsd'), join(cwd, 'node_modules/tsd'));
     const tsd = join(ROOT, 'node_modules/tsd/dist/cli.js');

@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { openManager } from '../../lib/index.js';
-import { programName } from '../../lib/processes/program-name.js';
+import { ownerName, programName } from '../../lib/processes/program-name.js';
 import { makeStateDir } from '../support/state-dir.js';
 
 const nameOf = (line: string) => programName(line.split(' '));
@@ -29,6 +29,18 @@ describe('the name of a program', () => {
     ['/usr/bin/node /usr/bin/numalign agent --output secret', 'numalign agent'],
   ])('of “%s” is “%s”', (line, name) => {
     expect(nameOf(line)).toBe(name);
+  });
+});
+
+describe('the name of an owner', () => {
+  it.each([
+    ['node main.js run', 'node main.js'],
+    ['/usr/bin/node /usr/bin/numalign run -- node server.mjs secret', 'node server.mjs'],
+    ['/usr/bin/numalign run -- ./server --supervise', 'server'],
+    ['/usr/bin/numalign run --supervise -- server secret', 'numalign run -- server'],
+    ['server --supervise', 'server'],
+  ])('of “%s” is “%s”', (line, name) => {
+    expect(ownerName(line.split(' '))).toBe(name);
   });
 });
 

@@ -19,6 +19,11 @@ export class Scrape {
   value(name: string, labels?: Record<string, string>): number | undefined {
     return this.#values.get(keyOf(name, labels));
   }
+
+  /** How many samples a name has. */
+  count(name: string): number {
+    return [...this.#values.keys()].filter((key) => key.startsWith(`${name} `)).length;
+  }
 }
 
 function keyOf(name: string, labels: Record<string, string> = {}): string {

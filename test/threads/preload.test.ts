@@ -98,9 +98,9 @@ describe.runIf(ALL.size > 1)('numalign/preload in processes that others start', 
        const manager = await openManager({ stateDir });
        const grant = await manager.acquire({ cpu: 1 });
        const script = "import { grant } from 'numalign/preload';" +
-         'console.log(JSON.stringify([grant === undefined, process.env.NUMALIGN_GRANT, process.env.NUMALIGN_CPUS]));';
+         'console.log(JSON.stringify([grant.uid, process.env.NUMALIGN_GRANT, process.env.NUMALIGN_CPUS]));';
        const words = ['--import', 'numalign/preload', '--input-type=module', '-e', script];
-       console.log(JSON.stringify([true, grant.uid, String(grant.cpus)]));
+       console.log(JSON.stringify([grant.uid, grant.uid, String(grant.cpus)]));
        for (const env of [undefined, { PATH: process.env.PATH }]) {
          const child = grant.spawn(process.execPath, words, { stdio: 'inherit', ...(env && { env }) });
          await new Promise((resolve) => child.once('exit', resolve));

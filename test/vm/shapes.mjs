@@ -113,6 +113,7 @@ export const SHAPES = [
       'masks',
       'drift',
       'parts',
+      'children',
       'container-memory',
       'hotplug',
       'recipes',
@@ -229,7 +230,7 @@ export const SHAPES = [
     nodeCpus: ['0-3', '4-7', '8-11', '12-15'],
     arguments: PACKAGES,
     append: 'isolcpus=12-15 nohz_full=12-15',
-    tests: ['machine', 'isolated', 'threads', 'enforcement', 'doctor'],
+    tests: ['machine', 'isolated', 'threads', 'children', 'enforcement', 'doctor'],
   },
   {
     name: 'containers',

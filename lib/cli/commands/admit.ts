@@ -2,14 +2,22 @@
 import type { Command } from 'commander';
 import { NumalignError } from '../../base/errors.js';
 import type { Explanation } from '../../entries/diagnostics.js';
-import { type Manager, openManager, type Pod, type RequestOptions } from '../../index.js';
+import type { AdmitAllOptions } from '../../entries/kubelet.js';
+import { type Manager, openManager, type Pod } from '../../index.js';
 import type { PodRequest } from '../../input/pod-request.js';
 import { outputOption } from '../arguments/arguments.js';
 import { type DeviceFlags, deviceOptions, devicesOf } from '../arguments/devices.js';
 import { type EnforcementFlags, enforcementOptions, enforcementRequest } from '../arguments/enforcement.js';
 import { managerOptions, type PlacementFlags, placementOptions } from '../arguments/placement.js';
-import { type FilePod, fileOf, podFileOption, readPods } from '../arguments/pod-file.js';
+import {
+  type FilePod,
+  type FileWorkload,
+  fileOf,
+  podFileOption,
+  readWorkloads,
+} from '../arguments/pod-file.js';
 import { besideKubeletOption, stateDirOption } from '../arguments/state-dir.js';
+import { workloadTitle } from '../pages/plan-text.js';
 import {
   type ExplainedContainer,
   explainedContainers,
@@ -28,6 +36,7 @@ import { fitted, formatJson, printable } from '../terminal/text.js';
 interface AdmitFlags extends PlacementFlags, EnforcementFlags, DeviceFlags {
   file?: string;
   stateDir?: string;
+  replace?: boolean;
   besideKubelet?: boolean;
   output: 'text' | 'json';
 }
@@ -41,18 +50,25 @@ export function addAdmit(program: Command): void {
   for (const option of [...placementOptions(), ...enforcementOptions(), ...deviceOptions()])
     command.addOption(option);
   command
+    .option(
+      '--replace',
+      'pods that are admitted already and ask for something else now give way to the new ones',
+    )
     .addOption(stateDirOption())
     .addOption(besideKubeletOption())
     .addOption(outputOption())
     .addHelpText(
       'after',
       `
-All pods of the file are admitted, or none. A pod without a uid gets one. A pod that is admitted already, by its uid, stays as it is.
+All pods of the file are admitted, or none: as many of a Deployment, ReplicaSet or StatefulSet as it has replicas, of a Job or CronJob as
+many as run at a time, of a DaemonSet one. A pod is known by its uid, or by its namespace and name: what is admitted already stays as it is.
+Where it asks for something else now it is refused; with --replace it gives way to the new one, and stays where that has no room.
 
 Exit code: 0 where all pods are admitted; 1 where one is rejected, and for an error; 2 for a wrong command line.
 
 Examples:
   $ numalign admit -f pod.yaml
+  $ numalign admit -f deployment.yaml --replace
   $ numalign admit -f pod.yaml --policy restricted --output json | jq -r '.pods[].uid'
   $ numalign release gateway`,
     )
@@ -60,8 +76,9 @@ Examples:
 }
 
 async function admit(file: string, flags: AdmitFlags): Promise<void> {
-  const pods = await readPods(file);
-  const { stateDir, besideKubelet, isolation = 'never', output } = flags;
+  const workloads = await readWorkloads(file);
+  const pods = workloads.flatMap((workload) => workload.pods);
+  const { stateDir, besideKubelet, isolation = 'never', replace = false, output } = flags;
   const options = await managerOptions(flags);
   const manager = await openManager({
     ...options,
@@ -71,16 +88,17 @@ async function admit(file: string, flags: AdmitFlags): Promise<void> {
   });
   try {
     openingLines(manager.warnings).forEach(tell);
-    const admitted = await admitAll(manager, pods, { isolation, ...enforcementRequest(flags) });
+    const admitted = await admitAll(manager, pods, { isolation, replace, ...enforcementRequest(flags) });
     if (!admitted) return;
     const answers = admitted.map((pod, i) => {
       const { spec, request } = pods[i]!;
       return { pod, request, containers: explainedContainers(manager, spec, pod.containers) };
     });
+    const pages = [...answers.map(podLines), ...noPodsLines(workloads)].map(
+      (lines) => `${lines.join('\n')}\n`,
+    );
     const text =
-      output === 'json'
-        ? formatJson({ pods: answers.map(podJson) })
-        : fitted(answers.map((answer) => `${podLines(answer).join('\n')}\n`).join('\n'), stdoutPage());
+      output === 'json' ? formatJson({ pods: answers.map(podJson) }) : fitted(pages.join('\n'), stdoutPage());
     print(text);
   } finally {
     // No shared member is left behind.
@@ -88,28 +106,19 @@ async function admit(file: string, flags: AdmitFlags): Promise<void> {
   }
 }
 
-/**
- * All or none: what was admitted before one is rejected is released, also where a signal ends this;
- * undefined then, and the exit code is set.
- */
+/** Undefined where a signal has ended this before they were admitted; the exit code is set. */
 async function admitAll(
   manager: Manager,
   pods: readonly FilePod[],
-  request: RequestOptions,
+  options: AdmitAllOptions,
 ): Promise<Pod[] | undefined> {
-  const admitted: Pod[] = [];
   const { signal, stop } = abortedByEnd();
-  let current: FilePod | undefined;
   try {
-    for (current of pods) {
-      admitted.push(await manager.admit(current.spec, { ...request, owner: 'persistent', signal }));
-      signal.throwIfAborted();
-    }
-    return admitted;
+    const specs = pods.map(({ spec }) => spec);
+    return await manager.admitAll(specs, { ...options, owner: 'persistent', signal });
   } catch (error) {
-    const outcome = await takeBack(admitted);
     if (signal.aborted) {
-      printToStderr(`${[`numalign: ended by ${signal.reason}`, ...outcome].join('\n')}\n`);
+      printToStderr(`numalign: ended by ${signal.reason}: nothing is admitted\n`);
       stop();
       manager.close();
       // For where dying is not possible.
@@ -117,36 +126,21 @@ async function admitAll(
       dieOf(signal.reason as NodeJS.Signals);
       return undefined;
     }
-    throw error instanceof NumalignError ? failure(error, current!, outcome) : error;
+    throw error instanceof NumalignError ? failure(error, pods) : error;
   } finally {
     stop();
   }
 }
 
-// Says what became of them, in lines of their own.
-async function takeBack(admitted: readonly Pod[]): Promise<string[]> {
-  const released: string[] = [];
-  const lines: string[] = [];
-  for (const pod of admitted) {
-    const { name, uid, alreadyAdmitted } = pod;
-    if (alreadyAdmitted) continue;
-    try {
-      await pod.release();
-      released.push(name);
-    } catch (error) {
-      lines.push(`pod ${name} stays admitted as ${uid}: ${(error as Error).message}`);
-    }
-  }
-  if (released.length > 0) lines.unshift(`admitted before and released again: ${released.join(', ')}`);
-  return lines.map(printable);
-}
-
-function failure(error: NumalignError, pod: FilePod, outcome: readonly string[]): NumalignError {
+function failure(error: NumalignError, pods: readonly FilePod[]): NumalignError {
+  const pod = pods[error.details.index as number];
+  if (!pod) return error;
   const explanation = error.details.explanation as Explanation | undefined;
-  const lines = [
-    `${podTitle(pod.request)} is not admitted: ${explanation?.text ?? error.message}`,
-    ...outcome,
-  ];
+  const others = pods.length > 1 ? [`nothing of ${pods.length} pods is admitted`] : [];
+  // As the API has it in mind.
+  const remedy = error.message.endsWith('have it replaced') ? ' (--replace)' : '';
+  const why = explanation?.text ?? `${error.message}${remedy}`;
+  const lines = [`${podTitle(pod.request)} is not admitted: ${why}`, ...others];
   const message = lines.join(explanation ? '\n' : '; ');
   return new NumalignError(error.code, message, { ...error.details, cause: error });
 }
@@ -159,16 +153,23 @@ interface PodAnswer {
 }
 
 function podJson({ pod, request: { qosClass }, containers }: PodAnswer) {
-  return { ...pod.toJSON(), qosClass, containers };
+  return { ...pod.toJSON(), replaced: pod.replaced, qosClass, containers };
+}
+
+function noPodsLines(workloads: readonly FileWorkload[]): string[][] {
+  return workloads.flatMap((workload) =>
+    workload.pods.length === 0 ? [[`${workloadTitle(workload)} asks for no pods`]] : [],
+  );
 }
 
 function podLines({ pod, request, containers }: PodAnswer): string[] {
   const page = stdoutPage();
+  const instead = pod.replaced ? ', in place of what it was' : '';
   return [
     page.colors.bold(`pod ${printable(pod.name)} (${request.qosClass})`),
     ...podTable(containers, page),
     ...sharedLines(containers),
-    `${pod.alreadyAdmitted ? 'admitted already' : 'admitted'} as ${printable(pod.uid)}`,
+    `${pod.alreadyAdmitted ? 'admitted already' : 'admitted'} as ${printable(pod.uid)}${instead}`,
     ...quietLines(pod.quiet),
     ...warningLines(pod.warnings),
   ];

@@ -4,7 +4,7 @@ import { isIP } from 'node:net';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { NumalignError } from '../../base/errors.js';
 import { type Manager, openManager } from '../../index.js';
-import { collectMetrics } from '../../metrics/index.js';
+import { collectMetrics, type GrantMetricsOptions } from '../../metrics/index.js';
 import { ailments } from '../agent/agent-health.js';
 import { Rounds } from '../agent/agent-rounds.js';
 import {
@@ -28,6 +28,8 @@ import { jsonLine, printable } from '../terminal/text.js';
 interface AgentFlags extends OpeningFlags, DeviceFlags {
   port?: number;
   listen?: ListenAddress;
+  maxGrants?: number;
+  memoryElsewhere?: boolean;
   stateDir?: string;
   besideKubelet?: boolean;
   output: 'text' | 'json';
@@ -52,6 +54,15 @@ export function addAgent(program: Command): void {
       )
         .argParser(listenAddress)
         .conflicts('port'),
+    )
+    .addOption(
+      new Option(
+        '--max-grants <count>',
+        'so many grants have metrics of their own, the others are summed (default: 100)',
+      ).argParser(grantsOf),
+    )
+    .addOption(
+      new Option('--memory-elsewhere', 'also measure at each scrape how much memory is on other NUMA nodes'),
     );
   for (const option of [...openingOptions(), ...deviceOptions()]) command.addOption(option);
   command
@@ -79,11 +90,15 @@ Examples:
     });
 }
 
-function portOf(value: string): number {
-  const port = Number(value);
-  if (!/^\d+$/.test(value) || port > 0xffff)
-    throw new InvalidArgumentError('It must be a number from 0 to 65535.');
-  return port;
+const portOf = (value: string) => numberUpTo(0xffff, value);
+
+const grantsOf = (value: string) => numberUpTo(10_000, value);
+
+function numberUpTo(most: number, value: string): number {
+  const number = Number(value);
+  if (!/^\d+$/.test(value) || number > most)
+    throw new InvalidArgumentError(`It must be a number from 0 to ${most}.`);
+  return number;
 }
 
 function listenAddress(value: string): ListenAddress {
@@ -114,7 +129,7 @@ async function run(flags: AgentFlags): Promise<void> {
   try {
     const fail = onceEach(tell);
     manager.on('error', fail);
-    const metrics = metricsOf(manager, tell);
+    const metrics = metricsOf(manager, grantMetrics(flags), tell);
     // It takes back what dead owners had while somebody listens.
     manager.on('change', () => rounds.run());
     rounds.run();
@@ -150,9 +165,20 @@ function onceEach(tell: (text: string) => void): (error: Error) => void {
   };
 }
 
-function metricsOf(manager: Manager, tell: (text: string) => void): () => Promise<Answer> {
+function grantMetrics({ maxGrants, memoryElsewhere }: AgentFlags): GrantMetricsOptions {
+  return {
+    ...(maxGrants !== undefined && { max: maxGrants }),
+    ...(memoryElsewhere !== undefined && { memory: memoryElsewhere }),
+  };
+}
+
+function metricsOf(
+  manager: Manager,
+  grants: GrantMetricsOptions,
+  tell: (text: string) => void,
+): () => Promise<Answer> {
   try {
-    const { register } = collectMetrics(manager, { watch: true, audit: true, requests: false });
+    const { register } = collectMetrics(manager, { watch: true, audit: true, requests: false, grants });
     return async () => ({ status: 200, type: register.contentType, text: await register.metrics() });
   } catch (error) {
     if (!(error instanceof NumalignError && error.code === 'ERR_OPTIONAL_DEPENDENCY')) throw error;

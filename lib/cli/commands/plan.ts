@@ -1,51 +1,44 @@
 // numalign plan: whether pods would be admitted, and where they would go. Only looks.
 import type { Command } from 'commander';
-import type { PodPlan, StateStatus } from '../../entries/diagnostics.js';
+import type { PlannerOptions, StateStatus } from '../../entries/diagnostics.js';
 import type { Topology } from '../../entries/topology.js';
-import type { IsolationChoice, ManagerOptions, ManagerView, MemoryTable } from '../../index.js';
+import type { ManagerOptions, ManagerView, MemoryTable } from '../../index.js';
 import { outputOption } from '../arguments/arguments.js';
 import { type DeviceFlags, deviceOptions, devicesOf } from '../arguments/devices.js';
-import { inPlace } from '../arguments/documents.js';
+import { checkStandardInput, inPlace } from '../arguments/documents.js';
 import { managerOptions, type PlacementFlags, placementOptions } from '../arguments/placement.js';
-import { type FilePod, fileOf, podFileOption, readPods } from '../arguments/pod-file.js';
+import { type FilePod, type FileWorkload, podFileOption, readWorkloads } from '../arguments/pod-file.js';
+import { type PodFlags, podOfFlags, podOptions, replicasOption } from '../arguments/pod-flags.js';
 import { stateDirOption } from '../arguments/state-dir.js';
 import { ofOneGeneration, unlessClosed, withView } from '../arguments/view.js';
 import { type MachineFlags, machineOf, machineOptions } from '../pages/machine.js';
-import {
-  type ExplainedContainer,
-  explainedContainers,
-  podTable,
-  podTitle,
-  sharedLines,
-  warningLines,
-} from '../pages/pod-text.js';
+import { type PlannedPod, type PlannedWorkload, planJson, planLines, summary } from '../pages/plan-text.js';
+import { explainedContainers, podTitle } from '../pages/pod-text.js';
 import { holdingsWith } from '../picture/holdings.js';
 import { machinePicture } from '../picture/machine-picture.js';
 import { tell } from '../terminal/output.js';
 import { checkSvg, printWithSvg, type SvgFlags, svgOption } from '../terminal/svg-file.js';
-import { type Page, PLAIN, stdoutPage } from '../terminal/terminal.js';
-import { fitted, formatJson, printable } from '../terminal/text.js';
+import { stdoutPage } from '../terminal/terminal.js';
+import { fitted, formatJson } from '../terminal/text.js';
 
-interface PlanFlags extends PlacementFlags, DeviceFlags, MachineFlags, SvgFlags {
+interface PlanFlags extends PodFlags, PlacementFlags, DeviceFlags, MachineFlags, SvgFlags {
   file?: string;
+  replicas?: number;
+  replace?: boolean;
   stateDir?: string;
-}
-
-/** The answer for one pod. */
-interface PlannedPod {
-  readonly pod: FilePod;
-  readonly plan: Omit<PodPlan, 'containers'> & { readonly containers: readonly ExplainedContainer[] };
 }
 
 /** All answers, and the state that they are for. */
 interface Planned {
-  readonly pods: readonly PlannedPod[];
+  readonly workloads: readonly PlannedWorkload[];
   readonly status: StateStatus;
   /** As it would be. */
   readonly memory: readonly MemoryTable[];
 }
 
 const REJECTED = 1;
+// In a picture's note.
+const MOST_NAMED = 5;
 
 export function addPlan(program: Command): void {
   const command: Command = program
@@ -53,11 +46,13 @@ export function addPlan(program: Command): void {
     .description(
       'Say whether pods would be admitted, and where they would go, on this machine or on a described one.',
     )
-    .usage('-f <file> [options]')
+    .usage('-f <file> | --cpus <n> [options]')
     .addOption(podFileOption());
-  for (const option of [...placementOptions(), ...deviceOptions(), ...machineOptions()])
+  const request = [...podOptions(), replicasOption()];
+  for (const option of [...request, ...placementOptions(), ...deviceOptions(), ...machineOptions()])
     command.addOption(option);
   command
+    .option('--replace', 'pods that are admitted already and ask for something else now are planned anew')
     .addOption(stateDirOption())
     .addOption(outputOption())
     .addOption(svgOption())
@@ -67,10 +62,15 @@ export function addPlan(program: Command): void {
 Only looks: no state folder is made, locked or changed. On this machine the recorded settings and grants count; a described machine
 is empty. Several pods are planned one on top of the other; one that is rejected takes nothing, and the next is planned without it.
 
+Of a Deployment, ReplicaSet or StatefulSet as many pods are planned as it has replicas, of a Job or CronJob as many as run at a time, of
+a DaemonSet one. --cpus plans one pod of one container, without a file.
+
 Exit code: 0 where all pods would be admitted; 1 where one would not, and for an error; 2 for a wrong command line.
 
 Examples:
   $ numalign plan -f pod.yaml
+  $ numalign plan -f deployment.yaml --replicas 10
+  $ numalign plan --cpus 4 --memory 2Gi --policy single-numa-node
   $ numalign plan -f pod.yaml --policy single-numa-node --cpu-option full-pcpus-only
   $ numalign plan -f pod.yaml --device example.com/nic=class:0200,vendor:8086
   $ numalign plan -f pod.yaml --config kubelet.yaml --synthetic 'package:2 numa:2 core:16 pu:2'
@@ -79,44 +79,58 @@ Examples:
     )
     .action((flags: PlanFlags) => {
       checkSvg(command, flags);
-      return showPlan(fileOf(command, flags), flags);
+      const pod = podOfFlags(command, flags);
+      checkStandardInput(command, flags);
+      return showPlan(pod ? [pod] : readWorkloads(flags.file!, flags.replicas), flags);
     });
 }
 
-async function showPlan(file: string, flags: PlanFlags): Promise<void> {
-  const pods = await readPods(file);
+async function showPlan(
+  workloads: readonly FileWorkload[] | Promise<FileWorkload[]>,
+  flags: PlanFlags,
+): Promise<void> {
+  const asked = await workloads;
   const options = { ...(await managerOptions(flags)), devices: await devicesOf(flags) };
   const topology = await machineOf(flags);
-  const planned = await planAll(pods, flags, topology, options);
-  const isAdmitted = planned.pods.every(({ plan: { admitted } }) => admitted);
+  const planned = await planAll(asked, flags, topology, options);
+  const answer = planJson(planned.workloads);
+  const page = stdoutPage();
   const text = () =>
     flags.output === 'json'
-      ? formatJson({ admitted: isAdmitted, pods: planned.pods.map(planJson) })
-      : planned.pods.map((answer) => planText(answer, stdoutPage())).join('\n');
+      ? formatJson(answer)
+      : planned.workloads
+          .map((workload) => fitted(`${planLines(workload, topology, page).join('\n')}\n`, page))
+          .join('\n');
   await printWithSvg(text, flags.svg, () => pictureOf(planned, topology));
-  if (!isAdmitted) process.exitCode = REJECTED;
+  if (!answer.admitted) process.exitCode = REJECTED;
 }
 
-function pictureOf({ pods, status, memory }: Planned, topology: Topology): string {
+function pictureOf({ workloads, status, memory }: Planned, topology: Topology): string {
+  const pods = workloads.flatMap((each) => each.pods);
   const titles = new Map(pods.map(({ pod, plan }) => [plan.uid, podTitle(pod.request)]));
   const plans = pods.map(({ plan }) => plan);
-  const rejected = plans.filter(({ admitted }) => !admitted).map(({ uid }) => titles.get(uid));
+  const rejected = pods.filter(({ plan }) => !plan.admitted).map(({ pod }) => podTitle(pod.request));
+  const replaced = new Set(plans.filter((plan) => plan.replaced).map(({ uid }) => uid));
+  const kept = { ...status, grants: status.grants.filter(({ uid }) => !replaced.has(uid)) };
   return machinePicture(topology, {
-    holdings: holdingsWith(status, plans, memory, ({ uid, alreadyAdmitted }) => {
+    holdings: holdingsWith(kept, plans, memory, ({ uid, alreadyAdmitted }) => {
       return `${titles.get(uid)} (${alreadyAdmitted ? 'admitted already' : 'planned'})`;
     }),
-    ...(rejected.length > 0 && { note: `rejected: ${rejected.join(', ')}` }),
+    ...(rejected.length > 0 && {
+      note: `rejected: ${rejected.length > MOST_NAMED ? summary(rejected) : rejected.join(', ')}`,
+    }),
   });
 }
 
 // Where the machine's state is closed to us, as if nothing were granted.
 async function planAll(
-  pods: readonly FilePod[],
-  { stateDir, isolation = 'never' }: PlanFlags,
+  workloads: readonly FileWorkload[],
+  { stateDir, isolation = 'never', replace = false }: PlanFlags,
   topology: Topology,
   options: ManagerOptions,
 ): Promise<Planned> {
-  const planIn = (view: ManagerView) => planWith(view, pods, isolation);
+  const request: PlannerOptions = { owner: 'persistent', isolation, replace };
+  const planIn = (view: ManagerView) => planWith(view, workloads, request);
   if (topology.isSimulated) return withView({ ...options, topology }, planIn);
   const { seen, closed } = await unlessClosed(stateDir, (path) =>
     withView({ ...options, topology, stateDir: path }, planIn),
@@ -126,45 +140,30 @@ async function planAll(
   return withView({ ...options, topology, stateDir: null }, planIn);
 }
 
-function planWith(view: ManagerView, pods: readonly FilePod[], isolation: IsolationChoice): Planned {
+function planWith(view: ManagerView, workloads: readonly FileWorkload[], request: PlannerOptions): Planned {
   const { status, planner } = ofOneGeneration(view, () => groundOf(view));
-  const answers = pods.map((pod): PlannedPod => {
-    const plan = inPlace(pod.place, () => planner.plan(pod.spec, { owner: 'persistent', isolation }));
+  const known = new Set<string | undefined>(status.grants.map(({ uid }) => uid));
+  const planPod = (pod: FilePod): PlannedPod => {
+    const plan = inPlace(pod.place, () => planner.plan(pod.spec, request));
     return { pod, plan: { ...plan, containers: explainedContainers(view, pod.spec, plan.containers) } };
+  };
+  const answers = workloads.map((workload): PlannedWorkload => {
+    let rejected: PlannedPod['plan'] | undefined;
+    const pods = workload.pods.map((pod): PlannedPod => {
+      // One pod of a workload asks for what the other does, and a rejection changes nothing.
+      if (rejected && !known.has(pod.request.uid))
+        return { pod, plan: { ...rejected, uid: pod.request.uid ?? rejected.uid } };
+      const answer = planPod(pod);
+      if (!answer.plan.admitted) rejected = answer.plan;
+      return answer;
+    });
+    return { workload, pods };
   });
-  return { pods: answers, status, memory: planner.memory() };
+  return { workloads: answers, status, memory: planner.memory() };
 }
 
 function groundOf(view: ManagerView) {
   const status = view.status();
   if (status.refusal) throw status.refusal;
   return { status, planner: view.planner() };
-}
-
-function planText(answer: PlannedPod, page: Page): string {
-  return fitted(`${planLines(answer, page).join('\n')}\n`, page);
-}
-
-function planLines({ pod: { request }, plan }: PlannedPod, page: Page) {
-  const title = (page.colors ?? PLAIN).bold(`${podTitle(request)} (${request.qosClass})`);
-  const { admitted, alreadyAdmitted, policy, scope, containers, explanation, warnings, exact } = plan;
-  if (!admitted)
-    return [title, `rejected: ${(explanation?.text ?? '').split('\n').map(printable).join('\n')}`];
-  return [
-    title,
-    ...podTable(containers, page),
-    ...sharedLines(containers),
-    alreadyAdmitted
-      ? `admitted already, under ${printable(policy)}, scope ${printable(scope)}`
-      : `admitted under ${policy}, scope ${scope}`,
-    ...warningLines(warnings),
-    ...(exact ? [] : ['On so many NUMA nodes not every hint was looked at: a better one may exist.']),
-  ];
-}
-
-function planJson({ pod: { request }, plan }: PlannedPod) {
-  const { uid, name, qosClass } = request;
-  // What the containers have says it already.
-  const { uid: planned, cpus, memory, devices, alreadyAdmitted, policy, scope, ...answer } = plan;
-  return { uid: uid ?? null, name: name ?? null, qosClass, alreadyAdmitted, policy, scope, ...answer };
 }

@@ -13,7 +13,7 @@ import {
   openManager,
 } from '../../index.js';
 import { isExtendedResource } from '../../input/resource-amounts.js';
-import { cpuCount, outputOption, quantity, resource } from '../arguments/arguments.js';
+import { outputOption } from '../arguments/arguments.js';
 import { type DeviceFlags, deviceOptions, devicesOf } from '../arguments/devices.js';
 import {
   cgroupRootOf,
@@ -29,20 +29,18 @@ import {
   reservedOption,
   strictHugepagesOption,
 } from '../arguments/placement.js';
+import { type PodFlags, podOptions } from '../arguments/pod-flags.js';
 import { besideKubeletOption, stateDirOption } from '../arguments/state-dir.js';
 import { openingLines, warningLines } from '../pages/pod-text.js';
 import { quietLines, quietText } from '../pages/quiet-text.js';
 import { besideText } from '../pages/resource-text.js';
 import { printToStderr, tell as tellLine } from '../terminal/output.js';
 import { errorJson } from '../terminal/report-error.js';
-import { dieOf, exitCodeOf } from '../terminal/signals.js';
+import { dieOf } from '../terminal/signals.js';
 import { jsonLine } from '../terminal/text.js';
-import { type Ending, end, endOf } from './command-end.js';
+import { becomeCommand, superviseCommand } from './command-end.js';
 
-interface RunFlags extends EnforcementFlags, DeviceFlags {
-  cpus?: number;
-  memory?: string;
-  resource?: Record<string, string>;
+interface RunFlags extends PodFlags, EnforcementFlags, DeviceFlags {
   name?: string;
   reserved?: CpuSet;
   isolated?: CpuSet;
@@ -57,6 +55,7 @@ interface RunFlags extends EnforcementFlags, DeviceFlags {
   stateDir?: string;
   wait?: boolean;
   besideKubelet?: boolean;
+  supervise?: boolean;
   silent?: boolean;
   output: 'text' | 'json';
 }
@@ -67,14 +66,9 @@ export function addRun(program: Command): void {
     .description('Run a command on exclusive CPUs until it ends.')
     .argument('<command>', 'the program')
     .argument('[args...]', 'its arguments')
-    .usage('--cpus <n> [options] -- <command> [args...]')
-    .addOption(new Option('--cpus <n>', 'how many CPUs').argParser(cpuCount))
-    .addOption(new Option('--memory <quantity>', 'memory to book near them, such as 2Gi').argParser(quantity))
-    .addOption(
-      new Option('--resource <name=quantity>', 'hugepages-2Mi=64Mi, or devices; may be repeated').argParser(
-        resource,
-      ),
-    )
+    .usage('--cpus <n> [options] -- <command> [args...]');
+  for (const option of podOptions()) command.addOption(option);
+  command
     .option(
       '--name <name>',
       'what to call the grant (default: its uid); the same CPUs again as the last of that name, where they are free',
@@ -114,21 +108,27 @@ export function addRun(program: Command): void {
     .addOption(stateDirOption())
     .addOption(besideKubeletOption())
     .addOption(outputOption())
+    .option('--supervise', 'stay beside the command, and end its grant with it (default with --quiet)')
+    .option('--no-supervise', 'become the command, with --quiet too')
     .option('--silent', 'print nothing but errors')
     .passThroughOptions()
     .addHelpText(
       'after',
       `
 The command finds NUMALIGN_GRANT (the uid), NUMALIGN_CPUS (the list) and NUMALIGN_DEVICES (a JSON object of ids by resource) in its
-environment. Memory comes from the NUMA nodes of the grant while they have room. Signals are sent on to it. Should
-numalign itself be killed, the command keeps its CPUs until it has ended.
+environment. Memory comes from the NUMA nodes of the grant while they have room.
+
+numalign becomes the command, which has its process id: signals, exit code and notifications are the command's own. Its CPUs are free when it, and what
+it has left running, have ended; they are given back to the shared pool by any program that has numalign open, else by the next that opens it. With
+--supervise numalign stays beside the command, sends signals on to it, exits as it does, and gives back at once. A command that closes all descriptors
+that it does not know, as sudo does, needs that: it would give up its CPUs.
 
 It runs in a cgroup of its own where the state has a cgroup root that this user may write to, else on its CPUs by affinity only. How strongly others
-are kept off is in the line that is printed when it has started; with --require it is not run below that level. All this goes to stderr, as stdout is
+are kept off is in the line that is printed when it starts; with --require it is not run below that level. All this goes to stderr, as stdout is
 the command's; with --output json the grant is one line of JSON there, and so is an error.
 
 With --quiet (as root) interrupts, kernel work, packets, deep idle states and low frequencies are kept from its CPUs until it ends, and what could not
-be reached is told, a line a part.
+be reached is told, a line a part. That changes settings of the machine, which --supervise restores.
 
 Exit code: the command's, or its signal; 126 where it cannot be executed, 127 where it is not found; 1 where there are no CPUs
 for it; 2 for a wrong command line.
@@ -162,53 +162,34 @@ async function run(
   const tell: Tell = (text) => {
     if (!flags.silent) tellLine(text);
   };
+  const isSupervised = flags.supervise ?? flags.quiet !== undefined;
+  nameAfter(command, args, isSupervised);
   const { manager, grant } = await acquire(flags, tell);
   const present =
     flags.output === 'json' ? () => tellJson(grant, flags) : () => grantLines(grant).forEach(tell);
   const fail = (message: string) =>
     flags.output === 'json' ? printToStderr(errorJson(new Error(message))) : tellLine(message);
-  const signal = await runOn({ grant, present, tell, fail }, command, args).finally(() => manager.close());
+  const run = { command, args, grant, present, tell, fail };
+  if (!isSupervised) {
+    // This process is no shared member any more.
+    manager.close();
+    await becomeCommand(run);
+    return;
+  }
+  const signal = await superviseCommand(run).finally(() => manager.close());
   if (signal !== null) dieOf(signal);
 }
 
-/** The signal that the command has died of, or null; the exit code is set. */
-async function runOn(
-  { grant, present, tell, fail }: Run,
-  command: string,
-  args: readonly string[],
-): Promise<NodeJS.Signals | null> {
-  let ended: Ending;
-  try {
-    ended = await endOf(grant, command, args, present);
-  } catch (error) {
-    await grant.release();
-    throw error;
-  }
-  if ('failure' in ended) {
-    await grant.release();
-    fail(ended.failure);
-    process.exitCode = ended.code;
-    return null;
-  }
-  await end(grant, () =>
-    tell(`${command} left processes running; grant ${grant.uid} ends with the last of them`),
-  );
-  process.exitCode = ended.signal === null ? ended.code : exitCodeOf(ended.signal);
-  return ended.signal;
+// The state names this process for people by the words of its command line. What becomes the command
+// is known by that, whatever it is before.
+function nameAfter(command: string, args: readonly string[], isSupervised: boolean): void {
+  const [node = '', script = ''] = process.argv;
+  process.argv = [node, script, 'run', ...(isSupervised ? ['--supervise'] : []), '--', command, ...args];
 }
 
 interface Acquired {
   readonly manager: Manager;
   readonly grant: Grant;
-}
-
-interface Run {
-  readonly grant: Grant;
-  /** Tells what the grant is, once the command runs. */
-  readonly present: () => void;
-  readonly tell: Tell;
-  /** Tells why the command could not be started. */
-  readonly fail: Tell;
 }
 
 async function acquire(flags: RunFlags & { cpus: number }, tell: Tell): Promise<Acquired> {

@@ -23,6 +23,13 @@ export function printToStderr(lines: string): void {
   process.stderr.write(shownLines(lines, false));
 }
 
+/** Resolved once all that was printed to stderr is written, or cannot be. */
+export function hasPrinted(): Promise<void> {
+  return new Promise((resolve) => {
+    process.stderr.write('', () => resolve());
+  });
+}
+
 /** A message in one line. */
 export function tell(message: string): void {
   printToStderr(`numalign: ${printable(message)}\n`);

@@ -3,7 +3,7 @@ import type { OwnerRecord } from '../../account/pod-assignment.js';
 import { printable } from '../../base/text/printable.js';
 import type { OwnerChoice } from '../../input/owner.js';
 import { identifyCgroup } from '../../processes/cgroup-owner.js';
-import { programName } from '../../processes/program-name.js';
+import { ownerName, programName } from '../../processes/program-name.js';
 import type { OwnerFile } from '../format/owner-file.js';
 
 const MAX_COMMAND_LENGTH = 200;
@@ -13,9 +13,10 @@ export function readableCommand(command: string): string {
   return printable(command).slice(0, MAX_COMMAND_LENGTH);
 }
 
+const words = () => [process.execPath, ...process.execArgv, ...process.argv.slice(1)];
+
 /** What this process runs, without its arguments. */
-export const processCommand = () =>
-  readableCommand(programName([process.execPath, ...process.execArgv, ...process.argv.slice(1)]));
+export const processCommand = () => readableCommand(programName(words()));
 
 /** The record of an owner that is none yet. */
 export function newOwner(owner: OwnerChoice, uuid: string): OwnerRecord {
@@ -24,7 +25,7 @@ export function newOwner(owner: OwnerChoice, uuid: string): OwnerRecord {
     kind: typeof owner === 'object' ? 'cgroup' : owner,
     uuid,
     pid: isProcess ? process.pid : null,
-    command: isProcess ? processCommand() : null,
+    command: isProcess ? readableCommand(ownerName(words())) : null,
     cgroup: typeof owner === 'object' ? identifyCgroup(owner.cgroup) : null,
     unknown: {},
   };

@@ -1,6 +1,7 @@
 // CommonJS, as the package.json beside it has no `type`: what tsc makes of this calls require().
 import { type Grant, type Manager, openManager } from 'numalign';
 import { collectMetrics } from 'numalign/metrics';
+import { registerMetrics } from 'numalign/opentelemetry';
 import { discover } from 'numalign/topology';
 
 async function main(): Promise<void> {
@@ -11,7 +12,7 @@ async function main(): Promise<void> {
   const text: string = grant.cpus.size;
   // One module, whichever way it comes.
   const imported = await import('numalign');
-  console.log(text, typeof collectMetrics, imported.openManager === openManager);
+  console.log(text, typeof collectMetrics, typeof registerMetrics, imported.openManager === openManager);
 }
 
 void main();

@@ -1,5 +1,6 @@
 // What TypeScript says to who uses the package; tsd compiles it in a project where the package is
 // installed. Nothing of it runs.
+import type { ChildProcess } from 'node:child_process';
 import {
   AdmissionError,
   type CpuSet,
@@ -14,10 +15,13 @@ import {
   type PinResult,
   type Plan,
   type Pod,
+  pin,
   pinThread,
+  threadCounts,
 } from 'numalign';
 import type { AdmissionReason } from 'numalign/diagnostics';
 import { collectMetrics, type MetricsCollection } from 'numalign/metrics';
+import { type MeterRegistration, registerMetrics } from 'numalign/opentelemetry';
 import { discover, type HintProvider, type Topology, type TopologyHint } from 'numalign/topology';
 import { expectAssignable, expectError, expectNotAssignable, expectType } from 'tsd';
 
@@ -35,6 +39,27 @@ expectType<CpuSet>(grant.cpus);
 expectError(manager.acquire({ cpu: true }));
 expectError(manager.acquire({ cpus: 2 }));
 expectType<Promise<PinResult>>(grant.release());
+expectType<Promise<Grant>>(pin({ cpu: 1 }));
+expectType<Promise<Grant>>(
+  pin({
+    cpu: 2,
+    name: 'gateway',
+    manager: { stateDir: '/run/gateway' },
+    threads: { main: '0' },
+    replace: true,
+  }),
+);
+expectType<PinResult>(pin('0-1'));
+expectType<PinResult>(pin(grant.cpus, { threads: 'current' }));
+expectError(pin({ cpus: 1 }));
+expectError(pin({ name: 'gateway' }));
+expectError(pin({ cpu: 1 }, { threads: 'current' }));
+expectError(pin({ cpu: 1, manager: { readOnly: true } }));
+expectType<ChildProcess>(grant.spawn('./encoder', ['--fast'], { threadCounts: 'auto' }));
+expectType<ChildProcess>(grant.fork('./worker.mjs', ['one'], { silent: true, threadCounts: 'auto' }));
+expectType<ChildProcess>(grant.fork(new URL('file:///worker.mjs'), { execArgv: [] }));
+expectError(grant.fork('./worker.mjs', [], { threadCounts: 4 }));
+expectType<Record<string, string>>(threadCounts(2, process.env));
 expectType<number[]>([...grant.cpus]);
 expectType<number>(await manager.use({ cpu: 1 }, async ({ cpus }) => cpus.size));
 
@@ -82,3 +107,5 @@ try {
 
 expectType<MetricsCollection>(collectMetrics(manager, { prefix: 'node_' }));
 expectError(collectMetrics({}));
+expectType<MeterRegistration>(registerMetrics(manager, { audit: true, grants: { max: 10 } }));
+expectError(registerMetrics(manager, { meter: {} }));

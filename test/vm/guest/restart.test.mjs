@@ -1,9 +1,9 @@
 // The manager and owners of grants end and start again: who keeps what, by the state and by the
 // kernel. cgroup v2, root. Run by node --test.
 import assert from 'node:assert/strict';
-import { execFileSync, spawn } from 'node:child_process';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { after, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -41,9 +41,10 @@ async function until(condition) {
   throw new Error(`has not come: ${condition}`);
 }
 
-/** `numalign run` of a program that idles, once that is on its CPUs. */
+/** `numalign run`, beside a program that idles, once that is on its CPUs. */
 async function startOwner({ stateDir }, name) {
   const options = [
+    '--supervise',
     '--cpus',
     '2',
     '--name',
@@ -128,4 +129,58 @@ test('an agent that starts again has its old CPUs, though others came first', as
   assert.deepEqual(kernel.masks(again.pid), [before.cpus]);
   for (const { owner, pid } of [other, again]) await kill(owner, pid);
   assert.deepEqual(status(options.stateDir).grants, []);
+});
+
+test('a program that numalign run becomes is in the cgroup of its grant from its first instruction', async () => {
+  const options = await settings();
+  const line = ['run', '--cpus', '2', '--memory', '64Mi', '--policy', 'single-numa-node', '--silent'];
+  const script =
+    'cat /proc/self/cgroup /proc/self/status; grep heap /proc/self/numa_maps; echo end; exec sleep 100000';
+  const run = spawn(
+    process.execPath,
+    [CLI, ...line, '--state-dir', options.stateDir, '--', 'sh', '-c', script],
+    { stdio: ['ignore', 'pipe', 'inherit'] },
+  );
+  owners.push(run);
+  let found = '';
+  run.stdout.setEncoding('utf8').on('data', (part) => {
+    found += part;
+  });
+  await until(() => found.endsWith('end\n'));
+  const [grant] = status(options.stateDir).grants;
+  assert.deepEqual(
+    [grant.enforcement, grant.alive, grant.owner.pid, grant.owner.command],
+    ['partition', true, run.pid, 'sh'],
+  );
+  assert.match(found, new RegExp(`^0::${options.cgroupRoot}/${grant.uid}%2Fmain$`, 'm'));
+  const cpus = kernel.parseList(grant.cpus);
+  assert.deepEqual(kernel.maskIn(found), cpus);
+  for (const node of found.matchAll(/ heap .*? N(\d+)=/g)) assert.equal(node[1], grant.numaNodes);
+  await until(() => readFileSync(`/proc/${run.pid}/comm`, 'utf8') === 'sleep\n');
+  assert.deepEqual(kernel.masks(run.pid), [cpus]);
+  await kill(run);
+  // Till somebody opens the state the CPUs are nobody's.
+  assert.deepEqual([status(options.stateDir).grants[0].alive, existsSync(grant.cgroup)], [false, true]);
+  const manager = await openManager(options);
+  try {
+    assert.deepEqual([manager.grants(), existsSync(grant.cgroup)], [[], false]);
+    assert.ok(cpus.every((cpu) => manager.sharedPool().has(cpu)));
+  } finally {
+    manager.close();
+  }
+});
+
+test('numalign run that cannot become its program has left the cgroup of its grant, which is gone', async () => {
+  const { stateDir, cgroupRoot } = await settings();
+  const file = `${stateDir}.program`;
+  // Found only when it is executed.
+  writeFileSync(file, '#!/no/such/interpreter\n', { mode: 0o700 });
+  const line = ['run', '--cpus', '2', '--state-dir', stateDir, '--', file];
+  const { status: code, stderr } = spawnSync(process.execPath, [CLI, ...line], { encoding: 'utf8' });
+  assert.match(stderr, /\(partition\), grant .*\nnumalign: .*: not found/);
+  assert.deepEqual([code, status(stateDir).grants], [127, []]);
+  assert.deepEqual(
+    readdirSync(`/sys/fs/cgroup${cgroupRoot}`).filter((name) => name.includes('%2F')),
+    [],
+  );
 });

@@ -1,0 +1,224 @@
+// AdmitAll: several pods in one transaction, all of them or none.
+import { randomUUID } from 'node:crypto';
+import { type Assignments, findPod } from '../../account/assignments.js';
+import type { PodAssignment } from '../../account/pod-assignment.js';
+import { removePods } from '../../account/pod-changes.js';
+import { cpusOf } from '../../account/pod-holdings.js';
+import { checkOptions, invalidOption } from '../../base/check-options.js';
+import { NumalignError } from '../../base/errors.js';
+import { decide } from '../../decision/decision.js';
+import { type Question, undo } from '../../decision/question.js';
+import { withRollback } from '../../decision/rejection.js';
+import type { Placement } from '../../input/placement.js';
+import type { PodSpec } from '../../input/pod-request.js';
+import {
+  type AdmissionRequest,
+  type AdmitOptions,
+  parseAdmit,
+  REQUEST_OPTIONS,
+} from '../../input/request.js';
+import { option } from '../../input/values/option-values.js';
+import { AdmissionError } from '../admission-error.js';
+import { type Admission, questionOf, quietShortfallOf } from '../admit.js';
+import { freeForStrict } from '../free-hugepages.js';
+import { changedPod, placedPod } from '../placed-pod.js';
+import type { Site } from '../site.js';
+import { type EnforcedCommit, transact } from '../transact.js';
+import { enforcementWarnings, warningsOf } from '../warnings.js';
+import { checkReleasable } from './held-grant.js';
+
+/** What {@link Manager.admitAll} takes beside the pods: for all of them. */
+export interface AdmitAllOptions extends Omit<AdmitOptions, 'wait'> {
+  /**
+   * A pod that is placed already and asks for something else now is released in the same step, and
+   * the CPUs that it had count as free. Default: false, it is ERR_POD_CONFLICT.
+   */
+  replace?: boolean;
+}
+
+/** Pods that are admitted together. */
+export interface Batch {
+  readonly requests: readonly AdmissionRequest[];
+  readonly replace: boolean;
+}
+
+const OPTIONS = [...REQUEST_OPTIONS.filter((name) => name !== 'wait'), 'replace'];
+
+/** @throws ERR_INVALID_OPTION, ERR_INVALID_POD, ERR_INVALID_QUANTITY, ERR_POD_CONFLICT */
+export function parseBatch(pods: readonly PodSpec[], options: AdmitAllOptions, placement: Placement): Batch {
+  if (!Array.isArray(pods)) invalidOption('pods', pods, 'a list of pods');
+  const { replace = false, ...common } = checkOptions(options, OPTIONS, 'admitAll');
+  const requests = pods.map((pod, index) => about(index, () => parseAdmit(pod, common, placement)));
+  checkUids(requests);
+  return { requests, replace: option.flag(replace, 'replace') };
+}
+
+function checkUids(requests: readonly AdmissionRequest[]): void {
+  const places = new Map<string, number>();
+  for (const [index, { pod }] of requests.entries()) {
+    if (pod.uid === undefined) continue;
+    const other = places.get(pod.uid);
+    if (other !== undefined) {
+      const message = `the pods ${other} and ${index} of the list are one: both are ${pod.uid}`;
+      throw new NumalignError('ERR_POD_CONFLICT', message, { value: pod.uid, index });
+    }
+    places.set(pod.uid, index);
+  }
+}
+
+// Says which of the pods an error is about.
+function about<T>(index: number, action: () => T): T {
+  try {
+    return action();
+  } catch (error) {
+    if (error instanceof AdmissionError) {
+      const { rejection } = error;
+      throw new AdmissionError({ ...rejection, facts: { ...rejection.facts, index } });
+    }
+    if (!(error instanceof NumalignError)) throw error;
+    throw new NumalignError(error.code, error.message, { ...error.details, index, cause: error });
+  }
+}
+
+/** What is decided for one pod. */
+interface Step {
+  /** The state with it. */
+  readonly next: Assignments;
+  /** It is on record already. */
+  readonly placed?: PodAssignment;
+  /** It is new. */
+  readonly question?: Question;
+  /** Which it stands for. */
+  readonly old?: PodAssignment | undefined;
+}
+
+/**
+ * Lock, reload, decide for one pod after the other, shared members leave, commit once. Pods that are
+ * placed stay as they are.
+ * @throws {@link AdmissionError} and what {@link admit} throws, with the `index` of the pod; then
+ *   nothing is changed
+ */
+export function admitAll(site: Site, batch: Batch, signal?: AbortSignal): Promise<readonly Admission[]> {
+  return transact(site, signal, async (state, commit, recorded) => {
+    const { providers } = site;
+    const [first] = batch.requests;
+    if (!first) return [];
+    const steps = decideAll(
+      { site, batch, commit, base: questionOf(site, first, state, recorded.pods) },
+      state,
+    );
+    const questions = steps.flatMap(({ question }) => question ?? []);
+    if (questions.length === 0) return steps.map((step) => admissionOf(site, step, state, []));
+    try {
+      const required = batch.requests.find(({ requiredQuiet }) => requiredQuiet?.length);
+      const { enforcement } = first;
+      const { next, shortfalls } = await commit(steps.at(-1)!.next, providers.isEmpty && !required, {
+        request: { ...site.enforcement, ...enforcement, isNamed: enforcement.enforcement !== undefined },
+      });
+      await checkQuiet(site, batch, { before: state, next, questions, commit });
+      return steps.map((step) => admissionOf(site, step, next, shortfalls));
+    } catch (error) {
+      throw withUndone(error, questions);
+    }
+  });
+}
+
+interface Ground {
+  readonly site: Site;
+  readonly batch: Batch;
+  readonly commit: EnforcedCommit;
+  /** What is the same for all of them. */
+  readonly base: ReturnType<typeof questionOf>;
+}
+
+function decideAll(ground: Ground, state: Assignments): Step[] {
+  const steps: Step[] = [];
+  try {
+    for (const [index, request] of ground.batch.requests.entries())
+      steps.push(about(index, () => decideNext(ground, request, steps.at(-1)?.next ?? state)));
+    return steps;
+  } catch (error) {
+    throw withUndone(
+      error,
+      steps.flatMap(({ question }) => question ?? []),
+    );
+  }
+}
+
+function decideNext(
+  { site, batch, commit, base }: Ground,
+  request: AdmissionRequest,
+  state: Assignments,
+): Step {
+  const { ledger, topology } = site;
+  const { uid } = request.pod;
+  const old = batch.replace ? changedPod(state, request.pod) : undefined;
+  const placed = old ? undefined : placedPod(state, request.pod);
+  if (placed) return { next: state, placed };
+  if (commit.refusal) throw commit.refusal;
+  if (old) checkReplaceable(site, old);
+  const question: Question = {
+    ...base,
+    request,
+    state: old ? removePods(state, new Set([old.uid])) : state,
+    hugepages: freeForStrict(request, topology),
+    owner: ledger.owners.recordFor(request.owner),
+    uid: uid ?? randomUUID(),
+    now: momentAfter(old?.admittedAt),
+    dryRun: false,
+  };
+  const decision = decide(question);
+  if (!decision.admitted) throw new AdmissionError(decision);
+  return { next: decision.next(), question, old };
+}
+
+// A grant is known by its uid and by when it was admitted.
+function momentAfter(earlier: string | undefined): string {
+  const now = Date.now();
+  return new Date(earlier === undefined ? now : Math.max(now, Date.parse(earlier) + 1)).toISOString();
+}
+
+function checkReplaceable(site: Site, old: PodAssignment): void {
+  checkReleasable(site, old);
+  // What they hold they know by the uid: of the old and the new they would give back both.
+  if (!site.providers.isEmpty) invalidOption('replace', true, 'left out beside hint providers of your own');
+}
+
+interface Committed {
+  readonly before: Assignments;
+  readonly next: Assignments;
+  readonly questions: readonly Question[];
+  readonly commit: EnforcedCommit;
+}
+
+// What it requires shows only once it is committed: then all of it is taken back.
+async function checkQuiet(site: Site, batch: Batch, { before, next, questions, commit }: Committed) {
+  for (const { uid, request } of questions) {
+    const shortfall = quietShortfallOf(site, request, next, uid);
+    if (!shortfall) continue;
+    const { pods, memory, lastCpus } = before;
+    await commit({ ...next, pods, memory, lastCpus });
+    about(batch.requests.indexOf(request), () => {
+      throw shortfall;
+    });
+  }
+}
+
+function withUndone(error: unknown, questions: readonly Question[]): unknown {
+  const [failure] = questions.map(undo).filter((each) => each !== undefined);
+  return failure !== undefined && error instanceof NumalignError ? withRollback(error, failure) : error;
+}
+
+function admissionOf(
+  { providers }: Site,
+  { placed, question, old }: Step,
+  state: Assignments,
+  shortfalls: readonly string[],
+): Admission {
+  const pod = placed ?? findPod(state, question!.uid)!;
+  providers.keep(pod);
+  if (placed) return { pod, warnings: [], alreadyAdmitted: true };
+  const enforcement = cpusOf(pod).isEmpty ? [] : enforcementWarnings(pod, shortfalls);
+  const warnings = [...warningsOf(pod, question!), ...enforcement];
+  return { pod, warnings, alreadyAdmitted: false, replaced: old !== undefined };
+}

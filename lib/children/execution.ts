@@ -1,0 +1,64 @@
+// A program that takes the place of this process on the CPUs of a grant.
+import { checkOptions, invalidOption } from '../base/check-options.js';
+import { native } from '../base/native.js';
+import { bornOn } from '../births/birth.js';
+import { type GrantedThreads, inGroup } from '../threads/granted-threads.js';
+import { type ChildOptions, environmentOf, type Inheritance } from './spawn.js';
+
+export interface ExecOptions extends ChildOptions {
+  /** Default: this process's own environment. The variables of a grant come on top. */
+  env?: Readonly<Record<string, string | undefined>>;
+  /** What the program is told that it is called; default: `command`. */
+  argv0?: string;
+}
+
+const isText = (value: unknown) => typeof value === 'string' && !value.includes('\0');
+
+function checkText(name: string, value: unknown): void {
+  if (!isText(value)) invalidOption(name, value, 'a string without a null character');
+}
+
+/** @throws as {@link Grant.exec} */
+export function executeWith(
+  inheritance: Inheritance,
+  command: string,
+  args: readonly string[],
+  options: ExecOptions,
+): never {
+  const {
+    env = process.env,
+    argv0 = command,
+    threadCounts: counts,
+  } = checkOptions(options, ['env', 'argv0', 'threadCounts'], 'exec') as ExecOptions;
+  if (!isText(command) || command === '') invalidOption('command', command, 'the name of a program');
+  checkText('argv0', argv0);
+  for (const arg of args) checkText('args', arg);
+  const environment = Object.entries(environmentOf(inheritance, env, counts)).flatMap(([name, value]) =>
+    value === undefined ? [] : [`${name}=${value}`],
+  );
+  const { ownerFd } = inheritance;
+  for (const variable of environment) checkText('env', variable);
+  const descriptors = [...passedDescriptors(env), ...(ownerFd === undefined ? [] : [ownerFd])];
+  return native.execute({ file: command, args: [argv0, ...args], environment, descriptors });
+}
+
+// sd_listen_fds(3): sockets that were opened for this process are the program's, whose pid is the
+// same. Node has them closed in children.
+function passedDescriptors({ LISTEN_PID, LISTEN_FDS }: NonNullable<ExecOptions['env']>): number[] {
+  const count = LISTEN_PID === String(process.pid) ? Number(LISTEN_FDS) : 0;
+  return Number.isInteger(count) && count > 0 ? Array.from({ length: count }, (_, i) => 3 + i) : [];
+}
+
+/**
+ * Has `execute` put another program in place of this process: on the CPUs of the grant, in its
+ * cgroup, with memory of its nodes preferred. Where that fails, this process is where it was.
+ */
+export function executeOn(target: GrantedThreads, execute: () => never): never {
+  const { cpus, memoryNodes, group, learnChoices } = target;
+  learnChoices();
+  // The program has what the thread has that executes it; the others end.
+  const born = (within: GrantedThreads['group']) =>
+    bornOn({ memoryNodes, group: within }, cpus, execute).value;
+  if (!group || group.canStartInside) return born(group);
+  return inGroup(target, ['process'], true, () => born(undefined));
+}

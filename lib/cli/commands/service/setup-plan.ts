@@ -1,0 +1,128 @@
+// SetupPlan: what `numalign setup` is to change, and what it leaves. Reads only.
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { MACHINE_STATE_DIR } from '../../arguments/state-dir.js';
+import { unedited } from '../../systemd/kept-text.js';
+import { BOOT_UNIT, GROUP } from '../../systemd/service-unit.js';
+import {
+  isForeignGroup,
+  type Setup,
+  SLICE,
+  SYSUSERS,
+  settingsOf,
+  setupFiles,
+  TMPFILES,
+  UNITS,
+} from '../../systemd/setup-files.js';
+import { commandWord } from '../../systemd/unit-word.js';
+import { installedLauncher } from './installed.js';
+import { type PlannedFile, plannedFile, plannedRemoval, textOf } from './machine-files.js';
+import { hasGroup, hasState, membersOf } from './setup-group.js';
+
+export interface SetupPlan {
+  readonly files: readonly PlannedFile[];
+  /** Before the files are changed, and after. */
+  readonly before: readonly (readonly string[])[];
+  readonly after: readonly (readonly string[])[];
+  /** The state's folder, where it is to be removed or, with a state in it, to be root's alone. */
+  readonly folder: { readonly path: string; readonly hasState: boolean } | undefined;
+  /** What there is to say beside. */
+  readonly notes: readonly string[];
+}
+
+/** How the programs of systemd are called for a root. */
+function programs(root: string) {
+  const ofRoot = root === '/' ? [] : [`--root=${root}`];
+  // A system that does not run takes its units from the disk when it starts.
+  const isRunning = root === '/' && existsSync('/run/systemd/system');
+  const offline = isRunning ? [] : [`--root=${root}`];
+  return {
+    sysusers: ['systemd-sysusers', ...ofRoot, 'numalign.conf'],
+    tmpfiles: ['systemd-tmpfiles', ...ofRoot, '--create', 'numalign.conf'],
+    groupdel: ['groupdel', ...(root === '/' ? [] : ['--prefix', root]), GROUP],
+    reload: isRunning ? [['systemctl', 'daemon-reload']] : [],
+    systemctl: (...words: string[]) => ['systemctl', ...offline, ...words, BOOT_UNIT],
+    isRunning,
+  };
+}
+
+const below = (root: string, path: string) => join(root, path);
+
+const bodyOf = (root: string, path: string) => unedited(textOf(below(root, path)) ?? '');
+
+// A setting of its own, which changes nothing else: the state is opened.
+const NO_SETTING = '--no-strict';
+
+function setupOf(root: string, words: readonly string[]): Setup {
+  const bootUnit = bodyOf(root, `${UNITS}/${BOOT_UNIT}`);
+  const sysusers = bodyOf(root, SYSUSERS);
+  const kept = bootUnit === undefined ? undefined : settingsOf(bootUnit);
+  return {
+    launcher: installedLauncher(),
+    settings: words.length > 0 ? words.map(commandWord).join(' ') : (kept ?? NO_SETTING),
+    stateDir: MACHINE_STATE_DIR,
+    hasForeignGroup: sysusers === undefined ? hasGroup(root) : isForeignGroup(sysusers),
+  };
+}
+
+/** @param settings the options of `numalign configure` */
+export function setupPlan(root: string, settings: readonly string[]): SetupPlan {
+  const files = setupFiles(setupOf(root, settings)).map(({ path, body }) =>
+    plannedFile({ path: below(root, path), body }),
+  );
+  const { sysusers, tmpfiles, reload, systemctl, isRunning } = programs(root);
+  const isNew = files.some(({ path, action }) => path.endsWith(BOOT_UNIT) && action !== 'unchanged');
+  return {
+    files,
+    before: [],
+    after: [
+      sysusers,
+      tmpfiles,
+      ...reload,
+      systemctl('enable'),
+      // Without settings there is nothing to be done before the next boot.
+      ...(isRunning && isNew && settings.length > 0 ? [systemctl('restart')] : []),
+    ],
+    folder: undefined,
+    notes: [],
+  };
+}
+
+function groupNote(root: string): string | undefined {
+  const sysusers = bodyOf(root, SYSUSERS);
+  const members = membersOf(root);
+  if (sysusers === undefined || members === undefined) return undefined;
+  if (isForeignGroup(sysusers)) return `the group ${GROUP} was there before, and stays`;
+  if (members.length > 0)
+    return `the group ${GROUP} stays: ${members.join(', ')} ${members.length === 1 ? 'is' : 'are'} in it`;
+  return undefined;
+}
+
+export function removalPlan(root: string): SetupPlan {
+  const paths = [`${UNITS}/${BOOT_UNIT}`, `${UNITS}/${SLICE}`, TMPFILES, SYSUSERS];
+  const files = paths.map((path) => plannedRemoval(below(root, path)));
+  const isRemoved = (path: string) => files[paths.indexOf(path)]!.action === 'remove';
+  const { reload, groupdel, systemctl, isRunning } = programs(root);
+  const note = groupNote(root);
+  const isGroupsEnd = isRemoved(SYSUSERS) && hasGroup(root) && note === undefined;
+  const folder = isRemoved(TMPFILES) ? folderOf(root) : undefined;
+  return {
+    files,
+    before: isRemoved(paths[0]!) ? [systemctl('disable', ...(isRunning ? ['--now'] : []))] : [],
+    after: [
+      ...(files.some(({ action }) => action === 'remove') ? reload : []),
+      ...(isGroupsEnd ? [groupdel] : []),
+    ],
+    folder: folder && (isGroupsEnd || !folder.hasState) ? folder : undefined,
+    notes: [
+      ...(note === undefined ? [] : [note]),
+      ...(folder?.hasState ? [`${folder.path} has a state in it, and stays until the next boot`] : []),
+    ],
+  };
+}
+
+function folderOf(root: string): SetupPlan['folder'] {
+  const path = below(root, MACHINE_STATE_DIR);
+  const isFull = hasState(path);
+  return isFull === undefined ? undefined : { path, hasState: isFull };
+}

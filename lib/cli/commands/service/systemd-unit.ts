@@ -1,0 +1,138 @@
+// numalign systemd-unit: prints the unit of a program on CPUs of its own.
+import { basename, resolve } from 'node:path';
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { NumalignError } from '../../../base/errors.js';
+import { outputOption } from '../../arguments/arguments.js';
+import { serviceUnit, type UnitWord } from '../../systemd/service-unit.js';
+import { SLICE } from '../../systemd/setup-files.js';
+import { isTemplate, serviceName } from '../../systemd/unit-name.js';
+import { isPlainValue, literal } from '../../systemd/unit-word.js';
+import { print, tell } from '../../terminal/output.js';
+import { formatJson } from '../../terminal/text.js';
+import { addRun } from '../run.js';
+import { installedLauncher, programPath } from './installed.js';
+import { PassedOptions } from './passed-options.js';
+
+interface UnitFlags {
+  cpus?: number;
+  name?: string;
+  user?: string;
+  description?: string;
+  type: string;
+  restart: string;
+  slice: string;
+  workingDirectory?: string;
+  output: 'text' | 'json';
+}
+
+export function addSystemdUnit(program: Command): void {
+  const command: Command = program.command('systemd-unit');
+  command
+    .description('Print a unit by which systemd runs a command on exclusive CPUs.')
+    .argument('<command>', 'the program')
+    .argument('[args...]', 'its arguments')
+    .usage('--cpus <n> [options] -- <command> [args...]')
+    .addOption(new Option('--user <user>', 'who it runs as (default: root)').argParser(userName))
+    .addOption(new Option('--description <text>', 'of the unit (default: from its name)').argParser(oneLine))
+    .addOption(
+      new Option('--type <type>', 'it is up when it is started, or when it says so by sd_notify')
+        .choices(['exec', 'notify'])
+        .default('exec'),
+    )
+    .addOption(
+      new Option('--restart <when>', 'when systemd starts it again')
+        .choices(['no', 'on-failure', 'on-abnormal', 'always'])
+        .default('on-failure'),
+    )
+    .addOption(new Option('--slice <slice>', 'the slice that it is in').argParser(sliceName).default(SLICE))
+    .addOption(
+      new Option('--working-directory <dir>', 'where it runs (default: here)').argParser((text) =>
+        oneLine(resolve(text)),
+      ),
+    );
+  const passed = new PassedOptions(command, addRun);
+  command
+    .addOption(outputOption())
+    .passThroughOptions()
+    .addHelpText(
+      'after',
+      `
+The options of "numalign run" go into its command line as they are. Without --name it is called as the program, so that it gets the same CPUs again
+after a restart. A name that ends in @ makes a template: each instance has a grant of its own.
+
+The unit has the paths that Node, numalign and the program have here. "numalign setup" makes what it needs beside: the group, for --user, and the
+folder at each boot.
+
+Exit code: 0 when it is printed; 1 where no unit can have such a name, and for an error; 2 for a wrong command line.
+
+Examples:
+  $ numalign systemd-unit --cpus 2 --name gateway -- ./server --port 8080
+  $ numalign systemd-unit --cpus 1 --user gateway --type notify -- node app.mjs
+  $ numalign systemd-unit --cpus 2 --name gateway -- ./server > /etc/systemd/system/gateway.service`,
+    )
+    .action((executable: string, args: string[], flags: UnitFlags) => {
+      // As run does.
+      if (flags.cpus === undefined) command.error("error: required option '--cpus <n>' not specified");
+      printUnit([executable, ...args], flags, passed);
+    });
+}
+
+// What systemd takes for a name, or a number.
+function userName(text: string): string {
+  if (/^([A-Za-z_][\w-]{0,30}|\d+)$/.test(text)) return text;
+  throw new InvalidArgumentError(`"${text}" is no name of a user.`);
+}
+
+function oneLine(text: string): string {
+  if (isPlainValue(text)) return text;
+  throw new InvalidArgumentError(`It must be ${PLAIN}.`);
+}
+
+const PLAIN = 'one line without control characters, and without a space or backslash at its ends';
+
+function folderHere(): string {
+  const folder = process.cwd();
+  if (isPlainValue(folder)) return folder;
+  const text = `a unit cannot name the working directory "${folder}": give --working-directory`;
+  throw new NumalignError('ERR_INVALID_ARGUMENT', text, { value: folder, valid: PLAIN });
+}
+
+function sliceName(text: string): string {
+  if (/^[\w:.\\-]+\.slice$/.test(text)) return text;
+  throw new InvalidArgumentError('It must be the name of a slice, such as numalign.slice.');
+}
+
+function nameWords(flags: UnitFlags, name: string): UnitWord[] {
+  if (isTemplate(name)) return ['--name', { specifiers: `${name}%i` }];
+  return flags.name === undefined ? ['--name', name] : [];
+}
+
+/** The options of `run`, with the name of the grant. */
+function runWords(flags: UnitFlags, name: string, passed: readonly string[]): UnitWord[] {
+  const at = passed.lastIndexOf('--name');
+  const words = isTemplate(name) && at >= 0 ? passed.filter((_, i) => i !== at && i !== at + 1) : passed;
+  return [...words, ...nameWords(flags, name)];
+}
+
+function printUnit([executable, ...args]: readonly string[], flags: UnitFlags, passed: PassedOptions): void {
+  const path = programPath(executable!);
+  const { name = basename(path), type, restart, slice, user } = flags;
+  const unit = serviceName(name);
+  const text = serviceUnit(
+    {
+      ...{ name, type, restart, slice, user },
+      description:
+        flags.description === undefined
+          ? `${literal(name).replace(/@$/, ' %i')} on CPUs of its own`
+          : literal(flags.description),
+      workingDirectory: flags.workingDirectory ?? folderHere(),
+      isOfMachine: !passed.has('--state-dir'),
+      options: runWords(flags, name, passed.words),
+      command: [path, ...args],
+    },
+    installedLauncher(),
+  );
+  if (!path.startsWith('/')) tell(`warning: ${path} is not found here: it must be in the PATH of the unit`);
+  if (flags.output === 'json') print(formatJson({ name: unit, text }));
+  else print(text);
+}

@@ -1,0 +1,152 @@
+// What is planned for pods and workloads, as text and as JSON. Pure.
+import type { PodPlan } from '../../entries/diagnostics.js';
+import type { Topology } from '../../entries/topology.js';
+import type { FilePod, FileWorkload } from '../arguments/pod-file.js';
+import { table } from '../terminal/table.js';
+import { type Page, PLAIN } from '../terminal/terminal.js';
+import { listed, printable } from '../terminal/text.js';
+import { type ExplainedContainer, podTable, podTitle, sharedLines, warningLines } from './pod-text.js';
+import { cpusText, devicesText, memoryText } from './resource-text.js';
+
+/** The answer for one pod. */
+export interface PlannedPod {
+  readonly pod: FilePod;
+  readonly plan: Omit<PodPlan, 'containers'> & { readonly containers: readonly ExplainedContainer[] };
+}
+
+/** The answers for the pods of a workload. */
+export interface PlannedWorkload {
+  readonly workload: FileWorkload;
+  readonly pods: readonly PlannedPod[];
+}
+
+export function planLines({ workload, pods }: PlannedWorkload, topology: Topology, page: Page): string[] {
+  const [first] = pods;
+  if (!first) return [`${(page.colors ?? PLAIN).bold(workloadTitle(workload))} asks for no pods`];
+  return pods.length === 1
+    ? podLines(workload, first, page)
+    : workloadLines({ workload, pods }, first, topology, page);
+}
+
+/** `Deployment web`. */
+export function workloadTitle({ kind, name }: FileWorkload): string {
+  return name === undefined ? `${kind} without a name` : `${kind} ${printable(name)}`;
+}
+
+function podLines(workload: FileWorkload, { pod: { request }, plan }: PlannedPod, page: Page): string[] {
+  const of = workload.kind === 'Pod' ? '' : ` of ${workloadTitle(workload)}`;
+  const title = (page.colors ?? PLAIN).bold(`${podTitle(request)} (${request.qosClass})${of}`);
+  const { admitted, containers, explanation, warnings, exact } = plan;
+  if (!admitted) return [title, `rejected: ${explanationText(explanation)}`];
+  return [
+    title,
+    ...podTable(containers, page),
+    ...sharedLines(containers),
+    howAdmitted(plan),
+    ...warningLines(warnings),
+    ...(exact ? [] : [INEXACT]),
+  ];
+}
+
+const INEXACT = 'On so many NUMA nodes not every hint was looked at: a better one may exist.';
+
+function explanationText(explanation: PodPlan['explanation']): string {
+  return (explanation?.text ?? '').split('\n').map(printable).join('\n');
+}
+
+function howAdmitted({ alreadyAdmitted, replaced, policy, scope }: PlannedPod['plan']): string {
+  if (alreadyAdmitted) return `admitted already, under ${printable(policy)}, scope ${printable(scope)}`;
+  const instead = replaced ? ', in place of the pod on record' : '';
+  return `admitted under ${policy}, scope ${scope}${instead}`;
+}
+
+// One row a pod.
+function workloadLines(
+  { workload, pods }: PlannedWorkload,
+  first: PlannedPod,
+  topology: Topology,
+  page: Page,
+): string[] {
+  const names = new Map(pods.map((each, i) => [each, printable(each.pod.request.name ?? `pod ${i + 1}`)]));
+  const namesOf = (list: readonly PlannedPod[]) => list.map((each) => names.get(each)!);
+  const fitting = pods.filter(({ plan }) => plan.admitted);
+  const { policy, scope } = first.plan;
+  const { qosClass } = first.pod.request;
+  const title = `${workloadTitle(workload)} (${qosClass}): ${fitting.length} of ${pods.length} pods fit`;
+  const warnings = new Set(fitting.flatMap(({ plan }) => warningLines(plan.warnings)));
+  const [rejected, ...others] = pods.filter(({ plan }) => !plan.admitted);
+  const known = fitting.filter(({ plan }) => plan.alreadyAdmitted);
+  return [
+    (page.colors ?? PLAIN).bold(title),
+    ...(fitting.length > 0 ? podsTable(fitting, names, topology, page) : []),
+    ...sharedLines(fitting.flatMap(({ plan }) => plan.containers)),
+    ...(known.length < fitting.length
+      ? [`admitted under ${printable(policy)}, scope ${printable(scope)}`]
+      : []),
+    ...(known.length > 0 ? [`admitted already: ${namesOf(known).join(', ')}`] : []),
+    ...warnings,
+    ...(fitting.every(({ plan }) => plan.exact) ? [] : [INEXACT]),
+    ...(rejected
+      ? [
+          `rejected: ${summary(namesOf([rejected, ...others]))}: ${explanationText(rejected.plan.explanation)}`,
+        ]
+      : []),
+  ];
+}
+
+/** The first of them, and how many more there are. */
+export function summary(names: readonly string[]): string {
+  const [first, ...others] = names;
+  return others.length === 0 ? first! : `${first} and ${others.length} more`;
+}
+
+function podsTable(
+  pods: readonly PlannedPod[],
+  names: ReadonlyMap<PlannedPod, string>,
+  topology: Topology,
+  page: Page,
+): string[] {
+  const hasMemory = pods.some(({ plan }) => plan.memory.length > 0);
+  const hasDevices = pods.some(({ plan }) => Object.keys(plan.devices).length > 0);
+  const titles = ['POD', 'CPUS', 'NUMA'];
+  if (hasMemory) titles.push('MEMORY');
+  if (hasDevices) titles.push('DEVICES');
+  const rows = pods.map((pod) => {
+    const { cpus, memory, devices } = pod.plan;
+    return [
+      names.get(pod)!,
+      cpusText(cpus),
+      cpus.isEmpty ? 'any' : listed(topology.nodesOf(cpus)),
+      ...(hasMemory ? [memoryText(memory.filter(({ bytes }) => bytes > 0))] : []),
+      ...(hasDevices ? [devicesText(devices)] : []),
+    ];
+  });
+  return table(
+    titles.map((title) => ({ title })),
+    rows,
+    page,
+  );
+}
+
+/** Of all of them: whether they fit, how many of each workload do, and each pod. */
+export function planJson(planned: readonly PlannedWorkload[]) {
+  const pods = planned.flatMap((each) => each.pods);
+  return {
+    admitted: pods.every(({ plan }) => plan.admitted),
+    workloads: planned.map(({ workload: { kind, name, replicas }, pods }) => ({
+      ...{ kind, name: name ?? null, replicas, pods: pods.length },
+      fit: pods.filter(({ plan }) => plan.admitted).length,
+    })),
+    pods: pods.map(podJson),
+  };
+}
+
+function podJson({ pod: { request }, plan }: PlannedPod) {
+  const { uid, name, qosClass } = request;
+  // What the containers have says it already.
+  const { uid: planned, cpus, memory, devices, alreadyAdmitted, replaced, policy, scope, ...answer } = plan;
+  return {
+    ...{ uid: uid ?? null, name: name ?? null, qosClass, alreadyAdmitted, replaced, policy, scope },
+    ...answer,
+  };
+}

@@ -1,0 +1,58 @@
+// SetupFiles: what `numalign setup` writes for systemd, without the heads. Pure.
+import { BOOT_UNIT, GROUP, type Launcher, launch } from './service-unit.js';
+
+export const SLICE = 'numalign.slice';
+
+export const SYSUSERS = '/etc/sysusers.d/numalign.conf';
+export const TMPFILES = '/etc/tmpfiles.d/numalign.conf';
+export const UNITS = '/etc/systemd/system';
+
+const FOREIGN_GROUP = '# The group was there before.\n';
+
+/** Whether the group was there before the file that makes it. */
+export const isForeignGroup = (sysusers: string) => sysusers.startsWith(FOREIGN_GROUP);
+
+/** The settings in a boot unit. */
+export const settingsOf = (bootUnit: string) => / configure (.*)$/m.exec(bootUnit)?.[1];
+
+export interface SetupFile {
+  /** Below the root. */
+  readonly path: string;
+  readonly body: string;
+}
+
+export interface Setup {
+  readonly launcher: Launcher;
+  /** The options of `numalign configure`, as they stand in a unit. */
+  readonly settings: string;
+  /** The machine's state folder. */
+  readonly stateDir: string;
+  readonly hasForeignGroup: boolean;
+}
+
+export function setupFiles({ launcher, settings, stateDir, hasForeignGroup }: Setup): readonly SetupFile[] {
+  return [
+    { path: SYSUSERS, body: `${hasForeignGroup ? FOREIGN_GROUP : ''}g ${GROUP} -\n` },
+    { path: TMPFILES, body: `d ${stateDir} 2770 root ${GROUP} -\n` },
+    {
+      path: `${UNITS}/${SLICE}`,
+      body: `[Unit]
+Description=Programs on CPUs of their own
+`,
+    },
+    {
+      path: `${UNITS}/${BOOT_UNIT}`,
+      body: `[Unit]
+Description=Settings of numalign
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=${launch(launcher, ['configure', { specifiers: settings }])}
+
+[Install]
+WantedBy=multi-user.target
+`,
+    },
+  ];
+}

@@ -1,0 +1,194 @@
+// Workloads: what Kubernetes makes pods of, as those pods. Pure.
+import { isName, NAME } from '../base/check-options.js';
+import { type Fields, isObject } from '../base/shapes.js';
+import { nameUid } from '../base/text/name-uid.js';
+import { DEFAULT_NAMESPACE, MANIFEST_KEYS, type PodSpec } from './pod-request.js';
+import { fail, podShape } from './resource-amounts.js';
+
+/** How many pods one workload may ask for: more than a node runs. */
+export const MAX_REPLICAS = 1000;
+// All workloads together.
+const MAX_PODS = 10_000;
+
+/** A Pod, or what has a template of pods. */
+export interface Workload {
+  /** Such as `Deployment`. */
+  readonly kind: string;
+  readonly name: string | undefined;
+  /** How many pods there are of it; on one machine, so that a DaemonSet has one. */
+  readonly replicas: number;
+  /** Where its pod, or its template, is in the document; empty: it is the document. */
+  readonly path: string;
+  /**
+   * Its pods, as `Manager.admit` takes them; as many as are asked for, whatever its `replicas` are.
+   */
+  readonly pods: (count?: number) => PodSpec[];
+}
+
+interface Kind {
+  readonly apiVersion: string;
+  /** Where the object is that has the template. */
+  readonly path: readonly string[];
+  readonly replicas: (spec: Fields, field: string) => number;
+}
+
+const replicasOf = ({ replicas }: Fields, field: string) => countIn(replicas, `${field}.replicas`);
+const one = () => 1;
+
+// As many as run at a time.
+function parallelPods({ parallelism, completions }: Fields, field: string): number {
+  const atOnce = countIn(parallelism, `${field}.parallelism`);
+  if (completions === undefined || completions === null) return atOnce;
+  return Math.min(atOnce, podShape.whole(completions, `${field}.completions`));
+}
+
+function countIn(value: unknown, field: string): number {
+  return value === undefined || value === null ? 1 : podShape.whole(value, field, MAX_REPLICAS);
+}
+
+const KINDS: ReadonlyMap<string, Kind> = new Map([
+  ['Deployment', { apiVersion: 'apps/v1', path: ['spec'], replicas: replicasOf }],
+  ['ReplicaSet', { apiVersion: 'apps/v1', path: ['spec'], replicas: replicasOf }],
+  ['StatefulSet', { apiVersion: 'apps/v1', path: ['spec'], replicas: replicasOf }],
+  ['DaemonSet', { apiVersion: 'apps/v1', path: ['spec'], replicas: one }],
+  ['ReplicationController', { apiVersion: 'v1', path: ['spec'], replicas: replicasOf }],
+  ['Job', { apiVersion: 'batch/v1', path: ['spec'], replicas: parallelPods }],
+  ['CronJob', { apiVersion: 'batch/v1', path: ['spec', 'jobTemplate', 'spec'], replicas: parallelPods }],
+  ['PodTemplate', { apiVersion: 'v1', path: [], replicas: one }],
+]);
+
+const VALID_KINDS = `one of ${['Pod', ...KINDS.keys()].join(', ')}, or a List of them`;
+
+/**
+ * The workloads of a manifest: one, or all of a List.
+ * @throws ERR_INVALID_POD, which names the field
+ */
+export function workloadsOf(document: unknown): Workload[] {
+  const fields = podShape.object(document, 'the manifest');
+  const { kind } = fields;
+  const isList = typeof kind === 'string' && kind.endsWith('List');
+  const workloads = isList ? listed(fields, kind) : [workloadOf(fields, '')];
+  checkPodCount(workloads);
+  return workloads;
+}
+
+/**
+ * The pods of a Kubernetes manifest, as `Manager.admit` takes them: of a Pod, of a Deployment,
+ * ReplicaSet, StatefulSet, ReplicationController (its `replicas`), DaemonSet (one), Job or CronJob (as
+ * many as run at a time), PodTemplate (one), or of a List of these. The pods of a workload are called by
+ * its name and a number: `web-0`. A pod that has a name and no uid gets one that follows from its
+ * namespace and name: the same at every call. What the pods ask for is not checked here.
+ * @throws ERR_INVALID_POD, which names the field, for another kind or `apiVersion`, a template that is
+ *   missing, a number of pods that is none or more than 1000 (10,000 in all), an empty List
+ */
+export function podsOf(manifest: unknown): PodSpec[] {
+  return workloadsOf(manifest).flatMap(({ pods }) => pods());
+}
+
+/** @throws ERR_INVALID_POD where they have too many pods */
+export function checkPodCount(workloads: readonly Pick<Workload, 'replicas'>[]): void {
+  const count = workloads.reduce((sum, { replicas }) => sum + replicas, 0);
+  if (count > MAX_PODS) fail('the number of pods', count, `at most ${MAX_PODS}`);
+}
+
+function listed(list: Fields, kind: string): Workload[] {
+  const kindOfItems = kind.slice(0, -'List'.length);
+  const known = KINDS.get(kindOfItems);
+  if (!known && !['', 'Pod'].includes(kindOfItems)) fail('kind', kind, VALID_KINDS);
+  checkVersion(list, known?.apiVersion ?? 'v1', '');
+  const items = podShape.listOf(list.items, 'items', podShape.object);
+  if (items.length === 0) fail('items', list.items, 'a list of at least one');
+  return items.map((item, i) => {
+    const at = `items[${i}].`;
+    if (kindOfItems === '') return workloadOf(item, at);
+    // The API server leaves out what all of them are.
+    const ofKind = { apiVersion: list.apiVersion, ...item, kind: item.kind ?? kindOfItems };
+    if (ofKind.kind !== kindOfItems) fail(`${at}kind`, ofKind.kind, `"${kindOfItems}"`);
+    return workloadOf(ofKind, at);
+  });
+}
+
+function checkVersion({ apiVersion }: Fields, valid: string, at: string): void {
+  if ((apiVersion ?? valid) !== valid) fail(`${at}apiVersion`, apiVersion, `"${valid}"`);
+}
+
+// `at`: where it is in the document, as a prefix of its fields.
+function workloadOf(fields: Fields, at: string): Workload {
+  const { kind } = fields;
+  if (kind === 'Pod' || (kind === undefined && at === '')) return workloadOfPod(fields, at);
+  const known = typeof kind === 'string' ? KINDS.get(kind) : undefined;
+  if (!known) return fail(`${at}kind`, kind, VALID_KINDS);
+  checkVersion(fields, known.apiVersion, at);
+  let [holder, path] = [fields, ''];
+  for (const name of known.path) {
+    path = path === '' ? `${at}${name}` : `${path}.${name}`;
+    holder = podShape.object(holder[name], path);
+  }
+  const field = path === '' ? `${at}template` : `${path}.template`;
+  const template = podShape.object(holder.template, field);
+  const spec = podShape.object(template.spec, `${field}.spec`);
+  const { labels, annotations } = podShape.object(template.metadata ?? {}, `${field}.metadata`);
+  const { name, namespace } = namesOf(fields, at);
+  const first = kind === 'StatefulSet' ? firstOrdinal(holder, path) : 0;
+  const replicas = known.replicas(holder, path);
+  const podAt = (i: number): PodSpec => ({
+    ...{ apiVersion: 'v1', kind: 'Pod' },
+    metadata: {
+      ...(isObject(labels) && { labels }),
+      ...(isObject(annotations) && { annotations }),
+      ...identity(namespace, name, first + i),
+    },
+    spec,
+  });
+  return {
+    kind: kind as string,
+    name,
+    replicas,
+    path: field,
+    pods: (count = replicas) => Array.from({ length: count }, (_, i) => podAt(i)),
+  };
+}
+
+function firstOrdinal({ ordinals }: Fields, path: string): number {
+  const { start } = podShape.object(ordinals ?? {}, `${path}.ordinals`);
+  return podShape.whole(start ?? 0, `${path}.ordinals.start`);
+}
+
+function namesOf({ metadata }: Fields, at: string) {
+  const { name, namespace } = podShape.object(metadata ?? {}, `${at}metadata`);
+  const text = (value: unknown, field: string) =>
+    value === undefined || value === null
+      ? undefined
+      : podShape.that(value, `${at}metadata.${field}`, isName, NAME);
+  return { name: text(name, 'name'), namespace: text(namespace, 'namespace') };
+}
+
+// Pods of a workload without a name, or with one that is to be generated, have none.
+function identity(namespace: string | undefined, name: string | undefined, ordinal: number) {
+  const own = name === undefined ? undefined : `${name}-${ordinal}`;
+  return {
+    ...(namespace !== undefined && { namespace }),
+    ...(own !== undefined && { name: own, uid: nameUid(namespace ?? DEFAULT_NAMESPACE, own) }),
+  };
+}
+
+// A manifest, or a pod in plain words.
+function workloadOfPod(pod: Fields, at: string): Workload {
+  const isManifest = MANIFEST_KEYS.some((key) => key in pod);
+  const metadata = isManifest ? podShape.object(pod.metadata ?? {}, `${at}metadata`) : pod;
+  const withNames = (names: object): PodSpec =>
+    isManifest ? { ...pod, metadata: { ...metadata, ...names } } : { ...pod, ...names };
+  const { name, namespace } = namesOf(isManifest ? pod : { metadata: { name: pod.name } }, at);
+  const isKnown = name === undefined || (metadata.uid !== undefined && metadata.uid !== null);
+  const itself = isKnown
+    ? (pod as PodSpec)
+    : withNames({ uid: nameUid(namespace ?? DEFAULT_NAMESPACE, name) });
+  const copyAt = (i: number) => withNames({ uid: undefined, ...identity(namespace, name, i) });
+  return {
+    kind: 'Pod',
+    name,
+    replicas: 1,
+    path: at.slice(0, -1),
+    pods: (count = 1) => (count === 1 ? [itself] : Array.from({ length: count }, (_, i) => copyAt(i))),
+  };
+}

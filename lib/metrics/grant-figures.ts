@@ -1,0 +1,96 @@
+// What is shown of a grant: counters of what happens on its CPUs, and how things stand with it.
+import type { GrantAudit } from '../audit/account.js';
+import type { GrantInfo } from '../decision/grant-info.js';
+
+interface Definition {
+  readonly help: string;
+  /** null where it is not known, or nobody can know it. */
+  readonly of: (audit: GrantAudit, owner: GrantInfo['owner']) => number | null;
+}
+
+const seconds = (ns: number | null) => ns && ns / 1e9;
+
+type ThreadTotal = 'runTimeNs' | 'runDelayNs' | 'involuntarySwitches' | 'migrations';
+
+// Nobody knows who runs on a persistent grant.
+const ofThreads =
+  (name: ThreadTotal): Definition['of'] =>
+  ({ totals }, { kind }) =>
+    kind === 'persistent' ? null : totals[name];
+
+const secondsOfThreads =
+  (name: ThreadTotal): Definition['of'] =>
+  (audit, owner) =>
+    seconds(ofThreads(name)(audit, owner));
+
+export const GRANT_COUNTERS = {
+  grant_run_seconds_total: {
+    help: 'How long threads of the grant have run on its CPUs.',
+    of: secondsOfThreads('runTimeNs'),
+  },
+  grant_run_delay_seconds_total: {
+    help: 'How long threads of the grant could have run and had to wait.',
+    of: secondsOfThreads('runDelayNs'),
+  },
+  grant_involuntary_switches_total: {
+    help: 'How many times a thread of the grant had to leave its CPU to another.',
+    of: ofThreads('involuntarySwitches'),
+  },
+  grant_migrations_total: {
+    help: 'How many times a thread of the grant came to another CPU.',
+    of: ofThreads('migrations'),
+  },
+  grant_foreign_tasks_total: {
+    help: 'How many times a task of another process was found on CPUs of the grant that was not there at the scrape before.',
+    of: ({ totals }) => totals.foreignTasks,
+  },
+  grant_interrupts_total: {
+    help: 'Interrupts on CPUs of the grant.',
+    of: ({ totals }) => totals.interrupts,
+  },
+  grant_device_interrupts_total: {
+    help: 'Interrupts of devices on CPUs of the grant.',
+    of: ({ totals }) => totals.deviceInterrupts,
+  },
+  grant_steal_seconds_total: {
+    help: 'How long the hypervisor ran somebody else on CPUs of the grant.',
+    of: ({ totals }) => seconds(totals.stealNs),
+  },
+  grant_throttled_seconds_total: {
+    help: 'How long a quota has stopped the cgroups of the grant’s processes.',
+    of: ({ throttling }) => seconds(throttling?.throttledNs ?? null),
+  },
+} as const satisfies Record<string, Definition>;
+
+export const GRANT_GAUGES = {
+  grant_recent_foreign_tasks: {
+    help: 'Tasks of other processes that have run on CPUs of the grant since the scrape before.',
+    of: recentForeignTasks,
+  },
+  grant_memory_elsewhere_bytes: {
+    help: 'Memory of the grant’s processes that is on other NUMA nodes than the grant’s.',
+    of: ({ offNodeBytes }, { kind }) => (kind === 'persistent' ? null : offNodeBytes),
+  },
+} as const satisfies Record<string, Definition>;
+
+function recentForeignTasks({ cpus }: GrantAudit): number | null {
+  const tasks = cpus.map(({ foreign }) => foreign);
+  if (tasks.some((foreign) => foreign === null)) return null;
+  return tasks.flatMap((foreign) => foreign ?? []).filter(({ kind }) => kind === 'user').length;
+}
+
+export type GrantCounter = keyof typeof GRANT_COUNTERS;
+export type GrantGauge = keyof typeof GRANT_GAUGES;
+
+/** What an audit says of each definition; nothing where there is none. */
+export function figuresOf<Name extends string>(
+  definitions: Readonly<Record<Name, Definition>>,
+  audit: GrantAudit | undefined,
+  owner: GrantInfo['owner'],
+): Partial<Record<Name, number | null>> {
+  if (audit === undefined) return {};
+  const entries = Object.entries<Definition>(definitions);
+  return Object.fromEntries(entries.map(([name, { of }]) => [name, of(audit, owner)])) as Partial<
+    Record<Name, number | null>
+  >;
+}

@@ -1,0 +1,35 @@
+// MetricSink: where figures go that are asked for at every scrape.
+
+export type Labels = Readonly<Record<string, string>>;
+
+/** Values by labels; undefined: nothing at present. */
+export type Values = Iterable<readonly [labels: Labels, value: number]> | undefined;
+
+/**
+ * Takes figures by the names that Prometheus has for them, without numalign's prefix. What has no
+ * value at a scrape is left out of it.
+ */
+export interface MetricSink {
+  counter(name: string, help: string, labelNames: readonly string[], values: () => Values): void;
+  gauge(name: string, help: string, labelNames: readonly string[], values: () => Values): void;
+}
+
+/**
+ * One look for all figures of a scrape, which are asked for one after the other, at once. It holds
+ * until the next turn of the event loop's microtasks.
+ */
+export function oncePerScrape<T>(read: () => T): () => T {
+  let seen: { readonly value: T } | undefined;
+  return () => {
+    if (seen === undefined) {
+      seen = { value: read() };
+      queueMicrotask(() => {
+        seen = undefined;
+      });
+    }
+    return seen.value;
+  };
+}
+
+/** Names that the kubelet has too. */
+export const KUBELET_NAMES = /^(kubelet|resource_manager)_/;

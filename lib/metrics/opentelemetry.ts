@@ -1,0 +1,74 @@
+// OpenTelemetry: what a manager's state says and what happens to each grant, for a meter. The
+// package's `numalign/opentelemetry`.
+import { createRequire } from 'node:module';
+import type { BatchObservableCallback, Meter, Observable } from '@opentelemetry/api';
+import { checkOptions, invalidOption } from '../base/check-options.js';
+import { NumalignError } from '../base/errors.js';
+import { ManagerView } from '../managers/manager-view.js';
+import { grantActivity } from './grant-activity.js';
+import { GrantLook } from './grant-look.js';
+import { MeterSink } from './meter-sink.js';
+import { checkFlags, type GrantMetricsOptions, parseGrants } from './options.js';
+import { state, stateLook } from './state.js';
+
+export type { GrantMetricsOptions } from './options.js';
+
+/** What {@link registerMetrics} takes. */
+export interface MeterOptions {
+  /** Where the instruments are made. Default: the meter `numalign` of the global provider. */
+  meter?: Meter;
+  /** As of collectMetrics: also show each grant of a living owner. Default: false. */
+  audit?: boolean;
+  /** How grants are shown, with `audit`. */
+  grants?: GrantMetricsOptions;
+}
+
+/** Instruments that are registered with a meter. */
+export interface MeterRegistration {
+  /** Ends it: nothing is observed any more. */
+  stop(): void;
+  [Symbol.dispose](): void;
+}
+
+/**
+ * Makes observable instruments of what the state of `manager` says and, with `audit`, of what
+ * happens to each grant. All of them are asked for in one callback, when a reader collects; nothing
+ * happens in between. Without an SDK nothing is ever asked for. docs/metrics.md lists them.
+ * @throws ERR_OPTIONAL_DEPENDENCY where no meter is given and `@opentelemetry/api` is not installed;
+ *   ERR_INVALID_OPTION
+ */
+export function registerMetrics(manager: ManagerView, options: MeterOptions = {}): MeterRegistration {
+  if (!(manager instanceof ManagerView)) invalidOption('manager', manager, 'a manager that openManager gave');
+  const given = checkOptions(options, ['meter', 'audit', 'grants'], 'registerMetrics') as MeterOptions;
+  const { audit = false, grants = {} } = given;
+  checkFlags({ audit });
+  const parsed = parseGrants(grants);
+  const meter = meterOf(given);
+  const sink = new MeterSink(meter);
+  const look = stateLook(manager);
+  state(sink, manager, look);
+  if (audit) grantActivity(sink, new GrantLook(manager, look, parsed));
+  const callback: BatchObservableCallback = (result) => sink.observe(result);
+  const instruments: Observable[] = [...sink.instruments];
+  meter.addBatchObservableCallback(callback, instruments);
+  const stop = () => meter.removeBatchObservableCallback(callback, instruments);
+  return Object.freeze({ stop, [Symbol.dispose]: stop });
+}
+
+function meterOf({ meter }: MeterOptions): Meter {
+  if (meter === undefined) return loadApi().metrics.getMeter('numalign');
+  if (typeof meter?.addBatchObservableCallback !== 'function')
+    invalidOption('meter', meter, 'a Meter of OpenTelemetry');
+  return meter;
+}
+
+// Only here, so that numalign can be used without it. @throws ERR_OPTIONAL_DEPENDENCY
+function loadApi(): typeof import('@opentelemetry/api') {
+  try {
+    return createRequire(import.meta.url)('@opentelemetry/api') as typeof import('@opentelemetry/api');
+  } catch (cause) {
+    const message =
+      'without a meter it needs @opentelemetry/api beside numalign: npm install @opentelemetry/api';
+    throw new NumalignError('ERR_OPTIONAL_DEPENDENCY', message, { value: '@opentelemetry/api', cause });
+  }
+}

@@ -1,0 +1,34 @@
+// The process itself: another program in its place. See platform/process/execution.h.
+#include "addon/convert.h"
+#include "addon/environment.h"
+#include "platform/process/execution.h"
+
+namespace numalign::addon {
+namespace {
+
+template <class T, class Convert>
+std::vector<T> to_list(const Napi::Value& value, const char* what, Convert convert) {
+  if (!value.IsArray()) throw Napi::TypeError::New(value.Env(), std::string(what) + " must be an array");
+  auto array = value.As<Napi::Array>();
+  std::vector<T> list;
+  list.reserve(array.Length());
+  for (uint32_t i = 0; i < array.Length(); i++) list.push_back(convert(array.Get(i), what));
+  return list;
+}
+
+// (ProgramCall): returns only by an error
+void execute_binding(const Napi::CallbackInfo& info) {
+  const Fields fields(info[0], "a program");
+  Program program{fields.string("file"), to_list<std::string>(fields["args"], "args", to_string),
+                  to_list<std::string>(fields["environment"], "environment", to_string),
+                  to_list<int>(fields["descriptors"], "descriptors", to_int)};
+  throw_error(info.Env(), execute(program));
+}
+
+}  // namespace
+
+void export_process(Napi::Env env, Napi::Object exports) {
+  exports["execute"] = Napi::Function::New(env, execute_binding);
+}
+
+}  // namespace numalign::addon

@@ -1,0 +1,211 @@
+// Several pods in one step: all of them or none, and pods that give way to what they ask for now.
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { nameUid } from '../../lib/base/text/name-uid.js';
+import type { AdmissionError, Manager, PodSpec } from '../../lib/index.js';
+import { errorOf } from '../support/error-of.js';
+import { guaranteed, simulate } from '../support/simulated.js';
+
+const newManager = (options = {}) => simulate('numa:2(memory=8GiB) core:2 pu:2', options);
+
+const pod = (uid: string, cpu: number | string): PodSpec => ({
+  uid,
+  name: uid,
+  containers: [guaranteed('main', { cpu })],
+});
+
+// What is on record, but for what counts commits.
+const onRecord = (manager: Manager) => ({
+  generation: manager.generation(),
+  grants: manager.grants(),
+  memory: manager.memory(),
+  pool: String(manager.sharedPool()),
+});
+
+describe('admitAll', () => {
+  it('places each pod as they would be one after the other, in one commit', async () => {
+    const sizes = fc.array(fc.integer({ min: 1, max: 3 }), { minLength: 1, maxLength: 4 });
+    await fc.assert(
+      fc.asyncProperty(sizes, async (cpus) => {
+        const pods = cpus.map((cpu, i) => pod(`pod-${i}`, cpu));
+        const [together, single] = [await newManager(), await newManager()];
+        const before = together.generation();
+        const all = await together.admitAll(pods).catch((error) => error.code);
+        const each: unknown[] = [];
+        let code: string | undefined;
+        for (const one of pods) {
+          const answer = await single.admit(one).catch((error) => error.code);
+          if (typeof answer === 'string') {
+            code = answer;
+            break;
+          }
+          each.push(answer.containers);
+        }
+        if (code !== undefined) {
+          expect(all).toBe(code);
+          expect(together.grants()).toEqual([]);
+          expect(together.generation()).toBe(before);
+        } else {
+          expect(all.map((one: { containers: unknown }) => one.containers)).toEqual(each);
+          expect(together.generation()).toBe(before + 1);
+        }
+        together.close();
+        single.close();
+      }),
+      { numRuns: 25 },
+    );
+  });
+
+  it('changes nothing where one has no room, and says which', async () => {
+    const manager = await newManager();
+    await manager.admit(pod('early', 2));
+    const before = onRecord(manager);
+    const error = (await errorOf(() =>
+      manager.admitAll([pod('early', 2), pod('a', 3), pod('b', 3)]),
+    )) as AdmissionError;
+    expect([error.name, error.details.index]).toEqual(['AdmissionError', 2]);
+    expect(error.details.explanation.text).toMatch(/held by "a" of process \d+: /);
+    expect(onRecord(manager)).toEqual(before);
+  });
+
+  it('commits nothing for pods that are all on record', async () => {
+    const manager = await newManager();
+    await manager.admitAll([pod('a', 1), pod('b', 2)]);
+    const before = onRecord(manager);
+    const again = await manager.admitAll([pod('b', 2), pod('a', 1)], { replace: true });
+    expect(again.map(({ uid, alreadyAdmitted, replaced }) => [uid, alreadyAdmitted, replaced])).toEqual([
+      ['b', true, false],
+      ['a', true, false],
+    ]);
+    expect(onRecord(manager)).toEqual(before);
+  });
+
+  it('answers nothing for no pods, and refuses one pod twice, what is no list, and options it has not', async () => {
+    const manager = await newManager();
+    expect(await manager.admitAll([])).toEqual([]);
+    const refused = async (pods: unknown, options?: object) => {
+      const { code, details } = await errorOf(() => manager.admitAll(pods as PodSpec[], options));
+      return [code, details.index ?? details.option ?? details.value];
+    };
+    expect(await refused([pod('a', 1), pod('b', 1), pod('a', 1)])).toEqual(['ERR_POD_CONFLICT', 2]);
+    expect(await refused({})).toEqual(['ERR_INVALID_OPTION', 'pods']);
+    expect(await refused([pod('a', 1), { uid: 'b', containers: [] }])).toEqual(['ERR_INVALID_POD', 1]);
+    expect(await refused([], { wait: true })).toEqual(['ERR_INVALID_OPTION', 'wait']);
+    expect(await refused([], { replace: 'yes' })).toEqual(['ERR_INVALID_OPTION', 'replace']);
+    expect(manager.grants()).toEqual([]);
+  });
+
+  it('has custom providers give back what they allocated for those before the one that is rejected', async () => {
+    const manager = await newManager();
+    const held: string[] = [];
+    manager.addHintProvider({
+      name: 'log',
+      hints: () => null,
+      allocate: ({ pod: { uid } }) => void held.push(uid),
+      release: ({ pod: { uid } }) => void held.splice(held.indexOf(uid), held.includes(uid) ? 1 : 0),
+    });
+    await errorOf(() => manager.admitAll([pod('a', 3), pod('b', 3), pod('c', 3)]));
+    expect(held).toEqual([]);
+    await manager.admitAll([pod('a', 3), pod('b', 3)]);
+    expect(held).toEqual(['a', 'b']);
+    const refusal = await errorOf(() => manager.admitAll([pod('a', 2)], { replace: true }));
+    expect([refusal.code, held]).toEqual(['ERR_INVALID_OPTION', ['a', 'b']]);
+  });
+});
+
+describe('a pod that asks for something else than is on record', () => {
+  it('is refused, and nothing of its list is admitted', async () => {
+    const manager = await newManager();
+    await manager.admit(pod('a', 2));
+    const before = onRecord(manager);
+    const { code, details } = await errorOf(() => manager.admitAll([pod('b', 1), pod('a', 3)]));
+    expect([code, details.index]).toEqual(['ERR_POD_CONFLICT', 1]);
+    expect(onRecord(manager)).toEqual(before);
+  });
+
+  it('takes the place of the old one with replace, whose CPUs and memory count as free', async () => {
+    const manager = await newManager();
+    const [old] = await manager.admitAll([pod('a', 6), pod('b', 1)]);
+    const before = manager.generation();
+    // One CPU is free beside what it has.
+    const [replaced] = await manager.admitAll([pod('a', 5)], { replace: true });
+    expect([replaced!.replaced, replaced!.alreadyAdmitted]).toEqual([true, false]);
+    const [had, has] = [old!, replaced!].map((each) => each.container('main').cpus!);
+    expect([has!.size, has!.intersects(had!)]).toEqual([5, true]);
+    expect(manager.generation()).toBe(before + 1);
+    expect(
+      manager
+        .grants()
+        .map(({ uid }) => uid)
+        .sort(),
+    ).toEqual(['a', 'b']);
+    const booked = manager.memory().reduce((sum, { reserved }) => sum + reserved, 0);
+    expect(booked).toBe(2 * 64 * 2 ** 20);
+    // What the old one was is over: it cannot give back what the new one has.
+    expect((await errorOf(() => old!.release())).code).toBe('ERR_UNKNOWN_GRANT');
+    await replaced!.release();
+    expect(manager.grants().map(({ uid }) => uid)).toEqual(['b']);
+  });
+
+  it('leaves the old one where it was, where the new one or one after it has no room', async () => {
+    const manager = await newManager();
+    await manager.admitAll([pod('a', 2), pod('b', 2)]);
+    const before = onRecord(manager);
+    const one = await errorOf(() => manager.admitAll([pod('a', 7)], { replace: true }));
+    expect([one.name, one.details.index]).toEqual(['AdmissionError', 0]);
+    expect(onRecord(manager)).toEqual(before);
+    const next = await errorOf(() => manager.admitAll([pod('a', 3), pod('c', 3)], { replace: true }));
+    expect([next.name, next.details.index]).toEqual(['AdmissionError', 1]);
+    expect(onRecord(manager)).toEqual(before);
+  });
+
+  it('can swap what two of them have, which one after the other could not', async () => {
+    const manager = await newManager();
+    await manager.admitAll([pod('a', 5), pod('b', 2)]);
+    const order = [pod('a', 2), pod('b', 5)];
+    const swapped = await manager.admitAll(order, { replace: true });
+    expect(swapped.map((each) => each.container('main').cpus?.size)).toEqual([2, 5]);
+  });
+});
+
+describe('a planner with replace', () => {
+  it('plans a changed pod as admitAll places it, and keeps the old one in mind where there is no room', async () => {
+    const manager = await newManager();
+    await manager.admitAll([pod('a', 6), pod('b', 1)]);
+    const planner = manager.planner();
+    expect(planner.plan(pod('a', 8), { replace: true })).toMatchObject({ admitted: false, replaced: true });
+    expect(planner.plan(pod('c', 1))).toMatchObject({ admitted: false, replaced: false });
+    const planned = planner.plan(pod('a', 5), { replace: true });
+    expect(planned).toMatchObject({ admitted: true, replaced: true, alreadyAdmitted: false });
+    expect(planner.plan(pod('b', 1), { replace: true })).toMatchObject({
+      alreadyAdmitted: true,
+      replaced: false,
+    });
+    const [placed] = await manager.admitAll([pod('a', 5)], { replace: true });
+    expect(placed!.containers).toEqual(planned.containers);
+    const wrong = await errorOf(() => planner.plan(pod('a', 5), { replace: 1 as never }));
+    expect(wrong.code).toBe('ERR_INVALID_OPTION');
+  });
+});
+
+describe('the uid of a name', () => {
+  // What Python's uuid.uuid5 makes of it, too.
+  it.each([
+    ['gateway', '6c993d06-5755-5ca7-a2a6-b08ffd1d9024'],
+    ['web-0', '9b2f7678-e329-5e1b-8a0b-7bc7a15eed42'],
+    ['é'.repeat(40), 'dc445d27-5c64-5e83-bb72-a36ec222002b'],
+  ])('is a UUID of version 5 of namespace and name: %s', (name, uid) => {
+    expect(nameUid('default', name)).toBe(uid);
+  });
+
+  it('is no other pod: a living one of that name with another uid is in the way', async () => {
+    const manager = await newManager();
+    const first = await manager.admit({ name: 'web', containers: [{ name: 'main' }] });
+    const again = { uid: nameUid('default', 'web'), name: 'web', containers: [{ name: 'main' }] };
+    const { code, details } = await errorOf(() => manager.admit(again));
+    expect([code, details.valid]).toEqual(['ERR_POD_CONFLICT', first.uid]);
+    await first.release();
+    expect((await manager.admit(again)).uid).toBe(again.uid);
+    expect((await manager.admit(again)).alreadyAdmitted).toBe(true);
+  });
+});

@@ -1,0 +1,86 @@
+// Grant.exec: this process becomes a program. Each test has a process of its own for that.
+import { spawnSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { affinity } from '../../lib/entries/diagnostics.js';
+import { discover } from '../../lib/entries/topology.js';
+import { openManager } from '../../lib/index.js';
+import { errorOf } from '../support/error-of.js';
+import { makeStateDir } from '../support/state-dir.js';
+
+const PACKAGE = fileURLToPath(new URL('../../dist', import.meta.url));
+
+/** Runs `body` as a program that has a manager and a grant of one CPU. */
+function run(body: string) {
+  const stateDir = makeStateDir();
+  const script = `
+    import { writeSync, readFileSync } from 'node:fs';
+    import { openManager } from '${PACKAGE}/index.js';
+    import { affinity } from '${PACKAGE}/entries/diagnostics.js';
+    const print = (text) => writeSync(1, text + '\\n');
+    const manager = await openManager({ stateDir: ${JSON.stringify(stateDir)} });
+    const grant = await manager.acquire({ cpu: 1 });
+    ${body}`;
+  const { status, stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', script], {
+    encoding: 'utf8',
+    env: { ...process.env, OUTER: 'outer' },
+  });
+  return { stateDir, status, lines: stdout.split('\n').slice(0, -1), stderr };
+}
+
+describe.runIf(affinity().size > 1)('grant.exec', () => {
+  it('has the program run on the grant, in its environment, under the name that it is given', async () => {
+    const { status, lines } = run(`
+      print(process.pid); print(String(grant.cpus));
+      grant.exec('sh', ['-c', 'echo $$; grep Cpus_allowed_list /proc/$$/status; echo $NUMALIGN_CPUS $INNER$OUTER; head -c 5 /proc/$$/cmdline; echo; exit 4'],
+        { env: { PATH: process.env.PATH, INNER: 'inner' }, argv0: 'other' });`);
+    const [pid, cpus, ...rest] = lines;
+    expect(status).toBe(4);
+    expect(rest).toEqual([pid, `Cpus_allowed_list:\t${cpus}`, `${cpus} inner`, 'other']);
+  });
+
+  it('has the grant end with the program', async () => {
+    const { stateDir, status } = run(`grant.exec('true');`);
+    expect(status).toBe(0);
+    const manager = await openManager({ stateDir });
+    onTestFinished(() => manager.close());
+    expect([manager.grants(), `${manager.sharedPool()}`]).toEqual([[], `${affinity()}`]);
+  });
+
+  it('leaves the process as it was where there is no such program', async () => {
+    const { status, lines, stderr } = run(`
+      const look = () => readFileSync('/proc/thread-self/status', 'utf8').match(/Sig(Blk|Ign).*|Cpus_allowed_list.*/g).join() + affinity();
+      const before = look();
+      try { grant.exec('no-such-program'); } catch ({ code, errnoName }) { print(code + ' ' + errnoName); }
+      print(String(look() === before));
+      grant.spawn('echo', ['spawned'], { stdio: 'inherit' }).on('exit', async () => {
+        print(String(grant.cpus.size));
+        await grant.release();
+        manager.close();
+      });`);
+    expect([status, stderr]).toEqual([0, '']);
+    expect(lines).toEqual(['ERR_SYSCALL ENOENT', 'true', 'spawned', '1']);
+  });
+
+  it('is refused for what is no name, argument or option of a program, and for a simulated machine', async () => {
+    const manager = await openManager({ stateDir: makeStateDir() });
+    onTestFinished(() => manager.close());
+    const grant = await manager.acquire({ cpu: 1 });
+    const codes = [
+      await errorOf(() => grant.exec('')),
+      await errorOf(() => grant.exec('a\0b')),
+      await errorOf(() => grant.exec('true', ['a\0b'])),
+      await errorOf(() => grant.exec('true', [1 as unknown as string])),
+      await errorOf(() => grant.exec('true', [], { env: { NAME: 'a\0b' } })),
+      await errorOf(() => grant.exec('true', [], { cwd: '/' } as object)),
+    ].map(({ code }) => code);
+    expect(new Set(codes)).toEqual(new Set(['ERR_INVALID_OPTION']));
+    await grant.release();
+    expect((await errorOf(() => grant.exec('true'))).code).toBe('ERR_GRANT_RELEASED');
+    const topology = await discover({ synthetic: 'core:2 pu:1' });
+    const simulated = await openManager({ stateDir: makeStateDir(), topology });
+    onTestFinished(() => simulated.close());
+    const other = await simulated.acquire({ cpu: 1 });
+    expect((await errorOf(() => other.exec('true'))).code).toBe('ERR_SIMULATED_MACHINE');
+  });
+});

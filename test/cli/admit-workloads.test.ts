@@ -1,0 +1,144 @@
+// numalign admit of workloads, and pods that ask for something else than they did.
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { openManager } from '../../lib/index.js';
+import { newFolder, numalign, start } from './numalign.js';
+import { documents, newFile, pod } from './pods.js';
+
+// A state in which one CPU can be had, on any machine.
+async function newState(): Promise<string> {
+  const folder = newFolder();
+  await numalign(['configure', '--managed', '0-1', '--reserved', '0', '--state-dir', folder]);
+  return folder;
+}
+
+const admit = (folder: string, text: string, ...args: string[]) =>
+  numalign(['admit', '-f', newFile(text), '--state-dir', folder, ...args]);
+
+async function grants(folder: string) {
+  const { stdout } = await numalign(['status', '--output', 'json', '--state-dir', folder]);
+  const { generation, grants } = JSON.parse(stdout);
+  const shown = grants.map(({ name, uid, cpus }: Record<string, string>) => ({ name, uid, cpus }));
+  return { generation, grants: shown };
+}
+
+const deployment = (replicas: number, name = 'web') => `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: ${name}}
+spec:
+  replicas: ${replicas}
+  template: {spec: {containers: [{name: main, resources: {limits: {cpu: 100m}}}]}}
+`;
+
+describe('numalign admit of a workload', () => {
+  it('admits a pod for each replica, and more of them later', async () => {
+    const folder = await newState();
+    expect((await admit(folder, deployment(2))).code).toBe(0);
+    const first = await grants(folder);
+    expect(first.grants.map(({ name }: { name: string }) => name)).toEqual(['web-0', 'web-1']);
+    const { stdout } = await admit(folder, deployment(3), '--output', 'json');
+    const answer = JSON.parse(stdout).pods.map((each: { name: string; alreadyAdmitted: boolean }) => [
+      each.name,
+      each.alreadyAdmitted,
+    ]);
+    expect(answer).toEqual([
+      ['web-0', true],
+      ['web-1', true],
+      ['web-2', false],
+    ]);
+  });
+
+  it('changes nothing where it is admitted again', async () => {
+    const folder = await newState();
+    await admit(folder, documents(deployment(2), pod('one', 1)));
+    const before = await grants(folder);
+    const again = await admit(folder, documents(deployment(2), pod('one', 1)));
+    expect(again).toMatchObject({ code: 0, stderr: '' });
+    expect(again.stdout.match(/^admitted already as /gm)).toHaveLength(3);
+    expect(await grants(folder)).toEqual(before);
+  });
+
+  it('says so of one that asks for no pods', async () => {
+    const folder = await newState();
+    const { code, stdout } = await admit(folder, deployment(0));
+    expect([code, stdout]).toEqual([0, 'Deployment web asks for no pods\n']);
+  });
+
+  it('admits none where one document is wrong, and names it', async () => {
+    const folder = await newState();
+    const wrong = deployment(1, 'api').replace('name: main', 'name: MAIN');
+    const { code, stderr } = await admit(folder, documents(deployment(1), wrong));
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/document at line 10: spec\.template: spec\.containers\[0\]\.name must be /);
+    expect((await grants(folder)).grants).toEqual([]);
+  });
+
+  it('refuses two workloads of one name, whose pods would be the same', async () => {
+    const folder = await newState();
+    const set = deployment(1).replace('Deployment', 'StatefulSet');
+    const { code, stderr } = await admit(folder, documents(deployment(1), set));
+    expect([code, stderr]).toEqual([1, expect.stringContaining('two pods have the name default/web-0: ')]);
+  });
+});
+
+describe('a pod that asks for something else than it did', () => {
+  it('is refused, with the way to replace it', async () => {
+    const folder = await newState();
+    await admit(folder, deployment(1));
+    const before = await grants(folder);
+    const { code, stderr } = await admit(folder, deployment(1).replace('100m', '200m'));
+    expect(code).toBe(1);
+    expect(stderr).toMatch(
+      /^numalign: pod web-0 is not admitted: pod \S+ is admitted already, with other containers or amounts: release it first, or have it replaced \(--replace\) \[ERR_POD_CONFLICT\]\n$/,
+    );
+    expect(await grants(folder)).toEqual(before);
+  });
+
+  it('gets the CPU that it has itself with --replace, though no other is free', async () => {
+    const folder = await newState();
+    await admit(folder, pod('one', 1));
+    const [before] = (await grants(folder)).grants;
+    const more = pod('one', 1).replace('16Mi', '32Mi');
+    const { code, stdout, stderr } = await admit(folder, more, '--replace');
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toMatch(
+      /^main +app +1 +none +0 +32 MiB on 0\nadmitted as \S+, in place of what it was\n$/m,
+    );
+    expect((await grants(folder)).grants).toEqual([before]);
+    const again = await admit(folder, more, '--replace', '--output', 'json');
+    expect(JSON.parse(again.stdout).pods).toMatchObject([{ alreadyAdmitted: true, replaced: false }]);
+  });
+
+  it('stays what it was where the new one, or another of the file, has no room', async () => {
+    const folder = await newState();
+    await admit(folder, pod('one', 1));
+    const before = await grants(folder);
+    const large = await admit(folder, pod('one', 2), '--replace');
+    expect([large.code, large.stderr]).toEqual([1, expect.stringContaining('pod one is not admitted: ')]);
+    expect(await grants(folder)).toEqual(before);
+    const more = pod('one', 1).replace('16Mi', '32Mi');
+    const other = await admit(folder, documents(more, pod('two', 1)), '--replace');
+    expect([other.code, other.stderr]).toEqual([1, expect.stringContaining('pod two is not admitted: ')]);
+    expect(await grants(folder)).toEqual(before);
+  });
+
+  it("stays where it is another process's, which lives", async () => {
+    const folder = await newState();
+    const manager = await openManager({ stateDir: folder });
+    onTestFinished(() => manager.close());
+    const own = await manager.admit({
+      uid: 'own',
+      containers: [{ name: 'main', limits: { cpu: 1, memory: '16Mi' } }],
+    });
+    const before = await grants(folder);
+    const changed = newFile(pod('one', 1, ', uid: own').replace('16Mi', '32Mi'));
+    const run = start(['admit', '-f', changed, '--state-dir', folder, '--replace']);
+    const { code, stderr } = await run.ended;
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringMatching(/ grant own belongs to process .* \[ERR_OWNER_ALIVE\]\n$/),
+    ]);
+    expect(await grants(folder)).toEqual(before);
+    await own.release();
+  });
+});

@@ -1,0 +1,161 @@
+// What registerMetrics tells a meter, read as OpenTelemetry's SDK reads it.
+import { createNoopMeter } from '@opentelemetry/api';
+import { AggregationTemporality, MeterProvider, MetricReader } from '@opentelemetry/sdk-metrics';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import type { ManagerView } from '../../lib/index.js';
+import { instrumentOf } from '../../lib/metrics/meter-sink.js';
+import { type MeterOptions, registerMetrics } from '../../lib/metrics/opentelemetry.js';
+import { collect, MACHINE, openReal } from '../support/collected.js';
+import { thrownBy } from '../support/error-of.js';
+import { simulate } from '../support/simulated.js';
+
+class Reader extends MetricReader {
+  protected async onForceFlush() {}
+  protected async onShutdown() {}
+}
+
+interface Point {
+  readonly attributes: Readonly<Record<string, unknown>>;
+  readonly value: unknown;
+}
+
+/** An SDK with the metrics of this manager. `temporality`: how it is told what has changed. */
+function read(
+  manager: ManagerView,
+  options: MeterOptions = {},
+  temporality = AggregationTemporality.CUMULATIVE,
+) {
+  const reader = new Reader({ aggregationTemporalitySelector: () => temporality });
+  const provider = new MeterProvider({ readers: [reader] });
+  onTestFinished(() => provider.shutdown());
+  const registration = registerMetrics(manager, { meter: provider.getMeter('test'), ...options });
+  onTestFinished(() => registration.stop());
+  const read = async () => {
+    const { resourceMetrics, errors } = await reader.collect();
+    expect(errors).toEqual([]);
+    const metrics = resourceMetrics.scopeMetrics.flatMap((scope) => scope.metrics);
+    return new Map(
+      metrics.map(({ descriptor, dataPoints }) => [
+        descriptor.name,
+        { unit: descriptor.unit, points: dataPoints as readonly Point[] },
+      ]),
+    );
+  };
+  return { registration, read };
+}
+
+type Read = Awaited<ReturnType<ReturnType<typeof read>['read']>>;
+
+const pointOf = (metrics: Read, name: string, attributes: Record<string, string> = {}) =>
+  metrics
+    .get(name)
+    ?.points.find((point) =>
+      Object.entries(attributes).every(([key, value]) => point.attributes[key] === value),
+    )?.value;
+
+describe('registerMetrics', () => {
+  it('tells what the state says, without what only the kubelet names', async () => {
+    const manager = await simulate(MACHINE);
+    await manager.acquire({ cpu: 4 });
+    const metrics = await read(manager).read();
+    expect(pointOf(metrics, 'numalign.free_cpus')).toBe(12);
+    expect(pointOf(metrics, 'numalign.grants', { enforcement: 'recorded' })).toBe(1);
+    expect(pointOf(metrics, 'numalign.state.usable')).toBe(1);
+    expect([...metrics.keys()].filter((name) => !/^numalign\.[a-z0-9_.]+$/.test(name))).toEqual([]);
+    expect([...metrics.keys()].filter((name) => name.startsWith('numalign.grant.'))).toEqual([]);
+  });
+
+  it('tells with audits what happens to each grant, as the metrics for Prometheus do', async () => {
+    const manager = await openReal();
+    const { scrape } = collect(manager, { audit: true });
+    const { read: collectOnce } = read(manager, { audit: true, grants: { memory: true } });
+    const grant = await manager.acquire({ cpu: 1, name: 'gateway' });
+    grant.pin();
+    await collectOnce();
+    for (const begin = process.cpuUsage(); process.cpuUsage(begin).user < 20_000; );
+    const metrics = await collectOnce();
+    expect(pointOf(metrics, 'numalign.grant.run', { grant: 'gateway' })).toBeGreaterThan(0.01);
+    expect(metrics.get('numalign.grant.run')?.unit).toBe('s');
+    const { uid, cpus, numaNodes, enforcement } = grant;
+    const info = { grant: 'gateway', uid, cpus: `${cpus}`, numa_nodes: `${numaNodes}`, enforcement };
+    expect(pointOf(metrics, 'numalign.grant.info', info)).toBe(1);
+    const prometheus = Object.keys((await scrape()).types).filter((name) => /^numalign_grant_/.test(name));
+    const expected = prometheus.map((name) => instrumentOf(name.slice('numalign_'.length)).name);
+    // Without flags there is nothing of them.
+    const found = [...metrics.keys()].filter((name) => name.startsWith('numalign.grant.'));
+    expect(found.sort()).toEqual(
+      [...expected, 'numalign.grant.memory_elsewhere']
+        .filter((name) => name !== 'numalign.grant.flags')
+        .sort(),
+    );
+    await grant.release();
+  });
+
+  it.each([
+    ['grant_run_delay_seconds_total', 'numalign.grant.run_delay', 's'],
+    ['grant_involuntary_switches_total', 'numalign.grant.involuntary_switches', '{switch}'],
+    ['grant_device_interrupts_total', 'numalign.grant.device_interrupts', '{interrupt}'],
+    ['grant_recent_foreign_tasks', 'numalign.grant.recent_foreign_tasks', '{task}'],
+    ['grant_memory_elsewhere_bytes', 'numalign.grant.memory_elsewhere', 'By'],
+    ['grant_flags', 'numalign.grant.flags', '{flag}'],
+    ['grants', 'numalign.grants', '{grant}'],
+    ['memory_free_bytes', 'numalign.memory.free', 'By'],
+    ['state_generation', 'numalign.state.generation', '1'],
+    ['free_cpus', 'numalign.free_cpus', '{cpu}'],
+  ])('names %s as its conventions ask for', (name, instrument, unit) => {
+    expect(instrumentOf(name)).toEqual({ name: instrument, unit });
+  });
+
+  it.each([
+    ['not told where the SDK tells what has changed', AggregationTemporality.DELTA, undefined],
+    ['still 0 where it tells sums', AggregationTemporality.CUMULATIVE, 0],
+  ])('tells gauges of a grant that has ended as 0 once; they are then %s', async (_, temporality, last) => {
+    const manager = await simulate(MACHINE);
+    const { read: collectOnce } = read(manager, { audit: true }, temporality);
+    const grant = await manager.acquire({ cpu: 2, name: 'gateway' });
+    const level = async () =>
+      pointOf(await collectOnce(), 'numalign.grant.enforcement', { grant: 'gateway', level: 'recorded' });
+    expect(await level()).toBe(1);
+    await grant.release();
+    expect(await level()).toBe(0);
+    expect(await level()).toBe(last);
+  });
+
+  it('tells nothing while the state is not asked for, and nothing more after its end', async () => {
+    const manager = await simulate(MACHINE);
+    const { registration, read: collectOnce } = read(manager);
+    let looks = 0;
+    const grants = manager.grants.bind(manager);
+    manager.grants = () => {
+      looks++;
+      return grants();
+    };
+    await collectOnce();
+    expect(looks).toBe(1);
+    registration.stop();
+    registration.stop();
+    await collectOnce();
+    expect(looks).toBe(1);
+  });
+
+  it('does nothing without an SDK', async () => {
+    const manager = await simulate(MACHINE);
+    manager.grants = () => {
+      throw new Error('nobody asks');
+    };
+    registerMetrics(manager).stop();
+    using _registration = registerMetrics(manager, { meter: createNoopMeter(), audit: true });
+  });
+
+  it.each([
+    [{ meter: {} }, 'meter'],
+    [{ audit: 1 }, 'audit'],
+    [{ grants: { max: 0.5 } }, 'grants.max'],
+    [{ register: 1 }, 'Valid are: meter, audit, grants'],
+  ])('refuses %j', async (options, message) => {
+    const manager = await simulate(MACHINE);
+    const error = thrownBy(() => registerMetrics(manager, options as never));
+    expect(error).toMatchObject({ code: 'ERR_INVALID_OPTION', message: expect.stringContaining(message) });
+    expect(thrownBy(() => registerMetrics({} as never))).toMatchObject({ code: 'ERR_INVALID_OPTION' });
+  });
+});

@@ -1,0 +1,3 @@
+// For a require() in TypeScript's `module: node16`, which takes the types of dist for those of an ES module.
+// @ts-ignore: TS1479, where `module` says so
+export * from '../dist/metrics/opentelemetry.js';
