@@ -23,6 +23,8 @@ import { parseConfig } from './input/config.js';
 import { type AcquireOptions, type AdmissionRequest, parseAcquire } from './input/request.js';
 import type { Quantity } from './input/values/quantity.js';
 import { CpuSet, NodeSet } from './machine/cpu-set.js';
+import { type PoolOptions, poolOfSize } from './pools/pool-options.js';
+import type { WorkerPlacement } from './pools/worker-placement.js';
 import { type BufferOptions, parseBuffer } from './threads/buffers.js';
 import { memoryPlacement } from './threads/memory-placement.js';
 import { type GrantPinOptions, parsePin } from './threads/pin.js';
@@ -42,7 +44,7 @@ type Same = Omit<
 >;
 
 // It sees no Worker.
-const _NO_PLACEMENT = Object.freeze({
+const NO_PLACEMENT = Object.freeze({
   isActive: false,
   workers: [],
   of: () => undefined,
