@@ -68,7 +68,7 @@ TEST(Execution, LeavesNoSignalIgnoredOrBlockedAndNoStreamThatDoesNotBlock) {
                   fcntl(STDOUT_FILENO, F_SETFL, O_NONBLOCK);
                   fcntl(STDOUT_FILENO, F_SETFD, FD_CLOEXEC);
                 }),
-            "SigBlk:0000000000000000\nSigIgn:0000000000000000\n00");
+            "SigBlk:0000000000000000\nSigIgn:0000000000000000\n0\n0");
 }
 
 TEST(Execution, ChangesNothingWhereTheProgramIsRefused) {
