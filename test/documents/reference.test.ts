@@ -104,6 +104,7 @@ describe('docs/configuration.md', () => {
       'grant.prewarmPool': (options) => grant.prewarmPool(options),
       'grant.placeWorkers': (options) => grant.placeWorkers(options),
       'grant.poolOptions': (options) => grant.poolOptions('piscina', options),
+      'grant.exec': (options) => grant.exec('true', [], options),
       'grant.schedule': (options) => grant.schedule(options),
       'grant.buffer': (options) => grant.buffer(1, options),
       'grant.audit': (options) => grant.audit(options),
