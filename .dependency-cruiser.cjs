@@ -30,6 +30,8 @@ const ROOMS = [
   'enforcement/cpusets',
   'enforcement',
   'threads',
+  'births',
+  'pools',
   'children',
   'quiet/kernel',
   'quiet/resctrl',

@@ -9,10 +9,11 @@ const tests = (folder: string, names: string) => `test/${folder}/{${names},}.tes
 // is one CPU, too.
 const DECISIONS = [
   'test/{account,cli/picture,conformance,decision,input,kubelet,vm}/*.test.ts',
-  tests('children', 'thread-counts'),
+  tests('children', 'program-variables,thread-counts'),
   tests('admission', 'admit,admit-all,adopt,pod-level,proposals,rejections,topology-manager'),
   tests('machine', 'best-fit,cpu-set,hint-families,housekeeping'),
   tests('managers', 'inspect,placement'),
+  tests('pools', 'balance'),
   tests('quiet/kernel', 'cpu-mask,recent'),
   tests('quiet/parts', 'coming-and-going,frequency,idle,interrupts,irqbalance,masks,packets,workqueues'),
   'test/{audit,doctor}/{account,foreign-cpusets,hardware-facts,interrupts,judge}.test.ts',
@@ -47,7 +48,8 @@ const STATES = [
 const PROCESSES = [
   tests('cli', 'admit,admit-workloads'),
   tests('managers', 'devices,dispose,listeners,manager,manager-view,messages,resize'),
-  'test/{children,lifecycle,metrics}/*.test.ts',
+  'test/{lifecycle,metrics}/*.test.ts',
+  tests('children', 'exec,fork,holding,preload'),
   tests('processes', 'program-name'),
   tests('state', 'file-watch,folder-watch,full-disk,lock,long-states,machine-group'),
   tests('state', 'open-folders,owner-watch,owners,wait-queue'),

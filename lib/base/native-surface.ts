@@ -239,10 +239,12 @@ export interface Native {
   /** The outcomes by {@link THREAD_ROLES}. */
   place(call: PlaceCall): NativePinOutcome[];
   /**
-   * Threads that the calling thread starts in `action` are born on these CPUs. `tid`: of the only
-   * one, 0 where unknown.
+   * Threads that the calling thread starts until {@link closeBirth} are born on these CPUs. Answers
+   * how many births are open.
    */
-  bornOn<T>(cpus: Words, action: () => T): { value: T; tid: number };
+  openBirth(cpus: Words): number;
+  /** The id of the only thread that was started since, 0 where unknown. */
+  closeBirth(birth: number): number;
   /** The calling thread has started threads on CPUs of a grant; `tid`: a Worker, or 0. */
   adopt(tid: number, granted: Words, grant: string, part: string, owner: string): void;
   /** Of a Worker that has ended. */

@@ -1,8 +1,8 @@
 // A program that takes the place of this process on the CPUs of a grant.
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { native } from '../base/native.js';
+import { bornOn } from '../births/birth.js';
 import { type GrantedThreads, inGroup } from '../threads/granted-threads.js';
-import { preferring } from '../threads/memory.js';
 import { type ChildOptions, environmentOf, type Inheritance } from './spawn.js';
 
 export interface ExecOptions extends ChildOptions {
@@ -57,7 +57,8 @@ export function executeOn(target: GrantedThreads, execute: () => never): never {
   const { cpus, memoryNodes, group, learnChoices } = target;
   learnChoices();
   // The program has what the thread has that executes it; the others end.
-  const born = () => native.bornOn(cpus.words, () => preferring(memoryNodes, execute)).value;
-  if (!group) return born();
-  return group.canStartInside ? group.startInside(born) : inGroup(target, ['process'], true, born);
+  const born = (within: GrantedThreads['group']) =>
+    bornOn({ memoryNodes, group: within }, cpus, execute).value;
+  if (!group || group.canStartInside) return born(group);
+  return inGroup(target, ['process'], true, () => born(undefined));
 }

@@ -9,9 +9,10 @@ import {
 } from 'node:child_process';
 import { invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
-import { native } from '../base/native.js';
+import { bornOn } from '../births/birth.js';
+import type { NodeSet } from '../machine/cpu-set.js';
 import type { GrantedThreads } from '../threads/granted-threads.js';
-import { preferring } from '../threads/memory.js';
+import { preferNodes } from '../threads/memory.js';
 import type { ChildVariables } from './child-variables.js';
 import { threadCounts } from './thread-counts.js';
 
@@ -100,6 +101,16 @@ export function environmentOf(
   return { ...env, ...(counts === 'auto' && threadCounts(parallelism, env)), ...variables };
 }
 
+// Its memory prefers these nodes.
+function near(nodes: NodeSet, start: () => ChildProcess): ChildProcess {
+  const restore = preferNodes(nodes);
+  try {
+    return start();
+  } finally {
+    restore();
+  }
+}
+
 /**
  * Has `start` start a child that is born on the CPUs of the grant, and whose memory prefers its
  * nodes. With cgroup v2, where threads are not moved, the child is moved once it is there.
@@ -109,12 +120,8 @@ export function startOn(
   start: () => ChildProcess,
 ): ChildProcess {
   learnChoices();
-  const startNear = () => preferring(memoryNodes, start);
-  // A child has the mask, and the cgroup, of the thread that starts it.
-  const born = () => native.bornOn(cpus.words, startNear).value;
-  if (!group) return born();
-  if (group.canStartInside) return group.startInside(born);
-  const child = startNear();
+  if (!group || group.canStartInside) return bornOn({ memoryNodes, group }, cpus, start).value;
+  const child = near(memoryNodes, start);
   try {
     if (child.pid !== undefined) group.attach(child.pid);
   } catch (error) {

@@ -139,29 +139,32 @@ export class GrantGroup {
     );
   }
 
+  /** @throws ERR_ENFORCEMENT where threads cannot be born in it; see {@link canStartInside} */
+  checkStart(): void {
+    if (!this.canStartInside) this.#refuseThread();
+  }
+
   /**
-   * Has `action` start threads or a process in it. With cgroup v2 only what the process starts that
-   * is in it.
+   * Has the calling thread start threads and processes in it; returns what ends that. With cgroup v2
+   * only what the process starts that is in it.
    * @throws ERR_CGROUP, ERR_ENFORCEMENT
    */
-  startInside<T>(action: () => T): T {
+  enterToStart(): () => void {
     const { hierarchy } = this.#cpusets;
-    if (this.isInside(native.threadId())) return action();
-    if (hierarchy.version === 2) this.#refuseThread();
+    if (this.isInside(native.threadId())) return () => {};
+    this.checkStart();
     // What is born is in the group of the thread that starts it.
     const tid = native.threadId();
     const home = hierarchy.groupOf(process.pid, tid).path;
     const mask = native.askedMask();
     const group = this.make();
     group.attachThread(tid);
-    try {
-      return action();
-    } finally {
+    return () => {
       // As in leave().
       const isAsked = native.ask(mask);
       hierarchy.moveThread(tid, home);
       if (!native.ask(mask) && !isAsked) native.askLater(mask, this.#all.words);
-    }
+    };
   }
 
   /** Whether processes can be born in it, other than from within. */

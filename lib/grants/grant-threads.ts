@@ -2,7 +2,7 @@
 import type { ChildProcess } from 'node:child_process';
 import type { Worker } from 'node:worker_threads';
 import { cpusNow } from '../account/cpus-now.js';
-import { nodesOf, threadShares } from '../account/pod-holdings.js';
+import { nodesOf } from '../account/pod-holdings.js';
 import { sharedPool } from '../account/pools.js';
 import {
   type Attachment,
@@ -12,12 +12,11 @@ import {
 } from '../admission/grants/attachment.js';
 import type { GrantRecord } from '../admission/grants/grant-record.js';
 import { tracedApply } from '../admission/grants/traced.js';
-import { assignmentsOf } from '../admission/on-record.js';
 import { transact } from '../admission/transact.js';
 import type { Warning } from '../admission/warnings.js';
-import { beginAudit } from '../audit/grant-audits.js';
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
+import { type GrantWorkerOptions, startWorker } from '../births/worker.js';
 import { childVariables } from '../children/child-variables.js';
 import { type ExecOptions, executeOn, executeWith } from '../children/execution.js';
 import {
@@ -32,9 +31,11 @@ import {
 import { pageBytes } from '../input/values/memory-types.js';
 import type { Quantity } from '../input/values/quantity.js';
 import type { PinResult } from '../machine/affinity.js';
+import { type PoolOptions, type PoolPlace, poolOptions } from '../pools/pool-options.js';
+import { type PlaceWorkersOptions, WorkerPlacement } from '../pools/worker-placement.js';
 import { type BufferOptions, nodeBuffer, parseBuffer } from '../threads/buffers.js';
 import { watchChild } from '../threads/children.js';
-import { type GrantedThreads, needsOneToOne } from '../threads/granted-threads.js';
+import type { GrantedThreads } from '../threads/granted-threads.js';
 import { unpinMemory } from '../threads/memory.js';
 import { type MemoryPlacement, memoryPlacement } from '../threads/memory-placement.js';
 import {
@@ -55,15 +56,16 @@ import {
 import { type PrewarmOptions, prewarmPool } from '../threads/pool.js';
 import { type ScheduleOptions, schedule, type ThreadScheduling } from '../threads/scheduling.js';
 import { readAgain, undoPin } from '../threads/vacate.js';
-import { type GrantWorkerOptions, startWorker } from '../threads/worker.js';
-import { GrantPart, partCpus } from './grant-part.js';
+import { GrantPart } from './grant-part.js';
 import { GrantView } from './grant-view.js';
+import { grantedThreads, noteRunning } from './granted.js';
 
 /** Puts threads, processes and memory on a grant: see {@link Grant}. */
 export class GrantThreads extends GrantView {
   readonly #record: GrantRecord;
   // Where placeThreads has put the Workers.
   #workerCpus: ThreadCpus | undefined;
+  #placements: readonly WorkerPlacement[] = [];
 
   constructor(record: GrantRecord, warnings: readonly Warning[]) {
     super(record, warnings);
@@ -123,6 +125,7 @@ export class GrantThreads extends GrantView {
         );
         unpinMemory(this.uid);
         this.#workerCpus = undefined;
+        for (const placement of this.#placements) placement.stop();
         this.#record.site.enforcer.apply(state, threads);
         return readAgain(result);
       });
@@ -176,6 +179,39 @@ export class GrantThreads extends GrantView {
     const worker = startWorker(this.#threads(), this.#workerCpus, filename, options);
     this.#noteRunning();
     return worker;
+  }
+
+  /**
+   * From now on every Worker that this thread constructs, by whatever package, is born on the
+   * grant's CPUs, or on those of a part, with its memory nodes preferred; with `oneToOne` each on
+   * the CPU that has the fewest. The answer says of each which CPU it has, and since when. Where it
+   * cannot be placed, the Worker is where it is born otherwise, and the answer says why. Until it is
+   * stopped, or the grant unpinned or released. Of several placements of one thread the last has the
+   * Workers.
+   * @throws ERR_ENFORCEMENT where the grant has a cgroup of v2 and this process is not in it yet (see
+   *   {@link pin}), ERR_INVALID_OPTION, ERR_INVALID_LIST, ERR_UNKNOWN_PART, ERR_SIMULATED_MACHINE,
+   *   ERR_GRANT_RELEASED, the reason of `signal` where it is aborted
+   */
+  async placeWorkers(options: PlaceWorkersOptions = {}): Promise<WorkerPlacement> {
+    const placement = new WorkerPlacement(
+      () => this.#threads(),
+      options,
+      () => this.#noteRunning(),
+    );
+    this.#placements = [...this.#placements.filter(({ isActive }) => isActive), placement];
+    return placement;
+  }
+
+  /**
+   * Options for a pool of Workers that has one for each CPU of the grant that no part has, or of
+   * those named, in the words of its package.
+   * @throws ERR_INVALID_OPTION for another package, and as {@link placeWorkers}
+   */
+  poolOptions<Package extends keyof PoolOptions>(
+    name: Package,
+    options: PoolPlace = {},
+  ): PoolOptions[Package] {
+    return poolOptions(this.#threads(), name, options);
   }
 
   /**
@@ -312,43 +348,11 @@ export class GrantThreads extends GrantView {
 
   // What may run on the grant, or on a part of it.
   #threads(part = ''): GrantedThreads {
-    this.#record.checkRunnable();
-    const { site, pod, cpusToStay, group } = this.#record;
-    const { enforcement } = pod;
-    const all = part === '' ? threadShares(pod)[0].cpus : partCpus(this.#record, part);
-    const booked = nodesOf(this.memory);
-    return {
-      grant: this.uid,
-      part,
-      owner: pod.owner.uuid,
-      cpus: all.intersection(cpusToStay),
-      memoryNodes: booked.isEmpty && part !== '' ? site.topology.nodesOf(all) : this.memoryNodes,
-      // Not everybody asks.
-      get oneToOne() {
-        return needsOneToOne(
-          { cpus: all, enforcement: enforcement.level },
-          cpusNow(site.topology).unbalanced,
-        );
-      },
-      onPart: (name) => {
-        partCpus(this.#record, name);
-        return this.#threads(name);
-      },
-      group,
-      learnChoices: () => this.#learnChoices(),
-    };
+    return grantedThreads(this.#record, this, part);
   }
 
-  // Threads of this process run on it from now on.
   #noteRunning(): void {
-    if (this.#record.pod.owner.kind !== 'process')
-      this.#record.site.enforcer.members?.registry.notePinned(this.uid);
-    beginAudit(this.#record.site, this.#record.pod);
-  }
-
-  #learnChoices(): void {
-    const { enforcer, ledger } = this.#record.site;
-    enforcer.learnChoices(assignmentsOf(this.#record.site, ledger.read()).settings);
+    noteRunning(this.#record);
   }
 
   #needsGroup(): NumalignError {

@@ -161,21 +161,17 @@ function trySetPolicy({ mode, flags, nodes }: NativePolicy): boolean {
 }
 
 /**
- * Runs something with memory from these nodes preferred, as far as that is allowed: a process that
- * it starts inherits the policy.
+ * Has the calling thread prefer memory from these nodes, as far as that is allowed; returns what
+ * undoes that. Threads and processes that it starts inherit the policy.
  */
-export function preferring<T>(nodes: NodeSet, action: () => T): T {
+export function preferNodes(nodes: NodeSet): () => void {
   let before: NativePolicy;
   try {
     before = native.memoryPolicy();
     native.setMemoryPolicy(ASKED_MODES.preferred, 0, nodes.words);
   } catch (error) {
     refusalOf(error);
-    return action();
+    return () => {};
   }
-  try {
-    return action();
-  } finally {
-    trySetPolicy(before);
-  }
+  return () => void trySetPolicy(before);
 }

@@ -14,6 +14,7 @@
 #include "platform/files/cgroup_root.h"
 #include "platform/files/cpu_list_file.h"
 #include "platform/threads/affinity.h"
+#include "platform/threads/thread_birth.h"
 
 namespace numalign::addon {
 
@@ -45,6 +46,7 @@ struct Environment {
   Napi::FunctionReference journal_class;
   Napi::FunctionReference lock_class;
   Napi::FunctionReference owner_class;
+  std::vector<ThreadBirth> births;      // open, one in the other
   // Lists of CPUs that the kernel shows: open until the environment ends.
   CpuList online_cpus{kOnlineCpus};
   // isolcpus=, and of the newest kernels isolated partitions too; all isolated partitions, nested ones too,

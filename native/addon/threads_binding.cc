@@ -147,17 +147,27 @@ Napi::Value place(const Napi::CallbackInfo& info) {
   return array;
 }
 
-// (words, action): calls `action` while threads that this one starts are born on these CPUs. { value: what it
-// returns; tid: the one thread that it has started, 0 where unknown }
-Napi::Value born_on(const Napi::CallbackInfo& info) {
+// (words): until close_birth() threads that this one starts are born on these CPUs. How many births are open.
+Napi::Value open_birth(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
-  if (!info[1].IsFunction()) throw Napi::TypeError::New(env, "the action must be a function");
+  std::vector<ThreadBirth>& births = Environment::of(env).births;
   CpuSet after = unwrap(env, ThreadPins::of_this_process().asked_mask());
-  ThreadBirth birth = unwrap(env, ThreadBirth::on(to_id_set<CpuTag>(info[0]), std::move(after)));
-  Napi::Object result = Napi::Object::New(env);
-  result["value"] = info[1].As<Napi::Function>().Call({});
-  result["tid"] = Napi::Number::New(env, birth.newborn().value_or(0));
-  return result;
+  births.push_back(unwrap(env, ThreadBirth::on(to_id_set<CpuTag>(info[0]), std::move(after))));
+  return Napi::Number::New(env, static_cast<double>(births.size()));
+}
+
+// (what open_birth() has answered): the one thread that was started meanwhile, 0 where unknown. Births that
+// were opened since end before it.
+Napi::Value close_birth(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  std::vector<ThreadBirth>& births = Environment::of(env).births;
+  const int birth = to_int(info[0], "the birth");
+  if (birth < 1 || static_cast<size_t>(birth) > births.size())
+    throw Napi::RangeError::New(env, "there is no such birth");
+  while (births.size() > static_cast<size_t>(birth)) births.pop_back();
+  const pid_t tid = births.back().newborn().value_or(0);
+  births.pop_back();
+  return Napi::Number::New(env, tid);
 }
 
 // (tid of a Worker, or 0; words of the grant or its part; grant; part; owner)
@@ -380,7 +390,8 @@ Napi::Value threads(const Napi::CallbackInfo& info) {
 void export_threads(Napi::Env env, Napi::Object exports) {
   exports["pin"] = Napi::Function::New(env, pin);
   exports["place"] = Napi::Function::New(env, place);
-  exports["bornOn"] = Napi::Function::New(env, born_on);
+  exports["openBirth"] = Napi::Function::New(env, open_birth);
+  exports["closeBirth"] = Napi::Function::New(env, close_birth);
   exports["adopt"] = Napi::Function::New(env, adopt);
   exports["forgetThread"] = Napi::Function::New(env, forget_thread);
   exports["leastUsedCpu"] = Napi::Function::New(env, least_used_cpu);

@@ -84,6 +84,36 @@ describe.runIf(isUsable)('numalign run, with cgroups', () => {
     expect(readdirSync(join(folder, 'members'))).toEqual([]);
   });
 
+  it('becomes the command in the cgroup of its grant; whoever comes next removes that', async () => {
+    const { tree } = ownRoot();
+    const folder = await configured(ROOT);
+    const script = 'cat /proc/$$/cpuset; grep Cpus_allowed_list /proc/$$/status; exec sleep 1000';
+    const run = start([...RUN, folder, '--', 'sh', '-c', script]);
+    const pid = run.process.pid!;
+    await until(() => run.output.stdout.split('\n').length > 2, 'the command');
+    const { grants, sharedMembers } = await status(folder);
+    const [grant] = grants;
+    expect(grant).toMatchObject({ enforcement: 'cpuset', alive: true, owner: { pid, command: 'sh' } });
+    expect(grant!.cgroup).toBe(`${tree.rootPath}/${grant!.uid}%2Fmain`);
+    expect(run.output.stdout).toBe(`${ROOT}/${grant!.uid}%2Fmain\nCpus_allowed_list:\t1\n`);
+    expect([sharedMembers, readdirSync(join(folder, 'members'))]).toEqual([[], []]);
+    run.process.kill('SIGKILL');
+    await run.ended;
+    expect((await numalign([...SUPERVISE, folder, '--', 'true'])).code).toBe(0);
+    expect([existsSync(grant!.cgroup!), (await status(folder)).grants]).toEqual([false, []]);
+  });
+
+  it('leaves no cgroup where the kernel refuses the command as it is executed', async () => {
+    const { tree } = ownRoot();
+    const folder = await configured(ROOT);
+    const file = join(folder, 'script');
+    writeFileSync(file, '#!/no/such/interpreter\n', { mode: 0o700 });
+    const { code, stderr } = await numalign([...RUN, folder, '--', file]);
+    expect([code, stderr]).toEqual([127, expect.stringMatching(/\(cpuset\), grant .*\n.*: not found/)]);
+    const left = readdirSync(tree.rootPath).filter((name) => name.includes('%2F'));
+    expect([left, (await status(folder)).grants]).toEqual([[], []]);
+  });
+
   it('exits with the code of the command', async () => {
     ownRoot();
     expect((await numalign([...RUN, newFolder(), '--', 'sh', '-c', 'exit 7'])).code).toBe(7);

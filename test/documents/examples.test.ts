@@ -192,3 +192,23 @@ spec:
     expect(await grants(stateDir)).toEqual([]);
   });
 });
+
+describe('examples/piscina-pool.mjs', () => {
+  it('has a Worker for each CPU, each placed at its birth, and gives all of them back', async () => {
+    const stateDir = makeStateDir();
+    const { status, stderr, lines } = run('piscina-pool.mjs', stateDir);
+    expect([status, stderr]).toEqual([0, '']);
+    const placed = lines.flatMap((line) => /^a Worker on CPU (\d+), atBirth$/.exec(line)?.[1] ?? []);
+    expect(new Set(placed).size).toBe(placed.length);
+    const jobs = lines
+      .slice(placed.length)
+      .map((line) => /^CPU (\d+): the first (\d+) squares are (\d+)$/.exec(line)!);
+    expect(jobs).toHaveLength(3);
+    for (const [, cpu, count, sum] of jobs) {
+      const n = Number(count);
+      expect(placed).toContain(cpu);
+      expect(Number(sum)).toBe((n * (n + 1) * (2 * n + 1)) / 6);
+    }
+    expect(await grants(stateDir)).toEqual([]);
+  });
+});

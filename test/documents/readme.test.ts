@@ -78,7 +78,8 @@ describe('TypeScript of the documents', () => {
     symlinkSync(ROOT, join(project, 'node_modules/numalign'));
     mkdirSync(join(project, 'node_modules/@numalign'));
     symlinkSync(`${ROOT}packages/kubernetes`, join(project, 'node_modules/@numalign/kubernetes'));
-    symlinkSync(`${ROOT}node_modules/@types`, join(project, 'node_modules/@types'));
+    for (const name of ['@types', 'piscina'])
+      symlinkSync(`${ROOT}node_modules/${name}`, join(project, 'node_modules', name));
     writeFileSync(join(project, 'package.json'), '{ "type": "module" }');
     const compilerOptions = {
       module: 'nodenext',

@@ -74,8 +74,8 @@ TEST(Execution, LeavesNoSignalIgnoredOrBlockedAndNoStreamThatDoesNotBlock) {
 TEST(Execution, ChangesNothingWhereTheProgramIsRefused) {
   UniqueFd fd(open("/dev/null", O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   char** const environment = environ;
-  struct sigaction before{};
-  struct sigaction ignored{};
+  struct sigaction before {};
+  struct sigaction ignored {};
   ignored.sa_handler = SIG_IGN;
   sigaction(SIGPIPE, &ignored, &before);
   sigset_t usr1;
@@ -89,7 +89,7 @@ TEST(Execution, ChangesNothingWhereTheProgramIsRefused) {
   EXPECT_EQ(error.errno_value, ENOENT);
   EXPECT_EQ(environ, environment);
   EXPECT_EQ(fcntl(fd.get(), F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
-  struct sigaction after{};
+  struct sigaction after {};
   sigaction(SIGPIPE, &before, &after);
   EXPECT_EQ(after.sa_handler, SIG_IGN);
   sigprocmask(SIG_SETMASK, &mask_before, &mask_after);

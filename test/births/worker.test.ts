@@ -3,12 +3,12 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { startWorker } from '../../lib/births/worker.js';
 import { affinity, threads } from '../../lib/entries/diagnostics.js';
 import { CpuSet, type Grant, openManager } from '../../lib/index.js';
-import { startWorker } from '../../lib/threads/worker.js';
 import { thrownBy } from '../support/error-of.js';
 import { makeStateDir } from '../support/state-dir.js';
-import { ALL, EVERYTHING, giveEverythingBack } from './everything.js';
+import { ALL, EVERYTHING, giveEverythingBack } from '../threads/everything.js';
 
 // Does not load numalign: tells its thread id, and the CPUs that it was born on, by what the kernel
 // says.

@@ -1,0 +1,65 @@
+// Birth: what threads and processes have that the calling thread starts. They inherit its mask, its
+// memory policy and its cgroup, and have the CPUs of a grant from their first instruction.
+import { native } from '../base/native.js';
+import type { CpuSet } from '../machine/cpu-set.js';
+import type { GrantedThreads } from '../threads/granted-threads.js';
+import { preferNodes } from '../threads/memory.js';
+
+/** Ends a birth. The id of the one thread that was started meanwhile, 0 where unknown. */
+export type CloseBirth = () => number;
+
+// Those of this environment that are open, one in the other.
+const open: CloseBirth[] = [];
+
+/** Whether what the calling thread starts now is born on a grant. */
+export const isBirthOpen = () => open.length > 0;
+
+/**
+ * Until the answer is called, what the calling thread starts is born on these CPUs of a grant, in
+ * its cgroup where it has one, with its memory nodes preferred. A birth that was opened later ends
+ * before.
+ * @throws ERR_SYSCALL where the CPUs cannot be used here, ERR_CGROUP, ERR_ENFORCEMENT
+ */
+export function openBirth(
+  { memoryNodes, group }: Pick<GrantedThreads, 'memoryNodes' | 'group'>,
+  cpus: CpuSet,
+): CloseBirth {
+  const leave = group?.enterToStart();
+  const restore = preferNodes(memoryNodes);
+  const back = () => {
+    restore();
+    leave?.();
+  };
+  let birth: number;
+  try {
+    birth = native.openBirth(cpus.words);
+  } catch (error) {
+    back();
+    throw error;
+  }
+  const close = () => {
+    if (!open.includes(close)) return 0;
+    while (open.at(-1) !== close) open.at(-1)!();
+    open.pop();
+    const tid = native.closeBirth(birth);
+    back();
+    return tid;
+  };
+  open.push(close);
+  return close;
+}
+
+/** Has `action` start something there. `tid`: of the one thread, 0 where unknown. */
+export function bornOn<T>(
+  target: Pick<GrantedThreads, 'memoryNodes' | 'group'>,
+  cpus: CpuSet,
+  action: () => T,
+): { value: T; tid: number } {
+  const close = openBirth(target, cpus);
+  try {
+    const value = action();
+    return { value, tid: close() };
+  } finally {
+    close();
+  }
+}

@@ -1,0 +1,84 @@
+// Workers that are born on the CPUs of a grant.
+import { Worker, type WorkerOptions } from 'node:worker_threads';
+import { NumalignError } from '../base/errors.js';
+import { native } from '../base/native.js';
+import { CpuSet } from '../machine/cpu-set.js';
+import { cpusWithin, type GrantedThreads, type ThreadPlace } from '../threads/granted-threads.js';
+import { parsePlace, type ThreadCpus } from '../threads/placement.js';
+import { realTimeCpus } from '../threads/scheduling.js';
+import { bornOn } from './birth.js';
+
+export interface GrantWorkerOptions extends WorkerOptions {
+  /** Of the grant, for this Worker; default: what no part has. */
+  part?: string;
+  /**
+   * Where it runs: CPUs of the grant, or of its part; default: where {@link Grant.placeThreads} has
+   * put the Workers, else all of them. Of isolated CPUs it gets one.
+   */
+  cpus?: CpuSet | string;
+}
+
+/** Where a Worker is to be born. */
+export interface Cradle {
+  /** The grant, or the part of it, that it belongs to. */
+  readonly target: GrantedThreads;
+  readonly cpus: CpuSet;
+}
+
+/**
+ * On which CPUs of its place the next Worker is born.
+ * @throws ERR_SCHEDULING where it would starve under real-time threads
+ */
+export function cradleOf(grant: GrantedThreads, place: ThreadPlace): Cradle {
+  const target = place.part === grant.part ? grant : grant.onPart(place.part);
+  const cpus = place.oneEach ? CpuSet.of(native.leastUsedCpu(place.cpus.words)) : place.cpus;
+  const taken = realTimeCpus();
+  if (cpus.isSubsetOf(taken)) {
+    throw new NumalignError(
+      'ERR_SCHEDULING',
+      `a Worker on CPUs ${cpus} would starve: all of them have a real-time thread (${taken})`,
+      { value: cpus.toString(), valid: `also CPUs other than ${taken}` },
+    );
+  }
+  target.learnChoices();
+  return { target, cpus };
+}
+
+/** A Worker was born there. `tid`: 0 where it is not known. */
+export function adoptWorker({ target }: Cradle, worker: Worker, tid: number): void {
+  native.adopt(tid, target.cpus.words, target.grant, target.part, target.owner);
+  if (tid !== 0) worker.once('exit', () => native.forgetThread(tid));
+}
+
+/** `placed`: where Workers were put before. */
+export function startWorker(
+  grant: GrantedThreads,
+  placed: ThreadCpus | undefined,
+  filename: string | URL,
+  options: GrantWorkerOptions,
+): Worker {
+  const { part, cpus: asked, ...workerOptions } = options;
+  const chosen = part === undefined ? grant : grant.onPart(part);
+  const place =
+    part === undefined && asked === undefined
+      ? placeOf(grant, placed)
+      : { part: chosen.part, cpus: cpusWithin(chosen, 'cpus', asked), oneEach: chosen.oneToOne };
+  const cradle = cradleOf(grant, place);
+  const { value: worker, tid } = bornOn(
+    cradle.target,
+    cradle.cpus,
+    () => new Worker(filename, workerOptions),
+  );
+  adoptWorker(cradle, worker, tid);
+  return worker;
+}
+
+// The grant may have other CPUs since.
+export function placeOf(target: GrantedThreads, placed: ThreadCpus | undefined): ThreadPlace {
+  try {
+    return parsePlace(target, 'workers', placed);
+  } catch (error) {
+    if (error instanceof NumalignError) return parsePlace(target, 'workers', undefined);
+    throw error;
+  }
+}

@@ -1,0 +1,48 @@
+// What of a grant must be known to put threads on it, and that threads run on it.
+import { cpusNow } from '../account/cpus-now.js';
+import { nodesOf, threadShares } from '../account/pod-holdings.js';
+import type { GrantRecord } from '../admission/grants/grant-record.js';
+import { assignmentsOf } from '../admission/on-record.js';
+import { beginAudit } from '../audit/grant-audits.js';
+import { type GrantedThreads, needsOneToOne } from '../threads/granted-threads.js';
+import { partCpus } from './grant-part.js';
+import type { GrantView } from './grant-view.js';
+
+/**
+ * What may run on a grant, or on a part of it.
+ * @throws ERR_GRANT_RELEASED, ERR_OWNER_ALIVE, ERR_SIMULATED_MACHINE, ERR_UNKNOWN_PART
+ */
+export function grantedThreads(
+  record: GrantRecord,
+  view: Pick<GrantView, 'memory' | 'memoryNodes'>,
+  part: string,
+): GrantedThreads {
+  record.checkRunnable();
+  const { site, pod, cpusToStay, group } = record;
+  const { enforcement } = pod;
+  const all = part === '' ? threadShares(pod)[0].cpus : partCpus(record, part);
+  const booked = nodesOf(view.memory);
+  return {
+    grant: pod.uid,
+    part,
+    owner: pod.owner.uuid,
+    cpus: all.intersection(cpusToStay),
+    memoryNodes: booked.isEmpty && part !== '' ? site.topology.nodesOf(all) : view.memoryNodes,
+    // Not everybody asks.
+    get oneToOne() {
+      return needsOneToOne({ cpus: all, enforcement: enforcement.level }, cpusNow(site.topology).unbalanced);
+    },
+    onPart: (name) => {
+      partCpus(record, name);
+      return grantedThreads(record, view, name);
+    },
+    group,
+    learnChoices: () => site.enforcer.learnChoices(assignmentsOf(site, site.ledger.read()).settings),
+  };
+}
+
+/** Threads of this process run on it from now on. */
+export function noteRunning({ site, pod }: Pick<GrantRecord, 'site' | 'pod'>): void {
+  if (pod.owner.kind !== 'process') site.enforcer.members?.registry.notePinned(pod.uid);
+  beginAudit(site, pod);
+}

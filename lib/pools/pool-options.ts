@@ -1,0 +1,32 @@
+// The size of a pool of Workers, in the words of the packages that make them.
+import { checkOptions, invalidOption } from '../base/check-options.js';
+import type { GrantedThreads } from '../threads/granted-threads.js';
+import { parsePlace } from '../threads/placement.js';
+import type { PlaceWorkersOptions } from './worker-placement.js';
+
+/** Which CPUs have a Worker each. */
+export type PoolPlace = Pick<PlaceWorkersOptions, 'cpus' | 'part'>;
+
+/** By package, its options for a Worker for each CPU. */
+export interface PoolOptions {
+  piscina: { minThreads: number; maxThreads: number };
+  tinypool: { minThreads: number; maxThreads: number };
+  workerpool: { minWorkers: number; maxWorkers: number; workerType: 'thread' };
+}
+
+const OPTIONS: { readonly [Package in keyof PoolOptions]: (size: number) => PoolOptions[Package] } = {
+  piscina: (size) => ({ minThreads: size, maxThreads: size }),
+  tinypool: (size) => ({ minThreads: size, maxThreads: size }),
+  workerpool: (size) => ({ minWorkers: size, maxWorkers: size, workerType: 'thread' }),
+};
+
+/** @throws ERR_INVALID_OPTION, ERR_INVALID_LIST, ERR_UNKNOWN_PART */
+export function poolOptions<Package extends keyof PoolOptions>(
+  grant: GrantedThreads,
+  name: Package,
+  options: PoolPlace,
+): PoolOptions[Package] {
+  if (!Object.hasOwn(OPTIONS, name)) invalidOption('name', name, `one of ${Object.keys(OPTIONS).join(', ')}`);
+  const place = checkOptions(options, ['cpus', 'part'], 'poolOptions') as PoolPlace;
+  return OPTIONS[name](parsePlace(grant, 'poolOptions', place).cpus.size);
+}

@@ -1,0 +1,238 @@
+// WorkerPlacement: Workers that anybody constructs in this thread, each placed on a grant as it is
+// born.
+import type { Worker } from 'node:worker_threads';
+import { checkOptions } from '../base/check-options.js';
+import { NumalignError, unlessRefused } from '../base/errors.js';
+import { native } from '../base/native.js';
+import { openBirth } from '../births/birth.js';
+import { adoptWorker, type Cradle, cradleOf } from '../births/worker.js';
+import { checkSignal } from '../input/request.js';
+import { affinity, pinFor } from '../machine/affinity.js';
+import { CpuSet } from '../machine/cpu-set.js';
+import { type GrantedThreads, inGroup, type ThreadPlace } from '../threads/granted-threads.js';
+import { parsePlace } from '../threads/placement.js';
+import { successorOn } from './balance.js';
+import { type Delivery, isWatching, unwatchBirths, type Witness, watchBirths } from './worker-births.js';
+
+export interface PlaceWorkersOptions {
+  /** CPUs of the grant, or of its part; default: all of them that no part has. */
+  cpus?: CpuSet | string;
+  /** On this part of the grant. */
+  part?: string;
+  /**
+   * Each Worker has one CPU, that which has the fewest. Default: all of them, but of isolated CPUs
+   * one.
+   */
+  oneToOne?: boolean;
+  /** Ends it, as {@link WorkerPlacement.stop} does. */
+  signal?: AbortSignal;
+}
+
+/** What became of a Worker. */
+export interface WorkerBirth {
+  readonly worker: Worker;
+  /** The id of its thread; null where it is not known for certain. */
+  readonly tid: number | null;
+  /** Where it may run, as the kernel says; where it was put, if its thread is not known. */
+  readonly cpus: CpuSet;
+  /**
+   * `atBirth`: it has been there from its first instruction. `afterBirth`: it was put there before
+   * its constructor returned, while its thread had begun. `never`: it was not placed, and is where
+   * it was born.
+   */
+  readonly when: 'atBirth' | 'afterBirth' | 'never';
+  /** Why it was not placed; null where it was. */
+  readonly reason: string | null;
+}
+
+type Mutable = { -readonly [Key in keyof WorkerBirth]: WorkerBirth[Key] };
+
+/** Made by {@link Grant.placeWorkers}. */
+export class WorkerPlacement implements Disposable {
+  readonly #grant: () => GrantedThreads;
+  readonly #options: Omit<PlaceWorkersOptions, 'signal'>;
+  readonly #noteRunning: () => void;
+  // In the order of their births.
+  readonly #alive = new Map<Worker, Mutable>();
+  readonly #births = new WeakMap<Worker, Mutable>();
+  // Threads that are nobody's whose birth was seen.
+  #strangers: ReadonlySet<number>;
+  readonly #witness: Witness = {
+    expect: () => this.#expect(),
+    miss: (worker) => this.#orElse(worker, () => this.#place(worker)),
+  };
+
+  /** Use {@link Grant.placeWorkers}. @throws as that does */
+  constructor(grant: () => GrantedThreads, options: PlaceWorkersOptions, noteRunning: () => void) {
+    const { signal, ...place } = checkOptions(
+      options,
+      ['cpus', 'part', 'oneToOne', 'signal'],
+      'placeWorkers',
+    ) as PlaceWorkersOptions;
+    const stopSignal = checkSignal(signal);
+    stopSignal?.throwIfAborted();
+    const target = grant();
+    parsePlace(target, 'placeWorkers', place);
+    target.group?.checkStart();
+    this.#grant = grant;
+    this.#options = place;
+    this.#noteRunning = noteRunning;
+    this.#strangers = new Set(native.threads().map(({ tid }) => tid));
+    watchBirths(this.#witness);
+    stopSignal?.addEventListener('abort', () => this.stop(), { once: true });
+  }
+
+  /** Whether Workers are seen. */
+  get isActive(): boolean {
+    return isWatching(this.#witness);
+  }
+
+  /** The Workers that were born since and live, in the order of their births. */
+  get workers(): readonly WorkerBirth[] {
+    return [...this.#alive.values()].map(present);
+  }
+
+  /**
+   * What became of a Worker, from when its constructor returns; undefined for one that was not seen:
+   * it is older, or was started by another thread or {@link Grant.worker}.
+   */
+  of(worker: Worker): WorkerBirth | undefined {
+    const birth = this.#births.get(worker);
+    return birth && present(birth);
+  }
+
+  /** Workers that are born from now on are not placed. Those that are stay where they are. */
+  stop(): void {
+    unwatchBirths(this.#witness);
+  }
+
+  [Symbol.dispose](): void {
+    this.stop();
+  }
+
+  #expect(): Delivery {
+    let cradle: Cradle;
+    let close: () => number;
+    try {
+      cradle = this.#cradle();
+      close = openBirth(cradle.target, cradle.cpus);
+    } catch (error) {
+      return (worker) => worker && this.#orElse(worker, () => raise(error));
+    }
+    return (worker) => {
+      if (worker) this.#orElse(worker, () => this.#adopt(worker, cradle, close()));
+      else unlessRefused(close);
+    };
+  }
+
+  #adopt(worker: Worker, cradle: Cradle, tid: number): void {
+    const { cpus } = cradle;
+    // Its thread inherits the mask for certain, if it was there after the mask was.
+    if (tid === 0 && this.#newcomers().every((thread) => !thread.cpus.isSubsetOf(cpus))) {
+      this.#place(worker);
+      return;
+    }
+    adoptWorker(cradle, worker, tid);
+    this.#note({ worker, tid: tid || null, cpus, when: 'atBirth', reason: null });
+  }
+
+  // By the kernel's list of threads.
+  #place(worker: Worker): void {
+    const newcomers = this.#newcomers();
+    this.#strangers = new Set([...this.#strangers, ...newcomers.map(({ tid }) => tid)]);
+    const [thread, ...others] = newcomers;
+    if (!thread || others.length > 0) {
+      const reason = `${newcomers.length} threads may be its own: it was started beside others`;
+      this.#note({ worker, tid: null, cpus: CpuSet.EMPTY, when: 'never', reason });
+      return;
+    }
+    const { tid } = thread;
+    const cradle = this.#cradle();
+    this.#move(tid, cradle);
+    adoptWorker(cradle, worker, tid);
+    this.#note({ worker, tid, cpus: cradle.cpus, when: 'afterBirth', reason: null });
+  }
+
+  #move(tid: number, { target, cpus }: Cradle): void {
+    const { grant, part, owner } = target;
+    inGroup(target, [tid], false, () => pinFor(cpus, tid, { grant, part, owner, replace: false }));
+  }
+
+  // Threads that may be a Worker's whose birth is not on record.
+  #newcomers(): { tid: number; cpus: CpuSet }[] {
+    const known = new Set([...this.#alive.values()].map(({ tid }) => tid));
+    return native
+      .threads()
+      .filter(({ tid, role }) => !this.#strangers.has(tid) && !known.has(tid) && isUnnamed(role))
+      .map(({ tid, cpus }) => ({ tid, cpus: new CpuSet(cpus) }));
+  }
+
+  #cradle(): Cradle {
+    const grant = this.#grant();
+    return cradleOf(grant, this.#placeOn(grant));
+  }
+
+  // The grant may have other CPUs since.
+  #placeOn(grant: GrantedThreads): ThreadPlace {
+    const { cpus, ...rest } = this.#options;
+    const named =
+      cpus === undefined
+        ? undefined
+        : unlessRefused(() => parsePlace(grant, 'placeWorkers', { ...rest, cpus }));
+    return named ?? parsePlace(grant, 'placeWorkers', rest);
+  }
+
+  // Whoever starts a Worker is not to hear of what its place is refused for: it is where it was born.
+  #orElse(worker: Worker, action: () => void): void {
+    try {
+      action();
+    } catch (error) {
+      if (!(error instanceof NumalignError)) throw error;
+      if (error.code === 'ERR_GRANT_RELEASED') this.stop();
+      this.#note({ worker, tid: null, cpus: CpuSet.EMPTY, when: 'never', reason: error.message });
+    }
+  }
+
+  #note(birth: Mutable): void {
+    const { worker } = birth;
+    this.#alive.set(worker, birth);
+    this.#births.set(worker, birth);
+    worker.once('exit', () => this.#end(worker));
+    if (birth.when !== 'never') unlessRefused(this.#noteRunning);
+  }
+
+  // One that shares a CPU with others gets the one that has become free: the next of its pool may
+  // have been born before this one had ended.
+  #end(worker: Worker): void {
+    const { cpus } = this.#births.get(worker)!;
+    this.#alive.delete(worker);
+    if (cpus.size !== 1) return;
+    const heir = successorOn(
+      cpus.first!,
+      this.workers.filter(({ tid }) => tid !== null),
+    );
+    if (!heir) return;
+    unlessRefused(() => {
+      const grant = this.#grant();
+      const place = this.#placeOn(grant);
+      if (!place.oneEach || !cpus.isSubsetOf(place.cpus)) return;
+      const target = place.part === grant.part ? grant : grant.onPart(place.part);
+      this.#move(heir.tid!, { target, cpus });
+      this.#alive.get(heir.worker)!.cpus = cpus;
+    });
+  }
+}
+
+function present(birth: WorkerBirth): WorkerBirth {
+  const { tid, cpus } = birth;
+  return Object.freeze({
+    ...birth,
+    cpus: tid === null ? cpus : (unlessRefused(() => affinity(tid)) ?? cpus),
+  });
+}
+
+const isUnnamed = (role: string) => role === 'other' || role === 'worker';
+
+function raise(error: unknown): never {
+  throw error;
+}

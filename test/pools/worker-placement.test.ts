@@ -1,0 +1,266 @@
+// Workers that are placed at their birth, whoever constructs them.
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { getEnvironmentData, setEnvironmentData, Worker } from 'node:worker_threads';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { affinity, threads } from '../../lib/entries/diagnostics.js';
+import { CpuSet, type Grant, openManager, type PlaceWorkersOptions } from '../../lib/index.js';
+import { WorkerPlacement } from '../../lib/pools/worker-placement.js';
+import { errorOf } from '../support/error-of.js';
+import { makeStateDir } from '../support/state-dir.js';
+import { ALL, EVERYTHING, giveEverythingBack } from '../threads/everything.js';
+
+// Does not load numalign: tells its thread id, and the CPUs that it was born on, by what the kernel
+// says.
+const PLAIN = `
+  const { readFileSync, readlinkSync } = require('node:fs');
+  const { parentPort } = require('node:worker_threads');
+  const tid = Number(readlinkSync('/proc/thread-self').split('/').at(-1));
+  const mask = /Cpus_allowed_list:\\s*(.*)/.exec(readFileSync('/proc/thread-self/status', 'utf8'))[1];
+  parentPort.postMessage({ tid, mask });
+  setInterval(() => {}, 1000);`;
+
+function start(code = PLAIN): Worker {
+  const worker = new Worker(code, { eval: true });
+  onTestFinished(async () => void (await worker.terminate()));
+  return worker;
+}
+
+const told = async (worker: Worker): Promise<{ tid: number; mask: string }> =>
+  (await once(worker, 'message'))[0];
+const mine = () => [readFileSync('/proc/thread-self/comm', 'utf8'), String(affinity())];
+const KEY = 'numalign.birth';
+
+async function acquire(): Promise<Grant> {
+  const manager = await openManager({ stateDir: makeStateDir() });
+  const grant = await manager.acquire({ cpu: 1 });
+  onTestFinished(async () => {
+    await grant.release();
+    manager.close();
+  });
+  return grant;
+}
+
+function stopAtEnd(placement: WorkerPlacement): WorkerPlacement {
+  onTestFinished(() => placement.stop());
+  return placement;
+}
+
+const place = async (grant: Grant, options?: PlaceWorkersOptions) =>
+  stopAtEnd(await grant.placeWorkers(options));
+const placeOnAll = (options: PlaceWorkersOptions = { oneToOne: true }) =>
+  stopAtEnd(
+    new WorkerPlacement(
+      () => EVERYTHING,
+      options,
+      () => {},
+    ),
+  );
+
+describe.runIf(ALL.size > 1)('grant.placeWorkers', () => {
+  it('has a plain Worker on the grant’s CPU from its first instruction, and leaves this thread as it was', async () => {
+    const grant = await acquire();
+    const placement = await place(grant);
+    const before = mine();
+    const worker = start();
+    expect(mine()).toEqual(before);
+    const birth = placement.of(worker)!;
+    expect(birth).toMatchObject({ worker, when: 'atBirth', reason: null });
+    expect(String(birth.cpus)).toBe(String(grant.cpus));
+    const { tid, mask } = await told(worker);
+    expect([mask, String(affinity(tid))]).toEqual([String(grant.cpus), String(grant.cpus)]);
+    expect(birth.tid).toBe(tid);
+    expect(placement.workers).toEqual([birth]);
+  });
+
+  it('has it leave with the grant, and none placed from then on', async () => {
+    const grant = await acquire();
+    const placement = await place(grant);
+    const { tid } = await told(start());
+    const { moved } = await grant.release();
+    expect(moved.map((thread) => thread.tid)).toEqual([tid]);
+    const late = start();
+    expect(placement.of(late)).toMatchObject({
+      when: 'never',
+      tid: null,
+      reason: expect.stringContaining('released'),
+    });
+    expect((await told(late)).mask).toBe(String(affinity()));
+    expect(placement.isActive).toBe(false);
+  });
+
+  it('sees those that somebody else may mistake for its own: of grant.worker, of another thread', async () => {
+    const grant = await acquire();
+    const placement = await place(grant);
+    const granted = grant.worker(PLAIN, { eval: true });
+    onTestFinished(async () => void (await granted.terminate()));
+    expect(placement.of(granted)).toBeUndefined();
+    expect((await told(granted)).mask).toBe(String(grant.cpus));
+    expect(placement.workers).toEqual([]);
+  });
+
+  it('ends by stop, by its signal, and by unpin', async () => {
+    const grant = await acquire();
+    const here = String(affinity());
+    const abort = new AbortController();
+    const first = await place(grant, { signal: abort.signal });
+    abort.abort();
+    expect(first.isActive).toBe(false);
+    const second = await place(grant);
+    second[Symbol.dispose]();
+    second.stop();
+    const third = await place(grant);
+    await grant.unpin();
+    expect([second.isActive, third.isActive]).toEqual([false, false]);
+    expect(getEnvironmentData(KEY)).toBeUndefined();
+    const worker = start();
+    expect((await told(worker)).mask).toBe(here);
+    expect(third.of(worker)).toBeUndefined();
+  });
+
+  it('refuses what makes no sense, and sees no Worker then', async () => {
+    const grant = await acquire();
+    const options: [PlaceWorkersOptions, object][] = [
+      [{ cpus: ALL.difference(grant.cpus) }, { code: 'ERR_INVALID_OPTION' }],
+      [{ part: 'none' }, { code: 'ERR_UNKNOWN_PART' }],
+      [{ oneToOn: true } as PlaceWorkersOptions, { details: { nearest: 'oneToOne' } }],
+      [{ oneToOne: 1 } as unknown as PlaceWorkersOptions, { code: 'ERR_INVALID_OPTION' }],
+      [{ signal: true } as unknown as PlaceWorkersOptions, { code: 'ERR_INVALID_OPTION' }],
+      [{ signal: AbortSignal.abort() }, { name: 'AbortError' }],
+    ];
+    for (const [each, expected] of options)
+      expect(await errorOf(() => grant.placeWorkers(each))).toMatchObject(expected);
+    expect(getEnvironmentData(KEY)).toBeUndefined();
+    await grant.release();
+    expect(await errorOf(() => grant.placeWorkers())).toMatchObject({ code: 'ERR_GRANT_RELEASED' });
+  });
+});
+
+describe.runIf(ALL.size > 1)('Workers one to a CPU', () => {
+  giveEverythingBack();
+  const cpuOf = (placement: WorkerPlacement, worker: Worker) => placement.of(worker)!.cpus.first!;
+  const sorted = (numbers: number[]) => [...numbers].sort((a, b) => a - b);
+
+  it('have as few beside them as can be, and are known, however many are born while others are', async () => {
+    const breeder = start(
+      `const { Worker } = require('node:worker_threads');
+       const breed = () => new Worker('0', { eval: true }).once('exit', breed);
+       for (let i = 0; i < 2; i++) breed();
+       require('node:worker_threads').parentPort.postMessage(0);`,
+    );
+    await once(breeder, 'message');
+    const placement = placeOnAll();
+    const before = mine();
+    // libuv's pool and files of its own, in between.
+    const workers = Array.from({ length: 2 * ALL.size }, () => {
+      readFileSync(import.meta.filename);
+      return start();
+    });
+    expect(mine()).toEqual(before);
+    const births = workers.map((worker) => placement.of(worker)!);
+    const words = await Promise.all(workers.map(told));
+    expect(sorted(words.map(({ mask }) => Number(mask)))).toEqual(
+      sorted([...ALL.toArray(), ...ALL.toArray()]),
+    );
+    expect(births.map(({ cpus }) => String(cpus))).toEqual(words.map(({ mask }) => mask));
+    expect(new Set(births.map(({ when }) => when))).toEqual(new Set(['atBirth']));
+    // Where threads name themselves it may be unknown, but never mistaken.
+    const isNamed = !process.versions.node.startsWith('20.');
+    for (const [i, { tid }] of words.entries())
+      expect([tid, ...(isNamed ? [null] : [])]).toContain(births[i]!.tid);
+  });
+
+  it('give their CPU back, which the next one gets', async () => {
+    const placement = placeOnAll();
+    const workers = ALL.toArray().map(() => start());
+    await Promise.all(workers.map(told));
+    for (const worker of workers) {
+      const cpu = cpuOf(placement, worker);
+      await worker.terminate();
+      const next = start();
+      expect((await told(next)).mask).toBe(String(cpu));
+    }
+    expect(placement.workers).toHaveLength(ALL.size);
+  });
+
+  it('do not share one while another is free, though the next is born before the last has ended', async () => {
+    const placement = placeOnAll({ cpus: CpuSet.from(ALL.toArray().slice(0, 2)), oneToOne: true });
+    const [low, high] = ALL.toArray() as [number, number];
+    const [kept, ending] = [start(), start()];
+    await Promise.all([kept, ending].map(told));
+    expect([cpuOf(placement, kept), cpuOf(placement, ending)]).toEqual([low, high]);
+    const heir = start();
+    const { tid } = await told(heir);
+    expect(cpuOf(placement, heir)).toBe(low);
+    await ending.terminate();
+    expect(String(affinity(tid))).toBe(String(high));
+    expect(placement.workers.map(({ cpus }) => cpus.first)).toEqual([low, high]);
+  });
+
+  it('are placed by the last placement', async () => {
+    const [low, high] = ALL.toArray() as [number, number];
+    const first = placeOnAll({ cpus: String(low) });
+    const second = placeOnAll({ cpus: String(high) });
+    expect((await told(start())).mask).toBe(String(high));
+    second.stop();
+    expect((await told(start())).mask).toBe(String(low));
+    expect([first.workers.length, second.workers.length]).toEqual([1, 1]);
+  });
+
+  it('leave this thread as it was where their constructor fails after its place was made', async () => {
+    const placement = placeOnAll({ cpus: String(ALL.first) });
+    const before = mine();
+    setEnvironmentData('numalign.test', (() => {}) as unknown as string);
+    try {
+      expect(() => start()).toThrow('could not be cloned');
+    } finally {
+      setEnvironmentData('numalign.test');
+    }
+    // Nothing tells but the next turn, or the next Worker.
+    const next = start();
+    expect(mine()).toEqual(before);
+    expect(placement.of(next)).toMatchObject({ when: 'atBirth', tid: (await told(next)).tid });
+    setEnvironmentData('numalign.test', (() => {}) as unknown as string);
+    expect(() => start()).toThrow('could not be cloned');
+    setEnvironmentData('numalign.test');
+    await new Promise((resolve) => process.nextTick(resolve));
+    expect(mine()).toEqual(before);
+  });
+
+  it('are found by the kernel’s list where nothing came before their birth', async () => {
+    const placement = placeOnAll({ cpus: String(ALL.first) });
+    setEnvironmentData(KEY);
+    const worker = start();
+    expect(placement.of(worker)).toMatchObject({ when: 'afterBirth', reason: null });
+    const { tid } = await told(worker);
+    expect(placement.of(worker)!.tid).toBe(tid);
+    expect(String(affinity(tid))).toBe(String(ALL.first));
+    const second = start();
+    expect(placement.of(second)).toMatchObject({ when: 'afterBirth', tid: (await told(second)).tid });
+  });
+
+  it('stay where they are where the kernel’s list shows other threads that are new', async () => {
+    const breeder = start(
+      `const { parentPort, Worker } = require('node:worker_threads');
+       parentPort.once('message', () =>
+         new Worker('setInterval(() => {}, 1000)', { eval: true }).once('online', () => parentPort.postMessage(0)));
+       parentPort.postMessage(1);`,
+    );
+    await once(breeder, 'message');
+    const placement = placeOnAll({ cpus: String(ALL.first) });
+    setEnvironmentData(KEY);
+    breeder.postMessage('breed');
+    await once(breeder, 'message');
+    const masks = () => new Map(threads().map(({ tid, cpus }) => [tid, String(cpus)]));
+    const before = masks();
+    const worker = start();
+    expect(placement.of(worker)).toMatchObject({
+      when: 'never',
+      tid: null,
+      reason: expect.stringContaining('2 threads'),
+    });
+    const { tid, mask } = await told(worker);
+    expect(mask).toBe(String(ALL));
+    for (const [each, cpus] of masks()) if (each !== tid) expect(cpus).toBe(before.get(each));
+  });
+});
