@@ -15,7 +15,9 @@ const FILES = {
   addon: /^base\/(native|wire)$/,
   // `import 'numalign'`.
   library:
-    /^(index|grant|manager|open-manager|pin|pod|admission\/admission-error|children\/thread-counts|grants\/.*|input\/(config|machine-options)|machine\/(affinity|cpu-set|id-set)|managers\/.*)$/,
+    /^(index|grant|manager|open-manager|pin|pod|supported|admission\/admission-error|children\/thread-counts|grants\/(?!empty).*|input\/(config|machine-options)|machine\/(affinity|cpu-set|id-set)|managers\/.*)$/,
+  // A worker loads nothing else.
+  cluster: /^(cluster\/|entries\/cluster)/,
   'metric-set': /^metrics\/(admission|allocations|handlers|index|metric-set)/,
   opentelemetry: /^metrics\/(meter-sink|opentelemetry)$/,
   // Of both.
@@ -32,7 +34,7 @@ const FILES = {
   doctor: /^(doctor|entries\/diagnostics)/,
   cgroups: /^(cgroups|enforcement\/cpusets)\/(?!files\/mounts)/,
   // Programs that look, recover, repair; kinds of machines and states that few have.
-  rare: /^(status\/|admission\/pod-container|enforcement\/(.*comparison|drift|grant-group|layout\/(differences|facts|steps)|members\/survivors|outsiders)|input\/kubelet-configuration|machine\/(hugepages|machine-json)|processes\/(cgroup-owner|named-processes)|reconcile\/(granted-threads|repair)|state\/(difference|memory-store|read-only-store|folder\/machine-group))/,
+  rare: /^(empty-(grant|manager)|grants\/empty-part|status\/|admission\/pod-container|enforcement\/(.*comparison|drift|grant-group|layout\/(differences|facts|steps)|members\/survivors|outsiders)|input\/kubelet-configuration|machine\/(hugepages|machine-json)|processes\/(cgroup-owner|named-processes)|reconcile\/(granted-threads|repair)|state\/(difference|memory-store|read-only-store|folder\/machine-group))/,
   // From acquire() to release().
   admission:
     /^(account\/levels|admission\/(?!diagnostics|free-hugepages|manager-watch|on-record|transact|warnings)|audit\/(?!watched-grants)|births\/|children\/|decision\/(?!flags|kubelet-flags|grant-info|hints\/hint-providers|machine-settings|memory\/(hugepages-taken|memory-draft|memory-tables))|enforcement\/clearing|input\/(?!enforcement-options|placement|values\/(duration|memory-types|option-values))|machine\/hint|state\/owners\/own-owner|threads\/)/,
@@ -66,9 +68,11 @@ const lazyRequire = {
     let text = code;
     for (const [line, name, path] of code.matchAll(/^(?:const|let) (\w+) = require\("([^"]+)"\);\n/gm)) {
       if (isAtOnce(file, path)) continue;
+      // For esbuild, whose ES modules have no require().
+      const load = path.startsWith('node:') ? 'process.getBuiltinModule' : 'require';
       const id = name.replace(/^require_/, '');
       text = text
-        .replace(line, () => `let $${id}, ${id}$ = () => ($${id} = require("${path}"));\n`)
+        .replace(line, () => `let $${id}, ${id}$ = () => ($${id} = ${load}("${path}"));\n`)
         .replace(new RegExp(`(?<![\\w$]|(?<!\\.\\.)\\.)${name}(?=\\.\\w)`, 'g'), `($$${id} ?? ${id}$$())`);
       // Names as these are in no text.
       if (name.includes('_') && new RegExp(`(?<![\\w$])${name}(?![\\w$])`).test(text))
@@ -93,7 +97,9 @@ const esModules = {
   generateBundle(_, bundle) {
     for (const { isEntry, name, exports, code, fileName } of Object.values(bundle)) {
       if (!isEntry) continue;
-      const names = `{ ${exports.join(', ')} }`;
+      // What the default of a CommonJS module is depends on who loads it: here it is what has the
+      // name of the file.
+      const names = `{ ${exports.map((each) => (each === 'default' ? `${basename(name)} as default` : each)).join(', ')} }`;
       const isExported = EXPORTED.test(name);
       const source = isExported
         ? `export ${names} from './${basename(fileName)}';\n`

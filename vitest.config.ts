@@ -30,7 +30,7 @@ const MOCKS = [tests('base', 'wire'), tests('cli', 'kubelet-folder')];
 // processes of its own.
 const VISITS = [
   'test/{bench,documents}/*.test.ts',
-  tests('base', 'addon-missing,loading'),
+  tests('base', 'addon-missing,loading,without-addon'),
   tests('cli', 'hostile-names,plan,plan-workloads,state,status,status-watch,svg-file'),
   tests('state', 'newer-format'),
 ];
@@ -46,8 +46,8 @@ const STATES = [
 
 // The same, and it leaves a trace in its process, such as a pin.
 const PROCESSES = [
-  tests('cli', 'admit,admit-workloads'),
-  tests('managers', 'devices,dispose,listeners,manager,manager-view,messages,resize'),
+  tests('cli', 'admit'),
+  tests('managers', 'devices,dispose,listeners,manager,manager-view,messages,optional,resize'),
   'test/{lifecycle,metrics}/*.test.ts',
   tests('children', 'exec,fork,holding,preload'),
   tests('processes', 'program-name'),

@@ -8,6 +8,7 @@ import type { Site } from './admission/site.js';
 import { adopt } from './adoption/adopt.js';
 import { type AdoptedPod, type AdoptOptions, parseAdoption } from './adoption/adoption-request.js';
 import { checkOptions, invalidOption } from './base/check-options.js';
+import { type EmptyGrant, emptyGrant, type Optional } from './empty-grant.js';
 import { Grant } from './grant.js';
 import { releaseGrant } from './grants/release-grant.js';
 import { checkPlacement } from './input/placement.js';
@@ -46,6 +47,9 @@ export interface KubeletImport {
 export class Manager extends MachineManager {
   readonly #parts: ManagerParts;
   readonly #own: OwnGrants;
+  /** False: see {@link EmptyManager}. */
+  readonly isEmpty = false;
+  readonly reason = null;
 
   /** Use {@link openManager}. */
   constructor(parts: ManagerParts) {
@@ -83,7 +87,13 @@ export class Manager extends MachineManager {
    * apart from each other: see {@link Grant.part}.
    * @throws ERR_INVALID_OPTION; as {@link admit}
    */
-  async acquire(options: AcquireOptions): Promise<Grant> {
+  async acquire(options: Optional<AcquireOptions>): Promise<Grant | EmptyGrant>;
+  async acquire(options: AcquireOptions): Promise<Grant>;
+  async acquire(options: AcquireOptions): Promise<Grant | EmptyGrant> {
+    return this.#acquire(options).catch((error) => emptyGrant(options, error));
+  }
+
+  async #acquire(options: AcquireOptions): Promise<Grant> {
     const site = this.#site;
     const request = parseAcquire(options, this.#parts.config.placement);
     checkPlacement(request.placement, this.topology);
@@ -173,6 +183,11 @@ export class Manager extends MachineManager {
    * thrown.
    * @throws as {@link acquire} and {@link Grant.release}
    */
+  async use<T>(
+    options: Optional<AcquireOptions>,
+    body: (grant: Grant | EmptyGrant) => T | Promise<T>,
+  ): Promise<T>;
+  async use<T>(options: AcquireOptions, body: (grant: Grant) => T | Promise<T>): Promise<T>;
   async use<T>(options: AcquireOptions, body: (grant: Grant) => T | Promise<T>): Promise<T> {
     if (typeof body !== 'function') invalidOption('body', body, 'a function');
     const grant = await this.acquire(options);

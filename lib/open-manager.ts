@@ -1,9 +1,12 @@
 // OpenManager: how a machine, and the state that its processes share, are opened.
 import { cpusNow } from './account/cpus-now.js';
 import { grantWarnings, settingWarnings } from './admission/warnings.js';
+import { obstacleOf } from './base/refusal.js';
 import type { DeviceResource } from './decision/devices/device-resources.js';
 import { checkRecorded, firstState } from './decision/machine-settings.js';
 import { totalsOf } from './decision/memory/memory-tables.js';
+import type { Optional } from './empty-grant.js';
+import { EmptyManager } from './empty-manager.js';
 import { SharedMembers } from './enforcement/members/shared-members.js';
 import { type Config, MACHINE_STATE_DIR, type ManagerOptions, parseConfig } from './input/config.js';
 import { checkPlacement } from './input/placement.js';
@@ -27,12 +30,14 @@ export interface ViewOptions extends Omit<ManagerOptions, 'readOnly' | 'stateDir
 /**
  * Opens the machine: discovers it, opens the state that its processes share, and drops the grants
  * of dead owners. Several managers in one process are allowed and see each other. That the machine
- * has changed is no reason to refuse: see {@link Manager.warnings}.
+ * has changed is no reason to refuse: see {@link Manager.warnings}. With `optional: true` it is an
+ * {@link EmptyManager} where the machine cannot be opened.
  * @throws ERR_INVALID_OPTION; ERR_STATE_FOLDER without access to the folder; ERR_CONFIG_CONFLICT
  *   where the recorded machine settings differ from those given; ERR_STATE_CORRUPT,
  *   ERR_STATE_VERSION, ERR_LOCK_TIMEOUT; ERR_SIMULATED_MACHINE; ERR_KUBELET_CONFLICT beside a
  *   kubelet that may give the same CPUs to others.
  */
+export async function openManager(options: Optional<ManagerOptions>): Promise<Manager | EmptyManager>;
 export async function openManager(options?: ManagerOptions): Promise<Manager>;
 /**
  * With `readOnly`: to look only, see {@link ManagerView}. Where there is no state, the machine is
@@ -43,7 +48,14 @@ export async function openManager(options?: ManagerOptions): Promise<Manager>;
  *   ERR_SIMULATED_MACHINE; ERR_STATE_CORRUPT, ERR_STATE_VERSION
  */
 export async function openManager(options: ViewOptions): Promise<ManagerView>;
-export async function openManager(options: ManagerOptions | ViewOptions = {}): Promise<ManagerView> {
+export async function openManager(
+  options: ManagerOptions | ViewOptions | Optional<ManagerOptions> = {},
+): Promise<ManagerView | EmptyManager> {
+  const isOptional = (options as Partial<Optional<ManagerOptions>> | null)?.optional === true;
+  return isOptional ? opened(options).catch((error) => new EmptyManager(obstacleOf(error))) : opened(options);
+}
+
+async function opened(options: ManagerOptions | ViewOptions): Promise<ManagerView> {
   const config = parseConfig(options);
   const topology = config.topology ?? (await discover());
   // Who only looks may place nothing: that is checked where a pod is planned.

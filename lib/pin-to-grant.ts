@@ -1,5 +1,6 @@
 // Acquires CPUs for this process and pins it to them, with nothing to be closed afterwards.
 import { checkOptions, invalidOption } from './base/check-options.js';
+import { type EmptyGrant, emptyGrant } from './empty-grant.js';
 import { type Grant, onceEnded } from './grant.js';
 import type { ManagerOptions } from './input/config.js';
 import { ACQUIRE_OPTIONS, type AcquireOptions } from './input/request.js';
@@ -22,14 +23,33 @@ export interface PinAcquireOptions extends AcquireOptions {
 }
 
 /** The grant that this process runs on, and its manager, which is closed with the grant. */
-export interface PinnedProcess {
+interface PinnedProcess {
   readonly manager: Manager;
   readonly grant: Grant;
 }
 
+/** What an optional grant that is not to be had leaves. */
+interface UnpinnedProcess {
+  readonly manager: undefined;
+  readonly grant: EmptyGrant;
+}
+
 /** @throws as {@link pin}; nothing is held and nothing is open then */
-export async function pinToGrant(request: PinAcquireOptions): Promise<PinnedProcess> {
-  const { options, threads, replace, acquire } = parse(request);
+export async function pinToGrant(request: PinAcquireOptions): Promise<PinnedProcess | UnpinnedProcess> {
+  const { acquire, ...how } = parse(request);
+  const required = { ...acquire, optional: false };
+  return pinned({ acquire: required, ...how }).catch((error) => ({
+    manager: undefined,
+    grant: emptyGrant(acquire, error),
+  }));
+}
+
+async function pinned({
+  options,
+  threads,
+  replace,
+  acquire,
+}: ReturnType<typeof parse>): Promise<PinnedProcess> {
   const manager = await openManager(options);
   try {
     const grant = await manager.acquire(acquire);
@@ -40,9 +60,8 @@ export async function pinToGrant(request: PinAcquireOptions): Promise<PinnedProc
       await grant.release().catch(() => {});
       throw error;
     }
-    const pinned = { manager, grant };
-    endTogether(pinned, (acquire.owner ?? 'process') === 'process');
-    return pinned;
+    endTogether({ manager, grant }, (acquire.owner ?? 'process') === 'process');
+    return { manager, grant };
   } catch (error) {
     manager.close();
     throw error;

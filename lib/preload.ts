@@ -1,6 +1,7 @@
 // numalign/preload: `node --import numalign/preload app.mjs` runs a program on CPUs of its own from
 // its first line.
 import { isMainThread } from 'node:worker_threads';
+import type { EmptyGrant } from './empty-grant.js';
 import type { Grant } from './grant.js';
 import type { Manager } from './manager.js';
 import type { PinAcquireOptions } from './pin-to-grant.js';
@@ -9,10 +10,11 @@ import type { PinAcquireOptions } from './pin-to-grant.js';
  * The manager, and the grant that this process runs on. In a process that {@link Grant.spawn},
  * {@link Grant.fork} or `numalign run` has started, the grant of its parent: threads and children may
  * be put on it, and what changes it is refused (ERR_OWNER_ALIVE). undefined in Workers, in what such a
- * process starts by other means, and where the grant is not on record.
+ * process starts by other means, and where the grant is not on record. An
+ * optional grant that is not to be had is empty, and has no manager.
  */
 export let manager: Manager | undefined;
-export let grant: Grant | undefined;
+export let grant: Grant | EmptyGrant | undefined;
 
 function fromVariable(name: string, text: string | undefined): object | undefined {
   if (text === undefined) return undefined;
@@ -37,10 +39,16 @@ async function acquire(): Promise<void> {
     threads: options('NUMALIGN_THREADS') ?? {},
   };
   const { pinToGrant } = await import('./pin-to-grant.js');
-  ({ manager, grant } = await pinToGrant(request as PinAcquireOptions));
+  const found = await pinToGrant(request as PinAcquireOptions);
+  ({ manager, grant } = found);
+  if (found.manager === undefined) {
+    const { message, code } = found.grant.reason;
+    process.stderr.write(`numalign/preload: no CPUs of its own, which are optional: ${message} [${code}]\n`);
+    return;
+  }
   const { childVariables } = await import('./children/child-variables.js');
   const acquiredBy = { NUMALIGN_PRELOAD_PID: String(process.pid) };
-  Object.assign(process.env, childVariables(grant, manager.stateDir), acquiredBy);
+  Object.assign(process.env, childVariables(found.grant, found.manager.stateDir), acquiredBy);
 }
 
 // A cluster worker does the work of its primary in parallel: on the primary's own CPUs it would

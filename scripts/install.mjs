@@ -1,5 +1,6 @@
 // What npm runs where the package is installed: nothing to do where a prebuilt addon fits this
-// machine, else it compiles one. With npm_config_build_from_source=true in the environment it
+// machine, else it compiles one. On another system than Linux there is nothing to compile, and a program
+// is told where it asks for CPUs. With npm_config_build_from_source=true in the environment it
 // compiles in any case.
 import { existsSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -32,7 +33,12 @@ function reasonToCompile() {
   }
 }
 
-const reason = reasonToCompile();
+const isLinux = process.platform === 'linux';
+if (!isLinux)
+  say(
+    `nothing to install: ${process.platform} has no system calls to reserve CPUs by; optional grants are empty`,
+  );
+const reason = isLinux && reasonToCompile();
 if (reason) {
   const needed = missing(BUILD_PACKAGES);
   if (needed.length > 0) {

@@ -1,4 +1,5 @@
-// npm run prebuild [-- --arch x64,arm64]: prebuilds/linux-ARCH/numalign.glibc.node, for
+// npm run prebuild [-- --arch x64,arm64]: prebuilds/linux-ARCH/numalign.glibc.node, and
+// numalign.musl.node beside it, of which prebuild-musl.mjs says more. The first is for
 // wherever Node's own binaries run: hwloc and the C++ library are linked in, and nothing newer is
 // asked of glibc than Node asks. That takes an old compiler on an old system: the root folder of a
 // Debian 11, which is set up once in ~/.cache/numalign-prebuild (root's rights, 1.5 GB). Another
@@ -6,42 +7,23 @@
 //
 //   DEBIAN_MIRROR    where Debian 11 is, should it have moved
 //   HWLOC_ARCHIVE    the archive of hwloc's source, where apt has another version
-import { createHash } from 'node:crypto';
-import {
-  copyFileSync,
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  realpathSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { copyFileSync, cpSync, existsSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { ADDON_INPUTS, nodeGyp, nodePrefix } from './addon.mjs';
-import { PREBUILD_CACHE, PREBUILD_SYSTEM } from './cache-folder.mjs';
+import { PREBUILD_SYSTEM } from './cache-folder.mjs';
+import { checkMusl, prebuildMusl } from './prebuild-musl.mjs';
+import { cached, checkAddon, fileOf, HWLOC, megabytes, publish, unpackHwloc } from './prebuild-parts.mjs';
 import { aptCommand, fail, installPackages, root, run, say, step, works } from './steps.mjs';
 
 /** What Node 20 asks for; see its BUILDING.md. */
 const GLIBC = '2.28';
 /** What glibc itself brings. Any other library might not be there. */
 const LIBRARIES = /^(lib(c|m|dl|pthread|rt)|ld-linux-[\w-]+)\.so\.\d+$/;
-const EXPORTS = ['napi_register_module_v1', 'node_api_module_get_api_version_v1'];
-const HWLOC = {
-  version: '2.9.0',
-  package: 'hwloc=2.9.0-1',
-  archive: 'hwloc_2.9.0.orig.tar.bz2',
-  sha256: 'b3fb1a43a14d8fbcd8e976de5ede2ea7ce1d768ed173adb33c7ceaaf098dc970',
-};
-/** By Node's name of the architecture: the compiler's, and readelf's. */
+/** By Node's name of the architecture. */
 const TARGETS = {
-  x64: { triple: 'x86_64-linux-gnu', machine: 'Advanced Micro Devices X86-64' },
-  arm64: { triple: 'aarch64-linux-gnu', machine: 'AArch64' },
+  x64: { triple: 'x86_64-linux-gnu' },
+  arm64: { triple: 'aarch64-linux-gnu' },
 };
 
 const SBIN = { ...process.env, PATH: `${process.env.PATH}:/usr/sbin:/sbin` };
@@ -55,23 +37,6 @@ const PACKAGES = [
 ];
 
 // ---- what it is built from and in
-
-/** Something in the cache that is there whole or not at all. */
-function cached(path, message, make) {
-  if (existsSync(path)) return path;
-  say(message);
-  mkdirSync(PREBUILD_CACHE, { recursive: true });
-  const temporary = mkdtempSync(join(PREBUILD_CACHE, 'new-'));
-  try {
-    renameSync(make(temporary), path);
-  } catch (error) {
-    // Unless somebody else has made it meanwhile.
-    if (!existsSync(path)) throw error;
-  } finally {
-    rmSync(temporary, { recursive: true, force: true });
-  }
-  return path;
-}
 
 function oldSystem() {
   const suite = basename(PREBUILD_SYSTEM);
@@ -88,48 +53,6 @@ function oldSystem() {
   });
 }
 
-/**
- * The archive of hwloc's source, by the machine's own sources of packages, or the one that
- * HWLOC_ARCHIVE names.
- */
-function hwlocArchive() {
-  const message = `fetching the source package of hwloc ${HWLOC.version} (or HWLOC_ARCHIVE names its ${HWLOC.archive})`;
-  const path =
-    process.env.HWLOC_ARCHIVE ??
-    cached(join(PREBUILD_CACHE, HWLOC.archive), message, (temporary) => {
-      const parts = join(temporary, 'sources');
-      const lists = join(temporary, 'lists');
-      for (const folder of [parts, lists]) mkdirSync(folder);
-      aptSources().forEach((file, i) => {
-        const text = readFileSync(file, 'utf8');
-        const sources = text.replace(/^Types:.*$/gm, 'Types: deb-src').replace(/^deb /gm, 'deb-src ');
-        writeFileSync(join(parts, `${i}-${basename(file)}`), sources);
-      });
-      const options = {
-        'Dir::Etc::sourcelist': '/dev/null',
-        'Dir::Etc::sourceparts': parts,
-        'Dir::State::lists': lists,
-      };
-      const flags = Object.entries(options).flatMap(([name, value]) => ['-o', `${name}=${value}`]);
-      run('apt-get', [...flags, 'update', '-q']);
-      run('apt-get', [...flags, 'source', '-q', '--download-only', HWLOC.package], { cwd: temporary });
-      return join(temporary, HWLOC.archive);
-    });
-  const found = createHash('sha256').update(readFileSync(path)).digest('hex');
-  if (found !== HWLOC.sha256) {
-    fail(`${path} is not hwloc ${HWLOC.version}: its SHA-256 is ${found}, not ${HWLOC.sha256}`);
-  }
-  return path;
-}
-
-function aptSources() {
-  const parts = '/etc/apt/sources.list.d';
-  const files = existsSync(parts) ? readdirSync(parts).filter((name) => /\.(list|sources)$/.test(name)) : [];
-  return ['/etc/apt/sources.list', ...files.map((name) => join(parts, name))].filter((path) =>
-    existsSync(path),
-  );
-}
-
 // ---- building
 
 const { packages: LOCKED } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'));
@@ -141,9 +64,6 @@ function withDependencies(path) {
   );
   return [path, ...places.flatMap(withDependencies)];
 }
-
-/** As prebuildify names it. */
-const fileOf = (arch) => `prebuilds/linux-${arch}/numalign.glibc.node`;
 
 function prebuild(arch) {
   const { triple } = TARGETS[arch];
@@ -164,11 +84,7 @@ function prebuild(arch) {
   const runInside = (command) =>
     run('chroot', [PREBUILD_SYSTEM, 'sh', '-ec', `cd ${inside}; ${command}`], { env });
   try {
-    run('tar', ['-xf', hwlocArchive(), '-C', folder]);
-    const licence = readFileSync(join(folder, `hwloc-${HWLOC.version}/COPYING`), 'utf8').trim();
-    if (!readFileSync(join(root, 'THIRD-PARTY-NOTICES.md'), 'utf8').includes(licence)) {
-      fail(`THIRD-PARTY-NOTICES.md has not the text of COPYING of hwloc ${HWLOC.version}`);
-    }
+    unpackHwloc(folder);
     for (const path of [
       ...ADDON_INPUTS,
       'scripts/hwloc-static.sh',
@@ -188,12 +104,9 @@ function prebuild(arch) {
     );
     const flags = `--napi --strip --tag-libc --name numalign --arch ${arch} --target ${process.version}`;
     runInside(`node node_modules/prebuildify/bin.js ${flags}`);
-    const built = join(folder, fileOf(arch));
+    const built = join(folder, fileOf(arch, 'glibc'));
     check(built, arch);
-    mkdirSync(join(root, 'prebuilds', `linux-${arch}`), { recursive: true });
-    // At once, for who packs meanwhile.
-    copyFileSync(built, join(root, `.cache/${arch}.node`));
-    renameSync(join(root, `.cache/${arch}.node`), join(root, fileOf(arch)));
+    publish(built, arch, 'glibc');
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
@@ -203,25 +116,13 @@ function prebuild(arch) {
 
 const newer = (a, b) => a.localeCompare(b, 'en', { numeric: true }) > 0;
 
-/** Fails where the addon asks for more than is promised, or shows more than Node looks for. */
+/** Fails where the addon asks for more than is promised. */
 function check(file, arch) {
-  const readelf = (option) => run('readelf', ['-W', option, file]);
-  const [, machine] = /^ *Machine: *(.*)$/m.exec(readelf('--file-header'));
-  if (machine !== TARGETS[arch].machine) fail(`${file} is for ${machine}, not for ${TARGETS[arch].machine}`);
-  const libraries = [...readelf('--dynamic').matchAll(/\(NEEDED\).*\[(.*)\]/g)].map(([, name]) => name);
-  const others = libraries.filter((name) => !LIBRARIES.test(name));
-  if (libraries.length === 0 || others.length > 0)
-    fail(`${file} needs more than glibc: ${others.join(', ')}`);
-  const symbols = readelf('--dyn-syms');
+  const symbols = checkAddon(file, arch, LIBRARIES);
   const versions = [...symbols.matchAll(/@GLIBC_([\w.]+)/g)].map(([, version]) => version);
   const floor = versions.reduce((a, b) => (newer(a, b) ? a : b), '0');
   if (floor === '0' || newer(floor, GLIBC)) fail(`${file} needs glibc ${floor}, which is more than ${GLIBC}`);
-  const shown = [...symbols.matchAll(/ (?:GLOBAL|WEAK|UNIQUE) +\w+ +\d+ ([^\s@]+)$/gm)]
-    .map(([, name]) => name)
-    .sort();
-  if (shown.join() !== EXPORTS.join())
-    fail(`${file} exports ${shown.join(', ')}, not only ${EXPORTS.join(', ')}`);
-  return `${(statSync(file).size / 1e6).toFixed(1)} MB, needs glibc ${floor} and nothing else`;
+  return `needs glibc ${floor} and nothing else`;
 }
 
 function setUp() {
@@ -238,16 +139,25 @@ const archs = values.arch.split(',');
 const unknown = archs.filter((arch) => !(arch in TARGETS));
 if (unknown.length > 0) fail(`--arch ${unknown.join()}: valid are ${Object.keys(TARGETS).join(', ')}`);
 for (const arch of archs) {
-  const scripts = ['prebuild.mjs', 'addon.mjs', 'hwloc-static.sh'].map((name) => `scripts/${name}`);
+  const scripts = ['addon.mjs', 'hwloc-static.sh', 'prebuild-parts.mjs'];
   const inputs = [
     ...ADDON_INPUTS,
-    ...scripts,
+    ...scripts.map((name) => `scripts/${name}`),
     'node_modules/node-addon-api/package.json',
-    'node_modules/prebuildify/package.json',
   ];
-  step(`prebuild-${arch}`, inputs, [fileOf(arch)], `compiling ${fileOf(arch)}`, () => {
-    setUp();
-    prebuild(arch);
-  });
-  say(`${fileOf(arch)}: ${check(join(root, fileOf(arch)), arch)}`);
+  const make = (libc, more, action, checkFile) => {
+    const file = fileOf(arch, libc);
+    step(`prebuild-${arch}-${libc}`, [...inputs, ...more], [file], `compiling ${file}`, action);
+    say(`${file}: ${megabytes(join(root, file))}, ${checkFile(join(root, file), arch)}`);
+  };
+  make(
+    'glibc',
+    ['scripts/prebuild.mjs', 'node_modules/prebuildify/package.json'],
+    () => {
+      setUp();
+      prebuild(arch);
+    },
+    check,
+  );
+  make('musl', ['scripts/prebuild-musl.mjs'], () => prebuildMusl(arch), checkMusl);
 }

@@ -10,6 +10,8 @@ import { type WiredFunctions, wired } from './wire.js';
 type Addon = Omit<Native, keyof WiredFunctions> & WiredFunctions;
 
 function load(): Addon {
+  if (process.platform !== 'linux')
+    throw notLoaded(`numalign reserves CPUs by system calls of Linux, which ${process.platform} has not`);
   // Bundlers leave nothing of it in ES modules: in dist/ it is __filename.
   if (typeof import.meta.filename !== 'string') throw notLoaded(bundledText('another file'));
   const here = import.meta.filename;
@@ -30,7 +32,7 @@ function notLoaded(message: string, cause?: unknown): NumalignError {
 }
 
 function bundledText(file: string): string {
-  return `numalign was bundled into ${file}, but its native addon cannot be: have the bundler leave numalign where it is installed (esbuild --external:numalign; \`external\` of Rollup, rolldown and Vite; \`externals\` of webpack)`;
+  return `numalign was bundled into ${file}, but its native addon cannot be: have the bundler leave numalign where it is installed (esbuild --external:numalign; \`external: [/^numalign/]\` of Rollup, rolldown and Vite; \`externals\` of webpack; ncc --external numalign)`;
 }
 
 function isNumalign(folder: string): boolean {
@@ -69,9 +71,26 @@ function withWire(addon: Addon & { [WIRED]?: ReturnType<typeof wired> }): Native
   return { ...addon, ...addon[WIRED] };
 }
 
+/** The addon, or why there is none: then its functions throw that. */
+function open(): { native: Native; addonError: NumalignError | null } {
+  try {
+    const opened = withWire(load());
+    opened.setErrorClass(NumalignError);
+    return { native: opened, addonError: null };
+  } catch (error) {
+    const { message, cause } = error as NumalignError;
+    const refuse = () => {
+      throw notLoaded(message, cause);
+    };
+    return { native: new Proxy({} as Native, { get: () => refuse }), addonError: error as NumalignError };
+  }
+}
+
+const opened = open();
 /**
  * The addon. Every function throws NumalignError, or TypeError where an argument has the wrong
  * shape.
  */
-export const native: Native = withWire(load());
-native.setErrorClass(NumalignError);
+export const native: Native = opened.native;
+/** ERR_ADDON_MISSING where the functions of {@link native} cannot be called; else null. */
+export const addonError: NumalignError | null = opened.addonError;

@@ -43,3 +43,28 @@ export class Refusal extends NumalignError {
     this.reason = reason;
   }
 }
+
+// What is wrong wherever the program runs.
+const MISTAKES: readonly ErrorCode[] = [
+  'ERR_ALREADY_PINNED',
+  'ERR_HINT_PROVIDER',
+  'ERR_INVALID_ARGUMENT',
+  'ERR_INVALID_LIST',
+  'ERR_INVALID_OPTION',
+  'ERR_INVALID_QUANTITY',
+  'ERR_INVALID_TOPOLOGY',
+  'ERR_ISOLATED_NEEDS_PLACEMENT',
+  'ERR_MANAGER_CLOSED',
+  'ERR_PREFERRED_ALLOCATION',
+  'ERR_SIMULATED_MACHINE',
+  'ERR_UNKNOWN_PART',
+];
+
+/**
+ * What a program goes without its own CPUs for, if they are optional: no room, no rights, no addon.
+ * @throws the error, where it tells of a mistake of the program's, or is none of numalign's
+ */
+export function obstacleOf(error: unknown): NumalignError {
+  if (error instanceof NumalignError && !MISTAKES.includes(error.code)) return error;
+  throw error;
+}

@@ -58,10 +58,18 @@ export function partCpus(record: GrantRecord, name: string): CpuSet {
   const [, ...parts] = threadShares(record.look());
   const found = parts.find(({ part }) => part === name);
   if (found) return found.cpus;
-  const valid = parts.map(({ part }) => part);
+  throw unknownPart(
+    record.pod.uid,
+    name,
+    parts.map(({ part }) => part),
+  );
+}
+
+/** `valid`: the parts that there are. */
+export function unknownPart(uid: string, name: string, valid: readonly string[]): NumalignError {
   const message =
     valid.length === 0
-      ? `grant ${record.pod.uid} has no parts: they are asked for when it is acquired`
-      : `grant ${record.pod.uid} has no part ${inspect(name)}, only ${valid.join(', ')}`;
-  throw new NumalignError('ERR_UNKNOWN_PART', message, { value: name, valid });
+      ? `grant ${uid} has no parts: they are asked for when it is acquired`
+      : `grant ${uid} has no part ${inspect(name)}, only ${valid.join(', ')}`;
+  return new NumalignError('ERR_UNKNOWN_PART', message, { value: name, valid });
 }

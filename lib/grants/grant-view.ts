@@ -24,6 +24,15 @@ export class GrantView {
   readonly #found: readonly Warning[];
   #warnings: readonly Warning[] | undefined;
 
+  /** Whether it is an {@link EmptyGrant}, which has the `reason`. */
+  get isEmpty(): false {
+    return false;
+  }
+
+  get reason(): null {
+    return null;
+  }
+
   constructor(record: GrantRecord, warnings: readonly Warning[]) {
     this.#record = record;
     this.#found = warnings;

@@ -113,6 +113,7 @@ const MANAGER_OPTIONS = [
   'unmovableMembers',
   'besideKubelet',
   'readOnly',
+  'optional',
 ] as const;
 // The same of a manager.
 const MANAGER_NAMES = { policy: 'topologyManagerPolicy', scope: 'topologyManagerScope' };
@@ -128,6 +129,8 @@ export function parseConfig(
   const given: Record<string, unknown> =
     own.kubeletConfiguration === undefined ? own : withKubeletConfiguration(own, own.kubeletConfiguration);
   const { stateDir, topology, devices = {}, lockTimeoutMs = 10_000 } = given;
+  if (option.optional(given.optional, 'optional', option.flag) && given.readOnly)
+    invalidOption('optional', true, 'left out with readOnly: what only looks is granted nothing');
   const isPath = typeof stateDir === 'string' && stateDir.startsWith('/') && !stateDir.includes('\0');
   const isNone = stateDir === null && given.readOnly === true;
   if (stateDir !== undefined && !isPath && !isNone) {

@@ -152,8 +152,9 @@ export const ACQUIRE_OPTIONS = [
   'memory',
   'resources',
   'name',
+  'optional',
   ...REQUEST_OPTIONS,
-] as const satisfies readonly (keyof AcquireOptions)[];
+] as const satisfies readonly (keyof AcquireOptions | 'optional')[];
 
 function parseCommon(options: Record<string, unknown>, placement: Placement) {
   const { signal, wait = false, cpuManagerPolicyOptions } = options;
@@ -240,6 +241,7 @@ const isSignal = (value: unknown): value is AbortSignal => value instanceof Abor
 /** @throws ERR_INVALID_OPTION, ERR_INVALID_QUANTITY */
 export function parseAcquire(options: AcquireOptions, placement: Placement): AdmissionRequest {
   const given = checkOptions(options, ACQUIRE_OPTIONS, 'acquire');
+  option.optional(given.optional, 'optional', option.flag);
   const cpu = parseCpuCount(given.cpu, 'cpu');
   const name = given.name === undefined ? undefined : option.that(given.name, 'name', isName, NAME);
   const requests = Object.freeze({ cpu: cpu * MILLI, ...parseResources(given.memory, given.resources) });

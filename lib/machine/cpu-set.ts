@@ -88,7 +88,7 @@ export class CpuSet extends IdSet<CpuSet> {
   }
 
   toString(): string {
-    return native.formatCpuList(this.words);
+    return this.isEmpty ? '' : native.formatCpuList(this.words);
   }
 }
 
@@ -125,6 +125,6 @@ export class NodeSet extends IdSet<NodeSet> {
   }
 
   toString(): string {
-    return native.formatNodeList(this.words);
+    return this.isEmpty ? '' : native.formatNodeList(this.words);
   }
 }

@@ -26,7 +26,15 @@ export function poolOptions<Package extends keyof PoolOptions>(
   name: Package,
   options: PoolPlace,
 ): PoolOptions[Package] {
-  if (!Object.hasOwn(OPTIONS, name)) invalidOption('name', name, `one of ${Object.keys(OPTIONS).join(', ')}`);
   const place = checkOptions(options, ['cpus', 'part'], 'poolOptions') as PoolPlace;
-  return OPTIONS[name](parsePlace(grant, 'poolOptions', place).cpus.size);
+  return poolOfSize(name, parsePlace(grant, 'poolOptions', place).cpus.size);
+}
+
+/** For a pool of `size` Workers. @throws ERR_INVALID_OPTION */
+export function poolOfSize<Package extends keyof PoolOptions>(
+  name: Package,
+  size: number,
+): PoolOptions[Package] {
+  if (!Object.hasOwn(OPTIONS, name)) invalidOption('name', name, `one of ${Object.keys(OPTIONS).join(', ')}`);
+  return OPTIONS[name](size);
 }

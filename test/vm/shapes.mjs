@@ -113,6 +113,7 @@ export const SHAPES = [
       'masks',
       'drift',
       'parts',
+      'cluster',
       'pools',
       'children',
       'container-memory',

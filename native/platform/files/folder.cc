@@ -1,8 +1,10 @@
 #include "platform/files/folder.h"
 
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,6 +19,12 @@ constexpr int kMakeAttempts = 1000;
 // What is beside is taken for something that its maker is about to rename, for so many attempts.
 constexpr int kMakerAttempts = 10;
 constexpr int kMakePauseUs = 2000;
+
+// renameat2(2) with RENAME_NOREPLACE, for which musl has no function.
+int rename_to_free(int from_folder, const std::string& from, int to_folder, const std::string& to) {
+  return static_cast<int>(
+      syscall(SYS_renameat2, from_folder, from.c_str(), to_folder, to.c_str(), RENAME_NOREPLACE));
+}
 
 // Somebody else makes `name`, under the name `beside`: waits a moment, or removes what has been left there
 // (a maker that is only slow makes it again). False where it is made. `flags`: of unlinkat.
@@ -55,7 +63,7 @@ Result<Done> make_folder(int parent, const std::string& name, const std::string&
     if (options.group && fchown(fd.get(), static_cast<uid_t>(-1), *options.group) != 0)
       return failure("fchown", "cannot give to group " + std::to_string(*options.group) + " the folder ");
     if (fchmod(fd.get(), options.mode) != 0) return failure("fchmod", "cannot set the mode of the folder ");
-    int renamed = renameat2(parent, beside.c_str(), parent, name.c_str(), RENAME_NOREPLACE);
+    int renamed = rename_to_free(parent, beside, parent, name);
     // Not every file system can do that. Then an empty folder is replaced, which its users notice.
     if (renamed != 0 && errno == EINVAL) renamed = renameat(parent, beside.c_str(), parent, name.c_str());
     if (renamed == 0) {
@@ -180,7 +188,7 @@ Result<UniqueFd> Folder::make_file(const std::string& name) const {
       if (!wait_for_maker(fd_.get(), name, beside, 0, attempt)) return open_file(name, true, false);
       continue;
     }
-    int placed = renameat2(fd_.get(), beside.c_str(), fd_.get(), name.c_str(), RENAME_NOREPLACE);
+    int placed = rename_to_free(fd_.get(), beside, fd_.get(), name);
     // Not every file system can do that.
     const bool is_linked = placed != 0 && errno == EINVAL;
     if (is_linked) placed = linkat(fd_.get(), beside.c_str(), fd_.get(), name.c_str(), 0);

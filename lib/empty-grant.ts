@@ -1,0 +1,237 @@
+// EmptyGrant: what a program has instead of a grant that it can do without. Everything that runs on
+// a grant runs all the same, where it would without numalign.
+import type { ChildProcess } from 'node:child_process';
+import { availableParallelism } from 'node:os';
+import { type InspectOptions, inspect } from 'node:util';
+import { Worker } from 'node:worker_threads';
+import { type NumalignError, unlessRefused } from './base/errors.js';
+import { obstacleOf } from './base/refusal.js';
+import type { GrantWorkerOptions } from './births/worker.js';
+import { limitsOfProcess } from './cgroups/limits.js';
+import type { ChildVariables } from './children/child-variables.js';
+import {
+  type Arguments,
+  forkWith,
+  type GrantForkOptions,
+  type GrantSpawnOptions,
+  type Inheritance,
+  spawnWith,
+} from './children/spawn.js';
+import type { Grant } from './grant.js';
+import { EmptyPart, NOT_MOVED, notPinned } from './grants/empty-part.js';
+import { parseConfig } from './input/config.js';
+import { type AcquireOptions, type AdmissionRequest, parseAcquire } from './input/request.js';
+import type { Quantity } from './input/values/quantity.js';
+import { CpuSet, NodeSet } from './machine/cpu-set.js';
+import { type PoolOptions, poolOfSize } from './pools/pool-options.js';
+import type { WorkerPlacement } from './pools/worker-placement.js';
+import { type BufferOptions, parseBuffer } from './threads/buffers.js';
+import { memoryPlacement } from './threads/memory-placement.js';
+import { type GrantPinOptions, parsePin } from './threads/pin.js';
+
+/** Options of something that the program can do without. */
+export type Optional<Options> = Options & {
+  /**
+   * Where there is no room, no access to the state, no addon: the answer is an {@link EmptyGrant}
+   * instead of an error. Mistakes in the options are errors all the same. Default: false.
+   */
+  optional: boolean;
+};
+
+type Same = Omit<
+  Pick<Grant, keyof Grant>,
+  'isEmpty' | 'reason' | 'enforcement' | 'toJSON' | 'part' | 'placeWorkers'
+>;
+
+// It sees no Worker.
+const NO_PLACEMENT = Object.freeze({
+  isActive: false,
+  workers: [],
+  of: () => undefined,
+  stop() {},
+  [Symbol.dispose]() {},
+});
+
+/**
+ * What `optional: true` gives instead of a {@link Grant}: no CPUs, and the `reason`. It has all that
+ * a grant has: what places threads moves none and says so, Workers and children start as they would
+ * without numalign, and what only CPUs of its own can do (`resize`, `transfer`, `attach`, `exec`,
+ * `schedule`, `audit`) throws the `reason`.
+ */
+export class EmptyGrant implements Same {
+  readonly isEmpty = true;
+  /** Why there are no CPUs. */
+  readonly reason: NumalignError;
+  /** Nothing is on record. */
+  readonly uid = '';
+  readonly name: string;
+  readonly cpus = CpuSet.EMPTY;
+  readonly sharedCpus = CpuSet.EMPTY;
+  readonly held = CpuSet.EMPTY;
+  readonly upcoming = null;
+  readonly numaNodes = NodeSet.EMPTY;
+  readonly memoryNodes = NodeSet.EMPTY;
+  readonly memory = [];
+  readonly devices = {};
+  readonly memoryEnforcement = [];
+  readonly warnings = [];
+  readonly quiet = null;
+  readonly isIsolated = false;
+  /** Nobody is kept off. */
+  readonly enforcement = 'none';
+  /** As it was asked for, without CPUs. */
+  readonly parts: Readonly<Record<string, CpuSet>>;
+  #isReleased = false;
+
+  /** Use {@link pin}, or {@link Manager.acquire}, with `optional: true`. */
+  constructor(reason: NumalignError, { pod, parts = [] }: AdmissionRequest) {
+    this.reason = reason;
+    this.name = pod.name ?? '';
+    this.parts = Object.freeze(Object.fromEntries(parts.map(({ name }) => [name, CpuSet.EMPTY])));
+  }
+
+  get isReleased(): boolean {
+    return this.#isReleased;
+  }
+
+  /** Of the whole process: os.availableParallelism(). */
+  get availableParallelism(): number {
+    return availableParallelism();
+  }
+
+  limits() {
+    return unlessRefused(() => limitsOfProcess(process.pid), { cpuMax: null, memoryMax: null });
+  }
+
+  flags() {
+    return [];
+  }
+
+  pin(options: GrantPinOptions = {}) {
+    return notPinned(this.reason, parsePin(options));
+  }
+
+  /** @throws ERR_UNKNOWN_PART for one that was not asked for */
+  part(name: string): EmptyPart {
+    return new EmptyPart(this.reason, this.parts, name);
+  }
+
+  async unpin() {
+    return NOT_MOVED;
+  }
+
+  async placeThreads() {
+    const [main, workers, pool, v8, others] = Array(5).fill(NOT_MOVED);
+    return { main, workers, pool, v8, others, guaranteed: false } as const;
+  }
+
+  async prewarmPool() {
+    return NOT_MOVED;
+  }
+
+  worker(filename: string | URL, { part, cpus: _, ...options }: GrantWorkerOptions = {}): Worker {
+    if (part !== undefined) this.part(part);
+    return new Worker(filename, options);
+  }
+
+  async placeWorkers(): Promise<Pick<WorkerPlacement, keyof WorkerPlacement>> {
+    return NO_PLACEMENT;
+  }
+
+  /** By {@link availableParallelism}. */
+  poolOptions<Package extends keyof PoolOptions>(name: Package): PoolOptions[Package] {
+    return poolOfSize(name, this.availableParallelism);
+  }
+
+  spawn(command: string, args?: Arguments<GrantSpawnOptions>, options?: GrantSpawnOptions): ChildProcess {
+    return this.startChild((inheritance) => spawnWith(inheritance, command, args, options));
+  }
+
+  fork(
+    modulePath: string | URL,
+    args?: Arguments<GrantForkOptions>,
+    options?: GrantForkOptions,
+  ): ChildProcess {
+    return this.startChild((inheritance) => forkWith(inheritance, modulePath, args, options));
+  }
+
+  startChild(start: (inheritance: Inheritance) => ChildProcess): ChildProcess {
+    const variables = {} as ChildVariables;
+    return start({ variables, ownerFd: undefined, parallelism: this.availableParallelism });
+  }
+
+  /** Ordinary memory. @throws the `reason` for a node or hugepages */
+  buffer(bytes: Quantity, { pageSize, node }: BufferOptions = {}): Buffer {
+    if (pageSize !== undefined || node !== undefined) throw this.reason;
+    return Buffer.alloc(parseBuffer(bytes, undefined).bytes);
+  }
+
+  memoryPlacement(buffer?: ArrayBufferView | ArrayBufferLike) {
+    return memoryPlacement(buffer);
+  }
+
+  exec(): never {
+    throw this.reason;
+  }
+
+  schedule(): never {
+    throw this.reason;
+  }
+
+  audit(): never {
+    throw this.reason;
+  }
+
+  async attach(): Promise<never> {
+    throw this.reason;
+  }
+
+  async resize(): Promise<never> {
+    throw this.reason;
+  }
+
+  async transfer(): Promise<never> {
+    throw this.reason;
+  }
+
+  async handOver(): Promise<boolean> {
+    this.#isReleased = true;
+    return false;
+  }
+
+  async release() {
+    this.#isReleased = true;
+    return NOT_MOVED;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.release();
+  }
+
+  /** As of a {@link Grant}, with `isEmpty` and `reason`. */
+  toJSON() {
+    const { isEmpty, reason, uid, name, cpus, parts, held, upcoming, numaNodes, memory } = this;
+    const { memoryNodes, devices, isIsolated, enforcement, memoryEnforcement, quiet, warnings } = this;
+    return {
+      ...{ isEmpty, reason: reason.toJSON(), uid, name, cpus, parts, held, upcoming, numaNodes, memory },
+      ...{ memoryNodes, devices, isIsolated, enforcement, memoryEnforcement, quiet },
+      ...{ flags: this.flags(), warnings },
+    };
+  }
+
+  /** What console.log shows. */
+  [inspect.custom](_depth: number, options: InspectOptions): string {
+    const { name, reason } = this;
+    return `EmptyGrant ${inspect({ name, reason: `${reason.message} [${reason.code}]` }, options)}`;
+  }
+}
+
+/**
+ * What a request gets that has failed: nothing, where it is optional and asks for what could be.
+ * @throws the error, else
+ */
+export function emptyGrant(options: AcquireOptions, error: unknown): EmptyGrant {
+  if ((options as Partial<Optional<AcquireOptions>> | null)?.optional !== true) throw error;
+  const reason = obstacleOf(error);
+  return new EmptyGrant(reason, parseAcquire(options, parseConfig({}).placement));
+}

@@ -1,0 +1,47 @@
+// EmptyManager: what a program has instead of a manager that it can do without.
+import type { NumalignError } from './base/errors.js';
+import { type EmptyGrant, emptyGrant, type Optional } from './empty-grant.js';
+import type { Grant } from './grant.js';
+import { parseConfig } from './input/config.js';
+import { type AcquireOptions, parseAcquire } from './input/request.js';
+import type { Manager } from './manager.js';
+
+/**
+ * What {@link openManager} gives with `optional: true` where it cannot open the machine: whatever is
+ * acquired is an {@link EmptyGrant}, or refused for the `reason` where it is not optional.
+ */
+export class EmptyManager
+  implements Pick<Manager, 'acquire' | 'use' | 'close' | typeof Symbol.dispose | typeof Symbol.asyncDispose>
+{
+  readonly isEmpty = true;
+  /** Why there is no manager. */
+  readonly reason: NumalignError;
+
+  /** Use {@link openManager}. */
+  constructor(reason: NumalignError) {
+    this.reason = reason;
+  }
+
+  /** @throws the `reason` where the grant is not optional; ERR_INVALID_OPTION, ERR_INVALID_QUANTITY */
+  async acquire(options: Optional<AcquireOptions>): Promise<Grant | EmptyGrant>;
+  async acquire(options: AcquireOptions): Promise<Grant>;
+  async acquire(options: AcquireOptions): Promise<Grant | EmptyGrant> {
+    parseAcquire(options, parseConfig({}).placement);
+    return emptyGrant(options, this.reason);
+  }
+
+  async use<T>(
+    options: Optional<AcquireOptions>,
+    body: (grant: Grant | EmptyGrant) => T | Promise<T>,
+  ): Promise<T>;
+  async use<T>(options: AcquireOptions, body: (grant: Grant) => T | Promise<T>): Promise<T>;
+  async use<T>(options: AcquireOptions, body: (grant: Grant & EmptyGrant) => T | Promise<T>): Promise<T> {
+    return body((await this.acquire(options)) as Grant & EmptyGrant);
+  }
+
+  close(): void {}
+
+  [Symbol.dispose](): void {}
+
+  async [Symbol.asyncDispose](): Promise<void> {}
+}

@@ -1,0 +1,17 @@
+// supported: whether numalign can work here.
+import type { NumalignError } from './base/errors.js';
+import { addonError } from './base/native.js';
+
+/** What {@link supported} is. */
+export type Support =
+  | { readonly isSupported: true; readonly reason: null }
+  /** Why not: ERR_ADDON_MISSING. Every function that needs the addon throws such an error. */
+  | { readonly isSupported: false; readonly reason: NumalignError };
+
+/**
+ * Whether the native addon is there, without which nothing can be opened, acquired or pinned. It is
+ * missing on other systems than Linux.
+ */
+export const supported: Support = Object.freeze(
+  addonError === null ? { isSupported: true, reason: null } : { isSupported: false, reason: addonError },
+);

