@@ -57,7 +57,7 @@ TEST(Execution, PassesOnTheDescriptorsThatAreNamedAndNoOthers) {
 
 TEST(Execution, LeavesNoSignalIgnoredOrBlockedAndNoStreamThatDoesNotBlock) {
   const std::string script =
-      "grep -E '^Sig(Blk|Ign)' /proc/$$/status | tr -d '\\t'; "
+      "grep -E '^Sig(Blk|Ign)' /proc/self/status | tr -d '\\t'; "
       "echo $((0$(sed -n 's/^flags:[^0-9]*//p' /proc/$$/fdinfo/1) & 04000))";
   EXPECT_EQ(run(shell(script),
                 [] {
@@ -68,7 +68,7 @@ TEST(Execution, LeavesNoSignalIgnoredOrBlockedAndNoStreamThatDoesNotBlock) {
                   fcntl(STDOUT_FILENO, F_SETFL, O_NONBLOCK);
                   fcntl(STDOUT_FILENO, F_SETFD, FD_CLOEXEC);
                 }),
-            "SigBlk:0000000000000000\nSigIgn:0000000000000000\n00");
+            "SigBlk:0000000000000000\nSigIgn:0000000000000000\n0\n0");
 }
 
 TEST(Execution, ChangesNothingWhereTheProgramIsRefused) {
