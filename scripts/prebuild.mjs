@@ -1,4 +1,4 @@
-// npm run prebuild [-- --arch x64,arm64]: prebuilds/linux-ARCH/numalign.glibc.node, and
+// npm run prebuild [-- --arch x64,arm64 --libc glibc,musl]: prebuilds/linux-ARCH/numalign.glibc.node, and
 // numalign.musl.node beside it, of which prebuild-musl.mjs says more. The first is for
 // wherever Node's own binaries run: hwloc and the C++ library are linked in, and nothing newer is
 // asked of glibc than Node asks. That takes an old compiler on an old system: the root folder of a
@@ -134,10 +134,24 @@ function setUp() {
   oldSystem();
 }
 
-const { values } = parseArgs({ options: { arch: { type: 'string', default: Object.keys(TARGETS).join() } } });
-const archs = values.arch.split(',');
-const unknown = archs.filter((arch) => !(arch in TARGETS));
-if (unknown.length > 0) fail(`--arch ${unknown.join()}: valid are ${Object.keys(TARGETS).join(', ')}`);
+const LIBRARIES_OF_C = ['glibc', 'musl'];
+const { values } = parseArgs({
+  options: {
+    arch: { type: 'string', default: Object.keys(TARGETS).join() },
+    libc: { type: 'string', default: LIBRARIES_OF_C.join() },
+  },
+});
+
+/** What an option lists, of these. */
+function listed(name, valid) {
+  const list = values[name].split(',');
+  const unknown = list.filter((each) => !valid.includes(each));
+  if (unknown.length > 0) fail(`--${name} ${unknown.join()}: valid are ${valid.join(', ')}`);
+  return list;
+}
+
+const archs = listed('arch', Object.keys(TARGETS));
+const libcs = listed('libc', LIBRARIES_OF_C);
 for (const arch of archs) {
   const scripts = ['addon.mjs', 'hwloc-static.sh', 'prebuild-parts.mjs'];
   const inputs = [
@@ -146,6 +160,7 @@ for (const arch of archs) {
     'node_modules/node-addon-api/package.json',
   ];
   const make = (libc, more, action, checkFile) => {
+    if (!libcs.includes(libc)) return;
     const file = fileOf(arch, libc);
     step(`prebuild-${arch}-${libc}`, [...inputs, ...more], [file], `compiling ${file}`, action);
     say(`${file}: ${megabytes(join(root, file))}, ${checkFile(join(root, file), arch)}`);

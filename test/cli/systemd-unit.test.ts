@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -126,10 +126,12 @@ describe.runIf(hasSystemd)('systemd', () => {
     const folder = newFolder();
     const out = join(folder, 'out');
     // No system call takes a NUL.
-    const text = fc
-      .string({ unit: fc.oneof(fc.constantFrom(...'$%{}"\'\\;\n\t \r#x@-'), fc.string({ unit: 'binary' })) })
-      .map((each) => each.replaceAll('\0', ''));
-    const words = fc.sample(text, { numRuns: 300, seed: 23 });
+    const character = fc
+      .integer({ min: 1, max: 0x10ffff })
+      .filter((code) => code < 0xd800 || code > 0xdfff)
+      .map((code) => String.fromCodePoint(code));
+    const text = fc.string({ unit: fc.oneof(fc.constantFrom(...'$%{}"\'\\;\n\t \r#x@-'), character) });
+    const words = fc.sample(text, { numRuns: 200, seed: 23 });
     const program = `
       const { renameSync, readFileSync, writeFileSync } = require('node:fs');
       const cpus = /Cpus_allowed_list:\\t(.*)/.exec(readFileSync('/proc/self/status', 'utf8'))[1];
@@ -145,5 +147,22 @@ describe.runIf(hasSystemd)('systemd', () => {
     expect(told.words).toEqual(words);
     expect(told.cpus).toBe(told.name);
     expect(told.cpus).not.toBe('0');
+  });
+
+  it.runIf(canRunUnits)('has it up when the program says so, with --type notify', async () => {
+    const folder = newFolder();
+    const at = (name: string) => join(folder, name);
+    const script = `: > start; while [ ! -e go ]; do sleep 0.05; done; systemd-notify --ready; exec sleep 1000`;
+    const unit = await unitOf(
+      ...['--cpus', '1', '--reserved', '0', '--state-dir', at('state'), '--type', 'notify'],
+      ...['--working-directory', folder, '--name', 'gateway', '--', 'sh', '-c', script],
+    );
+    // What runs as soon as it is up.
+    const post = `ExecStartPost=/bin/touch ${at('up')}`;
+    runUnit('gateway.service', unit.replace('\n[Install]', `${post}\n\n[Install]`));
+    await until(() => existsSync(at('start')), 'the start of the program');
+    expect(existsSync(at('up'))).toBe(false);
+    writeFileSync(at('go'), '');
+    await until(() => existsSync(at('up')), 'the unit to be up');
   });
 });

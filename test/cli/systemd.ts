@@ -4,7 +4,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { newFolder } from './numalign.js';
+import { newFolder, until } from './numalign.js';
 
 const SYSTEMD = '/lib/systemd/systemd';
 // Of cgroup v1, where the machine was not booted with systemd.
@@ -42,7 +42,14 @@ export function runUnit(name: string, text: string): void {
     'unshare',
     ['--mount', '--pid', '--fork', '--kill-child', '--mount-proc', 'sh', '-c', boot],
     {
-      env: { PATH: process.env.PATH, XDG_RUNTIME_DIR: folder, XDG_CONFIG_HOME: folder },
+      env: {
+        PATH: process.env.PATH,
+        XDG_RUNTIME_DIR: folder,
+        XDG_CONFIG_HOME: folder,
+        // Nothing of the machine's is generated.
+        SYSTEMD_GENERATOR_PATH: folder,
+        SYSTEMD_ENVIRONMENT_GENERATOR_PATH: folder,
+      },
       stdio: 'ignore',
     },
   );
@@ -50,8 +57,20 @@ export function runUnit(name: string, text: string): void {
   onTestFinished(async () => {
     child.kill('SIGKILL');
     await hasEnded;
-    for (const each of cgroups()) if (!before.includes(each)) rmdirSync(each);
+    // The processes of the namespace end after it.
+    for (const each of cgroups())
+      if (!before.includes(each)) await until(() => isRemoved(each), `the end of ${each}`);
   });
+}
+
+function isRemoved(cgroup: string): boolean {
+  try {
+    rmdirSync(cgroup);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EBUSY') return false;
+    throw error;
+  }
 }
 
 /** Of systemd's own hierarchy, the inner ones first. */

@@ -54,7 +54,7 @@ function linkLibrary(): void {
 
 beforeAll(() => {
   if (!canRun) return;
-  run('npm', ['run', '--silent', 'prebuild', '--', '--arch', 'x64'], { cwd: ROOT });
+  run('npm', ['run', '--silent', 'prebuild', '--', '--arch', 'x64', '--libc', 'musl'], { cwd: ROOT });
   const missing = installPackages([{ name: 'musl', present: () => existsSync(MUSL) }]);
   if (missing.length > 0) throw new Error('Debian’s package musl cannot be installed');
   writeFileSync(
