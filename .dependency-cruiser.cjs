@@ -49,6 +49,7 @@ const ROOMS = [
   'grants',
   'managers',
   '.',
+  'cluster',
   'doctor',
   'entries',
   'metrics',

@@ -16,6 +16,8 @@ const FILES = {
   // `import 'numalign'`.
   library:
     /^(index|grant|manager|open-manager|pin|pod|supported|admission\/admission-error|children\/thread-counts|grants\/(?!empty).*|input\/(config|machine-options)|machine\/(affinity|cpu-set|id-set)|managers\/.*)$/,
+  // A worker loads nothing else.
+  cluster: /^(cluster\/|entries\/cluster)/,
   'metric-set': /^metrics\/(admission|allocations|handlers|index|metric-set)/,
   opentelemetry: /^metrics\/(meter-sink|opentelemetry)$/,
   // Of both.
@@ -95,7 +97,9 @@ const esModules = {
   generateBundle(_, bundle) {
     for (const { isEntry, name, exports, code, fileName } of Object.values(bundle)) {
       if (!isEntry) continue;
-      const names = `{ ${exports.join(', ')} }`;
+      // What the default of a CommonJS module is depends on who loads it: here it is what has the
+      // name of the file.
+      const names = `{ ${exports.map((each) => (each === 'default' ? `${basename(name)} as default` : each)).join(', ')} }`;
       const isExported = EXPORTED.test(name);
       const source = isExported
         ? `export ${names} from './${basename(fileName)}';\n`

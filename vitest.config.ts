@@ -9,7 +9,7 @@ const tests = (folder: string, names: string) => `test/${folder}/{${names},}.tes
 // is one CPU, too.
 const DECISIONS = [
   'test/{account,cli/picture,conformance,decision,input,kubelet,vm}/*.test.ts',
-  tests('children', 'thread-counts'),
+  tests('children', 'program-variables,thread-counts'),
   tests('admission', 'admit,admit-all,adopt,pod-level,proposals,rejections,topology-manager'),
   tests('machine', 'best-fit,cpu-set,hint-families,housekeeping'),
   tests('managers', 'inspect,placement'),
@@ -46,9 +46,10 @@ const STATES = [
 
 // The same, and it leaves a trace in its process, such as a pin.
 const PROCESSES = [
-  tests('cli', 'admit,admit-workloads'),
+  tests('cli', 'admit'),
   tests('managers', 'devices,dispose,listeners,manager,manager-view,messages,optional,resize'),
-  'test/{children,lifecycle,metrics}/*.test.ts',
+  'test/{lifecycle,metrics}/*.test.ts',
+  tests('children', 'exec,fork,holding,preload'),
   tests('processes', 'program-name'),
   tests('state', 'file-watch,folder-watch,full-disk,lock,long-states,machine-group'),
   tests('state', 'open-folders,owner-watch,owners,wait-queue'),

@@ -13,7 +13,7 @@ import { auditGrant } from './audit/grant-audits.js';
 import { invalidOption } from './base/check-options.js';
 import { NumalignError } from './base/errors.js';
 import { endGrant, onGrantEnd } from './grants/grant-end.js';
-import { GrantThreads } from './grants/grant-threads.js';
+import { GrantPools } from './grants/grant-pools.js';
 import { releaseGrant } from './grants/release-grant.js';
 import type { Placement } from './input/placement.js';
 import { parseResize, type ResizeOptions } from './input/resize.js';
@@ -41,9 +41,9 @@ export let onceEnded: (grant: Grant, action: () => void) => void;
 
 /**
  * Exclusive CPUs, as {@link Manager.acquire} gives them: {@link GrantView} says what it is,
- * {@link GrantThreads} what runs on it, and this class what becomes of it.
+ * {@link GrantThreads} and {@link GrantPools} what runs on it, and this class what becomes of it.
  */
-export class Grant extends GrantThreads {
+export class Grant extends GrantPools {
   readonly #placement: Placement;
   readonly #record: GrantRecord;
 

@@ -12,7 +12,6 @@ export type { PodContainer } from './admission/pod-container.js';
 export type { Warning } from './admission/warnings.js';
 export { type ErrorCode, type ErrorDetails, NumalignError } from './base/errors.js';
 export type { GrantWorkerOptions } from './births/worker.js';
-export type { ExecOptions } from './children/execution.js';
 export type { GrantForkOptions, GrantSpawnOptions } from './children/spawn.js';
 export { threadCounts } from './children/thread-counts.js';
 export type { Flag } from './decision/flags.js';
@@ -47,13 +46,7 @@ export { openManager, type ViewOptions } from './open-manager.js';
 export { pin } from './pin.js';
 export type { PinAcquireOptions } from './pin-to-grant.js';
 export { Pod } from './pod.js';
-export type { PoolOptions } from './pools/pool-options.js';
-export type {
-  PlaceWorkersOptions,
-  WorkerBirth,
-  WorkerPlace,
-  WorkerPlacement,
-} from './pools/worker-placement.js';
+export type { PlaceWorkersOptions, WorkerBirth, WorkerPlacement } from './pools/worker-placement.js';
 export { type Support, supported } from './supported.js';
 export type { BufferOptions } from './threads/buffers.js';
 export type { MemoryMigration, MemoryPinResult } from './threads/memory.js';

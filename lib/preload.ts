@@ -7,11 +7,11 @@ import type { Manager } from './manager.js';
 import type { PinAcquireOptions } from './pin-to-grant.js';
 
 /**
- * The manager, and the grant that this process runs on. In a process that {@link Grant.spawn} or
- * {@link Grant.fork} has started, the grant of its parent: threads and children may be put on it, and
- * what changes it is refused (ERR_OWNER_ALIVE). undefined in Workers, in what such a process starts by
- * other means, and where the grant is not on record. An optional
- * grant that is not to be had is empty, and has no manager.
+ * The manager, and the grant that this process runs on. In a process that {@link Grant.spawn},
+ * {@link Grant.fork} or `numalign run` has started, the grant of its parent: threads and children may
+ * be put on it, and what changes it is refused (ERR_OWNER_ALIVE). undefined in Workers, in what such a
+ * process starts by other means, and where the grant is not on record. An
+ * optional grant that is not to be had is empty, and has no manager.
  */
 export let manager: Manager | undefined;
 export let grant: Grant | EmptyGrant | undefined;
@@ -28,7 +28,7 @@ function fromVariable(name: string, text: string | undefined): object | undefine
 }
 
 async function acquire(): Promise<void> {
-  const { variable, withName } = await import('./input/program-variables.js');
+  const { variable, withName } = await import('./children/program-variables.js');
   const options = (name: string) => fromVariable(name, variable(name));
   const asked = options('NUMALIGN_ACQUIRE');
   if (asked === undefined)

@@ -41,10 +41,10 @@ export class TaskScan {
       { length: parents.length / 2 },
       (_, i) => [parents[2 * i]!, parents[2 * i + 1]!] as const,
     );
-    this.#tasks = grouped(tasks.map((task) => [task.processor, task]));
+    this.#tasks = groupsOf(tasks.map((task) => [task.processor, task]));
     this.#confined = new Set(tasks.filter(({ isConfined }) => isConfined === 1).map(({ pid }) => pid));
     this.#parents = new Map(pairs);
-    this.#children = grouped(pairs.map(([pid, parent]) => [parent, pid]));
+    this.#children = groupsOf(pairs.map(([pid, parent]) => [parent, pid]));
   }
 
   /** Those whose last CPU is one of these. */
@@ -72,7 +72,7 @@ export class TaskScan {
   }
 }
 
-function grouped<Value>(pairs: readonly (readonly [key: number, value: Value])[]): Map<number, Value[]> {
+function groupsOf<Value>(pairs: readonly (readonly [key: number, value: Value])[]): Map<number, Value[]> {
   const groups = new Map<number, Value[]>();
   for (const [key, value] of pairs) {
     const group = groups.get(key);

@@ -53,7 +53,8 @@ export type ErrorCode =
   | 'ERR_UNKNOWN_GRANT'
   | 'ERR_UNKNOWN_MEMBER'
   | 'ERR_UNKNOWN_PART'
-  | 'ERR_UNKNOWN_TRANSFER';
+  | 'ERR_UNKNOWN_TRANSFER'
+  | 'ERR_WORKER_START';
 
 /**
  * Facts about the error, by name: the offending `value`, what is `valid`, and whatever the code's

@@ -31,8 +31,6 @@ import {
 import { pageBytes } from '../input/values/memory-types.js';
 import type { Quantity } from '../input/values/quantity.js';
 import type { PinResult } from '../machine/affinity.js';
-import { type PoolOptions, poolOptions } from '../pools/pool-options.js';
-import { type PlaceWorkersOptions, type WorkerPlace, WorkerPlacement } from '../pools/worker-placement.js';
 import { type BufferOptions, nodeBuffer, parseBuffer } from '../threads/buffers.js';
 import { watchChild } from '../threads/children.js';
 import type { GrantedThreads } from '../threads/granted-threads.js';
@@ -65,7 +63,6 @@ export class GrantThreads extends GrantView {
   readonly #record: GrantRecord;
   // Where placeThreads has put the Workers.
   #workerCpus: ThreadCpus | undefined;
-  #placements: readonly WorkerPlacement[] = [];
 
   constructor(record: GrantRecord, warnings: readonly Warning[]) {
     super(record, warnings);
@@ -125,7 +122,6 @@ export class GrantThreads extends GrantView {
         );
         unpinMemory(this.uid);
         this.#workerCpus = undefined;
-        for (const placement of this.#placements) placement.stop();
         this.#record.site.enforcer.apply(state, threads);
         return readAgain(result);
       });
@@ -179,39 +175,6 @@ export class GrantThreads extends GrantView {
     const worker = startWorker(this.#threads(), this.#workerCpus, filename, options);
     this.#noteRunning();
     return worker;
-  }
-
-  /**
-   * From now on every Worker that this thread constructs, by whatever package, is born on the
-   * grant's CPUs, or on those of a part, with its memory nodes preferred; with `oneToOne` each on
-   * the CPU that has the fewest. The answer says of each which CPU it has, and since when. Where it
-   * cannot be placed, the Worker is where it is born otherwise, and the answer says why. Until it is
-   * stopped, or the grant unpinned or released. Of several placements of one thread the last has the
-   * Workers.
-   * @throws ERR_ENFORCEMENT where the grant has a cgroup of v2 and this process is not in it yet (see
-   *   {@link pin}), ERR_INVALID_OPTION, ERR_INVALID_LIST, ERR_UNKNOWN_PART, ERR_SIMULATED_MACHINE,
-   *   ERR_GRANT_RELEASED, the reason of `signal` where it is aborted
-   */
-  async placeWorkers(options: PlaceWorkersOptions = {}): Promise<WorkerPlacement> {
-    const placement = new WorkerPlacement(
-      () => this.#threads(),
-      options,
-      () => this.#noteRunning(),
-    );
-    this.#placements = [...this.#placements.filter(({ isActive }) => isActive), placement];
-    return placement;
-  }
-
-  /**
-   * Options for a pool of Workers that has one for each CPU of the grant that no part has, or of
-   * those named, in the words of its package.
-   * @throws ERR_INVALID_OPTION for another package, and as {@link placeWorkers}
-   */
-  poolOptions<Package extends keyof PoolOptions>(
-    name: Package,
-    options: WorkerPlace = {},
-  ): PoolOptions[Package] {
-    return poolOptions(this.#threads(), name, options);
   }
 
   /**

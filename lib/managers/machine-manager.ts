@@ -1,6 +1,8 @@
 // MachineManager: what a manager does for the machine: its settings, its shared members, devices
 // and resources to be granted, and upkeep.
+import type { ChildProcess } from 'node:child_process';
 import { publishError } from '../admission/diagnostics.js';
+import { startShared } from '../admission/grants/shared-child.js';
 import type { SharedGroup } from '../admission/grants/shared-group.js';
 import type { SharedMemberTarget } from '../admission/grants/shared-membership.js';
 import { addSharedMember, removeSharedMember } from '../admission/grants/shared-membership.js';
@@ -166,6 +168,16 @@ export class MachineManager extends ManagerView {
    */
   async addSharedMember(target: SharedMemberTarget): Promise<void> {
     await addSharedMember(this.#site, target);
+  }
+
+  /**
+   * Has `start` start a child process, synchronously, in the shared pool: it is born there, and a
+   * shared member until it ends, see {@link addSharedMember}. Resolves with what `start` answers.
+   * @throws ERR_MEMBER_UNMOVABLE where this user may not move it: it is ended then; as
+   *   {@link addSharedMember}, and what `start` throws
+   */
+  async startChild(start: () => ChildProcess): Promise<ChildProcess> {
+    return startShared(this.#site, start);
   }
 
   /**

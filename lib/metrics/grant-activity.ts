@@ -1,21 +1,21 @@
 // Metrics of each grant: how it stands, and what happens on its CPUs.
 import { ENFORCEMENT_LEVELS } from '../account/pod-assignment.js';
 import { GRANT_COUNTERS, GRANT_GAUGES, type GrantCounter, type GrantGauge } from './grant-figures.js';
-import { flagCodeOf, type GrantLook, type SeenGrants } from './grant-look.js';
+import { flagCodeOf, type GrantLook, type GrantSnapshot } from './grant-look.js';
 import type { MetricSink, Values } from './metric-sink.js';
 
 const LABEL = ['grant'];
 
-type Series = SeenGrants['series'][number];
+type Series = GrantSnapshot['series'][number];
 
 /** @param look at the grants, once for all metrics of a scrape */
-export function grantActivity(metrics: MetricSink, { seen, memory }: GrantLook): void {
+export function grantActivity(metrics: MetricSink, { snapshot, memory }: GrantLook): void {
   metrics.gauge(
     'grant_info',
     'A grant of a living owner: 1, and its id, its CPUs, their NUMA nodes, and how strongly others are kept off.',
     [...LABEL, 'uid', 'cpus', 'numa_nodes', 'enforcement'],
     () =>
-      seen()?.named.map(({ label, grant: { uid, cpus, numaNodes, enforcement } }) => {
+      snapshot()?.infos.map(({ label, grant: { uid, cpus, numaNodes, enforcement } }) => {
         return [{ grant: label, uid, cpus: `${cpus}`, numa_nodes: `${numaNodes}`, enforcement }, 1];
       }),
   );
@@ -24,7 +24,7 @@ export function grantActivity(metrics: MetricSink, { seen, memory }: GrantLook):
     'How strongly others are kept off the grant’s CPUs: 1 at its level, else 0; of several grants, how many are at the level.',
     [...LABEL, 'level'],
     () =>
-      seen()?.series.flatMap(({ label, gauges }) =>
+      snapshot()?.series.flatMap(({ label, gauges }) =>
         ENFORCEMENT_LEVELS.map((level) => [{ grant: label, level }, gauges.get(level) ?? 0] as const),
       ),
   );
@@ -33,7 +33,7 @@ export function grantActivity(metrics: MetricSink, { seen, memory }: GrantLook):
     'What does not hold any more of the grant, by its kind: how many times.',
     [...LABEL, 'code'],
     () =>
-      seen()?.series.flatMap(({ label, gauges }) =>
+      snapshot()?.series.flatMap(({ label, gauges }) =>
         [...gauges].flatMap(([name, count]) => {
           const code = flagCodeOf(name);
           return code === undefined ? [] : [[{ grant: label, code }, count] as const];
@@ -41,7 +41,7 @@ export function grantActivity(metrics: MetricSink, { seen, memory }: GrantLook):
       ),
   );
   const ofEach = (amountOf: (series: Series) => number | undefined) => (): Values =>
-    seen()?.series.flatMap((series) => {
+    snapshot()?.series.flatMap((series) => {
       const value = amountOf(series);
       return value === undefined ? [] : [[{ grant: series.label }, value] as const];
     });

@@ -27,15 +27,15 @@ export function flagCodeOf(gauge: string): string | undefined {
   return gauge.startsWith(FLAG) ? gauge.slice(FLAG.length) : undefined;
 }
 
-export interface SeenGrants {
+export interface GrantSnapshot {
   /** Of grants with a series of their own. */
-  readonly named: readonly { readonly label: string; readonly grant: GrantInfo }[];
+  readonly infos: readonly { readonly label: string; readonly grant: GrantInfo }[];
   readonly series: readonly Series<GrantCounter, Gauge>[];
 }
 
 export class GrantLook {
   /** Once for all metrics of a scrape; undefined where the state cannot be read. */
-  readonly seen: () => SeenGrants | undefined;
+  readonly snapshot: () => GrantSnapshot | undefined;
   readonly memory: boolean;
   readonly #manager: ManagerView;
   readonly #state: StateLook;
@@ -47,10 +47,10 @@ export class GrantLook {
     this.#state = state;
     this.#series = new GrantSeries(max);
     this.memory = memory;
-    this.seen = oncePerScrape(() => unlessRefused(() => this.#look()));
+    this.snapshot = oncePerScrape(() => unlessRefused(() => this.#look()));
   }
 
-  #look(): SeenGrants | undefined {
+  #look(): GrantSnapshot | undefined {
     const grants = this.#state()?.grants.filter(({ alive }) => alive);
     if (grants === undefined) return undefined;
     const pods = livingPods(this.#manager);
@@ -65,11 +65,11 @@ export class GrantLook {
         return { uid, label: labels.get(uid) ?? name, counters, gauges };
       }),
     );
-    const named = grants.flatMap((grant) => {
-      const label = this.#series.ownLabel(grant.uid);
+    const infos = grants.flatMap((grant) => {
+      const label = this.#series.labelOf(grant.uid);
       return label === undefined ? [] : [{ label, grant }];
     });
-    return { named, series };
+    return { infos, series };
   }
 
   /** By grant: of those with CPUs of their own, on a machine that is there. */

@@ -37,7 +37,7 @@ export class GrantSeries<Counter extends string, Gauge extends string> {
   }
 
   /** Of a grant that had a series of its own at the last scrape; else undefined. */
-  ownLabel(uid: string): string | undefined {
+  labelOf(uid: string): string | undefined {
     return this.#labels.get(uid);
   }
 

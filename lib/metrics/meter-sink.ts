@@ -6,12 +6,13 @@ interface Figure {
   readonly instrument: Observable;
   readonly values: () => Values;
   readonly isGauge: boolean;
-  /** Of a gauge: what was shown of grants when last asked, by its text. */
+  /** Of a gauge: the labels of grants when last asked, by their text. */
   before: ReadonlyMap<string, Labels>;
 }
 
-// `grant_run_delay_seconds_total` is `numalign.grant.run_delay`, in `s`: what exports it to Prometheus
-// comes to the first name again.
+// `grant_run_delay_seconds_total` is `numalign.grant.run_delay`, in `s`: by OpenTelemetry's rules for
+// Prometheus it comes to the first name again. What counts nothing has no unit: with `1` it would be
+// taken for a ratio there.
 const UNITS: readonly (readonly [suffix: RegExp, unit: string])[] = [
   [/_seconds$/, 's'],
   [/_bytes$/, 'By'],
@@ -26,7 +27,7 @@ export function instrumentOf(name: string): { readonly name: string; readonly un
   for (const [suffix, unit] of UNITS)
     if (suffix.test(base)) return { name: dotted(base.replace(suffix, '')), unit };
   const thing = THINGS.exec(base)?.[1];
-  return { name: dotted(base), unit: thing === undefined ? '1' : `{${thing}}` };
+  return { name: dotted(base), unit: thing === undefined ? '' : `{${thing}}` };
 }
 
 export class MeterSink implements MetricSink {
@@ -60,14 +61,15 @@ export class MeterSink implements MetricSink {
       const { instrument, values, isGauge } = figure;
       const now = values();
       if (now === undefined) continue;
-      const shown = new Map<string, Labels>();
+      const current = new Map<string, Labels>();
       for (const [labels, value] of now) {
         result.observe(instrument, value, labels);
-        if (isGauge && labels.grant !== undefined) shown.set(JSON.stringify(labels), labels);
+        if (isGauge && labels.grant !== undefined) current.set(JSON.stringify(labels), labels);
       }
       // An SDK may go on telling the last value of what is not observed any more.
-      for (const [text, labels] of figure.before) if (!shown.has(text)) result.observe(instrument, 0, labels);
-      figure.before = shown;
+      for (const [text, labels] of figure.before)
+        if (!current.has(text)) result.observe(instrument, 0, labels);
+      figure.before = current;
     }
   }
 }

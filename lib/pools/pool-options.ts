@@ -1,7 +1,11 @@
 // The size of a pool of Workers, in the words of the packages that make them.
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import type { GrantedThreads } from '../threads/granted-threads.js';
-import { type WorkerPlace, workerPlace } from './worker-placement.js';
+import { parsePlace } from '../threads/placement.js';
+import type { PlaceWorkersOptions } from './worker-placement.js';
+
+/** Which CPUs have a Worker each. */
+export type PoolPlace = Pick<PlaceWorkersOptions, 'cpus' | 'part'>;
 
 /** By package, its options for a Worker for each CPU. */
 export interface PoolOptions {
@@ -20,10 +24,10 @@ const OPTIONS: { readonly [Package in keyof PoolOptions]: (size: number) => Pool
 export function poolOptions<Package extends keyof PoolOptions>(
   grant: GrantedThreads,
   name: Package,
-  options: WorkerPlace,
+  options: PoolPlace,
 ): PoolOptions[Package] {
-  const place = checkOptions(options, ['cpus', 'part'], 'poolOptions') as WorkerPlace;
-  return poolOfSize(name, workerPlace(grant, place, 'poolOptions').cpus.size);
+  const place = checkOptions(options, ['cpus', 'part'], 'poolOptions') as PoolPlace;
+  return poolOfSize(name, parsePlace(grant, 'poolOptions', place).cpus.size);
 }
 
 /** For a pool of `size` Workers. @throws ERR_INVALID_OPTION */

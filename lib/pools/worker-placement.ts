@@ -14,15 +14,11 @@ import { parsePlace } from '../threads/placement.js';
 import { successorOn } from './balance.js';
 import { type Delivery, isWatching, unwatchBirths, type Witness, watchBirths } from './worker-births.js';
 
-/** Where Workers are placed. */
-export interface WorkerPlace {
+export interface PlaceWorkersOptions {
   /** CPUs of the grant, or of its part; default: all of them that no part has. */
   cpus?: CpuSet | string;
   /** On this part of the grant. */
   part?: string;
-}
-
-export interface PlaceWorkersOptions extends WorkerPlace {
   /**
    * Each Worker has one CPU, that which has the fewest. Default: all of them, but of isolated CPUs
    * one.
@@ -50,14 +46,6 @@ export interface WorkerBirth {
 }
 
 type Mutable = { -readonly [Key in keyof WorkerBirth]: WorkerBirth[Key] };
-
-/** @throws ERR_INVALID_OPTION, ERR_INVALID_LIST, ERR_UNKNOWN_PART */
-export function workerPlace(grant: GrantedThreads, { part, cpus }: WorkerPlace, what: string): ThreadPlace {
-  return parsePlace(grant, what, {
-    ...(part !== undefined && { part }),
-    ...(cpus !== undefined && { cpus }),
-  });
-}
 
 /** Made by {@link Grant.placeWorkers}. */
 export class WorkerPlacement implements Disposable {

@@ -46,7 +46,7 @@ struct Environment {
   Napi::FunctionReference journal_class;
   Napi::FunctionReference lock_class;
   Napi::FunctionReference owner_class;
-  std::vector<ThreadBirth> births;      // open, one in the other
+  std::vector<ThreadBirth> births;  // open, one in the other
   // Lists of CPUs that the kernel shows: open until the environment ends.
   CpuList online_cpus{kOnlineCpus};
   // isolcpus=, and of the newest kernels isolated partitions too; all isolated partitions, nested ones too,

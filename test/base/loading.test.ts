@@ -57,6 +57,14 @@ describe('the package', () => {
     });
   });
 
+  it('loads next to nothing by the import of numalign/cluster, which workers do too', () => {
+    const report = run(`${RECORD}
+      await import('numalign/cluster');
+      record('import');
+      console.log(JSON.stringify(report));`);
+    expect(report).toMatchObject({ import: ['cluster', 'entries/cluster'] });
+  });
+
   it('loads nothing that grants where it opens or shows a state in which somebody has grants', () => {
     const stateDir = mkdtempSync(join(tmpdir(), 'numalign-test-'));
     onTestFinished(() => rmSync(stateDir, { recursive: true }));
@@ -159,6 +167,7 @@ describe('the package', () => {
     'numalign/diagnostics',
     'numalign/metrics',
     'numalign/opentelemetry',
+    'numalign/cluster',
   ])('gives the same to import and to require() of %s', (name) => {
     const [names, differ] = run<[string[], string[]]>(`
         import { createRequire } from 'node:module';

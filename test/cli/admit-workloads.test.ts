@@ -1,13 +1,15 @@
 // numalign admit of workloads, and pods that ask for something else than they did.
+import { readFileSync } from 'node:fs';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { openManager } from '../../lib/index.js';
+import { idler, isUsable, ownRoot, ROOT } from '../cgroups/own-root.js';
 import { newFolder, numalign, start } from './numalign.js';
 import { documents, newFile, pod } from './pods.js';
 
 // A state in which one CPU can be had, on any machine.
-async function newState(): Promise<string> {
+async function newState(...flags: string[]): Promise<string> {
   const folder = newFolder();
-  await numalign(['configure', '--managed', '0-1', '--reserved', '0', '--state-dir', folder]);
+  await numalign(['configure', '--managed', '0-1', '--reserved', '0', '--state-dir', folder, ...flags]);
   return folder;
 }
 
@@ -121,6 +123,28 @@ describe('a pod that asks for something else than it did', () => {
     expect([other.code, other.stderr]).toEqual([1, expect.stringContaining('pod two is not admitted: ')]);
     expect(await grants(folder)).toEqual(before);
   });
+
+  it.runIf(isUsable)(
+    'leaves what was attached to it in the shared pool, and on its CPU where it is refused',
+    async () => {
+      ownRoot();
+      const folder = await newState('--cgroup-root', ROOT);
+      await admit(folder, pod('one', 1));
+      const pid = idler();
+      const attach = () => numalign(['attach', 'one', String(pid), '--state-dir', folder]);
+      await attach();
+      const allowed = () =>
+        /^Cpus_allowed_list:\t(.*)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1];
+      const more = pod('one', 1).replace('16Mi', '32Mi');
+      expect((await admit(folder, more, '--replace')).code).toBe(0);
+      expect(allowed()).toBe('0');
+      expect((await attach()).code).toBe(0);
+      expect(allowed()).toBe('1');
+      expect((await admit(folder, pod('one', 2), '--replace')).code).toBe(1);
+      expect(allowed()).toBe('1');
+      await numalign(['release', 'one', '--state-dir', folder]);
+    },
+  );
 
   it("stays where it is another process's, which lives", async () => {
     const folder = await newState();

@@ -84,6 +84,36 @@ describe.runIf(isUsable)('numalign run, with cgroups', () => {
     expect(readdirSync(join(folder, 'members'))).toEqual([]);
   });
 
+  it('becomes the command in the cgroup of its grant; whoever comes next removes that', async () => {
+    const { tree } = ownRoot();
+    const folder = await configured(ROOT);
+    const script = 'cat /proc/$$/cpuset; grep Cpus_allowed_list /proc/$$/status; exec sleep 1000';
+    const run = start([...RUN, folder, '--', 'sh', '-c', script]);
+    const pid = run.process.pid!;
+    await until(() => run.output.stdout.split('\n').length > 2, 'the command');
+    const { grants, sharedMembers } = await status(folder);
+    const [grant] = grants;
+    expect(grant).toMatchObject({ enforcement: 'cpuset', alive: true, owner: { pid, command: 'sh' } });
+    expect(grant!.cgroup).toBe(`${tree.rootPath}/${grant!.uid}%2Fmain`);
+    expect(run.output.stdout).toBe(`${ROOT}/${grant!.uid}%2Fmain\nCpus_allowed_list:\t1\n`);
+    expect([sharedMembers, readdirSync(join(folder, 'members'))]).toEqual([[], []]);
+    run.process.kill('SIGKILL');
+    await run.ended;
+    expect((await numalign([...SUPERVISE, folder, '--', 'true'])).code).toBe(0);
+    expect([existsSync(grant!.cgroup!), (await status(folder)).grants]).toEqual([false, []]);
+  });
+
+  it('leaves no cgroup where the kernel refuses the command as it is executed', async () => {
+    const { tree } = ownRoot();
+    const folder = await configured(ROOT);
+    const file = join(folder, 'script');
+    writeFileSync(file, '#!/no/such/interpreter\n', { mode: 0o700 });
+    const { code, stderr } = await numalign([...RUN, folder, '--', file]);
+    expect([code, stderr]).toEqual([127, expect.stringMatching(/\(cpuset\), grant .*\n.*: not found/)]);
+    const left = readdirSync(tree.rootPath).filter((name) => name.includes('%2F'));
+    expect([left, (await status(folder)).grants]).toEqual([[], []]);
+  });
+
   it('exits with the code of the command', async () => {
     ownRoot();
     expect((await numalign([...RUN, newFolder(), '--', 'sh', '-c', 'exit 7'])).code).toBe(7);
@@ -143,7 +173,16 @@ describe.runIf(isUsable)('numalign run, with cgroups', () => {
     const member = idler();
     writeFileSync(join(group, 'cgroup.procs'), `${member}`);
     await numalign(['share', `${member}`, '--state-dir', folder]);
-    const line = ['run', '--supervise', '--cpus', '1', '--unmovable-members', 'report', '--state-dir', folder];
+    const line = [
+      'run',
+      '--supervise',
+      '--cpus',
+      '1',
+      '--unmovable-members',
+      'report',
+      '--state-dir',
+      folder,
+    ];
     const command = ['--', 'sh', '-c', 'echo $$; exec sleep 1000'];
     const run = start([...line, ...command], { program: ['taskset', '-c', '1', process.execPath, MAIN] });
     await printedPid(run);
@@ -181,7 +220,18 @@ describe.runIf(isUsable)('numalign run, with cgroups', () => {
 describe('numalign run, without cgroups', () => {
   it('leaves the CPUs of the command, though it was started on just these', async () => {
     const folder = await configured('none');
-    const line = ['run', '--supervise', '--cpus', '1', '--state-dir', folder, '--', 'sh', '-c', 'echo $$; exec sleep 1000'];
+    const line = [
+      'run',
+      '--supervise',
+      '--cpus',
+      '1',
+      '--state-dir',
+      folder,
+      '--',
+      'sh',
+      '-c',
+      'echo $$; exec sleep 1000',
+    ];
     const run = start(line, { program: ['taskset', '-c', '1', process.execPath, MAIN] });
     const pid = await printedPid(run);
     await until(() => `${allowed(run.process.pid!)}` === '0', 'numalign on the shared pool');
@@ -510,9 +560,18 @@ describe('numalign share', () => {
       const group = strangeGroup('0-1');
       expect((await numalign(['share', `${group}/`, '--state-dir', folder])).code).toBe(0);
       expect((await status(folder)).sharedMembers).toEqual([{ kind: 'cgroup', path: group }]);
-      const line = ['exec', process.execPath, MAIN, 'run', '--supervise', '--cpus', '1', '--state-dir', folder, '--'].join(
-        ' ',
-      );
+      const line = [
+        'exec',
+        process.execPath,
+        MAIN,
+        'run',
+        '--supervise',
+        '--cpus',
+        '1',
+        '--state-dir',
+        folder,
+        '--',
+      ].join(' ');
       const script = `echo $$ > ${group}/cgroup.procs; ${line} sh -c 'echo $$; exec sleep 1000'`;
       const run = start([], { program: ['sh', '-c', script] });
       const pid = await printedPid(run);

@@ -17,7 +17,18 @@ describe('isolated CPUs on this machine', () => {
     );
 
     const run = (...flags: string[]) =>
-      numalign(['run', '--cpus', '1', ...flags, ...folder, '--', 'sh', '-c', 'echo $NUMALIGN_CPUS']);
+      numalign([
+        'run',
+        '--supervise',
+        '--cpus',
+        '1',
+        ...flags,
+        ...folder,
+        '--',
+        'sh',
+        '-c',
+        'echo $NUMALIGN_CPUS',
+      ]);
     const { code, stdout, stderr } = await run('--isolation', 'require');
     expect([code, stdout.trim()]).toEqual([0, last]);
     expect(stderr).toContain(`isolated CPU ${last} on NUMA node`);

@@ -95,6 +95,8 @@ const PASSING = [
   'release',
   'attach',
   'share',
+  'setup',
+  'systemd-unit',
 ];
 
 // One after the other: they share the streams.

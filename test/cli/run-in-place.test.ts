@@ -31,9 +31,9 @@ const printed = (run: Running, text: string) => until(() => run.output.stdout.in
 
 const read = (pid: number | undefined, file: string) => readFileSync(`/proc/${pid}/${file}`, 'utf8');
 
-/** What a shell finds in /proc of itself: how it was started is all that decides it. */
+/** What a shell finds in /proc of itself, and of what it starts: how it was started decides it. */
 const LOOK = `exec 2>&1
-grep -h -E '^(Sig(Blk|Ign)|ShdPnd|Umask)' /proc/$$/status
+grep -E '^(Sig(Blk|Ign)|Umask)' /proc/self/status
 for fd in 0 1 2; do echo "$fd $(( 0$(sed -n 's/^flags:[^0-9]*//p' /proc/$$/fdinfo/$fd) & 04000 ))"; done
 for fd in /proc/$$/fd/*; do echo "open \${fd##*/} $(readlink $fd)"; done
 cat /proc/$$/oom_score_adj; pwd; sleep 0`;
@@ -117,6 +117,16 @@ socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'READY=1', os.environ['
     }).ended;
     expect([code, stdout]).toEqual([5, '1\n']);
     expect(await status(folder)).toMatchObject({ grants: [{ cpus: '1', alive: false }] });
+  });
+
+  it('tells its command how many threads to start, where it is asked to, in place and beside it', async () => {
+    const folder = await folderOfOne();
+    const script = 'echo "$OMP_NUM_THREADS $GOMAXPROCS"';
+    const counts = (...options: string[]) =>
+      numalign(['run', ...options, ...RUN.slice(1), folder, '--silent', '--', 'sh', '-c', script]);
+    expect((await counts()).stdout).toBe(' \n');
+    expect((await counts('--thread-counts', 'auto')).stdout).toBe('1 1\n');
+    expect((await counts('--thread-counts', 'auto', '--supervise')).stdout).toBe('1 1\n');
   });
 
   it('keeps the CPUs for what its command leaves running', async () => {

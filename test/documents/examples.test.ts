@@ -1,7 +1,7 @@
 // The examples as a user runs them: processes of their own on this machine, in a state folder of
 // the test.
 import { spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
+import { on, once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -51,6 +51,36 @@ describe('examples/http-server.mjs', () => {
     const { runTimeNs } = (await (await fetch(`${url}audit`)).json()) as { runTimeNs: number };
     expect(runTimeNs).toBeGreaterThan(0);
 
+    server.kill('SIGTERM');
+    expect(await once(server, 'exit')).toEqual([0, null]);
+    expect(await grants(stateDir)).toEqual([]);
+  });
+});
+
+describe('examples/cluster-server.mjs', () => {
+  it('answers from a process on every CPU that can be had, restarts them, and gives all of them back', async () => {
+    const stateDir = makeStateDir();
+    const [path, options] = command('cluster-server.mjs', stateDir, { PORT: '0', WORKERS: '2' });
+    const server = spawn(process.execPath, [path], { ...options, stdio: ['ignore', 'pipe', 'inherit'] });
+    onTestFinished(() => void server.kill('SIGKILL'));
+    const lines = on(createInterface({ input: server.stdout }), 'line');
+    const next = async () => ((await lines.next()).value as [string])[0];
+    const started = [await next(), await next()].map(
+      (line) =>
+        /^(http:\S+) by process (\d+) on (?:CPU (\d+), enforcement "\w+"|the shared pool)$/.exec(line)!,
+    );
+    const places = new Map(started.map(([, , pid, cpu]) => [Number(pid), cpu ?? 'shared']));
+    const held = await grants(stateDir);
+    expect(held.map(({ cpus }) => `${cpus}`)).toEqual([...places.values()].filter((cpu) => cpu !== 'shared'));
+    const answer = (await (await fetch(started[0]![1]!)).json()) as { pid: number; cpus: string };
+    expect(places.get(answer.pid)).toBe(answer.cpus);
+
+    server.kill('SIGHUP');
+    const restarted = [await next(), await next(), await next()];
+    expect(restarted.map((line) => line.replace(/ .*/, ''))).toEqual([
+      ...[started[0]![1], started[0]![1]],
+      'restarted',
+    ]);
     server.kill('SIGTERM');
     expect(await once(server, 'exit')).toEqual([0, null]);
     expect(await grants(stateDir)).toEqual([]);
@@ -189,6 +219,26 @@ spec:
     ]);
     expect(stdout).toContain('minnow/setup: ended with 1\n');
     expect(stdout).not.toContain('minnow/main');
+    expect(await grants(stateDir)).toEqual([]);
+  });
+});
+
+describe('examples/piscina-pool.mjs', () => {
+  it('has a Worker for each CPU, each placed at its birth, and gives all of them back', async () => {
+    const stateDir = makeStateDir();
+    const { status, stderr, lines } = run('piscina-pool.mjs', stateDir);
+    expect([status, stderr]).toEqual([0, '']);
+    const placed = lines.flatMap((line) => /^a Worker on CPU (\d+), atBirth$/.exec(line)?.[1] ?? []);
+    expect(new Set(placed).size).toBe(placed.length);
+    const jobs = lines
+      .slice(placed.length)
+      .map((line) => /^CPU (\d+): the first (\d+) squares are (\d+)$/.exec(line)!);
+    expect(jobs).toHaveLength(3);
+    for (const [, cpu, count, sum] of jobs) {
+      const n = Number(count);
+      expect(placed).toContain(cpu);
+      expect(Number(sum)).toBe((n * (n + 1) * (2 * n + 1)) / 6);
+    }
     expect(await grants(stateDir)).toEqual([]);
   });
 });

@@ -51,6 +51,24 @@ describe('every code block of the documents', () => {
   });
 });
 
+const CLUSTER = "import cluster from 'numalign/cluster';\n";
+
+// Workers run the file that their primary is.
+function clusterFile(text: string, stateDir: string): string {
+  const file = join(projectFolder(), 'cluster.mjs');
+  const manager = `if (cluster.isPrimary) cluster.setupPrimary({ manager: { ${stateDir} } });\n`;
+  writeFileSync(file, text.replace(CLUSTER, `${CLUSTER}${manager}`));
+  return file;
+}
+
+/** A folder where the package is installed. */
+function projectFolder(): string {
+  const project = newFolder();
+  mkdirSync(join(project, 'node_modules'));
+  symlinkSync(ROOT, join(project, 'node_modules/numalign'));
+  return project;
+}
+
 describe('JavaScript of the documents', () => {
   it.each(blocksIn('js'))('runs, and prints what is shown: $page, line $line', ({ text, output }) => {
     const stateDir = `stateDir: ${JSON.stringify(makeStateDir())}`;
@@ -59,10 +77,8 @@ describe('JavaScript of the documents', () => {
       .replace('openManager()', `openManager({ ${stateDir} })`)
       .replace(/\bpin\(\{ cpu/, `pin({ manager: { ${stateDir} }, cpu`)
       .replace(/openManager\(\{(?!\s*topology\b)/, `openManager({ ${stateDir},`);
-    const { status, stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', own], {
-      cwd: ROOT,
-      encoding: 'utf8',
-    });
+    const program = own.includes(CLUSTER) ? [clusterFile(own, stateDir)] : ['--input-type=module', '-e', own];
+    const { status, stdout, stderr } = spawnSync(process.execPath, program, { cwd: ROOT, encoding: 'utf8' });
     expect([status, stderr]).toEqual([0, '']);
     if (output !== undefined) expect(shape(stdout)).toBe(shape(output));
     // What the comment behind a console.log promises.
@@ -73,12 +89,11 @@ describe('JavaScript of the documents', () => {
 
 describe('TypeScript of the documents', () => {
   it('compiles where the package is installed', () => {
-    const project = newFolder();
-    mkdirSync(join(project, 'node_modules'));
-    symlinkSync(ROOT, join(project, 'node_modules/numalign'));
+    const project = projectFolder();
     mkdirSync(join(project, 'node_modules/@numalign'));
     symlinkSync(`${ROOT}packages/kubernetes`, join(project, 'node_modules/@numalign/kubernetes'));
-    symlinkSync(`${ROOT}node_modules/@types`, join(project, 'node_modules/@types'));
+    for (const name of ['@types', 'piscina'])
+      symlinkSync(`${ROOT}node_modules/${name}`, join(project, 'node_modules', name));
     writeFileSync(join(project, 'package.json'), '{ "type": "module" }');
     const compilerOptions = {
       module: 'nodenext',

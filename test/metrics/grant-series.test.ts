@@ -29,9 +29,9 @@ describe('GrantSeries', () => {
     const series = new GrantSeries<'runs', 'size'>(1);
     series.next([grant('1', 'a', 0), grant('2', 'b', 0)]);
     expect(runsOf(series.next([grant('1', 'a', 3), grant('2', 'b', 5)]))).toEqual({ a: 3, other: 5 });
-    expect(series.ownLabel('2')).toBeUndefined();
+    expect(series.labelOf('2')).toBeUndefined();
     expect(runsOf(series.next([grant('2', 'b', 6)]))).toEqual({ b: 1, other: 5 });
-    expect(series.ownLabel('2')).toBe('b');
+    expect(series.labelOf('2')).toBe('b');
   });
 
   it('shows what is known, and nothing where nothing is', () => {

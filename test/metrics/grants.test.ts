@@ -50,12 +50,12 @@ describe('metrics of each grant', () => {
     let second: (number | undefined)[] = [];
     // The orphan may not have come to its CPU at the first look.
     await until(async () => {
-      work(200_000);
+      work(50_000);
       const page = await scrape();
       second = countersOf(page, 'gateway');
       return second.slice(0, 5).every((value) => value! > 0) && recent(page)! > 0;
     }, 'a competitor on the grant’s CPU in each counter');
-    expect(second[0]).toBeGreaterThan(0.1);
+    expect(second[0]).toBeGreaterThan(0.04);
     work(20_000);
     const page = await scrape();
     // It stays.

@@ -100,7 +100,7 @@ describe('registerMetrics', () => {
     ['grant_flags', 'numalign.grant.flags', '{flag}'],
     ['grants', 'numalign.grants', '{grant}'],
     ['memory_free_bytes', 'numalign.memory.free', 'By'],
-    ['state_generation', 'numalign.state.generation', '1'],
+    ['state_generation', 'numalign.state.generation', ''],
     ['free_cpus', 'numalign.free_cpus', '{cpu}'],
   ])('names %s as its conventions ask for', (name, instrument, unit) => {
     expect(instrumentOf(name)).toEqual({ name: instrument, unit });

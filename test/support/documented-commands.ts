@@ -76,6 +76,7 @@ const CHECKS: Record<string, (args: readonly string[]) => string | undefined> = 
   cp: () => undefined,
   groupadd: () => undefined,
   usermod: () => undefined,
+  systemctl: () => undefined,
 };
 
 // Programs that are themselves.

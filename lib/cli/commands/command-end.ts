@@ -15,6 +15,8 @@ const NOT_FOUND = 127;
 export interface Run {
   readonly command: string;
   readonly args: readonly string[];
+  /** What it finds in its environment beside the variables of the grant. */
+  readonly options: { readonly threadCounts?: 'auto' };
   readonly grant: Grant;
   /** Tells what the grant is, as the command starts. */
   readonly present: () => void;
@@ -71,7 +73,7 @@ async function unlessFailed(
 }
 
 // Where its file tells that it cannot be executed, nothing is told of the grant.
-async function execute({ command, args, grant, present }: Run): Promise<Failure> {
+async function execute({ command, args, options, grant, present }: Run): Promise<Failure> {
   // As Node says it of a child.
   if (command === '') return failureOf(command, { message: 'its name is empty' });
   const refusal = refusalOfCommand(command);
@@ -79,7 +81,7 @@ async function execute({ command, args, grant, present }: Run): Promise<Failure>
   present();
   await hasPrinted();
   try {
-    return grant.exec(command, args);
+    return grant.exec(command, args, options);
   } catch (error) {
     if (!(error instanceof NumalignError) || error.details.syscall !== 'execve') throw error;
     const { errnoName = error.message } = error;
@@ -87,7 +89,7 @@ async function execute({ command, args, grant, present }: Run): Promise<Failure>
   }
 }
 
-function endOf({ command, args, grant, present }: Run): Promise<End | Failure> {
+function endOf({ command, args, options, grant, present }: Run): Promise<End | Failure> {
   return new Promise((resolve, reject) => {
     let child: ChildProcess | undefined;
     const stopRelaying = relaySignals(() => child);
@@ -96,7 +98,7 @@ function endOf({ command, args, grant, present }: Run): Promise<End | Failure> {
       resolve(ending);
     };
     try {
-      child = grant.spawn(command, args, { stdio: 'inherit' });
+      child = grant.spawn(command, args, { ...options, stdio: 'inherit' });
     } catch (error) {
       // Node throws some of what the kernel says of the command (ENOTDIR, E2BIG), and emits the
       // rest.

@@ -56,6 +56,7 @@ interface RunFlags extends PodFlags, EnforcementFlags, DeviceFlags {
   wait?: boolean;
   besideKubelet?: boolean;
   supervise?: boolean;
+  threadCounts?: 'auto';
   silent?: boolean;
   output: 'text' | 'json';
 }
@@ -108,6 +109,12 @@ export function addRun(program: Command): void {
     .addOption(stateDirOption())
     .addOption(besideKubeletOption())
     .addOption(outputOption())
+    .addOption(
+      new Option(
+        '--thread-counts <how>',
+        'auto: libraries of the command start a thread for each of its CPUs, by OMP_NUM_THREADS and others',
+      ).choices(['auto']),
+    )
     .option('--supervise', 'stay beside the command, and end its grant with it (default with --quiet)')
     .option('--no-supervise', 'become the command, with --quiet too')
     .option('--silent', 'print nothing but errors')
@@ -169,7 +176,9 @@ async function run(
     flags.output === 'json' ? () => tellJson(grant, flags) : () => grantLines(grant).forEach(tell);
   const fail = (message: string) =>
     flags.output === 'json' ? printToStderr(errorJson(new Error(message))) : tellLine(message);
-  const run = { command, args, grant, present, tell, fail };
+  const { threadCounts } = flags;
+  const options = threadCounts ? { threadCounts } : {};
+  const run = { command, args, options, grant, present, tell, fail };
   if (!isSupervised) {
     // This process is no shared member any more.
     manager.close();

@@ -2,13 +2,10 @@
 
 const ESCAPES: Readonly<Record<string, string>> = { '\n': '\\n', '"': '\\"', '\\': '\\\\' };
 
-const hex = (code: number, digits: number) => code.toString(16).padStart(digits, '0');
-
-function escaped(character: string): string {
-  const code = character.codePointAt(0)!;
-  if (code < 0x80) return ESCAPES[character] ?? `\\x${hex(code, 2)}`;
-  return code > 0xffff ? `\\U${hex(code, 8)}` : `\\u${hex(code, 4)}`;
-}
+// By its bytes: systemd takes not every character for one by its number.
+const escaped = (character: string) =>
+  ESCAPES[character] ??
+  [...Buffer.from(character)].map((byte) => `\\x${byte.toString(16).padStart(2, '0')}`).join('');
 
 /** A text in which `%` is no specifier. */
 export const literal = (text: string) => text.replaceAll('%', '%%');

@@ -40,6 +40,12 @@ export class ProcessConfiner {
     return { text: file.text, threads: decodeMasks(name, file.text) };
   }
 
+  /** Writes down what the only thread of a process has chosen. */
+  note(process: ProcessIdentity, thread: NativeMemberThread): void {
+    const name = processName(process);
+    this.#folder.replace(`${name}${MASKS}`, encodeMasks(name, [thread]));
+  }
+
   /**
    * What {@link confine} would do. Undefined where nothing is to be done: nothing is taken, and
    * nothing is known of it.

@@ -5,7 +5,7 @@ import { native } from '../../base/native.js';
 import type { NativeFolder } from '../../base/native-files.js';
 import type { NativeMemberChoice, NativeMemberThread } from '../../base/native-threads.js';
 import { CpuSet } from '../../machine/cpu-set.js';
-import { identifySelf, isProcOurs } from '../../processes/process-identity.js';
+import { identifyProcess, identifySelf, isProcOurs } from '../../processes/process-identity.js';
 import type { StatePart, Store } from '../../state/store.js';
 import type { Confined, Confinement, Outcome, StrayMember, StuckMember } from './confinement.js';
 import { Holders } from './holders.js';
@@ -206,6 +206,15 @@ export class SharedMembers implements StatePart {
   /** What threads of this process have chosen that have another mask now. */
   ownMasks(): readonly NativeMemberThread[] {
     return masked(this.#confiner.masks(identifySelf())?.threads ?? []);
+  }
+
+  /**
+   * A process was started just now with a mask that is not its choice: its threads would choose
+   * `chosen`.
+   */
+  noteChoice(pid: number, choice: Omit<NativeMemberThread, 'tid'>): void {
+    const process = identifyProcess(pid);
+    if (process) this.#confiner.note(process, { ...choice, tid: pid });
   }
 
   /**

@@ -38,7 +38,8 @@ class Inheritance {
  public:
   explicit Inheritance(const std::vector<int>& descriptors) {
     for (int fd = 0; fd < kStreams; fd++) {
-      // Node makes them so that children do not inherit them, and pipes and sockets so that they do not block.
+      // Node makes them so that children do not inherit them, and pipes and sockets so that they do not
+      // block.
       hand_down(fd);
       clear(DescriptorFlags::of_file(fd), O_NONBLOCK);
     }
@@ -66,9 +67,9 @@ class DefaultSignals {
  public:
   DefaultSignals() {
     for (int signal = 1; signal < NSIG; signal++) {
-      struct sigaction now{};
+      struct sigaction now {};
       if (sigaction(signal, nullptr, &now) != 0 || now.sa_handler != SIG_IGN) continue;
-      struct sigaction standard{};
+      struct sigaction standard {};
       standard.sa_handler = SIG_DFL;
       if (sigaction(signal, &standard, nullptr) == 0) ignored_.emplace_back(signal, now);
     }

@@ -1,6 +1,6 @@
 // Execution: this process becomes another program (execve(2)), as a child that libuv starts would begin: no
-// signal is ignored or blocked, the standard streams block, and of other descriptors only those stay open that
-// are named, beside what is not closed by execve(2) anyway.
+// signal is ignored or blocked, the standard streams block, and of other descriptors only those stay open
+// that are named, beside what is not closed by execve(2) anyway.
 #pragma once
 
 #include <string>

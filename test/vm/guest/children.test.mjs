@@ -155,13 +155,17 @@ describe('node:cluster below numalign/preload', () => {
        import { readFileSync } from 'node:fs';
        const mask = /^Cpus_allowed_list:\\s*(.*)$/m.exec(readFileSync('/proc/self/status', 'utf8'))[1];
        console.log(JSON.stringify(mask));
-       if (cluster.isPrimary) for (let i = 0; i < 3; i++) cluster.fork();
-       // All of them at a time.
-       else process.on('message', () => process.disconnect());
        const up = [];
-       cluster.on('online', (worker) => {
-         if (up.push(worker) === 3) for (const each of up) each.send('end');
-       });`,
+       if (cluster.isPrimary) {
+         // All of them at a time.
+         cluster.on('message', (worker) => {
+           if (up.push(worker) === 3) for (const each of up) each.send('end');
+         });
+         for (let i = 0; i < 3; i++) cluster.fork();
+       } else {
+         process.once('message', () => process.disconnect());
+         process.send('up');
+       }`,
       {
         NODE_OPTIONS: `--import ${PRELOAD}`,
         NUMALIGN_ACQUIRE: '{"cpu": 2}',

@@ -34,7 +34,7 @@ export function setup(
   if (settings.length > 0 && plan.files.some(isEditedBootUnit)) process.exitCode = 1;
   if (output === 'json') {
     const { files, before, after, notes } = plan;
-    print(formatJson({ root, dryRun, files, commands: [...before, ...after], notes }));
+    print(formatJson({ root, dryRun, commands: [...before, ...after], notes, files }));
     return;
   }
   print(`${(dryRun ? intended(plan) : done(plan)).join('\n')}\n`);
@@ -44,12 +44,23 @@ export function setup(
 const isEditedBootUnit = ({ path, action }: PlannedFile) => action === 'kept' && path.endsWith(BOOT_UNIT);
 
 function carryOut(plan: SetupPlan): void {
-  const { files, before, after, folder } = plan;
+  const { files, before, after, makes, folder } = plan;
   checkPrograms([...before, ...after]);
   checkChanges(files);
   before.forEach(run);
   change(files);
   after.forEach(run);
+  // Where something else is, systemd-tmpfiles leaves it, and is content.
+  if (makes !== undefined && !isFolder(makes)) {
+    throw new NumalignError(
+      'ERR_COMMAND_FAILED',
+      `systemd-tmpfiles has not made ${makes}: something else is there`,
+      {
+        value: makes,
+        valid: 'a folder, or nothing there',
+      },
+    );
+  }
   // Its group is gone: the id of a group to come must not open it.
   if (folder?.hasState) chownSync(folder.path, 0, 0);
   else if (folder) rmdirSync(folder.path);

@@ -24,6 +24,8 @@ export interface SetupPlan {
   /** Before the files are changed, and after. */
   readonly before: readonly (readonly string[])[];
   readonly after: readonly (readonly string[])[];
+  /** The state's folder, which is there then; undefined where nothing makes it. */
+  readonly makes: string | undefined;
   /** The state's folder, where it is to be removed or, with a state in it, to be root's alone. */
   readonly folder: { readonly path: string; readonly hasState: boolean } | undefined;
   /** What there is to say beside. */
@@ -83,6 +85,7 @@ export function setupPlan(root: string, settings: readonly string[]): SetupPlan 
       // Without settings there is nothing to be done before the next boot.
       ...(isRunning && isNew && settings.length > 0 ? [systemctl('restart')] : []),
     ],
+    makes: below(root, MACHINE_STATE_DIR),
     folder: undefined,
     notes: [],
   };
@@ -113,6 +116,7 @@ export function removalPlan(root: string): SetupPlan {
       ...(files.some(({ action }) => action === 'remove') ? reload : []),
       ...(isGroupsEnd ? [groupdel] : []),
     ],
+    makes: undefined,
     folder: folder && (isGroupsEnd || !folder.hasState) ? folder : undefined,
     notes: [
       ...(note === undefined ? [] : [note]),

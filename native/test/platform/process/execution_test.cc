@@ -57,7 +57,7 @@ TEST(Execution, PassesOnTheDescriptorsThatAreNamedAndNoOthers) {
 
 TEST(Execution, LeavesNoSignalIgnoredOrBlockedAndNoStreamThatDoesNotBlock) {
   const std::string script =
-      "grep -E '^Sig(Blk|Ign)' /proc/$$/status | tr -d '\\t'; "
+      "grep -E '^Sig(Blk|Ign)' /proc/self/status | tr -d '\\t'; "
       "echo $((0$(sed -n 's/^flags:[^0-9]*//p' /proc/$$/fdinfo/1) & 04000))";
   EXPECT_EQ(run(shell(script),
                 [] {
@@ -68,14 +68,14 @@ TEST(Execution, LeavesNoSignalIgnoredOrBlockedAndNoStreamThatDoesNotBlock) {
                   fcntl(STDOUT_FILENO, F_SETFL, O_NONBLOCK);
                   fcntl(STDOUT_FILENO, F_SETFD, FD_CLOEXEC);
                 }),
-            "SigBlk:0000000000000000\nSigIgn:0000000000000000\n00");
+            "SigBlk:0000000000000000\nSigIgn:0000000000000000\n0\n0");
 }
 
 TEST(Execution, ChangesNothingWhereTheProgramIsRefused) {
   UniqueFd fd(open("/dev/null", O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   char** const environment = environ;
-  struct sigaction before{};
-  struct sigaction ignored{};
+  struct sigaction before {};
+  struct sigaction ignored {};
   ignored.sa_handler = SIG_IGN;
   sigaction(SIGPIPE, &ignored, &before);
   sigset_t usr1;
@@ -89,7 +89,7 @@ TEST(Execution, ChangesNothingWhereTheProgramIsRefused) {
   EXPECT_EQ(error.errno_value, ENOENT);
   EXPECT_EQ(environ, environment);
   EXPECT_EQ(fcntl(fd.get(), F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
-  struct sigaction after{};
+  struct sigaction after {};
   sigaction(SIGPIPE, &before, &after);
   EXPECT_EQ(after.sa_handler, SIG_IGN);
   sigprocmask(SIG_SETMASK, &mask_before, &mask_after);

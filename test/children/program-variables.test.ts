@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { variable, withName } from '../../lib/input/program-variables.js';
+import { variable, withName } from '../../lib/children/program-variables.js';
 
 const { env } = process;
 afterEach(() => {

@@ -1,0 +1,84 @@
+// GrantedWorker: a worker of node:cluster with the grant that it runs on.
+import type { ClusterSettings, Cluster as NodeCluster, Worker } from 'node:cluster';
+import type { NumalignError } from '../base/errors.js';
+import type { Inheritance } from '../children/spawn.js';
+import type { Grant } from '../grant.js';
+import type { Manager } from '../manager.js';
+import type { WorkerPlan } from './fork-options.js';
+
+/** A worker, and what it runs on. */
+export interface GrantedWorker extends Worker {
+  /** The CPUs that are its own; null: it runs in the shared pool. */
+  readonly grant: Grant | null;
+  /** Why it has no grant: an AdmissionError, or ERR_ADDON_MISSING; null where it has one. */
+  readonly refusal: NumalignError | null;
+}
+
+/** What a worker is to run on. */
+export type Ground =
+  | { readonly grant: Grant; readonly refusal: null }
+  | { readonly grant: null; readonly refusal: NumalignError; readonly manager: Manager | undefined };
+
+type Variables = WorkerPlan['env'];
+
+// A worker on no grant must not take that of its primary for its own, nor acquire one by
+// numalign/preload, which a worker inherits.
+const NO_VARIABLES: Variables = {
+  NUMALIGN_GRANT: '',
+  NUMALIGN_CPUS: undefined,
+  NUMALIGN_NODES: undefined,
+  NUMALIGN_DEVICES: undefined,
+  NUMALIGN_STATE_DIR: undefined,
+  NUMALIGN_PRELOAD_PID: '',
+};
+
+/**
+ * Forks a worker on its ground. `forked`: called at once, before anything can happen to it.
+ * @throws as {@link Grant.startChild}, {@link Manager.startChild}
+ */
+export async function startWorker(
+  cluster: NodeCluster,
+  env: Variables,
+  ground: Ground,
+  forked: (worker: GrantedWorker) => void,
+): Promise<void> {
+  const start = (variables: Variables, ownerFd?: number) => {
+    const worker = fork(cluster, { ...env, ...variables }, ownerFd) as GrantedWorker;
+    const { grant, refusal } = ground;
+    Object.defineProperties(worker, { grant: { value: grant }, refusal: { value: refusal } });
+    forked(worker);
+    return worker.process;
+  };
+  if (ground.grant)
+    ground.grant.startChild(({ variables, ownerFd }: Inheritance) => start({ ...variables }, ownerFd));
+  else if (ground.manager) await ground.manager.startChild(() => start(NO_VARIABLES));
+  else start(NO_VARIABLES);
+}
+
+// A worker inherits the lock of the grant's owner: so it keeps its CPUs should the primary be killed.
+// What is inherited only the settings say, which stay the caller's: `setup` is emitted later.
+function fork(cluster: NodeCluster, env: Variables, ownerFd: number | undefined): Worker {
+  if (ownerFd === undefined) return cluster.fork(env);
+  const before = cluster.settings;
+  const { stdio } = before;
+  before.stdio = [...streamsOf(before), ownerFd];
+  try {
+    return cluster.fork(env);
+  } finally {
+    // A copy of it, by now.
+    for (const settings of [before, cluster.settings]) {
+      if (stdio === undefined) delete settings.stdio;
+      else settings.stdio = stdio;
+    }
+  }
+}
+
+// As child_process.fork() takes them.
+function streamsOf({ stdio, silent = false }: ClusterSettings): unknown[] {
+  const given: unknown = stdio;
+  const stream = typeof given === 'string' ? given : silent ? 'pipe' : 'inherit';
+  const streams: unknown[] = Array.isArray(given) ? [...given] : [stream, stream, stream, 'ipc'];
+  // Behind the standard streams, which are pipes where they are left out.
+  while (streams.length < 3) streams.push('pipe');
+  return streams;
+}

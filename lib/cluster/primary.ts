@@ -1,0 +1,91 @@
+// Primary: the workers of a cluster, each on CPUs of its own.
+import type { ClusterSettings, Cluster as NodeCluster } from 'node:cluster';
+import { AdmissionError } from '../admission/admission-error.js';
+import { NumalignError } from '../base/errors.js';
+import type { ManagerOptions } from '../input/config.js';
+import { Manager } from '../manager.js';
+import { openManager } from '../open-manager.js';
+import { type ForkOptions, parseFork, type WorkerPlan } from './fork-options.js';
+import type { GrantedWorker, Ground } from './granted-worker.js';
+import { parseRestart, type Replacement, type RestartOptions, restartAll } from './rolling-restart.js';
+import { Slot, type SlotOwner } from './slot.js';
+
+/** Settings of node:cluster, and the manager that CPUs come from. */
+export interface PrimarySettings extends ClusterSettings {
+  /** An open one, or how one is opened at the first fork. Default: the machine's. */
+  manager?: Manager | ManagerOptions;
+}
+
+/** What is numalign's own in {@link Cluster}, or does more there than in node:cluster. */
+export class Primary implements SlotOwner {
+  readonly cluster: NodeCluster;
+  readonly slots = new Set<Slot>();
+  #given: Manager | ManagerOptions = {};
+  #manager: Promise<Manager> | undefined;
+  #restart: Promise<unknown> = Promise.resolve();
+
+  constructor(cluster: NodeCluster) {
+    this.cluster = cluster;
+  }
+
+  readonly setupPrimary = ({ manager, ...settings }: PrimarySettings = {}): void => {
+    if (manager !== undefined) {
+      this.#given = manager;
+      this.#manager = undefined;
+    }
+    this.cluster.setupPrimary(settings);
+  };
+
+  readonly fork = async (options: ForkOptions = {}): Promise<GrantedWorker> => {
+    const slot = new Slot(this, parseFork(options));
+    this.slots.add(slot);
+    try {
+      return await slot.start();
+    } catch (error) {
+      this.forget(slot);
+      slot.giveBack();
+      throw error;
+    }
+  };
+
+  readonly disconnect = (callback?: () => void): void => {
+    for (const slot of this.slots) slot.close();
+    this.cluster.disconnect(callback);
+  };
+
+  readonly restart = async (options: RestartOptions = {}): Promise<Replacement[]> => {
+    const request = parseRestart(options);
+    const restart = this.#restart.then(() => restartAll(this, request));
+    this.#restart = restart.catch(() => {});
+    return restart;
+  };
+
+  forget(slot: Slot): void {
+    this.slots.delete(slot);
+  }
+
+  async groundOf({ request, isOptional }: WorkerPlan): Promise<Ground> {
+    let manager: Manager | undefined;
+    try {
+      manager = await this.#open();
+      return { grant: await manager.acquire(request), refusal: null };
+    } catch (error) {
+      if (isOptional && isRefusal(error)) return { grant: null, refusal: error, manager };
+      throw error;
+    }
+  }
+
+  // Once; a failure is not kept.
+  #open(): Promise<Manager> {
+    const given = this.#given;
+    this.#manager ??= given instanceof Manager ? Promise.resolve(given) : openManager(given);
+    const opening = this.#manager;
+    opening.catch(() => {
+      if (this.#manager === opening) this.#manager = undefined;
+    });
+    return opening;
+  }
+}
+
+const isRefusal = (error: unknown): error is NumalignError =>
+  error instanceof AdmissionError || (error instanceof NumalignError && error.code === 'ERR_ADDON_MISSING');

@@ -1,0 +1,128 @@
+// A rolling restart: one worker after the other gives way to a new one.
+import type { Worker } from 'node:cluster';
+import { AdmissionError } from '../admission/admission-error.js';
+import { checkOptions } from '../base/check-options.js';
+import { checkSignal } from '../input/request.js';
+import { option } from '../input/values/option-values.js';
+import type { WorkerPlan } from './fork-options.js';
+import type { GrantedWorker, Ground } from './granted-worker.js';
+import { Slot, type SlotOwner } from './slot.js';
+
+export interface RestartOptions {
+  /** How long a worker may take from `disconnect()` to its end, until it is killed. Default: 30 s. */
+  deadlineMs?: number;
+  /** How long a new one may take until it serves. Default: 30 s. */
+  startDeadlineMs?: number;
+  /** Ends it between two workers. */
+  signal?: AbortSignal;
+}
+
+/** What {@link Cluster.restart} has done with a worker. */
+export interface Replacement {
+  /** The worker that has ended. */
+  readonly before: Worker;
+  readonly worker: GrantedWorker;
+  /** The new one served, on CPUs of its own or in the shared pool, before the other was told to end. */
+  readonly overlapped: boolean;
+  /** It did not end in time. */
+  readonly killed: boolean;
+}
+
+interface Rolling extends SlotOwner {
+  readonly slots: Set<Slot>;
+}
+
+interface Deadlines {
+  readonly deadlineMs: number;
+  readonly startDeadlineMs: number;
+}
+
+interface Restart extends Deadlines {
+  readonly signal: AbortSignal | undefined;
+}
+
+const DEADLINE_MS = 30_000;
+// Of a timer.
+const LONGEST_MS = 2 ** 31 - 1;
+
+/** @throws ERR_INVALID_OPTION */
+export function parseRestart(options: RestartOptions): Restart {
+  const given = checkOptions(options, ['deadlineMs', 'startDeadlineMs', 'signal'], 'restart');
+  const deadline = (name: 'deadlineMs' | 'startDeadlineMs') =>
+    option.whole(given[name] ?? DEADLINE_MS, name, LONGEST_MS);
+  return {
+    deadlineMs: deadline('deadlineMs'),
+    startDeadlineMs: deadline('startDeadlineMs'),
+    signal: checkSignal(given.signal),
+  };
+}
+
+/** @throws as {@link Cluster.restart} */
+export async function restartAll(owner: Rolling, { signal, ...deadlines }: Restart): Promise<Replacement[]> {
+  const done: Replacement[] = [];
+  for (const slot of [...owner.slots]) {
+    signal?.throwIfAborted();
+    const before = slot.worker;
+    if (!before || slot.isClosed || !owner.slots.has(slot)) continue;
+    const next = before.isDead() ? undefined : await slotBeside(owner, slot.plan, before);
+    if (next) done.push(await overlap(owner, slot, next, before, deadlines));
+    else done.push(...(await inPlace(slot, before, deadlines)));
+  }
+  return done;
+}
+
+// Undefined where there are no CPUs for a second worker.
+async function slotBeside(
+  owner: SlotOwner,
+  plan: WorkerPlan,
+  { grant }: GrantedWorker,
+): Promise<Slot | undefined> {
+  const now = { ...plan, request: { ...plan.request, wait: false } };
+  // One that has CPUs must not be followed by one that has none.
+  const asked = grant ? { ...now, isOptional: false } : now;
+  let ground: Ground;
+  try {
+    ground = await owner.groundOf(asked);
+  } catch (error) {
+    if (error instanceof AdmissionError) return undefined;
+    throw error;
+  }
+  return new Slot(owner, plan, ground);
+}
+
+async function overlap(
+  owner: Rolling,
+  slot: Slot,
+  next: Slot,
+  before: Worker,
+  { deadlineMs, startDeadlineMs }: Deadlines,
+): Promise<Replacement> {
+  let worker: GrantedWorker;
+  try {
+    worker = await next.start();
+  } catch (error) {
+    next.giveBack();
+    throw error;
+  }
+  owner.slots.add(next);
+  try {
+    await next.life!.untilReady(slot.life?.listens ?? false, startDeadlineMs);
+  } catch (error) {
+    await next.retire(0);
+    throw error;
+  }
+  return { before, worker, overlapped: true, killed: await slot.retire(deadlineMs) };
+}
+
+// None where the cluster was disconnected meanwhile.
+async function inPlace(
+  slot: Slot,
+  before: Worker,
+  { deadlineMs, startDeadlineMs }: Deadlines,
+): Promise<Replacement[]> {
+  const listens = slot.life?.listens ?? false;
+  const killed = await slot.restart(deadlineMs);
+  if (slot.isClosed) return [];
+  await slot.life!.untilReady(listens, startDeadlineMs);
+  return [{ before, worker: slot.worker!, overlapped: false, killed }];
+}

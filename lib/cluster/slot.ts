@@ -1,0 +1,186 @@
+// Slot: the place of one worker, and of those that come after it on the same CPUs.
+import type { Cluster as NodeCluster } from 'node:cluster';
+import { NumalignError } from '../base/errors.js';
+import type { Grant } from '../grant.js';
+import { Backoff } from './backoff.js';
+import type { WorkerPlan } from './fork-options.js';
+import { type GrantedWorker, type Ground, startWorker } from './granted-worker.js';
+import { WorkerLife } from './worker-life.js';
+
+/** What slots are of. */
+export interface SlotOwner {
+  readonly cluster: NodeCluster;
+  /** What a worker is to run on. @throws as {@link Manager.acquire} */
+  groundOf(plan: WorkerPlan): Promise<Ground>;
+  /** The slot has no worker any more, and will have none. */
+  forget(slot: Slot): void;
+}
+
+export class Slot {
+  readonly plan: WorkerPlan;
+  readonly #owner: SlotOwner;
+  readonly #backoff = new Backoff();
+  #ground: Ground | undefined;
+  #worker: GrantedWorker | undefined;
+  #life: WorkerLife | undefined;
+  #starting: Promise<GrantedWorker> | undefined;
+  // Of the next worker.
+  #timer: NodeJS.Timeout | undefined;
+  // No worker comes after this one.
+  #isClosed = false;
+  // Its worker is being replaced.
+  #isHeld = false;
+
+  /** `ground`: where it is had already. */
+  constructor(owner: SlotOwner, plan: WorkerPlan, ground?: Ground) {
+    this.#owner = owner;
+    this.plan = plan;
+    this.#ground = ground;
+  }
+
+  /** The last that was forked. */
+  get worker(): GrantedWorker | undefined {
+    return this.#worker;
+  }
+
+  /** Whether no worker comes after this one. */
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /** Of the worker. */
+  get life(): WorkerLife | undefined {
+    return this.#life;
+  }
+
+  /** Forks a worker. @throws as {@link Cluster.fork}: there is none then, and the CPUs stay */
+  start(): Promise<GrantedWorker> {
+    this.#starting = this.#start();
+    return this.#starting;
+  }
+
+  async #start(): Promise<GrantedWorker> {
+    this.#ground ??= await this.#owner.groundOf(this.plan);
+    try {
+      await startWorker(this.#owner.cluster, this.plan.env, this.#ground, (worker) => {
+        const life = new WorkerLife(worker, () => this.#ended(life));
+        this.#worker = worker;
+        this.#life = life;
+      });
+    } catch (error) {
+      // It may have been forked: its end is no news.
+      this.#life = undefined;
+      throw error;
+    }
+    const worker = this.#worker!;
+    if (this.#isClosed) worker.disconnect();
+    return worker;
+  }
+
+  /**
+   * Ends the worker, and forks another on its CPUs, unless the slot was closed meanwhile. Answers
+   * whether it had to be killed.
+   * @throws as {@link start}; it is tried again then
+   */
+  async restart(deadlineMs: number): Promise<boolean> {
+    // One that died may be followed already.
+    await this.#starting?.catch(() => {});
+    this.#isHeld = true;
+    this.#cancel();
+    const isKilled = (await this.#life?.end(deadlineMs)) ?? false;
+    this.#isHeld = false;
+    if (this.#isClosed) this.#end();
+    else {
+      this.#leaveShared();
+      await this.start().catch((error) => {
+        this.#again(0);
+        throw error;
+      });
+    }
+    return isKilled;
+  }
+
+  /** Has no worker after this one; its CPUs are given back with it. */
+  close(): void {
+    this.#isClosed = true;
+    if (this.#cancel()) this.#end();
+  }
+
+  /** As {@link close}, and ends the worker. Answers whether it had to be killed. */
+  async retire(deadlineMs: number): Promise<boolean> {
+    this.close();
+    return (await this.#life?.end(deadlineMs)) ?? false;
+  }
+
+  /** Lets go what it has. */
+  giveBack(): void {
+    const grant = this.#ground?.grant;
+    this.#ground = undefined;
+    if (grant) void giveBack(grant);
+  }
+
+  // Whether a worker was to come.
+  #cancel(): boolean {
+    const isWaiting = this.#timer !== undefined;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    return isWaiting;
+  }
+
+  // There may be CPUs for the next one.
+  #leaveShared(): void {
+    if (!this.#ground?.grant) this.#ground = undefined;
+  }
+
+  #ended(life: WorkerLife): void {
+    if (this.#isHeld || life !== this.#life) return;
+    if (this.#isClosed || life.hasEndedByChoice) this.#end();
+    else this.#again(life.ageMs);
+  }
+
+  // A worker comes after one that has lived for so long.
+  #again(lifeMs: number): void {
+    this.#leaveShared();
+    const waitMs = this.#backoff.after(lifeMs);
+    const { shortLives } = this.#backoff;
+    if (shortLives >= this.plan.mostShortLives) {
+      if (this.plan.mostShortLives > 0)
+        warn(`worker ${this.#worker?.id} is not forked again, after ${shortLives} short lives`);
+      this.#end();
+    } else if (waitMs === 0) void this.#respawn();
+    // Keeps the process alive, as the worker would.
+    else this.#timer = setTimeout(() => this.#respawn(), waitMs);
+  }
+
+  async #respawn(): Promise<void> {
+    this.#timer = undefined;
+    try {
+      await this.start();
+    } catch (error) {
+      // Somebody has released it by its id.
+      if (error instanceof NumalignError && error.code === 'ERR_GRANT_RELEASED') this.#ground = undefined;
+      warn(`worker ${this.#worker?.id} cannot be forked again: ${(error as Error).message}`);
+      if (this.#isClosed) this.#end();
+      else this.#again(0);
+    }
+  }
+
+  #end(): void {
+    this.#owner.forget(this);
+    this.giveBack();
+  }
+}
+
+const RELEASE_PAUSE_MS = 50;
+const RELEASE_LONGEST_PAUSE_MS = 30_000;
+
+// The state may be locked for long, a disk full.
+async function giveBack(grant: Grant, pauseMs = RELEASE_PAUSE_MS): Promise<void> {
+  try {
+    await grant.release();
+  } catch {
+    setTimeout(giveBack, pauseMs, grant, Math.min(2 * pauseMs, RELEASE_LONGEST_PAUSE_MS)).unref();
+  }
+}
+
+const warn = (text: string) => process.emitWarning(text, 'NumalignWarning');

@@ -1,0 +1,31 @@
+// numalign/cluster: node:cluster, each worker on CPUs of its own.
+import type { Cluster as NodeCluster } from 'node:cluster';
+import { clusterOf } from '../cluster/cluster.js';
+
+export type { Cluster } from '../cluster/cluster.js';
+export type { ForkOptions, RespawnOptions } from '../cluster/fork-options.js';
+export type { GrantedWorker } from '../cluster/granted-worker.js';
+export type { PrimarySettings } from '../cluster/primary.js';
+export type { Replacement, RestartOptions } from '../cluster/rolling-restart.js';
+
+/** The default export, for `require()`. */
+export const cluster = clusterOf(process.getBuiltinModule('node:cluster') as unknown as NodeCluster);
+
+export default cluster;
+// As node:cluster's, as they are when it is loaded.
+export const {
+  disconnect,
+  fork,
+  isMaster,
+  isPrimary,
+  isWorker,
+  restart,
+  SCHED_NONE,
+  SCHED_RR,
+  schedulingPolicy,
+  settings,
+  setupMaster,
+  setupPrimary,
+  Worker,
+  workers,
+} = cluster;

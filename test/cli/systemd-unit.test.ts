@@ -1,0 +1,168 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { ROOT, read } from '../support/documents.js';
+import { MAIN, newFolder, numalign, until } from './numalign.js';
+import { canRunUnits, hasSystemd, runUnit, verify } from './systemd.js';
+
+const unitOf = async (...args: string[]) => {
+  const { code, stdout, stderr } = await numalign(['systemd-unit', ...args]);
+  expect([code, stderr]).toEqual([0, '']);
+  return stdout;
+};
+const settings = (unit: string, key: string) =>
+  [...unit.matchAll(new RegExp(`^${key}=(.*)$`, 'gm'))].map(([, value]) => value);
+
+describe('numalign systemd-unit', () => {
+  it('prints the unit of the examples', async () => {
+    const unit = await unitOf(
+      ...['--cpus', '2', '--name', 'gateway', '--user', 'gateway', '--working-directory', '/srv/gateway'],
+      ...['--', '/srv/gateway/server', '--port', '8080'],
+    );
+    const example = unit
+      .replace(process.execPath, '/usr/bin/node')
+      .replace(MAIN, '/usr/lib/node_modules/numalign/dist/cli/main.js');
+    expect(example).toBe(read('examples/systemd/gateway.service'));
+  });
+
+  it('has the options of run word for word, in their order, and paths from here', async () => {
+    const unit = await unitOf(
+      ...['--resource', 'hugepages-2Mi=64Mi', '--quiet', '--cpus', '1', '--wait', '--quiet=idle=20'],
+      ...['--devices', 'devices.yaml', '--name', 'a', '--', './server', '--wait'],
+    );
+    expect(settings(unit, 'ExecStart')).toEqual([
+      `${process.execPath} ${MAIN} run --resource hugepages-2Mi=64Mi --quiet --cpus 1 --wait --quiet=idle=20 ` +
+        `--devices ${process.cwd()}/devices.yaml --name a -- ${process.cwd()}/server --wait`,
+    ]);
+    expect(settings(unit, 'WorkingDirectory')).toEqual([process.cwd()]);
+  });
+
+  it('is named after the program where nothing else is said, so that it gets the same CPUs again', async () => {
+    const unit = await unitOf('--cpus', '1', '--', 'node', 'app.mjs');
+    expect(unit).toMatch(/^# \/etc\/systemd\/system\/node\.service\n/);
+    expect(unit).toMatch(/ --cpus 1 --name node -- \/\S+\/node app\.mjs$/m);
+  });
+
+  it('makes a template whose instances have a grant each', async () => {
+    const unit = await unitOf('--name', 'api@', '--cpus', '1', '--', '/srv/api');
+    expect(unit).toMatch(/ run --cpus 1 --name api@%i -- \/srv\/api$/m);
+    expect(settings(unit, 'Description')).toEqual(['api %i on CPUs of its own']);
+  });
+
+  it('needs neither boot unit nor group where the state is a private one', async () => {
+    const unit = await unitOf('--cpus', '1', '--state-dir', 'state', '--user', 'web', '--', '/srv/api');
+    expect(unit).not.toMatch(/^(Wants|After|SupplementaryGroups)=/m);
+    expect(unit).toContain(` --state-dir ${process.cwd()}/state `);
+  });
+
+  it('says that a program is not found here', async () => {
+    const { code, stdout, stderr } = await numalign(['systemd-unit', '--cpus', '1', '--', 'no-such-program']);
+    expect([code, stderr]).toEqual([
+      0,
+      'numalign: warning: no-such-program is not found here: it must be in the PATH of the unit\n',
+    ]);
+    expect(stdout).toContain(' -- no-such-program\n');
+  });
+
+  it('is one JSON document on request', async () => {
+    const unit = JSON.parse(await unitOf('--cpus', '1', '--output', 'json', '--name', 'a', '--', '/srv/a'));
+    expect(unit).toEqual({
+      name: 'a.service',
+      text: await unitOf('--cpus', '1', '--name', 'a', '--', '/srv/a'),
+    });
+  });
+
+  it.each([
+    ['a name that no unit can have', ['--cpus', '1', '--name', 'a b'], 1, /"a b" .*\[ERR_INVALID_ARGUMENT\]/],
+    ['a name that is too long', ['--cpus', '1', '--name', 'a'.repeat(248)], 1, /\[ERR_INVALID_ARGUMENT\]/],
+    ['an instance', ['--cpus', '1', '--name', 'a@b'], 1, /"a@b" .*\[ERR_INVALID_ARGUMENT\]/],
+    ['no CPUs', [], 2, /'--cpus <n>' not specified/],
+    ['an option that run has not', ['--cpuz', '1'], 2, /unknown option '--cpuz'\n.*--cpus/],
+    ['a value that run refuses', ['--cpus', 'many'], 2, /whole number/],
+    [
+      'options of run that exclude each other',
+      ['--cpus', '1', '--spread', '--align-l3'],
+      2,
+      /cannot be used/,
+    ],
+    ['lines in the description', ['--cpus', '1', '--description', 'a\nUser=b'], 2, /one line/],
+    ['a folder that a unit cannot name', ['--cpus', '1', '--working-directory', '/a\\'], 2, /one line/],
+    ['a user that cannot be', ['--cpus', '1', '--user', 'a b'], 2, /no name of a user/],
+    ['no slice', ['--cpus', '1', '--slice', 'system'], 2, /numalign\.slice/],
+    ['another type', ['--cpus', '1', '--type', 'forking'], 2, /exec, notify/],
+  ])('refuses %s', async (_what, args, exitCode, message) => {
+    const { code, stdout, stderr } = await numalign(['systemd-unit', ...args, '--', '/bin/true']);
+    expect([code, stdout]).toEqual([exitCode, '']);
+    expect(stderr).toMatch(message);
+  });
+});
+
+describe.runIf(hasSystemd)('systemd', () => {
+  it('accepts units with all there can be in them', async () => {
+    const words = ['$HOME', '%i', '"', "'", '\\', ' ', '', ';', '\n', 'é', '\u2028', '$' + '{A}', '-', '@x'];
+    const units = {
+      'gateway.service': await unitOf(
+        ...['--cpus', '2', '--name', 'gateway', '--user', 'root', '--type', 'notify', '--restart', 'always'],
+        ...[
+          '--description',
+          'a 100 % "quoted" $x',
+          '--slice',
+          'a-b.slice',
+          '--working-directory',
+          '/tmp/a b%c',
+        ],
+        ...['--', '/bin/true', ...words],
+      ),
+      'api@1.service': await unitOf('--cpus', '1', '--name', 'api@', '--', '/bin/true'),
+    };
+    expect(verify(units)).toBe('');
+    expect(
+      verify({ 'gateway.service': units['gateway.service'].replace('KillMode=mixed', 'KillMode=no') }),
+    ).toMatch(/kill mode/);
+  });
+
+  it.runIf(canRunUnits)('starts the program on its CPU, with the arguments as they were given', async () => {
+    const folder = newFolder();
+    const out = join(folder, 'out');
+    // No system call takes a NUL.
+    const character = fc
+      .integer({ min: 1, max: 0x10ffff })
+      .filter((code) => code < 0xd800 || code > 0xdfff)
+      .map((code) => String.fromCodePoint(code));
+    const text = fc.string({ unit: fc.oneof(fc.constantFrom(...'$%{}"\'\\;\n\t \r#x@-'), character) });
+    const words = fc.sample(text, { numRuns: 200, seed: 23 });
+    const program = `
+      const { renameSync, readFileSync, writeFileSync } = require('node:fs');
+      const cpus = /Cpus_allowed_list:\\t(.*)/.exec(readFileSync('/proc/self/status', 'utf8'))[1];
+      writeFileSync('${out}.new', JSON.stringify({ words: process.argv.slice(1), cpus, name: process.env.NUMALIGN_CPUS }));
+      renameSync('${out}.new', '${out}');`;
+    const unit = await unitOf(
+      ...['--cpus', '1', '--reserved', '0', '--name', 'gateway', '--state-dir', join(folder, 'state')],
+      ...['--working-directory', ROOT, '--', process.execPath, '-e', program, '--', ...words],
+    );
+    runUnit('gateway.service', unit);
+    await until(() => existsSync(out), 'what the program writes');
+    const told = JSON.parse(readFileSync(out, 'utf8'));
+    expect(told.words).toEqual(words);
+    expect(told.cpus).toBe(told.name);
+    expect(told.cpus).not.toBe('0');
+  });
+
+  it.runIf(canRunUnits)('has it up when the program says so, with --type notify', async () => {
+    const folder = newFolder();
+    const at = (name: string) => join(folder, name);
+    const script = `: > start; while [ ! -e go ]; do sleep 0.05; done; systemd-notify --ready; exec sleep 1000`;
+    const unit = await unitOf(
+      ...['--cpus', '1', '--reserved', '0', '--state-dir', at('state'), '--type', 'notify'],
+      ...['--working-directory', folder, '--name', 'gateway', '--', 'sh', '-c', script],
+    );
+    // What runs as soon as it is up.
+    const post = `ExecStartPost=/bin/touch ${at('up')}`;
+    runUnit('gateway.service', unit.replace('\n[Install]', `${post}\n\n[Install]`));
+    await until(() => existsSync(at('start')), 'the start of the program');
+    expect(existsSync(at('up'))).toBe(false);
+    writeFileSync(at('go'), '');
+    await until(() => existsSync(at('up')), 'the unit to be up');
+  });
+});

@@ -1,0 +1,81 @@
+// systemd as far as it is there without being the machine's: its programs, and an instance of it in
+// namespaces.
+import { spawn, spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, rmdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+import { newFolder, until } from './numalign.js';
+
+const SYSTEMD = '/lib/systemd/systemd';
+// Of cgroup v1, where the machine was not booted with systemd.
+const CGROUPS = '/sys/fs/cgroup/systemd';
+
+export const hasSystemd = spawnSync('systemd-analyze', ['--version']).status === 0;
+/** It takes namespaces, and groups are root's to make. */
+export const isRoot = process.getuid!() === 0;
+export const canRunUnits =
+  isRoot && existsSync(SYSTEMD) && existsSync(CGROUPS) && !existsSync('/run/systemd/system');
+
+/** What systemd has to say against units, by the names of their files. */
+export function verify(units: Readonly<Record<string, string>>): string {
+  const folder = newFolder();
+  for (const [name, text] of Object.entries(units)) writeFileSync(join(folder, name), text);
+  const names = Object.keys(units).map((name) => `./${name}`);
+  const { status, stderr } = spawnSync('systemd-analyze', ['verify', '--man=no', ...names], {
+    cwd: folder,
+    encoding: 'utf8',
+  });
+  return status === 0 ? stderr : `${status}: ${stderr}`;
+}
+
+/** Has an instance of systemd run a unit, until the test is over. */
+export function runUnit(name: string, text: string): void {
+  const folder = newFolder();
+  const units = join(folder, 'systemd/user');
+  mkdirSync(units, { recursive: true });
+  writeFileSync(join(units, name), text);
+  // It only runs where the machine looks as if it had booted with it, and as no namespace's first
+  // process, which it takes for a machine's.
+  const boot = `mount -t tmpfs none /run/systemd && mkdir /run/systemd/system && ${SYSTEMD} --user --unit=${name}; true`;
+  const before = cgroups();
+  const child = spawn(
+    'unshare',
+    ['--mount', '--pid', '--fork', '--kill-child', '--mount-proc', 'sh', '-c', boot],
+    {
+      env: {
+        PATH: process.env.PATH,
+        XDG_RUNTIME_DIR: folder,
+        XDG_CONFIG_HOME: folder,
+        // Nothing of the machine's is generated.
+        SYSTEMD_GENERATOR_PATH: folder,
+        SYSTEMD_ENVIRONMENT_GENERATOR_PATH: folder,
+      },
+      stdio: 'ignore',
+    },
+  );
+  const hasEnded = new Promise((resolve) => child.once('exit', resolve));
+  onTestFinished(async () => {
+    child.kill('SIGKILL');
+    await hasEnded;
+    // The processes of the namespace end after it.
+    for (const each of cgroups())
+      if (!before.includes(each)) await until(() => isRemoved(each), `the end of ${each}`);
+  });
+}
+
+function isRemoved(cgroup: string): boolean {
+  try {
+    rmdirSync(cgroup);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EBUSY') return false;
+    throw error;
+  }
+}
+
+/** Of systemd's own hierarchy, the inner ones first. */
+function cgroups(): string[] {
+  return readdirSync(CGROUPS, { recursive: true, withFileTypes: true, encoding: 'utf8' })
+    .flatMap((entry) => (entry.isDirectory() ? [join(entry.parentPath, entry.name)] : []))
+    .sort((a, b) => b.length - a.length);
+}

@@ -1,0 +1,211 @@
+// Workers that are forked onto CPUs of their own, by this process.
+import { spawn } from 'node:child_process';
+import nodeCluster from 'node:cluster';
+import { once } from 'node:events';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import type { GrantedWorker } from '../../lib/entries/cluster.js';
+import { affinity } from '../../lib/entries/diagnostics.js';
+import { AdmissionError, openManager } from '../../lib/index.js';
+import { errorOf } from '../support/error-of.js';
+import { makeStateDir } from '../support/state-dir.js';
+import { ALL, cluster, fork, required, setUp } from './this-primary.js';
+
+const file = (name: string) => fileURLToPath(new URL(name, import.meta.url));
+const maskOf = (pid: number) =>
+  /^Cpus_allowed_list:\s*(\S+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1];
+
+describe('a worker', () => {
+  it('is on the CPUs of its grant in its first line, and knows them, and nobody else is', async () => {
+    const manager = await setUp();
+    const { worker, line } = await fork({ name: 'server', env: { MARK: 'its own' } });
+    const { uid, cpus } = worker.grant!;
+    expect(line).toEqual({ cpus: `${cpus}`, grant: uid, granted: `${cpus}`, mark: 'its own' });
+    expect(maskOf(worker.process.pid!)).toBe(`${cpus}`);
+    expect(affinity().intersection(cpus).isEmpty).toBe(true);
+    expect(manager.grants()).toMatchObject([{ uid, name: 'server' }]);
+    expect([cpus.size, worker.refusal, cluster.workers![worker.id]]).toEqual([1, null, worker]);
+  });
+
+  it('has its CPUs until it ends: they cannot be released below it', async () => {
+    await setUp();
+    const { worker } = await fork();
+    expect(await errorOf(() => worker.grant!.release())).toMatchObject({ code: 'ERR_CHILD_ALIVE' });
+  });
+
+  it('is told of in the events of cluster, with its grant from the first on', async () => {
+    await setUp();
+    const seen: string[] = [];
+    const note = (event: string) => (worker: GrantedWorker) =>
+      void seen.push(`${event} ${worker.grant?.cpus.size}`);
+    const listeners = ['fork', 'online', 'disconnect', 'exit'].map((event) => [event, note(event)] as const);
+    for (const [event, listener] of listeners) cluster.on(event, listener);
+    const { worker } = await fork({ env: { TASK: 'wait' } });
+    worker.disconnect();
+    await once(worker, 'exit');
+    for (const [event, listener] of listeners) cluster.off(event, listener);
+    expect(seen.sort()).toEqual(['disconnect 1', 'exit 1', 'fork 1', 'online 1']);
+  });
+
+  it('has the streams that the settings say, and the lock of its grant’s owner behind them', async () => {
+    await setUp();
+    const setups: object[] = [];
+    const note = (settings: object) => void setups.push({ ...settings });
+    cluster.on('setup', note);
+    onTestFinished(() => void cluster.off('setup', note));
+    const open = (pid: number) =>
+      readdirSync(`/proc/${pid}/fd`).map((fd) => {
+        try {
+          return readlinkSync(`/proc/${pid}/fd/${fd}`);
+        } catch {
+          return '';
+        }
+      });
+    const stdio = ['ignore', 'pipe', 'inherit', 'ipc', 'pipe'];
+    cluster.setupPrimary({ stdio });
+    const { worker } = await fork();
+    expect(worker.process.stdio.map((stream) => stream !== null)).toEqual([
+      ...[false, true, false, false, true, false],
+    ]);
+    expect(open(worker.process.pid!).some((path) => path.includes('/owners/'))).toBe(true);
+    expect(cluster.settings.stdio).toEqual(stdio);
+    expect(setups.at(-1)).toMatchObject({ stdio });
+    expect(setups.at(-1)).not.toHaveProperty('manager');
+    worker.kill('SIGKILL');
+    await once(worker, 'exit');
+
+    cluster.setupPrimary({ stdio: undefined, silent: true });
+    const { worker: silent } = await fork();
+    expect(silent.process.stdout).not.toBeNull();
+    expect(cluster.settings.stdio).toBeUndefined();
+  });
+
+  it('is none, and nothing is granted, where node:cluster does not fork it', async () => {
+    const manager = await setUp();
+    cluster.setupPrimary({ stdio: ['ignore', 'ignore', 'ignore'] });
+    onTestFinished(() => cluster.setupPrimary({ stdio: undefined }));
+    expect(await errorOf(() => cluster.fork())).toMatchObject({ code: 'ERR_CHILD_PROCESS_IPC_REQUIRED' });
+    await expect.poll(() => manager.grants()).toEqual([]);
+    expect(Object.values(cluster.workers!)).toEqual([]);
+  });
+
+  it('is none where its CPUs are not to be had', async () => {
+    await setUp();
+    const error = await errorOf(() => cluster.fork({ cpu: ALL.size }));
+    expect(error).toBeInstanceOf(AdmissionError);
+    expect(Object.values(cluster.workers!)).toEqual([]);
+  });
+
+  it('is none with options that cannot be meant', async () => {
+    const manager = await setUp();
+    const wrong: [options: object, value: unknown][] = [
+      [{ owner: 'persistent' }, 'owner'],
+      [{ parts: { main: 1 } }, 'parts'],
+      [{ optinal: true }, 'optinal'],
+      [{ PORT: '80' }, 'PORT'],
+      [{ cpu: 0 }, 0],
+      [{ env: 'PORT=80' }, 'PORT=80'],
+      [{ optional: 'yes' }, 'yes'],
+      [{ respawn: { limit: 0 } }, 0],
+      [{ respawn: { most: 1 } }, 'most'],
+      [{ respawn: 3 }, 3],
+      [{ quiet: 'very' }, 'very'],
+    ];
+    for (const [options, value] of wrong) {
+      const error = await errorOf(() => cluster.fork(options));
+      expect(error).toMatchObject({ code: 'ERR_INVALID_OPTION', details: { value } });
+    }
+    expect([Object.values(cluster.workers!), manager.grants()]).toEqual([[], []]);
+  });
+});
+
+describe('an optional worker', () => {
+  it('has CPUs of its own where there are some', async () => {
+    await setUp();
+    const { worker, line } = await fork({ optional: true });
+    expect([line.cpus, worker.refusal]).toEqual([`${worker.grant!.cpus}`, null]);
+  });
+
+  it('runs in the shared pool where there are none, says so, and leaves CPUs that are granted later', async () => {
+    const manager = await setUp();
+    const first = await manager.acquire({ cpu: ALL.size - 1 });
+    const { worker, line } = await fork({ optional: true });
+    expect(line).toEqual({ cpus: `${manager.sharedPool()}`, grant: '' });
+    expect(worker.grant).toBeNull();
+    expect(worker.refusal).toBeInstanceOf(AdmissionError);
+    const { pid } = worker.process;
+    expect(manager.sharedMembers()).toContainEqual(expect.objectContaining({ pid }));
+
+    await first.release();
+    expect(maskOf(pid!)).toBe(`${ALL}`);
+    const second = await manager.acquire({ cpu: 1 });
+    expect(maskOf(pid!)).toBe(`${ALL.difference(second.cpus)}`);
+    await second.release();
+  });
+
+  it('is in the shared pool also where the primary runs on CPUs of its own', async () => {
+    const manager = await setUp();
+    const own = await manager.acquire({ cpu: ALL.size - 1 });
+    own.pin();
+    const { worker, line } = await fork({ optional: true });
+    expect(line.cpus).toBe(`${manager.sharedPool()}`);
+    await own.release();
+    expect(maskOf(worker.process.pid!)).toBe(`${ALL}`);
+  });
+});
+
+describe('a worker whose primary has acquired by numalign/preload', () => {
+  it('has what it was forked with, and acquires nothing', async () => {
+    const stateDir = makeStateDir();
+    const env = {
+      ...process.env,
+      NUMALIGN_ACQUIRE: JSON.stringify({ cpu: ALL.size - 1 }),
+      NUMALIGN_MANAGER: JSON.stringify({ stateDir }),
+      STATE_DIR: stateDir,
+      FORKS: '[{ "optional": true }]',
+    };
+    const program = ['--import', file('../../dist/preload.js'), file('primary.mjs')];
+    const primary = spawn(process.execPath, program, { env, stdio: ['ignore', 'pipe', 'inherit'] });
+    onTestFinished(() => void primary.kill('SIGKILL'));
+    const [line] = (await once(createInterface({ input: primary.stdout }), 'line')) as [string];
+    const manager = await openManager({ stateDir });
+    onTestFinished(() => manager.close());
+    const [{ pid, cpus, isGranted }] = JSON.parse(line);
+    expect([cpus, isGranted]).toEqual([`${manager.sharedPool()}`, false]);
+    expect(manager.grants()).toMatchObject([{ owner: { pid: primary.pid } }]);
+    expect(pid).not.toBe(primary.pid);
+  });
+});
+
+describe('the cluster of a primary', () => {
+  it('is node:cluster in all but what it does itself', () => {
+    expect(cluster.isPrimary && cluster.isMaster && !cluster.isWorker).toBe(true);
+    for (const name of [
+      'workers',
+      'settings',
+      'SCHED_RR',
+      'SCHED_NONE',
+      'Worker',
+      'schedulingPolicy',
+    ] as const)
+      expect(cluster[name]).toBe(Reflect.get(nodeCluster, name));
+    const before = cluster.schedulingPolicy;
+    cluster.schedulingPolicy = cluster.SCHED_NONE;
+    expect(nodeCluster.schedulingPolicy).toBe(nodeCluster.SCHED_NONE);
+    cluster.schedulingPolicy = before;
+    const listener = () => {};
+    expect(cluster.on('listening', listener)).toBe(cluster);
+    expect(nodeCluster.listeners('listening')).toEqual([listener]);
+    cluster.off('listening', listener);
+    expect(nodeCluster.listenerCount('listening')).toBe(0);
+    expect('fork' in cluster && 'restart' in cluster && 'on' in cluster).toBe(true);
+  });
+
+  it('gives by name what node:cluster does', () => {
+    const names = Object.keys(nodeCluster).filter((key) => !key.startsWith('_'));
+    expect(Object.keys(required)).toEqual(expect.arrayContaining(names));
+    expect(required).toMatchObject({ fork: cluster.fork, restart: cluster.restart, default: cluster });
+  });
+});

@@ -1,0 +1,154 @@
+// Rolling restarts, on a machine where not every worker can have CPUs besides another.
+import { once } from 'node:events';
+import { createServer, get } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { describe, expect, it } from 'vitest';
+import type { GrantedWorker, Replacement } from '../../lib/entries/cluster.js';
+import { errorOf } from '../support/error-of.js';
+import { ALL, cluster, EXEC, fork, setUp } from './this-primary.js';
+
+const shown = ({ before, worker, overlapped, killed }: Replacement) => ({
+  before: before.id,
+  worker: worker.id,
+  overlapped,
+  killed,
+});
+
+/** A port that nobody listens on. */
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+async function serve(port: number, options: object = {}): Promise<GrantedWorker> {
+  const worker = await cluster.fork({ ...options, env: { TASK: 'serve', MARK: `${port}` } });
+  await once(worker, 'listening');
+  return worker;
+}
+
+/** Who answers, each time over a connection of its own. */
+const ask = (port: number) =>
+  new Promise<number>((resolve, reject) => {
+    get({ port, host: '127.0.0.1', agent: false }, (response) => {
+      let text = '';
+      response.setEncoding('utf8').on('data', (part) => {
+        text += part;
+      });
+      response.on('end', () => resolve(Number(text)));
+    }).on('error', reject);
+  });
+
+describe('a rolling restart', () => {
+  it('replaces every worker, at once where there are CPUs for both, and refuses no connection', async () => {
+    const manager = await setUp();
+    const port = await freePort();
+    const whole = { cpu: ALL.size - 1 };
+    const workers = [await serve(port, whole), await serve(port, { ...whole, optional: true })];
+    const [grant] = workers.map((worker) => worker.grant);
+    let isOver = false;
+    const answers = new Set<number>();
+    const asking = (async () => {
+      while (!isOver) answers.add(await ask(port));
+    })();
+    const replaced = await cluster.restart();
+    isOver = true;
+    await asking;
+    const next = replaced.map(({ worker }) => worker);
+    expect(replaced.map(shown)).toEqual([
+      { before: workers[0]!.id, worker: next[0]!.id, overlapped: false, killed: false },
+      { before: workers[1]!.id, worker: next[1]!.id, overlapped: true, killed: false },
+    ]);
+    expect(Object.values(cluster.workers!)).toEqual(next);
+    expect(next.map((worker) => worker.grant)).toEqual([grant, null]);
+    expect(manager.grants()).toMatchObject([{ uid: grant!.uid }]);
+    // Old and new ones.
+    expect(answers.size).toBeGreaterThan(1);
+    for (const worker of next) answers.add(worker.process.pid!);
+    const known = [...workers, ...next].map((worker) => worker.process.pid);
+    expect([...answers].filter((pid) => !known.includes(pid))).toEqual([]);
+  });
+
+  it('kills a worker that does not end in time, and says so', async () => {
+    await setUp();
+    const { worker } = await fork({ env: { TASK: 'linger' } });
+    const [replaced] = await cluster.restart({ deadlineMs: 200 });
+    expect(replaced).toMatchObject({ before: worker, overlapped: false, killed: true });
+    expect(worker.process.signalCode).toBe('SIGKILL');
+    expect([replaced!.worker.grant, replaced!.worker.isDead()]).toEqual([worker.grant, false]);
+  });
+
+  it('keeps a worker in the shared pool whose successor does not serve, and ends that', async () => {
+    const manager = await setUp();
+    const all = await manager.acquire({ cpu: ALL.size - 1 });
+    const port = await freePort();
+    const worker = await serve(port, { optional: true });
+    cluster.setupPrimary({ exec: '/no/such/file.mjs', silent: true });
+    const error = await errorOf(() => cluster.restart());
+    expect(error).toMatchObject({
+      code: 'ERR_WORKER_START',
+      details: { exitCode: 1, value: worker.id + 1 },
+    });
+    expect(await ask(port)).toBe(worker.process.pid);
+    expect(Object.values(cluster.workers!)).toEqual([worker]);
+    await all.release();
+  });
+
+  it('tells where a worker does not serve that came after another had ended, and goes on forking it', async () => {
+    await setUp();
+    const port = await freePort();
+    const worker = await serve(port);
+    cluster.setupPrimary({ exec: '/no/such/file.mjs', silent: true });
+    const error = await errorOf(() => cluster.restart());
+    expect(error).toMatchObject({ code: 'ERR_WORKER_START', details: { exitCode: 1 } });
+    const serving = once(cluster as unknown as NodeJS.EventEmitter, 'listening');
+    cluster.setupPrimary({ exec: EXEC, silent: false });
+    const [again] = await serving;
+    expect(again.grant).toBe(worker.grant);
+    expect(await ask(port)).toBe(again.process.pid);
+  });
+
+  it('gives up a worker that does not serve in time', async () => {
+    const manager = await setUp();
+    const all = await manager.acquire({ cpu: ALL.size - 1 });
+    const { worker } = await fork({ optional: true });
+    const error = await errorOf(() => cluster.restart({ startDeadlineMs: 0 }));
+    expect(error).toMatchObject({ code: 'ERR_WORKER_START', details: { startDeadlineMs: 0 } });
+    expect(Object.values(cluster.workers!)).toEqual([worker]);
+    await all.release();
+  });
+
+  it('waits for one that is under way', async () => {
+    await setUp();
+    const { worker } = await fork();
+    const [first, second] = await Promise.all([cluster.restart(), cluster.restart()]);
+    expect([first, second].map(([replaced]) => replaced!.before.id)).toEqual([
+      worker.id,
+      first[0]!.worker.id,
+    ]);
+  });
+
+  it('ends between two workers where its signal says so, and has nothing to do without workers', async () => {
+    await setUp();
+    expect(await cluster.restart()).toEqual([]);
+    const { worker } = await fork();
+    const signal = AbortSignal.abort(new Error('enough'));
+    expect(await errorOf(() => cluster.restart({ signal }))).toMatchObject({ message: 'enough' });
+    expect(Object.values(cluster.workers!)).toEqual([worker]);
+  });
+
+  it('refuses options that cannot be meant', async () => {
+    for (const options of [
+      { deadlineMs: -1 },
+      { startDeadlineMs: 'soon' },
+      { deadline: 1 },
+      { signal: true },
+    ])
+      expect(await errorOf(() => cluster.restart(options as object))).toMatchObject({
+        code: 'ERR_INVALID_OPTION',
+      });
+  });
+});
