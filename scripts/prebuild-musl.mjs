@@ -51,8 +51,14 @@ function tools(folder, triple) {
   );
 }
 
-/** The prefix of a static hwloc. It takes some minutes, as configure compiles so much. */
+/**
+ * The prefix of a static hwloc. Debian's compiler for musl answers what configure asks, which takes
+ * Zig's some minutes. The answers are the same: HOST says the architecture.
+ */
 function hwloc(arch, env) {
+  const { CC, AR, RANLIB } = env;
+  const MAKEFLAGS = `-- CC=${CC} AR=${AR} RANLIB=${RANLIB}`;
+  const configured = { ...env, CC: 'musl-gcc', CXX: 'g++', MAKEFLAGS };
   const script = join(root, 'scripts/hwloc-static.sh');
   const hash = createHash('sha256').update(readFileSync(script)).update(ZIG.integrity).digest('hex');
   const path = join(PREBUILD_CACHE, `hwloc-${HWLOC.version}-${arch}-musl-${hash.slice(0, 8)}`);
@@ -62,7 +68,7 @@ function hwloc(arch, env) {
     mkdirSync(build);
     run('sh', [script, `../hwloc-${HWLOC.version}`, join(temporary, 'hwloc'), TRIPLES[arch]], {
       cwd: build,
-      env,
+      env: configured,
     });
     return join(temporary, 'hwloc');
   });

@@ -27,14 +27,16 @@ const TARGETS = {
 };
 
 const SBIN = { ...process.env, PATH: `${process.env.PATH}:/usr/sbin:/sbin` };
-const PACKAGES = [
+const BZIP2 = { name: 'bzip2', present: () => works('bzip2', ['--version']) };
+const GLIBC_PACKAGES = [
+  BZIP2,
   { name: 'debootstrap', present: () => existsSync('/usr/sbin/debootstrap') },
   {
     name: 'debian-archive-keyring',
     present: () => existsSync('/usr/share/keyrings/debian-archive-keyring.gpg'),
   },
-  { name: 'bzip2', present: () => works('bzip2', ['--version']) },
 ];
+const MUSL_PACKAGES = [BZIP2, { name: 'musl-tools', present: () => works('musl-gcc', ['--version']) }];
 
 // ---- what it is built from and in
 
@@ -125,13 +127,9 @@ function check(file, arch) {
   return `needs glibc ${floor} and nothing else`;
 }
 
-function setUp() {
-  if (process.getuid() !== 0 || !works('apt-get', ['--version'])) {
-    fail('prebuilt addons are made by root on a Debian. CONTRIBUTING.md says how to pack without');
-  }
-  const needed = installPackages(PACKAGES);
+function setUp(packages) {
+  const needed = installPackages(packages);
   if (needed.length > 0) fail(`please install what is missing, as root: ${aptCommand(needed)}`);
-  oldSystem();
 }
 
 const LIBRARIES_OF_C = ['glibc', 'musl'];
@@ -169,10 +167,18 @@ for (const arch of archs) {
     'glibc',
     ['scripts/prebuild.mjs', 'node_modules/prebuildify/package.json'],
     () => {
-      setUp();
+      if (process.getuid() !== 0 || !works('apt-get', ['--version'])) {
+        fail('addons for glibc are made by root on a Debian. CONTRIBUTING.md says how to pack without');
+      }
+      setUp(GLIBC_PACKAGES);
+      oldSystem();
       prebuild(arch);
     },
     check,
   );
-  make('musl', ['scripts/prebuild-musl.mjs'], () => prebuildMusl(arch), checkMusl);
+  const musl = () => {
+    setUp(MUSL_PACKAGES);
+    prebuildMusl(arch);
+  };
+  make('musl', ['scripts/prebuild-musl.mjs'], musl, checkMusl);
 }
