@@ -14,7 +14,7 @@ const PACKAGE = fileURLToPath(new URL('../../dist', import.meta.url));
 const ON_ONE_PIPE = ['sh', '-c', 'exec "$0" "$@" 2>&1', process.execPath];
 
 /** Has a command line of Node run `body` as a program that has a manager and a grant of one CPU. */
-function run(body: string, [program, ...before] = [process.execPath]) {
+function run(body: string, [program, ...before]: readonly string[] = [process.execPath]) {
   const stateDir = makeStateDir();
   const script = `
     import { writeSync, readFileSync } from 'node:fs';
