@@ -20,7 +20,7 @@ function fromVariable(name: string, text: string | undefined): object | undefine
   if (text === undefined) return undefined;
   try {
     const value: unknown = JSON.parse(text);
-    if (typeof value === 'object' && value !== null) return value;
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
   } catch {
     // Told below.
   }

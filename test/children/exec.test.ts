@@ -10,8 +10,11 @@ import { makeStateDir } from '../support/state-dir.js';
 
 const PACKAGE = fileURLToPath(new URL('../../dist', import.meta.url));
 
-/** Runs `body` as a program that has a manager and a grant of one CPU. */
-function run(body: string) {
+// With the same pipe as stdout and stderr.
+const ON_ONE_PIPE = ['sh', '-c', 'exec "$0" "$@" 2>&1', process.execPath];
+
+/** Has a command line of Node run `body` as a program that has a manager and a grant of one CPU. */
+function run(body: string, [program, ...before]: readonly string[] = [process.execPath]) {
   const stateDir = makeStateDir();
   const script = `
     import { writeSync, readFileSync } from 'node:fs';
@@ -21,7 +24,7 @@ function run(body: string) {
     const manager = await openManager({ stateDir: ${JSON.stringify(stateDir)} });
     const grant = await manager.acquire({ cpu: 1 });
     ${body}`;
-  const { status, stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', script], {
+  const { status, stdout, stderr } = spawnSync(program!, [...before, '--input-type=module', '-e', script], {
     encoding: 'utf8',
     env: { ...process.env, OUTER: 'outer' },
   });
@@ -60,6 +63,24 @@ describe.runIf(affinity().size > 1)('grant.exec', () => {
       });`);
     expect([status, stderr]).toEqual([0, '']);
     expect(lines).toEqual(['ERR_SYSCALL ENOENT', 'true', 'spawned', '1']);
+  });
+
+  it('leaves streams as they were where there is no such program, also several of one pipe', () => {
+    const { status, lines } = run(
+      `
+      const look = () => [0, 1, 2].map((fd) => readFileSync('/proc/self/fdinfo/' + fd, 'utf8').match(/flags:.*/)[0]).join();
+      // Node has a pipe not block that it writes to.
+      process.stdout.write('begun\\n');
+      const before = look();
+      try { grant.exec('no-such-program'); } catch ({ errnoName }) { print(errnoName); }
+      const after = look();
+      print(before === after ? 'same' : before + ' ' + after);
+      print(String(before.includes('4001') || before.includes('4002')));
+      await grant.release();
+      manager.close();`,
+      ON_ONE_PIPE,
+    );
+    expect([status, lines]).toEqual([0, ['begun', 'ENOENT', 'same', 'true']]);
   });
 
   it('is refused for what is no name, argument or option of a program, and for a simulated machine', async () => {

@@ -55,6 +55,7 @@ describe('numalign/preload in a child of a grant', () => {
     expect(first).toEqual({
       uid: grant.uid,
       isOwner: true,
+      isMember: false,
       mask: String(grant.cpus),
       outcomes: {
         ...Object.fromEntries(done.map((name) => [name, 'done'])),

@@ -1,4 +1,6 @@
 // A child of a grant with the preload: what it can do with the grant, and that it may end.
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { affinity } from 'numalign/diagnostics';
 import { grant, manager } from 'numalign/preload';
 
@@ -25,5 +27,13 @@ for (const [name, attempt] of Object.entries(attempts)) {
     outcomes[name] = code;
   }
 }
-process.send({ uid: grant.uid, isOwner: manager.grants().length === 1, mask: String(affinity()), outcomes });
+// Members are named by their process.
+const members = readdirSync(join(manager.stateDir, 'members'));
+process.send({
+  uid: grant.uid,
+  isOwner: manager.grants().length === 1,
+  isMember: members.some((name) => name.startsWith(`p${process.pid}-`)),
+  mask: String(affinity()),
+  outcomes,
+});
 process.disconnect();

@@ -1,4 +1,5 @@
 // numalign run, which becomes its command.
+import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -89,6 +90,17 @@ describe('numalign run, in place', () => {
     expect([code, stdout]).toEqual([0, '1\npassed']);
   });
 
+  it('passes on nothing where sockets were opened for another process', async () => {
+    const folder = await folderOfOne();
+    const line = `exec env LISTEN_PID=1 LISTEN_FDS=13 "$@" 3</dev/null`;
+    const { code, stdout } = await start(
+      [...RUN, folder, '--silent', '--', 'sh', '-c', 'for fd in /proc/$$/fd/*; do readlink $fd; done'],
+      { program: ['sh', '-c', line, 'sh', process.execPath, MAIN] },
+    ).ended;
+    const others = stdout.split('\n').filter((file) => !/^pipe:|^socket:|^\/proc\/|^$/.test(file));
+    expect([code, others]).toEqual([0, [expect.stringContaining('/owners/')]]);
+  });
+
   it('is the main process that a service manager waits for a word from', async () => {
     const folder = await folderOfOne();
     const socket = join(folder, 'notify');
@@ -155,6 +167,23 @@ socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'READY=1', os.environ['
     } finally {
       manager.close();
     }
+  });
+
+  it('has told of its grant before its command begins, however late that is read', async () => {
+    const folder = await folderOfOne();
+    const door = join(folder, 'door');
+    execFileSync('mkfifo', [door]);
+    // A pipe that is full when numalign writes to it.
+    const line = '{ head -c 65536 /dev/zero >&2; "$@"; } 2>&1 >/dev/null | { read -r _ <"$0"; tr -d "\\0"; }';
+    const run = start([...RUN, folder, '--', 'true'], {
+      program: ['sh', '-c', line, door, process.execPath, MAIN],
+    });
+    await until(async () => (await status(folder)).grants.length === 1, 'the grant');
+    writeFileSync(door, 'open\n');
+    expect(await run.ended).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^numalign: CPU 1 on .*\n$/),
+    });
   });
 
   it('tells of its grant, and releases it, where the kernel refuses the command only when it is executed', async () => {

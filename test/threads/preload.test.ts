@@ -163,6 +163,7 @@ describe('numalign/preload does not run the program, and says why, where', () =>
       { NUMALIGN_ACQUIRE: '{cpu' },
       /NUMALIGN_ACQUIRE must be a JSON object.*\{cpu/,
     ],
+    ['it is a list', { NUMALIGN_ACQUIRE: [1] }, /NUMALIGN_ACQUIRE must be a JSON object.*\[1\]/],
     ['it is misspelled', { NUMALIGN_ACQUIRE: { cpus: 1 } }, /did you mean "cpu".*\[ERR_INVALID_OPTION\]/],
     ['it cannot be had', { NUMALIGN_ACQUIRE: { cpu: 10_000 } }, /\[ERR_INSUFFICIENT_CPUS\]/],
     [

@@ -32,8 +32,12 @@ export function canonical(path: string): string {
 
 // As Folder.identity, without opening; undefined where there is nothing.
 function identityOf(path: string): string | undefined {
-  const found = lstatSync(path, { bigint: true, throwIfNoEntry: false });
-  return found && `${found.dev}:${found.ino}`;
+  try {
+    const found = lstatSync(path, { bigint: true, throwIfNoEntry: false });
+    return found && `${found.dev}:${found.ino}`;
+  } catch (cause) {
+    throw folderError(path, `it cannot be found: ${thrownText(cause)}`, cause);
+  }
 }
 
 /** Whether a state, or the one before it, is in the folder. Opens and makes nothing. */
@@ -106,7 +110,7 @@ function checkLayer(path: string): void {
 export function checkUsable(stateDir: string): void {
   const path = canonical(stateDir);
   explaining(path, () => {
-    const isThere = lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+    const isThere = identityOf(path) !== undefined;
     checkLayer(path);
     if (isThere)
       using(native.Folder.open(path, false, PRIVATE_MODE, -1), (folder) => checkOwner(path, folder));

@@ -18,12 +18,11 @@ class DescriptorFlags {
  public:
   static DescriptorFlags of_descriptor(int fd) { return {fd, F_GETFD, F_SETFD}; }
   static DescriptorFlags of_file(int fd) { return {fd, F_GETFL, F_SETFL}; }
-  void clear(int flag) const {
-    if (before_ != -1 && (before_ & flag) != 0) fcntl(fd_, set_, before_ & ~flag);
+  // Whether it was set.
+  bool clear(int flag) const {
+    return before_ != -1 && (before_ & flag) != 0 && fcntl(fd_, set_, before_ & ~flag) == 0;
   }
-  void restore() const {
-    if (before_ != -1) fcntl(fd_, set_, before_);
-  }
+  void restore() const { fcntl(fd_, set_, before_); }
 
  private:
   DescriptorFlags(int fd, int get, int set) : fd_(fd), set_(set), before_(fcntl(fd, get)) {}
@@ -54,8 +53,8 @@ class Inheritance {
  private:
   void hand_down(int fd) { clear(DescriptorFlags::of_descriptor(fd), FD_CLOEXEC); }
   void clear(DescriptorFlags flags, int flag) {
-    flags.clear(flag);
-    changed_.push_back(flags);
+    // Several descriptors may be of one open file, whose flags the first of them has changed.
+    if (flags.clear(flag)) changed_.push_back(flags);
   }
 
   std::vector<DescriptorFlags> changed_;
