@@ -1,4 +1,5 @@
 // numalign plan of workloads, and of what the command line itself asks for.
+import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { newFolder, numalign } from './numalign.js';
@@ -176,6 +177,23 @@ describe('numalign plan of a workload', () => {
     expect(replaced.stdout).toContain(
       '\nadmitted under best-effort, scope container, in place of the pod on record\n',
     );
+    const picture = readFileSync(svg, 'utf8');
+    const mentions = picture.match(/web-0[^<]*/g)!;
+    expect(mentions.filter((text) => !text.startsWith('web-0 (planned)'))).toEqual([]);
+  });
+
+  it('shows a pod that is admitted already behind one that has no room', async () => {
+    const folder = newFolder();
+    await numalign(['configure', '--managed', '0-1', '--reserved', '0', '--state-dir', folder]);
+    await numalign(['admit', '-f', newFile(pod('web-1', 1)), '--state-dir', folder]);
+    const text = deployment('replicas: 2', 1)
+      .replace(/^ *- .name: log.*\n/m, '')
+      .replace('1Gi', '16Mi')
+      .replace('main', 'main, image: web:1');
+    const { code, stdout } = await plan(text, '--state-dir', folder);
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/^admitted already: web-1$/m);
+    expect(stdout).toMatch(/^rejected: web-0: /m);
   });
 
   it.each([
