@@ -59,27 +59,55 @@ const KINDS: ReadonlyMap<string, Kind> = new Map([
 
 const VALID_KINDS = `one of ${['Pod', ...KINDS.keys()].join(', ')}, or a List of them`;
 
+/** A manifest of another kind, such as a Service. */
+export interface OtherManifest {
+  readonly kind: string;
+  readonly name: string | undefined;
+  /** The path of its kind in the document. */
+  readonly field: string;
+}
+
+/** What is in a document. */
+export interface ManifestContents {
+  readonly workloads: readonly Workload[];
+  /** What has no pods. */
+  readonly others: readonly OtherManifest[];
+}
+
 /**
- * The workloads of a manifest: one, or all of a List.
+ * The workloads of a manifest, and what in it has no pods: of one, or of all of a List.
+ * @throws ERR_INVALID_POD, which names the field, also of another kind that seems to have pods
+ */
+export function contentsOf(document: unknown): ManifestContents {
+  const fields = podShape.object(document, 'the manifest');
+  const kinds = itemKinds(fields.kind);
+  const entries = kinds === undefined ? [entryOf(fields, '')] : entriesOf(fields, kinds);
+  const workloads = entries.filter(isWorkload);
+  checkPodCount(workloads);
+  return { workloads, others: entries.filter((entry): entry is OtherManifest => !isWorkload(entry)) };
+}
+
+/**
+ * The same, of a manifest that has pods.
  * @throws ERR_INVALID_POD, which names the field
  */
-export function workloadsOf(document: unknown): Workload[] {
-  const fields = podShape.object(document, 'the manifest');
-  const { kind } = fields;
-  const isList = typeof kind === 'string' && kind.endsWith('List');
-  const workloads = isList ? listed(fields, kind) : [workloadOf(fields, '')];
-  checkPodCount(workloads);
+export function workloadsOf(document: unknown): readonly Workload[] {
+  const { workloads, others } = contentsOf(document);
+  const [other] = others;
+  if (workloads.length === 0 && other) fail(other.field, other.kind, VALID_KINDS);
   return workloads;
 }
 
 /**
  * The pods of a Kubernetes manifest, as `Manager.admit` takes them: of a Pod, of a Deployment,
  * ReplicaSet, StatefulSet, ReplicationController (its `replicas`), DaemonSet (one), Job or CronJob (as
- * many as run at a time), PodTemplate (one), or of a List of these. The pods of a workload are called by
- * its name and a number: `web-0`. A pod that has a name and no uid gets one that follows from its
- * namespace and name: the same at every call. What the pods ask for is not checked here.
- * @throws ERR_INVALID_POD, which names the field, for another kind or `apiVersion`, a template that is
- *   missing, a number of pods that is none or more than 1000 (10,000 in all), an empty List
+ * many as run at a time), PodTemplate (one), or of a List, in which other kinds have none. The pods of
+ * a workload are called by its name and a number: `web-0`. A pod that has a name and no uid gets one
+ * that follows from its namespace and name: the same at every call. What the pods ask for is not
+ * checked here.
+ * @throws ERR_INVALID_POD, which names the field, for another kind, a wrong `apiVersion`, a template
+ *   that is missing, a number of pods that is none or more than 1000 (10,000 in all), a List that is
+ *   empty or has other kinds alone, or in it a kind that is not known and has containers
  */
 export function podsOf(manifest: unknown): PodSpec[] {
   return workloadsOf(manifest).flatMap(({ pods }) => pods());
@@ -91,20 +119,24 @@ export function checkPodCount(workloads: readonly Pick<Workload, 'replicas'>[]):
   if (count > MAX_PODS) fail('the number of pods', count, `at most ${MAX_PODS}`);
 }
 
-function listed(list: Fields, kind: string): Workload[] {
-  const kindOfItems = kind.slice(0, -'List'.length);
-  const known = KINDS.get(kindOfItems);
-  if (!known && !['', 'Pod'].includes(kindOfItems)) fail('kind', kind, VALID_KINDS);
-  checkVersion(list, known?.apiVersion ?? 'v1', '');
+// Of a List, or of one of a kind that has pods: '' for any, else what all items are.
+function itemKinds(kind: unknown): string | undefined {
+  if (typeof kind !== 'string' || !kind.endsWith('List')) return undefined;
+  const ofItems = kind.slice(0, -'List'.length);
+  return ['', 'Pod'].includes(ofItems) || KINDS.has(ofItems) ? ofItems : undefined;
+}
+
+function entriesOf(list: Fields, kindOfItems: string): Entry[] {
+  checkVersion(list, KINDS.get(kindOfItems)?.apiVersion ?? 'v1', '');
   const items = podShape.listOf(list.items, 'items', podShape.object);
   if (items.length === 0) fail('items', list.items, 'a list of at least one');
   return items.map((item, i) => {
     const at = `items[${i}].`;
-    if (kindOfItems === '') return workloadOf(item, at);
+    if (kindOfItems === '') return entryOf(item, at);
     // The API server leaves out what all of them are.
     const ofKind = { apiVersion: list.apiVersion, ...item, kind: item.kind ?? kindOfItems };
     if (ofKind.kind !== kindOfItems) fail(`${at}kind`, ofKind.kind, `"${kindOfItems}"`);
-    return workloadOf(ofKind, at);
+    return entryOf(ofKind, at);
   });
 }
 
@@ -112,12 +144,36 @@ function checkVersion({ apiVersion }: Fields, valid: string, at: string): void {
   if ((apiVersion ?? valid) !== valid) fail(`${at}apiVersion`, apiVersion, `"${valid}"`);
 }
 
+type Entry = Workload | OtherManifest;
+
+const isWorkload = (entry: Entry): entry is Workload => 'pods' in entry;
+
 // `at`: where it is in the document, as a prefix of its fields.
-function workloadOf(fields: Fields, at: string): Workload {
+function entryOf(fields: Fields, at: string): Entry {
   const { kind } = fields;
   if (kind === 'Pod' || (kind === undefined && at === '')) return workloadOfPod(fields, at);
   const known = typeof kind === 'string' ? KINDS.get(kind) : undefined;
-  if (!known) return fail(`${at}kind`, kind, VALID_KINDS);
+  return known ? workloadOf(fields, known, at) : otherOf(fields, at);
+}
+
+// A misspelt kind, or one of somebody's own that makes pods, is refused: all pods are admitted or none.
+function otherOf(fields: Fields, at: string): OtherManifest {
+  const { kind, spec, metadata } = fields;
+  if (!isName(kind) || itemKinds(kind) !== undefined || hasContainers(spec, 0))
+    fail(`${at}kind`, kind, VALID_KINDS);
+  const name = isObject(metadata) && isName(metadata.name) ? metadata.name : undefined;
+  return { kind, name, field: `${at}kind` };
+}
+
+// The spec of a pod, or with a template of it where Kubernetes' own kinds have theirs.
+function hasContainers(spec: unknown, depth: number): boolean {
+  if (!isObject(spec)) return false;
+  if (Array.isArray(spec.containers)) return true;
+  const inner = [spec.template, spec.jobTemplate].filter(isObject);
+  return depth < 2 && inner.some((template) => hasContainers(template.spec, depth + 1));
+}
+
+function workloadOf(fields: Fields, known: Kind, at: string): Workload {
   checkVersion(fields, known.apiVersion, at);
   let [holder, path] = [fields, ''];
   for (const name of known.path) {
@@ -129,7 +185,7 @@ function workloadOf(fields: Fields, at: string): Workload {
   const spec = podShape.object(template.spec, `${field}.spec`);
   const { labels, annotations } = podShape.object(template.metadata ?? {}, `${field}.metadata`);
   const { name, namespace } = namesOf(fields, at);
-  const first = kind === 'StatefulSet' ? firstOrdinal(holder, path) : 0;
+  const first = fields.kind === 'StatefulSet' ? firstOrdinal(holder, path) : 0;
   const replicas = known.replicas(holder, path);
   const podAt = (i: number): PodSpec => ({
     ...{ apiVersion: 'v1', kind: 'Pod' },
@@ -141,7 +197,7 @@ function workloadOf(fields: Fields, at: string): Workload {
     spec,
   });
   return {
-    kind: kind as string,
+    kind: fields.kind as string,
     name,
     replicas,
     path: field,

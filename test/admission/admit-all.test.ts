@@ -1,12 +1,17 @@
 // Several pods in one step: all of them or none, and pods that give way to what they ask for now.
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { nameUid } from '../../lib/base/text/name-uid.js';
 import type { AdmissionError, Manager, PodSpec } from '../../lib/index.js';
 import { errorOf } from '../support/error-of.js';
 import { guaranteed, simulate } from '../support/simulated.js';
 
 const newManager = (options = {}) => simulate('numa:2(memory=8GiB) core:2 pu:2', options);
+
+// What only decides: files take ten times as long.
+const inMemory = () => newManager({ stateDir: undefined });
 
 const pod = (uid: string, cpu: number | string): PodSpec => ({
   uid,
@@ -28,7 +33,7 @@ describe('admitAll', () => {
     await fc.assert(
       fc.asyncProperty(sizes, async (cpus) => {
         const pods = cpus.map((cpu, i) => pod(`pod-${i}`, cpu));
-        const [together, single] = [await newManager(), await newManager()];
+        const [together, single] = await Promise.all([inMemory(), inMemory()]);
         const before = together.generation();
         const all = await together.admitAll(pods).catch((error) => error.code);
         const each: unknown[] = [];
@@ -113,6 +118,20 @@ describe('admitAll', () => {
   });
 });
 
+describe('many persistent pods', () => {
+  it('have a file each as soon as they are admitted, and those that are replaced have none', async () => {
+    const manager = await newManager();
+    const many = (cpu: string) => Array.from({ length: 9 }, (_, i) => pod(`pod-${i}`, cpu));
+    const files = () => readdirSync(join(manager.stateDir!, 'owners'));
+    await manager.admitAll(many('100m'), { owner: 'persistent' });
+    const before = files();
+    await manager.admitAll(many('200m'), { owner: 'persistent', replace: true });
+    const after = files();
+    expect([before.length, after.length]).toEqual([9, 9]);
+    expect(after.filter((name) => before.includes(name))).toEqual([]);
+  });
+});
+
 describe('a pod that asks for something else than is on record', () => {
   it('is refused, and nothing of its list is admitted', async () => {
     const manager = await newManager();
@@ -157,6 +176,28 @@ describe('a pod that asks for something else than is on record', () => {
     const next = await errorOf(() => manager.admitAll([pod('a', 3), pod('c', 3)], { replace: true }));
     expect([next.name, next.details.index]).toEqual(['AdmissionError', 1]);
     expect(onRecord(manager)).toEqual(before);
+  });
+
+  it('stays with its CPUs and memory, where what they require shows only after the commit', async () => {
+    const manager = await newManager();
+    await manager.admitAll([pod('a', 2), pod('b', 2)]);
+    const { generation: _, ...before } = onRecord(manager);
+    const quiet = { quiet: true, require: { quiet: ['interrupts'] } } as const;
+    const error = await errorOf(() =>
+      manager.admitAll([pod('b', 2), pod('a', 3), pod('c', 1)], { replace: true, ...quiet }),
+    );
+    expect([error.code, error.details.index]).toEqual(['ERR_QUIET', 1]);
+    expect(onRecord(manager)).toMatchObject(before);
+  });
+
+  it('is another than the one that it replaces, within the same millisecond too', async () => {
+    const manager = await newManager();
+    const clock = vi.spyOn(Date, 'now').mockReturnValue(Date.now());
+    onTestFinished(() => clock.mockRestore());
+    const [old] = await manager.admitAll([pod('a', 2)]);
+    await manager.admitAll([pod('a', 3)], { replace: true });
+    expect((await errorOf(() => old!.release())).code).toBe('ERR_UNKNOWN_GRANT');
+    expect(manager.grants().map(({ uid }) => uid)).toEqual(['a']);
   });
 
   it('can swap what two of them have, which one after the other could not', async () => {

@@ -75,6 +75,21 @@ describe('numalign admit of a workload', () => {
     expect((await grants(folder)).grants).toEqual([]);
   });
 
+  it('admits the pods of all files, or none', async () => {
+    const folder = await newState();
+    const files = [deployment(1), pod('large', 2), deployment(1, 'api')].map((text) => newFile(text));
+    const all = (list: string[]) =>
+      numalign(['admit', '--state-dir', folder, ...list.flatMap((file) => ['-f', file])]);
+    const { code, stderr } = await all(files);
+    expect([code, stderr]).toEqual([1, expect.stringContaining('nothing of 3 pods is admitted')]);
+    expect((await grants(folder)).grants).toEqual([]);
+    expect((await all([files[0]!, files[2]!])).code).toBe(0);
+    expect((await grants(folder)).grants.map(({ name }: { name: string }) => name)).toEqual([
+      'web-0',
+      'api-0',
+    ]);
+  });
+
   it('refuses two workloads of one name, whose pods would be the same', async () => {
     const folder = await newState();
     const set = deployment(1).replace('Deployment', 'StatefulSet');

@@ -114,6 +114,38 @@ describe('numalign plan of a workload', () => {
     expect(answer.pods.map(({ name }: { name: string }) => name)).toEqual(['a', 'b']);
   });
 
+  it('skips what has no pods, and names it on stderr', async () => {
+    const other = (kind: string, i = 0) => `apiVersion: v1\nkind: ${kind}\nmetadata: {name: web-${i}}\n`;
+    const chart = documents('\ufeff', other('Service'), deployment(''), other('Secret', 1)).replaceAll(
+      '\n',
+      '\r\n',
+    );
+    const file = newFile(chart, 'chart.yaml');
+    const { code, stdout, stderr } = await numalign(['plan', '-f', file, ...MACHINE]);
+    expect([code, stdout.split('\n')[0]]).toEqual([0, 'pod web-0 (Guaranteed) of Deployment web']);
+    expect(stderr).toBe(`numalign: ${file}: skipped, without pods: Service web-0, Secret web-1\n`);
+    const many = documents(pod('one', 1), ...Array.from({ length: 12 }, (_, i) => other('Secret', i)));
+    const more = await plan(many, ...MACHINE, '--output', 'json');
+    expect(more.stderr).toMatch(/: skipped, without pods: Secret web-0, (.*, )Secret web-9 and 2 more\n$/);
+    expect(JSON.parse(more.stdout).workloads).toHaveLength(1);
+  });
+
+  it('plans the pods of several files, and refuses those in which there is none', async () => {
+    const files = [pod('a', 1), 'kind: Service\nmetadata: {name: web}\n', pod('b', 1)].map((text) =>
+      newFile(text),
+    );
+    const answer = await numalign(['plan', ...files.flatMap((file) => ['-f', file]), ...MACHINE]);
+    expect([answer.code, answer.stdout.match(/^pod . /gm)]).toEqual([0, ['pod a ', 'pod b ']]);
+    const none = await numalign(['plan', '-f', files[1]!, '--file', newFile('# nothing\n'), ...MACHINE]);
+    expect([none.code, none.stdout]).toEqual([1, '']);
+    expect(none.stderr).toMatch(/: there is no pod in it, only Service web \[ERR_INVALID_ARGUMENT\]\n$/);
+    const twice = await numalign(['plan', '-f', files[0]!, '-f', files[0]!, ...MACHINE]);
+    expect([twice.code, twice.stderr]).toEqual([
+      1,
+      expect.stringContaining('two pods have the name default/a ['),
+    ]);
+  });
+
   it('knows what is admitted already, and what would be replaced', async () => {
     const folder = newFolder();
     await numalign(['configure', '--managed', '0-1', '--reserved', '0', '--state-dir', folder]);
@@ -144,6 +176,20 @@ describe('numalign plan of a workload', () => {
     expect(replaced.stdout).toContain(
       '\nadmitted under best-effort, scope container, in place of the pod on record\n',
     );
+  });
+
+  it('shows a pod that is admitted already behind one that has no room', async () => {
+    const folder = newFolder();
+    await numalign(['configure', '--managed', '0-1', '--reserved', '0', '--state-dir', folder]);
+    await numalign(['admit', '-f', newFile(pod('web-1', 1)), '--state-dir', folder]);
+    const text = deployment('replicas: 2', 1)
+      .replace(/^ *- .name: log.*\n/m, '')
+      .replace('1Gi', '16Mi')
+      .replace('main', 'main, image: web:1');
+    const { code, stdout } = await plan(text, '--state-dir', folder);
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/^admitted already: web-1$/m);
+    expect(stdout).toMatch(/^rejected: web-0: /m);
   });
 
   it.each([
@@ -193,6 +239,8 @@ describe('numalign plan without a file', () => {
   });
 
   it.each([
+    [['-f', '-', '-f', '-'], 'only one --file can be the standard input'],
+    [['-f', 'x', '-f', '-', '--config', '-'], 'only one of --file, --config can be the standard input'],
     [['--cpus', '1', '-f', 'x'], "option '--cpus' cannot be used with option '-f, --file <file>'"],
     [['-f', 'x', '--memory', '1Gi'], "option '--memory' cannot be used with option '-f, --file <file>'"],
     [['--memory', '1Gi'], "required option '--cpus <n>' not specified"],

@@ -90,6 +90,16 @@ describe('numalign topology --svg', () => {
 });
 
 describe('numalign plan --svg', () => {
+  it('draws what a pod with --replace would have, and not what it has', async () => {
+    const folder = newFolder();
+    const state = ['--state-dir', folder];
+    await numalign(['configure', '--managed', '0-1', '--reserved', '0', ...state]);
+    await numalign(['admit', '-f', newFile(pod('one', 1)), ...state]);
+    const less = newFile(pod('one', '100m'));
+    const { stdout } = await numalign(['plan', '-f', less, '--replace', ...state, '--svg', '-']);
+    expect(pictureOf(stdout).cpus[1]).toBe('free');
+  });
+
   it('outlines what each pod would get, on a machine that is otherwise empty', async () => {
     const file = join(newFolder(), 'plan.svg');
     const pods = newFile(documents(pod('one', 2), pod('two', 3)));

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { NumalignError } from '../../lib/base/errors.js';
 import { nameUid } from '../../lib/base/text/name-uid.js';
 import { parsePod } from '../../lib/input/pod-request.js';
-import { podsOf, workloadsOf } from '../../lib/input/workload.js';
+import { contentsOf, podsOf, workloadsOf } from '../../lib/input/workload.js';
 import { thrownBy } from '../support/error-of.js';
 
 const TEMPLATE = {
@@ -107,6 +107,13 @@ describe('podsOf', () => {
     expect(names({ apiVersion: 'v1', kind: 'PodList', items: [pod, pod] })).toEqual(['a', 'a']);
   });
 
+  it('has no pods of other kinds in a list', () => {
+    const service = { apiVersion: 'v1', kind: 'Service', metadata: { name: 'web' }, spec: { ports: [] } };
+    const sealed = { kind: 'SealedSecret', spec: { template: { type: 'Opaque', spec: {} } } };
+    const deployment = workload('Deployment', { replicas: 2 });
+    expect(podsOf({ kind: 'List', items: [service, deployment, sealed] })).toEqual(podsOf(deployment));
+  });
+
   it('is of a list what it is of its items, one after the other', () => {
     const kinds = fc.constantFrom(...Object.keys(API_VERSIONS));
     const counts = fc.record({ replicas: fc.nat(4), parallelism: fc.nat(4) }, { requiredKeys: [] });
@@ -131,6 +138,35 @@ describe('podsOf', () => {
       ['a-1', nameUid('default', 'a-1')],
     ]);
   });
+});
+
+describe('contentsOf', () => {
+  it('tells kind and name of what has no pods', () => {
+    const others = (document: unknown) =>
+      contentsOf(document).others.map(({ kind, name, field }) => [kind, name, field]);
+    const service = { apiVersion: 'v1', kind: 'Service', metadata: { name: 'web' } };
+    expect(contentsOf(service).workloads).toEqual([]);
+    expect(others(service)).toEqual([['Service', 'web', 'kind']]);
+    expect(others({ kind: 'ConfigMap', metadata: { name: 7 } })).toEqual([['ConfigMap', undefined, 'kind']]);
+    expect(others({ kind: 'List', items: [workload('Job'), service] })).toEqual([
+      ['Service', 'web', 'items[1].kind'],
+    ]);
+  });
+
+  it.each([
+    [{ ...workload('Deployment'), kind: 'Deploymnt' }, 'kind'],
+    [{ apiVersion: 'argoproj.io/v1alpha1', kind: 'Rollout', spec: { template: TEMPLATE } }, 'kind'],
+    [{ kind: 'pod', spec: TEMPLATE.spec }, 'kind'],
+    [{ ...cronJob({}), kind: 'Cronjob' }, 'kind'],
+    [{ kind: 'List', items: [workload('Job'), { ...workload('Job'), kind: 'job' }] }, 'items[1].kind'],
+    [{ kind: 'List', items: [workload('Job'), { kind: 'PodList', items: [] }] }, 'items[1].kind'],
+    [{ kind: 7 }, 'kind'],
+    [{ kind: '' }, 'kind'],
+    [{ kind: 'List', items: [{ metadata: { name: 'web' } }] }, 'items[0].kind'],
+  ])('refuses %j, which may have pods, and names %s', (document, field) => {
+    const error = thrownBy(() => contentsOf(document));
+    expect([error?.code, error?.details.field]).toEqual(['ERR_INVALID_POD', field]);
+  }); // biome-ignore format: a table
 });
 
 describe('podsOf refuses', () => {
@@ -165,6 +201,7 @@ describe('podsOf refuses', () => {
     [{ kind: 'List', items: [workload('Job'), { spec: {} }] }, 'items[1].kind'],
     [{ kind: 'List', items: [{ kind: 'List', items: [] }] }, 'items[0].kind'],
     [{ kind: 'List', items: [{ kind: 'Deployment', spec: { template: {} } }] }, 'items[0].spec.template.spec'],
+    [{ kind: 'List', items: [{ kind: 'Service' }, { kind: 'ConfigMap' }] }, 'items[0].kind'],
     [{ kind: 'PodList', items: [workload('Job')] }, 'items[0].kind'],
     [{ kind: 'List', items: Array(11).fill(workload('Job', { parallelism: 1000 })) }, 'the number of pods'],
   ])('%j, and names %s', (document, field) => {

@@ -44,13 +44,19 @@ export function inPlace<T>(place: string, action: () => T): T {
  */
 export function checkStandardInput(
   command: Command,
-  flags: { file?: string | undefined; config?: string | undefined; devices?: string | undefined },
+  flags: {
+    file?: readonly string[] | undefined;
+    config?: string | undefined;
+    devices?: string | undefined;
+  },
 ): void {
-  const names = (['file', 'config', 'devices'] as const).filter((name) => flags[name] === STANDARD_INPUT);
+  const { file = [], config, devices } = flags;
+  const inputs = [...file.map((each) => ['file', each]), ['config', config], ['devices', devices]];
+  const names = inputs.flatMap(([name, path]) => (path === STANDARD_INPUT ? [name] : []));
   if (names.length < 2) return;
-  command.error(
-    `error: only one of ${names.map((name) => `--${name}`).join(', ')} can be the standard input`,
-  );
+  const options = [...new Set(names.map((name) => `--${name}`))];
+  const one = options.length === 1 ? `only one ${options[0]}` : `only one of ${options.join(', ')}`;
+  command.error(`error: ${one} can be the standard input`);
 }
 
 async function readText(path: string, name: string): Promise<string> {

@@ -1,10 +1,12 @@
-// The pods that a command is to plan or admit: a file of them, or of what has them.
+// The pods that a command is to plan or admit: files of them, or of what has them.
 import { type Command, Option } from 'commander';
 import { NumalignError } from '../../base/errors.js';
 import type { PodSpec } from '../../index.js';
 import { type PodRequest, parsePod } from '../../input/pod-request.js';
-import { checkPodCount, type Workload, workloadsOf } from '../../input/workload.js';
-import { checkStandardInput, type FileDocument, fileName, inPlace, readDocuments } from './documents.js';
+import { checkPodCount, contentsOf, type OtherManifest, type Workload } from '../../input/workload.js';
+import { tell } from '../terminal/output.js';
+import { printable } from '../terminal/text.js';
+import { checkStandardInput, fileName, inPlace, readDocuments } from './documents.js';
 
 export interface FilePod {
   readonly spec: PodSpec;
@@ -19,21 +21,24 @@ export interface FileWorkload extends Pick<Workload, 'kind' | 'name' | 'replicas
   readonly pods: readonly FilePod[];
 }
 
+// In one line.
+const MOST_NAMED = 10;
+
 export function podFileOption(): Option {
   return new Option(
     '-f, --file <file>',
-    'pods, or workloads such as a Deployment: YAML or JSON, several documents allowed; "-": standard input',
-  );
+    'pods, or workloads such as a Deployment: YAML or JSON, several documents allowed; "-": standard input; may be repeated',
+  ).argParser((file, before: string[] = []) => [...before, file]);
 }
 
 /**
- * The file that was given. Ends the command where there is none, or where another file is to be the
- * standard input too.
+ * The files that were given. Ends the command where there is none, or where two files are to be the
+ * standard input.
  */
-export function fileOf(
+export function filesOf(
   command: Command,
-  flags: { file?: string; config?: string; devices?: string },
-): string {
+  flags: { file?: string[]; config?: string; devices?: string },
+): readonly string[] {
   const { file } = flags;
   if (file === undefined) command.error("error: required option '-f, --file <file>' not specified");
   checkStandardInput(command, flags);
@@ -41,31 +46,59 @@ export function fileOf(
 }
 
 /**
- * Every document is a pod or a workload, and all are checked. `replicas`: of each; else what the
- * manifests say.
+ * The pods and workloads of all files; all are checked. What has no pods, such as a Service, is
+ * skipped, and a line for each file says so. `replicas`: of each; else what the manifests say.
  * @throws ERR_INVALID_ARGUMENT, ERR_INVALID_POD, ERR_INVALID_QUANTITY, ERR_INVALID_OPTION,
  *   ERR_POD_CONFLICT where two pods have one name
  */
-export async function readWorkloads(file: string, replicas?: number): Promise<FileWorkload[]> {
-  const documents = await readDocuments(file);
-  if (documents.length === 0) {
-    throw new NumalignError('ERR_INVALID_ARGUMENT', `${fileName(file)}: there is no pod in it`, {
-      value: file,
+export async function readWorkloads(files: readonly string[], replicas?: number): Promise<FileWorkload[]> {
+  const contents: FileContents[] = [];
+  // One after the other: all of them together are bounded as one is.
+  for (const file of files) contents.push(await readFile(file, replicas));
+  const names = contents.map(({ name }) => name).join(', ');
+  const workloads = contents.flatMap((each) => each.workloads);
+  const skipped = contents.filter(({ others }) => others.length > 0);
+  if (workloads.length === 0) {
+    const only = skipped.flatMap(({ others }) => others);
+    const what = only.length > 0 ? `, only ${summary(only)}` : '';
+    throw new NumalignError('ERR_INVALID_ARGUMENT', `${names}: there is no pod in it${what}`, {
+      value: files.length === 1 ? files[0] : files,
       valid: 'a manifest of kind Pod, or of a workload such as a Deployment',
     });
   }
-  const workloads = documents.flatMap((document) => workloadsIn(document, replicas));
-  inPlace(fileName(file), () => {
+  inPlace(names, () => {
     checkPodCount(workloads.map(({ pods }) => ({ replicas: pods.length })));
     checkUids(workloads.flatMap(({ pods }) => pods));
   });
+  for (const { name, others } of skipped) tell(`${name}: skipped, without pods: ${summary(others)}`);
   return workloads;
 }
 
-function workloadsIn({ value, place }: FileDocument, replicas: number | undefined): FileWorkload[] {
-  return inPlace(place, () => workloadsOf(value)).map((workload) =>
-    fileWorkload(workload, workload.path === '' ? place : `${place}: ${workload.path}`, replicas),
-  );
+interface FileContents {
+  /** For messages. */
+  readonly name: string;
+  readonly workloads: readonly FileWorkload[];
+  readonly others: readonly OtherManifest[];
+}
+
+async function readFile(file: string, count: number | undefined): Promise<FileContents> {
+  const documents = (await readDocuments(file)).map(({ value, place }) => ({
+    ...inPlace(place, () => contentsOf(value)),
+    place,
+  }));
+  return {
+    name: fileName(file),
+    workloads: documents.flatMap(({ workloads, place }) =>
+      workloads.map((each) => fileWorkload(each, each.path === '' ? place : `${place}: ${each.path}`, count)),
+    ),
+    others: documents.flatMap(({ others }) => others),
+  };
+}
+
+function summary(others: readonly OtherManifest[]): string {
+  const shown = others.slice(0, MOST_NAMED).map(({ kind, name }) => (name ? `${kind} ${name}` : kind));
+  const more = others.length - shown.length;
+  return printable(`${shown.join(', ')}${more > 0 ? ` and ${more} more` : ''}`);
 }
 
 /** The workload with its pods, which are checked. @throws as {@link readWorkloads} */

@@ -39,7 +39,7 @@ export function replicasOption(): Option {
  */
 export function podOfFlags(
   command: Command,
-  { file, cpus, ...flags }: PodFlags & { file?: string; replicas?: number },
+  { file, cpus, ...flags }: PodFlags & { file?: string[]; replicas?: number },
 ): FileWorkload | undefined {
   const { memory, replicas } = flags;
   const own = Object.entries({ cpus, memory, resource: flags.resource }).find(

@@ -12,7 +12,7 @@ import { managerOptions, type PlacementFlags, placementOptions } from '../argume
 import {
   type FilePod,
   type FileWorkload,
-  fileOf,
+  filesOf,
   podFileOption,
   readWorkloads,
 } from '../arguments/pod-file.js';
@@ -34,7 +34,7 @@ import { stdoutPage } from '../terminal/terminal.js';
 import { fitted, formatJson, printable } from '../terminal/text.js';
 
 interface AdmitFlags extends PlacementFlags, EnforcementFlags, DeviceFlags {
-  file?: string;
+  file?: string[];
   stateDir?: string;
   replace?: boolean;
   besideKubelet?: boolean;
@@ -60,7 +60,7 @@ export function addAdmit(program: Command): void {
     .addHelpText(
       'after',
       `
-All pods of the file are admitted, or none: as many of a Deployment, ReplicaSet or StatefulSet as it has replicas, of a Job or CronJob as
+All pods of the files are admitted, or none: as many of a Deployment, ReplicaSet or StatefulSet as it has replicas, of a Job or CronJob as
 many as run at a time, of a DaemonSet one. A pod is known by its uid, or by its namespace and name: what is admitted already stays as it is.
 Where it asks for something else now it is refused; with --replace it gives way to the new one, and stays where that has no room.
 
@@ -72,11 +72,11 @@ Examples:
   $ numalign admit -f pod.yaml --policy restricted --output json | jq -r '.pods[].uid'
   $ numalign release gateway`,
     )
-    .action((flags: AdmitFlags) => admit(fileOf(command, flags), flags));
+    .action((flags: AdmitFlags) => admit(filesOf(command, flags), flags));
 }
 
-async function admit(file: string, flags: AdmitFlags): Promise<void> {
-  const workloads = await readWorkloads(file);
+async function admit(files: readonly string[], flags: AdmitFlags): Promise<void> {
+  const workloads = await readWorkloads(files);
   const pods = workloads.flatMap((workload) => workload.pods);
   const { stateDir, besideKubelet, isolation = 'never', replace = false, output } = flags;
   const options = await managerOptions(flags);

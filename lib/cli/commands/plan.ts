@@ -22,7 +22,7 @@ import { stdoutPage } from '../terminal/terminal.js';
 import { fitted, formatJson } from '../terminal/text.js';
 
 interface PlanFlags extends PodFlags, PlacementFlags, DeviceFlags, MachineFlags, SvgFlags {
-  file?: string;
+  file?: string[];
   replicas?: number;
   replace?: boolean;
   stateDir?: string;

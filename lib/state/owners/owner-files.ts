@@ -17,6 +17,8 @@ interface ChangedOwner {
   readonly after: Pods;
 }
 
+const FEW_OWNERS = 4;
+
 export function harmlessly(action: () => unknown): void {
   try {
     action();
@@ -38,10 +40,19 @@ export class OwnerFiles {
 
   /** The owners whose files change from one list of pods to another. */
   changed(before: Pods, after: Pods, changes: PodListChanges): ChangedOwner[] {
-    return uuidsOf([...podsBefore(changes), ...podsAfter(changes)]).map((uuid) => ({
+    const uuids = uuidsOf([...podsBefore(changes), ...podsAfter(changes)]);
+    // To make maps of all pods pays only where there are several owners to look up.
+    if (uuids.length < FEW_OWNERS)
+      return uuids.map((uuid) => ({
+        uuid,
+        before: podsOfOwner(before, uuid),
+        after: podsOfOwner(after, uuid),
+      }));
+    const [filesBefore, filesAfter] = [byFile(before), byFile(after)];
+    return uuids.map((uuid) => ({
       uuid,
-      before: podsOfOwner(before, uuid),
-      after: podsOfOwner(after, uuid),
+      before: filesBefore.get(uuid) ?? [],
+      after: filesAfter.get(uuid) ?? [],
     }));
   }
 
