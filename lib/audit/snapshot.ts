@@ -75,25 +75,30 @@ export interface OffNodeMemory {
 /** What is looked at beside the threads. */
 export interface Views {
   readonly scan: TaskScan | null;
-  readonly cpus: readonly CpuSnapshot[];
+  /** By their number: many grants do not look through the CPUs of all. */
+  readonly cpus: ReadonlyMap<number, CpuSnapshot>;
   /** Also where the memory is. */
   readonly memory: boolean;
 }
 
-export function snapshotCpus(cpus: CpuSet, withInterrupts: boolean): CpuSnapshot[] {
-  return rowsOf(CPU_ACTIVITY_COLUMNS, native.cpuActivity(cpus.words, withInterrupts)).map(
-    ({ cpu, frequencyKHz, interrupts, deviceInterrupts, softirqs, busyNs, idleNs, stealNs }) => ({
+export function snapshotCpus(cpus: CpuSet, withInterrupts: boolean): Map<number, CpuSnapshot> {
+  const rows = rowsOf(CPU_ACTIVITY_COLUMNS, native.cpuActivity(cpus.words, withInterrupts));
+  return new Map(
+    rows.map(({ cpu, frequencyKHz, interrupts, deviceInterrupts, softirqs, busyNs, idleNs, stealNs }) => [
       cpu,
-      counters: {
-        interrupts: orNull(interrupts),
-        deviceInterrupts: orNull(deviceInterrupts),
-        softirqs: orNull(softirqs),
-        busyNs: orNull(busyNs),
-        idleNs: orNull(idleNs),
-        stealNs: orNull(stealNs),
+      {
+        cpu,
+        counters: {
+          interrupts: orNull(interrupts),
+          deviceInterrupts: orNull(deviceInterrupts),
+          softirqs: orNull(softirqs),
+          busyNs: orNull(busyNs),
+          idleNs: orNull(idleNs),
+          stealNs: orNull(stealNs),
+        },
+        frequencyKHz: orNull(frequencyKHz),
       },
-      frequencyKHz: orNull(frequencyKHz),
-    }),
+    ]),
   );
 }
 
@@ -128,7 +133,7 @@ export function takeSnapshot({ cpus, roots, known, isOwn, memoryNodes }: Subject
     time: Date.now(),
     bootNs,
     threads,
-    cpus: views.cpus.filter(({ cpu }) => cpus.has(cpu)),
+    cpus: [...cpus].flatMap((cpu) => views.cpus.get(cpu) ?? []),
     tasks: scan && foreignTasks(scan, cpus, all, threads),
     seesAll: scan?.seesAll ?? null,
     throttling: readThrottling(own),

@@ -121,6 +121,27 @@ describe('registerMetrics', () => {
     expect(await level()).toBe(last);
   });
 
+  it('lets no counter fall where a grant of the same name comes again', async () => {
+    const manager = await openReal();
+    const { read: collectOnce } = read(manager, { audit: true });
+    const runs: unknown[] = [];
+    for (let i = 0; i < 2; i++) {
+      const grant = await manager.acquire({ cpu: 1, name: 'gateway' });
+      grant.pin();
+      for (let look = 0; look < 2; look++) {
+        runs.push(pointOf(await collectOnce(), 'numalign.grant.run', { grant: 'gateway' }));
+        for (const begin = process.cpuUsage(); process.cpuUsage(begin).user < 10_000; );
+      }
+      await grant.release();
+      await collectOnce();
+    }
+    const [begin, first, again, last] = runs as number[];
+    expect(begin).toBe(0);
+    expect(first).toBeGreaterThan(0);
+    expect(again).toBe(first);
+    expect(last).toBeGreaterThan(first!);
+  });
+
   it('tells nothing while the state is not asked for, and nothing more after its end', async () => {
     const manager = await simulate(MACHINE);
     const { registration, read: collectOnce } = read(manager);
