@@ -1,7 +1,7 @@
 // The series of grants, over scrapes at which grants come, go and do something.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { GrantSeries, OTHER, type Series } from '../../lib/metrics/grant-series.js';
+import { GrantSeries, OTHER, type Series } from '../../lib/metrics/grants/grant-series.js';
 
 type Shown = readonly Series<'runs', 'size'>[];
 

@@ -12,7 +12,7 @@ async function main(): Promise<void> {
   // @ts-expect-error: a number, since the types are the package's own.
   const text: string = grant.cpus.size;
   // The default export, as TypeScript has it of a CommonJS module.
-  const forked: ((options?: { cpu?: number }) => Promise<GrantedWorker>) = cluster.fork;
+  const forked: (options?: { cpu?: number }) => Promise<GrantedWorker> = cluster.fork;
   if (cluster !== byName || forked !== byName.fork) throw new Error('two clusters');
   // One module, whichever way it comes.
   const imported = await import('numalign');

@@ -1,6 +1,6 @@
 // What is shown of a grant: counters of what happens on its CPUs, and how things stand with it.
-import type { GrantAudit } from '../audit/account.js';
-import type { GrantInfo } from '../decision/grant-info.js';
+import type { GrantAudit } from '../../audit/account.js';
+import type { GrantInfo } from '../../decision/grant-info.js';
 
 interface Definition {
   readonly help: string;
