@@ -72,7 +72,7 @@ describe('metrics of each grant', () => {
     ).toBeUndefined();
   });
 
-  it('leave out what threads have done where nobody knows them: of a persistent grant', async () => {
+  it('leave out what threads have done, and who is foreign, where nobody knows: of a persistent grant', async () => {
     const manager = await openReal();
     const { scrape } = collect(manager, { audit: true, grants: { memory: true } });
     const { uid } = await manager.admit(
@@ -83,8 +83,9 @@ describe('metrics of each grant', () => {
     const value = (name: string) => page.value(`numalign_grant_${name}`, { grant: 'default/db' });
     expect(value('interrupts_total')).toBe(0);
     const ofThreads = ['run_seconds', 'run_delay_seconds', 'involuntary_switches', 'migrations'];
-    expect([...ofThreads.map((name) => value(`${name}_total`)), value('memory_elsewhere_bytes')]).toEqual(
-      Array(5).fill(undefined),
+    const totals = [...ofThreads, 'foreign_tasks'].map((name) => `${name}_total`);
+    expect([...totals, 'memory_elsewhere_bytes', 'recent_foreign_tasks'].map(value)).toEqual(
+      Array(7).fill(undefined),
     );
     await manager.release(uid);
   });
