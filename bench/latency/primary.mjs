@@ -9,6 +9,9 @@ import { openManager } from '../../dist/index.js';
 const { ports, cpus, kind, manager, members } = JSON.parse(process.argv[2]);
 const exec = fileURLToPath(new URL('server.mjs', import.meta.url));
 
+// Workers accept their connections: the primary would do so among the aggressors.
+nodeCluster.schedulingPolicy = nodeCluster.SCHED_NONE;
+
 async function fork(port, cpu) {
   if (kind !== 'numalign') {
     const worker = nodeCluster.fork({ PORT: port });

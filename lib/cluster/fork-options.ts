@@ -19,8 +19,8 @@ export interface ForkOptions extends Omit<AcquireOptions, 'cpu' | 'owner' | 'par
   /** Variables of its environment, beside those of this process. */
   env?: Readonly<Record<string, string | undefined>>;
   /**
-   * Where the request is rejected, the worker runs in the shared pool: its `grant` is null and its
-   * `refusal` says why. Default: false.
+   * Where the CPUs cannot be had, the worker runs in the shared pool, or where there is none as any
+   * process: its `grant` is null and its `refusal` says why. Default: false.
    */
   optional?: boolean;
   /**

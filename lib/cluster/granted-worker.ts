@@ -1,4 +1,5 @@
 // GrantedWorker: a worker of node:cluster with the grant that it runs on.
+import type { ChildProcess } from 'node:child_process';
 import type { ClusterSettings, Cluster as NodeCluster, Worker } from 'node:cluster';
 import type { NumalignError } from '../base/errors.js';
 import type { Inheritance } from '../children/spawn.js';
@@ -10,7 +11,7 @@ import type { WorkerPlan } from './fork-options.js';
 export interface GrantedWorker extends Worker {
   /** The CPUs that are its own; null: it runs in the shared pool. */
   readonly grant: Grant | null;
-  /** Why it has no grant: an AdmissionError, or ERR_ADDON_MISSING; null where it has one. */
+  /** Why it has no grant: an AdmissionError where there is no room. null where it has one. */
   readonly refusal: NumalignError | null;
 }
 
@@ -51,8 +52,22 @@ export async function startWorker(
   };
   if (ground.grant)
     ground.grant.startChild(({ variables, ownerFd }: Inheritance) => start({ ...variables }, ownerFd));
-  else if (ground.manager) await ground.manager.startChild(() => start(NO_VARIABLES));
-  else start(NO_VARIABLES);
+  else await startShared(ground.manager, () => start(NO_VARIABLES));
+}
+
+// Where nothing can be registered, as any child.
+async function startShared(manager: Manager | undefined, start: () => ChildProcess): Promise<void> {
+  let isStarted = false;
+  const startOnce = () => {
+    isStarted = true;
+    return start();
+  };
+  try {
+    await manager?.startChild(startOnce);
+  } catch (error) {
+    if (isStarted) throw error;
+  }
+  if (!isStarted) start();
 }
 
 // A worker inherits the lock of the grant's owner: so it keeps its CPUs should the primary be killed.

@@ -1,7 +1,7 @@
 // Primary: the workers of a cluster, each on CPUs of its own.
 import type { ClusterSettings, Cluster as NodeCluster } from 'node:cluster';
-import { AdmissionError } from '../admission/admission-error.js';
-import { NumalignError } from '../base/errors.js';
+import { obstacleOf } from '../base/refusal.js';
+import { EmptyManager } from '../empty-manager.js';
 import type { ManagerOptions } from '../input/config.js';
 import { Manager } from '../manager.js';
 import { openManager } from '../open-manager.js';
@@ -13,14 +13,14 @@ import { Slot, type SlotOwner } from './slot.js';
 /** Settings of node:cluster, and the manager that CPUs come from. */
 export interface PrimarySettings extends ClusterSettings {
   /** An open one, or how one is opened at the first fork. Default: the machine's. */
-  manager?: Manager | ManagerOptions;
+  manager?: Manager | EmptyManager | ManagerOptions;
 }
 
 /** What is numalign's own in {@link Cluster}, or does more there than in node:cluster. */
 export class Primary implements SlotOwner {
   readonly cluster: NodeCluster;
   readonly slots = new Set<Slot>();
-  #given: Manager | ManagerOptions = {};
+  #given: Manager | EmptyManager | ManagerOptions = {};
   #manager: Promise<Manager> | undefined;
   #restart: Promise<unknown> = Promise.resolve();
 
@@ -70,7 +70,7 @@ export class Primary implements SlotOwner {
       manager = await this.#open();
       return { grant: await manager.acquire(request), refusal: null };
     } catch (error) {
-      if (isOptional && isRefusal(error)) return { grant: null, refusal: error, manager };
+      if (isOptional) return { grant: null, refusal: obstacleOf(error), manager };
       throw error;
     }
   }
@@ -78,6 +78,7 @@ export class Primary implements SlotOwner {
   // Once; a failure is not kept.
   #open(): Promise<Manager> {
     const given = this.#given;
+    if (given instanceof EmptyManager) return Promise.reject(given.reason);
     this.#manager ??= given instanceof Manager ? Promise.resolve(given) : openManager(given);
     const opening = this.#manager;
     opening.catch(() => {
@@ -86,6 +87,3 @@ export class Primary implements SlotOwner {
     return opening;
   }
 }
-
-const isRefusal = (error: unknown): error is NumalignError =>
-  error instanceof AdmissionError || (error instanceof NumalignError && error.code === 'ERR_ADDON_MISSING');

@@ -1,7 +1,7 @@
 // A rolling restart: one worker after the other gives way to a new one.
 import type { Worker } from 'node:cluster';
-import { AdmissionError } from '../admission/admission-error.js';
 import { checkOptions } from '../base/check-options.js';
+import { obstacleOf } from '../base/refusal.js';
 import { checkSignal } from '../input/request.js';
 import { option } from '../input/values/option-values.js';
 import type { WorkerPlan } from './fork-options.js';
@@ -84,8 +84,8 @@ async function slotBeside(
   try {
     ground = await owner.groundOf(asked);
   } catch (error) {
-    if (error instanceof AdmissionError) return undefined;
-    throw error;
+    obstacleOf(error);
+    return undefined;
   }
   return new Slot(owner, plan, ground);
 }

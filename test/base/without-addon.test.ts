@@ -1,7 +1,7 @@
 // A program on a system that numalign cannot work on. There is only Linux here: `process.platform` is
 // set to another system's before anything is loaded, which is what the package goes by.
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -54,11 +54,34 @@ const SUPPORT = `
 
 describe('where numalign cannot work', () => {
   it.each(['darwin', 'win32'])('its entries are imported on %s, and `supported` says why not', (platform) => {
-    const entries = ['topology', 'kubelet', 'diagnostics', 'metrics'];
+    const entries = ['cluster', 'topology', 'kubelet', 'diagnostics', 'metrics'];
     const text = entries.map((name) => `import 'numalign/${name}';`).join('\n') + SUPPORT;
     const { printed, status } = run(text, { nodeOptions: OTHER_SYSTEM(platform) });
     expect(printed).toEqual([[false, 'ERR_ADDON_MISSING', expect.stringContaining(platform)]]);
     expect(status).toBe(0);
+  });
+
+  it('forks optional workers of a cluster, which run as any process', () => {
+    const folder = newFolder();
+    const file = join(folder, 'cluster.mjs');
+    const entry = pathToFileURL(join(ROOT, 'dist/entries/cluster.js'));
+    writeFileSync(
+      file,
+      `import cluster from '${entry}';
+      if (cluster.isPrimary) {
+        const { grant, refusal } = await cluster.fork({ optional: true });
+        console.log(JSON.stringify([grant, refusal.code]));
+        const { code } = await cluster.fork().catch((error) => error);
+        console.log(JSON.stringify(code));
+      } else {
+        console.log(JSON.stringify(process.env.NUMALIGN_GRANT));
+        cluster.worker.disconnect();
+      }`,
+    );
+    const program = [...OTHER_SYSTEM('darwin'), file];
+    const { stdout, stderr, status } = spawnSync(process.execPath, program, { encoding: 'utf8' });
+    const lines = [`[null,"ERR_ADDON_MISSING"]`, `"ERR_ADDON_MISSING"`, '""', ''];
+    expect([stdout.split('\n').sort(), stderr, status]).toEqual([lines.sort(), '', 0]);
   });
 
   it('is supported here, and not on Linux without the addon', () => {

@@ -21,6 +21,7 @@ const { judged, TARGETS, unmeasuredRows } = await support('targets');
 const { growthExponent } = await support('growth-exponent');
 const { comparison } = await support('comparison');
 const { documentPart } = await support('document');
+const { percentilePicture } = await import(`${ROOT}bench/latency/percentile-picture.mjs`);
 const { callsOf } = await support('strace-text');
 const { memoriesOf, pairsOf } = await import(`${ROOT}bench/locality.mjs`);
 
@@ -343,5 +344,26 @@ describe('Tables', () => {
       ...['0 ns', '0.5 ns', '999 ns', '1 µs'],
       ...['1.23 ms', '65 s'],
     ]);
+  });
+});
+
+describe('A picture of percentiles', () => {
+  const ways = [
+    { name: 'a & b', times: Array.from({ length: 1000 }, (_, i) => (i + 1) * 1e3) },
+    { name: '<c>', times: [2e6] },
+  ];
+
+  it('has a line for each way, which never falls as the percentile rises', () => {
+    const picture: string = percentilePicture(ways);
+    const lines = [...picture.matchAll(/<path d="M([^"]*)" stroke="hsl[^"]*"\/>/g)].map(([, path]) =>
+      path!.split(' L').map((point) => Number(point.split(',')[1])),
+    );
+    expect(lines).toHaveLength(ways.length);
+    for (const heights of lines) expect(heights).toEqual([...heights].sort((a, b) => b - a));
+  });
+
+  it('tells each way and its p99 in its title, as text', () => {
+    const picture: string = percentilePicture(ways);
+    expect(picture).toContain('a &amp; b 990 µs at p99; &lt;c> 2 ms at p99');
   });
 });

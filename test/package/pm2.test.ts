@@ -137,26 +137,41 @@ describe.each(['fork', 'cluster'])('an app of PM2 in its %s mode', (EXEC_MODE) =
 });
 
 describe('an app of PM2 that does not wait', () => {
-  it('is given up by PM2 where there is no CPU for it, and the log says why', async () => {
-    const { cwd, pm2, apps, grants, owner, log } = startPm2();
+  /** Two instances, where there is a CPU for one. */
+  async function scaled(more: object) {
+    const pm2 = startPm2();
+    const acquire = { cpu: 1, name: `api-\${NODE_APP_INSTANCE}`, ...more };
     const app = {
       name: 'api',
       script: 'server.mjs',
       node_args: ['--import', PRELOAD],
-      env: { NUMALIGN_ACQUIRE: `{"cpu": 1, "name": "api-\${NODE_APP_INSTANCE}"}` },
+      env: { NUMALIGN_ACQUIRE: JSON.stringify(acquire) },
       max_restarts: 2,
       // What ends before is a failure to PM2.
       min_uptime: 60_000,
     };
-    writeFileSync(join(cwd, 'impatient.json'), JSON.stringify({ apps: [app] }));
-    pm2('start', 'impatient.json');
-    const first = await owner('api-0');
-    pm2('scale', 'api', '2');
+    writeFileSync(join(pm2.cwd, 'impatient.json'), JSON.stringify({ apps: [app] }));
+    pm2.pm2('start', 'impatient.json');
+    const first = await pm2.owner('api-0');
+    pm2.pm2('scale', 'api', '2');
+    return { ...pm2, first };
+  }
+
+  it('is given up by PM2 where there is no CPU for it, and the log says why', async () => {
+    const { apps, grants, log, first } = await scaled({});
     await poll(() => apps().map(({ status }) => status)).toEqual(['online', 'errored']);
     expect(grants()).toEqual([`api-0: CPU 1, process ${first}`]);
     expect(log()).toMatch(
       /numalign\/preload: .*held by "api-0" of process \d+: 1.* \[ERR_INSUFFICIENT_CPUS\]/,
     );
+  });
+
+  it('runs in the shared pool where its CPU is optional, and the log says so', async () => {
+    const { apps, grants, log, first } = await scaled({ optional: true });
+    await poll(log).toMatch(/^instance 1 on CPU undefined$/m);
+    expect(log()).toMatch(/numalign\/preload: no CPUs of its own, .* \[ERR_INSUFFICIENT_CPUS\]/);
+    expect(grants()).toEqual([`api-0: CPU 1, process ${first}`]);
+    expect(masks(apps()[1]!.pid)).toEqual(['0']);
   });
 });
 

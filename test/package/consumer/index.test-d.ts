@@ -4,9 +4,12 @@ import type { ChildProcess } from 'node:child_process';
 import {
   AdmissionError,
   type CpuSet,
+  type EmptyGrant,
+  type EmptyManager,
   type ErrorCode,
   type Grant,
   type GrantInfo,
+  type GrantPinResult,
   type Manager,
   type ManagerOptions,
   type ManagerView,
@@ -17,6 +20,7 @@ import {
   type Pod,
   pin,
   pinThread,
+  supported,
   threadCounts,
 } from 'numalign';
 import type { AdmissionReason } from 'numalign/diagnostics';
@@ -62,6 +66,22 @@ expectError(grant.fork('./worker.mjs', [], { threadCounts: 4 }));
 expectType<Record<string, string>>(threadCounts(2, process.env));
 expectType<number[]>([...grant.cpus]);
 expectType<number>(await manager.use({ cpu: 1 }, async ({ cpus }) => cpus.size));
+
+// What the program can do without is a grant or an empty one, used alike.
+const optional = await manager.acquire({ cpu: 1, optional: true });
+expectType<Grant | EmptyGrant>(optional);
+expectType<GrantPinResult>(optional.pin({ threads: 'current' }));
+expectNotAssignable<Grant>(optional);
+if (optional.isEmpty) expectType<NumalignError>(optional.reason);
+else expectType<Grant>(optional);
+expectType<Promise<Grant | EmptyGrant>>(pin({ cpu: 1, optional: true }));
+expectType<Promise<Grant>>(pin({ cpu: 1 }));
+expectType<Manager | EmptyManager>(await openManager({ optional: true }));
+const anyManager = await openManager({ optional: true });
+expectType<Grant | EmptyGrant>(await anyManager.acquire({ cpu: 1, optional: true }));
+expectType<number>(await anyManager.use({ cpu: 1, optional: true }, ({ cpus }) => cpus.size));
+expectError(manager.acquire({ cpu: 1, optional: 'yes' }));
+if (!supported.isSupported) expectType<NumalignError>(supported.reason);
 
 const topology = await discover({ synthetic: 'numa:2 core:4 pu:2' });
 expectType<Topology>(topology);

@@ -135,6 +135,7 @@ describe('the doctor', () => {
     run(['configure', '--cgroup-root', ROOT, '--state-dir', stateDir]);
     const { status, stderr } = run([
       'run',
+      '--supervise',
       '--cpus',
       '1',
       '--require',
@@ -217,7 +218,8 @@ describe('the doctor', () => {
     const { of } = diagnose({ stateDir, root, before });
     assert.equal(of('cpusets').status, 'ok', of('cpusets').found);
     assert.match(of('enforcement').found, /^partition/);
-    const command = ['run', '--cpus', '2', '--require', 'partition', '--state-dir', stateDir, '--', 'true'];
+    const options = ['--supervise', '--cpus', '2', '--require', 'partition', '--state-dir', stateDir];
+    const command = ['run', ...options, '--', 'true'];
     const granted = run(command, before);
     assert.equal(granted.status, 0, granted.stderr);
   });

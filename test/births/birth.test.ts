@@ -1,0 +1,52 @@
+// What is started while a birth is open, and what this thread has afterwards.
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { bornOn, isBirthOpen, openBirth } from '../../lib/births/birth.js';
+import { affinity } from '../../lib/entries/diagnostics.js';
+import { CpuSet } from '../../lib/index.js';
+import { ALL, EVERYTHING } from '../threads/everything.js';
+
+const mine = () => [readFileSync('/proc/thread-self/comm', 'utf8'), String(affinity())];
+const maskOfChild = () =>
+  spawnSync('sh', ['-c', 'grep Cpus_allowed_list /proc/self/status'], { encoding: 'utf8' })
+    .stdout.split('\t')[1]!
+    .trim();
+
+describe.runIf(ALL.size > 1)('a birth', () => {
+  const [low, high] = ALL.toArray().map((cpu) => CpuSet.of(cpu)) as [CpuSet, CpuSet];
+
+  it('has what is started on its CPUs, and this thread as it was', () => {
+    const before = mine();
+    const { value, tid } = bornOn(EVERYTHING, high, maskOfChild);
+    expect([value, tid]).toEqual([String(high), 0]);
+    expect(mine()).toEqual(before);
+  });
+
+  it('ends with those in it, whichever is closed first', () => {
+    const before = mine();
+    const outer = openBirth(EVERYTHING, low);
+    const inner = openBirth(EVERYTHING, high);
+    expect([maskOfChild(), isBirthOpen()]).toEqual([String(high), true]);
+    outer();
+    expect([mine(), isBirthOpen()]).toEqual([before, false]);
+    expect([inner(), outer()]).toEqual([0, 0]);
+    expect(mine()).toEqual(before);
+  });
+
+  it('goes on where one in it has ended', () => {
+    const outer = openBirth(EVERYTHING, low);
+    openBirth(EVERYTHING, high)();
+    expect(maskOfChild()).toBe(String(low));
+    outer();
+  });
+
+  it('ends where what it was for fails', () => {
+    const before = mine();
+    const fail = () => {
+      throw new Error('no');
+    };
+    expect(() => bornOn(EVERYTHING, low, fail)).toThrow('no');
+    expect(mine()).toEqual(before);
+  });
+});
