@@ -107,8 +107,9 @@ export function snapshotCpus(cpus: CpuSet, withInterrupts: boolean): Map<number,
  */
 export function takeSnapshot({ cpus, roots, known, isOwn, memoryNodes }: Subject, views: Views): Snapshot {
   const { scan } = views;
-  const all = new Set(roots);
-  const processes = new Set([...roots, ...known, ...(scan?.confinedBelow(roots) ?? [])]);
+  const below = scan?.below(roots) ?? new Set(roots);
+  const confined = scan ? [...below].filter((pid) => scan.isConfined(pid)) : [];
+  const processes = new Set([...roots, ...known, ...confined]);
   const { rows, masks, bootNs } = threadsOf(processes, isOwn, cpus);
   const threads = rowsOf(THREAD_COLUMNS, rows).map(
     ({ pid, tid, startNs, processor, role, ...counters }, i) => ({
@@ -134,7 +135,7 @@ export function takeSnapshot({ cpus, roots, known, isOwn, memoryNodes }: Subject
     bootNs,
     threads,
     cpus: [...cpus].flatMap((cpu) => views.cpus.get(cpu) ?? []),
-    tasks: scan && foreignTasks(scan, cpus, all, threads),
+    tasks: scan && foreignTasks(scan, cpus, below, threads),
     seesAll: scan?.seesAll ?? null,
     throttling: readThrottling(own),
     offNode: views.memory ? offNodeMemory(own, memoryNodes) : null,
@@ -152,7 +153,7 @@ function threadsOf(processes: Iterable<number>, isOwn: boolean, cpus: CpuSet): N
 function foreignTasks(
   scan: TaskScan,
   cpus: CpuSet,
-  roots: ReadonlySet<number>,
+  owners: ReadonlySet<number>,
   threads: readonly ThreadSnapshot[],
 ): TaskSnapshot[] {
   const own = new Set(threads.map(({ tid }) => tid));
@@ -170,7 +171,7 @@ function foreignTasks(
     isConfined,
   } of scan.on(cpus)) {
     if (own.has(tid)) continue;
-    const isOwner = isKernel === 0 && scan.isBelow(pid, roots);
+    const isOwner = isKernel === 0 && owners.has(pid);
     // It has ended since, or is another grant's of the same owner.
     if (isOwner && isConfined === 1) continue;
     const kind = isKernel === 1 ? 'kernel' : isOwner ? 'owner' : 'user';
