@@ -52,6 +52,8 @@ const ROOMS = [
   'cluster',
   'doctor',
   'entries',
+  'metrics/sinks',
+  'metrics/grants',
   'metrics',
   'cli/terminal',
   'cli/arguments',

@@ -18,8 +18,8 @@ const FILES = {
     /^(index|grant|manager|open-manager|pin|pod|supported|admission\/admission-error|children\/thread-counts|grants\/(?!empty).*|input\/(config|machine-options)|machine\/(affinity|cpu-set|id-set)|managers\/.*)$/,
   // A worker loads nothing else.
   cluster: /^(cluster\/|entries\/cluster)/,
-  'metric-set': /^metrics\/(admission|allocations|handlers|index|metric-set)/,
-  opentelemetry: /^metrics\/(meter-sink|opentelemetry)$/,
+  'metric-set': /^metrics\/(admission|allocations|handlers|index|sinks\/metric-set)/,
+  opentelemetry: /^metrics\/(sinks\/meter-sink|opentelemetry)$/,
   // Of both.
   'grant-metrics': /^metrics\//,
   'cli/report': /^cli\/terminal\//,

@@ -75,25 +75,30 @@ export interface OffNodeMemory {
 /** What is looked at beside the threads. */
 export interface Views {
   readonly scan: TaskScan | null;
-  readonly cpus: readonly CpuSnapshot[];
+  /** By their number: many grants do not look through the CPUs of all. */
+  readonly cpus: ReadonlyMap<number, CpuSnapshot>;
   /** Also where the memory is. */
   readonly memory: boolean;
 }
 
-export function snapshotCpus(cpus: CpuSet, withInterrupts: boolean): CpuSnapshot[] {
-  return rowsOf(CPU_ACTIVITY_COLUMNS, native.cpuActivity(cpus.words, withInterrupts)).map(
-    ({ cpu, frequencyKHz, interrupts, deviceInterrupts, softirqs, busyNs, idleNs, stealNs }) => ({
+export function snapshotCpus(cpus: CpuSet, withInterrupts: boolean): Map<number, CpuSnapshot> {
+  const rows = rowsOf(CPU_ACTIVITY_COLUMNS, native.cpuActivity(cpus.words, withInterrupts));
+  return new Map(
+    rows.map(({ cpu, frequencyKHz, interrupts, deviceInterrupts, softirqs, busyNs, idleNs, stealNs }) => [
       cpu,
-      counters: {
-        interrupts: orNull(interrupts),
-        deviceInterrupts: orNull(deviceInterrupts),
-        softirqs: orNull(softirqs),
-        busyNs: orNull(busyNs),
-        idleNs: orNull(idleNs),
-        stealNs: orNull(stealNs),
+      {
+        cpu,
+        counters: {
+          interrupts: orNull(interrupts),
+          deviceInterrupts: orNull(deviceInterrupts),
+          softirqs: orNull(softirqs),
+          busyNs: orNull(busyNs),
+          idleNs: orNull(idleNs),
+          stealNs: orNull(stealNs),
+        },
+        frequencyKHz: orNull(frequencyKHz),
       },
-      frequencyKHz: orNull(frequencyKHz),
-    }),
+    ]),
   );
 }
 
@@ -102,8 +107,9 @@ export function snapshotCpus(cpus: CpuSet, withInterrupts: boolean): CpuSnapshot
  */
 export function takeSnapshot({ cpus, roots, known, isOwn, memoryNodes }: Subject, views: Views): Snapshot {
   const { scan } = views;
-  const all = new Set(roots);
-  const processes = new Set([...roots, ...known, ...(scan?.confinedBelow(roots) ?? [])]);
+  const below = scan?.below(roots) ?? new Set(roots);
+  const confined = scan ? [...below].filter((pid) => scan.isConfined(pid)) : [];
+  const processes = new Set([...roots, ...known, ...confined]);
   const { rows, masks, bootNs } = threadsOf(processes, isOwn, cpus);
   const threads = rowsOf(THREAD_COLUMNS, rows).map(
     ({ pid, tid, startNs, processor, role, ...counters }, i) => ({
@@ -128,8 +134,8 @@ export function takeSnapshot({ cpus, roots, known, isOwn, memoryNodes }: Subject
     time: Date.now(),
     bootNs,
     threads,
-    cpus: views.cpus.filter(({ cpu }) => cpus.has(cpu)),
-    tasks: scan && foreignTasks(scan, cpus, all, threads),
+    cpus: [...cpus].flatMap((cpu) => views.cpus.get(cpu) ?? []),
+    tasks: scan && foreignTasks(scan, cpus, below, threads),
     seesAll: scan?.seesAll ?? null,
     throttling: readThrottling(own),
     offNode: views.memory ? offNodeMemory(own, memoryNodes) : null,
@@ -147,7 +153,7 @@ function threadsOf(processes: Iterable<number>, isOwn: boolean, cpus: CpuSet): N
 function foreignTasks(
   scan: TaskScan,
   cpus: CpuSet,
-  roots: ReadonlySet<number>,
+  owners: ReadonlySet<number>,
   threads: readonly ThreadSnapshot[],
 ): TaskSnapshot[] {
   const own = new Set(threads.map(({ tid }) => tid));
@@ -165,7 +171,7 @@ function foreignTasks(
     isConfined,
   } of scan.on(cpus)) {
     if (own.has(tid)) continue;
-    const isOwner = isKernel === 0 && scan.isBelow(pid, roots);
+    const isOwner = isKernel === 0 && owners.has(pid);
     // It has ended since, or is another grant's of the same owner.
     if (isOwner && isConfined === 1) continue;
     const kind = isKernel === 1 ? 'kernel' : isOwner ? 'owner' : 'user';

@@ -31,7 +31,6 @@ export class TaskScan {
   readonly seesAll: boolean;
   readonly #tasks: ReadonlyMap<number, readonly ScannedTask[]>;
   readonly #confined: ReadonlySet<number>;
-  readonly #parents: ReadonlyMap<number, number>;
   readonly #children: ReadonlyMap<number, readonly number[]>;
 
   constructor({ rows, commands, parents, seesAll }: NativeTasks) {
@@ -43,7 +42,6 @@ export class TaskScan {
     );
     this.#tasks = groupsOf(tasks.map((task) => [task.processor, task]));
     this.#confined = new Set(tasks.filter(({ isConfined }) => isConfined === 1).map(({ pid }) => pid));
-    this.#parents = new Map(pairs);
     this.#children = groupsOf(pairs.map(([pid, parent]) => [parent, pid]));
   }
 
@@ -52,23 +50,19 @@ export class TaskScan {
     return [...cpus].flatMap((cpu) => this.#tasks.get(cpu) ?? []);
   }
 
-  /** Of the roots, and of what was started from them, the processes with tasks confined to the CPUs. */
-  confinedBelow(roots: Iterable<number>): number[] {
+  /**
+   * The roots, and all that was started from them. A child whose parent has ended belongs to nobody.
+   */
+  below(roots: Iterable<number>): ReadonlySet<number> {
     const found = new Set(roots);
     // What is added meanwhile comes later.
     for (const pid of found) for (const child of this.#children.get(pid) ?? []) found.add(child);
-    return [...found].filter((pid) => this.#confined.has(pid));
+    return found;
   }
 
-  /**
-   * Whether a process is one of the roots, or was started from one. A child whose parent has ended
-   * belongs to nobody.
-   */
-  isBelow(process: number, roots: ReadonlySet<number>): boolean {
-    for (let pid: number | undefined = process; pid !== undefined && pid > 0; pid = this.#parents.get(pid)) {
-      if (roots.has(pid)) return true;
-    }
-    return false;
+  /** Whether a process has tasks that are confined to the CPUs. */
+  isConfined(process: number): boolean {
+    return this.#confined.has(process);
   }
 }
 

@@ -3,7 +3,7 @@ import type { AdmitMessage } from '../admission/diagnostics.js';
 import { AFFINITY_STAGE } from './admission-stages.js';
 import { type Allocations, cpuAllocations, failedAt, isPlaced, memoryAllocations } from './allocations.js';
 import type { Handlers } from './handlers.js';
-import type { MetricSet } from './metric-set.js';
+import type { MetricSet } from './sinks/metric-set.js';
 
 // ---- what the manager does
 

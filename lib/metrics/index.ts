@@ -5,11 +5,11 @@ import type { StateChange } from '../admission/manager-watch.js';
 import { invalidOption } from '../base/check-options.js';
 import { ManagerView } from '../managers/manager-view.js';
 import { BUCKETS_S, requests } from './admissions.js';
-import { grantActivity } from './grant-activity.js';
-import { GrantLook } from './grant-look.js';
+import { grantActivity } from './grants/grant-activity.js';
+import { GrantLook } from './grants/grant-look.js';
 import { type Handlers, subscribeTo } from './handlers.js';
-import { loadPromClient, MetricSet } from './metric-set.js';
 import { type MetricsOptions, parseOptions } from './options.js';
+import { loadPromClient, MetricSet } from './sinks/metric-set.js';
 import { state, stateLook } from './state.js';
 
 export type { GrantMetricsOptions, MetricsOptions } from './options.js';

@@ -1,14 +1,13 @@
 // OpenTelemetry: what a manager's state says and what happens to each grant, for a meter. The
 // package's `numalign/opentelemetry`.
-import { createRequire } from 'node:module';
 import type { BatchObservableCallback, Meter, Observable } from '@opentelemetry/api';
 import { checkOptions, invalidOption } from '../base/check-options.js';
-import { NumalignError } from '../base/errors.js';
 import { ManagerView } from '../managers/manager-view.js';
-import { grantActivity } from './grant-activity.js';
-import { GrantLook } from './grant-look.js';
-import { MeterSink } from './meter-sink.js';
+import { grantActivity } from './grants/grant-activity.js';
+import { GrantLook } from './grants/grant-look.js';
 import { checkFlags, type GrantMetricsOptions, parseGrants } from './options.js';
+import { MeterSink } from './sinks/meter-sink.js';
+import { loadOptional } from './sinks/optional-package.js';
 import { state, stateLook } from './state.js';
 
 export type { GrantMetricsOptions } from './options.js';
@@ -62,13 +61,10 @@ function meterOf({ meter }: MeterOptions): Meter {
   return meter;
 }
 
-// Only here, so that numalign can be used without it. @throws ERR_OPTIONAL_DEPENDENCY
+/** @throws ERR_OPTIONAL_DEPENDENCY */
 function loadApi(): typeof import('@opentelemetry/api') {
-  try {
-    return createRequire(import.meta.url)('@opentelemetry/api') as typeof import('@opentelemetry/api');
-  } catch (cause) {
-    const message =
-      'without a meter it needs @opentelemetry/api beside numalign: npm install @opentelemetry/api';
-    throw new NumalignError('ERR_OPTIONAL_DEPENDENCY', message, { value: '@opentelemetry/api', cause });
-  }
+  return loadOptional(
+    '@opentelemetry/api',
+    'without a meter registerMetrics needs the package @opentelemetry/api beside numalign: npm install @opentelemetry/api',
+  );
 }

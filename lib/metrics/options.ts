@@ -1,6 +1,7 @@
 // The options of the metrics.
 import type { Registry } from 'prom-client';
 import { checkOptions, invalidOption } from '../base/check-options.js';
+import { KUBELET_PREFIX } from './sinks/metric-sink.js';
 
 /** How the metrics of each grant are made. */
 export interface GrantMetricsOptions {
@@ -49,19 +50,15 @@ export interface MetricsOptions {
   requests?: boolean;
 }
 
-export const KUBELET_PREFIX = 'kubelet_';
-
-export type ParsedGrants = Readonly<Required<GrantMetricsOptions>>;
-
 export type ParsedOptions = Required<Omit<MetricsOptions, 'register' | 'grants'>> &
-  Pick<MetricsOptions, 'register'> & { readonly grants: ParsedGrants };
+  Pick<MetricsOptions, 'register'> & { readonly grants: Readonly<Required<GrantMetricsOptions>> };
 
 const OPTIONS = ['register', 'prefix', 'kubeletPrefix', 'watch', 'audit', 'grants', 'requests'] as const;
 
 const MOST_GRANTS = 10_000;
 
 /** @throws ERR_INVALID_OPTION */
-export function parseGrants(options: unknown): ParsedGrants {
+export function parseGrants(options: unknown): Required<GrantMetricsOptions> {
   const { max = 100, memory = false } = checkOptions(
     options,
     ['max', 'memory'],

@@ -3,7 +3,7 @@ import { ENFORCEMENT_LEVELS } from '../account/pod-assignment.js';
 import { unlessRefused } from '../base/errors.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { ManagerView } from '../managers/manager-view.js';
-import { type Labels, type MetricSink, oncePerScrape } from './metric-sink.js';
+import { type Labels, type MetricSink, oncePerScrape } from './sinks/metric-sink.js';
 
 export type StateLook = () => Snapshot | undefined;
 

@@ -2,7 +2,7 @@
 
 import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { scanTasks } from '../../lib/audit/task-scan.js';
+import { scanTasks, TaskScan } from '../../lib/audit/task-scan.js';
 import { affinity, type GrantAudit, threadId } from '../../lib/entries/diagnostics.js';
 import { discover } from '../../lib/entries/topology.js';
 import { CpuSet, type Grant, openManager } from '../../lib/index.js';
@@ -264,12 +264,19 @@ describe('the scan', () => {
       pid: process.pid,
       isKernel: 0,
     });
-    expect(scan.isBelow(process.pid, new Set([process.pid]))).toBe(true);
-    expect(scan.isBelow(process.pid, new Set([process.ppid]))).toBe(true);
-    expect(scan.isBelow(process.ppid, new Set([process.pid]))).toBe(false);
+    expect(scan.below([process.pid])).toContain(process.pid);
+    expect(scan.below([process.ppid])).toContain(process.pid);
+    expect(scan.below([process.pid])).not.toContain(process.ppid);
     // Where all CPUs are looked at, everybody is confined to them.
-    expect(scan.confinedBelow([process.ppid])).toContain(process.pid);
-    expect(scan.confinedBelow([process.pid])).not.toContain(process.ppid);
+    expect(scan.isConfined(process.pid)).toBe(true);
+  });
+
+  it('comes to an end where processes seem to have started each other', () => {
+    // A parent's id may be given to a child of its child while /proc is read.
+    const parents = Float64Array.of(10, 11, 11, 10, 12, 11);
+    const odd = new TaskScan({ rows: new Float64Array(), commands: [], parents, seesAll: true });
+    expect([...odd.below([12])]).toEqual([12]);
+    expect([...odd.below([10])].sort()).toEqual([10, 11, 12]);
   });
 
   it('divides all tasks among their CPUs', () => {

@@ -1,7 +1,7 @@
 // The series of grants, over scrapes at which grants come, go and do something.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { GrantSeries, OTHER, type Series } from '../../lib/metrics/grant-series.js';
+import { GrantSeries, OTHER, type Series } from '../../lib/metrics/grants/grant-series.js';
 
 type Shown = readonly Series<'runs', 'size'>[];
 
@@ -23,6 +23,19 @@ describe('GrantSeries', () => {
     expect(runsOf(series.next([grant('2', 'gateway', 0)]))).toEqual({ gateway: 7 });
     expect(runsOf(series.next([grant('2', 'gateway', 2)]))).toEqual({ gateway: 9 });
     expect(runsOf(series.next([]))).toEqual({});
+    expect(runsOf(series.next([grant('3', 'gateway', 0)]))).toEqual({ gateway: 9 });
+    expect(runsOf(series.next([grant('3', 'gateway', 4)]))).toEqual({ gateway: 13 });
+  });
+
+  it('keeps the counters of the last 1,000 labels that ended, and no more', () => {
+    const series = new GrantSeries<'runs', 'size'>(2000);
+    const names = Array.from({ length: 1001 }, (_, i) => `name ${i}`);
+    for (const name of names) series.next([grant(name, name, 5)]);
+    series.next([grant('first', 'name 0', 0)]);
+    series.next([]);
+    // Of the 1,001 before it name 1 is the oldest.
+    const shown = series.next([grant('second', 'name 1', 0), grant('third', 'name 2', 0)]);
+    expect(runsOf(shown)).toEqual({ 'name 1': 0, 'name 2': 5 });
   });
 
   it('gives a grant a series of its own once there is room, and leaves to the others what it has done', () => {
@@ -66,7 +79,7 @@ describe('GrantSeries', () => {
         const done = new Map<string, number>();
         // The third grant of a name comes as a new one each time.
         const lives = Array(6).fill(0) as number[];
-        let before: Shown = [];
+        const earlier = new Map<string, number>();
         for (const amounts of scrapes) {
           const present = amounts.flatMap((amount, i) => {
             const uid = `${i} ${lives[i]}`;
@@ -83,14 +96,13 @@ describe('GrantSeries', () => {
           const own = shown.filter(({ label }) => label !== OTHER);
           expect(own.length).toBeLessThanOrEqual(max);
           expect(new Set(shown.map(({ label }) => label)).size).toBe(shown.length);
-          const earlier = new Map(before.map(({ label, counters }) => [label, counters.get('runs')!]));
           const grown = shown.map(({ label, counters }) => counters.get('runs')! - (earlier.get(label) ?? 0));
           expect(Math.min(0, ...grown)).toBe(0);
           const all = amounts.reduce<number>((sum, amount) => sum + (amount ?? 0), 0);
           expect(grown.reduce((sum, each) => sum + each, 0)).toBe(all);
           const sizes = shown.map(({ gauges }) => gauges.get('size') ?? 0);
           expect(sizes.reduce((sum, each) => sum + each, 0)).toBe(present.length);
-          before = shown;
+          for (const { label, counters } of shown) earlier.set(label, counters.get('runs')!);
         }
       }),
     );

@@ -1,4 +1,5 @@
 // What collectMetrics shows of each grant.
+import { spawnSync } from 'node:child_process';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { discover } from '../../lib/entries/topology.js';
 import { openManager } from '../../lib/index.js';
@@ -62,6 +63,7 @@ describe('metrics of each grant', () => {
     expect(recent(page)).toBeGreaterThan(0);
     const third = countersOf(page, 'gateway');
     for (const [i, value] of third.entries()) expect(value).toBeGreaterThanOrEqual(second[i]!);
+    expect(third[0]! - second[0]!).toBeGreaterThan(0.015);
 
     await grant.release();
     const after = await scrape();
@@ -72,7 +74,7 @@ describe('metrics of each grant', () => {
     ).toBeUndefined();
   });
 
-  it('leave out what threads have done where nobody knows them: of a persistent grant', async () => {
+  it('leave out what threads have done, and who is foreign, where nobody knows: of a persistent grant', async () => {
     const manager = await openReal();
     const { scrape } = collect(manager, { audit: true, grants: { memory: true } });
     const { uid } = await manager.admit(
@@ -83,10 +85,36 @@ describe('metrics of each grant', () => {
     const value = (name: string) => page.value(`numalign_grant_${name}`, { grant: 'default/db' });
     expect(value('interrupts_total')).toBe(0);
     const ofThreads = ['run_seconds', 'run_delay_seconds', 'involuntary_switches', 'migrations'];
-    expect([...ofThreads.map((name) => value(`${name}_total`)), value('memory_elsewhere_bytes')]).toEqual(
-      Array(5).fill(undefined),
+    const totals = [...ofThreads, 'foreign_tasks'].map((name) => `${name}_total`);
+    expect([...totals, 'memory_elsewhere_bytes', 'recent_foreign_tasks'].map(value)).toEqual(
+      Array(7).fill(undefined),
     );
     await manager.release(uid);
+  });
+
+  it('are of grants whose owners live, by their names, else by their ids', async () => {
+    const stateDir = makeStateDir();
+    const manager = await simulate(MACHINE, { stateDir });
+    const { scrape } = collect(manager, { audit: true });
+    const unnamed = await manager.acquire({ cpu: 1 });
+    await manager.admit({ uid: 'pod-7', containers: [{ name: 'main' }] });
+    await manager.admit({ uid: 'pod-8', name: 'web', containers: [{ name: 'main' }] });
+    const code = `
+      import { discover } from ${JSON.stringify(new URL('../../dist/entries/topology.js', import.meta.url))};
+      import { openManager } from ${JSON.stringify(new URL('../../dist/index.js', import.meta.url))};
+      const topology = await discover({ synthetic: ${JSON.stringify(MACHINE)} });
+      const manager = await openManager({ topology, stateDir: ${JSON.stringify(stateDir)} });
+      await manager.acquire({ cpu: 1, name: 'dead' });
+      process.kill(process.pid, 'SIGKILL');`;
+    const { signal } = spawnSync(process.execPath, ['--input-type=module', '-e', code]);
+    expect(signal).toBe('SIGKILL');
+    const page = await scrape();
+    expect(page.value('numalign_dead_grants')).toBe(1);
+    const levels = [unnamed.uid, 'pod-7', 'default/web', 'dead'].map((grant) =>
+      page.value('numalign_grant_enforcement', { grant, level: 'recorded' }),
+    );
+    expect(levels).toEqual([1, 1, 1, undefined]);
+    expect(page.count('numalign_grant_info')).toBe(3);
   });
 
   it('have memory elsewhere only where it is asked for', async () => {

@@ -3,8 +3,8 @@ import { createNoopMeter } from '@opentelemetry/api';
 import { AggregationTemporality, MeterProvider, MetricReader } from '@opentelemetry/sdk-metrics';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { ManagerView } from '../../lib/index.js';
-import { instrumentOf } from '../../lib/metrics/meter-sink.js';
 import { type MeterOptions, registerMetrics } from '../../lib/metrics/opentelemetry.js';
+import { instrumentOf } from '../../lib/metrics/sinks/meter-sink.js';
 import { collect, MACHINE, openReal } from '../support/collected.js';
 import { thrownBy } from '../support/error-of.js';
 import { simulate } from '../support/simulated.js';
@@ -119,6 +119,27 @@ describe('registerMetrics', () => {
     await grant.release();
     expect(await level()).toBe(0);
     expect(await level()).toBe(last);
+  });
+
+  it('lets no counter fall where a grant ends and another of its name comes', async () => {
+    const manager = await openReal();
+    const { read: collectOnce } = read(manager, { audit: true });
+    const runs: number[] = [];
+    const look = async () =>
+      runs.push(pointOf(await collectOnce(), 'numalign.grant.run', { grant: 'gateway' }) as number);
+    for (let i = 0; i < 2; i++) {
+      const grant = await manager.acquire({ cpu: 1, name: 'gateway' });
+      grant.pin();
+      await look();
+      for (const begin = process.cpuUsage(); process.cpuUsage(begin).user < 10_000; );
+      await look();
+      await grant.release();
+      await look();
+    }
+    const [begin, first, , , last] = runs;
+    expect(first).toBeGreaterThan(begin!);
+    expect(last).toBeGreaterThan(first!);
+    expect(runs).toEqual([0, first, first, first, last, last]);
   });
 
   it('tells nothing while the state is not asked for, and nothing more after its end', async () => {

@@ -1,6 +1,6 @@
 // What is shown of a grant: counters of what happens on its CPUs, and how things stand with it.
-import type { GrantAudit } from '../audit/account.js';
-import type { GrantInfo } from '../decision/grant-info.js';
+import type { GrantAudit } from '../../audit/account.js';
+import type { GrantInfo } from '../../decision/grant-info.js';
 
 interface Definition {
   readonly help: string;
@@ -12,16 +12,15 @@ const seconds = (ns: number | null) => ns && ns / 1e9;
 
 type ThreadTotal = 'runTimeNs' | 'runDelayNs' | 'involuntarySwitches' | 'migrations';
 
-// Nobody knows who runs on a persistent grant.
-const ofThreads =
-  (name: ThreadTotal): Definition['of'] =>
-  ({ totals }, { kind }) =>
-    kind === 'persistent' ? null : totals[name];
+// Nobody knows who runs on a persistent grant, nor who is foreign there.
+const unlessPersistent =
+  (of: (audit: GrantAudit) => number | null): Definition['of'] =>
+  (audit, { kind }) =>
+    kind === 'persistent' ? null : of(audit);
 
-const secondsOfThreads =
-  (name: ThreadTotal): Definition['of'] =>
-  (audit, owner) =>
-    seconds(ofThreads(name)(audit, owner));
+const ofThreads = (name: ThreadTotal) => unlessPersistent(({ totals }) => totals[name]);
+
+const secondsOfThreads = (name: ThreadTotal) => unlessPersistent(({ totals }) => seconds(totals[name]));
 
 export const GRANT_COUNTERS = {
   grant_run_seconds_total: {
@@ -42,7 +41,7 @@ export const GRANT_COUNTERS = {
   },
   grant_foreign_tasks_total: {
     help: 'How many times a task of another process was found on CPUs of the grant that was not there at the scrape before.',
-    of: ({ totals }) => totals.foreignTasks,
+    of: unlessPersistent(({ totals }) => totals.foreignTasks),
   },
   grant_interrupts_total: {
     help: 'Interrupts on CPUs of the grant.',
@@ -65,11 +64,11 @@ export const GRANT_COUNTERS = {
 export const GRANT_GAUGES = {
   grant_recent_foreign_tasks: {
     help: 'Tasks of other processes that have run on CPUs of the grant since the scrape before.',
-    of: recentForeignTasks,
+    of: unlessPersistent(recentForeignTasks),
   },
   grant_memory_elsewhere_bytes: {
     help: 'Memory of the grant’s processes that is on other NUMA nodes than the grant’s.',
-    of: ({ offNodeBytes }, { kind }) => (kind === 'persistent' ? null : offNodeBytes),
+    of: unlessPersistent(({ offNodeBytes }) => offNodeBytes),
   },
 } as const satisfies Record<string, Definition>;
 

@@ -1,27 +1,17 @@
 // MetricSet: metrics by their names, with what forgets those of grants that have ended.
-import { createRequire } from 'node:module';
 import type { Metric, Registry } from 'prom-client';
-import { invalidOption } from '../base/check-options.js';
-import { NumalignError } from '../base/errors.js';
-import type { MetricSink, Values } from './metric-sink.js';
-import { KUBELET_PREFIX, type ParsedOptions } from './options.js';
+import { invalidOption } from '../../base/check-options.js';
+import { KUBELET_PREFIX, type MetricSink, type Values } from './metric-sink.js';
+import { loadOptional } from './optional-package.js';
 
 type PromClient = typeof import('prom-client');
 
-// Only here, so that numalign can be used without it. @throws ERR_OPTIONAL_DEPENDENCY
+/** @throws ERR_OPTIONAL_DEPENDENCY */
 export function loadPromClient(): PromClient {
-  try {
-    return createRequire(import.meta.url)('prom-client') as PromClient;
-  } catch (cause) {
-    throw new NumalignError(
-      'ERR_OPTIONAL_DEPENDENCY',
-      'metrics need the package prom-client beside numalign: npm install prom-client, with --global where numalign is',
-      {
-        value: 'prom-client',
-        cause,
-      },
-    );
-  }
+  return loadOptional(
+    'prom-client',
+    'metrics need the package prom-client beside numalign: npm install prom-client, with --global where numalign is',
+  );
 }
 
 // ---- making and registering
@@ -29,13 +19,19 @@ export function loadPromClient(): PromClient {
 // The kubelet has some names without its prefix: with another one they are told apart all the same.
 const KUBELETS_WITHOUT_PREFIX = /^resource_manager_/;
 
+/** What names begin with. */
+interface Prefixes {
+  readonly prefix: string;
+  readonly kubeletPrefix: string;
+}
+
 export class MetricSet implements MetricSink {
   readonly #client: PromClient;
-  readonly #prefixes: Pick<ParsedOptions, 'prefix' | 'kubeletPrefix'>;
+  readonly #prefixes: Prefixes;
   readonly #metrics: Metric[] = [];
   readonly #names: string[] = [];
 
-  constructor(client: PromClient, prefixes: Pick<ParsedOptions, 'prefix' | 'kubeletPrefix'>) {
+  constructor(client: PromClient, prefixes: Prefixes) {
     this.#client = client;
     this.#prefixes = prefixes;
   }

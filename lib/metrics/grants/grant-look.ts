@@ -1,10 +1,15 @@
 // GrantLook: how the grants of a state stand and what happens on their CPUs, from scrape to scrape.
-import { ENFORCEMENT_LEVELS, type EnforcementLevel, type PodAssignment } from '../account/pod-assignment.js';
-import type { GrantAudit } from '../audit/account.js';
-import { WatchedGrants } from '../audit/watched-grants.js';
-import { unlessRefused } from '../base/errors.js';
-import type { GrantInfo } from '../decision/grant-info.js';
-import { livingPods, type ManagerView } from '../managers/manager-view.js';
+import {
+  ENFORCEMENT_LEVELS,
+  type EnforcementLevel,
+  type PodAssignment,
+} from '../../account/pod-assignment.js';
+import type { GrantAudit } from '../../audit/account.js';
+import { WatchedGrants } from '../../audit/watched-grants.js';
+import { unlessRefused } from '../../base/errors.js';
+import type { GrantInfo } from '../../decision/grant-info.js';
+import { livingPods, type ManagerView } from '../../managers/manager-view.js';
+import { oncePerScrape } from '../sinks/metric-sink.js';
 import {
   figuresOf,
   GRANT_COUNTERS,
@@ -13,9 +18,6 @@ import {
   type GrantGauge,
 } from './grant-figures.js';
 import { GrantSeries, type Series } from './grant-series.js';
-import { oncePerScrape } from './metric-sink.js';
-import type { ParsedGrants } from './options.js';
-import type { StateLook } from './state.js';
 
 const FLAG = 'flag ';
 
@@ -33,16 +35,26 @@ export interface GrantSnapshot {
   readonly series: readonly Series<GrantCounter, Gauge>[];
 }
 
+/** The state's grants; undefined where it cannot be read. */
+type GrantsNow = () => { readonly grants: readonly GrantInfo[] } | undefined;
+
+interface GrantLookOptions {
+  /** Grants that have series of their own. */
+  readonly max: number;
+  /** Also where their memory is. */
+  readonly memory: boolean;
+}
+
 export class GrantLook {
   /** Once for all metrics of a scrape; undefined where the state cannot be read. */
   readonly snapshot: () => GrantSnapshot | undefined;
   readonly memory: boolean;
   readonly #manager: ManagerView;
-  readonly #state: StateLook;
+  readonly #state: GrantsNow;
   readonly #watched = new WatchedGrants('first look');
   readonly #series: GrantSeries<GrantCounter, Gauge>;
 
-  constructor(manager: ManagerView, state: StateLook, { max, memory }: ParsedGrants) {
+  constructor(manager: ManagerView, state: GrantsNow, { max, memory }: GrantLookOptions) {
     this.#manager = manager;
     this.#state = state;
     this.#series = new GrantSeries(max);

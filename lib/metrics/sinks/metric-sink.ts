@@ -31,5 +31,7 @@ export function oncePerScrape<T>(read: () => T): () => T {
   };
 }
 
+export const KUBELET_PREFIX = 'kubelet_';
+
 /** Names that the kubelet has too. */
 export const KUBELET_NAMES = /^(kubelet|resource_manager)_/;

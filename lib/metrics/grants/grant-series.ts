@@ -20,16 +20,21 @@ export interface Series<Counter extends string, Gauge extends string> {
 /** The label of the grants that have no series of their own. */
 export const OTHER = 'other';
 
+/** Labels whose counters are kept while no grant has them: the last that ended. */
+const KEPT = 1000;
+
 /**
  * Counters of a series never fall: they are sums of what each grant has done from scrape to scrape,
  * so that nothing is lost or counted twice where grants of the same label end, or a grant moves from
- * the common series to its own.
+ * the common series to its own. A label that comes again goes on with its sums: those that read
+ * them may show the series all the time (OpenTelemetry's SDK does).
  */
 export class GrantSeries<Counter extends string, Gauge extends string> {
   readonly #max: number;
   readonly #labels = new Map<string, string>();
   #before: ReadonlyMap<string, ReadonlyMap<Counter, number>> = new Map();
   readonly #sums = new Map<string, Map<Counter, number>>();
+  readonly #ended = new Map<string, Map<Counter, number>>();
 
   /** `max`: grants that have series of their own. */
   constructor(max: number) {
@@ -43,14 +48,15 @@ export class GrantSeries<Counter extends string, Gauge extends string> {
 
   /**
    * The series of a scrape. A grant keeps its series until it ends; the first ones that have none
-   * come next. Series without grants are gone, but for the common one.
+   * come next. Series without grants are not shown, but for the common one.
    */
   next(grants: readonly GrantFigures<Counter, Gauge>[]): Series<Counter, Gauge>[] {
     this.#name(grants);
     const labelOf = ({ uid }: { readonly uid: string }) => this.#labels.get(uid) ?? OTHER;
     const present = new Set(grants.map(labelOf));
-    for (const label of this.#sums.keys())
-      if (label !== OTHER && !present.has(label)) this.#sums.delete(label);
+    for (const [label, sums] of this.#sums)
+      if (label !== OTHER && !present.has(label)) this.#end(label, sums);
+    for (const label of present) this.#resume(label);
     const gauges = new Map<string, Map<Gauge, number>>();
     const before = new Map<string, ReadonlyMap<Counter, number>>();
     for (const grant of grants) {
@@ -63,6 +69,20 @@ export class GrantSeries<Counter extends string, Gauge extends string> {
       counters: new Map(counters),
       gauges: gauges.get(label) ?? new Map<Gauge, number>(),
     }));
+  }
+
+  #end(label: string, sums: Map<Counter, number>): void {
+    this.#sums.delete(label);
+    this.#ended.set(label, sums);
+    const [oldest] = this.#ended.keys();
+    if (this.#ended.size > KEPT) this.#ended.delete(oldest!);
+  }
+
+  #resume(label: string): void {
+    const sums = this.#ended.get(label);
+    if (sums === undefined) return;
+    this.#ended.delete(label);
+    this.#sums.set(label, sums);
   }
 
   #name(grants: readonly GrantFigures<Counter, Gauge>[]): void {

@@ -1,0 +1,27 @@
+// What the figures of a grant are, by its audit.
+import { describe, expect, it } from 'vitest';
+import type { CpuAudit, ForeignTask, GrantAudit } from '../../lib/audit/account.js';
+import { figuresOf, GRANT_GAUGES } from '../../lib/metrics/grants/grant-figures.js';
+
+const OWNER = { kind: 'process', pid: 1, command: 'node' } as const;
+
+const task = (kind: ForeignTask['kind']) => ({ kind }) as ForeignTask;
+
+const recentOn = (...cpus: (readonly ForeignTask[] | null)[]) => {
+  const audit = {
+    cpus: cpus.map((foreign) => ({ foreign }) as CpuAudit),
+    offNodeBytes: null,
+  } as Partial<GrantAudit>;
+  return figuresOf(GRANT_GAUGES, audit as GrantAudit, OWNER as never).grant_recent_foreign_tasks;
+};
+
+describe('figuresOf', () => {
+  it('counts tasks of other processes on all CPUs, and neither the kernel’s nor the owner’s', () => {
+    expect(recentOn([task('user'), task('kernel')], [task('owner'), task('user')], [])).toBe(2);
+    expect(recentOn([task('kernel')])).toBe(0);
+  });
+
+  it('does not know how many there are where somebody has not looked at a CPU', () => {
+    expect(recentOn([task('user')], null)).toBeNull();
+  });
+});
