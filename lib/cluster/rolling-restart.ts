@@ -110,9 +110,8 @@ async function overlap(
     throw error;
   }
   try {
-    await next.life!.untilReady(slot.life?.listens ?? false, startDeadlineMs);
+    if (!(await serves(next, slot.life?.listens ?? false, startDeadlineMs))) return [];
   } catch (error) {
-    if (next.isClosed) return [];
     await next.retire(0);
     throw error;
   }
@@ -128,11 +127,16 @@ async function inPlace(
   const listens = slot.life?.listens ?? false;
   const killed = await slot.restart(deadlineMs);
   if (slot.isClosed) return [];
+  if (!(await serves(slot, listens, startDeadlineMs))) return [];
+  return [{ before, worker: slot.worker!, overlapped: false, killed }];
+}
+
+// False where the cluster was disconnected meanwhile. @throws ERR_WORKER_START
+async function serves(slot: Slot, listens: boolean, startDeadlineMs: number): Promise<boolean> {
   try {
     await slot.life!.untilReady(listens, startDeadlineMs);
   } catch (error) {
-    if (slot.isClosed) return [];
-    throw error;
+    if (!slot.isClosed) throw error;
   }
-  return [{ before, worker: slot.worker!, overlapped: false, killed }];
+  return !slot.isClosed;
 }
