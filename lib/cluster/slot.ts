@@ -91,7 +91,10 @@ export class Slot {
     } catch (error) {
       // It may have been forked: its end is no news.
       this.#life = undefined;
-      throw error;
+      if (!(error instanceof NumalignError && error.code === 'ERR_GRANT_RELEASED')) throw error;
+      // Somebody has released it, by its id perhaps, while nobody ran on it.
+      this.#ground = undefined;
+      return this.#start();
     }
     const worker = this.#worker!;
     if (this.#isClosed) worker.disconnect();
@@ -203,8 +206,6 @@ export class Slot {
     try {
       await this.start();
     } catch (error) {
-      // Somebody has released it by its id.
-      if (error instanceof NumalignError && error.code === 'ERR_GRANT_RELEASED') this.#ground = undefined;
       warn(`worker ${this.#worker?.id} cannot be forked again: ${(error as Error).message}`);
       if (this.#isClosed) this.#end();
       else this.#again(0);
