@@ -1,12 +1,15 @@
 // Cluster: node:cluster, whose primary forks workers onto CPUs of their own.
 import type { Cluster as NodeCluster, Worker } from 'node:cluster';
+import type { ClusterEmitter } from './cluster-emitter.js';
 import type { ForkOptions } from './fork-options.js';
 import type { GrantedWorker } from './granted-worker.js';
 import { Primary, type PrimarySettings } from './primary.js';
 import type { Replacement, RestartOptions } from './rolling-restart.js';
 
+type Replaced = 'fork' | 'setupPrimary' | 'setupMaster' | 'workers' | keyof NodeJS.EventEmitter;
+
 /** As node:cluster, of which every other member is. In a worker it is node:cluster itself. */
-export interface Cluster extends Omit<NodeCluster, 'fork' | 'setupPrimary' | 'setupMaster' | 'workers'> {
+export interface Cluster extends Omit<NodeCluster, Replaced>, ClusterEmitter {
   /** Those that live, by their ids. A worker that was forked by node:cluster has no `grant`. */
   readonly workers?: NodeJS.Dict<GrantedWorker>;
   readonly Worker: typeof Worker;
@@ -14,7 +17,8 @@ export interface Cluster extends Omit<NodeCluster, 'fork' | 'setupPrimary' | 'se
    * Acquires CPUs and forks a worker on them: it is there from its first instruction (see
    * {@link Grant.spawn}), and has {@link GrantedWorker.grant}. Should it die, it is forked again, on
    * the same CPUs. They are given back when it ends for good: after `disconnect()`, `kill()` or the
-   * exit code 0.
+   * exit code 0. In a listener of `exit` of a worker that is forked again it answers that next
+   * worker, and forks no second one.
    * @throws ERR_INVALID_OPTION; as {@link openManager}, {@link Manager.acquire} and
    *   {@link Grant.spawn}; what node:cluster throws. No worker is there then, and no grant.
    */

@@ -23,6 +23,8 @@ export class Primary implements SlotOwner {
   #given: Manager | EmptyManager | ManagerOptions = {};
   #manager: Promise<Manager> | undefined;
   #restart: Promise<unknown> = Promise.resolve();
+  // Of the worker whose end others are being told of.
+  #ending: Slot | undefined;
 
   constructor(cluster: NodeCluster) {
     this.cluster = cluster;
@@ -36,8 +38,20 @@ export class Primary implements SlotOwner {
     this.cluster.setupPrimary(settings);
   };
 
-  readonly fork = async (options: ForkOptions = {}): Promise<GrantedWorker> => {
-    const slot = new Slot(this, parseFork(options));
+  // Not async: a promise of the next worker is returned as it is.
+  readonly fork = (options: ForkOptions = {}): Promise<GrantedWorker> => {
+    const ending = this.#ending;
+    this.#ending = undefined;
+    try {
+      const plan = parseFork(options);
+      return ending?.next(plan) ?? this.#fork(plan);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  };
+
+  async #fork(plan: WorkerPlan): Promise<GrantedWorker> {
+    const slot = new Slot(this, plan);
     this.slots.add(slot);
     try {
       return await slot.start();
@@ -46,7 +60,7 @@ export class Primary implements SlotOwner {
       slot.giveBack();
       throw error;
     }
-  };
+  }
 
   readonly disconnect = (callback?: () => void): void => {
     for (const slot of this.slots) slot.close();
@@ -59,6 +73,14 @@ export class Primary implements SlotOwner {
     this.#restart = restart.catch(() => {});
     return restart;
   };
+
+  ending(slot: Slot): void {
+    this.#ending = slot;
+    // Before what the slot itself does.
+    process.nextTick(() => {
+      this.#ending = undefined;
+    });
+  }
 
   forget(slot: Slot): void {
     this.slots.delete(slot);

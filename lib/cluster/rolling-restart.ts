@@ -65,7 +65,8 @@ export async function restartAll(owner: Rolling, { signal, ...deadlines }: Resta
     const before = slot.worker;
     if (!before || slot.isClosed || !owner.slots.has(slot)) continue;
     const next = before.isDead() ? undefined : await slotBeside(owner, slot.plan, before);
-    if (next) done.push(await overlap(owner, slot, next, before, deadlines));
+    if (next && (slot.isClosed || !owner.slots.has(slot))) next.giveBack();
+    else if (next) done.push(...(await overlap(owner, slot, next, before, deadlines)));
     else done.push(...(await inPlace(slot, before, deadlines)));
   }
   return done;
@@ -90,28 +91,31 @@ async function slotBeside(
   return new Slot(owner, plan, ground);
 }
 
+// None where the cluster was disconnected meanwhile.
 async function overlap(
   owner: Rolling,
   slot: Slot,
   next: Slot,
   before: Worker,
   { deadlineMs, startDeadlineMs }: Deadlines,
-): Promise<Replacement> {
+): Promise<Replacement[]> {
   let worker: GrantedWorker;
+  // Before it starts: the cluster may be disconnected meanwhile.
+  owner.slots.add(next);
   try {
     worker = await next.start();
   } catch (error) {
+    owner.forget(next);
     next.giveBack();
     throw error;
   }
-  owner.slots.add(next);
   try {
-    await next.life!.untilReady(slot.life?.listens ?? false, startDeadlineMs);
+    if (!(await serves(next, slot.life?.listens ?? false, startDeadlineMs))) return [];
   } catch (error) {
     await next.retire(0);
     throw error;
   }
-  return { before, worker, overlapped: true, killed: await slot.retire(deadlineMs) };
+  return [{ before, worker, overlapped: true, killed: await slot.retire(deadlineMs) }];
 }
 
 // None where the cluster was disconnected meanwhile.
@@ -123,6 +127,16 @@ async function inPlace(
   const listens = slot.life?.listens ?? false;
   const killed = await slot.restart(deadlineMs);
   if (slot.isClosed) return [];
-  await slot.life!.untilReady(listens, startDeadlineMs);
+  if (!(await serves(slot, listens, startDeadlineMs))) return [];
   return [{ before, worker: slot.worker!, overlapped: false, killed }];
+}
+
+// False where the cluster was disconnected meanwhile. @throws ERR_WORKER_START
+async function serves(slot: Slot, listens: boolean, startDeadlineMs: number): Promise<boolean> {
+  try {
+    await slot.life!.untilReady(listens, startDeadlineMs);
+  } catch (error) {
+    if (!slot.isClosed) throw error;
+  }
+  return !slot.isClosed;
 }

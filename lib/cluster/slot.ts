@@ -1,5 +1,6 @@
 // Slot: the place of one worker, and of those that come after it on the same CPUs.
 import type { Cluster as NodeCluster } from 'node:cluster';
+import { isDeepStrictEqual } from 'node:util';
 import { NumalignError } from '../base/errors.js';
 import type { Grant } from '../grant.js';
 import { Backoff } from './backoff.js';
@@ -12,12 +13,19 @@ export interface SlotOwner {
   readonly cluster: NodeCluster;
   /** What a worker is to run on. @throws as {@link Manager.acquire} */
   groundOf(plan: WorkerPlan): Promise<Ground>;
+  /** Others are about to be told of the end of the slot's worker. */
+  ending(slot: Slot): void;
   /** The slot has no worker any more, and will have none. */
   forget(slot: Slot): void;
 }
 
+interface Waiting {
+  readonly resolve: (worker: GrantedWorker) => void;
+  readonly reject: (error: NumalignError) => void;
+}
+
 export class Slot {
-  readonly plan: WorkerPlan;
+  #plan: WorkerPlan;
   readonly #owner: SlotOwner;
   readonly #backoff = new Backoff();
   #ground: Ground | undefined;
@@ -26,6 +34,10 @@ export class Slot {
   #starting: Promise<GrantedWorker> | undefined;
   // Of the next worker.
   #timer: NodeJS.Timeout | undefined;
+  // For the next worker: a listener of `exit` that has forked.
+  #waiting: Waiting | undefined;
+  // The release of its grant.
+  #release: Promise<void> | undefined;
   // No worker comes after this one.
   #isClosed = false;
   // Its worker is being replaced.
@@ -34,8 +46,13 @@ export class Slot {
   /** `ground`: where it is had already. */
   constructor(owner: SlotOwner, plan: WorkerPlan, ground?: Ground) {
     this.#owner = owner;
-    this.plan = plan;
+    this.#plan = plan;
     this.#ground = ground;
+  }
+
+  /** What its next worker is to have. */
+  get plan(): WorkerPlan {
+    return this.#plan;
   }
 
   /** The last that was forked. */
@@ -60,21 +77,51 @@ export class Slot {
   }
 
   async #start(): Promise<GrantedWorker> {
-    this.#ground ??= await this.#owner.groundOf(this.plan);
+    this.#ground ??= await this.#owner.groundOf(this.#plan);
     try {
-      await startWorker(this.#owner.cluster, this.plan.env, this.#ground, (worker) => {
-        const life = new WorkerLife(worker, () => this.#ended(life));
+      await startWorker(this.#owner.cluster, this.#plan.env, this.#ground, (worker) => {
+        const life = new WorkerLife(
+          worker,
+          () => this.#owner.ending(this),
+          () => this.#ended(life),
+        );
         this.#worker = worker;
         this.#life = life;
       });
     } catch (error) {
       // It may have been forked: its end is no news.
       this.#life = undefined;
-      throw error;
+      if (!(error instanceof NumalignError && error.code === 'ERR_GRANT_RELEASED')) throw error;
+      // Somebody has released it, by its id perhaps, while nobody ran on it.
+      this.#ground = undefined;
+      return this.#start();
     }
     const worker = this.#worker!;
     if (this.#isClosed) worker.disconnect();
+    this.#waiting?.resolve(worker);
+    this.#waiting = undefined;
     return worker;
+  }
+
+  /**
+   * For who forks while it is told that the worker has ended: the one that comes after it. Undefined
+   * where none does. One that is to have something else takes its place: this slot is closed then.
+   */
+  next(plan: WorkerPlan): Promise<GrantedWorker> | undefined {
+    const comes = this.#isHeld || (!this.#life?.hasEndedByChoice && plan.mostShortLives > 0);
+    if (this.#isClosed || !comes) return undefined;
+    const wanted = ({ request, isOptional }: WorkerPlan) => ({ request, isOptional });
+    if (!isDeepStrictEqual(wanted(plan), wanted(this.#plan))) {
+      this.close();
+      return undefined;
+    }
+    this.#plan = plan;
+    const next = new Promise<GrantedWorker>((resolve, reject) => {
+      this.#waiting = { resolve, reject };
+    });
+    // The end of a cluster is no error where nobody waits for a worker.
+    next.catch(() => {});
+    return next;
   }
 
   /**
@@ -109,14 +156,16 @@ export class Slot {
   /** As {@link close}, and ends the worker. Answers whether it had to be killed. */
   async retire(deadlineMs: number): Promise<boolean> {
     this.close();
-    return (await this.#life?.end(deadlineMs)) ?? false;
+    const isKilled = (await this.#life?.end(deadlineMs)) ?? false;
+    await this.#release;
+    return isKilled;
   }
 
   /** Lets go what it has. */
   giveBack(): void {
     const grant = this.#ground?.grant;
     this.#ground = undefined;
-    if (grant) void giveBack(grant);
+    if (grant) this.#release = giveBack(grant);
   }
 
   // Whether a worker was to come.
@@ -143,8 +192,8 @@ export class Slot {
     this.#leaveShared();
     const waitMs = this.#backoff.after(lifeMs);
     const { shortLives } = this.#backoff;
-    if (shortLives >= this.plan.mostShortLives) {
-      if (this.plan.mostShortLives > 0)
+    if (shortLives >= this.#plan.mostShortLives) {
+      if (this.#plan.mostShortLives > 0)
         warn(`worker ${this.#worker?.id} is not forked again, after ${shortLives} short lives`);
       this.#end();
     } else if (waitMs === 0) void this.#respawn();
@@ -157,8 +206,6 @@ export class Slot {
     try {
       await this.start();
     } catch (error) {
-      // Somebody has released it by its id.
-      if (error instanceof NumalignError && error.code === 'ERR_GRANT_RELEASED') this.#ground = undefined;
       warn(`worker ${this.#worker?.id} cannot be forked again: ${(error as Error).message}`);
       if (this.#isClosed) this.#end();
       else this.#again(0);
@@ -168,6 +215,9 @@ export class Slot {
   #end(): void {
     this.#owner.forget(this);
     this.giveBack();
+    const message = `no worker comes after worker ${this.#worker?.id}: its place was given up`;
+    this.#waiting?.reject(new NumalignError('ERR_WORKER_START', message, { value: this.#worker?.id }));
+    this.#waiting = undefined;
   }
 }
 

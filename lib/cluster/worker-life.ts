@@ -9,8 +9,11 @@ export class WorkerLife {
   // By kill().
   #isEnded = false;
 
-  /** REQUIRES: a worker that was forked just now. `ended`: called once all others know of its end. */
-  constructor(worker: Worker, ended: () => void) {
+  /**
+   * REQUIRES: a worker that was forked just now. `ending`: called before others are told of its end;
+   * `ended`: once they all know.
+   */
+  constructor(worker: Worker, ending: () => void, ended: () => void) {
     this.worker = worker;
     for (const event of ['online', 'listening']) worker.once(event, () => this.#seen.add(event));
     const { destroy, process: child } = worker;
@@ -21,7 +24,7 @@ export class WorkerLife {
     };
     // Where it was never there, its error is told by an event of its own.
     if (child.pid === undefined) process.nextTick(ended);
-    else child.once('exit', () => process.nextTick(ended));
+    else child.prependOnceListener('exit', ending).once('exit', () => process.nextTick(ended));
   }
 
   /** Whether it has listened. */

@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { ForkOptions, GrantedWorker } from '../../lib/entries/cluster.js';
+import { errorOf } from '../support/error-of.js';
 import { ALL, cluster, firstLine, fork, nextWorker, setUp } from './this-primary.js';
 
 /** What is warned of while a test runs. */
@@ -14,17 +15,14 @@ function warnings(): string[] {
 }
 
 describe('a worker that dies', () => {
-  it.each([
-    ['is killed', 'SIGKILL'],
-    ['is ended from outside', 'SIGTERM'],
-  ] as const)('because it %s is forked again on the same grant, which was never free', async (_, signal) => {
+  it('is forked again on the same grant, which was never free', async () => {
     const manager = await setUp();
     const { worker } = await fork({ env: { MARK: 'kept' } });
     const free: string[] = [];
     const note = () => void free.push(`${manager.freeCpus()}`);
     cluster.once('exit', note);
     const next = nextWorker();
-    process.kill(worker.process.pid!, signal);
+    process.kill(worker.process.pid!, 'SIGTERM');
     const again = await next;
     expect(again.id).not.toBe(worker.id);
     expect(again.grant).toBe(worker.grant);
@@ -34,14 +32,6 @@ describe('a worker that dies', () => {
     expect(manager.grants()).toMatchObject([{ uid }]);
   });
 
-  it('because it fails is forked again', async () => {
-    await setUp();
-    const { worker } = await fork({ respawn: { limit: 2 }, env: { TASK: 'exit', MARK: '3' } });
-    const again = await nextWorker();
-    expect([again.grant, worker.process.exitCode]).toEqual([worker.grant, 3]);
-    await once(again, 'exit');
-  });
-
   it('is not forked again after as many short lives as the limit says, which is told', async () => {
     const manager = await setUp();
     const seen = warnings();
@@ -49,24 +39,27 @@ describe('a worker that dies', () => {
     const count = () => void forks++;
     cluster.on('fork', count);
     onTestFinished(() => void cluster.off('fork', count));
-    await fork({ respawn: { limit: 3 }, env: { TASK: 'exit', MARK: '1' } });
+    await fork({ respawn: { limit: 2 }, env: { TASK: 'exit', MARK: '1' } });
     await expect.poll(() => manager.grants()).toEqual([]);
-    expect(forks).toBe(3);
+    expect(forks).toBe(2);
     await expect.poll(() => seen).toEqual([expect.stringMatching(/^worker \d+ is not forked again/)]);
   });
 
   it('has its CPUs taken anew where they were released meanwhile', async () => {
     const manager = await setUp();
+    const seen = warnings();
     const { worker } = await fork({ env: { TASK: 'exit', MARK: '1' } });
     // The third comes after a while.
     await nextWorker();
-    const [second] = await once(cluster as unknown as NodeJS.EventEmitter, 'exit');
+    const [second] = await once(cluster, 'exit');
     const next = nextWorker();
     await worker.grant!.release();
     const third = await next;
     expect(third.id).toBeGreaterThan(second.id);
     expect(third.grant!.uid).not.toBe(worker.grant!.uid);
     expect(manager.grants()).toMatchObject([{ uid: third.grant!.uid }]);
+    await firstLine(third);
+    expect(seen).toEqual([]);
   });
 
   it('gets CPUs where it had none and there are some by now', async () => {
@@ -78,6 +71,66 @@ describe('a worker that dies', () => {
     process.kill(worker.process.pid!, 'SIGKILL');
     const again = await next;
     expect([worker.grant, again.grant!.cpus.size]).toEqual([null, 1]);
+  });
+});
+
+describe('a listener of exit that forks', () => {
+  /** What the listener forks with is answered, and how many workers are forked. */
+  function forkAtExit(options?: ForkOptions) {
+    let forks = 0;
+    const count = () => void forks++;
+    cluster.on('fork', count);
+    onTestFinished(() => void cluster.off('fork', count));
+    const forked = new Promise<GrantedWorker>((resolve, reject) => {
+      cluster.once('exit', () => void cluster.fork(options).then(resolve, reject));
+    });
+    return { forked, forks: () => forks };
+  }
+
+  it('gets the worker that comes after the one that died, with the environment that it asks for', async () => {
+    const manager = await setUp();
+    const { worker } = await fork({ env: { MARK: 'old' } });
+    const { forked, forks } = forkAtExit({ env: { MARK: 'new' } });
+    process.kill(worker.process.pid!, 'SIGKILL');
+    const again = await forked;
+    expect([again.grant, await firstLine(again)]).toMatchObject([worker.grant, { mark: 'new' }]);
+    expect([forks(), Object.values(cluster.workers!)]).toEqual([1, [again]]);
+    expect(manager.grants()).toHaveLength(1);
+  });
+
+  it('gets what it asks for in place of what the worker had', async () => {
+    const manager = await setUp();
+    const { worker } = await fork();
+    const { forked, forks } = forkAtExit({ name: 'other' });
+    process.kill(worker.process.pid!, 'SIGKILL');
+    const again = await forked;
+    await firstLine(again);
+    expect(manager.grants()).toMatchObject([{ uid: again.grant!.uid, name: 'other' }]);
+    expect([forks(), Object.values(cluster.workers!)]).toEqual([1, [again]]);
+  });
+
+  it('forks another where the worker is not forked again', async () => {
+    await setUp();
+    const { worker } = await fork({ optional: true });
+    const { forked } = forkAtExit({ optional: true });
+    worker.kill();
+    expect((await forked).id).toBe(worker.id + 1);
+  });
+
+  it('is refused where no worker comes, which is no error that nobody has handled', async () => {
+    await setUp();
+    const options = { env: { TASK: 'exit', MARK: '1' }, respawn: { limit: 1 } };
+    await cluster.fork(options);
+    const unhandled: unknown[] = [];
+    const note = (error: unknown) => void unhandled.push(error);
+    process.on('unhandledRejection', note);
+    onTestFinished(() => void process.off('unhandledRejection', note));
+    const [answer] = await new Promise<[Promise<GrantedWorker>]>((resolve) => {
+      cluster.once('exit', () => resolve([cluster.fork(options)]));
+    });
+    await new Promise(setImmediate);
+    expect(unhandled).toEqual([]);
+    expect(await errorOf(() => answer)).toMatchObject({ code: 'ERR_WORKER_START' });
   });
 });
 
@@ -109,7 +162,7 @@ describe('a worker that ends by choice', () => {
     await fork({ env: { TASK: 'exit', MARK: '1' } });
     await nextWorker();
     // The third comes after a while.
-    await once(cluster as unknown as NodeJS.EventEmitter, 'exit');
+    await once(cluster, 'exit');
     expect(manager.grants()).toHaveLength(1);
     await new Promise<void>((resolve) => cluster.disconnect(resolve));
     await expect.poll(() => manager.grants()).toEqual([]);

@@ -104,7 +104,7 @@ describe('a rolling restart', () => {
     cluster.setupPrimary({ exec: '/no/such/file.mjs', silent: true });
     const error = await errorOf(() => cluster.restart());
     expect(error).toMatchObject({ code: 'ERR_WORKER_START', details: { exitCode: 1 } });
-    const serving = once(cluster as unknown as NodeJS.EventEmitter, 'listening');
+    const serving = once(cluster, 'listening');
     cluster.setupPrimary({ exec: EXEC, silent: false });
     const [again] = await serving;
     expect(again.grant).toBe(worker.grant);
@@ -120,6 +120,26 @@ describe('a rolling restart', () => {
     expect(Object.values(cluster.workers!)).toEqual([worker]);
     await all.release();
   });
+
+  it.each(['acquire', 'startChild'] as const)(
+    'ends where the cluster is disconnected at %s, and leaves no worker',
+    async (method) => {
+      const manager = await setUp();
+      await manager.acquire({ cpu: ALL.size - 1 });
+      const { worker } = await fork({ optional: true });
+      const ended = once(worker.process, 'exit');
+      const { [method]: original } = manager;
+      Object.assign(manager, {
+        [method]: (...args: never[]) => {
+          cluster.disconnect();
+          return Reflect.apply(original, manager, args);
+        },
+      });
+      expect(await cluster.restart()).toEqual([]);
+      await ended;
+      await expect.poll(() => Object.values(cluster.workers!)).toEqual([]);
+    },
+  );
 
   it('waits for one that is under way', async () => {
     await setUp();

@@ -58,6 +58,6 @@ export async function firstLine(worker: Worker): Promise<FirstLine> {
 
 /** The next worker that is forked. */
 export async function nextWorker(): Promise<GrantedWorker> {
-  const [worker] = await once(cluster as unknown as NodeJS.EventEmitter, 'fork');
+  const [worker] = await once(cluster, 'fork');
   return worker as GrantedWorker;
 }

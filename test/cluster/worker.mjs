@@ -1,7 +1,6 @@
 // A worker that needs nothing of numalign: it tells where it runs in its first line, and then does what
 // TASK says.
 import { readFileSync } from 'node:fs';
-import { createServer } from 'node:http';
 
 const [, cpus] = /^Cpus_allowed_list:\s*(\S+)$/m.exec(readFileSync('/proc/self/status', 'utf8'));
 const { NUMALIGN_GRANT, NUMALIGN_CPUS, TASK, MARK } = process.env;
@@ -25,7 +24,10 @@ const tasks = {
     };
     while (isThere()) Atomics.wait(still, 0, 0, 5);
   },
-  serve: () =>
-    createServer((_, response) => response.end(`${process.pid}`)).listen(Number(MARK), '127.0.0.1'),
+  // Only these load a server: most workers start sooner.
+  serve: async () => {
+    const { createServer } = await import('node:http');
+    createServer((_, response) => response.end(`${process.pid}`)).listen(Number(MARK), '127.0.0.1');
+  },
 };
 tasks[TASK ?? 'wait']();

@@ -1,0 +1,33 @@
+// ClusterEmitter: the events of a cluster, whose workers have grants.
+import type { Address, ClusterSettings } from 'node:cluster';
+import type { Server, Socket } from 'node:net';
+import type { GrantedWorker } from './granted-worker.js';
+
+/** What listeners get, by event. As of node:cluster. */
+export interface ClusterEvents {
+  disconnect: [worker: GrantedWorker];
+  exit: [worker: GrantedWorker, code: number, signal: string];
+  fork: [worker: GrantedWorker];
+  listening: [worker: GrantedWorker, address: Address];
+  // biome-ignore lint/suspicious/noExplicitAny: as node:cluster has it, whose listeners it must take.
+  message: [worker: GrantedWorker, message: any, handle: Socket | Server];
+  online: [worker: GrantedWorker];
+  setup: [settings: ClusterSettings];
+}
+
+type Emitter = NodeJS.EventEmitter;
+type Event = keyof ClusterEvents;
+type Listener<E extends Event> = (...args: ClusterEvents[E]) => void;
+
+export interface ClusterEmitter extends Emitter {
+  on<E extends Event>(event: E, listener: Listener<E>): this;
+  on(...args: Parameters<Emitter['on']>): this;
+  once<E extends Event>(event: E, listener: Listener<E>): this;
+  once(...args: Parameters<Emitter['once']>): this;
+  addListener<E extends Event>(event: E, listener: Listener<E>): this;
+  addListener(...args: Parameters<Emitter['addListener']>): this;
+  prependListener<E extends Event>(event: E, listener: Listener<E>): this;
+  prependListener(...args: Parameters<Emitter['prependListener']>): this;
+  prependOnceListener<E extends Event>(event: E, listener: Listener<E>): this;
+  prependOnceListener(...args: Parameters<Emitter['prependOnceListener']>): this;
+}
