@@ -41,7 +41,8 @@ export let onceEnded: (grant: Grant, action: () => void) => void;
 
 /**
  * Exclusive CPUs, as {@link Manager.acquire} gives them: {@link GrantView} says what it is,
- * {@link GrantThreads} and {@link GrantPools} what runs on it, and this class what becomes of it.
+ * {@link GrantProcesses}, {@link GrantThreads} and {@link GrantPools} what runs on it, and this class
+ * what becomes of it.
  */
 export class Grant extends GrantPools {
   readonly #placement: Placement;

@@ -10,9 +10,11 @@ export type CloseBirth = () => number;
 
 // Those of this environment that are open, one in the other.
 const open: CloseBirth[] = [];
+// One of them, of something that may never start.
+let trial: CloseBirth | undefined;
 
-/** Whether what the calling thread starts now is born on a grant. */
-export const isBirthOpen = () => open.length > 0;
+/** Whether what the calling thread starts now is born on a grant, and that is no trial. */
+export const isBirthOpen = () => open.length > 0 && trial === undefined;
 
 /**
  * Until the answer is called, what the calling thread starts is born on these CPUs of a grant, in
@@ -24,6 +26,7 @@ export function openBirth(
   { memoryNodes, group }: Pick<GrantedThreads, 'memoryNodes' | 'group'>,
   cpus: CpuSet,
 ): CloseBirth {
+  trial?.();
   const leave = group?.enterToStart();
   const restore = preferNodes(memoryNodes);
   const back = () => {
@@ -37,16 +40,27 @@ export function openBirth(
     back();
     throw error;
   }
+  let tid = 0;
   const close = () => {
-    if (!open.includes(close)) return 0;
+    if (!open.includes(close)) return tid;
     while (open.at(-1) !== close) open.at(-1)!();
     open.pop();
-    const tid = native.closeBirth(birth);
+    if (trial === close) trial = undefined;
+    tid = native.closeBirth(birth);
     back();
     return tid;
   };
   open.push(close);
   return close;
+}
+
+/**
+ * For something that may fail unseen: as {@link openBirth}, and the next birth that is opened ends it.
+ * @throws as {@link openBirth}
+ */
+export function openTrial(target: Pick<GrantedThreads, 'memoryNodes' | 'group'>, cpus: CpuSet): CloseBirth {
+  trial = openBirth(target, cpus);
+  return trial;
 }
 
 /** Has `action` start something there. `tid`: of the one thread, 0 where unknown. */

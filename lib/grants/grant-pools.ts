@@ -1,7 +1,6 @@
 // GrantPools: Workers that others construct, on a grant.
 import type { GrantRecord } from '../admission/grants/grant-record.js';
 import type { Warning } from '../admission/warnings.js';
-import type { PinResult } from '../machine/affinity.js';
 import { type PoolOptions, type PoolPlace, poolOptions } from '../pools/pool-options.js';
 import { type PlaceWorkersOptions, WorkerPlacement } from '../pools/worker-placement.js';
 import { GrantThreads } from './grant-threads.js';
@@ -47,9 +46,8 @@ export class GrantPools extends GrantThreads {
     return poolOptions(grantedThreads(this.#record, this, ''), name, options);
   }
 
-  override async unpin(): Promise<PinResult> {
-    const result = await super.unpin();
+  protected override stopPlacements(): void {
     for (const placement of this.#placements) placement.stop();
-    return result;
+    this.#placements = [];
   }
 }

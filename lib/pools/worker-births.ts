@@ -13,6 +13,10 @@ const CHANNEL = 'worker_threads';
 
 /** Is told of births. It must not throw: that would be an error of the one who starts a Worker. */
 export interface Witness {
+  /** Whether what it watches for is over: then it is told to stop, and of no more births. */
+  isOver(): boolean;
+  /** It ends its watch. */
+  stop(): void;
   /**
    * A Worker's thread is about to be started. The answer is called once it has been, without a
    * Worker where that has failed.
@@ -28,6 +32,14 @@ export type Delivery = (worker: Worker | undefined) => void;
 const witnesses: Witness[] = [];
 let delivery: Delivery | undefined;
 
+function currentWitness(): Witness | undefined {
+  for (;;) {
+    const last = witnesses.at(-1);
+    if (!last?.isOver()) return last;
+    last.stop();
+  }
+}
+
 function deliver(worker: Worker | undefined): void {
   const ready = delivery;
   delivery = undefined;
@@ -35,10 +47,10 @@ function deliver(worker: Worker | undefined): void {
 }
 
 function expectWorker(): null {
-  deliver(undefined);
   // A birth on a grant, which sees to its own.
   if (isBirthOpen()) return null;
-  const ready = witnesses.at(-1)?.expect();
+  deliver(undefined);
+  const ready = currentWitness()?.expect();
   delivery = ready;
   // A constructor that fails publishes nothing.
   process.nextTick(() => {
@@ -49,8 +61,9 @@ function expectWorker(): null {
 
 function publish(message: unknown): void {
   const { worker } = message as { worker: Worker };
+  if (isBirthOpen()) return;
   if (delivery) deliver(worker);
-  else if (!isBirthOpen()) witnesses.at(-1)?.miss(worker);
+  else currentWitness()?.miss(worker);
 }
 
 /** From now on until {@link unwatchBirths}. */

@@ -4,7 +4,7 @@ import type { Worker } from 'node:worker_threads';
 import { checkOptions } from '../base/check-options.js';
 import { NumalignError, unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
-import { openBirth } from '../births/birth.js';
+import { openTrial } from '../births/birth.js';
 import { adoptWorker, type Cradle, cradleOf } from '../births/worker.js';
 import { checkSignal } from '../input/request.js';
 import { affinity, pinFor } from '../machine/affinity.js';
@@ -56,11 +56,15 @@ export class WorkerPlacement implements Disposable {
   readonly #alive = new Map<Worker, Mutable>();
   readonly #births = new WeakMap<Worker, Mutable>();
   // Threads that are nobody's whose birth was seen.
-  #strangers: ReadonlySet<number>;
+  #strangers: Set<number>;
   readonly #witness: Witness = {
+    isOver: () => this.#hasEnded,
+    stop: () => this.stop(),
     expect: () => this.#expect(),
     miss: (worker) => this.#orElse(worker, () => this.#place(worker)),
   };
+  readonly #signal: AbortSignal | undefined;
+  readonly #abort = () => this.stop();
 
   /** Use {@link Grant.placeWorkers}. @throws as that does */
   constructor(grant: () => GrantedThreads, options: PlaceWorkersOptions, noteRunning: () => void) {
@@ -77,19 +81,30 @@ export class WorkerPlacement implements Disposable {
     this.#grant = grant;
     this.#options = place;
     this.#noteRunning = noteRunning;
-    this.#strangers = new Set(native.threads().map(({ tid }) => tid));
+    this.#strangers = tidsNow();
+    this.#signal = stopSignal;
     watchBirths(this.#witness);
-    stopSignal?.addEventListener('abort', () => this.stop(), { once: true });
+    stopSignal?.addEventListener('abort', this.#abort);
+  }
+
+  // Whatever else a grant refuses for may pass.
+  get #hasEnded(): boolean {
+    try {
+      this.#grant();
+      return false;
+    } catch (error) {
+      return error instanceof NumalignError && error.code === 'ERR_GRANT_RELEASED';
+    }
   }
 
   /** Whether Workers are seen. */
   get isActive(): boolean {
-    return isWatching(this.#witness);
+    return isWatching(this.#witness) && !this.#hasEnded;
   }
 
   /** The Workers that were born since and live, in the order of their births. */
   get workers(): readonly WorkerBirth[] {
-    return [...this.#alive.values()].map(present);
+    return [...this.#alive.values()].map(withCpusNow);
   }
 
   /**
@@ -97,13 +112,16 @@ export class WorkerPlacement implements Disposable {
    * it is older, or was started by another thread or {@link Grant.worker}.
    */
   of(worker: Worker): WorkerBirth | undefined {
+    const living = this.#alive.get(worker);
+    if (living) return withCpusNow(living);
     const birth = this.#births.get(worker);
-    return birth && present(birth);
+    return birth && Object.freeze({ ...birth });
   }
 
   /** Workers that are born from now on are not placed. Those that are stay where they are. */
   stop(): void {
     unwatchBirths(this.#witness);
+    this.#signal?.removeEventListener('abort', this.#abort);
   }
 
   [Symbol.dispose](): void {
@@ -115,7 +133,7 @@ export class WorkerPlacement implements Disposable {
     let close: () => number;
     try {
       cradle = this.#cradle();
-      close = openBirth(cradle.target, cradle.cpus);
+      close = openTrial(cradle.target, cradle.cpus);
     } catch (error) {
       return (worker) => worker && this.#orElse(worker, () => raise(error));
     }
@@ -139,10 +157,12 @@ export class WorkerPlacement implements Disposable {
   // By the kernel's list of threads.
   #place(worker: Worker): void {
     const newcomers = this.#newcomers();
-    this.#strangers = new Set([...this.#strangers, ...newcomers.map(({ tid }) => tid)]);
+    this.#strangers = tidsNow();
     const [thread, ...others] = newcomers;
     if (!thread || others.length > 0) {
-      const reason = `${newcomers.length} threads may be its own: it was started beside others`;
+      const reason = thread
+        ? `${newcomers.length} threads may be its own: it was started beside others`
+        : 'its thread is not there any more';
       this.#note({ worker, tid: null, cpus: CpuSet.EMPTY, when: 'never', reason });
       return;
     }
@@ -188,7 +208,6 @@ export class WorkerPlacement implements Disposable {
       action();
     } catch (error) {
       if (!(error instanceof NumalignError)) throw error;
-      if (error.code === 'ERR_GRANT_RELEASED') this.stop();
       this.#note({ worker, tid: null, cpus: CpuSet.EMPTY, when: 'never', reason: error.message });
     }
   }
@@ -204,8 +223,10 @@ export class WorkerPlacement implements Disposable {
   // One that shares a CPU with others gets the one that has become free: the next of its pool may
   // have been born before this one had ended.
   #end(worker: Worker): void {
-    const { cpus } = this.#births.get(worker)!;
+    const { tid, cpus } = this.#births.get(worker)!;
     this.#alive.delete(worker);
+    // The kernel may give its id to the next.
+    if (tid !== null) this.#strangers.delete(tid);
     if (cpus.size !== 1) return;
     const heir = successorOn(
       cpus.first!,
@@ -223,13 +244,15 @@ export class WorkerPlacement implements Disposable {
   }
 }
 
-function present(birth: WorkerBirth): WorkerBirth {
+function withCpusNow(birth: WorkerBirth): WorkerBirth {
   const { tid, cpus } = birth;
   return Object.freeze({
     ...birth,
     cpus: tid === null ? cpus : (unlessRefused(() => affinity(tid)) ?? cpus),
   });
 }
+
+const tidsNow = () => new Set(native.threads().map(({ tid }) => tid));
 
 const isUnnamed = (role: string) => role === 'other' || role === 'worker';
 

@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { bornOn, isBirthOpen, openBirth } from '../../lib/births/birth.js';
+import { bornOn, isBirthOpen, openBirth, openTrial } from '../../lib/births/birth.js';
 import { affinity } from '../../lib/entries/diagnostics.js';
 import { CpuSet } from '../../lib/index.js';
 import { ALL, EVERYTHING } from '../threads/everything.js';
@@ -39,6 +39,17 @@ describe.runIf(ALL.size > 1)('a birth', () => {
     openBirth(EVERYTHING, high)();
     expect(maskOfChild()).toBe(String(low));
     outer();
+  });
+
+  it('of something that may fail ends where another is opened', () => {
+    const before = mine();
+    const trial = openTrial(EVERYTHING, low);
+    expect(maskOfChild()).toBe(String(low));
+    const next = openBirth(EVERYTHING, high);
+    trial();
+    expect(maskOfChild()).toBe(String(high));
+    next();
+    expect([mine(), isBirthOpen()]).toEqual([before, false]);
   });
 
   it('ends where what it was for fails', () => {

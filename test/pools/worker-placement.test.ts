@@ -1,8 +1,10 @@
 // Workers that are placed at their birth, whoever constructs them.
-import { once } from 'node:events';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { getEventListeners, once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { getEnvironmentData, setEnvironmentData, Worker } from 'node:worker_threads';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { startWorker } from '../../lib/births/worker.js';
 import { affinity, threads } from '../../lib/entries/diagnostics.js';
 import { CpuSet, type Grant, openManager, type PlaceWorkersOptions } from '../../lib/index.js';
 import { WorkerPlacement } from '../../lib/pools/worker-placement.js';
@@ -79,14 +81,47 @@ describe.runIf(ALL.size > 1)('grant.placeWorkers', () => {
     const { tid } = await told(start());
     const { moved } = await grant.release();
     expect(moved.map((thread) => thread.tid)).toEqual([tid]);
-    const late = start();
-    expect(placement.of(late)).toMatchObject({
-      when: 'never',
-      tid: null,
-      reason: expect.stringContaining('released'),
-    });
-    expect((await told(late)).mask).toBe(String(affinity()));
     expect(placement.isActive).toBe(false);
+    const late = start();
+    expect((await told(late)).mask).toBe(String(affinity()));
+    expect(placement.of(late)).toBeUndefined();
+    expect(getEnvironmentData(KEY)).toBeUndefined();
+  });
+
+  it('has one that nobody expected stay where it is after the end of the grant', async () => {
+    const grant = await acquire();
+    const placement = await place(grant);
+    setEnvironmentData(KEY);
+    await grant.release();
+    const late = start();
+    expect((await told(late)).mask).toBe(String(affinity()));
+    expect(placement.of(late)).toBeUndefined();
+  });
+
+  it('places none that is born while unpin has yet to write down that threads have left', async () => {
+    const grant = await acquire();
+    const placement = await place(grant);
+    const { tid } = await told(start());
+    const cpus = String(grant.cpus);
+    const unpinned = grant.unpin();
+    while (String(affinity(tid)) === cpus) await new Promise(setImmediate);
+    const late = start();
+    const { mask } = await told(late);
+    await unpinned;
+    expect([mask, placement.of(late)]).toEqual([String(affinity()), undefined]);
+  });
+
+  it('leaves nothing at its signal when it ends, by itself or with the grant', async () => {
+    const grant = await acquire();
+    const { signal } = new AbortController();
+    const first = await place(grant, { signal });
+    expect(getEventListeners(signal, 'abort')).toHaveLength(1);
+    first.stop();
+    expect(getEventListeners(signal, 'abort')).toHaveLength(0);
+    await place(grant, { signal });
+    await grant.release();
+    await told(start());
+    expect(getEventListeners(signal, 'abort')).toHaveLength(0);
   });
 
   it('sees those that somebody else may mistake for its own: of grant.worker, of another thread', async () => {
@@ -205,6 +240,51 @@ describe.runIf(ALL.size > 1)('Workers one to a CPU', () => {
     second.stop();
     expect((await told(start())).mask).toBe(String(low));
     expect([first.workers.length, second.workers.length]).toEqual([1, 1]);
+  });
+
+  it('are placed by the one before where the grant of the last has ended', async () => {
+    const [low, high] = ALL.toArray() as [number, number];
+    const grant = await acquire();
+    const free = grant.cpus.first === low ? high : low;
+    const first = placeOnAll({ cpus: String(free) });
+    const second = await place(grant);
+    expect((await told(start())).mask).toBe(String(grant.cpus));
+    await grant.release();
+    expect((await told(start())).mask).toBe(String(free));
+    expect([first.isActive, second.isActive]).toEqual([true, false]);
+  });
+
+  it('leave those of a grant alone that are started right after a constructor has failed', async () => {
+    const [low, high] = ALL.toArray() as [number, number];
+    const placement = placeOnAll({ cpus: String(low) });
+    const before = mine();
+    setEnvironmentData('numalign.test', (() => {}) as unknown as string);
+    expect(() => start()).toThrow('could not be cloned');
+    setEnvironmentData('numalign.test');
+    const granted = startWorker(EVERYTHING, String(high), PLAIN, { eval: true });
+    onTestFinished(async () => void (await granted.terminate()));
+    expect(mine()).toEqual(before);
+    expect(placement.of(granted)).toBeUndefined();
+    expect((await told(granted)).mask).toBe(String(high));
+  });
+
+  it('are known by their threads though another subscriber of their births starts one', async () => {
+    const placement = placeOnAll({ cpus: String(ALL.first) });
+    const inner: Worker[] = [];
+    const startAnother = () => {
+      unsubscribe('worker_threads', startAnother);
+      inner.push(startWorker(EVERYTHING, String(ALL.toArray().at(-1)), PLAIN, { eval: true }));
+    };
+    // Before the placement's own.
+    placement.stop();
+    subscribe('worker_threads', startAnother);
+    const second = placeOnAll({ cpus: String(ALL.first) });
+    const outer = start();
+    onTestFinished(async () => void (await inner[0]!.terminate()));
+    const birth = second.of(outer)!;
+    const [own, other] = await Promise.all([outer, inner[0]!].map(told));
+    expect([birth.tid, birth.when, own!.mask]).toEqual([own!.tid, 'atBirth', String(ALL.first)]);
+    expect([other!.mask, second.of(inner[0]!)]).toEqual([String(ALL.toArray().at(-1)), undefined]);
   });
 
   it('leave this thread as it was where their constructor fails after its place was made', async () => {
