@@ -14,7 +14,7 @@ import type { GrantRecord } from '../admission/grants/grant-record.js';
 import { tracedApply } from '../admission/grants/traced.js';
 import { transact } from '../admission/transact.js';
 import type { Warning } from '../admission/warnings.js';
-import { checkOptions, invalidOption } from '../base/check-options.js';
+import { invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import { type GrantWorkerOptions, startWorker } from '../births/worker.js';
 import { childVariables } from '../children/child-variables.js';
@@ -31,7 +31,7 @@ import {
 import { pageBytes } from '../input/values/memory-types.js';
 import type { Quantity } from '../input/values/quantity.js';
 import type { PinResult } from '../machine/affinity.js';
-import { type BufferOptions, nodeBuffer, parseBuffer } from '../threads/buffers.js';
+import { type BufferOptions, checkBuffer, nodeBuffer, parseBuffer } from '../threads/buffers.js';
 import { watchChild } from '../threads/children.js';
 import type { GrantedThreads } from '../threads/granted-threads.js';
 import { unpinMemory } from '../threads/memory.js';
@@ -292,7 +292,7 @@ export class GrantThreads extends GrantView {
    *   ERR_SIMULATED_MACHINE, ERR_GRANT_RELEASED
    */
   buffer(bytes: Quantity, options: BufferOptions = {}): Buffer {
-    const { pageSize, node } = checkOptions(options, ['pageSize', 'node'], 'buffer') as BufferOptions;
+    const { pageSize, node } = checkBuffer(options);
     const request = parseBuffer(bytes, pageSize);
     if (node !== undefined && !this.memoryNodes.has(node)) {
       invalidOption('node', node, `one of the grant's memory nodes: ${this.memoryNodes}`);
