@@ -23,11 +23,17 @@ import { parseConfig } from './input/config.js';
 import { type AcquireOptions, type AdmissionRequest, parseAcquire } from './input/request.js';
 import type { Quantity } from './input/values/quantity.js';
 import { CpuSet, NodeSet } from './machine/cpu-set.js';
-import { type PoolOptions, poolOfSize } from './pools/pool-options.js';
-import type { WorkerPlacement } from './pools/worker-placement.js';
-import { type BufferOptions, parseBuffer } from './threads/buffers.js';
+import { checkPoolPlace, type PoolOptions, type PoolPlace, poolOfSize } from './pools/pool-options.js';
+import {
+  checkPlaceWorkers,
+  type PlaceWorkersOptions,
+  type WorkerPlacement,
+} from './pools/worker-placement.js';
+import { type BufferOptions, checkBuffer, parseBuffer } from './threads/buffers.js';
 import { memoryPlacement } from './threads/memory-placement.js';
 import { type GrantPinOptions, parsePin } from './threads/pin.js';
+import { checkPlaces, type PlaceThreadsOptions } from './threads/placement.js';
+import { checkPrewarm, type PrewarmOptions } from './threads/pool.js';
 
 /** Options of something that the program can do without. */
 export type Optional<Options> = Options & {
@@ -116,30 +122,43 @@ export class EmptyGrant implements Same {
     return new EmptyPart(this.reason, this.parts, name);
   }
 
+  #checkPart(name: string | undefined): void {
+    if (name !== undefined) this.part(name);
+  }
+
   async unpin() {
     return NOT_MOVED;
   }
 
-  async placeThreads() {
+  async placeThreads(options: PlaceThreadsOptions = {}) {
+    for (const { part } of checkPlaces(options).places) this.#checkPart(part);
     const [main, workers, pool, v8, others] = Array(5).fill(NOT_MOVED);
     return { main, workers, pool, v8, others, guaranteed: false } as const;
   }
 
-  async prewarmPool() {
+  async prewarmPool(options: PrewarmOptions = {}) {
+    checkPrewarm(options);
     return NOT_MOVED;
   }
 
   worker(filename: string | URL, { part, cpus: _, ...options }: GrantWorkerOptions = {}): Worker {
-    if (part !== undefined) this.part(part);
+    this.#checkPart(part);
     return new Worker(filename, options);
   }
 
-  async placeWorkers(): Promise<Pick<WorkerPlacement, keyof WorkerPlacement>> {
+  async placeWorkers(
+    options: PlaceWorkersOptions = {},
+  ): Promise<Pick<WorkerPlacement, keyof WorkerPlacement>> {
+    this.#checkPart(checkPlaceWorkers(options).place.part);
     return NO_PLACEMENT;
   }
 
   /** By {@link availableParallelism}. */
-  poolOptions<Package extends keyof PoolOptions>(name: Package): PoolOptions[Package] {
+  poolOptions<Package extends keyof PoolOptions>(
+    name: Package,
+    options: PoolPlace = {},
+  ): PoolOptions[Package] {
+    this.#checkPart(checkPoolPlace(options).part);
     return poolOfSize(name, this.availableParallelism);
   }
 
@@ -161,7 +180,8 @@ export class EmptyGrant implements Same {
   }
 
   /** Ordinary memory. @throws the `reason` for a node or hugepages */
-  buffer(bytes: Quantity, { pageSize, node }: BufferOptions = {}): Buffer {
+  buffer(bytes: Quantity, options: BufferOptions = {}): Buffer {
+    const { pageSize, node } = checkBuffer(options);
     if (pageSize !== undefined || node !== undefined) throw this.reason;
     return Buffer.alloc(parseBuffer(bytes, undefined).bytes);
   }

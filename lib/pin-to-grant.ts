@@ -1,6 +1,6 @@
 // Acquires CPUs for this process and pins it to them, with nothing to be closed afterwards.
 import { checkOptions, invalidOption } from './base/check-options.js';
-import { type EmptyGrant, emptyGrant } from './empty-grant.js';
+import { type EmptyGrant, emptyGrant, type Optional } from './empty-grant.js';
 import { type Grant, onceEnded } from './grant.js';
 import type { ManagerOptions } from './input/config.js';
 import { ACQUIRE_OPTIONS, type AcquireOptions } from './input/request.js';
@@ -38,10 +38,14 @@ interface UnpinnedProcess {
 export async function pinToGrant(request: PinAcquireOptions): Promise<PinnedProcess | UnpinnedProcess> {
   const { acquire, ...how } = parse(request);
   const required = { ...acquire, optional: false };
-  return pinned({ acquire: required, ...how }).catch((error) => ({
-    manager: undefined,
-    grant: emptyGrant(acquire, error),
-  }));
+  try {
+    return await pinned({ acquire: required, ...how });
+  } catch (error) {
+    const grant = emptyGrant(acquire, error);
+    // A mistake in these is one without a grant too.
+    if (how.threads !== undefined) await grant.placeThreads(how.threads);
+    return { manager: undefined, grant };
+  }
 }
 
 async function pinned({
@@ -72,6 +76,8 @@ function parse(request: PinAcquireOptions) {
   checkOptions(request, [...ACQUIRE_OPTIONS, 'manager', 'threads', 'replace'], 'pin');
   const { manager: options = {}, threads, replace = false, ...acquire } = request;
   if (typeof replace !== 'boolean') invalidOption('replace', replace, 'true or false');
+  const { optional = false } = acquire as Partial<Optional<AcquireOptions>>;
+  if (typeof optional !== 'boolean') invalidOption('optional', optional, 'true or false');
   if ((options as { readOnly?: unknown } | null)?.readOnly)
     invalidOption('manager.readOnly', true, 'left out: what only looks acquires nothing');
   return { options, threads, replace, acquire };

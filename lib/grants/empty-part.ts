@@ -23,7 +23,7 @@ export class EmptyPart implements Pick<GrantPart, keyof GrantPart> {
 
   /** @throws ERR_UNKNOWN_PART */
   constructor(reason: NumalignError, parts: Readonly<Record<string, CpuSet>>, name: string) {
-    if (!Object.hasOwn(parts, name)) throw unknownPart('', name, Object.keys(parts));
+    if (!Object.hasOwn(parts, name)) throw unknownPart('the empty grant', name, Object.keys(parts));
     this.name = name;
     this.#reason = reason;
   }

@@ -59,17 +59,17 @@ export function partCpus(record: GrantRecord, name: string): CpuSet {
   const found = parts.find(({ part }) => part === name);
   if (found) return found.cpus;
   throw unknownPart(
-    record.pod.uid,
+    `grant ${record.pod.uid}`,
     name,
     parts.map(({ part }) => part),
   );
 }
 
 /** `valid`: the parts that there are. */
-export function unknownPart(uid: string, name: string, valid: readonly string[]): NumalignError {
+export function unknownPart(grant: string, name: string, valid: readonly string[]): NumalignError {
   const message =
     valid.length === 0
-      ? `grant ${uid} has no parts: they are asked for when it is acquired`
-      : `grant ${uid} has no part ${inspect(name)}, only ${valid.join(', ')}`;
+      ? `${grant} has no parts: they are asked for when it is acquired`
+      : `${grant} has no part ${inspect(name)}, only ${valid.join(', ')}`;
   return new NumalignError('ERR_UNKNOWN_PART', message, { value: name, valid });
 }

@@ -7,13 +7,13 @@ import type { GrantRecord } from '../admission/grants/grant-record.js';
 import { tracedApply } from '../admission/grants/traced.js';
 import { transact } from '../admission/transact.js';
 import type { Warning } from '../admission/warnings.js';
-import { checkOptions, invalidOption } from '../base/check-options.js';
+import { invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import { type GrantWorkerOptions, startWorker } from '../births/worker.js';
 import { pageBytes } from '../input/values/memory-types.js';
 import type { Quantity } from '../input/values/quantity.js';
 import type { PinResult } from '../machine/affinity.js';
-import { type BufferOptions, nodeBuffer, parseBuffer } from '../threads/buffers.js';
+import { type BufferOptions, checkBuffer, nodeBuffer, parseBuffer } from '../threads/buffers.js';
 import type { GrantedThreads } from '../threads/granted-threads.js';
 import { unpinMemory } from '../threads/memory.js';
 import { type MemoryPlacement, memoryPlacement } from '../threads/memory-placement.js';
@@ -189,7 +189,7 @@ export class GrantThreads extends GrantProcesses {
    *   ERR_SIMULATED_MACHINE, ERR_GRANT_RELEASED
    */
   buffer(bytes: Quantity, options: BufferOptions = {}): Buffer {
-    const { pageSize, node } = checkOptions(options, ['pageSize', 'node'], 'buffer') as BufferOptions;
+    const { pageSize, node } = checkBuffer(options);
     const request = parseBuffer(bytes, pageSize);
     if (node !== undefined && !this.memoryNodes.has(node)) {
       invalidOption('node', node, `one of the grant's memory nodes: ${this.memoryNodes}`);

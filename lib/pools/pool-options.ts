@@ -26,8 +26,13 @@ export function poolOptions<Package extends keyof PoolOptions>(
   name: Package,
   options: PoolPlace,
 ): PoolOptions[Package] {
-  const place = checkOptions(options, ['cpus', 'part'], 'poolOptions') as PoolPlace;
+  const place = checkPoolPlace(options);
   return poolOfSize(name, parsePlace(grant, 'poolOptions', place).cpus.size);
+}
+
+/** @throws ERR_INVALID_OPTION */
+export function checkPoolPlace(options: PoolPlace): PoolPlace {
+  return checkOptions(options, ['cpus', 'part'], 'poolOptions') as PoolPlace;
 }
 
 /** For a pool of `size` Workers. @throws ERR_INVALID_OPTION */

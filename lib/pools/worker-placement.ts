@@ -10,7 +10,7 @@ import { checkSignal } from '../input/request.js';
 import { affinity, pinFor } from '../machine/affinity.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import { type GrantedThreads, inGroup, type ThreadPlace } from '../threads/granted-threads.js';
-import { parsePlace } from '../threads/placement.js';
+import { checkPlace, parsePlace } from '../threads/placement.js';
 import { successorOn } from './balance.js';
 import { type Delivery, isWatching, unwatchBirths, type Witness, watchBirths } from './worker-births.js';
 
@@ -47,6 +47,19 @@ export interface WorkerBirth {
 
 type Mutable = { -readonly [Key in keyof WorkerBirth]: WorkerBirth[Key] };
 
+/** What can be said without the grant. @throws ERR_INVALID_OPTION, the reason of an aborted `signal` */
+export function checkPlaceWorkers(options: PlaceWorkersOptions) {
+  const { signal, ...place } = checkOptions(
+    options,
+    ['cpus', 'part', 'oneToOne', 'signal'],
+    'placeWorkers',
+  ) as PlaceWorkersOptions;
+  checkPlace('placeWorkers', place);
+  const stopSignal = checkSignal(signal);
+  stopSignal?.throwIfAborted();
+  return { stopSignal, place };
+}
+
 /** Made by {@link Grant.placeWorkers}. */
 export class WorkerPlacement implements Disposable {
   readonly #grant: () => GrantedThreads;
@@ -68,13 +81,7 @@ export class WorkerPlacement implements Disposable {
 
   /** Use {@link Grant.placeWorkers}. @throws as that does */
   constructor(grant: () => GrantedThreads, options: PlaceWorkersOptions, noteRunning: () => void) {
-    const { signal, ...place } = checkOptions(
-      options,
-      ['cpus', 'part', 'oneToOne', 'signal'],
-      'placeWorkers',
-    ) as PlaceWorkersOptions;
-    const stopSignal = checkSignal(signal);
-    stopSignal?.throwIfAborted();
+    const { stopSignal, place } = checkPlaceWorkers(options);
     const target = grant();
     parsePlace(target, 'placeWorkers', place);
     target.group?.checkStart();

@@ -2,7 +2,7 @@
 // hwloc_alloc_membind.
 import { constants } from 'node:buffer';
 import { freemem } from 'node:os';
-import { invalidOption } from '../base/check-options.js';
+import { checkOptions, invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { parseQuantity, type Quantity, wholeValue } from '../input/values/quantity.js';
@@ -44,6 +44,11 @@ export interface BufferRequest {
   bytes: number;
   /** 0: ordinary pages. */
   hugepageBytes: number;
+}
+
+/** @throws ERR_INVALID_OPTION */
+export function checkBuffer(options: BufferOptions): BufferOptions {
+  return checkOptions(options, ['pageSize', 'node'], 'buffer') as BufferOptions;
 }
 
 /** @throws ERR_INVALID_QUANTITY, ERR_INVALID_OPTION */

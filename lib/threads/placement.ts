@@ -63,6 +63,17 @@ export interface PlaceThreadsResult {
 const KINDS = ['main', 'workers', 'pool', 'v8', 'others'] as const;
 type Places = Readonly<Record<(typeof KINDS)[number], ThreadPlace>>;
 
+type Place = Exclude<ThreadCpus, string | CpuSet>;
+
+/** What can be said without the grant. @throws ERR_INVALID_OPTION */
+export function checkPlace(kind: string, value: ThreadCpus | undefined): Place {
+  if (value === undefined || typeof value === 'string' || value instanceof CpuSet) return {};
+  const given = checkOptions(value, ['part', 'cpus', 'oneToOne'], kind) as Place;
+  const { oneToOne = false } = given;
+  if (typeof oneToOne !== 'boolean') invalidOption(`${kind}.oneToOne`, oneToOne, 'true or false');
+  return given;
+}
+
 /** @throws ERR_INVALID_OPTION, ERR_INVALID_LIST, ERR_UNKNOWN_PART */
 export function parsePlace(grant: GrantedThreads, kind: string, value: ThreadCpus | undefined): ThreadPlace {
   const { part } = grant;
@@ -70,13 +81,9 @@ export function parsePlace(grant: GrantedThreads, kind: string, value: ThreadCpu
   if (value === undefined || typeof value === 'string' || value instanceof CpuSet) {
     return { part, cpus: cpusWithin(grant, kind, value), oneEach: grant.oneToOne };
   }
-  const given = checkOptions(value, ['part', 'cpus', 'oneToOne'], kind) as Exclude<
-    ThreadCpus,
-    string | CpuSet
-  >;
+  const given = checkPlace(kind, value);
   const target = given.part === undefined ? grant : grant.onPart(given.part);
   const { oneToOne = target.oneToOne } = given;
-  if (typeof oneToOne !== 'boolean') invalidOption(`${kind}.oneToOne`, oneToOne, 'true or false');
   if (target.oneToOne && !oneToOne)
     invalidOption(`${kind}.oneToOne`, false, 'true: the CPUs of the grant are isolated');
   const cpus = cpusWithin(target, `${kind}.cpus`, given.cpus);
@@ -104,17 +111,23 @@ function parsePlaces(target: GrantedThreads, options: PlaceThreadsOptions): Plac
   return places;
 }
 
-/** `target` is asked again after the wait: the grant may have changed, or gone. */
-export async function placeThreads(
-  target: () => GrantedThreads,
-  options: PlaceThreadsOptions,
-): Promise<PlaceThreadsResult> {
+/** What can be said without the grant. @throws ERR_INVALID_OPTION */
+export function checkPlaces(options: PlaceThreadsOptions): { replace: boolean; places: readonly Place[] } {
   const { replace = false } = checkOptions(
     options,
     [...KINDS, 'replace'],
     'placeThreads',
   ) as PlaceThreadsOptions;
   if (typeof replace !== 'boolean') invalidOption('replace', replace, 'true or false');
+  return { replace, places: KINDS.map((kind) => checkPlace(kind, options[kind])) };
+}
+
+/** `target` is asked again after the wait: the grant may have changed, or gone. */
+export async function placeThreads(
+  target: () => GrantedThreads,
+  options: PlaceThreadsOptions,
+): Promise<PlaceThreadsResult> {
+  const { replace } = checkPlaces(options);
   parsePlaces(target(), options);
   const { complete } = await probePool();
   const granted = target();

@@ -68,14 +68,20 @@ export async function probePool(): Promise<PoolProbe> {
   };
 }
 
-/** `target` is asked again after the wait: the grant may have changed, or gone. */
-export async function prewarmPool(target: () => GrantedThreads, options: PrewarmOptions): Promise<PinResult> {
+/** What can be said without the grant. @throws ERR_INVALID_OPTION */
+export function checkPrewarm(options: PrewarmOptions) {
   const { cpus, replace = false } = checkOptions(
     options,
     ['cpus', 'replace'],
     'prewarmPool',
   ) as PrewarmOptions;
   if (typeof replace !== 'boolean') invalidOption('replace', replace, 'true or false');
+  return { cpus, replace };
+}
+
+/** `target` is asked again after the wait: the grant may have changed, or gone. */
+export async function prewarmPool(target: () => GrantedThreads, options: PrewarmOptions): Promise<PinResult> {
+  const { cpus, replace } = checkPrewarm(options);
   cpusWithin(target(), 'cpus', cpus);
   const { tids, complete } = await probePool();
   const granted = target();

@@ -17,6 +17,14 @@ async function persistentGrant(stateDir: string, name: string) {
   return grant;
 }
 
+async function persistentPod(stateDir: string) {
+  const manager = await openManager({ stateDir, reservedSystemCPUs: '0' });
+  const containers = [{ name: 'log', resources: { limits: { cpu: '100m' } } }];
+  const pod = await manager.admit({ containers }, { owner: 'persistent' });
+  manager.close();
+  return pod;
+}
+
 describe('numalign status', () => {
   it('says that nothing is granted where there is no folder, and makes none', async () => {
     const folder = join(newFolder(), 'state');
@@ -287,6 +295,40 @@ describe('numalign release', () => {
     expect(code).toBe(1);
     expect(stderr).toContain('nothing is granted [ERR_UNKNOWN_GRANT]');
     expect(existsSync(folder)).toBe(false);
+  });
+
+  it('releases with --dead what dead owners had, and nothing else', async () => {
+    const folder = newFolder();
+    const dead = ['release', '--dead', '--state-dir', folder];
+    const grants = async () =>
+      JSON.parse((await numalign(['status', '--state-dir', folder, '--output', 'json'])).stdout).grants;
+    const kept = await persistentPod(folder);
+    const run = ['run', '--cpus', '1', '--name', 'job', '--state-dir', folder, '--', 'true'];
+    expect(await numalign(run)).toMatchObject({ code: 0 });
+    const left = (await grants()).find(({ name }: { name: string }) => name === 'job');
+    const released = await numalign(dead);
+    expect(released).toMatchObject({ code: 0, stderr: '' });
+    expect(released.stdout).toBe(`released grant ${left.uid} (job): CPU ${left.cpus}; its owner was dead\n`);
+    expect(await grants()).toMatchObject([{ uid: kept.uid, alive: true }]);
+    const { stdout } = await numalign([...dead, '--output', 'json']);
+    expect(JSON.parse(stdout)).toEqual({ stateDir: folder, grants: [] });
+  });
+
+  it('makes no folder with --dead, where there is nothing to release', async () => {
+    const folder = join(newFolder(), 'state');
+    expect(await numalign(['release', '--dead', '--state-dir', folder])).toMatchObject({
+      code: 0,
+      stdout: '',
+    });
+    expect(existsSync(folder)).toBe(false);
+  });
+
+  it.each([
+    [[], /missing required argument 'id'/],
+    [['--dead', 'gateway'], /'gateway' cannot be used with option '--dead'/],
+  ])('is told either a grant or --dead: %s', async (args, message) => {
+    const { code, stderr } = await numalign(['release', ...args]);
+    expect([code, stderr]).toEqual([2, expect.stringMatching(message)]);
   });
 
   it('does not take CPUs from a process that runs on them', async () => {

@@ -21,8 +21,8 @@ describe('numalign systemd-unit', () => {
       ...['--', '/srv/gateway/server', '--port', '8080'],
     );
     const example = unit
-      .replace(process.execPath, '/usr/bin/node')
-      .replace(MAIN, '/usr/lib/node_modules/numalign/dist/cli/main.js');
+      .replaceAll(process.execPath, '/usr/bin/node')
+      .replaceAll(MAIN, '/usr/lib/node_modules/numalign/dist/cli/main.js');
     expect(example).toBe(read('examples/systemd/gateway.service'));
   });
 
@@ -56,6 +56,25 @@ describe('numalign systemd-unit', () => {
     expect(unit).toContain(` --state-dir ${process.cwd()}/state `);
   });
 
+  it('gives back what the program has left in the state that it used', async () => {
+    const command = ['--cpus', '1', '--name', 'api@', '--', '/srv/api'];
+    const release = `-${process.execPath} ${MAIN} release --dead`;
+    expect(settings(await unitOf(...command), 'ExecStopPost')).toEqual([release]);
+    expect(settings(await unitOf('--state-dir', 'a $b', ...command), 'ExecStopPost')).toEqual([
+      `${release} --state-dir "${process.cwd()}/a $$b"`,
+    ]);
+  });
+
+  it('has a name with a backslash as it was given', async () => {
+    const unit = await unitOf('--name', 'a\\x2db@', '--cpus', '1', '--', '/srv/api');
+    expect(unit).toContain(' --name "a\\\\x2db@%i" -- /srv/api\n');
+  });
+
+  it.each(['john.doe', '0', '4294967294'])('is run by the user %s', async (user) => {
+    const unit = await unitOf('--cpus', '1', '--user', user, '--', '/srv/api');
+    expect(settings(unit, 'User')).toEqual([user]);
+  });
+
   it('says that a program is not found here', async () => {
     const { code, stdout, stderr } = await numalign(['systemd-unit', '--cpus', '1', '--', 'no-such-program']);
     expect([code, stderr]).toEqual([
@@ -77,6 +96,18 @@ describe('numalign systemd-unit', () => {
     ['a name that no unit can have', ['--cpus', '1', '--name', 'a b'], 1, /"a b" .*\[ERR_INVALID_ARGUMENT\]/],
     ['a name that is too long', ['--cpus', '1', '--name', 'a'.repeat(248)], 1, /\[ERR_INVALID_ARGUMENT\]/],
     ['an instance', ['--cpus', '1', '--name', 'a@b'], 1, /"a@b" .*\[ERR_INVALID_ARGUMENT\]/],
+    [
+      'the name of the boot unit',
+      ['--cpus', '1', '--name', 'numalign'],
+      1,
+      /at boot \[ERR_INVALID_ARGUMENT\]/,
+    ],
+    [
+      'a name with the suffix',
+      ['--cpus', '1', '--name', 'a.service'],
+      1,
+      /without ".service".*\[ERR_INVALID_A/,
+    ],
     ['no CPUs', [], 2, /'--cpus <n>' not specified/],
     ['an option that run has not', ['--cpuz', '1'], 2, /unknown option '--cpuz'\n.*--cpus/],
     ['a value that run refuses', ['--cpus', 'many'], 2, /whole number/],
@@ -89,6 +120,11 @@ describe('numalign systemd-unit', () => {
     ['lines in the description', ['--cpus', '1', '--description', 'a\nUser=b'], 2, /one line/],
     ['a folder that a unit cannot name', ['--cpus', '1', '--working-directory', '/a\\'], 2, /one line/],
     ['a user that cannot be', ['--cpus', '1', '--user', 'a b'], 2, /no name of a user/],
+    ['a number that is no user', ['--cpus', '1', '--user', '65535'], 2, /no name of a user/],
+    ['a number too big for a user', ['--cpus', '1', '--user', '4294967295'], 2, /no name of a user/],
+    ['a folder without a name', ['--cpus', '1', '--working-directory', ''], 2, /It is empty/],
+    ['a slice without a part', ['--cpus', '1', '--slice', 'a--b.slice'], 2, /numalign\.slice/],
+    ['a slice that ends early', ['--cpus', '1', '--slice', 'a-.slice'], 2, /numalign\.slice/],
     ['no slice', ['--cpus', '1', '--slice', 'system'], 2, /numalign\.slice/],
     ['another type', ['--cpus', '1', '--type', 'forking'], 2, /exec, notify/],
   ])('refuses %s', async (_what, args, exitCode, message) => {
@@ -97,6 +133,11 @@ describe('numalign systemd-unit', () => {
     expect(stderr).toMatch(message);
   });
 });
+
+async function grantsIn(folder: string): Promise<object[]> {
+  const { stdout } = await numalign(['status', '--state-dir', folder, '--output', 'json']);
+  return JSON.parse(stdout).grants;
+}
 
 describe.runIf(hasSystemd)('systemd', () => {
   it('accepts units with all there can be in them', async () => {
@@ -147,6 +188,7 @@ describe.runIf(hasSystemd)('systemd', () => {
     expect(told.words).toEqual(words);
     expect(told.cpus).toBe(told.name);
     expect(told.cpus).not.toBe('0');
+    await until(async () => (await grantsIn(join(folder, 'state'))).length === 0, 'the end of its grant');
   });
 
   it.runIf(canRunUnits)('has it up when the program says so, with --type notify', async () => {

@@ -83,6 +83,49 @@ describe('an optional grant', () => {
       expect(await errorOf(action)).toBe(grant.reason);
   });
 
+  it('refuses mistakes in where threads, Workers and memory are to be', async () => {
+    const manager = await simulated('core:2 pu:1');
+    const grant = await manager.acquire({ cpu: 4, parts: { main: 1 }, optional: true });
+    const codes = async (actions: readonly (() => unknown)[]) =>
+      Promise.all(actions.map(async (action) => (await errorOf(action)).code));
+    const misspelled = { repalce: true } as object;
+    const options = [
+      () => grant.placeThreads(misspelled),
+      () => grant.placeThreads({ replace: 1 } as object),
+      () => grant.placeThreads({ main: { oneToOne: 1 } } as object),
+      () => grant.placeWorkers(misspelled),
+      () => grant.placeWorkers({ oneToOne: 1 } as object),
+      () => grant.prewarmPool(misspelled),
+      () => grant.poolOptions('piscina', misspelled),
+      () => grant.buffer(4096, misspelled),
+    ];
+    expect(await codes(options)).toEqual(options.map(() => 'ERR_INVALID_OPTION'));
+    const part = 'mian';
+    const parts = [
+      () => grant.placeThreads({ main: { part } }),
+      () => grant.placeWorkers({ part }),
+      () => grant.poolOptions('piscina', { part }),
+      () => grant.worker('', { eval: true, part }),
+    ];
+    expect(await codes(parts)).toEqual(parts.map(() => 'ERR_UNKNOWN_PART'));
+    expect((await errorOf(parts[0]!)).message).toBe("the empty grant has no part 'mian', only main");
+    await grant.placeThreads({ main: { part: 'main' }, workers: 'one-to-one', pool: '0', replace: true });
+    await grant.placeWorkers({ part: 'main', oneToOne: true });
+    expect(grant.poolOptions('piscina', { part: 'main' })).toEqual(grant.poolOptions('piscina'));
+  });
+
+  it('of pin() is refused for a mistake, with room and without', async () => {
+    const code = async (options: object) => {
+      const manager = { stateDir: makeStateDir() };
+      return (await errorOf(() => pin({ cpu: 1, manager, optional: true, ...options } as { cpu: number })))
+        .code;
+    };
+    expect(await code({ optional: 'yes' })).toBe('ERR_INVALID_OPTION');
+    expect(await code({ optional: 'yes', cpu: 1000 })).toBe('ERR_INVALID_OPTION');
+    expect(await code({ cpu: 1000, threads: { mian: '0' } })).toBe('ERR_INVALID_OPTION');
+    expect(await code({ cpu: 1000, threads: { main: { part: 'main' } } })).toBe('ERR_UNKNOWN_PART');
+  });
+
   it('has ordinary memory', async () => {
     const manager = await simulated('core:2 pu:1');
     const grant = await manager.acquire({ cpu: 4, optional: true });

@@ -1,9 +1,9 @@
-// numalign release: ends a grant that nobody runs on any more, or a persistent one.
-import type { Command } from 'commander';
+// numalign release: ends a grant that nobody runs on any more, all of these, or a persistent one.
+import { type Command, Option } from 'commander';
 import { NumalignError } from '../../base/errors.js';
 import { cpusNamed } from '../../base/text/cpus-named.js';
 import { discover } from '../../entries/topology.js';
-import { openManager } from '../../index.js';
+import { type CpuSet, openManager } from '../../index.js';
 import { outputOption } from '../arguments/arguments.js';
 import { findGrant } from '../arguments/find-grant.js';
 import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
@@ -12,17 +12,32 @@ import { print } from '../terminal/output.js';
 import { formatJson, printable } from '../terminal/text.js';
 
 interface ReleaseFlags {
+  dead?: boolean;
   stateDir?: string;
   output: 'text' | 'json';
 }
 
+interface Released {
+  readonly uid: string;
+  readonly name: string;
+  readonly cpus: CpuSet;
+  readonly alive: boolean;
+}
+
 export function addRelease(program: Command): void {
-  program
-    .command('release')
+  const command: Command = program.command('release');
+  command
     .description(
       'Give the CPUs of a grant or pod back. A grant whose process still runs cannot be released: end the process.',
     )
-    .argument('<id>', 'the uid, its first characters (at least 4), or the name')
+    .argument('[id]', 'the uid, its first characters (at least 4), or the name')
+    .usage('[options] <id>')
+    .addOption(
+      new Option(
+        '--dead',
+        'instead of one: all whose owners are dead, which the next one to acquire does too',
+      ),
+    )
     .addOption(stateDirOption())
     .addOption(outputOption())
     .addHelpText(
@@ -34,9 +49,26 @@ Examples:
   $ numalign release 3f2a9c1e-0d1b-4c55-9a8e-6f1f0a7d2b34
   $ numalign release 3f2a
   $ numalign release gateway
-  $ numalign release gateway --output json | jq -r .cpus`,
+  $ numalign release gateway --output json | jq -r .cpus
+  $ numalign release --dead`,
     )
-    .action(releaseGrant);
+    .action((id: string | undefined, { dead = false, ...flags }: ReleaseFlags) => {
+      if (dead && id !== undefined) command.error(`error: '${id}' cannot be used with option '--dead'`);
+      if (dead) return releaseDead(flags);
+      if (id === undefined) command.error("error: missing required argument 'id'");
+      return releaseGrant(id, flags);
+    });
+}
+
+// To look first makes no folder, and wakes nobody where there is nothing to do.
+async function releaseDead({ stateDir = MACHINE_STATE_DIR, output }: ReleaseFlags): Promise<void> {
+  const topology = await discover();
+  const dead = (await statusIn({ stateDir, topology })).grants.filter(({ alive }) => !alive);
+  // Opening takes them back.
+  if (dead.length > 0)
+    (await openManager({ stateDir, topology, besideKubelet: true, sharedMember: false })).close();
+  const grants = dead.map(({ uid, name, cpus }) => ({ grant: uid, name, cpus, alive: false }));
+  print(output === 'json' ? formatJson({ stateDir, grants }) : dead.map(releasedLine).join(''));
 }
 
 async function releaseGrant(
@@ -58,11 +90,11 @@ async function releaseGrant(
     manager.close();
   }
   const { uid, name, cpus, alive } = grant;
+  print(output === 'json' ? formatJson({ stateDir, grant: uid, name, cpus, alive }) : releasedLine(grant));
+}
+
+function releasedLine({ uid, name, cpus, alive }: Released): string {
   const known = name === uid ? '' : ` (${printable(name)})`;
   const had = cpus.isEmpty ? 'it had no exclusive CPUs' : cpusNamed(cpus);
-  print(
-    output === 'json'
-      ? formatJson({ stateDir, grant: uid, name, cpus, alive })
-      : `released grant ${printable(uid)}${known}: ${had}${alive ? '' : '; its owner was dead'}\n`,
-  );
+  return `released grant ${printable(uid)}${known}: ${had}${alive ? '' : '; its owner was dead'}\n`;
 }

@@ -1,5 +1,5 @@
 // ServiceUnit: a program on CPUs of its own as a unit of systemd. Pure.
-import { serviceName } from './unit-name.js';
+import { BOOT_UNIT, serviceName } from './unit-name.js';
 import { commandWord, literal, programWord } from './unit-word.js';
 
 /** Where numalign is: the paths of Node and of the command line's entry. */
@@ -18,8 +18,8 @@ export interface Service {
   readonly slice: string;
   readonly user: string | undefined;
   readonly workingDirectory: string;
-  /** Its state is the machine's, which needs the group and is set up at boot. */
-  readonly isOfMachine: boolean;
+  /** A private state's folder; of the machine's, which needs the group and is set up at boot, undefined. */
+  readonly stateDir: string | undefined;
   /** The options of `numalign run`; words that are text, or have specifiers. */
   readonly options: readonly UnitWord[];
   readonly command: readonly string[];
@@ -28,22 +28,26 @@ export interface Service {
 /** A word of the command line: a text, or one in which systemd replaces specifiers. */
 export type UnitWord = string | { readonly specifiers: string };
 
-export const BOOT_UNIT = 'numalign.service';
 export const GROUP = 'numalign';
 
-/** The command line that starts numalign: `ExecStart=` and words. */
+/** The command line that starts numalign. */
 export function launch({ node, main }: Launcher, words: readonly UnitWord[]): string {
   const rest = words.map((word) => (typeof word === 'string' ? commandWord(word) : word.specifiers));
   return [programWord(node), commandWord(main), ...rest].join(' ');
 }
 
 export function serviceUnit(service: Service, launcher: Launcher): string {
-  const { name, type, user, isOfMachine, options, command } = service;
+  const { name, type, user, stateDir, options, command } = service;
+  const isOfMachine = stateDir === undefined;
+  const folder = isOfMachine ? [] : ['--state-dir', stateDir];
   const settings = [
     `Type=${type}`,
     // With --type notify it is the program that tells, or a child of it.
     ...(type === 'notify' ? ['NotifyAccess=all'] : []),
     `ExecStart=${launch(launcher, ['run', ...options, '--', ...command])}`,
+    // The program has nobody beside it. Its CPUs are to be shared again at once, and not only when
+    // somebody else opens the state. That this fails is no failure of the program.
+    `ExecStopPost=-${launch(launcher, ['release', '--dead', ...folder])}`,
     `WorkingDirectory=${literal(service.workingDirectory)}`,
     ...(user === undefined ? [] : [`User=${user}`]),
     ...(user !== undefined && isOfMachine ? [`SupplementaryGroups=${GROUP}`] : []),

@@ -1,5 +1,6 @@
 // SetupFiles: what `numalign setup` writes for systemd, without the heads. Pure.
-import { BOOT_UNIT, GROUP, type Launcher, launch } from './service-unit.js';
+import { GROUP, type Launcher, launch } from './service-unit.js';
+import { BOOT_UNIT } from './unit-name.js';
 
 export const SLICE = 'numalign.slice';
 

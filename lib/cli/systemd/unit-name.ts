@@ -1,6 +1,9 @@
 // Names of units and of what they name. Pure.
 import { NumalignError } from '../../base/errors.js';
 
+/** The unit that makes the settings at boot. */
+export const BOOT_UNIT = 'numalign.service';
+
 const MAX_LENGTH = 255;
 export const UNIT_NAME = 'letters, digits and any of : - _ . @ \\, 255 characters at most with the suffix';
 
@@ -10,13 +13,21 @@ export const UNIT_NAME = 'letters, digits and any of : - _ . @ \\, 255 character
  */
 export function serviceName(name: string): string {
   const full = `${name}.service`;
+  if (full === BOOT_UNIT) throw refused(name, 'another name: this is the unit of the settings at boot');
+  if (name.endsWith('.service')) throw refused(name, `the name without ".service", which is added`);
   // A name in front of the `@`, one `@` at most, and nothing behind it: an instance has no file.
   if (/^[\w:.\\-]+@?$/.test(name) && full.length <= MAX_LENGTH) return full;
-  throw new NumalignError('ERR_INVALID_ARGUMENT', `"${name}" cannot be the name of a unit: ${UNIT_NAME}`, {
-    value: name,
-    valid: UNIT_NAME,
-  });
+  throw refused(name, UNIT_NAME);
 }
+
+function refused(name: string, valid: string): NumalignError {
+  const text = `"${name}" cannot be the name of a unit: ${valid}`;
+  return new NumalignError('ERR_INVALID_ARGUMENT', text, { value: name, valid });
+}
+
+/** Whether systemd takes it for a slice: `a-b.slice` is in `a.slice`, so that no part is empty. */
+export const isSliceName = (name: string) =>
+  name.length <= MAX_LENGTH && /^(-|[\w:.\\]+(-[\w:.\\]+)*)\.slice$/.test(name);
 
 /** Whether a name is that of a template, such as `gateway@`. */
 export const isTemplate = (name: string) => name.endsWith('@');

@@ -26,10 +26,6 @@ export class PassedOptions {
     return this.#words;
   }
 
-  has(flag: string): boolean {
-    return this.#words.some((word) => word === flag || word.startsWith(`${flag}=`));
-  }
-
   #add({ long, optional }: Option, value: string | null): void {
     if (value === null || value === undefined) this.#words.push(long!);
     else if (optional) this.#words.push(`${long}=${value}`);

@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { chownSync, rmdirSync, statSync } from 'node:fs';
 import { NumalignError } from '../../../base/errors.js';
-import { BOOT_UNIT } from '../../systemd/service-unit.js';
+import { BOOT_UNIT } from '../../systemd/unit-name.js';
 import { print, tell } from '../../terminal/output.js';
 import { formatJson } from '../../terminal/text.js';
 import { programPath } from './installed.js';

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { MACHINE_STATE_DIR } from '../../arguments/state-dir.js';
 import { unedited } from '../../systemd/kept-text.js';
-import { BOOT_UNIT, GROUP } from '../../systemd/service-unit.js';
+import { GROUP } from '../../systemd/service-unit.js';
 import {
   isForeignGroup,
   type Setup,
@@ -14,6 +14,7 @@ import {
   TMPFILES,
   UNITS,
 } from '../../systemd/setup-files.js';
+import { BOOT_UNIT } from '../../systemd/unit-name.js';
 import { commandWord } from '../../systemd/unit-word.js';
 import { installedLauncher } from './installed.js';
 import { type PlannedFile, plannedFile, plannedRemoval, textOf } from './machine-files.js';

@@ -5,8 +5,8 @@ import { NumalignError } from '../../../base/errors.js';
 import { outputOption } from '../../arguments/arguments.js';
 import { serviceUnit, type UnitWord } from '../../systemd/service-unit.js';
 import { SLICE } from '../../systemd/setup-files.js';
-import { isTemplate, serviceName } from '../../systemd/unit-name.js';
-import { isPlainValue, literal } from '../../systemd/unit-word.js';
+import { isSliceName, isTemplate, serviceName } from '../../systemd/unit-name.js';
+import { isPlainValue, literal, unitWord } from '../../systemd/unit-word.js';
 import { print, tell } from '../../terminal/output.js';
 import { formatJson } from '../../terminal/text.js';
 import { addRun } from '../run.js';
@@ -22,6 +22,7 @@ interface UnitFlags {
   restart: string;
   slice: string;
   workingDirectory?: string;
+  stateDir?: string;
   output: 'text' | 'json';
 }
 
@@ -46,9 +47,10 @@ export function addSystemdUnit(program: Command): void {
     )
     .addOption(new Option('--slice <slice>', 'the slice that it is in').argParser(sliceName).default(SLICE))
     .addOption(
-      new Option('--working-directory <dir>', 'where it runs (default: here)').argParser((text) =>
-        oneLine(resolve(text)),
-      ),
+      new Option('--working-directory <dir>', 'where it runs (default: here)').argParser((text) => {
+        if (text === '') throw new InvalidArgumentError('It is empty.');
+        return oneLine(resolve(text));
+      }),
     );
   const passed = new PassedOptions(command, addRun);
   command
@@ -77,11 +79,14 @@ Examples:
     });
 }
 
-// What systemd takes for a name, or a number.
+// Dots are in names of directories of users. Of the numbers two mean "none".
 function userName(text: string): string {
-  if (/^([A-Za-z_][\w-]{0,30}|\d+)$/.test(text)) return text;
+  const isNumber = /^(0|[1-9]\d*)$/.test(text);
+  if (isNumber ? isUserId(Number(text)) : /^[A-Za-z_][\w.-]{0,30}$/.test(text)) return text;
   throw new InvalidArgumentError(`"${text}" is no name of a user.`);
 }
+
+const isUserId = (id: number) => id < 2 ** 32 - 1 && id !== 2 ** 16 - 1;
 
 function oneLine(text: string): string {
   if (isPlainValue(text)) return text;
@@ -98,12 +103,12 @@ function folderHere(): string {
 }
 
 function sliceName(text: string): string {
-  if (/^[\w:.\\-]+\.slice$/.test(text)) return text;
+  if (isSliceName(text)) return text;
   throw new InvalidArgumentError('It must be the name of a slice, such as numalign.slice.');
 }
 
 function nameWords(flags: UnitFlags, name: string): UnitWord[] {
-  if (isTemplate(name)) return ['--name', { specifiers: `${name}%i` }];
+  if (isTemplate(name)) return ['--name', { specifiers: unitWord(`${name}%i`) }];
   return flags.name === undefined ? ['--name', name] : [];
 }
 
@@ -116,17 +121,16 @@ function runWords(flags: UnitFlags, name: string, passed: readonly string[]): Un
 
 function printUnit([executable, ...args]: readonly string[], flags: UnitFlags, passed: PassedOptions): void {
   const path = programPath(executable!);
-  const { name = basename(path), type, restart, slice, user } = flags;
+  const { name = basename(path), type, restart, slice, user, stateDir } = flags;
   const unit = serviceName(name);
   const text = serviceUnit(
     {
-      ...{ name, type, restart, slice, user },
+      ...{ name, type, restart, slice, user, stateDir },
       description:
         flags.description === undefined
           ? `${literal(name).replace(/@$/, ' %i')} on CPUs of its own`
           : literal(flags.description),
       workingDirectory: flags.workingDirectory ?? folderHere(),
-      isOfMachine: !passed.has('--state-dir'),
       options: runWords(flags, name, passed.words),
       command: [path, ...args],
     },
