@@ -22,8 +22,12 @@ constexpr int kMakePauseUs = 2000;
 
 // renameat2(2) with RENAME_NOREPLACE, for which musl has no function.
 int rename_to_free(int from_folder, const std::string& from, int to_folder, const std::string& to) {
+#ifdef __GLIBC__
+  return renameat2(from_folder, from.c_str(), to_folder, to.c_str(), RENAME_NOREPLACE);
+#else
   return static_cast<int>(
       syscall(SYS_renameat2, from_folder, from.c_str(), to_folder, to.c_str(), RENAME_NOREPLACE));
+#endif
 }
 
 // Somebody else makes `name`, under the name `beside`: waits a moment, or removes what has been left there
