@@ -9,7 +9,6 @@ import { grantedThreads, noteRunning } from './granted.js';
 /** Pools of Workers on a grant: see {@link Grant}. */
 export class GrantPools extends GrantThreads {
   readonly #record: GrantRecord;
-  #placements: readonly WorkerPlacement[] = [];
 
   constructor(record: GrantRecord, warnings: readonly Warning[]) {
     super(record, warnings);
@@ -30,7 +29,7 @@ export class GrantPools extends GrantThreads {
   async placeWorkers(options: PlaceWorkersOptions = {}): Promise<WorkerPlacement> {
     const target = () => grantedThreads(this.#record, this, '');
     const placement = new WorkerPlacement(target, options, () => noteRunning(this.#record));
-    this.#placements = [...this.#placements.filter(({ isActive }) => isActive), placement];
+    this.#record.placements = [...this.#record.placements.filter(({ isActive }) => isActive), placement];
     return placement;
   }
 
@@ -44,10 +43,5 @@ export class GrantPools extends GrantThreads {
     options: PoolPlace = {},
   ): PoolOptions[Package] {
     return poolOptions(grantedThreads(this.#record, this, ''), name, options);
-  }
-
-  protected override stopPlacements(): void {
-    for (const placement of this.#placements) placement.stop();
-    this.#placements = [];
   }
 }

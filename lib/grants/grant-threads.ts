@@ -103,15 +103,12 @@ export class GrantThreads extends GrantProcesses {
         );
         unpinMemory(this.uid);
         this.#workerCpus = undefined;
-        this.stopPlacements();
+        this.#record.stopPlacements();
         this.#record.site.enforcer.apply(state, threads);
         return readAgain(result);
       });
     return tracedApply(this.#record.site, this, 'unpin', undo);
   }
-
-  /** What is born from now on is not placed. */
-  protected stopPlacements(): void {}
 
   /**
    * Pins every thread of this process, each kind where it is to be; what is left out runs on all

@@ -58,10 +58,17 @@ export class GrantRecord {
   pod: PodAssignment;
   /** Set once the grant is released through this handle. */
   released: Promise<PinResult> | undefined;
+  /** What puts on it whatever is born. */
+  placements: readonly { readonly isActive: boolean; stop(): void }[] = [];
 
   constructor(site: Site, pod: PodAssignment) {
     this.site = site;
     this.pod = pod;
+  }
+
+  stopPlacements(): void {
+    for (const placement of this.placements) placement.stop();
+    this.placements = [];
   }
 
   /**
