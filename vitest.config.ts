@@ -40,13 +40,13 @@ const STATES = [
   'test/{mutants,torture}/*.test.ts',
   tests('processes', 'kubelet-record,named-processes'),
   tests('base', 'layered-map,registry,steps'),
-  tests('cli', 'agent,run,run-in-place'),
+  tests('cli', 'agent,run'),
   tests('state', 'difference,folder-errors,journal*,owner-ends,put-back,recovery-laws,unfinished-lines'),
 ];
 
 // The same, and it leaves a trace in its process, such as a pin.
 const PROCESSES = [
-  tests('cli', 'admit'),
+  tests('cli', 'admit,run-in-place'),
   tests('managers', 'devices,dispose,listeners,manager,manager-view,messages,optional,resize'),
   'test/{lifecycle,metrics}/*.test.ts',
   tests('children', 'exec,fork,holding,preload'),
