@@ -1,6 +1,5 @@
 // What becomes of a worker that ends, and of its CPUs.
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { ForkOptions, GrantedWorker } from '../../lib/entries/cluster.js';
 import { errorOf } from '../support/error-of.js';
@@ -156,20 +155,6 @@ describe('a worker that ends by choice', () => {
     await expect.poll(() => manager.grants()).toEqual([]);
     expect(Object.values(cluster.workers!)).toEqual([]);
     expect(seen).toEqual([]);
-  });
-
-  it('may have died unnoticed when the cluster is disconnected', async () => {
-    const manager = await setUp();
-    const { worker } = await fork();
-    const pid = worker.process.pid!;
-    process.kill(pid, 'SIGKILL');
-    while (!/^State:\s*Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8')));
-    const broken = once(worker, 'error');
-    const disconnected = new Promise<void>((resolve) => cluster.disconnect(resolve));
-    expect(worker.listenerCount('error')).toBe(2);
-    expect(await broken).toMatchObject([{ code: 'EPIPE' }]);
-    await disconnected;
-    await expect.poll(() => manager.grants()).toEqual([]);
   });
 
   it('has none come after it that was waited for when the cluster is disconnected', async () => {
