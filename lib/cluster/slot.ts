@@ -97,7 +97,7 @@ export class Slot {
       return this.#start();
     }
     const worker = this.#worker!;
-    if (this.#isClosed) worker.disconnect();
+    if (this.#isClosed) this.#life?.disconnect();
     this.#waiting?.resolve(worker);
     this.#waiting = undefined;
     return worker;
@@ -150,6 +150,7 @@ export class Slot {
   /** Has no worker after this one; its CPUs are given back with it. */
   close(): void {
     this.#isClosed = true;
+    this.#life?.ignoreErrors();
     if (this.#cancel()) this.#end();
   }
 

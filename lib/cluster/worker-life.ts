@@ -70,6 +70,17 @@ export class WorkerLife {
     });
   }
 
+  /** It is told to end. */
+  disconnect(): void {
+    this.ignoreErrors();
+    if (this.worker.isConnected()) this.worker.disconnect();
+  }
+
+  /** Where it has died unnoticed, nothing can be sent to it: its error would end this process. */
+  ignoreErrors(): void {
+    this.worker.off('error', ignore).on('error', ignore);
+  }
+
   /**
    * Resolves once it has ended: it is disconnected, and killed after the time. Answers whether it had
    * to be.
@@ -88,10 +99,12 @@ export class WorkerLife {
         clearTimeout(timer);
         resolve(isKilled);
       });
-      if (worker.isConnected()) worker.disconnect();
+      this.disconnect();
     });
   }
 }
+
+const ignore = () => {};
 
 function notReady({ id, process: { pid } }: Worker, what: string, details: object): NumalignError {
   const message = `worker ${id} (process ${pid}) ${what}: the restart ends here, and the workers that were not restarted go on`;

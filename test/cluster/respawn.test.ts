@@ -157,6 +157,15 @@ describe('a worker that ends by choice', () => {
     expect(seen).toEqual([]);
   });
 
+  it('ends no primary by the error of a message that a dead worker cannot get', async () => {
+    const manager = await setUp();
+    const { worker } = await fork();
+    const disconnected = new Promise<void>((resolve) => cluster.disconnect(resolve));
+    worker.emit('error', Object.assign(new Error('write EPIPE'), { code: 'EPIPE' }));
+    await disconnected;
+    await expect.poll(() => manager.grants()).toEqual([]);
+  });
+
   it('has none come after it that was waited for when the cluster is disconnected', async () => {
     const manager = await setUp();
     await fork({ env: { TASK: 'exit', MARK: '1' } });
