@@ -96,7 +96,8 @@ describe('numalign agent', () => {
     const grant = await manager.acquire({ cpu: 1, name: 'gateway' });
     grant.pin();
     const shared = [{ name: 'main' }];
-    for (const name of ['web', 'db']) await manager.admit({ name, containers: shared });
+    const pods = [];
+    for (const name of ['web', 'db']) pods.push(await manager.admit({ name, containers: shared }));
     const page = await scrape(served);
     const recorded = { level: 'recorded' };
     expect(page.count('numalign_grant_info')).toBe(1);
@@ -105,7 +106,7 @@ describe('numalign agent', () => {
     expect(page.value('numalign_grant_memory_elsewhere_bytes', { grant: 'gateway' })).toBe(
       offNodeBytes ?? undefined,
     );
-    await grant.release();
+    for (const held of [grant, ...pods]) await held.release();
     const wrong = await numalign(['agent', '--max-grants', '10001']);
     expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('a number from 0 to 10000')]);
   });

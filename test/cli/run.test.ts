@@ -2,7 +2,6 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { discover } from '../../lib/entries/topology.js';
-import { asUser, canBeStranger, forStrangers } from '../support/strangers.js';
 import { endLater, isRunning, MAIN, newFolder, numalign, type Running, start, until } from './numalign.js';
 
 // With CPU 0 reserved, a machine of two CPUs has one to give.
@@ -352,15 +351,6 @@ describe('numalign run', () => {
     expect(code).toBe(1);
     expect(stderr).toContain('[ERR_STATE_FOLDER]');
     expect(stderr).toContain('--state-dir DIR');
-  });
-
-  it.runIf(canBeStranger)('suggests another folder where the one above is closed to this user', async () => {
-    const { code, stderr } = await start(
-      ['run', '--cpus', '1', '--state-dir', join(newFolder(), 'state'), '--', 'true'],
-      { program: ['env', ...asUser(4242), process.execPath, forStrangers('dist/cli/main.js')] },
-    ).ended;
-    expect(code).toBe(1);
-    expect(stderr).toMatch(/cannot be used: .*permission denied.* \[ERR_STATE_FOLDER\]\n.*--state-dir DIR/);
   });
 
   it.each([
