@@ -9,7 +9,6 @@ export interface ClusterEvents {
   exit: [worker: GrantedWorker, code: number, signal: string];
   fork: [worker: GrantedWorker];
   listening: [worker: GrantedWorker, address: Address];
-  // biome-ignore lint/suspicious/noExplicitAny: as node:cluster has it, whose listeners it must take.
   message: [worker: GrantedWorker, message: any, handle: Socket | Server];
   online: [worker: GrantedWorker];
   setup: [settings: ClusterSettings];
