@@ -4,6 +4,7 @@ import { type EmptyGrant, emptyGrant, type Optional } from './empty-grant.js';
 import { type Grant, onceEnded } from './grant.js';
 import type { ManagerOptions } from './input/config.js';
 import { ACQUIRE_OPTIONS, type AcquireOptions } from './input/request.js';
+import { option } from './input/values/option-values.js';
 import type { Manager } from './manager.js';
 import { openManager } from './open-manager.js';
 import { pinMemory } from './threads/memory.js';
@@ -75,9 +76,9 @@ async function pinned({
 function parse(request: PinAcquireOptions) {
   checkOptions(request, [...ACQUIRE_OPTIONS, 'manager', 'threads', 'replace'], 'pin');
   const { manager: options = {}, threads, replace = false, ...acquire } = request;
-  if (typeof replace !== 'boolean') invalidOption('replace', replace, 'true or false');
+  option.flag(replace, 'replace');
   const { optional = false } = acquire as Partial<Optional<AcquireOptions>>;
-  if (typeof optional !== 'boolean') invalidOption('optional', optional, 'true or false');
+  option.flag(optional, 'optional');
   if ((options as { readOnly?: unknown } | null)?.readOnly)
     invalidOption('manager.readOnly', true, 'left out: what only looks acquires nothing');
   return { options, threads, replace, acquire };

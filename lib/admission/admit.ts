@@ -2,10 +2,10 @@
 import { randomUUID } from 'node:crypto';
 import { type Assignments, findPod } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
+import type { EnforcementRequest } from '../account/levels.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { removePods, withoutPods } from '../account/pod-changes.js';
 import { freeCpus } from '../account/pools.js';
-import { NumalignError } from '../base/errors.js';
 import { type Decision, decide, decideIn } from '../decision/decision.js';
 import { NEVER, type Question, undo } from '../decision/question.js';
 import { type Rejection, withRollback } from '../decision/rejection.js';
@@ -106,11 +106,7 @@ async function tryAdmit(
     // What it requires shows only once it is committed: then it may be taken back.
     const isLast = providers.isEmpty && !request.requiredQuiet?.length;
     enforced = await commit(next, isLast, {
-      request: {
-        ...site.enforcement,
-        ...request.enforcement,
-        isNamed: request.enforcement.enforcement !== undefined,
-      },
+      request: aimOf(site, request),
     });
     const shortfall = quietShortfallOf(site, request, enforced.next, uid);
     if (shortfall) {
@@ -118,13 +114,20 @@ async function tryAdmit(
       throw shortfall;
     }
   } catch (error) {
-    const failure = undo(question);
-    throw failure !== undefined && error instanceof NumalignError ? withRollback(error, failure) : error;
+    throw withRollback(error, undo(question));
   }
   const pod = findPod(enforced.next, uid)!;
   providers.keep(pod);
   const warnings = [...warningsOf(pod, question), ...enforcementWarnings(pod, enforced.shortfalls)];
   return { pod, warnings, alreadyAdmitted: false };
+}
+
+/** How strongly others are to be kept off. */
+export function aimOf(
+  { enforcement: usual }: Pick<Site, 'enforcement'>,
+  { enforcement: asked }: Pick<AdmissionRequest, 'enforcement'>,
+): EnforcementRequest {
+  return { ...usual, ...asked, isNamed: asked.enforcement !== undefined };
 }
 
 /** What of it is required and not reached, as an error. */

@@ -31,11 +31,21 @@ export function placedPod(state: Assignments, pod: PodRequest): PodAssignment | 
   );
 }
 
-/** What a pod has that is admitted already and asks for something else now. */
-export function changedPod(state: Assignments, pod: PodRequest): PodAssignment | undefined {
-  const placed = pod.uid === undefined ? undefined : findPod(state, pod.uid);
+/** A pod on record that is admitted again: `placed` as it is, or `old`, which a new one replaces. */
+interface PodOnRecord {
+  readonly placed?: PodAssignment | undefined;
+  readonly old?: PodAssignment;
+}
+
+/**
+ * As {@link placedPod}; with `replace` a pod that asks for something else now is no conflict.
+ * @throws ERR_POD_CONFLICT, as {@link placedPod}
+ */
+export function placedOrOld(state: Assignments, pod: PodRequest, replace: boolean): PodOnRecord {
+  const placed = replace && pod.uid !== undefined ? findPod(state, pod.uid) : undefined;
   const isChanged = placed && shapeOfPlaced(placed) !== shapeOf(pod.containers, pod.resources);
-  return isChanged ? placed : undefined;
+  if (isChanged) return { old: placed };
+  return { placed: placed ?? placedPod(state, pod) };
 }
 
 function shapeOfPlaced({ containers, resources }: PodAssignment): string {

@@ -15,7 +15,7 @@ import { type AdmissionRequest, type AdmitOptions, NO_OPTIONS, parseAdmit } from
 import { option } from '../input/values/option-values.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import { managedPod } from './on-record.js';
-import { changedPod, placedPod } from './placed-pod.js';
+import { placedOrOld } from './placed-pod.js';
 import { type Plan, plan, planOfPlaced } from './plan.js';
 import { type PlanningGround, planningGround, planningQuestion } from './planning-ground.js';
 import type { ReadOnlySite } from './site.js';
@@ -69,8 +69,7 @@ export class Planner {
   plan(spec: PodSpec, options: PlannerOptions = NO_OPTIONS): PodPlan {
     const { replace, rest } = replaceOf(options);
     const request = requestFor(this.#site, this.#placement, spec, rest);
-    const old = replace ? changedPod(this.#ground.state, request.pod) : undefined;
-    const placed = old ? undefined : placedPod(this.#ground.state, request.pod);
+    const { placed, old } = placedOrOld(this.#ground.state, request.pod, replace);
     const replaced = old !== undefined;
     if (placed) {
       const { uid, policy, scope } = placed;

@@ -5,6 +5,9 @@ import type { CpuSet } from '../machine/cpu-set.js';
 import type { GrantedThreads } from '../threads/granted-threads.js';
 import { preferNodes } from '../threads/memory.js';
 
+/** Where something is born, beside its CPUs. Without them it has the memory policy and cgroup of this thread. */
+type BirthPlace = Partial<Pick<GrantedThreads, 'memoryNodes' | 'group'>>;
+
 /** Ends a birth. The id of the one thread that was started meanwhile, 0 where unknown. */
 export type CloseBirth = () => number;
 
@@ -18,19 +21,16 @@ export const isBirthOpen = () => open.length > 0 && trial === undefined;
 
 /**
  * Until the answer is called, what the calling thread starts is born on these CPUs of a grant, in
- * its cgroup where it has one, with its memory nodes preferred. A birth that was opened later ends
+ * its cgroup where it has one, with its memory nodes preferred; or on others of the machine. A birth that was opened later ends
  * before.
  * @throws ERR_SYSCALL where the CPUs cannot be used here, ERR_CGROUP, ERR_ENFORCEMENT
  */
-export function openBirth(
-  { memoryNodes, group }: Pick<GrantedThreads, 'memoryNodes' | 'group'>,
-  cpus: CpuSet,
-): CloseBirth {
+export function openBirth({ memoryNodes, group }: BirthPlace, cpus: CpuSet): CloseBirth {
   trial?.();
   const leave = group?.enterToStart();
-  const restore = preferNodes(memoryNodes);
+  const restore = memoryNodes && preferNodes(memoryNodes);
   const back = () => {
-    restore();
+    restore?.();
     leave?.();
   };
   let birth: number;
@@ -58,17 +58,13 @@ export function openBirth(
  * For something that may fail unseen: as {@link openBirth}, and the next birth that is opened ends it.
  * @throws as {@link openBirth}
  */
-export function openTrial(target: Pick<GrantedThreads, 'memoryNodes' | 'group'>, cpus: CpuSet): CloseBirth {
+export function openTrial(target: BirthPlace, cpus: CpuSet): CloseBirth {
   trial = openBirth(target, cpus);
   return trial;
 }
 
 /** Has `action` start something there. `tid`: of the one thread, 0 where unknown. */
-export function bornOn<T>(
-  target: Pick<GrantedThreads, 'memoryNodes' | 'group'>,
-  cpus: CpuSet,
-  action: () => T,
-): { value: T; tid: number } {
+export function bornOn<T>(target: BirthPlace, cpus: CpuSet, action: () => T): { value: T; tid: number } {
   const close = openBirth(target, cpus);
   try {
     const value = action();

@@ -74,7 +74,7 @@ export function startWorker(
 }
 
 // The grant may have other CPUs since.
-export function placeOf(target: GrantedThreads, placed: ThreadCpus | undefined): ThreadPlace {
+function placeOf(target: GrantedThreads, placed: ThreadCpus | undefined): ThreadPlace {
   try {
     return parsePlace(target, 'workers', placed);
   } catch (error) {

@@ -55,7 +55,7 @@ export function spawnWith(
   return spawn(command, args, {
     ...options,
     env: environmentOf(inheritance, options.env, counts),
-    stdio: withLock(inheritance, Array.isArray(stdio) ? stdio : [stdio, stdio, stdio]),
+    stdio: withLock(Array.isArray(stdio) ? stdio : [stdio, stdio, stdio], inheritance.ownerFd),
   });
 }
 
@@ -66,11 +66,10 @@ export function forkWith(
   ...given: [Arguments<GrantForkOptions>, GrantForkOptions | undefined]
 ): ChildProcess {
   const { args, counts, options } = parse(given);
-  const { silent = false, stdio = silent ? 'pipe' : 'inherit' } = options;
   return fork(modulePath, args, {
     ...options,
     env: environmentOf(inheritance, options.env, counts),
-    stdio: withLock(inheritance, Array.isArray(stdio) ? stdio : [stdio, stdio, stdio, 'ipc']),
+    stdio: forkStreams(options, inheritance.ownerFd),
   });
 }
 
@@ -82,8 +81,18 @@ function parse<Options extends ChildOptions>([first, second]: [Arguments<Options
   return { args, counts, options };
 }
 
+/** The streams that node:child_process.fork makes of its options, and the lock behind them. */
+export function forkStreams(
+  { silent = false, stdio = silent ? 'pipe' : 'inherit' }: Pick<ForkOptions, 'silent' | 'stdio'>,
+  ownerFd: number | undefined,
+): Streams {
+  return withLock(Array.isArray(stdio) ? stdio : [stdio, stdio, stdio, 'ipc'], ownerFd);
+}
+
+type Streams = Exclude<StdioOptions, string>;
+
 // Behind the standard streams, which are pipes where they are left out.
-function withLock({ ownerFd }: Inheritance, stdio: Exclude<StdioOptions, string>): StdioOptions {
+function withLock(stdio: Streams, ownerFd: number | undefined): Streams {
   const streams = [...stdio];
   while (streams.length < 3) streams.push('pipe');
   if (ownerFd !== undefined) streams.push(ownerFd);

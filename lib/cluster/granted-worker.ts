@@ -1,8 +1,8 @@
 // GrantedWorker: a worker of node:cluster with the grant that it runs on.
-import type { ChildProcess } from 'node:child_process';
-import type { ClusterSettings, Cluster as NodeCluster, Worker } from 'node:cluster';
+import type { ChildProcess, ForkOptions } from 'node:child_process';
+import type { Cluster as NodeCluster, Worker } from 'node:cluster';
 import type { NumalignError } from '../base/errors.js';
-import type { Inheritance } from '../children/spawn.js';
+import { forkStreams, type Inheritance } from '../children/spawn.js';
 import type { Grant } from '../grant.js';
 import type { Manager } from '../manager.js';
 import type { WorkerPlan } from './fork-options.js';
@@ -76,7 +76,7 @@ function fork(cluster: NodeCluster, env: Variables, ownerFd: number | undefined)
   if (ownerFd === undefined) return cluster.fork(env);
   const before = cluster.settings;
   const { stdio } = before;
-  before.stdio = [...streamsOf(before), ownerFd];
+  before.stdio = forkStreams(before as ForkOptions, ownerFd);
   try {
     return cluster.fork(env);
   } finally {
@@ -86,14 +86,4 @@ function fork(cluster: NodeCluster, env: Variables, ownerFd: number | undefined)
       else settings.stdio = stdio;
     }
   }
-}
-
-// As child_process.fork() takes them.
-function streamsOf({ stdio, silent = false }: ClusterSettings): unknown[] {
-  const given: unknown = stdio;
-  const stream = typeof given === 'string' ? given : silent ? 'pipe' : 'inherit';
-  const streams: unknown[] = Array.isArray(given) ? [...given] : [stream, stream, stream, 'ipc'];
-  // Behind the standard streams, which are pipes where they are left out.
-  while (streams.length < 3) streams.push('pipe');
-  return streams;
 }

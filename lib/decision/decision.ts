@@ -4,7 +4,6 @@ import type { Assignments } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { addPod } from '../account/pod-changes.js';
 import type { CpuPool } from '../account/pod-holdings.js';
-import { NumalignError } from '../base/errors.js';
 import { Refusal } from '../base/refusal.js';
 import type { IsolationChoice } from '../input/policies.js';
 import { podAssignment } from './assignment.js';
@@ -61,6 +60,6 @@ export function decideIn(question: Question, pool: CpuPool): Decision | Rejectio
     const amounts = collectAmounts(progress);
     const failure = undo(question);
     if (error instanceof Refusal) return rejectionOf(progress, error, amounts, failure);
-    throw failure !== undefined && error instanceof NumalignError ? withRollback(error, failure) : error;
+    throw withRollback(error, failure);
   }
 }

@@ -121,8 +121,12 @@ function wouldAdmit(question: Question, pool: CpuPool, placement: Placement): bo
   }
 }
 
-// A provider that keeps what it should give back must not go unnoticed.
-export function withRollback(error: NumalignError, rollback: unknown): NumalignError {
+/**
+ * An error, and what the rollback after it has failed with, if it has: a provider that keeps what it
+ * should give back must not go unnoticed.
+ */
+export function withRollback(error: unknown, rollback: unknown): unknown {
+  if (rollback === undefined || !(error instanceof NumalignError)) return error;
   const { details, cause, code } = error;
   return new NumalignError(code, rollbackText(error.message, rollback), { ...details, cause, rollback });
 }

@@ -19,9 +19,9 @@ import {
 } from '../../input/request.js';
 import { option } from '../../input/values/option-values.js';
 import { AdmissionError } from '../admission-error.js';
-import { type Admission, questionOf, quietShortfallOf } from '../admit.js';
+import { type Admission, aimOf, questionOf, quietShortfallOf } from '../admit.js';
 import { freeForStrict } from '../free-hugepages.js';
-import { changedPod, placedPod } from '../placed-pod.js';
+import { placedOrOld } from '../placed-pod.js';
 import type { Site } from '../site.js';
 import { type EnforcedCommit, transact } from '../transact.js';
 import { enforcementWarnings, warningsOf } from '../warnings.js';
@@ -111,9 +111,8 @@ export function admitAll(site: Site, batch: Batch, signal?: AbortSignal): Promis
     if (questions.length === 0) return steps.map((step) => admissionOf(site, step, state, []));
     try {
       const required = batch.requests.find(({ requiredQuiet }) => requiredQuiet?.length);
-      const { enforcement } = first;
       const { next, shortfalls } = await commit(steps.at(-1)!.next, providers.isEmpty && !required, {
-        request: { ...site.enforcement, ...enforcement, isNamed: enforcement.enforcement !== undefined },
+        request: aimOf(site, first),
       });
       await checkQuiet(site, batch, { before: state, next, questions, commit });
       return steps.map((step) => admissionOf(site, step, next, shortfalls));
@@ -152,8 +151,7 @@ function decideNext(
 ): Step {
   const { ledger, topology } = site;
   const { uid } = request.pod;
-  const old = batch.replace ? changedPod(state, request.pod) : undefined;
-  const placed = old ? undefined : placedPod(state, request.pod);
+  const { placed, old } = placedOrOld(state, request.pod, batch.replace);
   if (placed) return { next: state, placed };
   if (commit.refusal) throw commit.refusal;
   if (old) checkReplaceable(site, old);
@@ -206,7 +204,7 @@ async function checkQuiet(site: Site, batch: Batch, { before, next, questions, c
 
 function withUndone(error: unknown, questions: readonly Question[]): unknown {
   const [failure] = questions.map(undo).filter((each) => each !== undefined);
-  return failure !== undefined && error instanceof NumalignError ? withRollback(error, failure) : error;
+  return withRollback(error, failure);
 }
 
 function admissionOf(

@@ -5,6 +5,7 @@ import { cpusNow } from '../../account/cpus-now.js';
 import { sharedPool, universe } from '../../account/pools.js';
 import { NumalignError, unlessRefused } from '../../base/errors.js';
 import { native } from '../../base/native.js';
+import { openBirth } from '../../births/birth.js';
 import { affinity } from '../../machine/affinity.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
 import { identifyProcess } from '../../processes/process-identity.js';
@@ -54,10 +55,10 @@ function born(site: Site, state: Assignments, start: () => ChildProcess) {
 
 // Where the cpuset of this process has none of the CPUs, as that of a grant, the child leaves it next.
 function bornOn(cpus: CpuSet, start: () => ChildProcess): ChildProcess {
-  const birth = unlessRefused(() => native.openBirth(cpus.words));
+  const close = unlessRefused(() => openBirth({}, cpus));
   try {
     return start();
   } finally {
-    if (birth !== undefined) native.closeBirth(birth);
+    close?.();
   }
 }

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 const USUAL_PATH = '/bin:/usr/bin';
 
 /** The kernel's refusal of a file, such as `ENOENT`; undefined where none is to be expected. */
-function refusalOf(file: string): string | undefined {
+export function refusalOfFile(file: string): string | undefined {
   try {
     accessSync(file, constants.X_OK);
     return statSync(file).isFile() ? undefined : 'EACCES';
@@ -20,9 +20,9 @@ function refusalOf(file: string): string | undefined {
  * program that is there may be refused all the same.
  */
 export function refusalOfCommand(command: string): string | undefined {
-  if (command.includes('/')) return refusalOf(command);
+  if (command.includes('/')) return refusalOfFile(command);
   const { PATH = USUAL_PATH } = process.env;
-  const refusals = PATH.split(':').map((folder) => refusalOf(join(folder || '.', command)));
+  const refusals = PATH.split(':').map((folder) => refusalOfFile(join(folder || '.', command)));
   if (refusals.includes(undefined)) return undefined;
   return refusals.includes('EACCES') ? 'EACCES' : 'ENOENT';
 }

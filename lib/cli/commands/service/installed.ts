@@ -1,8 +1,8 @@
 // Where programs are on this machine.
-import { accessSync, constants, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { delimiter, join, resolve } from 'node:path';
 import type { Launcher } from '../../systemd/service-unit.js';
+import { refusalOfFile } from '../../terminal/executable.js';
 
 /** Node, and the command line that runs now. */
 export function installedLauncher(): Launcher {
@@ -11,18 +11,10 @@ export function installedLauncher(): Launcher {
   return { node: process.execPath, main: join(manifest, '../dist/cli/main.js') };
 }
 
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return statSync(path).isFile();
-  } catch {
-    return false;
-  }
-}
-
 /** The absolute path of a program, as a shell finds it here; its name where it is not found. */
 export function programPath(name: string): string {
   if (name.includes('/')) return resolve(name);
   const folders = (process.env.PATH ?? '').split(delimiter).filter((folder) => folder.startsWith('/'));
-  return folders.map((folder) => join(folder, name)).find(isExecutable) ?? name;
+  const paths = folders.map((folder) => join(folder, name));
+  return paths.find((path) => refusalOfFile(path) === undefined) ?? name;
 }
