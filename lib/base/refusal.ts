@@ -62,7 +62,7 @@ const MISTAKES: readonly ErrorCode[] = [
 
 /**
  * What a program goes without its own CPUs for, if they are optional: no room, no rights, no addon.
- * @throws the error, where it tells of a mistake of the program's, or is none of numalign's
+ * @throws the error, where it is a mistake of the program, or not an error of numalign
  */
 export function obstacleOf(error: unknown): NumalignError {
   if (error instanceof NumalignError && !MISTAKES.includes(error.code)) return error;

@@ -23,7 +23,7 @@ export class Primary implements SlotOwner {
   #given: Manager | EmptyManager | ManagerOptions = {};
   #manager: Promise<Manager> | undefined;
   #restart: Promise<unknown> = Promise.resolve();
-  // Of the worker whose end others are being told of.
+  // Of the worker whose end is being emitted.
   #ending: Slot | undefined;
 
   constructor(cluster: NodeCluster) {

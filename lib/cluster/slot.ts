@@ -13,7 +13,7 @@ export interface SlotOwner {
   readonly cluster: NodeCluster;
   /** What a worker is to run on. @throws as {@link Manager.acquire} */
   groundOf(plan: WorkerPlan): Promise<Ground>;
-  /** Others are about to be told of the end of the slot's worker. */
+  /** The end of the slot's worker is about to be emitted. */
   ending(slot: Slot): void;
   /** The slot has no worker any more, and will have none. */
   forget(slot: Slot): void;

@@ -10,8 +10,8 @@ export class WorkerLife {
   #isEnded = false;
 
   /**
-   * REQUIRES: a worker that was forked just now. `ending`: called before others are told of its end;
-   * `ended`: once they all know.
+   * REQUIRES: a worker that was forked just now. `ending`: called before its end is emitted;
+   * `ended`: after that.
    */
   constructor(worker: Worker, ending: () => void, ended: () => void) {
     this.worker = worker;

@@ -1,4 +1,4 @@
-// Sees every Worker that this thread constructs, whoever does: right before its thread is started,
+// Sees every Worker that this thread constructs, in any package: right before its thread is started,
 // and right after.
 //
 // A Worker's constructor clones the environment data of node:worker_threads before it starts the
@@ -11,7 +11,7 @@ import { isBirthOpen } from '../births/birth.js';
 const KEY = 'numalign.birth';
 const CHANNEL = 'worker_threads';
 
-/** Is told of births. It must not throw: that would be an error of the one who starts a Worker. */
+/** Gets the births. It must not throw: the error would be that of `new Worker`. */
 export interface Witness {
   /** Whether what it watches for is over: then it is told to stop, and of no more births. */
   isOver(): boolean;

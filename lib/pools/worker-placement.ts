@@ -209,7 +209,7 @@ export class WorkerPlacement implements Disposable {
     return named ?? parsePlace(grant, 'placeWorkers', rest);
   }
 
-  // Whoever starts a Worker is not to hear of what its place is refused for: it is where it was born.
+  // `new Worker` does not fail for what its place is refused for: the Worker is where it was born.
   #orElse(worker: Worker, action: () => void): void {
     try {
       action();

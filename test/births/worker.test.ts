@@ -5,43 +5,23 @@ import { Worker } from 'node:worker_threads';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { startWorker } from '../../lib/births/worker.js';
 import { affinity, threads } from '../../lib/entries/diagnostics.js';
-import { CpuSet, type Grant, openManager } from '../../lib/index.js';
+import { CpuSet } from '../../lib/index.js';
 import { thrownBy } from '../support/error-of.js';
-import { makeStateDir } from '../support/state-dir.js';
 import { ALL, EVERYTHING, giveEverythingBack } from '../threads/everything.js';
-
-// Does not load numalign: tells its thread id, and the CPUs that it was born on, by what the kernel
-// says.
-const PLAIN = `
-  const { readFileSync, readlinkSync } = require('node:fs');
-  const { parentPort, workerData } = require('node:worker_threads');
-  const tid = Number(readlinkSync('/proc/thread-self').split('/').at(-1));
-  const mask = /Cpus_allowed_list:\\s*(.*)/.exec(readFileSync('/proc/thread-self/status', 'utf8'))[1];
-  parentPort.postMessage({ tid, mask, workerData });
-  setInterval(() => {}, 1000);`;
+import { acquireCpu, firstMessage, PLAIN } from './workers.js';
 
 const mineName = () => readFileSync('/proc/thread-self/comm', 'utf8');
 
 async function told(worker: Worker): Promise<{ tid: number; mask: string; workerData: unknown }> {
   onTestFinished(async () => void (await worker.terminate()));
-  return (await once(worker, 'message'))[0];
+  return firstMessage(worker);
 }
 
 const threadOf = (tid: number) => threads().find((thread) => thread.tid === tid);
 
-async function acquire(): Promise<Grant> {
-  const manager = await openManager({ stateDir: makeStateDir() });
-  const grant = await manager.acquire({ cpu: 1 });
-  onTestFinished(async () => {
-    await grant.release();
-    manager.close();
-  });
-  return grant;
-}
-
 describe.runIf(ALL.size > 1)('grant.worker', () => {
   it('starts a Worker that is on the grant’s CPUs from its first instruction, and leaves this thread as it was', async () => {
-    const grant = await acquire();
+    const grant = await acquireCpu();
     const name = mineName();
     const worker = grant.worker(PLAIN, { eval: true, workerData: 'for it' });
     expect(worker).toBeInstanceOf(Worker);
@@ -56,7 +36,7 @@ describe.runIf(ALL.size > 1)('grant.worker', () => {
   });
 
   it('has it leave when the grant is released, though nothing else was pinned', async () => {
-    const grant = await acquire();
+    const grant = await acquireCpu();
     const { tid } = await told(grant.worker(PLAIN, { eval: true }));
     const { moved } = await grant.release();
     expect(moved.map((thread) => thread.tid)).toEqual([tid]);
@@ -64,7 +44,7 @@ describe.runIf(ALL.size > 1)('grant.worker', () => {
   });
 
   it('knows it among threads that others start meanwhile', async () => {
-    const grant = await acquire();
+    const grant = await acquireCpu();
     // A Worker that starts and ends Workers all the time.
     const breeder = new Worker(
       `const { Worker } = require('node:worker_threads');
@@ -84,7 +64,7 @@ describe.runIf(ALL.size > 1)('grant.worker', () => {
   });
 
   it('forgets it when it has ended', async () => {
-    const grant = await acquire();
+    const grant = await acquireCpu();
     const worker = grant.worker(PLAIN, { eval: true });
     const { tid } = await told(worker);
     await worker.terminate();
@@ -93,7 +73,7 @@ describe.runIf(ALL.size > 1)('grant.worker', () => {
   });
 
   it('refuses CPUs that are not the grant’s, and has this thread as it was where the Worker cannot be made', async () => {
-    const grant = await acquire();
+    const grant = await acquireCpu();
     const name = mineName();
     const others = ALL.difference(grant.cpus);
     expect(thrownBy(() => grant.worker(PLAIN, { eval: true, cpus: others }))).toMatchObject({
@@ -109,7 +89,7 @@ describe.runIf(ALL.size > 1)('grant.worker', () => {
   });
 
   it('puts it where the Workers were placed', async () => {
-    const grant = await acquire();
+    const grant = await acquireCpu();
     await grant.placeThreads({ workers: 'one-to-one' });
     const { mask } = await told(grant.worker(PLAIN, { eval: true }));
     expect(mask).toBe(String(grant.cpus));

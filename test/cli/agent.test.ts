@@ -10,6 +10,7 @@ import { openManager } from '../../lib/index.js';
 import { Agent } from '../support/agent.js';
 import { makeNewer } from '../support/newer-state.js';
 import { Scrape } from '../support/scrape.js';
+import { makeStateDir } from '../support/state-dir.js';
 import { installWithout } from '../support/without-package.js';
 import { newFolder, numalign, type Running, type StartOptions, start, until } from './numalign.js';
 
@@ -88,7 +89,7 @@ describe('numalign agent', () => {
   });
 
   it('names so many grants as it is told to, and measures memory elsewhere where it is', async () => {
-    const folder = newFolder();
+    const folder = makeStateDir();
     const more = ['--max-grants', '1', '--memory-elsewhere'];
     const served = await agent(['--state-dir', folder, ...more]);
     const manager = await openManager({ stateDir: folder });
@@ -156,7 +157,7 @@ describe('numalign agent', () => {
   });
 
   it('is not healthy after a round of reconciling that failed', async () => {
-    const manager = await openManager({ stateDir: newFolder() });
+    const manager = await openManager({ stateDir: makeStateDir() });
     onTestFinished(() => manager.close());
     expect(ailments(manager, undefined)).toEqual([]);
     expect(ailments(manager, new Error('no such cgroup'))).toEqual([

@@ -84,7 +84,7 @@ describe.runIf(isUsable)('numalign run, with cgroups', () => {
     expect(readdirSync(join(folder, 'members'))).toEqual([]);
   });
 
-  it('becomes the command in the cgroup of its grant; whoever comes next removes that', async () => {
+  it('becomes the command in the cgroup of its grant, which the next run removes', async () => {
     const { tree } = ownRoot();
     const folder = await configured(ROOT);
     const script = 'cat /proc/$$/cpuset; grep Cpus_allowed_list /proc/$$/status; exec sleep 1000';

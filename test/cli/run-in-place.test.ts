@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { openManager } from '../../lib/index.js';
 import { budget } from '../support/budget.mjs';
+import { makeStateDir } from '../support/state-dir.js';
 import { endLater, isRunning, MAIN, newFolder, numalign, type Running, start, until } from './numalign.js';
 
 const RUN = ['run', '--cpus', '1', '--state-dir'];
@@ -22,7 +23,8 @@ async function status(folder: string): Promise<StatusJson> {
 
 /** A folder in which CPU 1 alone can be granted. */
 async function folderOfOne(): Promise<string> {
-  const folder = newFolder();
+  // Not one that newFolder() removes: a manager that is closed may be about to make its folder again.
+  const folder = makeStateDir();
   await numalign(['configure', '--managed', '0-1', '--reserved', '0', '--state-dir', folder]);
   return folder;
 }
@@ -155,7 +157,7 @@ socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'READY=1', os.environ['
     expect((await numalign([...RUN, folder, '--', 'true'])).code).toBe(0);
   });
 
-  it('gives the CPUs back to the shared pool of whoever has the state open, when its command ends', async () => {
+  it('gives the CPUs back to the shared pool of a process that has the state open, when its command ends', async () => {
     const folder = await folderOfOne();
     const manager = await openManager({ stateDir: folder });
     const pools: string[] = [];
@@ -169,7 +171,7 @@ socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'READY=1', os.environ['
     }
   });
 
-  it('has told of its grant before its command begins, however late that is read', async () => {
+  it('has printed its grant before its command begins, however late that is read', async () => {
     const folder = await folderOfOne();
     const door = join(folder, 'door');
     execFileSync('mkfifo', [door]);
@@ -186,7 +188,7 @@ socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'READY=1', os.environ['
     });
   });
 
-  it('tells of its grant, and releases it, where the kernel refuses the command only when it is executed', async () => {
+  it('prints its grant, and releases it, where the kernel refuses the command only when it is executed', async () => {
     const folder = await folderOfOne();
     const file = join(folder, 'script');
     writeFileSync(file, '#!/no/such/interpreter\n', { mode: 0o700 });

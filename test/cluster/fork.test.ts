@@ -35,7 +35,7 @@ describe('a worker', () => {
     expect(await errorOf(() => worker.grant!.release())).toMatchObject({ code: 'ERR_CHILD_ALIVE' });
   });
 
-  it('is told of in the events of cluster, with its grant from the first on', async () => {
+  it('is in the events of cluster, with its grant from the first on', async () => {
     await setUp();
     const seen: string[] = [];
     const note = (event: string) => (worker: GrantedWorker) =>

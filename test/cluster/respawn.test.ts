@@ -45,7 +45,7 @@ describe('a worker that dies', () => {
     await expect.poll(() => seen).toEqual([expect.stringMatching(/^worker \d+ is not forked again/)]);
   });
 
-  it('has its CPUs taken anew where they were released meanwhile', async () => {
+  it('takes CPUs again where they were released meanwhile', async () => {
     const manager = await setUp();
     const seen = warnings();
     const { worker } = await fork({ env: { TASK: 'exit', MARK: '1' } });

@@ -56,7 +56,7 @@ describe('GrantSeries', () => {
     expect(runsOf(series.next([grant('1', 'a', 5)]))).toEqual({ a: 5 });
   });
 
-  it('does not fall where the figures of a grant begin anew', () => {
+  it('does not fall where the figures of a grant begin again', () => {
     const series = new GrantSeries<'runs', 'size'>(10);
     series.next([grant('1', 'a', 0)]);
     series.next([grant('1', 'a', 9)]);

@@ -1,4 +1,4 @@
-// Workers that are placed at their birth, whoever constructs them.
+// Workers of any package, placed at their birth.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { getEventListeners, once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -6,21 +6,11 @@ import { getEnvironmentData, setEnvironmentData, Worker } from 'node:worker_thre
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { startWorker } from '../../lib/births/worker.js';
 import { affinity, threads } from '../../lib/entries/diagnostics.js';
-import { CpuSet, type Grant, openManager, type PlaceWorkersOptions } from '../../lib/index.js';
+import { CpuSet, type Grant, type PlaceWorkersOptions } from '../../lib/index.js';
 import { WorkerPlacement } from '../../lib/pools/worker-placement.js';
+import { acquireCpu, firstMessage, PLAIN } from '../births/workers.js';
 import { errorOf } from '../support/error-of.js';
-import { makeStateDir } from '../support/state-dir.js';
 import { ALL, EVERYTHING, giveEverythingBack } from '../threads/everything.js';
-
-// Does not load numalign: tells its thread id, and the CPUs that it was born on, by what the kernel
-// says.
-const PLAIN = `
-  const { readFileSync, readlinkSync } = require('node:fs');
-  const { parentPort } = require('node:worker_threads');
-  const tid = Number(readlinkSync('/proc/thread-self').split('/').at(-1));
-  const mask = /Cpus_allowed_list:\\s*(.*)/.exec(readFileSync('/proc/thread-self/status', 'utf8'))[1];
-  parentPort.postMessage({ tid, mask });
-  setInterval(() => {}, 1000);`;
 
 function start(code = PLAIN): Worker {
   const worker = new Worker(code, { eval: true });
@@ -28,20 +18,8 @@ function start(code = PLAIN): Worker {
   return worker;
 }
 
-const told = async (worker: Worker): Promise<{ tid: number; mask: string }> =>
-  (await once(worker, 'message'))[0];
 const mine = () => [readFileSync('/proc/thread-self/comm', 'utf8'), String(affinity())];
 const KEY = 'numalign.birth';
-
-async function acquire(): Promise<Grant> {
-  const manager = await openManager({ stateDir: makeStateDir() });
-  const grant = await manager.acquire({ cpu: 1 });
-  onTestFinished(async () => {
-    await grant.release();
-    manager.close();
-  });
-  return grant;
-}
 
 function stopAtEnd(placement: WorkerPlacement): WorkerPlacement {
   onTestFinished(() => placement.stop());
@@ -61,7 +39,7 @@ const placeOnAll = (options: PlaceWorkersOptions = { oneToOne: true }) =>
 
 describe.runIf(ALL.size > 1)('grant.placeWorkers', () => {
   it('has a plain Worker on the grant’s CPU from its first instruction, and leaves this thread as it was', async () => {
-    const grant = await acquire();
+    const grant = await acquireCpu();
     const placement = await place(grant);
     const before = mine();
     const worker = start();
@@ -69,50 +47,50 @@ describe.runIf(ALL.size > 1)('grant.placeWorkers', () => {
     const birth = placement.of(worker)!;
     expect(birth).toMatchObject({ worker, when: 'atBirth', reason: null });
     expect(String(birth.cpus)).toBe(String(grant.cpus));
-    const { tid, mask } = await told(worker);
+    const { tid, mask } = await firstMessage(worker);
     expect([mask, String(affinity(tid))]).toEqual([String(grant.cpus), String(grant.cpus)]);
     expect(birth.tid).toBe(tid);
     expect(placement.workers).toEqual([birth]);
   });
 
   it('has it leave with the grant, and none placed from then on', async () => {
-    const grant = await acquire();
+    const grant = await acquireCpu();
     const placement = await place(grant);
-    const { tid } = await told(start());
+    const { tid } = await firstMessage(start());
     const { moved } = await grant.release();
     expect(moved.map((thread) => thread.tid)).toEqual([tid]);
     expect(placement.isActive).toBe(false);
     const late = start();
-    expect((await told(late)).mask).toBe(String(affinity()));
+    expect((await firstMessage(late)).mask).toBe(String(affinity()));
     expect(placement.of(late)).toBeUndefined();
     expect(getEnvironmentData(KEY)).toBeUndefined();
   });
 
   it('has one that nobody expected stay where it is after the end of the grant', async () => {
-    const grant = await acquire();
+    const grant = await acquireCpu();
     const placement = await place(grant);
     setEnvironmentData(KEY);
     await grant.release();
     const late = start();
-    expect((await told(late)).mask).toBe(String(affinity()));
+    expect((await firstMessage(late)).mask).toBe(String(affinity()));
     expect(placement.of(late)).toBeUndefined();
   });
 
   it('places none that is born while unpin has yet to write down that threads have left', async () => {
-    const grant = await acquire();
+    const grant = await acquireCpu();
     const placement = await place(grant);
-    const { tid } = await told(start());
+    const { tid } = await firstMessage(start());
     const cpus = String(grant.cpus);
     const unpinned = grant.unpin();
     while (String(affinity(tid)) === cpus) await new Promise(setImmediate);
     const late = start();
-    const { mask } = await told(late);
+    const { mask } = await firstMessage(late);
     await unpinned;
     expect([mask, placement.of(late)]).toEqual([String(affinity()), undefined]);
   });
 
   it('leaves nothing at its signal when it ends, by itself or with the grant', async () => {
-    const grant = await acquire();
+    const grant = await acquireCpu();
     const { signal } = new AbortController();
     const first = await place(grant, { signal });
     expect(getEventListeners(signal, 'abort')).toHaveLength(1);
@@ -120,22 +98,22 @@ describe.runIf(ALL.size > 1)('grant.placeWorkers', () => {
     expect(getEventListeners(signal, 'abort')).toHaveLength(0);
     await place(grant, { signal });
     await grant.release();
-    await told(start());
+    await firstMessage(start());
     expect(getEventListeners(signal, 'abort')).toHaveLength(0);
   });
 
   it('sees those that somebody else may mistake for its own: of grant.worker, of another thread', async () => {
-    const grant = await acquire();
+    const grant = await acquireCpu();
     const placement = await place(grant);
     const granted = grant.worker(PLAIN, { eval: true });
     onTestFinished(async () => void (await granted.terminate()));
     expect(placement.of(granted)).toBeUndefined();
-    expect((await told(granted)).mask).toBe(String(grant.cpus));
+    expect((await firstMessage(granted)).mask).toBe(String(grant.cpus));
     expect(placement.workers).toEqual([]);
   });
 
   it('ends by stop, by its signal, and by unpin', async () => {
-    const grant = await acquire();
+    const grant = await acquireCpu();
     const here = String(affinity());
     const abort = new AbortController();
     const first = await place(grant, { signal: abort.signal });
@@ -149,12 +127,12 @@ describe.runIf(ALL.size > 1)('grant.placeWorkers', () => {
     expect([second.isActive, third.isActive]).toEqual([false, false]);
     expect(getEnvironmentData(KEY)).toBeUndefined();
     const worker = start();
-    expect((await told(worker)).mask).toBe(here);
+    expect((await firstMessage(worker)).mask).toBe(here);
     expect(third.of(worker)).toBeUndefined();
   });
 
   it('refuses what makes no sense, and sees no Worker then', async () => {
-    const grant = await acquire();
+    const grant = await acquireCpu();
     const options: [PlaceWorkersOptions, object][] = [
       [{ cpus: ALL.difference(grant.cpus) }, { code: 'ERR_INVALID_OPTION' }],
       [{ part: 'none' }, { code: 'ERR_UNKNOWN_PART' }],
@@ -193,7 +171,7 @@ describe.runIf(ALL.size > 1)('Workers one to a CPU', () => {
     });
     expect(mine()).toEqual(before);
     const births = workers.map((worker) => placement.of(worker)!);
-    const words = await Promise.all(workers.map(told));
+    const words = await Promise.all(workers.map(firstMessage));
     expect(sorted(words.map(({ mask }) => Number(mask)))).toEqual(
       sorted([...ALL.toArray(), ...ALL.toArray()]),
     );
@@ -208,12 +186,12 @@ describe.runIf(ALL.size > 1)('Workers one to a CPU', () => {
   it('give their CPU back, which the next one gets', async () => {
     const placement = placeOnAll();
     const workers = ALL.toArray().map(() => start());
-    await Promise.all(workers.map(told));
+    await Promise.all(workers.map(firstMessage));
     for (const worker of workers) {
       const cpu = cpuOf(placement, worker);
       await worker.terminate();
       const next = start();
-      expect((await told(next)).mask).toBe(String(cpu));
+      expect((await firstMessage(next)).mask).toBe(String(cpu));
     }
     expect(placement.workers).toHaveLength(ALL.size);
   });
@@ -222,10 +200,10 @@ describe.runIf(ALL.size > 1)('Workers one to a CPU', () => {
     const placement = placeOnAll({ cpus: CpuSet.from(ALL.toArray().slice(0, 2)), oneToOne: true });
     const [low, high] = ALL.toArray() as [number, number];
     const [kept, ending] = [start(), start()];
-    await Promise.all([kept, ending].map(told));
+    await Promise.all([kept, ending].map(firstMessage));
     expect([cpuOf(placement, kept), cpuOf(placement, ending)]).toEqual([low, high]);
     const heir = start();
-    const { tid } = await told(heir);
+    const { tid } = await firstMessage(heir);
     expect(cpuOf(placement, heir)).toBe(low);
     await ending.terminate();
     expect(String(affinity(tid))).toBe(String(high));
@@ -236,21 +214,21 @@ describe.runIf(ALL.size > 1)('Workers one to a CPU', () => {
     const [low, high] = ALL.toArray() as [number, number];
     const first = placeOnAll({ cpus: String(low) });
     const second = placeOnAll({ cpus: String(high) });
-    expect((await told(start())).mask).toBe(String(high));
+    expect((await firstMessage(start())).mask).toBe(String(high));
     second.stop();
-    expect((await told(start())).mask).toBe(String(low));
+    expect((await firstMessage(start())).mask).toBe(String(low));
     expect([first.workers.length, second.workers.length]).toEqual([1, 1]);
   });
 
   it('are placed by the one before where the grant of the last has ended', async () => {
     const [low, high] = ALL.toArray() as [number, number];
-    const grant = await acquire();
+    const grant = await acquireCpu();
     const free = grant.cpus.first === low ? high : low;
     const first = placeOnAll({ cpus: String(free) });
     const second = await place(grant);
-    expect((await told(start())).mask).toBe(String(grant.cpus));
+    expect((await firstMessage(start())).mask).toBe(String(grant.cpus));
     await grant.release();
-    expect((await told(start())).mask).toBe(String(free));
+    expect((await firstMessage(start())).mask).toBe(String(free));
     expect([first.isActive, second.isActive]).toEqual([true, false]);
   });
 
@@ -265,7 +243,7 @@ describe.runIf(ALL.size > 1)('Workers one to a CPU', () => {
     onTestFinished(async () => void (await granted.terminate()));
     expect(mine()).toEqual(before);
     expect(placement.of(granted)).toBeUndefined();
-    expect((await told(granted)).mask).toBe(String(high));
+    expect((await firstMessage(granted)).mask).toBe(String(high));
   });
 
   it('are known by their threads though another subscriber of their births starts one', async () => {
@@ -282,7 +260,7 @@ describe.runIf(ALL.size > 1)('Workers one to a CPU', () => {
     const outer = start();
     onTestFinished(async () => void (await inner[0]!.terminate()));
     const birth = second.of(outer)!;
-    const [own, other] = await Promise.all([outer, inner[0]!].map(told));
+    const [own, other] = await Promise.all([outer, inner[0]!].map(firstMessage));
     expect([birth.tid, birth.when, own!.mask]).toEqual([own!.tid, 'atBirth', String(ALL.first)]);
     expect([other!.mask, second.of(inner[0]!)]).toEqual([String(ALL.toArray().at(-1)), undefined]);
   });
@@ -299,7 +277,7 @@ describe.runIf(ALL.size > 1)('Workers one to a CPU', () => {
     // Nothing tells but the next turn, or the next Worker.
     const next = start();
     expect(mine()).toEqual(before);
-    expect(placement.of(next)).toMatchObject({ when: 'atBirth', tid: (await told(next)).tid });
+    expect(placement.of(next)).toMatchObject({ when: 'atBirth', tid: (await firstMessage(next)).tid });
     setEnvironmentData('numalign.test', (() => {}) as unknown as string);
     expect(() => start()).toThrow('could not be cloned');
     setEnvironmentData('numalign.test');
@@ -312,11 +290,11 @@ describe.runIf(ALL.size > 1)('Workers one to a CPU', () => {
     setEnvironmentData(KEY);
     const worker = start();
     expect(placement.of(worker)).toMatchObject({ when: 'afterBirth', reason: null });
-    const { tid } = await told(worker);
+    const { tid } = await firstMessage(worker);
     expect(placement.of(worker)!.tid).toBe(tid);
     expect(String(affinity(tid))).toBe(String(ALL.first));
     const second = start();
-    expect(placement.of(second)).toMatchObject({ when: 'afterBirth', tid: (await told(second)).tid });
+    expect(placement.of(second)).toMatchObject({ when: 'afterBirth', tid: (await firstMessage(second)).tid });
   });
 
   it('stay where they are where the kernel’s list shows other threads that are new', async () => {
@@ -339,7 +317,7 @@ describe.runIf(ALL.size > 1)('Workers one to a CPU', () => {
       tid: null,
       reason: expect.stringContaining('2 threads'),
     });
-    const { tid, mask } = await told(worker);
+    const { tid, mask } = await firstMessage(worker);
     expect(mask).toBe(String(ALL));
     for (const [each, cpus] of masks()) if (each !== tid) expect(cpus).toBe(before.get(each));
   });

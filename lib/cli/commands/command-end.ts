@@ -72,7 +72,7 @@ async function unlessFailed(
   return undefined;
 }
 
-// Where its file tells that it cannot be executed, nothing is told of the grant.
+// Where its file shows that it cannot be executed, the grant is not printed.
 async function execute({ command, args, options, grant, present }: Run): Promise<Failure> {
   // As Node says it of a child.
   if (command === '') return failureOf(command, { message: 'its name is empty' });

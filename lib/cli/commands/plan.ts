@@ -52,7 +52,10 @@ export function addPlan(program: Command): void {
   for (const option of [...request, ...placementOptions(), ...deviceOptions(), ...machineOptions()])
     command.addOption(option);
   command
-    .option('--replace', 'pods that are admitted already and ask for something else now are planned anew')
+    .option(
+      '--replace',
+      'a pod that is admitted already and asks for something else now is planned in place of what it has',
+    )
     .addOption(stateDirOption())
     .addOption(outputOption())
     .addOption(svgOption())
