@@ -8,6 +8,7 @@ const ROOMS = [
   'account/quiet',
   'account',
   'input/values',
+  'input/pods',
   'input',
   'decision/hints',
   'decision/pod-level',

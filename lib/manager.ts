@@ -12,7 +12,7 @@ import { type EmptyGrant, emptyGrant, type Optional } from './empty-grant.js';
 import { Grant } from './grant.js';
 import { releaseGrant } from './grants/release-grant.js';
 import { checkPlacement } from './input/placement.js';
-import type { PodSpec } from './input/pod-request.js';
+import type { PodSpec } from './input/pods/pod-request.js';
 import {
   type AcquireOptions,
   type AdmissionRequest,

@@ -10,7 +10,7 @@ import { whyShared } from '../decision/cpus/cpu-choices.js';
 import { type DeviceEntry, deviceTable } from '../decision/devices/device-tables.js';
 import { type MemoryTable, memoryTables } from '../decision/memory/memory-tables.js';
 import { checkPlacement, type Placement } from '../input/placement.js';
-import type { PodSpec } from '../input/pod-request.js';
+import type { PodSpec } from '../input/pods/pod-request.js';
 import { type AdmissionRequest, type AdmitOptions, NO_OPTIONS, parseAdmit } from '../input/request.js';
 import { option } from '../input/values/option-values.js';
 import { CpuSet } from '../machine/cpu-set.js';

@@ -11,7 +11,7 @@ import { type Flag, flagsOfEach } from '../decision/flags.js';
 import { type HugepagesTaken, hugepagesTaken } from '../decision/memory/hugepages-taken.js';
 import { totalOn } from '../decision/memory/memory-tables.js';
 import type { Question } from '../decision/question.js';
-import { isExtendedResource } from '../input/resource-amounts.js';
+import { isExtendedResource } from '../input/pods/resource-amounts.js';
 import { pageBytes } from '../input/values/memory-types.js';
 import { formatBytes } from '../input/values/quantity.js';
 import type { CpuSet } from '../machine/cpu-set.js';

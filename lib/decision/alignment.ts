@@ -2,7 +2,7 @@
 // but for what custom hint providers do.
 import { withLast } from '../base/collections/lists.js';
 import { Refusal } from '../base/refusal.js';
-import type { ContainerRequest } from '../input/resource-amounts.js';
+import type { ContainerRequest } from '../input/pods/resource-amounts.js';
 import { ANY_NODES, HintFamily, type TopologyHint } from '../machine/hints.js';
 import { cpuHints } from './cpus/cpu-manager.js';
 import type { Draft } from './cpus/draft.js';

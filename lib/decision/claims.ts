@@ -1,7 +1,7 @@
 // Claims: what the containers of a pod that is booked as a whole have alone, and whether something is
 // left to those that share. Pure.
 import { type AdmissionReason, Refusal } from '../base/refusal.js';
-import { requestOf } from '../input/pod-request.js';
+import { requestOf } from '../input/pods/pod-request.js';
 import { exclusiveCount, podExclusiveCount } from './cpus/cpu-choices.js';
 import type { Draft } from './cpus/draft.js';
 import { type MemoryRequest, memoryRequests } from './memory/memory-requests.js';

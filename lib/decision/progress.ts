@@ -1,7 +1,7 @@
 // Progress: how far a decision has come. Pure.
 import type { ContainerAssignment, PodBooking } from '../account/pod-assignment.js';
 import { type CpuPool, cpusOf } from '../account/pod-holdings.js';
-import type { ContainerRequest } from '../input/resource-amounts.js';
+import type { ContainerRequest } from '../input/pods/resource-amounts.js';
 import { NodeSet } from '../machine/cpu-set.js';
 import type { TopologyHint } from '../machine/hints.js';
 import { exclusiveCount } from './cpus/cpu-choices.js';

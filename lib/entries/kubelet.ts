@@ -11,7 +11,8 @@ export type {
   PodManifest,
   QosClass,
   ResourceRequirements,
-} from '../input/pod-request.js';
+} from '../input/pods/pod-request.js';
+export { podsOf } from '../input/pods/workload.js';
 export type {
   CpuManagerPolicy,
   CpuManagerPolicyOptions,
@@ -20,7 +21,6 @@ export type {
   TopologyManagerPolicyOptions,
   TopologyManagerScope,
 } from '../input/policies.js';
-export { podsOf } from '../input/workload.js';
 export {
   CPU_MANAGER_STATE,
   type CpuManagerFormatOptions,

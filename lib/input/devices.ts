@@ -2,7 +2,7 @@
 import { checkOptions, invalidOption, isName, NAME } from '../base/check-options.js';
 import type { PciDevice } from '../machine/machine-description.js';
 import type { Topology } from '../machine/topology.js';
-import { isExtendedResource } from './resource-amounts.js';
+import { isExtendedResource } from './pods/resource-amounts.js';
 
 /**
  * A text, or a list of which one has to fit. A `*` at the end stands for anything that may follow.

@@ -8,7 +8,7 @@ import {
   type KubeletVersion,
 } from '../base/kubelet-features.js';
 import type { CpuSet } from '../machine/cpu-set.js';
-import { parseRequests, type ResourceAmounts } from './resource-amounts.js';
+import { parseRequests, type ResourceAmounts } from './pods/resource-amounts.js';
 import { isMemoryType } from './values/memory-types.js';
 import { option, parseCpus, parseFlag } from './values/option-values.js';
 import { parseQuantity, type Quantity, wholeValue } from './values/quantity.js';

@@ -8,10 +8,21 @@ import type { Topology } from '../machine/topology.js';
 import { type AimedLevel, parseAim } from './enforcement-options.js';
 import { type OwnerChoice, parseOwner } from './owner.js';
 import { type Placement, parsePlacement } from './placement.js';
-import { CONTAINER_NAME, guaranteedPod, isContainerName, type PodRequest, parsePod } from './pod-request.js';
+import {
+  CONTAINER_NAME,
+  guaranteedPod,
+  isContainerName,
+  type PodRequest,
+  parsePod,
+} from './pods/pod-request.js';
+import {
+  type ContainerRequest,
+  MILLI,
+  parseResources,
+  type ResourceAmounts,
+} from './pods/resource-amounts.js';
 import type { RequestPlacementOptions } from './policies.js';
 import { parseQuiet, parseRequiredQuiet, type QuietOptions } from './quiet.js';
-import { type ContainerRequest, MILLI, parseResources, type ResourceAmounts } from './resource-amounts.js';
 import { isMemoryType } from './values/memory-types.js';
 import { option, parseCpuCount } from './values/option-values.js';
 import type { Quantity } from './values/quantity.js';

@@ -1,7 +1,7 @@
 // A resize as callers ask for it -> checked, frozen.
 import { checkOptions, invalidOption } from '../base/check-options.js';
+import { parseRequests } from './pods/resource-amounts.js';
 import { checkSignal } from './request.js';
-import { parseRequests } from './resource-amounts.js';
 import { option, parseCpuCount } from './values/option-values.js';
 import type { Quantity } from './values/quantity.js';
 

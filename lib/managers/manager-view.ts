@@ -21,7 +21,7 @@ import { type Settings, settingsNow } from '../decision/machine-settings.js';
 import { type MemoryTable, memoryTables } from '../decision/memory/memory-tables.js';
 import type { SharedMember } from '../enforcement/members/shared-member.js';
 import { managerPlacement } from '../input/placement.js';
-import type { PodSpec } from '../input/pod-request.js';
+import type { PodSpec } from '../input/pods/pod-request.js';
 import type { PlacementOptions } from '../input/policies.js';
 import { type AdmitOptions, NO_OPTIONS } from '../input/request.js';
 import { exportKubelet } from '../kubelet/kubelet-export.js';

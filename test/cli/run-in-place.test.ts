@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { openManager } from '../../lib/index.js';
 import { budget } from '../support/budget.mjs';
 import { makeStateDir } from '../support/state-dir.js';
-import { endLater, isRunning, MAIN, newFolder, numalign, type Running, start, until } from './numalign.js';
+import { endLater, isRunning, MAIN, numalign, type Running, start, until } from './numalign.js';
 
 const RUN = ['run', '--cpus', '1', '--state-dir'];
 const ROUNDS = budget(100, 4);

@@ -13,7 +13,7 @@ import type { Question } from '../../lib/decision/question.js';
 import { discover, type Topology } from '../../lib/entries/topology.js';
 import { CpuSet } from '../../lib/index.js';
 import { parseConfig } from '../../lib/input/config.js';
-import { type PodRequest, parsePod } from '../../lib/input/pod-request.js';
+import { type PodRequest, parsePod } from '../../lib/input/pods/pod-request.js';
 import { decodePod } from '../../lib/state/format/pod-record.js';
 import { podText } from '../../lib/state/format/pod-text.js';
 import { budget } from '../support/budget.mjs';

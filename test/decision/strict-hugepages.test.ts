@@ -9,7 +9,7 @@ import type { FreeHugepages } from '../../lib/decision/memory/memory-draft.js';
 import type { Rejection } from '../../lib/decision/rejection.js';
 import { CpuSet } from '../../lib/index.js';
 import { parseConfig } from '../../lib/input/config.js';
-import type { PodSpec } from '../../lib/input/pod-request.js';
+import type { PodSpec } from '../../lib/input/pods/pod-request.js';
 import { type AdmitOptions, parseAdmit } from '../../lib/input/request.js';
 import { budget } from '../support/budget.mjs';
 import { GI, MI, machineOf } from '../support/memory-machine.js';

@@ -15,7 +15,7 @@ import { describe, expect, it } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { discover } from '../../lib/entries/topology.js';
 import { openManager } from '../../lib/index.js';
-import { parsePod } from '../../lib/input/pod-request.js';
+import { parsePod } from '../../lib/input/pods/pod-request.js';
 import { MAIN, newFolder, numalign } from '../cli/numalign.js';
 import { type Call, checkedProgram, runShell } from '../support/documented-commands.js';
 import { BLOCKS, type CodeBlock, inlineCode, PAGES, ROOT, read } from '../support/documents.js';

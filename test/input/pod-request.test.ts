@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parsePod } from '../../lib/input/pod-request.js';
+import { parsePod } from '../../lib/input/pods/pod-request.js';
 import { thrownBy } from '../support/error-of.js';
 
 const app = (rest: object = {}) => ({ name: 'app', ...rest });

@@ -3,8 +3,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { NumalignError } from '../../lib/base/errors.js';
 import { nameUid } from '../../lib/base/text/name-uid.js';
-import { parsePod } from '../../lib/input/pod-request.js';
-import { contentsOf, podsOf, workloadsOf } from '../../lib/input/workload.js';
+import { parsePod } from '../../lib/input/pods/pod-request.js';
+import { contentsOf, podsOf, workloadsOf } from '../../lib/input/pods/workload.js';
 import { thrownBy } from '../support/error-of.js';
 
 const TEMPLATE = {

@@ -10,7 +10,7 @@ import { decide } from '../../decision/decision.js';
 import { type Question, undo } from '../../decision/question.js';
 import { withRollback } from '../../decision/rejection.js';
 import type { Placement } from '../../input/placement.js';
-import type { PodSpec } from '../../input/pod-request.js';
+import type { PodSpec } from '../../input/pods/pod-request.js';
 import {
   type AdmissionRequest,
   type AdmitOptions,

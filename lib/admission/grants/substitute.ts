@@ -19,8 +19,8 @@ import {
 } from '../../decision/cpus/cpu-manager.js';
 import { type Draft, firstDraft, withKept } from '../../decision/cpus/draft.js';
 import { type Placement, placementUnder, recordedPlacement } from '../../input/placement.js';
-import { guaranteedPod } from '../../input/pod-request.js';
-import { MILLI } from '../../input/resource-amounts.js';
+import { guaranteedPod } from '../../input/pods/pod-request.js';
+import { MILLI } from '../../input/pods/resource-amounts.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import { onlineCpus } from '../../machine/online-cpus.js';
 import type { GrantThreads } from '../../threads/followers.js';

@@ -7,7 +7,7 @@ import { exclusiveCount, podExclusiveCount } from '../../decision/cpus/cpu-choic
 import { type MemoryRequests, memoryRequests } from '../../decision/memory/memory-requests.js';
 import { isBookedWhole } from '../../decision/pod-level/pod-level.js';
 import { type Placement, placementOptions } from '../../input/placement.js';
-import type { PodRequest } from '../../input/pod-request.js';
+import type { PodRequest } from '../../input/pods/pod-request.js';
 import type { AdmissionRequest } from '../../input/request.js';
 import type { PinResult } from '../../machine/affinity.js';
 import type { CpuSet } from '../../machine/cpu-set.js';

@@ -2,8 +2,8 @@
 import { type Command, Option } from 'commander';
 import { NumalignError } from '../../base/errors.js';
 import type { PodSpec } from '../../index.js';
-import { type PodRequest, parsePod } from '../../input/pod-request.js';
-import { checkPodCount, contentsOf, type OtherManifest, type Workload } from '../../input/workload.js';
+import { type PodRequest, parsePod } from '../../input/pods/pod-request.js';
+import { checkPodCount, contentsOf, type OtherManifest, type Workload } from '../../input/pods/workload.js';
 import { tell } from '../terminal/output.js';
 import { printable } from '../terminal/text.js';
 import { checkStandardInput, fileName, inPlace, readDocuments } from './documents.js';

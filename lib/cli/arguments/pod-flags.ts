@@ -1,6 +1,6 @@
 // What is asked for on the command line itself, in place of a file.
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { MAX_REPLICAS, workloadsOf } from '../../input/workload.js';
+import { MAX_REPLICAS, workloadsOf } from '../../input/pods/workload.js';
 import { cpuCount, quantity, resource } from './arguments.js';
 import { type FileWorkload, fileWorkload } from './pod-file.js';
 

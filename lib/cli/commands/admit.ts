@@ -4,7 +4,7 @@ import { NumalignError } from '../../base/errors.js';
 import type { Explanation } from '../../entries/diagnostics.js';
 import type { AdmitAllOptions } from '../../entries/kubelet.js';
 import { type Manager, openManager, type Pod } from '../../index.js';
-import type { PodRequest } from '../../input/pod-request.js';
+import type { PodRequest } from '../../input/pods/pod-request.js';
 import { outputOption } from '../arguments/arguments.js';
 import { type DeviceFlags, deviceOptions, devicesOf } from '../arguments/devices.js';
 import { type EnforcementFlags, enforcementOptions, enforcementRequest } from '../arguments/enforcement.js';

@@ -12,7 +12,7 @@ import {
   type ManagerOptions,
   openManager,
 } from '../../index.js';
-import { isExtendedResource } from '../../input/resource-amounts.js';
+import { isExtendedResource } from '../../input/pods/resource-amounts.js';
 import { outputOption } from '../arguments/arguments.js';
 import { type DeviceFlags, deviceOptions, devicesOf } from '../arguments/devices.js';
 import {

@@ -1,7 +1,7 @@
 // Of which CPUs, and as what machine, exclusive ones are chosen. Pure.
 import type { Placement } from '../../input/placement.js';
-import { type PodRequest, podTotal, requestOf } from '../../input/pod-request.js';
-import { type ContainerRequest, MILLI } from '../../input/resource-amounts.js';
+import { type PodRequest, podTotal, requestOf } from '../../input/pods/pod-request.js';
+import { type ContainerRequest, MILLI } from '../../input/pods/resource-amounts.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import type { Topology } from '../../machine/topology.js';
 import { isBookedWhole, isExclusive, podAmount } from '../pod-level/pod-level.js';

@@ -4,7 +4,7 @@ import { kubeletCpus } from '../../account/kubelet-record.js';
 import { NumalignError } from '../../base/errors.js';
 import { native } from '../../base/native.js';
 import type { Placement } from '../../input/placement.js';
-import type { ContainerRequest } from '../../input/resource-amounts.js';
+import type { ContainerRequest } from '../../input/pods/resource-amounts.js';
 import { CpuSet, type NodeSet } from '../../machine/cpu-set.js';
 import { HintFamily, type TopologyHint } from '../../machine/hints.js';
 import { sizeOfBoth } from '../../machine/id-set.js';

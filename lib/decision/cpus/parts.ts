@@ -3,8 +3,8 @@
 // and one that shares what they leave. Pure.
 import type { ContainerAssignment, PodAssignment } from '../../account/pod-assignment.js';
 import { SHARED_CONTAINER } from '../../account/pod-holdings.js';
+import { MILLI } from '../../input/pods/resource-amounts.js';
 import type { PartRequest } from '../../input/request.js';
-import { MILLI } from '../../input/resource-amounts.js';
 import { type Claim, partitionOf } from '../pod-level/partition.js';
 import { siblings } from './cpu-choices.js';
 import { takeOf } from './cpu-manager.js';

@@ -5,7 +5,7 @@ import type { DeviceAssignment } from '../../account/pod-assignment.js';
 import { withLast } from '../../base/collections/lists.js';
 import { Refusal } from '../../base/refusal.js';
 import { byteOrder, type Device } from '../../input/devices.js';
-import type { ContainerRequest } from '../../input/resource-amounts.js';
+import type { ContainerRequest } from '../../input/pods/resource-amounts.js';
 import type { NodeSet } from '../../machine/cpu-set.js';
 import type { TopologyHint } from '../../machine/hints.js';
 import {

@@ -4,8 +4,8 @@ import { deviceKey, deviceKeys, heldDevices } from '../../account/held-devices.j
 import type { DeviceAssignment } from '../../account/pod-assignment.js';
 import type { Device } from '../../input/devices.js';
 import type { Placement } from '../../input/placement.js';
-import type { PodRequest } from '../../input/pod-request.js';
-import type { ContainerRequest } from '../../input/resource-amounts.js';
+import type { PodRequest } from '../../input/pods/pod-request.js';
+import type { ContainerRequest } from '../../input/pods/resource-amounts.js';
 import type { Topology } from '../../machine/topology.js';
 import type { DeviceResource, DeviceResources } from './device-resources.js';
 

@@ -1,7 +1,7 @@
 // What is asked of the Device Manager. Pure.
 import { withLast } from '../../base/collections/lists.js';
-import { amountFor } from '../../input/pod-request.js';
-import type { ContainerRequest } from '../../input/resource-amounts.js';
+import { amountFor } from '../../input/pods/pod-request.js';
+import type { ContainerRequest } from '../../input/pods/resource-amounts.js';
 import type { DeviceGround } from './device-draft.js';
 import type { DeviceResource } from './device-resources.js';
 

@@ -1,6 +1,6 @@
 // What is booked of memory once a container has been given its own. Pure.
 import { type BookedMemory, bookMemory, type MemoryBlock } from '../../account/booked-memory.js';
-import type { ContainerRequest } from '../../input/resource-amounts.js';
+import type { ContainerRequest } from '../../input/pods/resource-amounts.js';
 import type { MemoryDraft, MemoryGround } from './memory-draft.js';
 import { groupsOf, groupsWith, isSame } from './memory-groups.js';
 import { memoryRow } from './memory-tables.js';

@@ -2,8 +2,8 @@
 import type { Assignments } from '../../account/assignments.js';
 import type { BookedMemory, MemoryBlock } from '../../account/booked-memory.js';
 import type { Placement } from '../../input/placement.js';
-import type { PodRequest } from '../../input/pod-request.js';
-import type { ContainerRequest } from '../../input/resource-amounts.js';
+import type { PodRequest } from '../../input/pods/pod-request.js';
+import type { ContainerRequest } from '../../input/pods/resource-amounts.js';
 import type { Topology } from '../../machine/topology.js';
 
 /** Bytes that the kernel has free of a hugepage type; undefined where it does not tell. */

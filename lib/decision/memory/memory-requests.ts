@@ -1,8 +1,8 @@
 // What is asked of the Memory Manager. Pure.
 import { withLast } from '../../base/collections/lists.js';
 import type { Placement } from '../../input/placement.js';
-import { amountFor, type PodRequest } from '../../input/pod-request.js';
-import type { ContainerRequest } from '../../input/resource-amounts.js';
+import { amountFor, type PodRequest } from '../../input/pods/pod-request.js';
+import type { ContainerRequest } from '../../input/pods/resource-amounts.js';
 import { isMemoryType } from '../../input/values/memory-types.js';
 import type { Topology } from '../../machine/topology.js';
 import { isBookedWhole, isExclusive, podAmount } from '../pod-level/pod-level.js';

@@ -1,7 +1,7 @@
 // Pod level: how a pod that has resources as a whole is placed. Pure.
 import type { Placement } from '../../input/placement.js';
-import { type PodRequest, requestOf } from '../../input/pod-request.js';
-import type { ContainerRequest } from '../../input/resource-amounts.js';
+import { type PodRequest, requestOf } from '../../input/pods/pod-request.js';
+import type { ContainerRequest } from '../../input/pods/resource-amounts.js';
 
 /** Whether a pod is booked once for all of its containers, instead of one after the other. */
 export function isBookedWhole(

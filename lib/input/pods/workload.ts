@@ -1,7 +1,7 @@
 // Workloads: what Kubernetes makes pods of, as those pods. Pure.
-import { isName, NAME } from '../base/check-options.js';
-import { type Fields, isObject } from '../base/shapes.js';
-import { nameUid } from '../base/text/name-uid.js';
+import { isName, NAME } from '../../base/check-options.js';
+import { type Fields, isObject } from '../../base/shapes.js';
+import { nameUid } from '../../base/text/name-uid.js';
 import { DEFAULT_NAMESPACE, MANIFEST_KEYS, type PodSpec } from './pod-request.js';
 import { fail, podShape } from './resource-amounts.js';
 

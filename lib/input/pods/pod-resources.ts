@@ -1,5 +1,7 @@
 // What a pod asks for; resources of a pod as a whole, and what a kubelet makes of them.
-import type { MachineSettings } from '../account/assignments.js';
+import type { MachineSettings } from '../../account/assignments.js';
+import { isMemoryType } from '../values/memory-types.js';
+import type { Amount } from '../values/quantity.js';
 import {
   type Amounts,
   amountIn,
@@ -11,8 +13,6 @@ import {
   parseAmounts,
   podShape,
 } from './resource-amounts.js';
-import { isMemoryType } from './values/memory-types.js';
-import type { Amount } from './values/quantity.js';
 
 /** How Kubernetes ranks a pod. Only containers of Guaranteed pods get exclusive CPUs. */
 export const QOS_CLASSES = ['Guaranteed', 'Burstable', 'BestEffort'] as const;

@@ -1,11 +1,11 @@
 // Amounts of resources as a pod asks for them.
 import { inspect } from 'node:util';
-import { invalidOption } from '../base/check-options.js';
-import { NumalignError } from '../base/errors.js';
-import { type Fields, shapes } from '../base/shapes.js';
-import { hugepageType, pageBytes } from './values/memory-types.js';
-import { option } from './values/option-values.js';
-import { type Amount, milliOf, parseAmount, type Quantity, UNIT, wholeOf } from './values/quantity.js';
+import { invalidOption } from '../../base/check-options.js';
+import { NumalignError } from '../../base/errors.js';
+import { type Fields, shapes } from '../../base/shapes.js';
+import { hugepageType, pageBytes } from '../values/memory-types.js';
+import { option } from '../values/option-values.js';
+import { type Amount, milliOf, parseAmount, type Quantity, UNIT, wholeOf } from '../values/quantity.js';
 
 /** Amounts by the name of the resource, such as `{ cpu: 2, memory: '1Gi' }`. */
 export type ResourceAmounts = Readonly<Record<string, Quantity>>;
