@@ -145,8 +145,8 @@ describe('a publication', () => {
   it('comes at most twice a second, and the last one says how it is', async () => {
     const { topologies, manager } = await publish();
     await published(topologies, 1);
-    const end = performance.now() + 1500;
-    while (performance.now() < end) {
+    // What is the same by chance when its time has come is not published.
+    while (topologies.times.length < 3) {
       const grant = await manager.acquire({ cpu: 2 });
       await pause(10);
       await grant.release();
