@@ -189,7 +189,7 @@ async function bootOnce(shape, files, kernel, console_, { disk, variables, say }
     },
     noted: (text) => say(`    ${text}`),
   });
-  const command = ['node', '--test', '--test-reporter=tap', '--test-concurrency=1', ...files.map(testFile)];
+  const command = ['test/vm/guest-tests.sh', ...files.map(testFile)];
   const { status, complaint, hasStarted, isTooLate, still, xml } = await boot(
     ...[shape, kernel, emulator, command],
     {

@@ -3,13 +3,15 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { get } from 'node:http';
+import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import cluster from '../../../dist/entries/cluster.js';
 import { AdmissionError, openManager } from '../../../dist/index.js';
+import { removeCgroup } from './cgroup-removal.mjs';
 import * as kernel from './kernel-view.mjs';
 import { newStateDir } from './state-folders.mjs';
 
@@ -45,6 +47,7 @@ const ask = () =>
 for (const enforcement of ['members', 'partition']) {
   describe(`workers of a cluster (${enforcement})`, () => {
     const options = { stateDir: newStateDir(), cgroupRoot: '/numalign-cluster', enforcement };
+    const group = join('/sys/fs/cgroup', options.cgroupRoot);
     const request = { cpu: 2, policy: 'single-numa-node', require: enforcement };
     let manager;
     let workers;
@@ -55,7 +58,10 @@ for (const enforcement of ['members', 'partition']) {
     after(async () => {
       await new Promise((resolve) => cluster.disconnect(resolve));
       await until(() => manager.grants().length === 0);
+      // The kernel has them back after they are off the record.
+      await until(() => readFileSync(join(group, 'cpuset.cpus'), 'utf8').trim() === '');
       manager.close();
+      removeCgroup(group);
     });
 
     it('are each on CPUs of their own in their first line', async () => {
