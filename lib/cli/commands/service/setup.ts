@@ -9,7 +9,9 @@ import { type SetupFlags, setup } from './setup-machine.js';
 export function addSetup(program: Command): void {
   const command: Command = program.command('setup');
   command
-    .description('Make the group, the folder and the slice of numalign, and a boot unit of its settings, where systemd runs.')
+    .description(
+      'Make the group, the folder and the slice of numalign, and a boot unit of its settings, where systemd runs.',
+    )
     .option('--remove', 'take away what it has made')
     .option('--dry-run', 'change nothing, and show files and commands')
     .addOption(
