@@ -207,8 +207,10 @@ export class Slot {
     try {
       await this.start();
     } catch (error) {
-      warn(`worker ${this.#worker?.id} cannot be forked again: ${(error as Error).message}`);
-      if (this.#isClosed) this.#end();
+      const isLast = error instanceof NumalignError && error.code === 'ERR_MANAGER_CLOSED';
+      const what = isLast ? 'is not' : 'cannot be';
+      warn(`worker ${this.#worker?.id} ${what} forked again: ${(error as Error).message}`);
+      if (this.#isClosed || isLast) this.#end();
       else this.#again(0);
     }
   }

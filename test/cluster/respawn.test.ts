@@ -45,6 +45,18 @@ describe('a worker that dies', () => {
     await expect.poll(() => seen).toEqual([expect.stringMatching(/^worker \d+ is not forked again/)]);
   });
 
+  it('is not forked again where it has no CPUs and the manager was closed, which is told', async () => {
+    const manager = await setUp();
+    const seen = warnings();
+    const { worker } = await fork({ cpu: 4096, optional: true });
+    manager.close();
+    process.kill(worker.process.pid!, 'SIGTERM');
+    const told = `worker ${worker.id} is not forked again: the manager has been closed`;
+    await expect.poll(() => seen).toEqual([told]);
+    // It has no place any more.
+    expect(await cluster.restart()).toEqual([]);
+  });
+
   it('takes CPUs again where they were released meanwhile', async () => {
     const manager = await setUp();
     const seen = warnings();
