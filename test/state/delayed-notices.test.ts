@@ -3,11 +3,11 @@ import { appendFileSync, mkdtempSync, readdirSync, readlinkSync, rmSync, writeFi
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
-import { delayNotices } from '../../lib/base/notice-delay.js';
+import { delayNotices } from '../../lib/base/notices/notice-delay.js';
 import { FileWatch } from '../../lib/state/files/file-watch.js';
 import { hasPendingEvents } from '../../lib/state/files/folder-events.js';
 
-const DELAY_MS = 500;
+const DELAY_MS = 2000;
 
 // The descriptor that lists them is gone once they are listed.
 function linkOf(fd: string): string {

@@ -2,7 +2,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { type Command, Option } from 'commander';
 import { NumalignError } from '../../base/errors.js';
-import { delayNotices } from '../../base/notice-delay.js';
+import { delayNotices } from '../../base/notices/notice-delay.js';
 import { cpusNamed } from '../../base/text/cpus-named.js';
 import { DIAGNOSTICS_CHANNELS } from '../../entries/diagnostics.js';
 import type { CpuManagerPolicyOptions, TopologyManagerPolicy } from '../../entries/kubelet.js';

@@ -2,7 +2,7 @@
 // user has few (128).
 import { native } from '../../base/native.js';
 import type { NativeInotify } from '../../base/native-files.js';
-import { noticeDelayMs } from '../../base/notice-delay.js';
+import { noticeDelayMs } from '../../base/notices/notice-delay.js';
 import { ENVIRONMENT } from '../../base/registry.js';
 
 // inotify(7)
