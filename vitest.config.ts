@@ -51,7 +51,7 @@ const PROCESSES = [
   'test/{lifecycle,metrics}/*.test.ts',
   tests('children', 'exec,fork,holding,preload'),
   tests('processes', 'program-name'),
-  tests('state', 'file-watch,folder-watch,full-disk,lock,long-states,machine-group'),
+  tests('state', 'delayed-notices,file-watch,folder-watch,full-disk,lock,long-states,machine-group'),
   tests('state', 'open-folders,owner-watch,owners,wait-queue'),
 ];
 
