@@ -88,6 +88,7 @@ export class Slot {
         this.#worker = worker;
         this.#life = life;
       });
+      if (this.#life?.failure) throw await this.#life.failure;
     } catch (error) {
       // It may have been forked: its end is no news.
       this.#life = undefined;

@@ -98,6 +98,17 @@ describe('a worker', () => {
     expect(Object.values(cluster.workers!)).toEqual([]);
   });
 
+  it('is none, and nothing is granted, where the kernel does not start it', async () => {
+    const manager = await setUp();
+    cluster.setupPrimary({ cwd: '/no/such/folder' });
+    onTestFinished(() => cluster.setupPrimary({ cwd: undefined }));
+    for (const options of [{}, { optional: true, cpu: ALL.size }]) {
+      expect(await errorOf(() => cluster.fork(options))).toMatchObject({ code: 'ENOENT' });
+      await expect.poll(() => manager.grants()).toEqual([]);
+      await expect.poll(() => Object.values(cluster.workers!)).toEqual([]);
+    }
+  });
+
   it('is none where its CPUs are not to be had', async () => {
     await setUp();
     const error = await errorOf(() => cluster.fork({ cpu: ALL.size }));

@@ -1,6 +1,6 @@
 // What becomes of a worker that ends, and of its CPUs.
 import { once } from 'node:events';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { ForkOptions, GrantedWorker } from '../../lib/entries/cluster.js';
 import { errorOf } from '../support/error-of.js';
 import { ALL, cluster, firstLine, fork, nextWorker, setUp } from './this-primary.js';
@@ -45,6 +45,17 @@ describe('a worker that dies', () => {
     await expect.poll(() => seen).toEqual([expect.stringMatching(/^worker \d+ is not forked again/)]);
   });
 
+  it('is forked again whatever the limit where it has lived for ten seconds', async () => {
+    await setUp();
+    const { worker } = await fork({ respawn: { limit: 1 } });
+    const now = performance.now.bind(performance);
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() + 10_000);
+    onTestFinished(() => clock.mockRestore());
+    const next = nextWorker();
+    process.kill(worker.process.pid!, 'SIGKILL');
+    expect((await next).grant).toBe(worker.grant);
+  });
+
   it('takes CPUs again where they were released meanwhile', async () => {
     const manager = await setUp();
     const seen = warnings();
@@ -73,17 +84,21 @@ describe('a worker that dies', () => {
     expect([worker.grant, again.grant!.cpus.size]).toEqual([null, 1]);
   });
 
-  it('is tried again where it cannot be forked, which is told', async () => {
+  it.each<[what: string, settings: object, before: object]>([
+    ['node:cluster refuses', { stdio: ['ignore', 'ignore', 'ignore'] }, { stdio: undefined }],
+    ['the kernel refuses', { cwd: '/no/such/folder' }, { cwd: undefined }],
+  ])('is tried again where %s to fork it, which is told', async (_, settings, before) => {
     await setUp();
     const seen = warnings();
     const { worker } = await fork();
-    cluster.setupPrimary({ stdio: ['ignore', 'ignore', 'ignore'] });
-    onTestFinished(() => cluster.setupPrimary({ stdio: undefined }));
+    cluster.setupPrimary(settings);
+    onTestFinished(() => cluster.setupPrimary(before));
     process.kill(worker.process.pid!, 'SIGKILL');
     await expect.poll(() => seen).toContainEqual(expect.stringMatching(/cannot be forked again/));
-    const next = nextWorker();
-    cluster.setupPrimary({ stdio: undefined });
-    expect((await next).grant).toBe(worker.grant);
+    const serving = once(cluster, 'online');
+    cluster.setupPrimary(before);
+    const [again] = await serving;
+    expect(again.grant).toBe(worker.grant);
   });
 
   it('is no worker that a later fork answers', async () => {

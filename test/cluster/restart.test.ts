@@ -181,17 +181,20 @@ describe('a rolling restart', () => {
     expect(workers).toHaveLength(4);
   });
 
-  it('answers the new worker to a listener of exit that forks', async () => {
-    await setUp();
-    const { worker } = await fork({ optional: true });
-    const forked = new Promise<GrantedWorker>((resolve, reject) => {
-      cluster.once('exit', () => void cluster.fork({ optional: true }).then(resolve, reject));
-    });
-    const [replaced] = await cluster.restart();
-    expect(replaced!.before).toBe(worker);
-    expect(await forked).toBe(replaced!.worker);
-    expect(Object.values(cluster.workers!)).toEqual([replaced!.worker]);
-  });
+  it.each([true, false])(
+    'answers the new worker to a listener of exit that forks, with respawn: %s',
+    async (respawn) => {
+      await setUp();
+      const { worker } = await fork({ optional: true });
+      const forked = new Promise<GrantedWorker>((resolve, reject) => {
+        cluster.once('exit', () => void cluster.fork({ optional: true, respawn }).then(resolve, reject));
+      });
+      const [replaced] = await cluster.restart();
+      expect(replaced!.before).toBe(worker);
+      expect(await forked).toBe(replaced!.worker);
+      expect(Object.values(cluster.workers!)).toEqual([replaced!.worker]);
+    },
+  );
 
   it('gives CPUs back where the cluster is disconnected before the next worker is forked', async () => {
     const manager = await setUp();
