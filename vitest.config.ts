@@ -19,7 +19,7 @@ const DECISIONS = [
   'test/{audit,doctor}/{account,foreign-cpusets,hardware-facts,interrupts,judge}.test.ts',
   tests('cli', 'completion,devices,program,quiet,text,topology,topology-tree,yaml-text'),
   tests('quiet', 'crashes,kernel-work,outcome,plan,refusals,turns'),
-  tests('state', 'checkpoint,recovery'),
+  tests('state', 'checkpoint,owner-files,recovery'),
   'test/quiet/cache/*.test.ts',
 ];
 
