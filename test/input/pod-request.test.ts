@@ -87,6 +87,14 @@ describe('A pod', () => {
     });
   });
 
+  it('has all devices by DRA that its status names of a container', () => {
+    const resources = ['example.com/gpu', 'example.com/nic'];
+    const requestMappings = resources.map((resourceName) => ({ containerName: 'app', resourceName }));
+    const status = { extendedResourceClaimStatus: { requestMappings } };
+    const pod = parsePod({ ...manifest(podOf(app())), status });
+    expect(pod.draExtendedResources).toEqual({ app: resources });
+  });
+
   it('is the same in plain words and as a manifest, with resources or without', () => {
     const amounts = fc.record(
       { cpu: fc.constantFrom('0', '1', '1500m', 2), memory: fc.constantFrom('0', '1Gi', 4096) },
