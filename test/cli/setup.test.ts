@@ -2,6 +2,7 @@
 import {
   appendFileSync,
   chmodSync,
+  existsSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -9,7 +10,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { read } from '../support/documents.js';
 import { MAIN, newFolder, numalign } from './numalign.js';
@@ -90,6 +91,27 @@ describe.runIf(hasSystemd && isRoot)('numalign setup', () => {
     expect(filesOf(root)).toEqual(before);
     expect((await done(root, '--reserved', '1'))[3]).toBe(`replaced ${root}/${FILES.bootUnit}`);
     expect(startOf(root)).toMatch(/ --reserved 1$/);
+  });
+
+  it('makes files that everybody can read, whatever the umask', async () => {
+    const root = newRoot();
+    const umask = process.umask(0o077);
+    try {
+      await done(root);
+    } finally {
+      process.umask(umask);
+    }
+    expect(PATHS.map((path) => statSync(join(root, path)).mode & 0o777)).toEqual(PATHS.map(() => 0o644));
+  });
+
+  it('takes away what a call that was killed has left beside a file', async () => {
+    const root = newRoot();
+    const beside = join(root, `${FILES.slice}.new`);
+    mkdirSync(dirname(beside), { recursive: true });
+    writeFileSync(beside, 'half');
+    await done(root);
+    expect(existsSync(beside)).toBe(false);
+    expect(readFileSync(join(root, FILES.slice), 'utf8')).toMatch(/^# Made by /);
   });
 
   it('shows by --dry-run what it would do, and does nothing', async () => {

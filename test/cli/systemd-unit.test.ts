@@ -51,6 +51,11 @@ describe('numalign systemd-unit', () => {
     expect(unit).toMatch(/ --cpus 1 --name node -- \/\S+\/node app\.mjs$/m);
   });
 
+  it('has a description as it is given', async () => {
+    const unit = await unitOf('--cpus', '1', '--description', 'a 100 % server', '--', '/srv/api');
+    expect(settings(unit, 'Description')).toEqual(['a 100 %% server']);
+  });
+
   it('makes a template whose instances have a grant each', async () => {
     const unit = await unitOf('--name', 'api@', '--cpus', '1', '--', '/srv/api');
     expect(unit).toMatch(/ run --cpus 1 --name api@%i -- \/srv\/api$/m);
