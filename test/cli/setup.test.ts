@@ -97,7 +97,7 @@ describe.runIf(hasSystemd && isRoot)('numalign setup', () => {
     const root = newRoot();
     const umask = process.umask(0o077);
     try {
-      await done(root);
+      await done(root, '--reserved', '0');
     } finally {
       process.umask(umask);
     }
