@@ -26,7 +26,7 @@ const isEstimate = (value) => typeof value?.mean === 'number';
 
 // The interval with no more digits than say something.
 const estimateText = ({ mean, plusMinus }, text) =>
-  plusMinus === undefined ? text(mean) : `${text(mean)} ± ${text(Number(plusMinus.toPrecision(2)))}`;
+  !plusMinus ? text(mean) : `${text(mean)} ± ${text(Number(plusMinus.toPrecision(2)))}`;
 
 /** A member of a row, in its unit. An estimate has its interval. */
 export function memberText(member, value) {

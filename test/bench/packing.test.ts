@@ -12,17 +12,18 @@ const PACKING = fileURLToPath(new URL('../../bench/packing', import.meta.url));
 const part = (name: string): Promise<any> => import(`${PACKING}/${name}.mjs`);
 const { checkSums, simulate } = await part('simulation');
 const { PackedNode } = await part('packed-node');
-const { cpusOf, GIB, MACHINES, undivided } = await part('machines');
+const { capacities, cpusOf, GIB, hasRoom, MACHINES, undivided } = await part('machines');
 const { arrivals, atLoad, mixes, parts } = await part('workload');
 const { estimate } = await part('estimate');
 const { readTrace } = await part('trace-file');
 
-interface Arrival {
+const AMOUNTS = ['cpu', 'memory', 'gpu'] as const;
+
+type Amounts = Record<(typeof AMOUNTS)[number], number>;
+
+interface Arrival extends Amounts {
   time: number;
   duration: number;
-  cpu: number;
-  memory: number;
-  gpu: number;
 }
 
 const KUBELET = { topologyManagerPolicy: 'single-numa-node' };
@@ -54,6 +55,46 @@ class CountingNode {
 
   release(uid: string) {
     this.held.delete(uid);
+  }
+}
+
+/** The first NUMA node that has room, by amounts alone. */
+class FirstFitNode {
+  readonly #free: Amounts[];
+  readonly #held = new Map<string, { at: Amounts; asked: Amounts }>();
+  cpusInUse = 0;
+
+  constructor(machine: object) {
+    this.#free = capacities(machine);
+  }
+
+  get grants() {
+    return this.#held.size;
+  }
+
+  admit(asked: Amounts, uid: string) {
+    const at = this.#free.find((node) => hasRoom(node, asked));
+    if (!at) return { admitted: false, isFragmented: hasRoom(this.#sum(), asked), isPinned: false };
+    this.#book(at, asked, 1);
+    this.#held.set(uid, { at, asked });
+    return { admitted: true, moves: 0, distance: 10 };
+  }
+
+  release(uid: string) {
+    const { at, asked } = this.#held.get(uid)!;
+    this.#book(at, asked, -1);
+    this.#held.delete(uid);
+  }
+
+  #sum(): Amounts {
+    const sum = { cpu: 0, memory: 0, gpu: 0 };
+    for (const node of this.#free) for (const name of AMOUNTS) sum[name] += node[name];
+    return sum;
+  }
+
+  #book(at: Amounts, asked: Amounts, sign: 1 | -1) {
+    for (const name of AMOUNTS) at[name] -= sign * asked[name];
+    this.cpusInUse += sign * asked.cpu;
   }
 }
 
@@ -103,6 +144,16 @@ describe('A simulation', () => {
     expect(Math.abs(mean - blocked)).toBeLessThan(2 * plusMinus);
     expect(plusMinus).toBeLessThan(0.01);
   });
+
+  it.each(MACHINES as { name: string }[])(
+    'of the kubelet on $name finds what first fit by amounts finds',
+    async (machine) => {
+      const all = ofMix(0.9, 5, machine);
+      const { distance: _, pinned: __, ...sums } = simulate(await PackedNode.of(machine, KUBELET), all, 2);
+      expect(simulate(new FirstFitNode(machine), all, 2)).toMatchObject(sums);
+      expect(sums.fragmented).toBeGreaterThan(0);
+    },
+  );
 
   it('is contradicted by a node that forgets a departure', () => {
     class Forgetful extends CountingNode {
