@@ -16,6 +16,7 @@ const { capacities, cpusOf, GIB, hasRoom, MACHINES, undivided } = await part('ma
 const { arrivals, atLoad, mixes, parts } = await part('workload');
 const { estimate } = await part('estimate');
 const { readTrace } = await part('trace-file');
+const { run } = await import(`${PACKING}.mjs`);
 
 const AMOUNTS = ['cpu', 'memory', 'gpu'] as const;
 
@@ -296,5 +297,19 @@ describe('A trace', () => {
     expect(() => readTrace(traceOf(...lines))).toThrow(
       expect.objectContaining({ code, message: expect.stringContaining(said) }),
     );
+  });
+});
+
+describe('An order of the scenario', () => {
+  it.each([
+    [{ load: '0.9,much' }, '--load 0.9,much'],
+    [{ load: '0' }, '--load 0'],
+    [{ seeds: '1.5' }, '--seeds 1.5'],
+  ])('%o is refused', async (order, said) => {
+    const error = expect.objectContaining({
+      code: 'ERR_INVALID_OPTION',
+      message: expect.stringContaining(said),
+    });
+    await expect(run(order)).rejects.toThrow(error);
   });
 });
