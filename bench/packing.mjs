@@ -73,14 +73,15 @@ async function compared(machine, { name, sizes }, { load, seeds }) {
   const cpus = cpusOf(machine);
   const fitting = sizes.filter((size) => capacities(machine).some((node) => hasRoom(node, size)));
   const title = `${machine.name}, ${name}, ${load}`;
-  if (fitting.length === 0)
-    return [{ name: title, skipped: 'no size fits a node', remark: 'no size fits a node' }];
+  const left = sizes.length - fitting.length;
+  const remark = left > 0 ? `${left} of ${sizes.length} fit no node, and are left out` : '';
+  if (fitting.length === 0) return [{ name: title, remark }];
   const samples = samplesOf(fitting, { cpus, load, seeds });
   const rows = [];
   let before;
   for (const way of WAYS) {
     const all = await found(way, machine, samples);
-    rows.push(rowOf(`${title}: ${way.name}`, all, before, { cpus }));
+    rows.push({ ...rowOf(`${title}: ${way.name}`, all, before, { cpus }), remark });
     before ??= all;
   }
   return rows;

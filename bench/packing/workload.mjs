@@ -81,10 +81,15 @@ export function* arrivals({ sizes, cpus, load, span, seed }) {
 
 /**
  * Requests with times of their own, faster or slower, so that they are such a load, and from 0 on.
+ * @throws ERR_TRACE where no time passes
  */
 export function atLoad(requests, { cpus, load }) {
   const [first, last] = [requests[0], requests.at(-1)];
   const span = last.time - first.time;
+  if (span === 0) {
+    const message = `${requests.length} requests of a trace come at ${first.time} s; valid: fewer samples, or later ones`;
+    throw Object.assign(new Error(message), { code: 'ERR_TRACE', value: first.time });
+  }
   const cpuTime = sum(requests.map(({ cpu, duration }) => cpu * duration));
   const factor = cpuTime / (load * cpus * span);
   return requests.map((request) => ({ ...request, time: (request.time - first.time) * factor }));

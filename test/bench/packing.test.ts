@@ -198,6 +198,12 @@ describe('A workload', () => {
     expect(cpuTime / (96 * all.at(-1)!.time)).toBeCloseTo(0.9, 9);
   });
 
+  it('of which all come at once has no load', () => {
+    expect(() => atLoad([ofMix(0.3, 1)[0]!], { cpus: 96, load: 0.9 })).toThrow(
+      expect.objectContaining({ code: 'ERR_TRACE' }),
+    );
+  });
+
   it('is cut into parts that have all of it', () => {
     fc.assert(
       fc.property(
