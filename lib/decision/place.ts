@@ -38,7 +38,8 @@ function placeOnce(progress: Progress): void {
     checkSharedPool(progress.draft);
     return;
   }
-  if (!progress.joint && looksAhead(progress.question)) progress.initNodes = nodesAhead((nodes) => trial(progress, nodes));
+  if (!progress.joint && looksAhead(progress.question))
+    progress.initNodes = nodesAhead((nodes) => trial(progress, nodes));
   placeEach(progress);
 }
 

@@ -176,8 +176,13 @@ export function parsePlacement(
 ): Placement {
   const { policy, scope, cpuManagerPolicy, cpuManagerPolicyOptions, topologyManagerPolicyOptions, smt } =
     given;
-  const { memoryManagerPolicy, isolation, initContainerLookahead, strictHugepages, placement: choice } =
-    given;
+  const {
+    memoryManagerPolicy,
+    isolation,
+    initContainerLookahead,
+    strictHugepages,
+    placement: choice,
+  } = given;
   // Most requests leave it all to the manager.
   const isNothing =
     policy === undefined &&

@@ -43,7 +43,9 @@ const typesKnown = new WeakMap<Topology, readonly string[]>();
 function typesOf(topology: Topology): readonly string[] {
   let types = typesKnown.get(topology);
   if (!types) {
-    const pages = topology.nodes.flatMap(({ hugepages }) => hugepages.map(({ bytes }) => hugepageType(bytes)));
+    const pages = topology.nodes.flatMap(({ hugepages }) =>
+      hugepages.map(({ bytes }) => hugepageType(bytes)),
+    );
     types = isMemoryKnown(topology) ? [...new Set([MEMORY, ...pages])] : [];
     typesKnown.set(topology, types);
   }
