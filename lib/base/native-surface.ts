@@ -103,6 +103,16 @@ export interface MergeHintsCall {
   readonly policy: number;
   /** Row by row; undefined: they do not count. */
   readonly distances: Words | undefined;
+  /** The joint choice of the core; undefined: the merge. */
+  readonly joint?: JointCall | undefined;
+}
+
+/** What a joint choice goes by beside the hints. */
+export interface JointCall {
+  /** The nodes that it is kept to, [low, high]. */
+  readonly within: readonly number[];
+  /** By node how much is free of everything, in parts of the machine. */
+  readonly rooms: readonly number[];
 }
 
 /** A program in place of this process. */
@@ -154,8 +164,8 @@ export interface Native {
   /** A family in which these masks are not preferred, [low, high] each. */
   withoutPreferred(family: Words, masks: readonly number[]): Words;
   /**
-   * [low, high, any | preferred << 1 | admitted << 2 | exact << 3], then for each question the
-   * length and the words of its family. Good until the next call.
+   * [low, high, any | preferred << 1 | admitted << 2 | exact << 3, sets, nearest, tightest], then for
+   * each question the length and the words of its family. Good until the next call.
    */
   mergeHints(call: MergeHintsCall): Words;
 

@@ -8,6 +8,7 @@ import { Refusal } from '../base/refusal.js';
 import type { IsolationChoice } from '../input/policies.js';
 import { podAssignment } from './assignment.js';
 import { withParts } from './cpus/parts.js';
+import { choiceText } from './joint/choice-text.js';
 import { place } from './place.js';
 import { begin, memoryOf, type Offer } from './progress.js';
 import { type Question, underSettings, undo } from './question.js';
@@ -20,6 +21,8 @@ export interface Decision {
   /** The state with it: made where it is asked for. */
   readonly next: () => Assignments;
   readonly offers: readonly Offer[];
+  /** Why it is on these NUMA nodes; null: as the kubelet places it. */
+  readonly explanation: string | null;
 }
 
 const POOLS: Readonly<Record<IsolationChoice, readonly [first: CpuPool, other?: CpuPool]>> = {
@@ -55,7 +58,7 @@ export function decideIn(question: Question, pool: CpuPool): Decision | Rejectio
     const pod = parts.length > 0 ? withParts(progress.draft, whole, parts) : whole;
     const memory = memoryOf(progress);
     const next = () => addPod(question.state, pod, memory.booked());
-    return { admitted: true, pod, next, offers: progress.offers };
+    return { admitted: true, pod, next, offers: progress.offers, explanation: choiceText(progress) };
   } catch (error) {
     const amounts = collectAmounts(progress);
     const failure = undo(question);
