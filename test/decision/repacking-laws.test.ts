@@ -24,7 +24,7 @@ import {
 const LIMITS = { maxMoves: 2, budget: 1e9 };
 
 const node = fc.record({
-  cores: fc.integer({ min: 1, max: 4 }),
+  cores: fc.integer({ min: 1, max: 5 }),
   memory: fc.integer({ min: 1, max: 4 }),
   socket: fc.nat(1),
 });
@@ -38,7 +38,7 @@ const machine = fc.record({
 });
 
 const container = fc.record({
-  cpu: fc.constantFrom(1, 1, 2, 2, 3, 4, 0.5),
+  cpu: fc.constantFrom(1, 1, 1, 2, 2, 3, 4, 0.5),
   memory: fc.constantFrom(0.0625, 0.0625, 1, 2, 3),
   gpu: fc.constantFrom(0, 0, 0, 1),
 });
@@ -63,9 +63,11 @@ const world = fc.record({
       asked,
       isMovable: fc.constantFrom(true, true, true, false),
       exclude: fc.oneof({ weight: 3, arbitrary: fc.constant([]) }, fc.array(fc.nat(3), { maxLength: 1 })),
-      isReleased: fc.constantFrom(true, false, false),
+      isReleased: fc.constantFrom(true, false, false, false),
+      // Where it is put, taken modulo what there are.
+      node: fc.oneof({ weight: 3, arbitrary: fc.nat(3) }, fc.constant(null)),
     }),
-    { minLength: 1, maxLength: 8 },
+    { minLength: 1, maxLength: 10 },
   ),
   request: asked,
 });
@@ -117,11 +119,27 @@ async function worldFor({ machine: described, grants }: Described): Promise<Repa
     described.devices.map((near, i) => [`gpu-${i}`, near && ids(near)]),
   );
   const made = new RepackingWorld(await machineFor(described), devices);
-  grants.forEach(({ asked: each, isMovable, exclude }, i) => {
-    made.admit(`g${i}`, amountsOf(each), optionsOf(each), isMovable ? { exclude: ids(exclude) } : undefined);
+  grants.forEach(({ asked: each, isMovable, exclude, node: at }, i) => {
+    made.admit(`g${i}`, amountsOf(each), optionsOf(each), {
+      movable: isMovable ? ids(exclude) : undefined,
+      within: at === null ? undefined : made.topology.nodes[at % count]!.cpus,
+    });
   });
   made.release(...grants.flatMap(({ isReleased }, i) => (isReleased ? [`g${i}`] : [])));
   return made;
+}
+
+// Of CPUs and memory.
+function isEnough({ topology, state }: RepackingWorld, { request, machine: { nodes } }: Described): boolean {
+  const held = state.pods.reduce((cpus, pod) => cpus.union(presentCpus(pod)), CpuSet.EMPTY);
+  const booked = state.pods.flatMap(memoryOf).reduce((sum, { bytes }) => sum + bytes, 0);
+  const sum = (list: readonly number[]) => list.reduce((all, each) => all + each, 0);
+  const memory = sum(nodes.map((each) => each.memory)) * GI - booked;
+  const { containers, withMemory } = request;
+  return (
+    sum(containers.map(({ cpu }) => Math.floor(cpu))) < topology.cpus.size - held.size &&
+    (!withMemory || sum(containers.map((each) => each.memory)) * GI <= memory)
+  );
 }
 
 interface Cost {
@@ -207,6 +225,9 @@ describe('a repacking on a random machine', () => {
         const made = await worldFor(described);
         const question = made.question('new', amountsOf(described.request), optionsOf(described.request));
         fc.pre(!decide(question).admitted);
+        // In sum there is enough, and on an empty machine there is room.
+        fc.pre(isEnough(made, described));
+        fc.pre(decide({ ...question, state: { ...question.state, pods: [], memory: {} } }).admitted);
         seen.rejected++;
         const answer = repack(question, made.movable, LIMITS);
         const grants = made.movable

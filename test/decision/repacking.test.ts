@@ -9,7 +9,7 @@ import { type Amounts, RepackingWorld } from '../support/repacking-world.js';
 
 const LIMITS = { maxMoves: 2, budget: 1000 };
 const SINGLE: AdmitOptions = { policy: 'single-numa-node' };
-const MOVABLE = { exclude: [] };
+const MOVABLE = { movable: [] };
 
 /** NUMA nodes of so many CPUs, one of them reserved, with 8 GiB each. */
 async function worldOf(cpus: readonly number[], devices = {}): Promise<RepackingWorld> {

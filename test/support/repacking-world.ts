@@ -72,17 +72,20 @@ export class RepackingWorld {
     };
   }
 
-  /** Admits a pod, if there is room. `movable`: it consents, but for these nodes. */
+  /**
+   * Admits a pod, if there is room. `movable`: it consents, but for these nodes. `within`: on these
+   * CPUs alone.
+   */
   admit(
     uid: string,
     asked: Amounts,
     options: WorldOptions = {},
-    movable: { readonly exclude: readonly number[] } | undefined = undefined,
+    { movable, within }: { movable?: readonly number[] | undefined; within?: CpuSet | undefined } = {},
   ): boolean {
-    const decision = decideWhether(this.question(uid, asked, options));
+    const decision = decideWhether({ ...this.question(uid, asked, options), ...(within && { within }) });
     if (!decision) return false;
     const state = decision.next();
-    const consent = movable && { maxPerHour: null, noticeMs: 0, exclude: NodeSet.from(movable.exclude) };
+    const consent = movable && { maxPerHour: null, noticeMs: 0, exclude: NodeSet.from(movable) };
     const pods = state.pods.map((pod) => (pod.uid === uid && consent ? { ...pod, movable: consent } : pod));
     this.#state = { ...state, pods };
     return true;
