@@ -58,10 +58,10 @@ function samplesOf(sizes, { cpus, load, seeds }) {
   });
 }
 
-async function found({ options, machineOf = (same) => same }, machine, samples) {
+async function found({ options, maxMoves, machineOf = (same) => same }, machine, samples) {
   const all = [];
   for (const { requests, begin } of samples) {
-    const sums = simulate(await PackedNode.of(machineOf(machine), options), requests, begin);
+    const sums = simulate(await PackedNode.of(machineOf(machine), options, maxMoves), requests, begin);
     checkSums(sums);
     all.push(sums);
   }

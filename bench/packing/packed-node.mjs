@@ -3,15 +3,19 @@ import { cpusNow } from '../../dist/account/cpus-now.js';
 import { removePods } from '../../dist/account/pod-changes.js';
 import { exclusiveCpus, freeCpus } from '../../dist/account/pools.js';
 import { PERSISTENT_OWNER } from '../../dist/admission/placed-pod.js';
-import { decide } from '../../dist/decision/decision.js';
+import { decideWhether } from '../../dist/decision/decision.js';
 import { deviceTable } from '../../dist/decision/devices/device-tables.js';
 import { firstState } from '../../dist/decision/machine-settings.js';
 import { memoryTables } from '../../dist/decision/memory/memory-tables.js';
 import { NEVER } from '../../dist/decision/question.js';
+import { repack } from '../../dist/decision/repacking/repacking.js';
 import { parseConfig } from '../../dist/input/config.js';
 import { parseDevices } from '../../dist/input/devices.js';
 import { NO_OPTIONS, parseAdmit } from '../../dist/input/request.js';
 import { capacities, GPU, hasRoom, simulated } from './machines.mjs';
+
+// The decisions that a repacking may take.
+const DECISIONS = 200;
 
 const sum = (numbers) => numbers.reduce((total, number) => total + number, 0);
 
@@ -21,28 +25,42 @@ export class PackedNode {
   #placement;
   #ground;
   #state;
+  #limits;
   #requests = new Map();
 
-  /** @param options of a manager, beside what the machine says */
-  static async of(machine, options) {
-    return new PackedNode(machine, await simulated(machine), options);
+  /**
+   * @param options of a manager, beside what the machine says
+   * @param maxMoves how many grants may move for a request
+   */
+  static async of(machine, options, maxMoves = 0) {
+    return new PackedNode(machine, await simulated(machine), options, maxMoves);
   }
 
-  constructor(machine, { topology, reserved, devices }, options) {
+  constructor(machine, { topology, reserved, devices }, options, maxMoves) {
     const config = parseConfig({ topology, reservedSystemCPUs: reserved, ...options });
     const resource = { name: GPU, devices: parseDevices(devices, topology, GPU) };
     const present = cpusNow(topology);
     this.#machine = machine;
+    this.#limits = { maxMoves, budget: DECISIONS };
     this.#placement = config.placement;
     this.#ground = { topology, present, resources: new Map([[GPU, resource]]), providers: [] };
     this.#state = firstState(config, topology, present);
   }
 
   admit(asked, uid) {
-    const decision = decide(this.#question(asked, uid));
-    if (!decision.admitted) return { admitted: false, ...this.#rejection(asked) };
-    this.#state = decision.next();
-    return { admitted: true, moves: 0, distance: this.#distance(decision.pod) };
+    const question = this.#question(asked, uid);
+    const decision = decideWhether(question);
+    if (decision) return this.#admitted(decision, 0);
+    const rejection = this.#rejection(asked);
+    if (!rejection.isFragmented || this.#limits.maxMoves === 0) return rejection;
+    // Everybody consents.
+    const repacking = repack(question, this.#state.pods, this.#limits);
+    return repacking.isFound ? this.#admitted(repacking, repacking.moves.length) : rejection;
+  }
+
+  #admitted({ next, pod }, moves) {
+    this.#state = next();
+    return { admitted: true, moves, distance: this.#distance(pod) };
   }
 
   release(uid) {
@@ -80,6 +98,7 @@ export class PackedNode {
   #rejection(asked) {
     const isFragmented = hasRoom(this.#free(), asked);
     return {
+      admitted: false,
       isFragmented,
       isPinned: isFragmented && !this.#besidePinned().some((left) => hasRoom(left, asked)),
     };
