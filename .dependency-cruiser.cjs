@@ -18,6 +18,7 @@ const ROOMS = [
   'decision/cpus',
   'decision/lookahead',
   'decision',
+  'decision/repacking',
   'cgroups/files',
   'cgroups/groups',
   'cgroups',

@@ -1,4 +1,5 @@
-// What is aimed at, in one place: by scenario and row the most that a member of the row may be.
+// What is aimed at, in one place: by scenario and row the most that a member of the row may be, or
+// with { least } the least.
 // Members that end in E are multiples of an empty call into an addon, measured in the same run:
 // where a goal is a time, it is that time where such a call takes 8.5 ns.
 
@@ -135,10 +136,17 @@ const TOLERANCES = {
   maxOverNs: { plus: 1e6 },
 };
 
-function tolerated(member, most) {
-  const { part = 0, plus = 0 } = TOLERANCES[member] ?? TOLERANCES.default;
-  return most * (1 + part) + plus;
+const toleranceOf = (member) => ({ part: 0, plus: 0, ...(TOLERANCES[member] ?? TOLERANCES.default) });
+
+// Of an estimate its mean is judged. What is no number misses.
+function isMet(value, goal, { part, plus }) {
+  const number = value?.mean ?? value;
+  return goal.least === undefined
+    ? number <= goal * (1 + part) + plus
+    : number >= goal.least * (1 - part) - plus;
 }
+
+const EXACT = { part: 0, plus: 0 };
 
 /**
  * Which members of a row miss their targets. A member that is not a number does.
@@ -146,7 +154,7 @@ function tolerated(member, most) {
  */
 export function missedMembers(row, targets, isTolerant) {
   return Object.entries(targets)
-    .filter(([member, most]) => !(row[member] <= (isTolerant ? tolerated(member, most) : most)))
+    .filter(([member, goal]) => !isMet(row[member], goal, isTolerant ? toleranceOf(member) : EXACT))
     .map(([member]) => member);
 }
 

@@ -34,6 +34,11 @@ export interface Progress {
   container: ContainerRequest | undefined;
   /** The NUMA nodes of its first init container that is aligned; undefined: any. */
   initNodes: NodeSet | undefined;
+  /**
+   * NUMA nodes are chosen over all resources together, of these or (undefined) of all. undefined: as
+   * the kubelet chooses them.
+   */
+  joint: { readonly within: NodeSet | undefined } | undefined;
 }
 
 /** What a container was given near its hint, and what that leaves of memory. */
@@ -68,6 +73,7 @@ export function begin(question: Question, pool: CpuPool): Progress {
     booking: null,
     container: undefined,
     initNodes: undefined,
+    joint: undefined,
   };
 }
 

@@ -145,6 +145,7 @@ export const REQUEST_OPTIONS = [
   'topologyManagerPolicyOptions',
   'initContainerLookahead',
   'strictHugepages',
+  'placement',
   'smt',
   'require',
   'enforcement',
