@@ -56,7 +56,7 @@ function shareThreads({ site, pod, group }: GrantRecord, tids: readonly number[]
     // As a member, also where the manager was opened without, it follows the pool.
     if (registry?.ownName === undefined) registry?.addProcess(process.pid);
     const pool = sharedPool(state, cpusNow(topology));
-    const { result, threads } = sharePinned(topology, group, pod.uid, tids, pool);
+    const { result, threads } = sharePinned(topology, group, pod, tids, pool);
     enforcer.apply(state, threads);
     return readAgain(result);
   });

@@ -1,7 +1,7 @@
 // How the threads of this process that are pinned for a grant leave its CPUs, and come back where
 // that was in vain.
 import type { PodAssignment } from '../account/pod-assignment.js';
-import { threadShares } from '../account/pod-holdings.js';
+import { type Booked, runningCpus, threadShares } from '../account/pod-holdings.js';
 import { unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
 import type { NativePinOutcome } from '../base/native-threads.js';
@@ -73,12 +73,13 @@ export function undoPin(
 export function sharePinned(
   topology: Topology,
   group: GrantGroup | undefined,
-  uid: string,
+  pod: Booked & Pick<PodAssignment, 'uid'>,
   tids: readonly number[],
   pool: CpuSet,
 ): Unpinned {
   const bound = group?.leaveThreads(tids, pool) ?? pool;
-  return unpinned(topology, native.shareThreads(uid, tids, bound.words), bound === pool);
+  const outcome = native.shareThreads(pod.uid, runningCpus(pod).words, tids, bound.words);
+  return unpinned(topology, outcome, bound === pool);
 }
 
 // `isByMask`: their masks keep them in the shared pool, and not a cpuset.

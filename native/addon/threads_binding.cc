@@ -298,12 +298,12 @@ Napi::Value recall_threads(const Napi::CallbackInfo& info) {
                                                             to_threads(info[3]))));
 }
 
-// (grant, ids of threads, words of the shared pool)
+// (grant, words of its CPUs, ids of threads, words of the shared pool)
 Napi::Value share_threads(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   return from_outcome(env, unwrap(env, ThreadPins::of_this_process().share(
-                                           to_string(info[0], "the grant"), to_threads(info[1]),
-                                           to_id_set<CpuTag>(info[2]))));
+                                           to_string(info[0], "the grant"), to_id_set<CpuTag>(info[1]),
+                                           to_threads(info[2]), to_id_set<CpuTag>(info[3]))));
 }
 
 // (grant, part, words of where to wait)

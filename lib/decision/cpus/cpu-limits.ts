@@ -153,12 +153,15 @@ export function checkRoom({ state, present, pod, placement, taken, kept }: Draft
   const booked = mixedOfPods(state.pods);
   const left = free.difference(taken);
   if (booked + asked <= left.size * MILLI) return;
-  const own = asked > 0 ? `, and ${asked}m are asked for` : '';
+  const wanted = [
+    ...(booked > 0 ? [`${booked}m of the shared pool are booked for mixed grants`] : []),
+    ...(asked > 0 ? [`${asked}m of the shared pool are asked for`] : []),
+  ];
   const most = free.size - booked / MILLI;
   throw new Refusal(
     'UnexpectedAdmissionError',
     'ERR_SHARED_POOL_FULL',
-    `of the shared pool ${booked}m are booked for mixed grants${own}: ${left.isEmpty ? 'no CPU' : cpusNamed(left)} would be left for that`,
+    `${wanted.join(', and ')}: ${left.isEmpty ? 'no CPU' : cpusNamed(left)} would be left for that`,
     {
       value: podExclusiveCount(pod, placement) + asked / MILLI,
       valid: upTo(asked > 0 ? most : Math.floor(most)),

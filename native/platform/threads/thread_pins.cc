@@ -460,32 +460,39 @@ bool ThreadPins::is_on(const CpuSet& granted, pid_t tid, const Pin& pin) const {
   return now.ok() && (is_out || now.value().intersects(granted));
 }
 
-Result<PinOutcome> ThreadPins::share(const std::string& grant, const std::vector<pid_t>& tids,
-                                     const CpuSet& pool) {
+Result<PinOutcome> ThreadPins::share(const std::string& grant, const CpuSet& granted,
+                                     const std::vector<pid_t>& tids, const CpuSet& pool) {
   std::lock_guard lock(mutex_);
   PinOutcome outcome;
-  for (auto& [target, granted] : granted_) {
-    if (target.grant == grant) granted.whole_process = false;
+  for (auto& [target, all] : granted_) {
+    if (target.grant == grant) all.whole_process = false;
   }
+  // What a thread has chosen that is on a grant.
+  auto choice_on_grant = [&](pid_t tid) -> std::optional<CpuSet> {
+    Result<CpuSet> now = mask_of(tid);
+    if (auto pin = pins_.find(tid); pin != pins_.end()) {
+      auto all = granted_.find(pin->second.target);
+      const CpuSet own = all == granted_.end() ? pin->second.cpus : pin->second.cpus | all->second.cpus;
+      return is_on(own, tid, pin->second) ? std::optional(pin->second.before) : std::nullopt;
+    }
+    if (!now.ok() || now.value().empty()) return std::nullopt;
+    if (const Granted* born = born_on(now.value())) return born->before;
+    // The process was started on the grant.
+    return now.value().is_subset_of(granted) ? std::optional(now.value()) : std::nullopt;
+  };
   for (pid_t tid : tids) {
     if (pinned_for_part(tid, grant)) continue;
-    Result<CpuSet> now = mask_of(tid);
+    const std::optional<CpuSet> before = choice_on_grant(tid);
     auto pin = pins_.find(tid);
-    const bool is_pinned = pin != pins_.end();
-    const Granted* born = is_pinned || !now.ok() || now.value().empty() ? nullptr : born_on(now.value());
-    if (!is_pinned && !born) continue;
+    const bool is_asked = pin != pins_.end() && pin->second.asked;
+    if (pin != pins_.end()) pins_.erase(pin);
+    if (!before) continue;
     if (auto scheduled = scheduled_.find(tid); scheduled != scheduled_.end()) {
       unschedule(tid, scheduled->second);
       scheduled_.erase(scheduled);
     }
-    auto granted = is_pinned ? granted_.find(pin->second.target) : granted_.end();
-    const CpuSet all = granted == granted_.end() ? CpuSet() : granted->second.cpus;
-    if (born || is_on(pin->second.cpus | all, tid, pin->second)) {
-      const CpuSet before = born ? born->before : pin->second.before;
-      Result<Done> restored = restore(tid, before, is_pinned && pin->second.asked, pool, outcome);
-      if (!restored.ok()) return restored.error();
-    }
-    if (is_pinned) pins_.erase(pin);
+    Result<Done> restored = restore(tid, *before, is_asked, pool, outcome);
+    if (!restored.ok()) return restored.error();
   }
   relax();
   earlier_.clear();

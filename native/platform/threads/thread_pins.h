@@ -123,8 +123,10 @@ class ThreadPins {
   Result<PinOutcome> undo(const std::string& grant, const CpuSet& pool);
 
   // As undo(), of some threads, whichever grant they are pinned for. `grant` is no longer that of the whole
-  // process: threads that are not pinned are not its own. Those of its parts stay.
-  Result<PinOutcome> share(const std::string& grant, const std::vector<pid_t>& tids, const CpuSet& pool);
+  // process: threads that are not pinned are not its own. Those of its parts stay. `granted`: its CPUs, on
+  // which threads may be that were never pinned, since their process was started there.
+  Result<PinOutcome> share(const std::string& grant, const CpuSet& granted, const std::vector<pid_t>& tids,
+                           const CpuSet& pool);
 
   // Moves the threads pinned for `target`, and those born since with its mask, to `cpus`: its own have
   // changed. A thread that has chosen some of them for itself keeps those of its choice that are left. Those
