@@ -16,6 +16,7 @@ const ROOMS = [
   'decision/memory',
   'decision/cpus',
   'decision/lookahead',
+  'decision/elastic',
   'decision',
   'cgroups/files',
   'cgroups/groups',

@@ -70,7 +70,9 @@ const sumOfMixed = (pods: readonly PodAssignment[]) => pods.reduce((sum, { mixed
 
 const mixedBooking = oncePerPods(
   (pods) => ({ milli: sumOfMixed(pods) }),
-  ({ milli }, changes) => ({ milli: milli - sumOfMixed(podsBefore(changes)) + sumOfMixed(podsAfter(changes)) }),
+  ({ milli }, changes) => ({
+    milli: milli - sumOfMixed(podsBefore(changes)) + sumOfMixed(podsAfter(changes)),
+  }),
 );
 
 /** Millicores of the shared pool that are booked for pods beside their CPUs. */

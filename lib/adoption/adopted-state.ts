@@ -1,8 +1,8 @@
 // The state with pods that were placed elsewhere, where they are. Pure.
 import type { Assignments } from '../account/assignments.js';
 import type { BookedMemory } from '../account/booked-memory.js';
-import type { PodAssignment } from '../account/pod-assignment.js';
 import { cpusOfSome, mixedOfPods } from '../account/cpus-of-pods.js';
+import type { PodAssignment } from '../account/pod-assignment.js';
 import { addPod } from '../account/pod-changes.js';
 import { cpusOf, ISOLATED_OPTION } from '../account/pod-holdings.js';
 import { type CpuSnapshot, freeCpus, isolatedPool, sharedPool } from '../account/pools.js';

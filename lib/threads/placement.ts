@@ -164,7 +164,10 @@ export async function placeThreads(
   const outcomes = inGroup(granted, entering, replace, () => placeByRole(granted, places, replace));
   const resultOf = (role: ThreadRole, allKnown: boolean) =>
     shared && places[role] === undefined
-      ? partOf(shared, threadsOf((each) => each === role))
+      ? partOf(
+          shared,
+          threadsOf((each) => each === role),
+        )
       : toPinResult(outcomes[role], !allKnown);
   return {
     main: resultOf('main', true),

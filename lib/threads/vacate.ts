@@ -63,7 +63,11 @@ export function undoPin(
   pool: CpuSet,
 ): Unpinned {
   const bound = group?.leave(pool);
-  return unpinned(topology, native.undoPin(uid, (bound ?? pool).words), bound === undefined || bound === pool);
+  return unpinned(
+    topology,
+    native.undoPin(uid, (bound ?? pool).words),
+    bound === undefined || bound === pool,
+  );
 }
 
 /**

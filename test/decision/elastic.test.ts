@@ -80,7 +80,12 @@ const bounds = fc
     weight: fc.integer({ min: 1, max: 5 }),
     now: fc.double({ min: 0, max: 1, noNaN: true }),
   })
-  .map(({ min, more, weight, now }) => ({ min, max: min + more, weight, cpus: min + Math.round(now * more) }));
+  .map(({ min, more, weight, now }) => ({
+    min,
+    max: min + more,
+    weight,
+    cpus: min + Math.round(now * more),
+  }));
 const grantLists = fc
   .array(bounds, { minLength: 1, maxLength: 6 })
   .map((all): ElasticGrant[] => all.map((each, i) => ({ ...each, uid: `grant-${i}` })));
@@ -88,13 +93,12 @@ const spares = fc.integer({ min: 0, max: 20 });
 const slacks = fc.integer({ min: 0, max: 3 });
 
 function forAll(law: (grants: ElasticGrant[], spare: number, asked: number, slack: number) => void): void {
-  fc.assert(
-    fc.property(grantLists, spares, fc.integer({ min: 0, max: 12 }), slacks, law),
-    { numRuns: budget(20_000, 1_000) },
-  );
+  fc.assert(fc.property(grantLists, spares, fc.integer({ min: 0, max: 12 }), slacks, law), {
+    numRuns: budget(20_000, 1_000),
+  });
 }
 
-const after = (grants: readonly ElasticGrant[], shares: ReadonlyMap<string, number>): ElasticGrant[] =>
+const reached = (grants: readonly ElasticGrant[], shares: ReadonlyMap<string, number>): ElasticGrant[] =>
   grants.map((each) => ({ ...each, cpus: shares.get(each.uid)! }));
 
 describe('targets of any grants', () => {
@@ -131,14 +135,14 @@ describe('targets of any grants', () => {
       const targets = elasticTargets(grants, { spare, asked }, slack);
       if (!targets) return;
       const left = sumOf(grants, 'cpus') + spare - asked - sum(targets.values());
-      expect(elasticTargets(after(grants, targets), { spare: left }, slack)).toEqual(targets);
+      expect(elasticTargets(reached(grants, targets), { spare: left }, slack)).toEqual(targets);
     });
   });
 
   it('move no more CPUs than come or are asked for, where nobody lacks more than the slack', () => {
     forAll((grants, spare, asked, slack) => {
       const settled = elasticTargets(grants, { spare }, slack)!;
-      const now = after(grants, settled);
+      const now = reached(grants, settled);
       const total = sumOf(now, 'cpus') - asked;
       const targets = elasticTargets(now, { spare: 0, asked }, slack);
       if (!targets) return;
@@ -192,8 +196,7 @@ describe('fair shares of any grants', () => {
       const poor = grants.filter((each) => cpusOf(each) < each.max);
       // The level of who gives one is then still at or above that of who would have taken it.
       for (const a of rich)
-        for (const b of poor)
-          expect((cpusOf(a) - 1) * b.weight).toBeLessThanOrEqual(cpusOf(b) * a.weight);
+        for (const b of poor) expect((cpusOf(a) - 1) * b.weight).toBeLessThanOrEqual(cpusOf(b) * a.weight);
     });
   });
 

@@ -24,7 +24,10 @@ export function podOptions(): Option[] {
 }
 
 export const mixedOption = () =>
-  new Option('--mixed', 'of a fraction of CPUs, such as 2.5, the whole ones are exclusive, the rest is shared');
+  new Option(
+    '--mixed',
+    'of a fraction of CPUs, such as 2.5, the whole ones are exclusive, the rest is shared',
+  );
 
 /** Ends the command where a fraction of CPUs is asked for without `--mixed`. */
 export function checkCpus(command: Command, { cpus, mixed = false }: PodFlags): void {

@@ -266,7 +266,8 @@ function placementOf({
 }
 
 function grantLines(grant: Grant): string[] {
-  const { uid, cpus, mixed, held, numaNodes, memory, devices, isIsolated, enforcement, quiet, warnings } = grant;
+  const { uid, cpus, mixed, held, numaNodes, memory, devices, isIsolated, enforcement, quiet, warnings } =
+    grant;
   const parts = [
     `${isIsolated ? 'isolated ' : ''}${withMixed(cpusNamed(cpus), mixed)}${held.isEmpty ? '' : ` (held: ${held})`} on NUMA node${numaNodes.size === 1 ? '' : 's'} ${numaNodes} (${enforcement})`,
     besideText(memory, devices),

@@ -165,7 +165,7 @@ export function checkRoom({ state, present, pod, placement, taken, kept }: Draft
     {
       value: podExclusiveCount(pod, placement) + asked / MILLI,
       valid: upTo(asked > 0 ? most : Math.floor(most)),
-      sharedPool: left.toString(),
+      sharedPool: sharedPool(state, present).difference(taken).toString(),
     },
   );
 }

@@ -61,7 +61,14 @@ export function elasticTargets(
   const isOutOfBounds = ({ cpus, min, max }: ElasticGrant) => cpus < min || cpus > max;
   const lacks = (grant: ElasticGrant) => fair.get(grant.uid)! - grant.cpus > slack;
   if (grants.some((grant) => isOutOfBounds(grant) || lacks(grant))) return fair;
-  return nearest(grants, fair, Math.min(total, sumOf(({ max }) => max)));
+  return nearest(
+    grants,
+    fair,
+    Math.min(
+      total,
+      sumOf(({ max }) => max),
+    ),
+  );
 }
 
 // From what they have towards their fair shares, as few steps as make the sum.
