@@ -1,7 +1,7 @@
 // PodContainer: a container on record, as users see it.
 import type { MemoryBlock } from '../account/booked-memory.js';
 import type { ContainerAssignment, DeviceAssignment, Isolation } from '../account/pod-assignment.js';
-import { MILLI } from '../input/pods/resource-amounts.js';
+import { MILLI } from '../input/values/quantity.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { TopologyHint } from '../machine/hints.js';
 

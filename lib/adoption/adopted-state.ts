@@ -6,7 +6,7 @@ import type { PodAssignment } from '../account/pod-assignment.js';
 import { addPod } from '../account/pod-changes.js';
 import { cpusOf, ISOLATED_OPTION } from '../account/pod-holdings.js';
 import { type CpuSnapshot, freeCpus, isolatedPool, sharedPool } from '../account/pools.js';
-import { MILLI } from '../input/pods/resource-amounts.js';
+import { MILLI } from '../input/values/quantity.js';
 import type { Topology } from '../machine/topology.js';
 import { cpuConflicts, deviceConflicts, memoryConflicts } from './conflicts.js';
 

@@ -1,7 +1,7 @@
 // GrantInfo: what is told of a grant on record.
 import type { EnforcementLevel, PodAssignment, PodBooking } from '../account/pod-assignment.js';
 import { devicesOf, type Holding, memoryOf, poolOf, presentCpus } from '../account/pod-holdings.js';
-import { MILLI } from '../input/pods/resource-amounts.js';
+import { MILLI } from '../input/values/quantity.js';
 import type { CpuSet, NodeSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import type { Flag } from './flags.js';

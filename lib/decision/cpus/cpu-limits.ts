@@ -5,7 +5,7 @@ import type { ErrorDetails } from '../../base/errors.js';
 import { Refusal } from '../../base/refusal.js';
 import { cpusNamed } from '../../base/text/cpus-named.js';
 import type { Placement } from '../../input/placement.js';
-import { MILLI } from '../../input/pods/resource-amounts.js';
+import { MILLI } from '../../input/values/quantity.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import { choices, mixedMilli, podExclusiveCount, siblings } from './cpu-choices.js';
 import type { Draft } from './draft.js';

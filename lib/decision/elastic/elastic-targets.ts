@@ -1,5 +1,5 @@
 // Elastic targets: how many CPUs grants that grow and shrink by themselves are to have. Pure.
-import { MILLI } from '../../input/pods/resource-amounts.js';
+import { MILLI } from '../../input/values/quantity.js';
 import { type ElasticBounds, fairShares, isBelow, type Shares } from './fair-shares.js';
 
 /** An elastic grant, as it is now. */

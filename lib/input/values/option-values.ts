@@ -2,6 +2,7 @@
 import { invalidOption } from '../../base/check-options.js';
 import { shapes } from '../../base/shapes.js';
 import { CpuSet } from '../../machine/cpu-set.js';
+import { MILLI } from './quantity.js';
 
 /** @throws ERR_INVALID_OPTION */
 export const option = shapes(invalidOption);
@@ -34,8 +35,8 @@ const isMixedCount = (value: unknown): value is number =>
 
 // 2.3 * 1000 is no whole number of its own.
 function toMilli(cpus: number): number {
-  const milli = Math.round(cpus * 1000);
-  return milli / 1000 === cpus ? milli : Number.NaN;
+  const milli = Math.round(cpus * MILLI);
+  return milli / MILLI === cpus ? milli : Number.NaN;
 }
 
 /** Exclusive CPUs and a fraction of the shared pool, in millicores. @throws ERR_INVALID_OPTION */
