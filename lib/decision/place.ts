@@ -10,7 +10,7 @@ import { admittedHint, offeredForPod, type Requests, requestsFor } from './align
 import { bookPod } from './booking.js';
 import { checkLeftByHints } from './claims.js';
 import { exclusiveCount } from './cpus/cpu-choices.js';
-import { checkSharedPool, leavesNoPool, UnevenCores } from './cpus/cpu-limits.js';
+import { checkRoom, checkSharedPool, leavesNoPool, needsRoom, UnevenCores } from './cpus/cpu-limits.js';
 import { allocateCpus, cpusTaken } from './cpus/cpu-manager.js';
 import { allocateDevices } from './devices/device-allocation.js';
 import { ownDevices } from './devices/device-requests.js';
@@ -36,6 +36,7 @@ function placeOnce(progress: Progress): void {
     checkLeftByHints(progress.draft);
     bookPod(progress, admittedHint(progress, requestsFor(progress.draft, undefined)));
     checkSharedPool(progress.draft);
+    if (needsRoom(progress.draft)) checkRoom(progress.draft);
     return;
   }
   if (!progress.joint && looksAhead(progress.question))
@@ -49,6 +50,7 @@ function placeEach(progress: Progress): void {
   const { draft } = progress;
   const last = progress.given.at(-1)!;
   if (leavesNoPool(draft, cpusTaken(draft, last.cpus))) checkSharedPool(draftAfter(draft, last));
+  if (needsRoom(draft)) checkRoom(draftAfter(draft, last));
 }
 
 function placeContainers(progress: Progress): void {

@@ -127,6 +127,20 @@ export class GrantGroup {
     if (!homes.has(path)) homes.set(path, homes.get(at) ?? at);
   }
 
+  /**
+   * Whether some threads of this process may be in it, and others not.
+   * @throws ERR_ENFORCEMENT with cgroup v2, of which a process is in one cgroup with all its threads
+   */
+  checkSingleThreads(): void {
+    if (this.#cpusets.hierarchy.version === 1) return;
+    const { level } = this.#pod.enforcement;
+    throw new NumalignError(
+      'ERR_ENFORCEMENT',
+      `the CPUs of grant ${this.#pod.uid} are kept for its cgroup (${level}), which with cgroup v2 has all threads of a process, or none: none can be in the shared pool`,
+      { value: level, valid: "a grant with the option enforcement: 'members'" },
+    );
+  }
+
   #refuseThread(): never {
     const { level } = this.#pod.enforcement;
     throw new NumalignError(
@@ -287,6 +301,29 @@ export class GrantGroup {
     }
     this.setMemoryNodes(undefined);
     return this.#cpusets.isPartition || this.#cpusets.isWithin(home, pool) ? this.#all : pool;
+  }
+
+  /**
+   * Some threads of this process leave, as {@link leave}. REQUIRES: {@link checkSingleThreads}.
+   * @throws ERR_CGROUP where they cannot
+   */
+  leaveThreads(tids: readonly number[], pool: CpuSet): CpuSet {
+    const inside = tids.filter((tid) => unlessRefused(() => this.isInside(tid), false));
+    if (inside.length === 0) return pool;
+    native.rememberMasks();
+    const { hierarchy, home } = this.#cpusets;
+    const known = homes.get(this.path) ?? home;
+    const move = (to: string) => {
+      for (const tid of inside) unlessEnded(() => hierarchy.moveThread(tid, to));
+      return this.#cpusets.isWithin(to, pool) ? this.#all : pool;
+    };
+    try {
+      return move(known);
+    } catch (error) {
+      // The cgroup that they came from may be gone.
+      if (error instanceof NumalignError && known !== home) return move(home);
+      throw error;
+    }
   }
 
   get #all(): CpuSet {

@@ -147,7 +147,8 @@ export class GrantThreads extends GrantProcesses {
    * A Worker (node:worker_threads) that is on the grant's CPUs, or with `part` on those of a part,
    * and has its memory nodes preferred, from its first instruction: this thread takes their mask,
    * starts it, and has its own again.
-   * What the Worker starts is born there too. {@link placeThreads} knows it, and {@link unpin} and
+   * What the Worker starts is born there too. Where {@link placeThreads} has put the Workers into the
+   * shared pool, it goes there right after. {@link placeThreads} knows it, and {@link unpin} and
    * {@link Grant.release} move it away.
    * @throws ERR_SCHEDULING where it would starve under real-time threads, ERR_SYSCALL where the
    *   CPUs cannot be used here, ERR_UNKNOWN_PART, ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE,
