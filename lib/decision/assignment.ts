@@ -33,6 +33,7 @@ export function podAssignment(progress: Progress): PodAssignment {
       isIsolated || request.movesWhenTaken ? optionsOf(request, isIsolated) : placementOptions(placement),
     owner,
     quiet: request.quiet,
+    movable: request.movable,
     enforcement: JUST_PLACED.enforcement,
     upcoming: JUST_PLACED.upcoming,
     transfer: JUST_PLACED.transfer,

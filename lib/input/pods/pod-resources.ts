@@ -33,6 +33,8 @@ export interface PodRequest {
   readonly resources: PodResources | null;
   /** Devices that a DRA driver gives, by container: they count in hints, and are not given out here. */
   readonly draExtendedResources?: Readonly<Record<string, readonly string[]>> | undefined;
+  /** Its annotation says that it may be moved to make room for others. */
+  readonly isMovable?: boolean | undefined;
   /** In the order in which they are admitted: init containers and sidecars, then the others. */
   readonly containers: readonly ContainerRequest[];
 }
