@@ -214,6 +214,19 @@ export class EmptyGrant implements Same {
     throw this.reason;
   }
 
+  /** It moves nowhere: nothing is told. */
+  on(): this {
+    return this;
+  }
+
+  once(): this {
+    return this;
+  }
+
+  off(): this {
+    return this;
+  }
+
   async handOver(): Promise<boolean> {
     this.#isReleased = true;
     return false;

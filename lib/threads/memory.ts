@@ -95,7 +95,8 @@ export function pinMemory({ grant, mode, nodes, from }: MemoryPin): MemoryPinRes
   };
 }
 
-function migrate(from: NodeSet, to: NodeSet): MemoryMigration {
+/** Moves what this process has on some nodes. What the kernel refuses is told, not thrown. */
+export function migrate(from: NodeSet, to: NodeSet): MemoryMigration {
   if (from.isEmpty) return { notMoved: 0, reason: null };
   try {
     return { notMoved: native.migratePages(from.words, to.words), reason: null };
