@@ -4,7 +4,6 @@ import { isMoving, type MovingPod, refuseMove } from '../account/moves/move-step
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { runningCpus } from '../account/pod-holdings.js';
 import { publishError } from '../admission/diagnostics.js';
-import { findGrant } from '../admission/grants/held-grant.js';
 import { assignmentsOf } from '../admission/on-record.js';
 import type { Site } from '../admission/site.js';
 import { resizesUnderWay, transact } from '../admission/transact.js';
@@ -84,10 +83,4 @@ export function movesToConduct(site: Site, pods: readonly PodAssignment[]): read
       pod.owner.kind === 'process' &&
       owners.isOwn(pod.owner),
   );
-}
-
-/** Whether a grant is still this environment's, and may be moved. */
-export function isMovableHere(site: Site, grant: PodAssignment): boolean {
-  const pod = findGrant(assignmentsOf(site, site.ledger.read()), grant);
-  return pod?.movable !== undefined && pod.owner.kind === 'process' && site.ledger.owners.isOwn(pod.owner);
 }

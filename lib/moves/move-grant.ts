@@ -139,8 +139,8 @@ function seen(state: Assignments, announced: MovingPod): PodAssignment | undefin
 
 /** What was kept for a request is free again. */
 export function releaseRoom(site: Site, request: string): Promise<void> {
-  return transact(site, undefined, async (state, commit) => {
+  return transact(site, undefined, async (state, commit, recorded) => {
     const next = withoutPlaceholder(state, request);
-    if (next !== state) await commit(next, true);
+    if (next !== recorded) await commit(next, true);
   });
 }
