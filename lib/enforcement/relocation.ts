@@ -85,6 +85,13 @@ export function recall(site: MoveSite, state: Assignments, pod: MovingPod): void
   unlessRefused(() => relocate(site, pod, cpus.union(held), pod));
 }
 
+/** The pids of what runs on a grant beside this process. */
+export const tenantPids = (
+  { enforcer }: Pick<MoveSite, 'enforcer'>,
+  pod: PodAssignment,
+  started: readonly number[],
+): readonly number[] => tenantsOf(enforcer, pod, started).map(({ pid }) => pid);
+
 /** @throws ERR_SYSCALL where a thread of this process is not on its share of a place */
 export function checkThreads(uid: string, place: Place): void {
   for (const { part, cpus } of threadShares(place)) {
