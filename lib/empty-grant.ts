@@ -23,6 +23,7 @@ import { parseConfig } from './input/config.js';
 import { type AcquireOptions, type AdmissionRequest, parseAcquire } from './input/request.js';
 import type { Quantity } from './input/values/quantity.js';
 import { CpuSet, NodeSet } from './machine/cpu-set.js';
+import type { GrantEvents } from './moves/move-event.js';
 import { checkPoolPlace, type PoolOptions, type PoolPlace, poolOfSize } from './pools/pool-options.js';
 import {
   checkPlaceWorkers,
@@ -46,7 +47,7 @@ export type Optional<Options> = Options & {
 
 type Same = Omit<
   Pick<Grant, keyof Grant>,
-  'isEmpty' | 'reason' | 'enforcement' | 'toJSON' | 'part' | 'placeWorkers'
+  'isEmpty' | 'reason' | 'enforcement' | 'toJSON' | 'part' | 'placeWorkers' | 'on' | 'once' | 'off'
 >;
 
 // It sees no Worker.
@@ -214,6 +215,19 @@ export class EmptyGrant implements Same {
 
   async transfer(): Promise<never> {
     throw this.reason;
+  }
+
+  /** It moves nowhere: nothing is told. */
+  on(_event: keyof GrantEvents, _listener: (...args: never[]) => void): this {
+    return this;
+  }
+
+  once(_event: keyof GrantEvents, _listener: (...args: never[]) => void): this {
+    return this;
+  }
+
+  off(_event: keyof GrantEvents, _listener: (...args: never[]) => void): this {
+    return this;
   }
 
   async handOver(): Promise<boolean> {

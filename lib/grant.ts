@@ -18,6 +18,7 @@ import { releaseGrant } from './grants/release-grant.js';
 import type { Placement } from './input/placement.js';
 import { parseResize, type ResizeOptions } from './input/resize.js';
 import type { PinResult } from './machine/affinity.js';
+import { emitterOf, type GrantEmitter, type GrantEvents, type GrantListener } from './moves/move-event.js';
 import { checkNoChild, hasChild } from './threads/children.js';
 import { threadsOf } from './threads/followers.js';
 import { followMemory } from './threads/memory.js';
@@ -103,6 +104,35 @@ export class Grant extends GrantPools {
       if (this.#record.group?.hasMemoryNodes) this.#record.group.setMemoryNodes(this.memoryNodes);
       return followed ?? NOTHING_MOVED;
     });
+  }
+
+  /**
+   * Has `listener` called before this grant moves to make room for another request (`move`), and
+   * after (`moveEnd`): see {@link GrantEvents}. That is told in the process that owns it, and
+   * whichever object of the grant is listened to. Does not keep the process alive.
+   * @throws ERR_GRANT_RELEASED
+   */
+  on<Event extends keyof GrantEvents>(event: Event, listener: GrantListener<Event>): this {
+    this.#record.check();
+    this.#emitter.on<keyof GrantEvents>(event, listener as () => void);
+    return this;
+  }
+
+  /** As {@link on}, for the next event only. @throws ERR_GRANT_RELEASED */
+  once<Event extends keyof GrantEvents>(event: Event, listener: GrantListener<Event>): this {
+    this.#record.check();
+    this.#emitter.once<keyof GrantEvents>(event, listener as () => void);
+    return this;
+  }
+
+  /** Ends what {@link on} has begun. */
+  off<Event extends keyof GrantEvents>(event: Event, listener: GrantListener<Event>): this {
+    this.#emitter.off<keyof GrantEvents>(event, listener as () => void);
+    return this;
+  }
+
+  get #emitter(): GrantEmitter {
+    return emitterOf(this.#record.site.ledger, this.uid);
   }
 
   /**

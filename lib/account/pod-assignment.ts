@@ -99,6 +99,33 @@ export interface UpcomingCpus {
   readonly held: CpuSet;
   /** The uuid of the process that changes them: once it is dead, the change is off. */
   readonly by: string;
+  /** The grant moves; undefined: it is resized. */
+  readonly move?: Move | undefined;
+}
+
+/** Of a grant that makes room for somebody else. */
+export interface Move {
+  /** The uid of the request that asks for the room; what the grant leaves is kept for it. */
+  readonly for: string;
+  /** Wall-clock time in ISO 8601: by then the owner has answered, or it does not move. */
+  readonly deadline: string;
+  /**
+   * What it will have. null: it has that already, and `cpus` and `held` are what it leaves once its
+   * pages have, too.
+   */
+  readonly target: Pick<PodAssignment, 'booking' | 'containers'> | null;
+  /** Why the owner does not move it: the code of an error. */
+  readonly refusal: string | null;
+}
+
+/** On what terms a grant may be moved to make room for others. */
+export interface MoveConsent {
+  /** null: as often as it takes. */
+  readonly maxPerHour: number | null;
+  /** How long its owner has to answer. */
+  readonly noticeMs: number;
+  /** NUMA nodes that it never moves to. */
+  readonly exclude: NodeSet;
 }
 
 /**
@@ -117,16 +144,6 @@ export interface PodBooking {
 export interface PodAmounts {
   readonly requests: ContainerAssignment['request'];
   readonly limits: ContainerAssignment['request'];
-}
-
-/** Consent to be moved to other CPUs and NUMA nodes. */
-export interface MoveConsent {
-  /** null: as often as need be. */
-  readonly maxPerHour: number | null;
-  /** How long it has to get ready. */
-  readonly noticeMs: number;
-  /** NUMA nodes that it never moves to. */
-  readonly exclude: NodeSet;
 }
 
 export interface PodAssignment {
@@ -153,6 +170,10 @@ export interface PodAssignment {
   readonly mixed?: number | undefined;
   /** What it keeps away from its CPUs besides other threads; undefined: nothing. */
   readonly quiet?: QuietRequest | undefined;
+  /** undefined: it is never moved. */
+  readonly movable?: MoveConsent | undefined;
+  /** When it was moved within the last hour, in ISO 8601. */
+  readonly moves?: readonly string[] | undefined;
   /**
    * `target`: the cgroup or process that it is enforced on, for people. `memory`: why the kernel has
    * refused the memory nodes of its groups, by container.
@@ -162,9 +183,7 @@ export interface PodAssignment {
     readonly target: string | null;
     readonly memory?: MemoryRefusals | undefined;
   };
-  /** undefined: it stays where it is. */
-  readonly movable?: MoveConsent | undefined;
-  /** Announced before a resize is carried out. */
+  /** Announced before a resize or a move is carried out. */
   readonly upcoming: UpcomingCpus | null;
   /** Whoever shows this token becomes the owner. */
   readonly transfer: string | null;

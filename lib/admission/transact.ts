@@ -4,6 +4,7 @@ import type { Assignments } from '../account/assignments.js';
 import { withIdentities } from '../account/cpu-identities.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { EnforcementRequest } from '../account/levels.js';
+import { callOffMove, finishMove, isMoving } from '../account/moves/move-steps.js';
 import { mortalOwners } from '../account/owners-of-pods.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { removePods, replacePod } from '../account/pod-changes.js';
@@ -12,6 +13,7 @@ import { sharedPool } from '../account/pools.js';
 import type { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { totalsOf } from '../decision/memory/memory-tables.js';
+import { recall } from '../enforcement/relocation.js';
 import type { UnpinnedThread } from '../enforcement/members/confinement.js';
 import type { QuietReview, QuietStep } from '../quiet/quieter.js';
 import type { Checkpoint } from '../state/format/checkpoint.js';
@@ -205,7 +207,7 @@ export function reclaim(site: Site): Promise<void> {
  * CPUs move to the shared pool first.
  */
 export function withoutDead(
-  { ledger, topology }: Site,
+  { ledger, topology, enforcer }: Site,
   state: Assignments,
   mostCgroups?: number,
 ): Assignments {
@@ -215,7 +217,9 @@ export function withoutDead(
     native.closeOrphanedOwner(owner.uuid);
   }
   const left = removePods(state, new Set(owners.deadPods(state.pods, mostCgroups).map((pod) => pod.uid)));
-  return podsToResize(left.pods).filter(isOff).reduce(callOff, left);
+  const off = podsToResize(left.pods).filter(isOff);
+  for (const pod of off) if (isMoving(pod)) recall({ topology, enforcer }, state, pod);
+  return off.reduce(callOff, left);
 
   // Who was to do it is dead, or has failed.
   function isOff({ uid, upcoming }: PodAssignment): boolean {
@@ -244,11 +248,14 @@ export function withoutAnyDead(
 const podsToResize = podsThat(({ upcoming }) => upcoming !== null);
 
 /**
- * Ids of the grants that this environment is resizing: the others that it has announced will not
+ * Ids of the grants that this environment is resizing or moving: the others that it has announced will not
  * come.
  */
 export const resizesUnderWay = () => new Set<string>();
 
 function callOff(state: Assignments, pod: PodAssignment): Assignments {
-  return replacePod(state, { ...pod, upcoming: null });
+  if (!isMoving(pod)) return replacePod(state, { ...pod, upcoming: null });
+  return pod.upcoming.move.target
+    ? callOffMove(state, pod)
+    : finishMove(state, pod, new Date().toISOString());
 }

@@ -301,12 +301,14 @@ export interface Native {
   /** Of the calling thread. */
   memoryPolicy(): NativePolicy;
   setMemoryPolicy(mode: number, flags: number, nodes: Words): void;
-  /** How many pages of this process could not be moved. */
-  migratePages(from: Words, to: Words): number;
+  /** How many pages of a process, or with 0 of this one, could not be moved. */
+  migratePages(from: Words, to: Words, pid: number): number;
   /** Of these bytes, of this process, or of the process with this id. */
   memoryPlacement(what: Uint8Array | undefined | number): NativePlacement;
   /** `hugepageBytes`: 0 for ordinary pages. `strict`: on these nodes or an error. */
   nodeBuffer(bytes: number, hugepageBytes: number, nodes: Words, strict: boolean): Buffer;
+  /** `memory`: all of what {@link nodeBuffer} has given. Throws EIO where not all of it has moved. */
+  moveBuffer(memory: Uint8Array, hugepageBytes: number, nodes: Words, strict: boolean): void;
 
   /**
    * The uuids of owners whose environment has ended while threads of this process were pinned for

@@ -36,6 +36,7 @@ export function podAssignment(progress: Progress): PodAssignment {
     // Left out of the record where it is none.
     mixed: mixedMilli(pod, placement) || undefined,
     quiet: request.quiet,
+    movable: request.movable,
     enforcement: JUST_PLACED.enforcement,
     upcoming: JUST_PLACED.upcoming,
     transfer: JUST_PLACED.transfer,

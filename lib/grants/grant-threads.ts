@@ -13,7 +13,7 @@ import { type GrantWorkerOptions, startWorker } from '../births/worker.js';
 import { pageBytes } from '../input/values/memory-types.js';
 import type { Quantity } from '../input/values/quantity.js';
 import type { PinResult } from '../machine/affinity.js';
-import { type BufferOptions, checkBuffer, nodeBuffer, parseBuffer } from '../threads/buffers.js';
+import { type BufferOptions, checkBuffer, nodeBuffer, noteBuffer, parseBuffer } from '../threads/buffers.js';
 import type { GrantedThreads } from '../threads/granted-threads.js';
 import { unpinMemory } from '../threads/memory.js';
 import { type MemoryPlacement, memoryPlacement } from '../threads/memory-placement.js';
@@ -196,7 +196,9 @@ export class GrantThreads extends GrantProcesses {
     const booked = nodesOf(
       this.memory.filter(({ type }) => (pageBytes(type) ?? 0) === request.hugepageBytes),
     );
-    return nodeBuffer(request, booked.isEmpty ? this.memoryNodes : booked, node);
+    const buffer = nodeBuffer(request, booked.isEmpty ? this.memoryNodes : booked, node);
+    noteBuffer(this.uid, buffer, request.hugepageBytes, node !== undefined);
+    return buffer;
   }
 
   /** Where memory is: see {@link memoryPlacement}. */

@@ -1,11 +1,12 @@
 // Requests as callers give them -> checked, frozen requests.
 import type { EnforcementRequest } from '../account/levels.js';
-import type { EnforcementLevel } from '../account/pod-assignment.js';
+import type { EnforcementLevel, MoveConsent } from '../account/pod-assignment.js';
 import type { QuietPart, QuietRequest } from '../account/quiet/quiet-request.js';
 import { checkOptions, invalidOption, isName, NAME } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import type { Topology } from '../machine/topology.js';
 import { type AimedLevel, parseAim } from './enforcement-options.js';
+import { MOVABLE, type MovableOptions, parseMovable } from './movable.js';
 import { type OwnerChoice, parseOwner } from './owner.js';
 import { type Placement, parsePlacement } from './placement.js';
 import {
@@ -65,6 +66,12 @@ export interface RequestOptions extends RequestPlacementOptions {
    * exclusive CPUs. Default: false, and a fraction makes nothing exclusive.
    */
   mixed?: boolean;
+   * Consent to be moved to other CPUs and memory, on the terms given, where that makes room for
+   * another request: its threads, the pages of its processes, and the processes that are attached to
+   * it. Its owner hears of it before ({@link Grant.on}), and no grant is moved without. Default: false;
+   * of a manifest what its annotation `numalign.io/movable` says.
+   */
+  movable?: boolean | MovableOptions;
   /** Gives up waiting: for the state's lock, and with `wait` for room. */
   signal?: AbortSignal;
   /**
@@ -140,6 +147,8 @@ export interface AdmissionRequest {
   readonly requiredQuiet?: readonly QuietPart[];
   /** It gets others for CPUs that the kubelet takes. */
   readonly movesWhenTaken?: boolean | undefined;
+  /** On what terms it may be moved to make room for others; undefined: never. */
+  readonly movable?: MoveConsent | undefined;
 }
 
 /** The names of {@link RequestOptions}. */
@@ -160,6 +169,7 @@ export const REQUEST_OPTIONS = [
   'isolation',
   'onTaken',
   'mixed',
+  'movable',
   'signal',
   'wait',
 ] as const satisfies readonly (keyof RequestOptions)[];
@@ -200,6 +210,7 @@ function parseCommon(options: Record<string, unknown>, placement: Placement) {
     wait: option.flag(wait, 'wait'),
     movesWhenTaken: parseOnTaken(options.onTaken, owner),
     isMixed: option.optional(options.mixed, 'mixed', option.flag) ?? false,
+    movable: parseMovable(options.movable),
     enforcement: parseAim({ ...options, require: required.enforcement }),
     placement: parsePlacement(options, placement),
   } as const;
@@ -344,7 +355,7 @@ export function parseAdmit(pod: unknown, options: AdmitOptions, placement: Place
   const parsed = parsePod(pod);
   // Member by member: to add what is spread takes many times as long.
   const common = given === NO_OPTIONS ? commonOf(placement) : parseCommon(given, placement);
-  const { owner, wait, quiet, requiredQuiet, movesWhenTaken, enforcement, placement: placed } = common;
+  const { owner, wait, quiet, requiredQuiet, movesWhenTaken, movable, enforcement } = common;
   return Object.freeze({
     pod: common.isMixed ? mixedPod(parsed) : parsed,
     isForCaller: false,
@@ -353,7 +364,8 @@ export function parseAdmit(pod: unknown, options: AdmitOptions, placement: Place
     quiet,
     requiredQuiet,
     movesWhenTaken,
+    movable: given.movable === undefined && parsed.isMovable ? MOVABLE : movable,
     enforcement,
-    placement: placed,
+    placement: common.placement,
   });
 }

@@ -4,6 +4,7 @@ import { findGrant } from '../admission/grants/held-grant.js';
 import { assignmentsOf } from '../admission/on-record.js';
 import type { Site } from '../admission/site.js';
 import { releaseGrant } from '../grants/release-grant.js';
+import { answerMoves } from '../moves/mover.js';
 
 // From so many on it forgets those that are this process's no more.
 const FIRST_LIMIT = 64;
@@ -33,6 +34,7 @@ export class OwnGrants {
 
   #add(pod: PodAssignment): void {
     this.#pods.push(pod);
+    answerMoves(this.#site, pod);
     if (this.#pods.length < this.#limit) return;
     this.#pods = this.#held();
     this.#limit = Math.max(FIRST_LIMIT, 2 * this.#pods.length);

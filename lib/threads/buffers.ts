@@ -5,6 +5,7 @@ import { freemem } from 'node:os';
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
+import { ENVIRONMENT } from '../base/registry.js';
 import { parseQuantity, type Quantity, wholeValue } from '../input/values/quantity.js';
 import { NodeSet } from '../machine/cpu-set.js';
 import {
@@ -91,6 +92,45 @@ export function nodeBuffer(
     const isShortage = error instanceof NumalignError && error.errnoName === 'ENOMEM';
     throw isShortage ? shortage(bytes, hugepageBytes, node, error) : error;
   }
+}
+
+/** A buffer of a grant that may still be in use. */
+interface GrantBuffer {
+  /** All of its memory. */
+  readonly memory: WeakRef<ArrayBufferLike>;
+  readonly hugepageBytes: number;
+  readonly isStrict: boolean;
+}
+
+// By the grant's id.
+const buffers = () => new Map<string, GrantBuffer[]>();
+
+/** It goes where the grant's memory goes. */
+export function noteBuffer(uid: string, { buffer }: Buffer, hugepageBytes: number, isStrict: boolean): void {
+  const all = ENVIRONMENT.of(buffers);
+  const alive = (all.get(uid) ?? []).filter(({ memory }) => memory.deref());
+  all.set(uid, [...alive, { memory: new WeakRef(buffer), hugepageBytes, isStrict }]);
+}
+
+export function forgetBuffers(uid: string): void {
+  ENVIRONMENT.of(buffers).delete(uid);
+}
+
+/** Buffers of a grant go to other nodes. Answers the first refusal's name; null where there was none. */
+export function moveBuffers(uid: string, nodes: NodeSet): string | null {
+  let refusal: string | null = null;
+  for (const { memory, hugepageBytes, isStrict } of ENVIRONMENT.of(buffers).get(uid) ?? []) {
+    const found = memory.deref();
+    // Nobody uses it any more, or its memory is somebody else's.
+    if (!found || found.byteLength === 0) continue;
+    try {
+      native.moveBuffer(new Uint8Array(found), hugepageBytes, nodes.words, isStrict);
+    } catch (error) {
+      if (!(error instanceof NumalignError) || error.errnoName === undefined) throw error;
+      refusal ??= error.errnoName;
+    }
+  }
+  return refusal;
 }
 
 function shortage(

@@ -34,3 +34,7 @@ export function checkNoChild({ registry }: Store, { uid }: Pick<PodAssignment, '
     { value: uid, pid: child.pid },
   );
 }
+
+/** The pids of the processes that this environment has started for a grant. */
+export const childrenOn = ({ registry }: Store, uid: string): readonly number[] =>
+  [...(registry.of(children).get(uid) ?? [])].flatMap(({ pid }) => pid ?? []);

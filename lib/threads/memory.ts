@@ -95,10 +95,14 @@ export function pinMemory({ grant, mode, nodes, from }: MemoryPin): MemoryPinRes
   };
 }
 
-function migrate(from: NodeSet, to: NodeSet): MemoryMigration {
+/**
+ * Moves what a process, by default this one, has on some nodes. What the kernel refuses is told, not
+ * thrown.
+ */
+export function migrate(from: NodeSet, to: NodeSet, pid = 0): MemoryMigration {
   if (from.isEmpty) return { notMoved: 0, reason: null };
   try {
-    return { notMoved: native.migratePages(from.words, to.words), reason: null };
+    return { notMoved: native.migratePages(from.words, to.words, pid), reason: null };
   } catch (error) {
     return { notMoved: null, reason: refusalOf(error) };
   }

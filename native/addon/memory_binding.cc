@@ -43,10 +43,26 @@ void set_policy(const Napi::CallbackInfo& info) {
   unwrap(info.Env(), set_memory_policy(policy));
 }
 
-// (words of the nodes to leave, words of the nodes to go to)
+// (words of the nodes to leave, words of the nodes to go to, the id of a process or 0 for this one)
 Napi::Value migrate(const Napi::CallbackInfo& info) {
-  long left = unwrap(info.Env(), migrate_pages(to_id_set<NodeTag>(info[0]), to_id_set<NodeTag>(info[1])));
+  pid_t pid = to_int(info[2], "the process id");
+  long left =
+      unwrap(info.Env(), migrate_pages(to_id_set<NodeTag>(info[0]), to_id_set<NodeTag>(info[1]), pid));
   return Napi::Number::New(info.Env(), static_cast<double>(left));
+}
+
+// (a Uint8Array that begins a page, bytes of a hugepage or 0, words of the nodes, strict)
+void move_buffer(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  if (!info[0].IsTypedArray() || info[0].As<Napi::TypedArray>().TypedArrayType() != napi_uint8_array)
+    throw Napi::TypeError::New(env, "the memory must be a Uint8Array");
+  auto bytes = info[0].As<Napi::Uint8Array>();
+  NodeBufferRequest request;
+  request.bytes = bytes.ByteLength();
+  request.hugepage_bytes = to_bytes(info[1], "the size of a hugepage");
+  request.nodes = to_id_set<NodeTag>(info[2]);
+  request.strict = to_bool(info[3], "strict");
+  unwrap(env, move_node_buffer(bytes.Data(), request));
 }
 
 const char* source_name(MemoryPlacement::Source source) {
@@ -157,6 +173,7 @@ void export_memory(Napi::Env env, Napi::Object exports) {
   exports["setMemoryPolicy"] = Napi::Function::New(env, set_policy);
   exports["migratePages"] = Napi::Function::New(env, migrate);
   exports["memoryPlacement"] = Napi::Function::New(env, placement);
+  exports["moveBuffer"] = Napi::Function::New(env, move_buffer);
   exports["nodeBuffer"] = Napi::Function::New(env, node_buffer);
 }
 

@@ -23,6 +23,10 @@ async function openOverTree(options) {
   return openQuietManager(ROOT, options);
 }
 
+// What a grant was told of its moves, and what a listener waits for.
+const told = [];
+let letGo = () => {};
+
 const verbs = {
   // `tree`: its kernel is a folder tree.
   async open({ simulate, tree, ...more }) {
@@ -55,6 +59,22 @@ const verbs = {
   async resize({ uid, ...options }) {
     await grants.get(uid).resize(options);
     return grants.get(uid);
+  },
+  // `waits`: the move waits for `letGo`.
+  listenToMoves({ uid, waits }) {
+    grants.get(uid).on('move', (event) => {
+      told.push({ name: 'move', before: event.before, cpus: event.cpus });
+      if (waits) event.waitUntil(new Promise((resolve) => (letGo = resolve)));
+    });
+    grants.get(uid).on('moveEnd', ({ isMoved, cpus, error }) =>
+      told.push({ name: 'moveEnd', isMoved, cpus, reason: error && error.details.reason }),
+    );
+  },
+  told: () => told,
+  letGo: () => letGo(),
+  async move({ uid, to, ...request }) {
+    const { move } = await import('./moves.mjs');
+    return move(manager, uid, to, request);
   },
   async transfer({ uid }) {
     const transfer = await grants.get(uid).transfer();

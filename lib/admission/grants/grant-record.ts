@@ -120,11 +120,14 @@ export class GrantRecord {
     return presentCpus(pod).difference(runningCpus(pod));
   }
 
-  /** Without those that an announced resize is about to take away. */
+  /**
+   * Without those that an announced resize is about to take away. Where it moves its threads are
+   * taken along.
+   */
   get cpusToStay(): CpuSet {
     const pod = this.look();
     const cpus = runningCpus(pod);
-    return pod.upcoming?.cpus.intersection(cpus) ?? cpus;
+    return pod.upcoming && !pod.upcoming.move ? pod.upcoming.cpus.intersection(cpus) : cpus;
   }
 
   get group(): GrantGroup | undefined {

@@ -227,7 +227,18 @@ export function parsePod(value: unknown): PodRequest {
     resources: whole ? podResources(whole, resourcesField, containers, ofContainers) : null,
     containers: Object.freeze(containers.map(({ container }) => container)),
     ...(dra && { draExtendedResources: Object.freeze(dra) }),
+    ...(isManifest && isMovable(metadata.annotations) && { isMovable: true }),
   });
+}
+
+/** The annotation by which a pod consents to be moved. */
+export const MOVABLE_ANNOTATION = 'numalign.io/movable';
+
+function isMovable(annotations: unknown): boolean {
+  const field = 'metadata.annotations';
+  const value = podShape.object(annotations ?? {}, field)[MOVABLE_ANNOTATION];
+  if (value === undefined || value === 'false') return false;
+  return value === 'true' || fail(`${field}.${MOVABLE_ANNOTATION}`, value, '"true" or "false"');
 }
 
 function draOf(

@@ -35,6 +35,8 @@ export interface PodRequest {
   readonly draExtendedResources?: Readonly<Record<string, readonly string[]>> | undefined;
   /** Of a fractional amount of CPU the whole CPUs are exclusive, and the rest is of the shared pool. */
   readonly isMixed?: boolean | undefined;
+  /** Its annotation says that it may be moved to make room for others. */
+  readonly isMovable?: boolean | undefined;
   /** In the order in which they are admitted: init containers and sidecars, then the others. */
   readonly containers: readonly ContainerRequest[];
 }

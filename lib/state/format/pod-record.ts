@@ -15,6 +15,7 @@ import {
 } from '../../account/pod-assignment.js';
 import { CpuSet, NodeSet } from '../../machine/cpu-set.js';
 import type { TopologyHint } from '../../machine/hints.js';
+import { decodeConsent, decodeUpcoming } from './move-section.js';
 import { decodeQuietRequest } from './quiet-section.js';
 import { corrupt } from './sealed-json.js';
 import {
@@ -116,16 +117,6 @@ export function decodeOwner(value: unknown, where: string): OwnerRecord {
   return owner;
 }
 
-function upcomingCpus(value: unknown, where: string): UpcomingCpus {
-  const { container, cpus, held, by } = object(value, where);
-  return {
-    container: text(container, 'upcoming.container'),
-    cpus: cpuSet(cpus, 'upcoming.cpus'),
-    held: cpuSet(held, 'upcoming.held'),
-    by: uuid(by, 'upcoming.by'),
-  };
-}
-
 function decodeEnforcement(value: unknown, where: string): PodAssignment['enforcement'] {
   const { level, target, memory } = object(value, where);
   return {
@@ -136,7 +127,7 @@ function decodeEnforcement(value: unknown, where: string): PodAssignment['enforc
 }
 
 const POD_MEMBERS =
-  'uid name namespace containers resources booking policy scope options owner mixed quiet enforcement upcoming transfer formerOwner admittedAt'.split(
+  'uid name namespace containers resources booking policy scope options owner mixed quiet movable moves enforcement upcoming transfer formerOwner admittedAt'.split(
     ' ',
   );
 
@@ -164,6 +155,13 @@ function decodeBooked(value: unknown, containers: readonly ContainerAssignment[]
   };
 }
 
+function upcomingOf(value: unknown, where: string): UpcomingCpus {
+  return decodeUpcoming(value, where, (target, at) => {
+    const { booking, containers } = object(target, at);
+    return decodeBooked(booking, listOf(containers, `${at}.containers`, decodeContainer));
+  });
+}
+
 function podAmounts(value: unknown, where: string): PodAmounts {
   const { requests, limits } = object(value, where);
   return {
@@ -186,8 +184,10 @@ export function decodePod(value: unknown, where: string): PodAssignment {
     owner: decodeOwner(given.owner, 'owner'),
     mixed: orNull(given.mixed ?? null, 'mixed', whole) ?? undefined,
     quiet: orNull(given.quiet ?? null, 'quiet', decodeQuietRequest) ?? undefined,
+    movable: orNull(given.movable ?? null, 'movable', decodeConsent) ?? undefined,
+    moves: given.moves === undefined ? undefined : listOf(given.moves, 'moves', text),
     enforcement: decodeEnforcement(given.enforcement, 'enforcement'),
-    upcoming: orNull(given.upcoming ?? null, 'upcoming', upcomingCpus),
+    upcoming: orNull(given.upcoming ?? null, 'upcoming', upcomingOf),
     transfer: orNull(given.transfer ?? null, 'transfer', text),
     formerOwner: orNull(given.formerOwner ?? null, 'formerOwner', uuid),
     admittedAt: text(given.admittedAt, 'admittedAt'),

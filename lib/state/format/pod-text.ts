@@ -5,6 +5,7 @@ import type { KubeletRecord } from '../../account/kubelet-record.js';
 import type { ContainerAssignment, PodAssignment, PodBooking } from '../../account/pod-assignment.js';
 import type { QuietRecord } from '../../account/quiet/quiet-record.js';
 import { CpuSet } from '../../machine/cpu-set.js';
+import { encodeConsent, encodeUpcoming } from './move-section.js';
 
 // ---- writing
 
@@ -34,15 +35,20 @@ function encodeBooked(booking: PodBooking, containers: readonly ContainerAssignm
 /** The plain object that a pod is in files; CpuSets become lists by their toJSON. */
 export function encodePod({ unknown, booking, ...pod }: PodAssignment) {
   const { unknown: unknownOwner, ...owner } = pod.owner;
+  const { movable, upcoming } = pod;
   return {
     ...unknown,
     ...pod,
-    // Left out where there is none, and `isolation` where the CPUs tell it: as in files of before.
-    ...(booking
-      ? encodeBooked(booking, pod.containers)
-      : { containers: pod.containers.map(encodeContainer) }),
+    ...encodeHeld({ booking, containers: pod.containers }),
     owner: { ...unknownOwner, ...owner },
+    ...(movable && { movable: encodeConsent(movable) }),
+    ...(upcoming && { upcoming: encodeUpcoming(upcoming, encodeHeld) }),
   };
+}
+
+// Left out where there is none, and `isolation` where the CPUs tell it: as in files of before.
+function encodeHeld({ booking, containers }: Pick<PodAssignment, 'booking' | 'containers'>) {
+  return booking ? encodeBooked(booking, containers) : { containers: containers.map(encodeContainer) };
 }
 
 // Most of what is written was written before.

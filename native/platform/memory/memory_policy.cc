@@ -83,13 +83,14 @@ Result<Done> set_range_policy(void* address, size_t bytes, const MemoryPolicy& p
   return syscall_error("mbind", "cannot put memory on " + nodes_text(policy.nodes));
 }
 
-Result<long> migrate_pages(const NodeSet& from, const NodeSet& to) {
+Result<long> migrate_pages(const NodeSet& from, const NodeSet& to, pid_t pid) {
   KernelMask old_nodes(from);
   KernelMask new_nodes(to);
   long left =
-      syscall(SYS_migrate_pages, 0, KernelMask::kBits + 1, old_nodes.words.data(), new_nodes.words.data());
+      syscall(SYS_migrate_pages, pid, KernelMask::kBits + 1, old_nodes.words.data(), new_nodes.words.data());
   if (left >= 0) return left;
-  return syscall_error("migrate_pages", "cannot move the memory of this process to " + nodes_text(to));
+  const std::string whose = pid == 0 ? "this process" : "process " + std::to_string(pid);
+  return syscall_error("migrate_pages", "cannot move the memory of " + whose + " to " + nodes_text(to));
 }
 
 Result<Done> nodes_of_pages(std::span<void* const> pages, std::span<int> nodes) {

@@ -5,6 +5,8 @@
 // (Docker) or ENOSYS.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <span>
 
@@ -45,9 +47,10 @@ Result<Done> set_memory_policy(const MemoryPolicy& policy);
 // could be.
 Result<Done> set_range_policy(void* address, size_t bytes, const MemoryPolicy& policy, bool move);
 
-// migrate_pages(2) on this process: moves what is on the nodes `from` to `to`. How many pages could not be
-// moved. Pages shared with other processes move only for CAP_SYS_NICE, and are not counted otherwise.
-Result<long> migrate_pages(const NodeSet& from, const NodeSet& to);
+// migrate_pages(2) on a process, or with 0 on this one: moves what is on the nodes `from` to `to`. How many
+// pages could not be moved. Pages shared with other processes move only for CAP_SYS_NICE, and are not counted
+// otherwise. EPERM: this user may not move the process's pages, or not to nodes that its cpuset lacks.
+Result<long> migrate_pages(const NodeSet& from, const NodeSet& to, pid_t pid = 0);
 
 // move_pages(2), asking only: `nodes[i]` is the node of the page that holds `pages[i]`, or a negative errno
 // (-ENOENT, -EFAULT: nothing is there yet). REQUIRES: nodes.size() == pages.size().

@@ -42,6 +42,12 @@ Result<Done> touch_by_reading(char* data, size_t bytes, size_t page) {
   return Done{};
 }
 
+size_t page_of(const NodeBufferRequest& request) {
+  return request.hugepage_bytes != 0 ? request.hugepage_bytes : static_cast<size_t>(sysconf(_SC_PAGESIZE));
+}
+
+size_t in_pages(size_t bytes, size_t page) { return (bytes + page - 1) / page * page; }
+
 // Every page is there after it.
 Result<Done> populate(char* data, size_t bytes, size_t page) {
   int refused;
@@ -64,9 +70,9 @@ Result<Done> populate(char* data, size_t bytes, size_t page) {
 
 Result<NodeBuffer> NodeBuffer::create(const NodeBufferRequest& request) {
   const bool huge = request.hugepage_bytes != 0;
-  const size_t page = huge ? request.hugepage_bytes : static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const size_t page = page_of(request);
   if (request.bytes > SIZE_MAX - page) return shortage("mmap", "no machine has that much memory");
-  const size_t bytes = (request.bytes + page - 1) / page * page;
+  const size_t bytes = in_pages(request.bytes, page);
   int flags = MAP_PRIVATE | MAP_ANONYMOUS;
   if (huge) flags |= MAP_HUGETLB | std::countr_zero(page) << kHugeShift;
   void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
@@ -98,6 +104,12 @@ Result<NodeBuffer> NodeBuffer::create(const NodeBufferRequest& request) {
   if (!placement.has_other_than(request.nodes) && (placement.unknown == 0 || bound.ok())) return buffer;
   if (!bound.ok()) return bound.error();
   return shortage("move_pages", "not all of a buffer came to lie on " + nodes);
+}
+
+Result<Done> move_node_buffer(void* data, const NodeBufferRequest& request) {
+  const size_t bytes = in_pages(request.bytes, page_of(request));
+  const MemoryMode mode = request.strict ? MemoryMode::kBind : MemoryMode::kPreferred;
+  return set_range_policy(data, bytes, {mode, request.nodes}, true);
 }
 
 void NodeBuffer::abandon(NodeBuffer buffer) {

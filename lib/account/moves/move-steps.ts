@@ -1,0 +1,178 @@
+// The steps of a move, each from one state on record to the next. Announced: the grant has what it
+// had, and `upcoming` is where it goes. Begun: it has what it goes to, and `upcoming` is what it
+// leaves. In both it holds all of that; so whichever is called off, what stays is what its containers
+// have. Done: what it has left is kept for the request. Pure.
+import { type Assignments, findPod } from '../assignments.js';
+import {
+  type BookedMemory,
+  bookHeldMemory,
+  type MemoryBlock,
+  memoryBlocks,
+  releaseMemory,
+  type TotalOn,
+} from '../booked-memory.js';
+import type { Move, OwnerRecord, PodAssignment, UpcomingCpus } from '../pod-assignment.js';
+import { addPod, removePods, replacePod } from '../pod-changes.js';
+import { poolOf, presentCpus, runningCpus } from '../pod-holdings.js';
+import {
+  isEmpty,
+  isPlaceholder,
+  placeholder,
+  roomCpus,
+  withoutTarget,
+  withRoom,
+  withTarget,
+} from './placeholder.js';
+
+/** What a pod has that moves: all but its devices. */
+export type Place = Pick<PodAssignment, 'booking' | 'containers'>;
+
+/** A pod that is announced to move, or has begun to. */
+export type MovingPod = PodAssignment & { readonly upcoming: UpcomingCpus & { readonly move: Move } };
+
+export const isMoving = (pod: PodAssignment): pod is MovingPod => pod.upcoming?.move !== undefined;
+
+/** Who asks for a move, and until when it may begin. */
+export interface MoveAsker {
+  /** The uid of the request that gets the room. */
+  readonly request: string;
+  readonly owner: OwnerRecord;
+  /** In ISO 8601. */
+  readonly now: string;
+  readonly deadline: string;
+}
+
+/** The place of `after` for the pod as it is: its devices and all that it asks for stay. */
+export function placeOf(pod: PodAssignment, after: Place): Place {
+  return {
+    booking: after.booking,
+    containers: pod.containers.map((now, i) => {
+      const { cpus, held, hint, memory, reusable } = after.containers[i]!;
+      return { ...now, cpus, held, hint, memory, reusable: { ...reusable, devices: now.reusable.devices } };
+    }),
+  };
+}
+
+/** Whether a pod is where another place is. */
+export const isAt = (pod: Place, place: Place): boolean =>
+  runningCpus(pod).equals(runningCpus(place)) && blocksLeft(place, pod).length === 0;
+
+const isSame = (a: MemoryBlock, b: MemoryBlock) =>
+  a.type === b.type && a.bytes === b.bytes && String(a.nodes) === String(b.nodes);
+
+/** The blocks of the first place that the second has not. */
+export function blocksLeft(place: Place, other: Place): readonly MemoryBlock[] {
+  const others = memoryBlocks([other]);
+  return memoryBlocks([place]).filter((block) => {
+    const at = others.findIndex((each) => isSame(each, block));
+    if (at >= 0) others.splice(at, 1);
+    return at < 0 && block.bytes > 0;
+  });
+}
+
+const upcomingOf = (pod: Place, by: string, move: Move): UpcomingCpus => {
+  const cpus = runningCpus(pod);
+  return { container: pod.containers[0]!.name, cpus, held: presentCpus(pod).difference(cpus), by, move };
+};
+
+const released = (memory: BookedMemory, blocks: readonly MemoryBlock[]) =>
+  blocks.reduce(releaseMemory, memory);
+
+/** `target`: as {@link placeOf} has it. */
+export function announceMove(
+  state: Assignments,
+  pod: PodAssignment,
+  target: Place,
+  { request, owner, now, deadline }: MoveAsker,
+  allocatableOn: TotalOn,
+): Assignments {
+  const more = blocksLeft(target, pod);
+  const memory = more.reduce(
+    (all: BookedMemory, block) => bookHeldMemory(all, block, allocatableOn),
+    state.memory,
+  );
+  const upcoming = upcomingOf(target, owner.uuid, { for: request, deadline, target, refusal: null });
+  const next = replacePod(state, { ...pod, upcoming }, memory);
+  const known = findPod(state, request);
+  const keeper = withTarget(
+    known ?? placeholder(request, owner, poolOf(pod), now),
+    more,
+    presentCpus(target),
+  );
+  return known ? replacePod(next, keeper) : addPod(next, keeper, memory);
+}
+
+/** The owner does not move it: whoever asks hears why. */
+export function refuseMove(state: Assignments, pod: MovingPod, refusal: string): Assignments {
+  const { upcoming } = pod;
+  return replacePod(state, { ...pod, upcoming: { ...upcoming, move: { ...upcoming.move, refusal } } });
+}
+
+/** `by`: the process that moves it. */
+export function beginMove(state: Assignments, pod: MovingPod, by: string): Assignments {
+  const { move } = pod.upcoming;
+  const upcoming = upcomingOf(pod, by, { ...move, target: null });
+  const keeper = keeperOf(state, move);
+  const next = replacePod(state, { ...pod, ...move.target, upcoming });
+  return keeper ? replacePod(next, withTarget(keeper, blocksLeft(pod, move.target!))) : next;
+}
+
+/** What was begun did not come to pass: the pod is again where it was `before`. */
+export function undoMove(state: Assignments, before: MovingPod, refusal: string): Assignments {
+  const { move } = before.upcoming;
+  const next = refuseMove(replacePod(state, before), before, refusal);
+  const keeper = keeperOf(state, move);
+  return keeper
+    ? replacePod(next, withTarget(keeper, blocksLeft(move.target!, before)))
+    : next;
+}
+
+/** `at`: when, in ISO 8601. Moves of more than an hour ago are forgotten. */
+export function finishMove(state: Assignments, pod: MovingPod, at: string): Assignments {
+  const { cpus, held, move } = pod.upcoming;
+  const moves = [...movesWithinHour(pod, at), at];
+  const next = replacePod(state, { ...pod, upcoming: null, moves });
+  const keeper = keeperOf(state, move);
+  return keeper ? replacePod(next, withRoom(keeper, cpus.union(held).difference(presentCpus(pod)))) : next;
+}
+
+/** It stays where it is. */
+export function callOffMove(state: Assignments, pod: MovingPod): Assignments {
+  const { move } = pod.upcoming;
+  return withoutAim(replacePod(state, { ...pod, upcoming: null }), move.for);
+}
+
+/**
+ * What is kept beside room for a request is kept for no grant any more: the one that was to move has
+ * ended, or stays.
+ */
+export function withoutAim(state: Assignments, request: string): Assignments {
+  const keeper = keeperOf(state, { for: request });
+  if (!keeper || state.pods.some(({ upcoming }) => upcoming?.move?.for === request)) return state;
+  const left = withoutTarget(keeper);
+  if (isEmpty(left)) return removePods(state, new Set([request]));
+  const dropped = blocksLeft(keeper, left);
+  return dropped.length === 0 ? state : replacePod(state, left, released(state.memory, dropped));
+}
+
+const keeperOf = (state: Assignments, move: Pick<Move, 'for'>): PodAssignment | undefined => {
+  const pod = findPod(state, move.for);
+  return pod && isPlaceholder(pod) ? pod : undefined;
+};
+
+const HOUR_MS = 3_600_000;
+
+export const movesWithinHour = ({ moves = [] }: PodAssignment, now: string): readonly string[] =>
+  moves.filter((at) => Date.parse(now) - Date.parse(at) < HOUR_MS);
+
+/** What is kept for a request is free for it. */
+export function withoutPlaceholder(state: Assignments, request: string): Assignments {
+  const pod = findPod(state, request);
+  return pod && isPlaceholder(pod) ? removePods(state, new Set([request])) : state;
+}
+
+/** The CPUs that are kept for a request. */
+export function keptFor(state: Assignments, request: string) {
+  const pod = findPod(state, request);
+  return pod && isPlaceholder(pod) ? roomCpus(pod) : undefined;
+}

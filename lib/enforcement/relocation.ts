@@ -1,0 +1,106 @@
+// Relocation: what runs on a grant beside threads of this process goes to other CPUs of the grant:
+// processes that are attached to it, that have pinned threads for it, that its owner has started, and
+// those of the cgroup that owns it. Those in groups of ours go with these; all others by their masks.
+import type { Assignments } from '../account/assignments.js';
+import type { MovingPod, Place } from '../account/moves/move-steps.js';
+import type { PodAssignment } from '../account/pod-assignment.js';
+import { presentCpus, runningCpus, threadShares } from '../account/pod-holdings.js';
+import { NumalignError, unlessRefused } from '../base/errors.js';
+import { native } from '../base/native.js';
+import { moveProcess } from '../machine/affinity.js';
+import type { CpuSet } from '../machine/cpu-set.js';
+import type { Topology } from '../machine/topology.js';
+import type { Enforcer } from './enforcer.js';
+import { childrenOf } from './members/descent.js';
+import { processesIn } from './members/member-processes.js';
+import { survivorsOf } from './members/survivors.js';
+
+/** Where a move is carried out. */
+export interface MoveSite {
+  readonly topology: Topology;
+  readonly enforcer: Enforcer;
+}
+
+interface Tenant {
+  readonly pid: number;
+  /** Where it may run of the place. */
+  readonly cpusIn: (place: Place) => CpuSet;
+}
+
+const ofAll = (place: Place) => threadShares(place)[0].cpus;
+
+const ofContainer = (container: string | null | undefined) => (place: Place) =>
+  place.containers.find(({ name }) => name === container)?.cpus ?? ofAll(place);
+
+/** Beside `started`: by this process. */
+function tenantsOf(enforcer: Enforcer, pod: PodAssignment, started: readonly number[]): readonly Tenant[] {
+  const { uid, owner } = pod;
+  const registered = enforcer.members?.registry.look() ?? [];
+  const attached = registered.flatMap(({ entry }) => {
+    if (entry.kind !== 'process' || entry.pid === process.pid) return [];
+    if (entry.grant === uid) return [{ pid: entry.pid, cpusIn: ofContainer(entry.container) }];
+    return entry.pinned?.includes(uid) ? [{ pid: entry.pid, cpusIn: ofAll }] : [];
+  });
+  const inCgroup = owner.kind === 'cgroup' ? processesIn(owner.cgroup!.path) : [];
+  const survivors = survivorsOf([owner]).get(owner.uuid) ?? [];
+  const others = [...started, ...inCgroup, ...survivors.map(({ pid }) => pid)];
+  const found = [...attached, ...others.map((pid) => ({ pid, cpusIn: ofAll }))];
+  const seen = new Set([process.pid]);
+  const all: Tenant[] = [];
+  // What they have started is where they are.
+  for (let next = found; next.length > 0; ) {
+    const fresh = next.filter(({ pid }) => !seen.has(pid) && seen.add(pid));
+    all.push(...fresh);
+    next = fresh.flatMap(({ pid, cpusIn }) => childrenOf(pid).map((child) => ({ pid: child, cpusIn })));
+  }
+  return all;
+}
+
+/**
+ * They leave what only `from` has. REQUIRES: the state's lock, and a record by which both places are
+ * the grant's. @throws ERR_SYSCALL where one cannot
+ */
+export function relocate(
+  { enforcer }: Pick<MoveSite, 'enforcer'>,
+  pod: PodAssignment,
+  from: CpuSet,
+  to: Place,
+  started: readonly number[] = [],
+): void {
+  const left = from.difference(presentCpus(to));
+  if (left.isEmpty) return;
+  for (const { pid, cpusIn } of tenantsOf(enforcer, pod, started)) moveProcess(pid, left, cpusIn(to));
+}
+
+/**
+ * A move that is called off: everything of the grant is where its containers are, before what it was
+ * to have, or has left, is anybody else's. REQUIRES: the state's lock.
+ */
+export function recall(site: MoveSite, state: Assignments, pod: MovingPod): void {
+  if (site.topology.isSimulated) return;
+  for (const { part, cpus } of threadShares(pod)) native.followGrant(pod.uid, part, cpus.words);
+  site.enforcer.apply(state);
+  const { cpus, held } = pod.upcoming;
+  // What cannot leave is told by the next round of reconciling.
+  unlessRefused(() => relocate(site, pod, cpus.union(held), pod));
+}
+
+/** The pids of what runs on a grant beside this process. */
+export const tenantPids = (
+  { enforcer }: Pick<MoveSite, 'enforcer'>,
+  pod: PodAssignment,
+  started: readonly number[],
+): readonly number[] => tenantsOf(enforcer, pod, started).map(({ pid }) => pid);
+
+/** @throws ERR_SYSCALL where a thread of this process is not on its share of a place */
+export function checkThreads(uid: string, place: Place): void {
+  for (const { part, cpus } of threadShares(place)) {
+    const [stray] = native.strayThreads(uid, part, cpus.words);
+    if (!stray) continue;
+    throw new NumalignError('ERR_SYSCALL', `thread ${stray.tid} has not moved to CPUs ${cpus}`, {
+      syscall: 'sched_setaffinity',
+      value: stray.tid,
+      valid: runningCpus(place).toString(),
+    });
+  }
+}

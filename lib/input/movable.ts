@@ -1,0 +1,64 @@
+// Consent to be moved, as callers give it -> checked, frozen.
+import type { MoveConsent } from '../account/pod-assignment.js';
+import { checkOptions, invalidOption } from '../base/check-options.js';
+import { NodeSet } from '../machine/cpu-set.js';
+import { parseDuration } from './values/duration.js';
+import { option } from './values/option-values.js';
+
+/** On what terms a grant may be moved; see {@link RequestOptions.movable}. */
+export interface MovableOptions {
+  /** How many moves an hour at most. Default: as many as it takes. */
+  readonly maxPerHour?: number;
+  /**
+   * How long the owner has to answer: milliseconds, or a text such as `10s`. Where it does not, the
+   * grant stays where it is. Default: 5 seconds.
+   */
+  readonly notice?: number | string;
+  /** NUMA nodes that it never moves to, such as `'1'`, `[0, 1]` or a NodeSet. Default: none. */
+  readonly exclude?: NodeSet | string | Iterable<number>;
+}
+
+const NOTICE_MS = 5_000;
+const MOST_MOVES = 3_600;
+
+/** What `movable: true` says, and the annotation of a pod. */
+export const MOVABLE: MoveConsent = Object.freeze({
+  maxPerHour: null,
+  noticeMs: NOTICE_MS,
+  exclude: NodeSet.EMPTY,
+});
+
+const VALID = 'true, false or { maxPerHour, notice, exclude }';
+const MOVES = `a whole number of moves from 1 to ${MOST_MOVES}`;
+
+const isCount = (value: unknown): value is number =>
+  Number.isInteger(value) && (value as number) >= 1 && (value as number) <= MOST_MOVES;
+
+/** undefined: it is never moved. @throws ERR_INVALID_OPTION */
+export function parseMovable(value: unknown): MoveConsent | undefined {
+  if (value === undefined || value === false) return undefined;
+  if (value === true) return MOVABLE;
+  if (typeof value !== 'object' || value === null) invalidOption('movable', value, VALID);
+  const {
+    maxPerHour,
+    notice = NOTICE_MS,
+    exclude = NodeSet.EMPTY,
+  } = checkOptions(value, ['maxPerHour', 'notice', 'exclude'], 'movable');
+  return Object.freeze({
+    maxPerHour: maxPerHour === undefined ? null : option.that(maxPerHour, 'movable.maxPerHour', isCount, MOVES),
+    noticeMs: Math.ceil(parseDuration('movable.notice', notice)),
+    exclude: parseNodes(exclude),
+  });
+}
+
+function parseNodes(value: unknown): NodeSet {
+  if (value instanceof NodeSet) return value;
+  const valid = 'NUMA nodes: a NodeSet, a list such as "0-1,3", or their numbers';
+  const isNodes = typeof value === 'string' || Array.isArray(value) || value instanceof Set;
+  if (!isNodes) invalidOption('movable.exclude', value, valid);
+  try {
+    return typeof value === 'string' ? NodeSet.parse(value) : NodeSet.from(value as Iterable<number>);
+  } catch {
+    return invalidOption('movable.exclude', value, valid);
+  }
+}

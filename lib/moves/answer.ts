@@ -1,0 +1,70 @@
+// Answer: what the listeners of a grant say to a move.
+import type { MovingPod, Place } from '../account/moves/move-steps.js';
+import { memoryOf, nodesOf, runningCpus } from '../account/pod-holdings.js';
+import { NumalignError } from '../base/errors.js';
+import type { Topology } from '../machine/topology.js';
+import type { GrantEmitter, MoveEvent } from './move-event.js';
+
+/** The NUMA nodes of the memory of a place: of what is booked, else of its CPUs. */
+export function memoryNodesAt(topology: Topology, place: Place) {
+  const booked = nodesOf(memoryOf(place));
+  return booked.isEmpty ? topology.nodesOf(runningCpus(place)) : booked;
+}
+
+/** @throws ERR_NOT_MOVED, always: why a grant stays where it is */
+export function notMoved(uid: string, reason: string, why: string, cause?: unknown): NumalignError {
+  return new NumalignError('ERR_NOT_MOVED', `grant ${uid} has not moved: ${why}`, {
+    value: uid,
+    reason,
+    ...(cause !== undefined && { cause }),
+  });
+}
+
+/**
+ * Tells the listeners, and waits for those that have asked for it.
+ * @throws ERR_NOT_MOVED where one refuses (with its error as the cause), the deadline passes, or the
+ *   move is called off meanwhile
+ */
+export async function askListeners(
+  emitter: GrantEmitter,
+  topology: Topology,
+  pod: MovingPod,
+  signal: AbortSignal,
+): Promise<void> {
+  const { uid, movable, upcoming } = pod;
+  const target = upcoming.move.target!;
+  const promises: PromiseLike<unknown>[] = [];
+  const cpus = runningCpus(target);
+  const event: MoveEvent = {
+    ...{ uid, before: runningCpus(pod), cpus, nodes: topology.nodesOf(cpus) },
+    ...{ memoryNodes: memoryNodesAt(topology, target), for: upcoming.move.for, signal },
+    deadline: new Date(upcoming.move.deadline),
+    waitUntil: (promise) => void promises.push(promise),
+  };
+  const refused = (cause: unknown) => notMoved(uid, 'refused', 'its owner refuses', cause);
+  try {
+    emitter.emit('move', Object.freeze(event));
+  } catch (error) {
+    throw refused(error);
+  }
+  if (promises.length === 0) return;
+  const answers = Promise.all(promises).catch((error) => {
+    throw refused(error);
+  });
+  let timer: NodeJS.Timeout | undefined;
+  const limit = new Promise<never>((_, reject) => {
+    const late = () => reject(notMoved(uid, 'no-answer', 'its owner has not answered in time'));
+    timer = setTimeout(late, movable!.noticeMs);
+    const off = () => reject(notMoved(uid, 'called-off', 'the move was called off'));
+    signal.addEventListener('abort', off, { once: true });
+    if (signal.aborted) off();
+  });
+  try {
+    await Promise.race([answers, limit]);
+  } finally {
+    clearTimeout(timer);
+    // Nobody may be listening any more.
+    answers.catch(() => {});
+    limit.catch(() => {});
+  }
+}

@@ -1,0 +1,136 @@
+// Carry out: the process that moves a grant does so, in two transactions. By the first the grant has
+// what it goes to, and everything that runs on it has gone there when the lock is let go. Pages take
+// longer: the second, once they have followed, gives up what it has left.
+import { findPod } from '../account/assignments.js';
+import {
+  beginMove,
+  finishMove,
+  isMoving,
+  type MovingPod,
+  undoMove,
+} from '../account/moves/move-steps.js';
+import type { PodAssignment } from '../account/pod-assignment.js';
+import { presentCpus } from '../account/pod-holdings.js';
+import { publishError } from '../admission/diagnostics.js';
+import type { Site } from '../admission/site.js';
+import { type EnforcedCommit, transact } from '../admission/transact.js';
+import { NumalignError, unlessRefused } from '../base/errors.js';
+import { checkThreads, relocate } from '../enforcement/relocation.js';
+import type { PinResult } from '../machine/affinity.js';
+import type { Assignments } from '../account/assignments.js';
+import { childrenOn } from '../threads/children.js';
+import type { MemoryMigration } from '../threads/memory.js';
+import { moveThreads } from '../threads/thread-move.js';
+import { notMoved } from './answer.js';
+import { movePages } from './pages.js';
+
+/** A grant that has moved. */
+export interface MovedGrant {
+  readonly pod: PodAssignment;
+  readonly threads: PinResult;
+  readonly memory: MemoryMigration | null;
+}
+
+/** What is put on record of why a grant does not move. */
+export const codeOf = (error: unknown): string =>
+  error instanceof NumalignError ? error.code : 'ERR_NOT_MOVED';
+
+interface Begun {
+  readonly pod: MovingPod;
+  readonly threads: PinResult;
+}
+
+/**
+ * REQUIRES: its id is among the grants that this environment is resizing or moving.
+ * @throws ERR_NOT_MOVED where it was called off meanwhile; what stands in the way, and everything is
+ *   where it was then
+ */
+export async function carryOut(site: Site, announced: MovingPod): Promise<MovedGrant> {
+  const begun = await transact(site, undefined, async (state, commit) => {
+    if (commit.refusal) throw commit.refusal;
+    const pod = announcedPod(state, announced);
+    if (!pod) throw notMoved(announced.uid, 'called-off', 'the move was called off');
+    return begin(site, state, pod, commit);
+  });
+  const memory = movePages(site, begun.pod, announced);
+  const pod = await finish(site, begun.pod);
+  return { pod, threads: begun.threads, memory };
+}
+
+/** The pod as it is, while its move is announced as it was. */
+export function announcedPod(state: Assignments, announced: MovingPod): MovingPod | undefined {
+  const pod = findPod(state, announced.uid);
+  if (pod?.admittedAt !== announced.admittedAt || !isMoving(pod)) return undefined;
+  const [now, then] = [pod.upcoming, announced.upcoming];
+  const isSame = now.by === then.by && now.move.deadline === then.move.deadline && now.move.for === then.move.for;
+  return isSame && now.move.target && now.move.refusal === null ? pod : undefined;
+}
+
+async function begin(
+  site: Site,
+  state: Assignments,
+  pod: MovingPod,
+  commit: EnforcedCommit,
+): Promise<Begun> {
+  const hasChanged = pod.containers.some(
+    ({ started }, i) => started !== pod.upcoming.move.target!.containers[i]!.started,
+  );
+  if (hasChanged) {
+    throw new NumalignError('ERR_GRANT_BUSY', `a container of ${pod.uid} has started meanwhile`, {
+      value: pod.uid,
+    });
+  }
+  const { uuid } = site.ledger.owners.recordFor('process');
+  const { next } = await commit(beginMove(state, pod, uuid));
+  const moved = findPod(next, pod.uid) as MovingPod;
+  try {
+    return { pod: moved, threads: leave(site, next, pod, moved) };
+  } catch (error) {
+    await comeBack(site, undoMove(next, pod, codeOf(error)), moved, pod, commit);
+    throw error;
+  }
+}
+
+/** Everything that runs on the grant goes from one place of it to the other. */
+function leave(site: Site, state: Assignments, from: PodAssignment, to: PodAssignment): PinResult {
+  const { uid, owner } = to;
+  const { result, place } = moveThreads({ uid, owner: owner.uuid, from, to });
+  if (site.topology.isSimulated) return result;
+  const [failed] = site.enforcer.apply(state).failed;
+  if (failed !== undefined)
+    throw new NumalignError('ERR_ENFORCEMENT', `grant ${uid} cannot move: ${failed}`, { value: uid });
+  relocate(site, to, presentCpus(from), to, childrenOn(site.ledger, uid));
+  place();
+  checkThreads(uid, to);
+  return result;
+}
+
+async function comeBack(
+  site: Site,
+  undone: Assignments,
+  moved: MovingPod,
+  before: MovingPod,
+  commit: EnforcedCommit,
+): Promise<void> {
+  // What cannot come back stays where it is: on record both places are the grant's until the end.
+  unlessRefused(() => leave(site, undone, moved, before));
+  await commit(undone);
+  if (!site.topology.isSimulated) site.enforcer.apply(undone);
+}
+
+/** What it has left is given up. Where that fails, the next transaction does so. */
+async function finish(site: Site, begun: MovingPod): Promise<PodAssignment> {
+  try {
+    return await transact(site, undefined, async (state, commit) => {
+      const pod = findPod(state, begun.uid);
+      const isOurs = pod && isMoving(pod) && pod.upcoming.by === begun.upcoming.by;
+      if (!isOurs || pod.upcoming.move.target) return pod ?? begun;
+      const next = finishMove(state, pod, new Date().toISOString());
+      await commit(next, true);
+      return findPod(next, pod.uid)!;
+    });
+  } catch (error) {
+    publishError(site, 'apply', error);
+    return begun;
+  }
+}

@@ -1,0 +1,86 @@
+// Conduct: the process that moves a grant tells its listeners, moves it, and tells them again; or puts
+// on record why it does not.
+import { isMoving, type MovingPod, refuseMove } from '../account/moves/move-steps.js';
+import type { PodAssignment } from '../account/pod-assignment.js';
+import { runningCpus } from '../account/pod-holdings.js';
+import { publishError } from '../admission/diagnostics.js';
+import { assignmentsOf } from '../admission/on-record.js';
+import type { Site } from '../admission/site.js';
+import { resizesUnderWay, transact } from '../admission/transact.js';
+import { NumalignError } from '../base/errors.js';
+import { askListeners, memoryNodesAt, notMoved } from './answer.js';
+import { announcedPod, carryOut, codeOf, type MovedGrant } from './carry-out.js';
+import { emitterOf, type MoveEnd } from './move-event.js';
+
+/** How a move was answered that nobody carries out from here any more. */
+const SILENT = ['no-answer', 'called-off'];
+
+/** Until the move is done, or is not. What stands in its way goes on record, and is not thrown. */
+export async function conduct(site: Site, pod: MovingPod): Promise<void> {
+  const { ledger } = site;
+  const { uid } = pod;
+  const underWay = ledger.registry.of(resizesUnderWay);
+  const isAsker = underWay.has(uid);
+  const end = ledger.use();
+  const off = new AbortController();
+  const look = () => {
+    const now = announcedPod(assignmentsOf(site, ledger.read()), pod);
+    if (!now) off.abort(notMoved(uid, 'called-off', 'the move was called off'));
+  };
+  const stop = ledger.watch(look, { isQuiet: true });
+  try {
+    await askListeners(emitterOf(ledger, uid), site.topology, pod, off.signal).finally(stop);
+    underWay.add(uid);
+    tell(site, pod, await carryOut(site, pod));
+  } catch (error) {
+    await refuse(site, pod, error as Error);
+    tell(site, pod, error as Error);
+  } finally {
+    if (!isAsker) underWay.delete(uid);
+    end();
+  }
+}
+
+async function refuse(site: Site, pod: MovingPod, error: Error): Promise<void> {
+  if (error instanceof NumalignError && SILENT.includes(String(error.details.reason))) return;
+  try {
+    await transact(site, undefined, async (state, commit) => {
+      const now = announcedPod(state, pod);
+      if (now && !commit.refusal) await commit(refuseMove(state, now, codeOf(error)), true);
+    });
+  } catch (failure) {
+    // Whoever asks hears of it when the notice has passed.
+    publishError(site, 'apply', failure);
+  }
+}
+
+function tell(site: Site, before: PodAssignment, outcome: MovedGrant | Error): void {
+  const emitter = emitterOf(site.ledger, before.uid);
+  if (emitter.listenerCount('moveEnd') === 0) return;
+  const isMoved = !(outcome instanceof Error);
+  const pod = isMoved ? outcome.pod : before;
+  const cpus = runningCpus(pod);
+  const moveEnd: MoveEnd = {
+    ...{ uid: pod.uid, isMoved, cpus, nodes: site.topology.nodesOf(cpus) },
+    memoryNodes: memoryNodesAt(site.topology, pod),
+    threads: isMoved ? outcome.threads : null,
+    memory: isMoved ? outcome.memory : null,
+    error: isMoved ? null : outcome,
+  };
+  // What a listener throws is its own, and nothing of the move.
+  setImmediate(() => emitter.emit('moveEnd', Object.freeze(moveEnd)));
+}
+
+/** Grants of this environment that others have announced to move, and that may be moved. */
+export function movesToConduct(site: Site, pods: readonly PodAssignment[]): readonly MovingPod[] {
+  const { owners } = site.ledger;
+  return pods.filter(
+    (pod): pod is MovingPod =>
+      isMoving(pod) &&
+      pod.movable !== undefined &&
+      pod.upcoming.move.target !== null &&
+      pod.upcoming.move.refusal === null &&
+      pod.owner.kind === 'process' &&
+      owners.isOwn(pod.owner),
+  );
+}

@@ -1,0 +1,146 @@
+// Move: a grant that consents goes to other CPUs and memory, so that there is room for a request.
+// Announced on record first; whoever owns it answers, or the process that asks moves it where no
+// process does. What it leaves is kept for the request by a placeholder.
+import type { Assignments } from '../account/assignments.js';
+import { findPod } from '../account/assignments.js';
+import {
+  callOffMove,
+  isAt,
+  isMoving,
+  type MovingPod,
+  type Place,
+  withoutAim,
+  withoutPlaceholder,
+} from '../account/moves/move-steps.js';
+import type { PodAssignment } from '../account/pod-assignment.js';
+import { findGrant, unknownGrant } from '../admission/grants/held-grant.js';
+import { assignmentsOf } from '../admission/on-record.js';
+import type { Site } from '../admission/site.js';
+import { resizesUnderWay, transact } from '../admission/transact.js';
+import { until } from '../state/until.js';
+import { notMoved } from './answer.js';
+import { moverOf } from './mover.js';
+import { busyMove, withAnnouncement } from './move-target.js';
+
+/** For whom room is made. */
+export interface MoveRequest {
+  /** The uid of the request: of the placeholder, until the admission replaces it. */
+  readonly for: string;
+  /** Calls the move off where it has not begun. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * Answers the grant as it is once it has moved. Where it fails it has not, and nothing is kept that
+ * was not before. `after`: the pod as it is to be; of it counts where CPUs and memory are.
+ * @throws ERR_UNKNOWN_GRANT; ERR_NOT_MOVABLE without consent, or beyond its terms; ERR_GRANT_BUSY while
+ *   it is resized, moved or handed over; ERR_INVALID_ARGUMENT for a target that has other amounts;
+ *   ERR_POD_CONFLICT where the uid of the request is on record; ERR_NOT_MOVED, with a `reason`: there
+ *   is no room (`no-room`), its owner refuses (`refused`, with the `cause`'s code) or does not answer
+ *   within its notice (`no-answer`), it has ended (`ended`), or somebody has called the move off
+ *   (`called-off`); the signal's reason; the ledger's errors
+ */
+export async function moveGrant(
+  site: Site,
+  uid: string,
+  after: Place,
+  request: MoveRequest,
+): Promise<PodAssignment> {
+  const { ledger } = site;
+  const underWay = ledger.registry.of(resizesUnderWay);
+  if (underWay.has(uid)) throw busyMove(uid);
+  underWay.add(uid);
+  const end = ledger.use();
+  let announced: MovingPod | undefined;
+  try {
+    announced = await announce(site, uid, after, request);
+    const { owner } = announced;
+    const isOurs = owner.kind !== 'process' || ledger.owners.isOwn(owner);
+    if (isOurs) await moverOf(ledger).conduct(site, announced);
+    const moved = await outcome(site, announced, request.signal);
+    announced = undefined;
+    return moved;
+  } finally {
+    underWay.delete(uid);
+    if (announced) await callOff(site, request.for).catch(() => {});
+    end();
+  }
+}
+
+// Every transaction of this process calls off what it has announced and does not do any more.
+function callOff(site: Site, request: string): Promise<void> {
+  return transact(site, undefined, async (state, commit, recorded) => {
+    const next = withoutAim(state, request);
+    if (next !== recorded) await commit(next, true);
+  });
+}
+
+function announce(
+  site: Site,
+  uid: string,
+  after: Place,
+  { for: request, signal }: MoveRequest,
+): Promise<MovingPod> {
+  return transact(site, signal, async (state, commit) => {
+    if (commit.refusal) throw commit.refusal;
+    const pod = findPod(state, uid);
+    if (!pod) throw unknownGrant(uid, state, site.ledger.path);
+    const now = new Date();
+    const { next } = await commit(
+      withAnnouncement(site, state, pod, after, {
+        request,
+        owner: site.ledger.owners.recordFor('process'),
+        now: now.toISOString(),
+        deadline: new Date(now.getTime() + (pod.movable?.noticeMs ?? 0)).toISOString(),
+      }),
+    );
+    return findPod(next, uid) as MovingPod;
+  });
+}
+
+/** Waits for the owner, as long as its notice is; once the move has begun, until it is done. */
+async function outcome(
+  site: Site,
+  announced: MovingPod,
+  signal: AbortSignal | undefined,
+): Promise<PodAssignment> {
+  const { ledger } = site;
+  const look = () => seen(assignmentsOf(site, ledger.read()), announced);
+  const notice = AbortSignal.timeout(announced.movable!.noticeMs);
+  try {
+    return await until(ledger, signal ? AbortSignal.any([signal, notice]) : notice, look);
+  } catch (error) {
+    if (!notice.aborted && !signal?.aborted) throw error;
+    const hasBegun = await transact(site, undefined, async (state, commit) => {
+      const pod = findGrant(state, announced);
+      const isStill = pod && isMoving(pod) && pod.upcoming.move.target !== null;
+      if (isStill) await commit(callOffMove(state, pod), true);
+      return !isStill;
+    });
+    if (hasBegun) return until(ledger, undefined, look);
+    signal?.throwIfAborted();
+    throw notMoved(announced.uid, 'no-answer', 'its owner has not answered in time');
+  }
+}
+
+// Undefined while it is not known yet.
+function seen(state: Assignments, announced: MovingPod): PodAssignment | undefined {
+  const { uid, upcoming } = announced;
+  const pod = findGrant(state, announced);
+  if (!pod) throw notMoved(uid, 'ended', 'it has ended');
+  if (isMoving(pod)) {
+    const { refusal } = pod.upcoming.move;
+    if (refusal !== null) throw notMoved(uid, 'refused', `its owner answers ${refusal}`, { code: refusal });
+    return undefined;
+  }
+  if (isAt(pod, upcoming.move.target!)) return pod;
+  throw notMoved(uid, 'called-off', 'the move was called off');
+}
+
+/** What was kept for a request is free again. */
+export function releaseRoom(site: Site, request: string): Promise<void> {
+  return transact(site, undefined, async (state, commit, recorded) => {
+    const next = withoutPlaceholder(state, request);
+    if (next !== recorded) await commit(next, true);
+  });
+}

@@ -1,0 +1,108 @@
+// The target of a move: whether the grant may go there, and there is room for it. Nothing is decided:
+// who asks has chosen it.
+import { type Assignments, findPod } from '../account/assignments.js';
+import { cpusNow } from '../account/cpus-now.js';
+import { memoryBlocks } from '../account/booked-memory.js';
+import { bookingFlaw } from '../account/memory-of-pods.js';
+import {
+  announceMove,
+  blocksLeft,
+  type MoveAsker,
+  movesWithinHour,
+  type Place,
+  placeOf,
+  withoutPlaceholder,
+} from '../account/moves/move-steps.js';
+import { isPlaceholder } from '../account/moves/placeholder.js';
+import type { PodAssignment } from '../account/pod-assignment.js';
+import { memoryOf, nodesOf, poolOf, presentCpus, runningCpus } from '../account/pod-holdings.js';
+import { freeCpus, sharedPool } from '../account/pools.js';
+import type { Site } from '../admission/site.js';
+import { NumalignError } from '../base/errors.js';
+import { memoryTables } from '../decision/memory/memory-tables.js';
+import { notMoved } from './answer.js';
+
+/**
+ * The state by which the move is announced.
+ * @throws ERR_NOT_MOVABLE without consent, or beyond it; ERR_GRANT_BUSY; ERR_INVALID_ARGUMENT where
+ *   the target is no other place for just what the grant has; ERR_NOT_MOVED where there is no room
+ */
+export function withAnnouncement(
+  { topology, ledger }: Site,
+  state: Assignments,
+  pod: PodAssignment,
+  after: Place,
+  asker: MoveAsker,
+): Assignments {
+  if (pod.upcoming || pod.transfer !== null || pod.formerOwner !== null) throw busyMove(pod.uid);
+  checkShape(pod, after);
+  const target = placeOf(pod, after);
+  const nodes = topology.nodesOf(presentCpus(target)).union(nodesOf(memoryOf(target)));
+  checkConsent(pod, asker.now, nodes.toArray());
+  const keeper = findPod(state, asker.request);
+  const isTheirs = keeper && isPlaceholder(keeper) && ledger.owners.isOwn(keeper.owner);
+  if (keeper && !isTheirs) {
+    throw new NumalignError('ERR_POD_CONFLICT', `room cannot be kept for ${asker.request}: it is on record`, {
+      value: asker.request,
+    });
+  }
+  const taken = (what: string) => notMoved(pod.uid, 'no-room', `${what} is not free`);
+  const now = cpusNow(topology, state.pods);
+  const free = freeCpus(withoutPlaceholder(state, asker.request), now, poolOf(pod));
+  const missing = presentCpus(target).difference(presentCpus(pod)).difference(free);
+  if (!missing.isEmpty) throw taken(`CPU ${missing}`);
+  const tables = memoryTables(state, topology);
+  const allocatableOn = (node: number, type: string) =>
+    tables.find((table) => table.node === node && table.type === type)?.allocatable ?? 0;
+  for (const { nodes, type, bytes } of blocksLeft(target, pod)) {
+    const own = tables.filter((table) => table.type === type && nodes.includes(table.node));
+    if (own.reduce((sum, table) => sum + table.free, 0) < bytes)
+      throw taken(`so much ${type} of NUMA nodes ${nodes}`);
+  }
+  const next = announceMove(state, pod, target, asker, allocatableOn);
+  // Memory that is allocated together on several nodes is not allocated on one of them alone.
+  if (bookingFlaw(next.memory, next.pods) !== undefined) throw taken('the memory of these NUMA nodes');
+  if (sharedPool(next, now).isEmpty && !sharedPool(state, now).isEmpty)
+    throw taken('a CPU for the shared pool while it moves');
+  return next;
+}
+
+export function busyMove(uid: string): NumalignError {
+  return new NumalignError(
+    'ERR_GRANT_BUSY',
+    `grant ${uid} is being resized, moved or handed over: wait until that is done`,
+    { value: uid },
+  );
+}
+
+/** What makes a place another one for the same. */
+const amountsOf = ({ booking, containers }: Place) =>
+  JSON.stringify([
+    booking?.cpus.size,
+    containers.map(({ name, cpus }) => [name, cpus.size]),
+    memoryBlocks([{ booking, containers }])
+      .map(({ type, bytes }) => `${type} ${bytes}`)
+      .sort(),
+  ]);
+
+function checkShape(pod: PodAssignment, after: Place): void {
+  const [now, then] = [amountsOf(pod), amountsOf(after)];
+  if (now === then && !runningCpus(pod).isEmpty) return;
+  throw new NumalignError('ERR_INVALID_ARGUMENT', `${pod.uid} cannot become another grant by a move`, {
+    value: then,
+    valid: now,
+  });
+}
+
+function checkConsent(pod: PodAssignment, now: string, nodes: readonly number[]): void {
+  const { uid, movable } = pod;
+  const no = (why: string, value: unknown, valid: string) =>
+    new NumalignError('ERR_NOT_MOVABLE', `grant ${uid} may not be moved${why}`, { uid, value, valid });
+  if (!movable) throw no(': it was admitted without consent to that', uid, 'a grant with the option movable');
+  const { maxPerHour, exclude } = movable;
+  const excluded = nodes.filter((node) => exclude.has(node));
+  if (excluded.length > 0) throw no(` to NUMA node ${excluded}`, excluded, `any node but ${exclude}`);
+  const moves = movesWithinHour(pod, now).length;
+  if (maxPerHour !== null && moves >= maxPerHour)
+    throw no(' any more within the hour', moves, `at most ${maxPerHour} moves an hour`);
+}

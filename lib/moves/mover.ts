@@ -1,0 +1,71 @@
+// Mover: answers the moves that others announce for grants of this environment. One for each state:
+// it looks after commits while there is such a grant, and nothing wakes it in between.
+import type { MovingPod } from '../account/moves/move-steps.js';
+import type { PodAssignment } from '../account/pod-assignment.js';
+import { podsThat } from '../account/pod-list-changes.js';
+import { publishError } from '../admission/diagnostics.js';
+import type { Site } from '../admission/site.js';
+import { unlessRefused } from '../base/errors.js';
+import type { Store } from '../state/store.js';
+import { conduct, movesToConduct } from './conduct.js';
+
+const movablePods = podsThat(({ movable }) => movable !== undefined);
+
+const keyOf = ({ uid, admittedAt, upcoming }: MovingPod) =>
+  `${uid} ${admittedAt} ${upcoming.by} ${upcoming.move.deadline}`;
+
+class Mover {
+  readonly #store: Store;
+  #site: Site | undefined;
+  #stop: (() => void) | undefined;
+  readonly #conducted = new Set<string>();
+
+  constructor(store: Store) {
+    this.#store = store;
+  }
+
+  follow(site: Site): void {
+    this.#site = site;
+    if (this.#stop) return;
+    // It does not keep the process alive: the grant ends with that.
+    this.#stop = this.#store.watch(() => this.#look(), { isQuiet: true });
+    this.#look();
+  }
+
+  #look(): void {
+    const site = this.#site!;
+    const pods = unlessRefused(() => this.#store.read()?.assignments.pods);
+    if (!pods) return;
+    const movable = movablePods(pods);
+    if (!movable.some(({ owner }) => owner.kind === 'process' && this.#store.owners.isOwn(owner))) {
+      this.#stop?.();
+      this.#stop = undefined;
+      return;
+    }
+    for (const pod of movesToConduct(site, movable)) void this.conduct(site, pod);
+  }
+
+  /** Once for each announcement. */
+  async conduct(site: Site, pod: MovingPod): Promise<void> {
+    const key = keyOf(pod);
+    if (this.#conducted.has(key)) return;
+    this.#conducted.add(key);
+    try {
+      await conduct(site, pod);
+    } catch (error) {
+      publishError(site, 'apply', error);
+    } finally {
+      this.#conducted.delete(key);
+    }
+  }
+}
+
+const newMover = (store: Store) => new Mover(store);
+
+export const moverOf = ({ registry }: Store): Mover => registry.of(newMover);
+
+/** A grant has become this environment's: where it may be moved, moves of it are answered. */
+export function answerMoves(site: Site, { movable, owner }: PodAssignment): void {
+  if (movable === undefined || owner.kind !== 'process' || !site.ledger.owners.isOwn(owner)) return;
+  moverOf(site.ledger).follow(site);
+}

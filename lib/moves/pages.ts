@@ -1,0 +1,50 @@
+// Pages: the memory of a grant that moves goes to its new nodes, as far as this process may move it.
+import type { MovingPod, Place } from '../account/moves/move-steps.js';
+import { threadShares } from '../account/pod-holdings.js';
+import { groupOf } from '../admission/grants/grant-record.js';
+import { assignmentsOf } from '../admission/on-record.js';
+import type { Site } from '../admission/site.js';
+import { native } from '../base/native.js';
+import { tenantPids } from '../enforcement/relocation.js';
+import { moveBuffers } from '../threads/buffers.js';
+import { childrenOn } from '../threads/children.js';
+import { followMemory, type MemoryMigration, migrate } from '../threads/memory.js';
+import { memoryNodesAt } from './answer.js';
+
+/**
+ * What the kernel cannot move is told, and fails nothing: the memory is booked where it goes. Pages
+ * belong to a process and not to a grant: of this one, those on nodes of another grant of it stay.
+ * `before`: where it was. null where there was nothing to move.
+ */
+export function movePages(site: Site, pod: MovingPod, before: Place): MemoryMigration | null {
+  const { topology, ledger } = site;
+  const [from, to] = [memoryNodesAt(topology, before), memoryNodesAt(topology, pod)];
+  if (topology.isSimulated || from.equals(to)) return null;
+  const { uid } = pod;
+  followMemory(uid, to);
+  const group = groupOf(site, pod);
+  if (group?.hasMemoryNodes) group.setMemoryNodes(to);
+  const refusal = moveBuffers(uid, to);
+  const migrations = tenantPids(site, pod, childrenOn(ledger, uid)).map((pid) =>
+    migrate(from.difference(to), to, pid),
+  );
+  if (threadShares(pod).some(({ part }) => native.grantThreads(uid, part).length > 0)) {
+    const { pods } = assignmentsOf(site, ledger.read());
+    const kept = pods
+      .filter((each) => each.uid !== uid && ledger.owners.isOwn(each.owner))
+      .reduce((nodes, each) => nodes.union(memoryNodesAt(topology, each)), to);
+    migrations.push(migrate(from.difference(kept), to));
+  }
+  return together(migrations, refusal);
+}
+
+// A process that has ended has nothing to move any more.
+function together(all: readonly MemoryMigration[], refusal: string | null): MemoryMigration | null {
+  const left = all.filter(({ reason }) => reason !== 'ESRCH');
+  if (left.length === 0 && refusal === null) return null;
+  const done = left.flatMap(({ notMoved }) => notMoved ?? []);
+  return {
+    notMoved: done.length === 0 ? null : done.reduce((sum, pages) => sum + pages, 0),
+    reason: left.find(({ reason }) => reason !== null)?.reason ?? refusal,
+  };
+}

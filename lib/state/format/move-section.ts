@@ -1,0 +1,50 @@
+// What a pod on record says of moves: consent to them, and the one that is under way. Pure.
+import type { Move, MoveConsent, PodAssignment, UpcomingCpus } from '../../account/pod-assignment.js';
+import type { Shape } from '../../base/shapes.js';
+import { NodeSet } from '../../machine/cpu-set.js';
+import { cpuSet, nodeIds, object, orNull, text, uuid, whole } from './shapes.js';
+
+export function decodeConsent(value: unknown, where: string): MoveConsent {
+  const { maxPerHour, noticeMs, exclude } = object(value, where);
+  return {
+    maxPerHour: orNull(maxPerHour, 'movable.maxPerHour', whole),
+    noticeMs: whole(noticeMs, 'movable.noticeMs'),
+    exclude: NodeSet.from(nodeIds(exclude, 'movable.exclude')),
+  };
+}
+
+export const encodeConsent = ({ exclude, ...consent }: MoveConsent) => ({
+  ...consent,
+  exclude: exclude.toArray(),
+});
+
+type Target = Pick<PodAssignment, 'booking' | 'containers'>;
+
+/** `target`: how what a pod has is read. */
+export function decodeUpcoming(value: unknown, where: string, target: Shape<Target>): UpcomingCpus {
+  const { container, cpus, held, by, move } = object(value, where);
+  return {
+    container: text(container, 'upcoming.container'),
+    cpus: cpuSet(cpus, 'upcoming.cpus'),
+    held: cpuSet(held, 'upcoming.held'),
+    by: uuid(by, 'upcoming.by'),
+    ...(move !== undefined && { move: decodeMove(move, 'upcoming.move', target) }),
+  };
+}
+
+function decodeMove(value: unknown, where: string, targetShape: Shape<Target>): Move {
+  const { for: request, deadline, target, refusal } = object(value, where);
+  return {
+    for: text(request, 'upcoming.move.for'),
+    deadline: text(deadline, 'upcoming.move.deadline'),
+    target: orNull(target, 'upcoming.move.target', targetShape),
+    refusal: orNull(refusal, 'upcoming.move.refusal', text),
+  };
+}
+
+/** `encode`: how what a pod has is written. */
+export function encodeUpcoming(upcoming: UpcomingCpus, encode: (target: Target) => object) {
+  const { move } = upcoming;
+  if (!move) return upcoming;
+  return { ...upcoming, move: { ...move, target: move.target && encode(move.target) } };
+}

@@ -1,0 +1,71 @@
+// How the threads of this process that are pinned for a grant go with it where it has other CPUs.
+import { type Booked, threadShares } from '../account/pod-holdings.js';
+import { NumalignError, unlessRefused } from '../base/errors.js';
+import { native } from '../base/native.js';
+import { affinity, type PinResult, toPinResult } from '../machine/affinity.js';
+import { CpuSet } from '../machine/cpu-set.js';
+
+/** A thread that has been put on some of the CPUs of its share. */
+interface PlacedThread {
+  readonly tid: number;
+  readonly part: string;
+  readonly cpus: CpuSet;
+}
+
+function placedThreads(uid: string, place: Booked): readonly PlacedThread[] {
+  return threadShares(place).flatMap(({ part, cpus: all }) =>
+    native.grantThreads(uid, part).flatMap((tid) => {
+      const cpus = unlessRefused(() => affinity(tid));
+      return cpus && cpus.isSubsetOf(all) && !cpus.equals(all) ? [{ tid, part, cpus }] : [];
+    }),
+  );
+}
+
+/** The n-th CPU of one set for the n-th of another. */
+function counterparts(cpus: CpuSet, from: CpuSet, to: CpuSet): CpuSet {
+  const [old, next] = [from.toArray(), to.toArray()];
+  return CpuSet.from([...cpus].map((cpu) => next[old.indexOf(cpu) % next.length]!));
+}
+
+/** What {@link moveThreads} is asked for. */
+export interface ThreadMoveRequest {
+  readonly uid: string;
+  /** The uuid of the grant's owner. */
+  readonly owner: string;
+  readonly from: Booked;
+  readonly to: Booked;
+}
+
+/**
+ * Threads leave one place of the grant for another, each for as many CPUs as it was put on. Answers
+ * how those are put there again that were on some of the CPUs only: once the cgroup has what the
+ * grant will have, which may have reset their masks.
+ * @throws ERR_SYSCALL where one does not leave
+ */
+export function moveThreads({ uid, owner, from, to }: ThreadMoveRequest): {
+  readonly result: PinResult;
+  readonly place: () => void;
+} {
+  const placed = placedThreads(uid, from);
+  const [before, after] = [threadShares(from), threadShares(to)];
+  const outcomes = after.map(({ part, cpus }) => native.followGrant(uid, part, cpus.words));
+  const moved = outcomes.flatMap((each) => each.moved);
+  const result = toPinResult({ moved, unmovable: outcomes.flatMap((each) => each.unmovable) }, true);
+  const all = after.reduce((sum, { cpus }) => sum.union(cpus), CpuSet.EMPTY);
+  const stuck = result.unmovable.find(({ cpus }) => !cpus.isSubsetOf(all));
+  if (stuck) {
+    throw new NumalignError('ERR_SYSCALL', `thread ${stuck.tid} cannot leave CPUs ${stuck.cpus}: ${stuck.reason}`, {
+      ...{ syscall: 'sched_setaffinity', value: stuck.tid, valid: all.toString() },
+    });
+  }
+  const place = () => {
+    for (const { tid, part, cpus } of placed) {
+      const shareOf = (shares: typeof after) => shares.find((share) => share.part === part)!.cpus;
+      const wanted = counterparts(cpus, shareOf(before), shareOf(after));
+      const call = { tid, cpus: wanted.words, grant: uid, part, owner, replace: false };
+      // It may have ended.
+      unlessRefused(() => native.pin(call));
+    }
+  };
+  return { result, place };
+}

@@ -1,0 +1,172 @@
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { type Grant, type Manager, type MoveEnd, type MoveEvent, openManager } from '../../lib/index.js';
+import { Agent } from '../support/agent.js';
+import { errorOf } from '../support/error-of.js';
+import { GI, machineOf } from '../support/memory-machine.js';
+import { move, release } from '../support/moves.mjs';
+import { makeStateDir } from '../support/state-dir.js';
+
+const twoNodes = () => machineOf([0, 1].map(() => ({ cpus: 4, memory: 8 * GI })));
+
+async function open(stateDir = makeStateDir()): Promise<Manager> {
+  const manager = await openManager({ topology: await twoNodes(), stateDir });
+  onTestFinished(() => manager.close());
+  return manager;
+}
+
+const SECOND = { cpus: '4-5', node: 1 };
+
+const reservedOf = (manager: Manager) => manager.memory().map(({ reserved }) => reserved / GI);
+const cpusOf = (manager: Manager) =>
+  Object.fromEntries(manager.grants().map(({ name, cpus, upcoming }) => [name, `${cpus}${upcoming ?? ''}`]));
+
+/** A grant on CPUs 0-1 and 2 GiB of node 0. */
+const onFirst = (manager: Manager, options: object = { movable: true }): Promise<Grant> =>
+  manager.acquire({ cpu: 2, memory: '2Gi', name: 'mover', policy: 'single-numa-node', ...options });
+
+describe('a move within one process', () => {
+  it('puts the grant where it is told to, and keeps what it has left for the request', async () => {
+    const manager = await open();
+    const grant = await onFirst(manager);
+    const before = String(grant.cpus);
+    expect(reservedOf(manager)).toEqual([2, 0]);
+    await move(manager, grant.uid, SECOND, { for: 'asker' });
+    expect(cpusOf(manager)).toEqual({ mover: '4-5', asker: before });
+    expect(reservedOf(manager)).toEqual([2, 2]);
+    expect(grant.memory.map(({ nodes }) => nodes)).toEqual([[1]]);
+    await release(manager, 'asker');
+    expect(cpusOf(manager)).toEqual({ mover: '4-5' });
+    expect(reservedOf(manager)).toEqual([0, 2]);
+  });
+
+  it('tells listeners before and after', async () => {
+    const manager = await open();
+    const grant = await onFirst(manager);
+    const told: string[] = [];
+    grant.on('move', ({ before, cpus, nodes, memoryNodes }: MoveEvent) => {
+      told.push(`${before} to ${cpus} of ${nodes}, memory ${memoryNodes}; has ${grant.cpus}`);
+    });
+    const end = new Promise<MoveEnd>((resolve) => grant.once('moveEnd', resolve));
+    await move(manager, grant.uid, SECOND, { for: 'asker' });
+    expect(told).toEqual(['0-1 to 4-5 of 1, memory 1; has 0-1']);
+    expect(await end).toMatchObject({ isMoved: true, error: null });
+    expect(String((await end).cpus)).toBe('4-5');
+  });
+
+  it('waits for what the listener waits for, and holds both places meanwhile', async () => {
+    const manager = await open();
+    const grant = await onFirst(manager);
+    let go = () => {};
+    const announced = new Promise<void>((resolve) => {
+      grant.on('move', (event) => {
+        event.waitUntil(new Promise<void>((done) => (go = done)));
+        resolve();
+      });
+    });
+    const moving = move(manager, grant.uid, SECOND, { for: 'asker' });
+    await announced;
+    expect(cpusOf(manager)).toEqual({ mover: '0-14-5', asker: '' });
+    expect(reservedOf(manager)).toEqual([2, 2]);
+    expect(String(manager.sharedPool())).toBe('2-3,6-7');
+    go();
+    await moving;
+    expect(String(grant.cpus)).toBe('4-5');
+  });
+
+  it.each([
+    ['rejects', (event: MoveEvent) => event.waitUntil(Promise.reject(new Error('not now')))],
+    [
+      'throws',
+      () => {
+        throw new Error('not now');
+      },
+    ],
+  ])('does not happen where a listener %s, and leaves nothing behind', async (_, listener) => {
+    const manager = await open();
+    const grant = await onFirst(manager);
+    grant.on('move', listener);
+    const end = new Promise<MoveEnd>((resolve) => grant.once('moveEnd', resolve));
+    const error = await errorOf(() => move(manager, grant.uid, SECOND, { for: 'asker' }));
+    expect(error).toMatchObject({ code: 'ERR_NOT_MOVED', details: { value: grant.uid, reason: 'refused' } });
+    expect(cpusOf(manager)).toEqual({ mover: '0-1' });
+    expect(reservedOf(manager)).toEqual([2, 0]);
+    expect(await end).toMatchObject({ isMoved: false, error: { cause: { message: 'not now' } } });
+  });
+
+  it('does not happen where a listener does not answer within the notice', async () => {
+    const manager = await open();
+    const grant = await onFirst(manager, { movable: { notice: 50 } });
+    grant.on('move', (event) => event.waitUntil(new Promise(() => {})));
+    const error = await errorOf(() => move(manager, grant.uid, SECOND, { for: 'asker' }));
+    expect(error).toMatchObject({ code: 'ERR_NOT_MOVED', details: { reason: 'no-answer' } });
+    expect(cpusOf(manager)).toEqual({ mover: '0-1' });
+  });
+
+  it('keeps the room of two grants for one request', async () => {
+    const manager = await open();
+    const [first, second] = [await onFirst(manager, { cpu: 1 , movable: true }), await onFirst(manager, { cpu: 1, movable: true })];
+    await move(manager, first.uid, { cpus: '4', node: 1 }, { for: 'asker' });
+    await move(manager, second.uid, { cpus: '5', node: 1 }, { for: 'asker' });
+    expect(manager.grants().map(({ cpus }) => String(cpus))).toEqual(['4', '5', '0-1']);
+    expect(reservedOf(manager)).toEqual([4, 4]);
+  });
+
+  it('may go where another has made room for the same request', async () => {
+    const manager = await open();
+    const first = await onFirst(manager);
+    await move(manager, first.uid, SECOND, { for: 'asker' });
+    const second = await manager.acquire({ cpu: 2, name: 'second', movable: true });
+    await move(manager, second.uid, { cpus: '0-1', node: 0 }, { for: 'asker' });
+    expect(cpusOf(manager)).toMatchObject({ second: '0-1' });
+    expect(manager.grants().find(({ uid }) => uid === 'asker')!.cpus.size).toBe(2);
+  });
+});
+
+describe('a move that may not be', () => {
+  it.each([
+    ['without consent', {}, 'ERR_NOT_MOVABLE'],
+    ['to a node that is excluded', { movable: { exclude: [1] } }, 'ERR_NOT_MOVABLE'],
+  ])('is refused at once: %s', async (_, options, code) => {
+    const manager = await open();
+    const grant = await onFirst(manager, options);
+    const error = await errorOf(() => move(manager, grant.uid, SECOND, { for: 'asker' }));
+    expect(error).toMatchObject({ code });
+    expect(cpusOf(manager)).toEqual({ mover: '0-1' });
+  });
+
+  it('is refused once there were as many within the hour as are allowed', async () => {
+    const manager = await open();
+    const grant = await onFirst(manager, { movable: { maxPerHour: 1 } });
+    await move(manager, grant.uid, SECOND, { for: 'asker' });
+    const error = await errorOf(() => move(manager, grant.uid, { cpus: '0-1', node: 0 }, { for: 'asker' }));
+    expect(error).toMatchObject({ code: 'ERR_NOT_MOVABLE', details: { value: 1 } });
+  });
+
+  it.each([
+    ['CPUs that another has', { cpus: '4-5', node: 1 }, { cpu: 2 }],
+    ['a node whose memory another has', { cpus: '6-7', node: 1 }, { cpu: 1, memory: '7Gi' }],
+  ])('is refused without room: %s', async (_, to, other) => {
+    const manager = await open();
+    const grant = await onFirst(manager);
+    await manager.acquire({ cpu: 2, name: 'filler' });
+    await manager.acquire({ ...other, name: 'other', policy: 'single-numa-node' });
+    const error = await errorOf(() => move(manager, grant.uid, to, { for: 'asker' }));
+    expect(error).toMatchObject({ code: 'ERR_NOT_MOVED', details: { reason: 'no-room' } });
+    expect(String(grant.cpus)).toBe('0-1');
+  });
+
+  it('is refused where the target is another amount', async () => {
+    const manager = await open();
+    const grant = await onFirst(manager);
+    const error = await errorOf(() => move(manager, grant.uid, { cpus: '4-6', node: 1 }, { for: 'asker' }));
+    expect(error).toMatchObject({ code: 'ERR_INVALID_ARGUMENT' });
+  });
+
+  it('is refused where the uid of the request is on record', async () => {
+    const manager = await open();
+    const grant = await onFirst(manager);
+    const other = await manager.acquire({ cpu: 1 });
+    const error = await errorOf(() => move(manager, grant.uid, SECOND, { for: other.uid }));
+    expect(error).toMatchObject({ code: 'ERR_POD_CONFLICT', details: { value: other.uid } });
+  });
+});

@@ -1,0 +1,189 @@
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { type Manager, openManager } from '../../lib/index.js';
+import { Agent } from '../support/agent.js';
+import { errorOf } from '../support/error-of.js';
+import { GI, machineOf } from '../support/memory-machine.js';
+import { move } from '../support/moves.mjs';
+import { makeStateDir } from '../support/state-dir.js';
+
+const SIMULATE = 'package:2 [numa(memory=8GiB)] core:4 pu:1';
+const SECOND = { cpus: '4-5', node: 1 };
+const MOVER = { cpu: 2, memory: '2Gi', name: 'mover', policy: 'single-numa-node', movable: true };
+
+async function open(stateDir: string): Promise<Manager> {
+  const topology = await machineOf([0, 1].map(() => ({ cpus: 4, memory: 8 * GI })));
+  const manager = await openManager({ topology, stateDir });
+  onTestFinished(() => manager.close());
+  return manager;
+}
+
+async function agentIn(stateDir: string): Promise<Agent> {
+  const agent = new Agent();
+  await agent.tell('open', { stateDir, simulate: SIMULATE });
+  return agent;
+}
+
+/** Once the state is so; looks after each commit. */
+function state(manager: Manager, isIt: () => boolean): Promise<void> {
+  return new Promise((resolve) => {
+    const look = () => {
+      if (!isIt()) return;
+      manager.off('change', look);
+      resolve();
+    };
+    manager.on('change', look);
+    look();
+  });
+}
+
+const grantsOf = (manager: Manager) =>
+  Object.fromEntries(manager.grants().map(({ name, cpus }) => [name, String(cpus)]));
+const isAnnounced = (manager: Manager) => manager.grants().some(({ upcoming }) => upcoming !== null);
+const reservedOf = (manager: Manager) => manager.memory().map(({ reserved }) => reserved / GI);
+
+describe('a grant of another process', () => {
+  it('is moved by that process, which hears of it before and after', async () => {
+    const stateDir = makeStateDir();
+    const [manager, owner] = [await open(stateDir), await agentIn(stateDir)];
+    const { uid } = await owner.tell('acquire', MOVER);
+    await owner.tell('listenToMoves', { uid });
+    const moved = await move(manager, uid, SECOND, { for: 'asker' });
+    expect(String(moved.containers[0]!.cpus)).toBe('4-5');
+    expect(grantsOf(manager)).toEqual({ mover: '4-5', asker: '0-1' });
+    expect(await owner.tell('told')).toEqual([
+      { name: 'move', before: '0-1', cpus: '4-5' },
+      { name: 'moveEnd', isMoved: true, cpus: '4-5', reason: null },
+    ]);
+  });
+
+  it('is moved though nobody listens', async () => {
+    const stateDir = makeStateDir();
+    const [manager, owner] = [await open(stateDir), await agentIn(stateDir)];
+    const { uid } = await owner.tell('acquire', MOVER);
+    await move(manager, uid, SECOND, { for: 'asker' });
+    expect(grantsOf(manager)).toEqual({ mover: '4-5', asker: '0-1' });
+  });
+
+  it('stays where it is when its process does not answer within the notice', async () => {
+    const stateDir = makeStateDir();
+    const [manager, owner] = [await open(stateDir), await agentIn(stateDir)];
+    const { uid } = await owner.tell('acquire', { ...MOVER, movable: { notice: 200 } });
+    owner.process.kill('SIGSTOP');
+    const error = await errorOf(() => move(manager, uid, SECOND, { for: 'asker' }));
+    expect(error).toMatchObject({ code: 'ERR_NOT_MOVED', details: { value: uid, reason: 'no-answer' } });
+    owner.process.kill('SIGCONT');
+    await owner.tell('listenToMoves', { uid });
+    expect(grantsOf(manager)).toEqual({ mover: '0-1' });
+    expect(reservedOf(manager)).toEqual([2, 0]);
+    // It may be asked again.
+    await move(manager, uid, SECOND, { for: 'asker' });
+    expect(grantsOf(manager)).toEqual({ mover: '4-5', asker: '0-1' });
+  });
+
+  it('hears that a move is off when it answers too late', async () => {
+    const stateDir = makeStateDir();
+    const [manager, owner] = [await open(stateDir), await agentIn(stateDir)];
+    const { uid } = await owner.tell('acquire', { ...MOVER, movable: { notice: 200 } });
+    await owner.tell('listenToMoves', { uid, waits: true });
+    await errorOf(() => move(manager, uid, SECOND, { for: 'asker' }));
+    await expect.poll(() => owner.tell('told')).toContainEqual(
+      expect.objectContaining({ name: 'moveEnd', isMoved: false, cpus: '0-1' }),
+    );
+    await owner.tell('letGo');
+    expect(grantsOf(manager)).toEqual({ mover: '0-1' });
+  });
+
+  it('is given back, with all that was kept for it, when its process dies before it answers', async () => {
+    const stateDir = makeStateDir();
+    const [manager, owner] = [await open(stateDir), await agentIn(stateDir)];
+    const { uid } = await owner.tell('acquire', MOVER);
+    await owner.tell('listenToMoves', { uid, waits: true });
+    const moving = errorOf(() => move(manager, uid, SECOND, { for: 'asker' }));
+    await state(manager, () => isAnnounced(manager));
+    await owner.kill();
+    expect(await moving).toMatchObject({ code: 'ERR_NOT_MOVED', details: { reason: 'ended' } });
+    expect(grantsOf(manager)).toEqual({});
+    expect(reservedOf(manager)).toEqual([0, 0]);
+  });
+
+  it('stays, and hears so, when the process that asks dies meanwhile', async () => {
+    const stateDir = makeStateDir();
+    const [manager, owner, asker] = [await open(stateDir), await agentIn(stateDir), await agentIn(stateDir)];
+    const { uid } = await owner.tell('acquire', MOVER);
+    await owner.tell('listenToMoves', { uid, waits: true });
+    asker.ask('move', { uid, to: SECOND, for: 'asker' }).catch(() => {});
+    await state(manager, () => isAnnounced(manager));
+    await asker.kill();
+    await state(manager, () => !isAnnounced(manager));
+    expect(grantsOf(manager)).toEqual({ mover: '0-1' });
+    expect(reservedOf(manager)).toEqual([2, 0]);
+    await expect.poll(() => owner.tell('told')).toContainEqual({
+      ...{ name: 'moveEnd', isMoved: false, cpus: '0-1', reason: 'called-off' },
+    });
+  });
+
+  it('leaves its room to everybody when the process that has asked dies after the move', async () => {
+    const stateDir = makeStateDir();
+    const [manager, owner, asker] = [await open(stateDir), await agentIn(stateDir), await agentIn(stateDir)];
+    const { uid } = await owner.tell('acquire', MOVER);
+    await asker.tell('move', { uid, to: SECOND, for: 'asker' });
+    expect(grantsOf(manager)).toEqual({ mover: '4-5', asker: '0-1' });
+    await asker.kill();
+    await state(manager, () => manager.grants().length === 1);
+    expect(grantsOf(manager)).toEqual({ mover: '4-5' });
+    expect(reservedOf(manager)).toEqual([0, 2]);
+  });
+
+  it('is moved for one who asks at a time', async () => {
+    const stateDir = makeStateDir();
+    const [manager, owner, asker] = [await open(stateDir), await agentIn(stateDir), await agentIn(stateDir)];
+    const { uid } = await owner.tell('acquire', MOVER);
+    await owner.tell('listenToMoves', { uid, waits: true });
+    const first = asker.ask('move', { uid, to: SECOND, for: 'first' });
+    await state(manager, () => isAnnounced(manager));
+    const error = await errorOf(() => move(manager, uid, { cpus: '6-7', node: 1 }, { for: 'second' }));
+    expect(error).toMatchObject({ code: 'ERR_GRANT_BUSY', details: { value: uid } });
+    expect(await owner.ask('resize', { uid, cpu: 3 })).toMatchObject({ error: { code: 'ERR_GRANT_BUSY' } });
+    await owner.tell('letGo');
+    expect((await first).error).toBeUndefined();
+    expect(grantsOf(manager)).toEqual({ mover: '4-5', first: '0-1' });
+  });
+
+  it('may be released while its move is announced', async () => {
+    const stateDir = makeStateDir();
+    const [manager, owner] = [await open(stateDir), await agentIn(stateDir)];
+    const { uid } = await owner.tell('acquire', MOVER);
+    await owner.tell('listenToMoves', { uid, waits: true });
+    const moving = errorOf(() => move(manager, uid, SECOND, { for: 'asker' }));
+    await state(manager, () => isAnnounced(manager));
+    await owner.tell('release', { uid });
+    expect(await moving).toMatchObject({ code: 'ERR_NOT_MOVED', details: { reason: 'ended' } });
+    expect(grantsOf(manager)).toEqual({});
+    expect(reservedOf(manager)).toEqual([0, 0]);
+  });
+
+  it('can be called off by the one who asks', async () => {
+    const stateDir = makeStateDir();
+    const [manager, owner] = [await open(stateDir), await agentIn(stateDir)];
+    const { uid } = await owner.tell('acquire', MOVER);
+    await owner.tell('listenToMoves', { uid, waits: true });
+    const abort = new AbortController();
+    const moving = move(manager, uid, SECOND, { for: 'asker', signal: abort.signal });
+    const outcome = moving.catch((error) => error);
+    await state(manager, () => isAnnounced(manager));
+    abort.abort(new Error('enough'));
+    expect(await outcome).toMatchObject({ message: 'enough' });
+    expect(grantsOf(manager)).toEqual({ mover: '0-1' });
+    expect(reservedOf(manager)).toEqual([2, 0]);
+  });
+});
+
+describe('a grant of no process', () => {
+  it('is moved by the process that asks', async () => {
+    const stateDir = makeStateDir();
+    const [manager, other] = [await open(stateDir), await agentIn(stateDir)];
+    const { uid } = await other.tell('acquire', { ...MOVER, owner: 'persistent' });
+    await move(manager, uid, SECOND, { for: 'asker' });
+    expect(grantsOf(manager)).toEqual({ mover: '4-5', asker: '0-1' });
+  });
+});
