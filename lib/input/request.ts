@@ -66,6 +66,7 @@ export interface RequestOptions extends RequestPlacementOptions {
    * exclusive CPUs. Default: false, and a fraction makes nothing exclusive.
    */
   mixed?: boolean;
+  /**
    * Consent to be moved to other CPUs and memory, on the terms given, where that makes room for
    * another request: its threads, the pages of its processes, and the processes that are attached to
    * it. Its owner hears of it before ({@link Grant.on}), and no grant is moved without. Default: false;
