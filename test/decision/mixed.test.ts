@@ -128,6 +128,19 @@ describe('the shared pool', () => {
     expect(await codeOf(() => manager.acquire({ cpu: 1 }))).toBe(FULL);
   });
 
+  it('may lose CPUs that are booked to a setting, which flags the grants that have booked them', async () => {
+    const manager = await simulate('core:4 pu:1', { reservedSystemCPUs: '0' });
+    const grant = await manager.acquire({ cpu: 1.5, mixed: true });
+    const other = await manager.acquire({ cpu: 1 });
+    expect(grant.flags()).toEqual([]);
+    await manager.configure({ reservedSystemCPUs: '0,3' });
+    expect(grant.flags()).toMatchObject([{ code: 'SHARED_POOL_SHORT', mixed: 0.5, booked: 0.5, left: 0 }]);
+    expect(other.flags()).toEqual([]);
+    expect(manager.grants().map(({ flags }) => flags.length)).toEqual([1, 0]);
+    await other.release();
+    expect(grant.flags()).toEqual([]);
+  });
+
   it('is not adopted away', async () => {
     const manager = await simulate('core:4 pu:1', { reservedSystemCPUs: '0' });
     await manager.acquire({ cpu: 1.5, mixed: true });
