@@ -1,7 +1,7 @@
 // Grants of whole CPUs and a fraction of the shared pool.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { PodAssignment } from '../../lib/account/pod-assignment.js';
+import { JUST_PLACED, type PodAssignment } from '../../lib/account/pod-assignment.js';
 import { type AcquireOptions, CpuSet, type Grant, type Manager, NodeSet } from '../../lib/index.js';
 import { decodePod } from '../../lib/state/format/pod-record.js';
 import { podText } from '../../lib/state/format/pod-text.js';
@@ -97,6 +97,8 @@ describe('the shared pool', () => {
       code: FULL,
       details: { value: 3.5, valid: '1 to 3', reason: 'UnexpectedAdmissionError', sharedPool: '0' },
     });
+    // No release could make room for that.
+    expect(await codeOf(() => manager.acquire({ cpu: 3.5, mixed: true, wait: true }))).toBe(FULL);
     expect(manager.grants()).toEqual([]);
     expect((await manager.acquire({ cpu: 2.5, mixed: true })).cpus.size).toBe(2);
   });
@@ -182,10 +184,7 @@ describe('the record of a grant', () => {
     scope: 'container',
     options: {},
     owner: { kind: 'persistent', uuid: '0b6f0c0e-58c5-4b0a-9c0c-6a1c1f1b7a11', pid: null, command: null },
-    enforcement: { level: 'recorded', target: null },
-    upcoming: null,
-    transfer: null,
-    formerOwner: null,
+    ...JUST_PLACED,
     admittedAt: '2026-01-01T00:00:00.000Z',
     unknown: {},
   } as unknown as PodAssignment;
