@@ -17,6 +17,7 @@ const ROOMS = [
   'decision/memory',
   'decision/cpus',
   'decision/lookahead',
+  'decision/elastic',
   'decision',
   'cgroups/files',
   'cgroups/groups',

@@ -73,6 +73,7 @@ export class EmptyGrant implements Same {
   readonly name: string;
   readonly cpus = CpuSet.EMPTY;
   readonly sharedCpus = CpuSet.EMPTY;
+  readonly mixed = 0;
   readonly held = CpuSet.EMPTY;
   readonly upcoming = null;
   readonly numaNodes = NodeSet.EMPTY;

@@ -139,6 +139,8 @@ export interface PodAssignment {
   /** Placement options that were in force, by the kubelet's names. */
   readonly options: Readonly<Record<string, boolean>>;
   readonly owner: OwnerRecord;
+  /** Millicores of the shared pool that are booked for it beside its CPUs; undefined: none. */
+  readonly mixed?: number | undefined;
   /** What it keeps away from its CPUs besides other threads; undefined: nothing. */
   readonly quiet?: QuietRequest | undefined;
   /**

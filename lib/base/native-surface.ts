@@ -163,6 +163,11 @@ export interface Native {
   /** @throws ERR_ALREADY_PINNED where a thread is pinned for another grant */
   checkNotPinned(tid: number, grant: string): void;
   undoPin(grant: string, sharedPool: Words): NativePinOutcome;
+  /**
+   * As {@link undoPin}, of some threads, whichever grant they are pinned for. `cpus`: those of the
+   * grant.
+   */
+  shareThreads(grant: string, cpus: Words, tids: readonly number[], sharedPool: Words): NativePinOutcome;
   /** Moves the threads that are pinned for a grant (see {@link PinCall.part}) to its present CPUs. */
   followGrant(grant: string, part: string, cpus: Words): NativePinOutcome;
   /**

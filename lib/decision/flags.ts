@@ -20,6 +20,7 @@ import { type CpuTaken, type DeviceTaken, type MemoryTaken, takenFlags } from '.
 import { type HugepagesTaken, hugepagesTaken } from './memory/hugepages-taken.js';
 import { type FreeHugepages, UNKNOWN_HUGEPAGES } from './memory/memory-draft.js';
 import { allocatableOn, isMemoryKnown } from './memory/memory-tables.js';
+import { poolShortage, type SharedPoolShort, sharedPoolShort } from './shared-pool-short.js';
 
 /**
  * Held CPUs that are offline (they are the grant's again when they come back), reserved for the
@@ -72,6 +73,7 @@ export type Flag =
   | MemoryGone
   | MemoryTaken
   | HugepagesTaken
+  | SharedPoolShort
   | DeviceGone
   | DeviceTaken;
 
@@ -93,6 +95,7 @@ export function flagsOf(
     ...moveFlags(pod, state, topology),
     ...memoryFlags(memoryOf(pod), state, topology),
     ...hugepagesTaken(memoryOf(pod), state, topology, hugepages),
+    ...sharedPoolShort(pod, state, present),
     ...deviceFlags(pod, topology, resources),
     ...takenFlags(pod, state, topology),
   ]);
@@ -119,6 +122,7 @@ export function flagsOfEach(
     areInPlace(state, topology) &&
     memoryFlags(memoryOfPods(pods), state, topology).length === 0 &&
     (hugepages.size === 0 || hugepagesTaken(memoryOfPods(pods), state, topology, hugepages).length === 0) &&
+    poolShortage(state, present).missing === 0 &&
     (devicesOfPods(pods).keys.size === 0 ||
       pods.every((pod) => deviceFlags(pod, topology, resources).length === 0)) &&
     (state.kubelet === null || pods.every((pod) => takenFlags(pod, state, topology).length === 0));
@@ -138,6 +142,8 @@ export interface FlagGround {
   readonly scarce: BookedMemory | null;
   /** Those of hugepages. */
   readonly taken: readonly HugepagesTaken[];
+  /** Of the shared pool what is booked, where there is no room for it; else null. */
+  readonly short: ReturnType<typeof poolShortage> | null;
   readonly kubelet: KubeletRecord | null;
 }
 
@@ -149,6 +155,7 @@ export function flagGround(
   hugepages: FreeHugepages,
 ): FlagGround {
   const { cpus, memory, settings, pods, kubelet } = state;
+  const shortage = poolShortage(state, present);
   const isScarce = isMemoryKnown(topology) && isOverbooked(memory, topology, settings);
   return {
     topology,
@@ -157,6 +164,7 @@ export function flagGround(
     resources: [...resources.values()],
     scarce: isScarce ? memory : null,
     taken: hugepages.size === 0 ? [] : hugepagesTaken(memoryOfPods(pods), state, topology, hugepages),
+    short: shortage.missing > 0 ? shortage : null,
     kubelet,
   };
 }
@@ -178,7 +186,7 @@ export function isSameGround(a: FlagGround, b: FlagGround): boolean {
     a.present.isolated.equals(b.present.isolated) &&
     (a.cpus === b.cpus || isDeepStrictEqual(a.cpus, b.cpus)) &&
     isDeepStrictEqual(a.scarce, b.scarce) &&
-    isDeepStrictEqual(a.taken, b.taken) &&
+    isDeepStrictEqual([a.taken, a.short], [b.taken, b.short]) &&
     (a.kubelet === b.kubelet || isDeepStrictEqual(a.kubelet?.pods, b.kubelet?.pods)) &&
     a.resources.length === b.resources.length &&
     a.resources.every((resource, i) => resource === b.resources[i])

@@ -10,7 +10,7 @@ import { admittedHint, type Requests, requestsFor } from './alignment.js';
 import { bookPod } from './booking.js';
 import { checkLeftByHints } from './claims.js';
 import { exclusiveCount } from './cpus/cpu-choices.js';
-import { checkSharedPool, leavesNoPool, UnevenCores } from './cpus/cpu-limits.js';
+import { checkRoom, checkSharedPool, leavesNoPool, needsRoom, UnevenCores } from './cpus/cpu-limits.js';
 import { allocateCpus, cpusTaken } from './cpus/cpu-manager.js';
 import { allocateDevices } from './devices/device-allocation.js';
 import { ownDevices } from './devices/device-requests.js';
@@ -29,6 +29,7 @@ export function place(progress: Progress): void {
     checkLeftByHints(progress.draft);
     bookPod(progress, admittedHint(progress, requestsFor(progress.draft, undefined)));
     checkSharedPool(progress.draft);
+    if (needsRoom(progress.draft)) checkRoom(progress.draft);
     return;
   }
   if (looksAhead(progress.question)) progress.initNodes = nodesAhead((nodes) => trial(progress, nodes));
@@ -41,6 +42,7 @@ function placeEach(progress: Progress): void {
   const { draft } = progress;
   const last = progress.given.at(-1)!;
   if (leavesNoPool(draft, cpusTaken(draft, last.cpus))) checkSharedPool(draftAfter(draft, last));
+  if (needsRoom(draft)) checkRoom(draftAfter(draft, last));
 }
 
 function placeContainers(progress: Progress): void {

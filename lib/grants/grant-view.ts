@@ -10,7 +10,7 @@ import { quotaWarnings, type Warning } from '../admission/warnings.js';
 import { unlessRefused } from '../base/errors.js';
 import { type CgroupLimits, limitsOfProcess } from '../cgroups/limits.js';
 import type { Flag } from '../decision/flags.js';
-import { isIsolated } from '../decision/grant-info.js';
+import { isIsolated, mixedCpus } from '../decision/grant-info.js';
 import type { MemoryBinding } from '../enforcement/memory-binding.js';
 import type { CpuSet, NodeSet } from '../machine/cpu-set.js';
 import type { QuietOutcome } from '../quiet/outcome.js';
@@ -83,6 +83,11 @@ export class GrantView {
   /** Those of `cpus` that no part has: where threads run that are of none. */
   get sharedCpus(): CpuSet {
     return threadShares(this.#record.look())[0].cpus;
+  }
+
+  /** How much of the shared pool is booked for it beside `cpus`, in CPUs: 0.5, say; else 0. */
+  get mixed(): number {
+    return mixedCpus(this.#record.look());
   }
 
   /** CPUs that are kept from others though nothing runs on them. */
@@ -171,10 +176,10 @@ export class GrantView {
   }
 
   toJSON() {
-    const { uid, name, cpus, parts, held, upcoming, numaNodes, memory, memoryNodes, devices } = this;
+    const { uid, name, cpus, mixed, parts, held, upcoming, numaNodes, memory, memoryNodes, devices } = this;
     const { isIsolated, enforcement, memoryEnforcement, quiet, warnings } = this;
     return {
-      ...{ uid, name, cpus, parts, held, upcoming, numaNodes, memory, memoryNodes, devices },
+      ...{ uid, name, cpus, mixed, parts, held, upcoming, numaNodes, memory, memoryNodes, devices },
       ...{ isIsolated, enforcement, memoryEnforcement, quiet, flags: this.flags(), warnings },
     };
   }

@@ -125,6 +125,18 @@ spec: {containers: [{name: main, resources: {limits: {cpu: 2, memory: 64Mi, exam
     });
   });
 
+  it('gives whole CPUs of a fraction with --mixed, and says what is booked of the shared pool', async () => {
+    const text = documents(pod('one', 2.5), pod('two', 0.5));
+    const { stdout } = await plan(text, ...MACHINE, '--mixed');
+    expect(stdout).toMatch(/^main +app +0-1 \+ 0\.5 shared +none +0$/m);
+    expect(stdout).toMatch(/^main +app +shared pool +none/m);
+    const answer = await planJson(text, ...MACHINE, '--mixed');
+    expect(answer.pods.map((each: { containers: object[] }) => each.containers[0])).toMatchObject([
+      { cpus: '0-1', mixed: 0.5 },
+      { cpus: null, mixed: 0 },
+    ]);
+  });
+
   it('plans several pods one on top of the other, and says which is rejected, and why', async () => {
     const text = documents(pod('one', 6), pod('two', 6), pod('three', 21), pod('four', 8));
     const { code, stdout, stderr } = await plan(text, ...MACHINE, '--policy', 'single-numa-node');

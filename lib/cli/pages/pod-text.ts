@@ -36,10 +36,10 @@ export function podTable(containers: readonly PodContainer[], page: Page): strin
   const titles = ['CONTAINER', 'KIND', 'CPUS', 'HELD', 'NUMA'];
   if (hasMemory) titles.push('MEMORY');
   if (hasDevices) titles.push('DEVICES');
-  const rows = containers.map(({ name, kind, cpus, isolation, held, hint, memory, devices }) => [
+  const rows = containers.map(({ name, kind, cpus, mixed, isolation, held, hint, memory, devices }) => [
     printable(name),
     kind,
-    containerCpusText({ cpus, isolation }),
+    containerCpusText({ cpus, mixed, isolation }),
     listed(held),
     hint.nodes === null ? 'any' : listed(hint.nodes),
     ...(hasMemory ? [memoryText(memory.filter(({ bytes }) => bytes > 0))] : []),
