@@ -250,9 +250,9 @@ describe('A rejection', () => {
     const options = { ...KUBELET, placement: 'joint' };
     const moved = async (maxMoves: number) => {
       const node = await PackedNode.of(BOTH, options, maxMoves);
-      for (const [i, cpus] of [22, 26, 10, 12].entries()) node.admit(request(cpus), `pod-${i}`);
+      for (const [i, cpus] of [18, 30, 10, 8, 6].entries()) node.admit(request(cpus), `pod-${i}`);
       node.release('pod-0');
-      return node.admit(request(46), 'next');
+      return node.admit(request(40), 'next');
     };
     expect([await moved(0), await moved(1), await moved(2)]).toMatchObject([
       ...[{ admitted: false, isAvoidable: true }, { admitted: false }],
