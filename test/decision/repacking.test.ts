@@ -21,15 +21,15 @@ interface Grant {
   readonly on: number;
   readonly cpu: number;
   readonly more?: Record<string, number>;
-  readonly movable?: readonly number[];
-  readonly options?: WorldOptions;
+  /** NUMA nodes that it excludes; null: it stays. */
+  readonly movable?: readonly number[] | null;
 }
 
 /** Grants on these nodes, which may move anywhere unless they say otherwise. */
 function fill(world: RepackingWorld, grants: Readonly<Record<string, Grant>>): void {
-  for (const [uid, { on, cpu, more, movable = [], options = SINGLE }] of Object.entries(grants)) {
+  for (const [uid, { on, cpu, more, movable = [] }] of Object.entries(grants)) {
     const within = world.topology.nodes[on]!.cpus;
-    if (!world.admit(uid, [{ cpu, ...more }], options, { movable, within }))
+    if (!world.admit(uid, [{ cpu, ...more }], SINGLE, { movable: movable ?? undefined, within }))
       throw new Error(`no room for ${uid}`);
   }
 }
@@ -73,7 +73,12 @@ describe('a request for which there is room in sum, on no node alone', () => {
 
   it('has one grant make room for the other, which makes room for it', async () => {
     const world = await worldOf([6, 6, 4]);
-    fill(world, { a: { on: 0, cpu: 3 }, b: { on: 1, cpu: 2 }, c: { on: 1, cpu: 2 }, d: { on: 2, cpu: 2 } });
+    fill(world, {
+      a: { on: 0, cpu: 3 },
+      b: { on: 1, cpu: 2 },
+      c: { on: 1, cpu: 2, movable: null },
+      d: { on: 2, cpu: 2, movable: null },
+    });
     const repacking = foundFor(world, [{ cpu: 6 }]);
     expect(movesOf(repacking, world)).toEqual([
       ['b', '2'],
@@ -101,20 +106,20 @@ describe('of several repackings', () => {
     fill(world, {
       a: { on: 0, cpu: 2, more: { memory: 2 * GI } },
       b: { on: 1, cpu: 3, more: { memory: GI } },
-      c: { on: 2, cpu: 4 },
+      c: { on: 2, cpu: 4, movable: null },
     });
     const repacking = foundFor(world, [{ cpu: 6 }]);
-    expect(movesOf(repacking, world)).toEqual([['b', '2']]);
+    expect(movesOf(repacking, world)).toEqual([['b', '0']]);
     expect(repacking.bytes).toBe(GI);
   });
 
   it('of as many bytes the one that moves the fewest CPUs, and of as many of these the first uid', async () => {
     const world = await worldOf([6, 6, 9]);
-    fill(world, { c: { on: 0, cpu: 2 }, b: { on: 1, cpu: 3 }, d: { on: 2, cpu: 4 } });
-    expect(movesOf(foundFor(world, [{ cpu: 6 }]), world)).toEqual([['c', '2']]);
+    fill(world, { c: { on: 0, cpu: 2 }, b: { on: 1, cpu: 3 }, d: { on: 2, cpu: 4, movable: null } });
+    expect(movesOf(foundFor(world, [{ cpu: 6 }]), world)).toEqual([['c', '1']]);
     world.release('b');
     fill(world, { a: { on: 1, cpu: 2 } });
-    expect(movesOf(foundFor(world, [{ cpu: 6 }]), world)).toEqual([['a', '2']]);
+    expect(movesOf(foundFor(world, [{ cpu: 6 }]), world)).toEqual([['a', '0']]);
   });
 });
 
@@ -147,8 +152,8 @@ describe('a grant that moves', () => {
     const world = new RepackingWorld(topology);
     fill(world, {
       a: { on: 0, cpu: 2, more: { 'hugepages-2Mi': 32 * MI } },
-      b: { on: 1, cpu: 1 },
-      c: { on: 2, cpu: 1 },
+      b: { on: 1, cpu: 1, movable: null },
+      c: { on: 2, cpu: 1, movable: null },
     });
     const repacking = foundFor(world, [{ cpu: 5, 'hugepages-2Mi': 64 * MI }]);
     expect(movesOf(repacking, world)).toEqual([['a', '2']]);
@@ -161,9 +166,10 @@ describe('a grant that moves', () => {
   it('leaves a core whole, and keeps its memory where it stays on its node', async () => {
     const topology = await discover({ synthetic: 'package:1 numa:1(memory=8GB) core:3 pu:2' });
     const world = new RepackingWorld(topology);
-    for (const uid of ['a', 'b', 'c']) world.admit(uid, [{ cpu: 1 }], SINGLE, { movable: [] });
-    world.admit('d', [{ cpu: 1 }], SINGLE);
-    world.release('b');
+    // Two of one core, one of another, and the core of these is never whole again.
+    const admit = (uid: string) => world.admit(uid, [{ cpu: 1 }], SINGLE, { movable: [] });
+    for (const uid of ['a', 'b', 'c', 'd', 'e']) admit(uid);
+    world.release('b', 'd');
     const repacking = foundFor(world, [{ cpu: 2 }], WHOLE);
     expect(repacking).toMatchObject({ bytes: 0, cpus: 1 });
     const [{ before, after }] = repacking.moves as [Repacking['moves'][0]];
@@ -177,7 +183,7 @@ describe('a grant that moves', () => {
       { ...question, request: { ...question.request, parts: [{ name: 'io', cpu: 1 }] } },
       [],
     );
-    fill(world, { b: { on: 1, cpu: 3 } });
+    fill(world, { b: { on: 1, cpu: 3, movable: null } });
     const [move] = foundFor(world, [{ cpu: 6 }]).moves;
     expect(hasParts(move!.after)).toBe(true);
     expect(move!.after.containers.map(({ name, cpus }) => [name, cpus.size])).toEqual([
