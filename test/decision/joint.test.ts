@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { discover, type MachineJson } from '../../lib/entries/topology.js';
-import { type Manager, NodeSet, openManager, type Plan } from '../../lib/index.js';
+import { type Manager, type ManagerOptions, NodeSet, openManager, type Plan } from '../../lib/index.js';
 import { budget } from '../support/budget.mjs';
 import { DeviceProvider } from '../support/device-provider.js';
 import { irregularMachines } from '../support/random-machine.js';
@@ -41,7 +41,7 @@ function machineOf(nodes: readonly NodeSpec[], distances?: readonly (readonly nu
 
 const managerOf = async (
   nodes: readonly NodeSpec[],
-  options: Parameters<typeof openManager>[0] = {},
+  options: ManagerOptions = {},
   distances?: readonly (readonly number[])[],
 ) => simulate(await discover({ json: machineOf(nodes, distances) }), options);
 
@@ -174,8 +174,10 @@ describe('joint placement', () => {
 
   it('tells in a plan which sets of nodes were compared', async () => {
     const manager = await managerOf([four, four]);
-    const [offer] = manager.plan(podOf(container('main', 10)), JOINT).hints;
+    const plan = manager.plan(podOf(container('main', 10)), JOINT);
+    const [offer] = plan.hints;
     expect(offer!.merged.choice).toEqual({ sets: 1, nearest: 1, tightest: 1 });
+    expect(plan.choice).toBe('main: NUMA nodes 0-1: the only set of 2 nodes that has all of it');
     expect(manager.plan(podOf(container('main', 10))).hints[0]!.merged).not.toHaveProperty('choice');
   });
 
@@ -289,7 +291,7 @@ const compare = (a: readonly number[], b: readonly number[]) =>
 
 describe('on any machine', () => {
   it('admits whatever the kubelet admits, on no more NUMA nodes, and on no farther ones', async () => {
-    let [more, better] = [0, 0];
+    let better = 0;
     await fc.assert(
       fc.asyncProperty(
         fc.oneof({ weight: 3, arbitrary: evenMachines }, { weight: 1, arbitrary: irregularMachines }),
@@ -312,7 +314,6 @@ describe('on any machine', () => {
             const kubelet = manager.plan(spec, placement);
             const joint = manager.plan(spec, { ...placement, ...JOINT });
             expect(manager.plan(spec, { ...placement, ...JOINT })).toEqual(joint);
-            if (!kubelet.admitted && joint.admitted) more++;
             if (!kubelet.admitted) return;
             expect(joint.admitted).toBe(true);
             const difference = compare(costOf(manager, joint), costOf(manager, kubelet));
@@ -325,7 +326,6 @@ describe('on any machine', () => {
       ),
       { numRuns: budget(20_000, 500) },
     );
-    expect(more).toBeGreaterThan(0);
     expect(better).toBeGreaterThan(0);
   }, 600_000);
 });
