@@ -26,11 +26,12 @@ import { draftAfter, type Given, nodesOf, type Offer, type Progress } from './pr
 import { hintRequest, type Question } from './question.js';
 
 export function place(progress: Progress): void {
-  if (isJoint(progress.question)) placeJointly(progress, { place: placeOnce, offered: offeredForPod });
-  else placeOnce(progress);
+  const { question } = progress;
+  if (isJoint(question)) placeJointly(progress, { place: placeOnce, offered: offeredForPod });
+  else placeOnce(progress, question.request.placement.initContainerLookahead);
 }
 
-function placeOnce(progress: Progress): void {
+function placeOnce(progress: Progress, isAhead: boolean): void {
   const { pod, placement } = progress.question.request;
   if (isBookedWhole(pod, placement)) {
     checkLeftByHints(progress.draft);
@@ -38,7 +39,7 @@ function placeOnce(progress: Progress): void {
     checkSharedPool(progress.draft);
     return;
   }
-  if (!progress.joint && looksAhead(progress.question))
+  if (isAhead && looksAhead(progress.question))
     progress.initNodes = nodesAhead((nodes) => trial(progress, nodes));
   placeEach(progress);
 }
@@ -78,8 +79,8 @@ function placeContainers(progress: Progress): void {
 
 // What custom providers allocate cannot be tried.
 function looksAhead({ request: { pod, placement }, providers }: Question): boolean {
-  const { initContainerLookahead, choice, scope, topologyPolicy } = placement;
-  if (!(initContainerLookahead || choice === 'joint') || pod.containers[0]!.kind === 'app') return false;
+  const { scope, topologyPolicy } = placement;
+  if (pod.containers[0]!.kind === 'app') return false;
   return scope === 'container' && topologyPolicy !== 'none' && providers.length === 0;
 }
 

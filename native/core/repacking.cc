@@ -26,17 +26,22 @@ struct Choice {
 class Search {
  public:
   Search(const RepackingProblem& problem, const RepackingOptions& options)
-      : problem_(problem), options_(options), steps_(options.budget) {}
+      : problem_(problem),
+        options_(options),
+        begin_(problem.ground),
+        rooms_(options.moves + 1, begin_),
+        scratch_(begin_),
+        steps_(options.budget) {}
 
   Repackings run() {
-    RepackingRoom room(problem_.ground);
+    for (const MovableGrant& grant : problem_.grants) fits_first_.push_back(fitting_targets(grant));
     std::vector<size_t> grants;
-    choose(room, 0, grants);
+    choose(begin_, 0, grants);
     std::sort(choices_.begin(), choices_.end());
     steps_ = options_.budget;
     for (const Choice& choice : choices_) {
       if (is_full()) break;
-      try_orders(room, choice);
+      try_orders(choice);
     }
     found_.is_complete = !is_full();
     return std::move(found_);
@@ -68,27 +73,48 @@ class Search {
     return false;
   }
 
+  static NodeMask memory_at(const MovableGrant::Target& target) {
+    return target.keeps_memory ? NodeMask() : target.nodes;
+  }
+
+  // Those that have room before anything moves.
+  std::vector<bool> fitting_targets(const MovableGrant& grant) const {
+    std::vector<bool> fits;
+    for (const MovableGrant::Target& target : grant.targets) {
+      fits.push_back(begin_.fits(grant.demand, target.nodes, memory_at(target)));
+    }
+    return fits;
+  }
+
   static bool has_target(const MovableGrant& grant, bool keeps_memory) {
-    return std::ranges::any_of(grant.targets, [&](const auto& each) { return each.keeps_memory == keeps_memory; });
+    return std::ranges::any_of(grant.targets,
+                               [&](const auto& each) { return each.keeps_memory == keeps_memory; });
   }
 
   // Grants without which there would be room.
   void choose(const RepackingRoom& room, size_t from, std::vector<size_t>& grants) {
     if (grants.size() == options_.moves) {
-      if (admits(room)) add_choices(grants);
+      if (can_begin(grants) && admits(room)) add_choices(grants);
       return;
     }
     size_t more = options_.moves - grants.size();
+    RepackingRoom& left = rooms_[grants.size()];
     for (size_t i = from; i + more <= problem_.grants.size(); i++) {
       const MovableGrant& grant = problem_.grants[i];
       if (grant.targets.empty()) continue;
       if (!may_step()) return;
-      RepackingRoom left = room;
+      left = room;
       left.give_back(grant.holding, has_target(grant, false));
       grants.push_back(i);
       choose(left, i + 1, grants);
       grants.pop_back();
     }
+  }
+
+  bool can_begin(const std::vector<size_t>& grants) const {
+    return std::ranges::any_of(grants, [&](size_t i) {
+      return std::ranges::find(fits_first_[i], true) != fits_first_[i].end();
+    });
   }
 
   // With the memory of each, or without.
@@ -112,12 +138,12 @@ class Search {
     choices_.insert(choices_.end(), all.begin(), all.end());
   }
 
-  void try_orders(const RepackingRoom& room, const Choice& choice) {
+  void try_orders(const Choice& choice) {
     std::vector<size_t> order(choice.grants.size());
     for (size_t i = 0; i < order.size(); i++) order[i] = i;
     do {
       std::vector<RepackingMove> moves;
-      move_next(room, choice, order, moves);
+      move_next(begin_, choice, order, moves);
     } while (!is_full() && std::ranges::next_permutation(order).found);
   }
 
@@ -130,13 +156,15 @@ class Search {
     size_t index = choice.grants[order.front()];
     bool keeps_memory = choice.keeps_memory[order.front()];
     const MovableGrant& grant = problem_.grants[index];
+    RepackingRoom& next = rooms_[moves.size()];
     for (size_t i = 0; i < grant.targets.size() && !is_full(); i++) {
       const MovableGrant::Target& target = grant.targets[i];
       if (target.keeps_memory != keeps_memory) continue;
+      if (moves.empty() && !fits_first_[index][i]) continue;
       if (!may_step()) return;
-      NodeMask memory = keeps_memory ? NodeMask() : target.nodes;
-      if (!room.fits(grant.demand, target.nodes, memory)) continue;
-      RepackingRoom next = room;
+      NodeMask memory = memory_at(target);
+      if (!moves.empty() && !room.fits(grant.demand, target.nodes, memory)) continue;
+      next = room;
       next.take(grant.demand, target.nodes, memory);
       next.give_back(grant.holding, !keeps_memory);
       if (!may_admit(next, choice, order.subspan(1))) continue;
@@ -147,17 +175,23 @@ class Search {
   }
 
   // Whether there would be room without those that have not moved yet.
-  bool may_admit(const RepackingRoom& room, const Choice& choice, std::span<const size_t> others) const {
+  bool may_admit(const RepackingRoom& room, const Choice& choice, std::span<const size_t> others) {
     if (others.empty()) return admits(room);
-    RepackingRoom left = room;
+    scratch_ = room;
     for (size_t i : others) {
-      left.give_back(problem_.grants[choice.grants[i]].holding, !choice.keeps_memory[i]);
+      scratch_.give_back(problem_.grants[choice.grants[i]].holding, !choice.keeps_memory[i]);
     }
-    return admits(left);
+    return admits(scratch_);
   }
 
   const RepackingProblem& problem_;
   const RepackingOptions& options_;
+  const RepackingRoom begin_;
+  // After each move: to copy into one that exists takes a tenth of a new one.
+  std::vector<RepackingRoom> rooms_;
+  RepackingRoom scratch_;
+  // By grant and target.
+  std::vector<std::vector<bool>> fits_first_;
   uint64_t steps_;
   std::vector<Choice> choices_;
   size_t seen_ = 0;

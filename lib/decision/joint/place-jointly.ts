@@ -11,8 +11,12 @@ import { distanceOf, isBest, isBetter, type Score, scoreOf } from './score.js';
 
 /** Parts of the decision that come after this one. */
 export interface Steps {
-  /** Places the whole pod, as `joint` of the progress says. @throws Refusal */
-  readonly place: (progress: Progress) => void;
+  /**
+   * Places the whole pod, as `joint` of the progress says; `isAhead`: init containers with the whole
+   * pod in sight.
+   * @throws Refusal
+   */
+  readonly place: (progress: Progress, isAhead: boolean) => void;
   /** What is offered for the pod as a whole. */
   readonly offered: (progress: Progress) => readonly HintFamily[];
 }
@@ -38,13 +42,18 @@ export function placeJointly(progress: Progress, steps: Steps): void {
     progress.question.providers.length > 0 ? onlyTrial(progress, steps) : bestTrial(progress, steps);
   if (best) Object.assign(progress, best.progress);
   // It says why, as the kubelet says it.
-  else steps.place(progress);
+  else steps.place(progress, false);
 }
 
-function attempt(begun: Progress, joint: Progress['joint'], { place }: Steps): Trial | undefined {
+function attempt(
+  begun: Progress,
+  joint: Progress['joint'],
+  { place }: Steps,
+  isAhead = false,
+): Trial | undefined {
   const progress = { ...begun, joint };
   try {
-    place(progress);
+    place(progress, isAhead);
   } catch (error) {
     if (error instanceof Refusal) return undefined;
     throw error;
@@ -66,8 +75,16 @@ function bestTrial(begun: Progress, steps: Steps): Trial | undefined {
   if (best && isBest(best.score)) return best;
   if (hasSeveral(begun)) best = bestWithin(begun, best, steps);
   if (best && isBest(best.score)) return best;
-  const other = attempt(begun, undefined, steps);
-  return other && (!best || isBetter(other.score, best.score)) ? other : best;
+  best = betterOf(best, attempt(begun, undefined, steps));
+  // That is for fewer nodes in all, and may take more for some container.
+  const hasInit = begun.question.request.pod.containers[0]!.kind !== 'app';
+  return hasInit ? betterOf(best, attempt(begun, undefined, steps, true)) : best;
+}
+
+/** The first of those that are as good. */
+function betterOf(one: Trial | undefined, other: Trial | undefined): Trial | undefined {
+  if (!one || !other) return one ?? other;
+  return isBetter(other.score, one.score) ? other : one;
 }
 
 // Of one container, or of a pod that is aligned as a whole, the choice itself is the best.
@@ -85,8 +102,7 @@ function bestWithin(begun: Progress, first: Trial | undefined, steps: Steps): Tr
   let best = first;
   for (const within of setsFor(begun, steps)) {
     if (best && cannotWin(best.score, within.size, distanceOf(topology, within))) break;
-    const trial = attempt(begun, { within }, steps);
-    if (trial && (!best || isBetter(trial.score, best.score))) best = trial;
+    best = betterOf(best, attempt(begun, { within }, steps));
   }
   return best;
 }

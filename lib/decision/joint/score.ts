@@ -43,14 +43,12 @@ function nodesOfContainer(progress: Progress, { container, cpus, devices }: Give
   const blocks = memoryOf(progress).containers.find(({ name }) => name === container.name)?.blocks ?? [];
   const memory = blocks.flatMap(({ nodes }) => nodes);
   const own = cpus.cpus.isEmpty && cpus.held.isEmpty ? CpuSet.EMPTY : cpus.cpus.union(cpus.held);
-  let nodes = topology.nodesOf(own).union(NodeSet.from(memory));
+  const near = topology.nodesOf(own).union(NodeSet.from(memory));
   // A device that is near several nodes is near as soon as one of them is in.
-  for (const device of Object.values(devices).flat()) {
-    const [first] = device.nodes ?? [];
-    if (first === undefined || device.nodes!.some((node) => nodes.has(node))) continue;
-    nodes = nodes.union(NodeSet.of(first));
-  }
-  return nodes;
+  const far = Object.values(devices)
+    .flat()
+    .flatMap(({ nodes }) => (nodes?.some((node) => near.has(node)) ? [] : (nodes ?? []).slice(0, 1)));
+  return near.union(NodeSet.from(far));
 }
 
 const ORDER = ['ofContainers', 'ofPod', 'containersApart', 'podApart'] as const;

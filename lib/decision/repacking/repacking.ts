@@ -158,12 +158,12 @@ class Search {
 
   run(): Repacking | NoRepacking {
     for (let count = 1; count <= this.#limits.maxMoves; count++) {
+      if (this.#budget <= 0) return none('grants', true);
       const all = this.#problems
         .map((problem) => this.#best(problem, count))
         .filter((each) => each !== undefined);
       const [best] = all.sort((a, b) => a.bytes - b.bytes || a.cpus - b.cpus);
       if (best) return { ...best, isBounded: this.#isBounded };
-      if (this.#budget <= 0) break;
     }
     return none('grants', this.#isBounded);
   }
