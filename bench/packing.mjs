@@ -77,7 +77,7 @@ async function compared(machine, { name, sizes }, { load, seeds }) {
   const fitting = sizes.filter((size) => capacities(machine).some((node) => hasRoom(node, size)));
   const title = `${machine.name}, ${name}, ${load}`;
   const left = sizes.length - fitting.length;
-  const remark = left > 0 ? `${left} of ${sizes.length} fit no node, and are left out` : '';
+  const remark = left > 0 ? `${left} of ${sizes.length} sizes fit no node` : '';
   if (fitting.length === 0) return [{ name: title, remark }];
   const samples = samplesOf(fitting, { cpus, load, seeds });
   const rows = [];
