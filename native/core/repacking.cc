@@ -28,32 +28,32 @@ class Search {
   Search(const RepackingProblem& problem, const RepackingOptions& options)
       : problem_(problem),
         options_(options),
-        begin_(problem.ground),
-        rooms_(options.moves + 1, begin_),
-        scratch_(begin_),
+        start_(problem.ground),
+        rooms_(options.moves + 1, start_),
+        scratch_(start_),
         steps_(options.budget) {}
 
   Repackings run() {
     for (const MovableGrant& grant : problem_.grants) fits_first_.push_back(fitting_targets(grant));
     std::vector<size_t> grants;
-    choose(begin_, 0, grants);
+    choose(start_, 0, grants);
     std::sort(choices_.begin(), choices_.end());
     steps_ = options_.budget;
     for (const Choice& choice : choices_) {
       if (is_full()) break;
       try_orders(choice);
     }
-    found_.is_complete = !is_full();
-    return std::move(found_);
+    answer_.is_complete = !is_full();
+    return std::move(answer_);
   }
 
  private:
-  bool is_full() const { return found_.proposals.size() > options_.most; }
+  bool is_full() const { return answer_.proposals.size() > options_.most; }
 
   bool may_step() {
     if (options_.moves <= kExactMoves) return true;
     if (steps_ > 0) return steps_-- > 0;
-    found_.is_bounded = true;
+    answer_.is_bounded = true;
     return false;
   }
 
@@ -66,9 +66,9 @@ class Search {
       if (!room.fits(each.demand, place.cpus, place.memory)) continue;
       if (is_last) return true;
       if (!each.stays) return admits(room, from + 1);
-      RepackingRoom left = room;
-      left.take(each.demand, place.cpus, place.memory);
-      if (admits(left, from + 1)) return true;
+      RepackingRoom rest = room;
+      rest.take(each.demand, place.cpus, place.memory);
+      if (admits(rest, from + 1)) return true;
     }
     return false;
   }
@@ -81,7 +81,7 @@ class Search {
   std::vector<bool> fitting_targets(const MovableGrant& grant) const {
     std::vector<bool> fits;
     for (const MovableGrant::Target& target : grant.targets) {
-      fits.push_back(begin_.fits(grant.demand, target.nodes, memory_at(target)));
+      fits.push_back(start_.fits(grant.demand, target.nodes, memory_at(target)));
     }
     return fits;
   }
@@ -98,23 +98,22 @@ class Search {
       return;
     }
     size_t more = options_.moves - grants.size();
-    RepackingRoom& left = rooms_[grants.size()];
+    RepackingRoom& rest = rooms_[grants.size()];
     for (size_t i = from; i + more <= problem_.grants.size(); i++) {
       const MovableGrant& grant = problem_.grants[i];
       if (grant.targets.empty()) continue;
       if (!may_step()) return;
-      left = room;
-      left.give_back(grant.holding, has_target(grant, false));
+      rest = room;
+      rest.give_back(grant.holding, has_target(grant, false));
       grants.push_back(i);
-      choose(left, i + 1, grants);
+      choose(rest, i + 1, grants);
       grants.pop_back();
     }
   }
 
   bool can_begin(const std::vector<size_t>& grants) const {
-    return std::ranges::any_of(grants, [&](size_t i) {
-      return std::ranges::find(fits_first_[i], true) != fits_first_[i].end();
-    });
+    return std::ranges::any_of(
+        grants, [&](size_t i) { return std::ranges::find(fits_first_[i], true) != fits_first_[i].end(); });
   }
 
   // With the memory of each, or without.
@@ -143,14 +142,14 @@ class Search {
     for (size_t i = 0; i < order.size(); i++) order[i] = i;
     do {
       std::vector<RepackingMove> moves;
-      move_next(begin_, choice, order, moves);
+      move_next(start_, choice, order, moves);
     } while (!is_full() && std::ranges::next_permutation(order).found);
   }
 
   void move_next(const RepackingRoom& room, const Choice& choice, std::span<const size_t> order,
                  std::vector<RepackingMove>& moves) {
     if (order.empty()) {
-      if (seen_++ >= options_.skip) found_.proposals.push_back(moves);
+      if (seen_++ >= options_.skip) answer_.proposals.push_back(moves);
       return;
     }
     size_t index = choice.grants[order.front()];
@@ -186,7 +185,7 @@ class Search {
 
   const RepackingProblem& problem_;
   const RepackingOptions& options_;
-  const RepackingRoom begin_;
+  const RepackingRoom start_;
   // After each move: to copy into one that exists takes a tenth of a new one.
   std::vector<RepackingRoom> rooms_;
   RepackingRoom scratch_;
@@ -195,15 +194,15 @@ class Search {
   uint64_t steps_;
   std::vector<Choice> choices_;
   size_t seen_ = 0;
-  Repackings found_;
+  Repackings answer_;
 };
 
 }  // namespace
 
 Repackings find_repackings(const RepackingProblem& problem, const RepackingOptions& options) {
-  Repackings found = Search(problem, options).run();
-  if (found.proposals.size() > options.most) found.proposals.resize(options.most);
-  return found;
+  Repackings answer = Search(problem, options).run();
+  if (answer.proposals.size() > options.most) answer.proposals.resize(options.most);
+  return answer;
 }
 
 }  // namespace numalign

@@ -13,17 +13,17 @@ RepackingRoom::RepackingRoom(const RepackingGround& ground)
       bytes_(2 * ground.types * ground.nodes),
       groups_(ground.nodes) {
   for (size_t view = 0; view < ground.views.size(); view++) {
-    const CpuView& own = ground.views[view];
-    for (size_t node = 0; node < ground.nodes; node++) free(view, node) = own.free[node];
+    const CpuView& each = ground.views[view];
+    for (size_t node = 0; node < ground.nodes; node++) free(view, node) = each.free[node];
     first_core_.push_back(counts_.size());
-    for (const CpuView::Core& core : own.cores) {
+    for (const CpuView::Core& core : each.cores) {
       counts_.push_back(core.free);
       if (core.free == core.cpus) whole(view, static_cast<size_t>(core.node)) += core.units;
     }
   }
   for (size_t type = 0; type < ground.types; type++) {
     for (size_t node = 0; node < ground.nodes; node++) {
-      left(type, node) = ground.memory[at(type, node)].left;
+      spare(type, node) = ground.memory[at(type, node)].spare;
       booked(type, node) = ground.memory[at(type, node)].booked;
     }
   }
@@ -33,9 +33,9 @@ RepackingRoom::RepackingRoom(const RepackingGround& ground)
 }
 
 int RepackingRoom::units_on(size_t view, size_t node) const {
-  const CpuView& own = ground_->views[view];
+  const CpuView& each = ground_->views[view];
   int cpus = std::max(0, free(view, node));
-  return own.cores.empty() ? cpus : std::min(whole(view, node), cpus / own.cpus_per_unit);
+  return each.cores.empty() ? cpus : std::min(whole(view, node), cpus / each.cpus_per_unit);
 }
 
 int RepackingRoom::cpus_in(size_t view, NodeMask nodes) const {
@@ -89,7 +89,7 @@ bool RepackingRoom::fits(const RepackingDemand& demand, NodeMask cpus, NodeMask 
       for (const Spread& spread : spread_) {
         if ((spread.cpus & cpus).empty()) continue;
         int elsewhere = cpus_in(demand.view, NodeMask(spread.cpus.bits() & ~cpus.bits()));
-        units -= std::max(0, spread.demand->cpus_taken[demand.view] - elsewhere);
+        units -= std::max(0, spread.demand->cpus_by_view[demand.view] - elsewhere);
       }
       if (units < demand.units) return false;
     }
@@ -120,7 +120,7 @@ void RepackingRoom::give_back(const RepackingHolding& holding, bool with_memory)
       double& taken = booked(share.type, static_cast<size_t>(node));
       double given = std::min(rest, taken);
       taken -= given;
-      left(share.type, static_cast<size_t>(node)) += given;
+      spare(share.type, static_cast<size_t>(node)) += given;
       rest -= given;
       MemoryGroup& group = groups_[static_cast<size_t>(node)];
       if (group.nodes == share.nodes && --group.blocks == 0) group.nodes = NodeMask();
@@ -134,7 +134,7 @@ void RepackingRoom::take(const RepackingDemand& demand, NodeMask cpus, NodeMask 
   if (cpus.size() == 1) {
     int node = std::countr_zero(cpus.bits());
     for (size_t view = 0; view < ground_->views.size(); view++) {
-      free(view, static_cast<size_t>(node)) -= demand.cpus_taken[view];
+      free(view, static_cast<size_t>(node)) -= demand.cpus_by_view[view];
     }
     spread.cpus = NodeMask();
   }
@@ -142,7 +142,7 @@ void RepackingRoom::take(const RepackingDemand& demand, NodeMask cpus, NodeMask 
     auto node = static_cast<size_t>(std::countr_zero(memory.bits()));
     for (size_t type = 0; type < demand.bytes.size(); type++) {
       if (demand.bytes[type] == 0) continue;
-      left(type, node) -= demand.bytes[type];
+      spare(type, node) -= demand.bytes[type];
       booked(type, node) += demand.bytes[type];
       if (groups_[node].nodes.empty()) groups_[node] = {memory, 0};
       groups_[node].blocks++;

@@ -32,7 +32,7 @@ struct CpuView {
 // What a node has of a type of memory, in bytes.
 struct NodeMemory {
   // Less than nothing where more is booked than there is.
-  double left = 0;
+  double spare = 0;
   double booked = 0;
   // No more can be had, whatever is given back.
   double most = std::numeric_limits<double>::infinity();
@@ -56,7 +56,7 @@ struct RepackingDemand {
   size_t view = 0;
   int units = 0;
   // By view: the CPUs that it takes away from it at least.
-  std::vector<int> cpus_taken;
+  std::vector<int> cpus_by_view;
   // By type; empty: none at all.
   std::vector<double> bytes;
   // Memory of one group of nodes. Else several containers may have some each.
@@ -114,7 +114,7 @@ class RepackingRoom {
   int free(size_t view, size_t node) const { return counts_[at(view, node)]; }
   int& whole(size_t view, size_t node) { return free(ground_->views.size() + view, node); }
   int whole(size_t view, size_t node) const { return free(ground_->views.size() + view, node); }
-  double& left(size_t type, size_t node) { return bytes_[at(type, node)]; }
+  double& spare(size_t type, size_t node) { return bytes_[at(type, node)]; }
   double& booked(size_t type, size_t node) { return bytes_[at(ground_->types + type, node)]; }
   int units_on(size_t view, size_t node) const;
   int cpus_in(size_t view, NodeMask nodes) const;
@@ -129,7 +129,7 @@ class RepackingRoom {
   // Free CPUs by view and node, whole units by view and node, free CPUs by core. In few lists, for a copy
   // takes a copy of each.
   std::vector<int> counts_;
-  // Bytes left by type and node, and booked.
+  // Spare bytes by type and node, and booked ones.
   std::vector<double> bytes_;
   // By node.
   std::vector<MemoryGroup> groups_;

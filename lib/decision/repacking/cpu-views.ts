@@ -91,7 +91,7 @@ export class CpuViews {
   }
 
   /** By view, how many CPUs of it so many units of the view `of` take at least. */
-  taken(of: number, units: number): number[] {
+  cpusFor(of: number, units: number): number[] {
     const own = this.list[of]!;
     const { smallestCore } = cpuPlaces(this.#question.topology);
     const cpus = units > 0 && own.counts === 'cores' ? units * smallestCore : units;

@@ -56,7 +56,7 @@ export function moveOf(
     within: choice.cpus,
   });
   if (!decision) return undefined;
-  const after = movedPod(pod, decision.pod, keepsMemory);
+  const after = podAfter(pod, decision.pod, keepsMemory);
   const nodes = topology.nodesOf(presentCpus(after)).union(nodesOf(memoryOf(after)));
   if (!nodes.equals(choice.nodes) || isWorse(pod, after)) return undefined;
   const booked = keepsMemory ? state.memory : memory.reduce(releaseMemory, decision.next().memory);
@@ -77,7 +77,7 @@ function isWorse({ containers }: PodAssignment, after: PodAssignment): boolean {
 
 const bytesOf = (memory: ContainerAssignment['memory']) => memory.reduce((sum, { bytes }) => sum + bytes, 0);
 
-function movedPod(pod: PodAssignment, placed: PodAssignment, keepsMemory: boolean): PodAssignment {
+function podAfter(pod: PodAssignment, placed: PodAssignment, keepsMemory: boolean): PodAssignment {
   const containers = pod.containers.map((before, i): ContainerAssignment => {
     const { cpus, held, hint, memory } = placed.containers[i]!;
     return {

@@ -77,7 +77,7 @@ export function repack(
   if (asked.providers.length > 0 || asked.resized) return none('unknown');
   const question = underSettings(asked);
   const atOnce = decideWhether(question);
-  if (atOnce) return found(atOnce, [], false);
+  if (atOnce) return repackingOf(atOnce, [], false);
   const grants = movable
     .map((pod) => movableGrant(question, pod))
     .filter((grant) => grant !== undefined)
@@ -96,7 +96,7 @@ const none = (reason: NoRepacking['reason'], isBounded = false): NoRepacking => 
   isBounded,
 });
 
-function found({ pod, next }: Decision, moves: readonly Move[], isBounded: boolean): Repacking {
+function repackingOf({ pod, next }: Decision, moves: readonly Move[], isBounded: boolean): Repacking {
   const { bytes, cpus } = costOf(moves);
   return { isFound: true, moves, pod, next, bytes, cpus, isBounded };
 }
@@ -201,7 +201,7 @@ class Search {
       state = next.state;
     }
     const decision = decideWhether({ ...this.#question, state });
-    return decision && found(decision, moves, this.#isBounded);
+    return decision && repackingOf(decision, moves, this.#isBounded);
   }
 
   #move(state: Assignments, grant: number, target: number, isFirst: boolean): StateAfterMove | undefined {
