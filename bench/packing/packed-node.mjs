@@ -89,7 +89,8 @@ export class PackedNode {
     const key = `${cpu} ${memory} ${gpu}`;
     let request = this.#requests.get(key);
     if (request === undefined) {
-      const limits = { cpu, memory, [GPU]: gpu };
+      // Who asks for no memory at all gets no CPUs alone.
+      const limits = { cpu, memory: Math.max(1, memory), [GPU]: gpu };
       request = parseAdmit({ containers: [{ name: 'app', limits }] }, NO_OPTIONS, this.#placement);
       this.#requests.set(key, request);
     }

@@ -267,6 +267,12 @@ describe('A rejection', () => {
     expect(free.admit(request(12, 1), 'next')).toMatchObject({ isFragmented: true, isAvoidable: true });
   });
 
+  it('is of CPUs that are taken by requests without memory too', async () => {
+    const node = await filled(BOTH, { cpu: 40, memory: 0, gpu: 0 }, { cpu: 40, memory: 0, gpu: 0 });
+    expect(node.cpusInUse).toBe(80);
+    expect(node.admit({ cpu: 9, memory: 0, gpu: 0 }, 'next')).toMatchObject({ isFragmented: true });
+  });
+
   it('is by no fragmentation on a machine of one node', async () => {
     const node = await filled(undivided(EIGHT), request(100), request(20, 8));
     expect(node.admit(request(9), 'next')).toMatchObject({ admitted: false, isFragmented: false });
