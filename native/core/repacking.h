@@ -69,7 +69,7 @@ struct Repackings {
   std::vector<std::vector<RepackingMove>> proposals;
   // There are no others.
   bool is_complete = true;
-  // The budget ran out: there may be better ones.
+  // The budget ran out, or there are too many grants for sets of several: there may be better ones.
   bool is_bounded = false;
 };
 
