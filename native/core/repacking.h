@@ -1,6 +1,6 @@
-// Repacking: which grants move, and to which NUMA nodes, so that a request has room. By counts: each proposal
-// needs a decision on the CPUs themselves, and none is left out that this could accept. Pure function: no
-// state; safe to call from any thread.
+// Repacking: which grants move, and to which NUMA nodes, so that a request has room. By counts:
+// each proposal needs a decision on the CPUs themselves, and none is left out that this could
+// accept. Pure function: no state; safe to call from any thread.
 #pragma once
 
 #include <cstddef>

@@ -45,8 +45,8 @@ export interface NoRepacking {
   readonly isFound: false;
   /**
    * `sum`: what is free in all would not do. `place`: nor would any NUMA nodes, whatever moves:
-   * devices stay. `grants`: none of those that may move makes room. `unknown`: custom hint providers
-   * cannot be tried, nor is room made for a grant that is resized.
+   * devices stay. `grants`: none of those that may move makes room. `unknown`: custom hint
+   * providers cannot be tried, nor is room made for a grant that is resized.
    */
   readonly reason: 'sum' | 'place' | 'grants' | 'unknown';
   /** The search was cut short: there may be one. */
@@ -130,8 +130,8 @@ function problemIn(
   const { draft } = begin(question, pool);
   const parts = requestParts(draft);
   if (!parts) return 'place';
-  // Where siblings are held, what moves may take fewer than it gives back, and where the request can
-  // have a part of the CPUs alone, others of them.
+  // Where siblings are held, what moves may take fewer than it gives back, and where the request
+  // can have a part of the CPUs alone, others of them.
   const isCountFixed =
     grants.every(({ placement }) => !placement.holdSiblings) &&
     question.topology.cpus.isSubsetOf(draft.allowed);
