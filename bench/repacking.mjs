@@ -1,5 +1,5 @@
-// Looking for moves: a full machine on which a request has room in sum, and on no NUMA node. Each call
-// is about another state than the one before.
+// Looking for moves: a full machine on which a request has room in sum, and on no NUMA node. Each
+// call is about another state than the one before.
 import { emptyAssignments } from '../dist/account/assignments.js';
 import { removePods } from '../dist/account/pod-changes.js';
 import { decideWhether } from '../dist/decision/decision.js';

@@ -95,8 +95,8 @@ export const CPU_LISTS = ['isolated', 'partitions', 'tickless'] as const;
 export type CpuListName = (typeof CPU_LISTS)[number];
 
 /**
- * A problem for {@link Native.findRepackings}, in rows of numbers; a mask of NUMA nodes takes two, low and
- * high. `lib/decision/repacking/problem-tables.ts` makes them.
+ * A problem for {@link Native.findRepackings}, in rows of numbers; a mask of NUMA nodes takes two,
+ * low and high. `lib/decision/repacking/problem-tables.ts` makes them.
  */
 export interface RepackingTables {
   nodes: number;

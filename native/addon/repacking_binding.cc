@@ -1,4 +1,5 @@
 // Repacking: tables of numbers to a problem, and moves to a table.
+#include <algorithm>
 #include <span>
 
 #include "addon/convert.h"

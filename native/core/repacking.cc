@@ -8,6 +8,8 @@ namespace numalign {
 namespace {
 
 constexpr size_t kExactMoves = 2;
+// Of more grants only as many are looked at in sets of several, those that cost the least.
+constexpr size_t kMostInSets = 256;
 
 // Grants that move, some of them with their memory.
 struct Choice {
@@ -35,6 +37,7 @@ class Search {
 
   Repackings run() {
     for (const MovableGrant& grant : problem_.grants) fits_first_.push_back(fitting_targets(grant));
+    candidates_ = candidates();
     std::vector<size_t> grants;
     choose(start_, 0, grants);
     std::sort(choices_.begin(), choices_.end());
@@ -91,6 +94,24 @@ class Search {
                                [&](const auto& each) { return each.keeps_memory == keeps_memory; });
   }
 
+  // In their order.
+  std::vector<size_t> candidates() {
+    std::vector<size_t> all;
+    for (size_t i = 0; i < problem_.grants.size(); i++) {
+      if (!problem_.grants[i].targets.empty()) all.push_back(i);
+    }
+    if (options_.moves == 1 || all.size() <= kMostInSets) return all;
+    answer_.is_bounded = true;
+    std::ranges::stable_sort(all, [&](size_t a, size_t b) {
+      const MovableGrant& one = problem_.grants[a];
+      const MovableGrant& other = problem_.grants[b];
+      return std::tie(one.bytes, one.cpus) < std::tie(other.bytes, other.cpus);
+    });
+    all.resize(kMostInSets);
+    std::ranges::sort(all);
+    return all;
+  }
+
   // Grants without which there would be room.
   void choose(const RepackingRoom& room, size_t from, std::vector<size_t>& grants) {
     if (grants.size() == options_.moves) {
@@ -99,13 +120,12 @@ class Search {
     }
     size_t more = options_.moves - grants.size();
     RepackingRoom& rest = rooms_[grants.size()];
-    for (size_t i = from; i + more <= problem_.grants.size(); i++) {
-      const MovableGrant& grant = problem_.grants[i];
-      if (grant.targets.empty()) continue;
+    for (size_t i = from; i + more <= candidates_.size(); i++) {
+      const MovableGrant& grant = problem_.grants[candidates_[i]];
       if (!may_step()) return;
       rest = room;
       rest.give_back(grant.holding, has_target(grant, false));
-      grants.push_back(i);
+      grants.push_back(candidates_[i]);
       choose(rest, i + 1, grants);
       grants.pop_back();
     }
@@ -191,6 +211,8 @@ class Search {
   RepackingRoom scratch_;
   // By grant and target.
   std::vector<std::vector<bool>> fits_first_;
+  // Those that may move at all.
+  std::vector<size_t> candidates_;
   uint64_t steps_;
   std::vector<Choice> choices_;
   size_t seen_ = 0;

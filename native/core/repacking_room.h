@@ -1,6 +1,6 @@
-// RepackingRoom: what is free on NUMA nodes while grants move, by counts. It never says that there is no room
-// where there is some; where there seems to be some, a decision on the CPUs themselves has the last word.
-// Plain value: copyable, no shared state.
+// RepackingRoom: what is free on NUMA nodes while grants move, by counts. It never says that there
+// is no room where there is some; where there seems to be some, a decision on the CPUs themselves
+// has the last word. Plain value: copyable, no shared state.
 #pragma once
 
 #include <cstddef>
@@ -126,8 +126,8 @@ class RepackingRoom {
   const RepackingGround* ground_;
   // By view, where its cores begin.
   std::vector<size_t> first_core_;
-  // Free CPUs by view and node, whole units by view and node, free CPUs by core. In few lists, for a copy
-  // takes a copy of each.
+  // Free CPUs by view and node, whole units by view and node, free CPUs by core. In few lists, for
+  // a copy takes a copy of each.
   std::vector<int> counts_;
   // Spare bytes by type and node, and booked ones.
   std::vector<double> bytes_;

@@ -1,4 +1,4 @@
-// CpuViews: CPUs as those who ask for them count them: of which pool, and whether only whole cores do.
+// CpuViews: CPUs as requests count them: of which pool, and whether only whole cores count.
 // Pure.
 import { kubeletCpus } from '../../account/kubelet-record.js';
 import type { CpuPool } from '../../account/pod-holdings.js';
@@ -44,7 +44,7 @@ export function cpuPlaces(topology: Topology): Places {
   return places;
 }
 
-/** The views that somebody counts by, each once. */
+/** The views that requests count by, each once. */
 export class CpuViews {
   readonly list: CpuView[] = [];
   readonly #question: Question;

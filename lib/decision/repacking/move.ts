@@ -29,8 +29,8 @@ export interface StateAfterMove {
 const NO_DEVICES: DeviceResources = new Map();
 
 /**
- * Moves a grant to all of these NUMA nodes and no others. Meanwhile it has its old place too, so that
- * the new one is beside it. undefined: there is no room, or it would be worse off.
+ * Moves a grant to all of these NUMA nodes and no others. Meanwhile it has its old place too, so
+ * that the new one is beside it. undefined: there is no room, or it would be worse off.
  */
 export function moveOf(
   question: Question,

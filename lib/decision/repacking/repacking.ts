@@ -45,8 +45,8 @@ export interface NoRepacking {
   readonly isFound: false;
   /**
    * `sum`: what is free in all would not do. `place`: nor would any NUMA nodes, whatever moves:
-   * devices stay. `grants`: none of those that may move makes room. `unknown`: custom hint providers
-   * cannot be tried, nor is room made for a grant that is resized.
+   * devices stay. `grants`: none of those that may move makes room. `unknown`: custom hint
+   * providers cannot be tried, nor is room made for a grant that is resized.
    */
   readonly reason: 'sum' | 'place' | 'grants' | 'unknown';
   /** The search was cut short: there may be one. */
@@ -60,6 +60,12 @@ const MOST_AT_ONCE = 512;
 const STEPS_OF_A_DECISION = 200;
 // Of a proposal that is known to be wrong, in decisions.
 const COST_OF_KNOWN = 1 / 64;
+
+const uidsOf = ({ moves }: Repacking) =>
+  moves
+    .map(({ uid }) => uid)
+    .sort()
+    .join();
 
 const keyOf = (grant: number, target: number) => `${grant} ${target}`;
 
@@ -124,8 +130,11 @@ function problemIn(
   const { draft } = begin(question, pool);
   const parts = requestParts(draft);
   if (!parts) return 'place';
-  // Where siblings are held, what moves may take others than it gives back.
-  const isCountFixed = grants.every(({ placement }) => !placement.holdSiblings);
+  // Where siblings are held, what moves may take fewer than it gives back, and where the request
+  // can have a part of the CPUs alone, others of them.
+  const isCountFixed =
+    grants.every(({ placement }) => !placement.holdSiblings) &&
+    question.topology.cpus.isSubsetOf(draft.allowed);
   const count = countOf(draft);
   const isPoolLeft = pool === 'isolated' || count < sharedPool(question.state, question.present).size;
   if (isCountFixed && count > 0 && (count > draft.free.size || !isPoolLeft)) return 'sum';
@@ -162,7 +171,9 @@ class Search {
       const all = this.#problems
         .map((problem) => this.#best(problem, count))
         .filter((each) => each !== undefined);
-      const [best] = all.sort((a, b) => a.bytes - b.bytes || a.cpus - b.cpus);
+      const [best] = all.sort(
+        (a, b) => a.bytes - b.bytes || a.cpus - b.cpus || (uidsOf(a) < uidsOf(b) ? -1 : 1),
+      );
       if (best) return { ...best, isBounded: this.#isBounded };
     }
     return none('grants', this.#isBounded);

@@ -1,5 +1,5 @@
-// RequestParts: what a request asks for in the end, part by part, and on which NUMA nodes its policy
-// would ever admit each of them, whatever moves. Pure.
+// RequestParts: what a request asks for in the end, part by part, and on which NUMA nodes its
+// policy would ever admit each of them, whatever moves. Pure.
 import { native } from '../../base/native.js';
 import { podTotal } from '../../input/pods/pod-request.js';
 import type { ContainerRequest } from '../../input/pods/resource-amounts.js';

@@ -185,6 +185,19 @@ TEST(Repacking, SaysWhereTheBudgetOfMoreThanTwoMovesEnds) {
   EXPECT_TRUE(hurried.proposals.empty());
 }
 
+TEST(Repacking, LooksAtTheCheapestOfManyGrantsWhereSeveralMove) {
+  RepackingProblem problem = machine({0, 300});
+  for (int i = 0; i < 300; i++) hold(problem, 0, i < 298 ? 2 : 1);
+  ask(problem, 2);
+  problem.request[0].places = {{only(0), only(0)}};
+  Repackings one = find(problem, 1, 1'000);
+  EXPECT_FALSE(one.is_bounded);
+  EXPECT_EQ(one.proposals.size(), 298u);
+  Repackings two = find(problem, 2, 1);
+  EXPECT_TRUE(two.is_bounded);
+  EXPECT_EQ(two.proposals[0], (Moves{{298, 0}, {299, 0}}));
+}
+
 // All sequences of moves, on machines of single nodes, one after the other.
 void walk(const RepackingProblem& problem, std::vector<int> free, Moves& moves, size_t count,
           std::vector<Moves>& found) {
