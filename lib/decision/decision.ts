@@ -58,7 +58,9 @@ export function decideIn(question: Question, pool: CpuPool): Decision | Rejectio
     const pod = parts.length > 0 ? withParts(progress.draft, whole, parts) : whole;
     const memory = memoryOf(progress);
     const next = () => addPod(question.state, pod, memory.booked());
-    return { admitted: true, pod, next, offers: progress.offers, explanation: choiceText(progress) };
+    const { joint, offers } = progress;
+    const isJoint = question.request.placement.choice === 'joint';
+    return { admitted: true, pod, next, offers, explanation: isJoint ? choiceText(joint, offers) : null };
   } catch (error) {
     const amounts = collectAmounts(progress);
     const failure = undo(question);
