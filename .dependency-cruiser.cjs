@@ -15,6 +15,7 @@ const ROOMS = [
   'decision/devices',
   'decision/memory',
   'decision/cpus',
+  'decision/joint',
   'decision/lookahead',
   'decision',
   'decision/repacking',
