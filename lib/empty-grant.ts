@@ -82,6 +82,7 @@ export class EmptyGrant implements Same {
   readonly devices = {};
   readonly memoryEnforcement = [];
   readonly warnings = [];
+  readonly explanation = null;
   readonly quiet = null;
   readonly isIsolated = false;
   /** Nobody is kept off. */

@@ -32,11 +32,16 @@ export class Pod {
   readonly replaced: boolean;
   /** What its owner should know; seen when it was admitted. */
   readonly warnings: readonly Warning[];
+  /** As {@link Grant.explanation}. */
+  readonly explanation: string | null;
   readonly #site: Site;
   #pod: PodAssignment;
 
   /** Use {@link Manager.admit}. */
-  constructor(site: Site, { pod, warnings, alreadyAdmitted, replaced = false }: Admission) {
+  constructor(
+    site: Site,
+    { pod, warnings, alreadyAdmitted, replaced = false, explanation = null }: Admission,
+  ) {
     this.#site = site;
     this.#pod = pod;
     this.uid = pod.uid;
@@ -46,6 +51,7 @@ export class Pod {
     this.alreadyAdmitted = alreadyAdmitted;
     this.replaced = replaced;
     this.warnings = warnings;
+    this.explanation = explanation;
   }
 
   /** Init containers and sidecars first, each in the order of the request. */

@@ -45,8 +45,8 @@ export class GrantThreads extends GrantProcesses {
   // Where placeThreads has put the Workers.
   #workerCpus: ThreadCpus | undefined;
 
-  constructor(record: GrantRecord, warnings: readonly Warning[]) {
-    super(record, warnings);
+  constructor(record: GrantRecord, warnings: readonly Warning[], explanation: string | null) {
+    super(record, warnings, explanation);
     this.#record = record;
   }
 

@@ -20,6 +20,11 @@ export class GrantView {
   /** Its pod's uid, by which it is released. */
   readonly uid: string;
   readonly name: string;
+  /**
+   * With `placement: 'joint'`, why it is on its NUMA nodes, for people; null: they were chosen as the
+   * kubelet does, or it was found on record.
+   */
+  readonly explanation: string | null;
   readonly #record: GrantRecord;
   readonly #found: readonly Warning[];
   #warnings: readonly Warning[] | undefined;
@@ -33,8 +38,9 @@ export class GrantView {
     return null;
   }
 
-  constructor(record: GrantRecord, warnings: readonly Warning[]) {
+  constructor(record: GrantRecord, warnings: readonly Warning[], explanation: string | null) {
     this.#record = record;
+    this.explanation = explanation;
     this.#found = warnings;
     this.uid = record.pod.uid;
     this.name = record.pod.name;

@@ -151,6 +151,7 @@ export const REQUEST_OPTIONS = [
   'topologyManagerPolicyOptions',
   'initContainerLookahead',
   'strictHugepages',
+  'placement',
   'smt',
   'require',
   'enforcement',

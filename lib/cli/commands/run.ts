@@ -14,6 +14,7 @@ import {
   type Manager,
   type ManagerOptions,
   openManager,
+  type PlacementChoice,
 } from '../../index.js';
 import { isExtendedResource } from '../../input/pods/resource-amounts.js';
 import { outputOption } from '../arguments/arguments.js';
@@ -28,6 +29,7 @@ import {
   agreedCgroupRootOption,
   isolatedOption,
   isolationOption,
+  placementOption,
   policyOption,
   reservedOption,
   strictHugepagesOption,
@@ -54,6 +56,7 @@ interface RunFlags extends PodFlags, EnforcementFlags, DeviceFlags {
   smt?: 'hold-sibling';
   isolation?: IsolationChoice;
   strictHugepages?: boolean;
+  placement?: PlacementChoice;
   cgroupRoot?: string;
   stateDir?: string;
   wait?: boolean;
@@ -81,6 +84,7 @@ export function addRun(program: Command): void {
     .addOption(reservedOption())
     .addOption(isolationOption())
     .addOption(strictHugepagesOption())
+    .addOption(placementOption())
     .addOption(isolatedOption())
     .addOption(
       new Option('--spread', 'single threads from all over the package, not whole cores').conflicts([
@@ -216,7 +220,7 @@ interface Acquired {
 
 async function acquire(flags: RunFlags & { cpus: number }, tell: Tell): Promise<Acquired> {
   const { cpus, memory, resource, name, policy, smt, isolation, wait = false } = flags;
-  const { strictHugepages, mixed } = flags;
+  const { strictHugepages, placement, mixed } = flags;
   const request: AcquireOptions = {
     cpu: cpus,
     ...(mixed && { mixed }),
@@ -227,6 +231,7 @@ async function acquire(flags: RunFlags & { cpus: number }, tell: Tell): Promise<
     ...(smt && { smt }),
     ...(isolation && { isolation }),
     ...(strictHugepages && { strictHugepages }),
+    ...(placement && { placement }),
     ...enforcementRequest(flags),
     wait,
   };
