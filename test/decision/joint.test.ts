@@ -45,6 +45,14 @@ const managerOf = async (
   distances?: readonly (readonly number[])[],
 ) => simulate(await discover({ json: machineOf(nodes, distances) }), options);
 
+// Nodes 0 and 2 are near each other, and so are 1 and 3.
+const CROSSED = [
+  [10, 30, 12, 30],
+  [30, 10, 30, 12],
+  [12, 30, 10, 30],
+  [30, 12, 30, 10],
+];
+
 const four = { cores: 4, gib: 8 };
 const container = (name: string, cpu: number, more: Record<string, number | string> = {}) =>
   guaranteed(name, { cpu, ...more });
@@ -90,13 +98,7 @@ describe('the nodes that are chosen jointly', () => {
       cpuManagerPolicyOptions: { 'distribute-cpus-across-numa': true },
       policy: 'none',
     } as const;
-    const far = [
-      [10, 30, 12, 30],
-      [30, 10, 30, 12],
-      [12, 30, 10, 30],
-      [30, 12, 30, 10],
-    ];
-    const manager = await managerOf([four, four, four, four], {}, far);
+    const manager = await managerOf([four, four, four, four], {}, CROSSED);
     const asked = podOf(container('main', 12));
     const nodes = (more: object) =>
       String(unionOf(nodesOfEach(manager, manager.plan(asked, { ...options, ...more }))));
@@ -182,12 +184,13 @@ describe('joint placement', () => {
   });
 
   it('stays with a grant that is resized', async () => {
-    const manager = await managerOf([four, four, four, four], { topologyManagerPolicy: 'none' });
+    const options = { topologyManagerPolicy: 'none' } as const;
+    const manager = await managerOf([four, four, four, four], options, CROSSED);
     const grant = await manager.acquire({ cpu: 4, ...JOINT });
     await manager.acquire({ cpu: 4, name: 'other' });
     await grant.resize({ cpu: 10 });
-    // The other node of its socket.
-    expect(grant.numaNodes).toEqual(NodeSet.of(0, 1));
+    // The nearest, not the lowest.
+    expect(grant.numaNodes).toEqual(NodeSet.of(0, 2));
     expect(grant.cpus.size).toBe(10);
   });
 
