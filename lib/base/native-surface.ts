@@ -1,7 +1,13 @@
 // The surface of the addon.
 import type { NumalignError } from './errors.js';
 import type { NativeFolder, NativeInotify, NativeNotices } from './native-files.js';
-import type { NativeTasks, NativeThreads, TopologyDescription } from './native-tables.js';
+import type {
+  NativeTasks,
+  NativeThreads,
+  RepackingLimits,
+  RepackingTables,
+  TopologyDescription,
+} from './native-tables.js';
 import type {
   ConfineMemberCall,
   MemberChoicesCall,
@@ -137,6 +143,11 @@ export interface Native {
    * each request [ways, current]; answers [rest, most], then the mask of each request.
    */
   cacheWays(question: Words): Words;
+  /**
+   * See find_repackings() of the core: [all | bounded << 1, then for each move of each proposal its
+   * grant and its target].
+   */
+  findRepackings(tables: RepackingTables, limits: RepackingLimits): Words;
 
   /** A family of hints: HintFamily::to_words() of the core. */
   cpuHints(call: CpuHintsCall): Words;
