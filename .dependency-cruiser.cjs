@@ -17,6 +17,7 @@ const ROOMS = [
   'decision/cpus',
   'decision/lookahead',
   'decision',
+  'decision/repacking',
   'cgroups/files',
   'cgroups/groups',
   'cgroups',
