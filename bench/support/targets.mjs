@@ -97,6 +97,10 @@ export const TARGETS = {
     'simulated, 32 foreign owners': { moreE: us(2) },
     'this machine': { moreE: us(2) },
   },
+  repacking: each(['8 x 16, none', '8 x 16, 1 move', '8 x 16, 2 moves', '8 x 16 in whole cores, 2 moves'], {
+    ratio: ms(10),
+    inexact: 0,
+  }),
   start: { 'numalign run': { beyondE: ms(60) } },
   take: {
     'cpu-take-packed-8numa-512-64': { ratio: 1000 },
