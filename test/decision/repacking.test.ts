@@ -86,6 +86,19 @@ describe('a request for which there is room in sum, on no node alone', () => {
     ]);
   });
 
+  it('has two grants move to one node, to its last CPU', async () => {
+    const world = await worldOf([6, 4, 1]);
+    fill(world, {
+      a: { on: 0, cpu: 1, movable: [2] },
+      b: { on: 0, cpu: 1, movable: [2] },
+      c: { on: 1, cpu: 2, movable: null },
+    });
+    expect(movesOf(foundFor(world, [{ cpu: 6 }]), world)).toEqual([
+      ['a', '1'],
+      ['b', '1'],
+    ]);
+  });
+
   it('takes three moves only where it may, and says when it has not looked everywhere', async () => {
     const world = await worldOf([6, 4, 4, 4]);
     fill(world, { a: { on: 0, cpu: 2 }, b: { on: 0, cpu: 2 }, c: { on: 0, cpu: 2 } });
