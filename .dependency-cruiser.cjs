@@ -19,6 +19,7 @@ const ROOMS = [
   'decision/joint',
   'decision/lookahead',
   'decision/elastic',
+  'decision/flags',
   'decision',
   'decision/repacking',
   'cgroups/files',

@@ -8,7 +8,7 @@ import type { CpuIdentity, PodAssignment } from '../../lib/account/pod-assignmen
 import { ISOLATED_OPTION } from '../../lib/account/pod-holdings.js';
 import { DEFAULT_GATES, DEFAULT_VERSION } from '../../lib/base/kubelet-features.js';
 import type { DeviceResources } from '../../lib/decision/devices/device-resources.js';
-import { flagsOf, flagsOfEach } from '../../lib/decision/flags.js';
+import { flagsOf, flagsOfEach } from '../../lib/decision/flags/flags.js';
 import { discover } from '../../lib/entries/topology.js';
 import { CpuSet } from '../../lib/index.js';
 

@@ -1,25 +1,25 @@
 // Flags: what of a grant on record does not hold any more, since the machine or its settings have
 // changed. A flagged grant stays as it is. Pure.
 import { isDeepStrictEqual } from 'node:util';
-import type { Assignments, MachineSettings } from '../account/assignments.js';
-import { type BookedMemory, bookedOn, type MemoryBlock } from '../account/booked-memory.js';
-import { areInPlace, type CpuMove, movedCpus } from '../account/cpu-identities.js';
-import { cpusOfPods, cpusOfSome } from '../account/cpus-of-pods.js';
-import { devicesOfPods } from '../account/held-devices.js';
-import type { KubeletRecord } from '../account/kubelet-record.js';
-import { memoryOfPods } from '../account/memory-of-pods.js';
-import type { CpuIdentity, PodAssignment } from '../account/pod-assignment.js';
-import { type CpuPool, cpusOf, devicesOf, memoryOf, poolOf } from '../account/pod-holdings.js';
-import type { CpuSnapshot } from '../account/pools.js';
-import { formatBytes } from '../input/values/quantity.js';
-import { CpuSet, NodeSet } from '../machine/cpu-set.js';
-import { PCI_ADDRESS } from '../machine/machine-description.js';
-import type { Topology } from '../machine/topology.js';
-import type { DeviceResource, DeviceResources } from './devices/device-resources.js';
+import type { Assignments, MachineSettings } from '../../account/assignments.js';
+import { type BookedMemory, bookedOn, type MemoryBlock } from '../../account/booked-memory.js';
+import { areInPlace, type CpuMove, movedCpus } from '../../account/cpu-identities.js';
+import { cpusOfPods, cpusOfSome } from '../../account/cpus-of-pods.js';
+import { devicesOfPods } from '../../account/held-devices.js';
+import type { KubeletRecord } from '../../account/kubelet-record.js';
+import { memoryOfPods } from '../../account/memory-of-pods.js';
+import type { CpuIdentity, PodAssignment } from '../../account/pod-assignment.js';
+import { type CpuPool, cpusOf, devicesOf, memoryOf, poolOf } from '../../account/pod-holdings.js';
+import type { CpuSnapshot } from '../../account/pools.js';
+import { formatBytes } from '../../input/values/quantity.js';
+import { CpuSet, NodeSet } from '../../machine/cpu-set.js';
+import { PCI_ADDRESS } from '../../machine/machine-description.js';
+import type { Topology } from '../../machine/topology.js';
+import type { DeviceResource, DeviceResources } from '../devices/device-resources.js';
+import { type HugepagesTaken, hugepagesTaken } from '../memory/hugepages-taken.js';
+import { type FreeHugepages, UNKNOWN_HUGEPAGES } from '../memory/memory-draft.js';
+import { allocatableOn, isMemoryKnown } from '../memory/memory-tables.js';
 import { type CpuTaken, type DeviceTaken, type MemoryTaken, takenFlags } from './kubelet-flags.js';
-import { type HugepagesTaken, hugepagesTaken } from './memory/hugepages-taken.js';
-import { type FreeHugepages, UNKNOWN_HUGEPAGES } from './memory/memory-draft.js';
-import { allocatableOn, isMemoryKnown } from './memory/memory-tables.js';
 import { poolShortage, type SharedPoolShort, sharedPoolShort } from './shared-pool-short.js';
 
 /**

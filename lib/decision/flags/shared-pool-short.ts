@@ -1,9 +1,9 @@
 // What of mixed grants does not hold any more: less is left to share than they have booked. Pure.
-import type { Assignments } from '../account/assignments.js';
-import { mixedOfPods } from '../account/cpus-of-pods.js';
-import type { PodAssignment } from '../account/pod-assignment.js';
-import { type CpuSnapshot, freeCpus } from '../account/pools.js';
-import { MILLI } from '../input/values/quantity.js';
+import type { Assignments } from '../../account/assignments.js';
+import { mixedOfPods } from '../../account/cpus-of-pods.js';
+import type { PodAssignment } from '../../account/pod-assignment.js';
+import { type CpuSnapshot, freeCpus } from '../../account/pools.js';
+import { MILLI } from '../../input/values/quantity.js';
 
 /**
  * CPUs that were shared have gone offline, are reserved by now, or were taken by the kubelet: the
