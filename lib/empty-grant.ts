@@ -73,6 +73,7 @@ export class EmptyGrant implements Same {
   readonly name: string;
   readonly cpus = CpuSet.EMPTY;
   readonly sharedCpus = CpuSet.EMPTY;
+  readonly mixed = 0;
   readonly held = CpuSet.EMPTY;
   readonly upcoming = null;
   readonly numaNodes = NodeSet.EMPTY;
@@ -81,6 +82,7 @@ export class EmptyGrant implements Same {
   readonly devices = {};
   readonly memoryEnforcement = [];
   readonly warnings = [];
+  readonly explanation = null;
   readonly quiet = null;
   readonly isIsolated = false;
   /** Nobody is kept off. */

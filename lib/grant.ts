@@ -1,12 +1,12 @@
 // Grant: CPUs that are this holder's alone, until released.
 import type { PodAssignment } from './account/pod-assignment.js';
+import type { Admission } from './admission/admit.js';
 import { checkRealMachine, ending, GrantRecord, vacateGrant } from './admission/grants/grant-record.js';
 import { handOver } from './admission/grants/release.js';
 import { resize } from './admission/grants/resize.js';
 import { tracedApply, tracedRelease } from './admission/grants/traced.js';
 import { handedOver, offer, withdraw } from './admission/grants/transfer.js';
 import type { Site } from './admission/site.js';
-import type { Warning } from './admission/warnings.js';
 import type { GrantAudit } from './audit/account.js';
 import type { AuditOptions } from './audit/audit-options.js';
 import { auditGrant } from './audit/grant-audits.js';
@@ -49,9 +49,14 @@ export class Grant extends GrantPools {
   readonly #record: GrantRecord;
 
   /** Use {@link Manager.acquire}. */
-  constructor(site: Site, placement: Placement, pod: PodAssignment, warnings: readonly Warning[] = []) {
+  constructor(
+    site: Site,
+    placement: Placement,
+    pod: PodAssignment,
+    { warnings = [], explanation = null }: Partial<Pick<Admission, 'warnings' | 'explanation'>> = {},
+  ) {
     const record = new GrantRecord(site, pod);
-    super(record, warnings);
+    super(record, warnings, explanation);
     this.#placement = placement;
     this.#record = record;
   }

@@ -14,7 +14,7 @@ export { type ErrorCode, type ErrorDetails, NumalignError } from './base/errors.
 export type { GrantWorkerOptions } from './births/worker.js';
 export type { GrantForkOptions, GrantSpawnOptions } from './children/spawn.js';
 export { threadCounts } from './children/thread-counts.js';
-export type { Flag } from './decision/flags.js';
+export type { Flag } from './decision/flags/flags.js';
 export type { GrantInfo } from './decision/grant-info.js';
 export type { Settings } from './decision/machine-settings.js';
 export type { MemoryTable } from './decision/memory/memory-tables.js';
@@ -32,7 +32,12 @@ export type { MachineOptions } from './input/machine-options.js';
 export type { OwnerChoice } from './input/owner.js';
 export type { ContainerSpec, PodSpec } from './input/pods/pod-request.js';
 export type { ResourceAmounts } from './input/pods/resource-amounts.js';
-export type { IsolationChoice, PlacementOptions, RequestPlacementOptions } from './input/policies.js';
+export type {
+  IsolationChoice,
+  PlacementChoice,
+  PlacementOptions,
+  RequestPlacementOptions,
+} from './input/policies.js';
 export type { AcquireOptions, AdmitOptions, RequestOptions } from './input/request.js';
 export type { ResizeOptions } from './input/resize.js';
 export type { Quantity } from './input/values/quantity.js';

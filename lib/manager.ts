@@ -100,8 +100,8 @@ export class Manager extends MachineManager {
     checkParts(request, this.topology);
     checkAcquirable(request, this.#parts.resources.keys(), !site.providers.isEmpty);
     const signal = this.#untilClosed(request, options.signal);
-    const { pod, warnings } = await this.#admitted(site, request, signal);
-    return new Grant(site, this.#parts.config.placement, pod, warnings);
+    const admission = await this.#admitted(site, request, signal);
+    return new Grant(site, this.#parts.config.placement, admission.pod, admission);
   }
 
   /**

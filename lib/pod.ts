@@ -12,7 +12,7 @@ import { type PodContainer, podContainer } from './admission/pod-container.js';
 import type { Site } from './admission/site.js';
 import type { Warning } from './admission/warnings.js';
 import { NumalignError } from './base/errors.js';
-import type { Flag } from './decision/flags.js';
+import type { Flag } from './decision/flags/flags.js';
 import type { MemoryBinding } from './enforcement/memory-binding.js';
 import { releaseGrant } from './grants/release-grant.js';
 import { type LastingOwner, parseLastingOwner } from './input/owner.js';
@@ -32,11 +32,16 @@ export class Pod {
   readonly replaced: boolean;
   /** What its owner should know; seen when it was admitted. */
   readonly warnings: readonly Warning[];
+  /** As {@link Grant.explanation}. */
+  readonly explanation: string | null;
   readonly #site: Site;
   #pod: PodAssignment;
 
   /** Use {@link Manager.admit}. */
-  constructor(site: Site, { pod, warnings, alreadyAdmitted, replaced = false }: Admission) {
+  constructor(
+    site: Site,
+    { pod, warnings, alreadyAdmitted, replaced = false, explanation = null }: Admission,
+  ) {
     this.#site = site;
     this.#pod = pod;
     this.uid = pod.uid;
@@ -46,6 +51,7 @@ export class Pod {
     this.alreadyAdmitted = alreadyAdmitted;
     this.replaced = replaced;
     this.warnings = warnings;
+    this.explanation = explanation;
   }
 
   /** Init containers and sidecars first, each in the order of the request. */

@@ -22,8 +22,15 @@ const UNITS = [
 
 const unitOf = (member) => UNITS.find(([end]) => end.test(member));
 
-/** A member of a row, in its unit. */
+const isEstimate = (value) => typeof value?.mean === 'number';
+
+// The interval with no more digits than say something.
+const estimateText = ({ mean, plusMinus }, text) =>
+  !plusMinus ? text(mean) : `${text(mean)} ± ${text(Number(plusMinus.toPrecision(2)))}`;
+
+/** A member of a row, in its unit. An estimate has its interval. */
 export function memberText(member, value) {
+  if (isEstimate(value)) return estimateText(value, (number) => memberText(member, number));
   const unit = typeof value === 'number' ? unitOf(member) : undefined;
   return unit === undefined ? cell(value) : unit[1](value);
 }
@@ -41,10 +48,10 @@ function targetText({ target, targets }) {
     return target === undefined ? '-' : `<= ${number(target)}`;
   }
   return Object.entries(targets)
-    .map(
-      ([member, most]) =>
-        `${NAMELESS.has(member) ? '' : `${titleOf(member)} `}<= ${memberText(member, most)}`,
-    )
+    .map(([member, goal]) => {
+      const bound = goal.least === undefined ? ['<=', goal] : ['>=', goal.least];
+      return `${NAMELESS.has(member) ? '' : `${titleOf(member)} `}${bound[0]} ${memberText(member, bound[1])}`;
+    })
     .join('; ');
 }
 

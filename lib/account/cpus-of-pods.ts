@@ -66,5 +66,17 @@ const heldByPartitions = heldBy((pod) => pod.enforcement.level === 'isolated' &&
  */
 export const cpusOfPartitions = (pods: readonly PodAssignment[]): CpuSet => heldByPartitions(pods).cpus;
 
+const sumOfMixed = (pods: readonly PodAssignment[]) => pods.reduce((sum, { mixed = 0 }) => sum + mixed, 0);
+
+const mixedBooking = oncePerPods(
+  (pods) => ({ milli: sumOfMixed(pods) }),
+  ({ milli }, changes) => ({
+    milli: milli - sumOfMixed(podsBefore(changes)) + sumOfMixed(podsAfter(changes)),
+  }),
+);
+
+/** Millicores of the shared pool that are booked for pods beside their CPUs. */
+export const mixedOfPods = (pods: readonly PodAssignment[]): number => mixedBooking(pods).milli;
+
 /** The CPUs of pods that are no whole state, counted at each call. */
 export const cpusOfSome = (pods: readonly PodAssignment[]): CpuSet => add(NOTHING, pods).cpus;

@@ -1,5 +1,5 @@
 // PodAssignment: what a pod holds, as it is on record. Pure.
-import type { CpuSet } from '../machine/cpu-set.js';
+import type { CpuSet, NodeSet } from '../machine/cpu-set.js';
 import type { TopologyHint } from '../machine/hints.js';
 import type { MemoryBlock } from './booked-memory.js';
 import type { QuietRequest } from './quiet/quiet-request.js';
@@ -119,6 +119,16 @@ export interface PodAmounts {
   readonly limits: ContainerAssignment['request'];
 }
 
+/** Consent to be moved to other CPUs and NUMA nodes. */
+export interface MoveConsent {
+  /** null: as often as need be. */
+  readonly maxPerHour: number | null;
+  /** How long it has to get ready. */
+  readonly noticeMs: number;
+  /** NUMA nodes that it never moves to. */
+  readonly exclude: NodeSet;
+}
+
 export interface PodAssignment {
   /** The grant's id. */
   readonly uid: string;
@@ -139,6 +149,8 @@ export interface PodAssignment {
   /** Placement options that were in force, by the kubelet's names. */
   readonly options: Readonly<Record<string, boolean>>;
   readonly owner: OwnerRecord;
+  /** Millicores of the shared pool that are booked for it beside its CPUs; undefined: none. */
+  readonly mixed?: number | undefined;
   /** What it keeps away from its CPUs besides other threads; undefined: nothing. */
   readonly quiet?: QuietRequest | undefined;
   /**
@@ -150,6 +162,8 @@ export interface PodAssignment {
     readonly target: string | null;
     readonly memory?: MemoryRefusals | undefined;
   };
+  /** undefined: it stays where it is. */
+  readonly movable?: MoveConsent | undefined;
   /** Announced before a resize is carried out. */
   readonly upcoming: UpcomingCpus | null;
   /** Whoever shows this token becomes the owner. */

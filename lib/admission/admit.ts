@@ -25,6 +25,8 @@ export interface Admission {
   readonly pod: PodAssignment;
   readonly warnings: readonly Warning[];
   readonly alreadyAdmitted: boolean;
+  /** Why it is on its NUMA nodes, where they were chosen jointly just now. */
+  readonly explanation?: string | null;
   /** It stands for one of its uid that asked for something else. */
   readonly replaced?: boolean;
 }
@@ -121,7 +123,7 @@ async function tryAdmit(
   const pod = findPod(enforced.next, uid)!;
   providers.keep(pod);
   const warnings = [...warningsOf(pod, question), ...enforcementWarnings(pod, enforced.shortfalls)];
-  return { pod, warnings, alreadyAdmitted: false };
+  return { pod, warnings, alreadyAdmitted: false, explanation: decision.explanation };
 }
 
 /** How strongly others are to be kept off. */

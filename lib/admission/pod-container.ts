@@ -1,6 +1,7 @@
 // PodContainer: a container on record, as users see it.
 import type { MemoryBlock } from '../account/booked-memory.js';
 import type { ContainerAssignment, DeviceAssignment, Isolation } from '../account/pod-assignment.js';
+import { MILLI } from '../input/values/quantity.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { TopologyHint } from '../machine/hints.js';
 
@@ -14,6 +15,8 @@ export interface PodContainer {
   readonly isolation: Isolation;
   /** Its exclusive CPUs, or the shared pool of its pod; null: it runs in that of the machine. */
   readonly cpus: CpuSet | null;
+  /** How much of the shared pool is booked for it beside `cpus`, in CPUs: 0.5, say; else 0. */
+  readonly mixed: number;
   /** CPUs that are kept from others though nothing runs on them. */
   readonly held: CpuSet;
   /** What the Topology Manager decided for it. */
@@ -29,12 +32,14 @@ export interface PodContainer {
 
 /** A container on record, as users see it. What is on record does not change: it needs no copy. */
 export function podContainer(assignment: ContainerAssignment): PodContainer {
-  const { name, kind, isolation, cpus, held, hint, memory, devices } = assignment;
+  const { name, kind, isolation, cpus, held, hint, memory, devices, request } = assignment;
+  const { cpu = 0 } = isolation === 'container' ? request : {};
   return Object.freeze({
     name,
     kind,
     isolation,
     cpus: cpus.isEmpty ? null : cpus,
+    mixed: (cpu % MILLI) / MILLI,
     held,
     hint: Object.freeze(hint),
     memory: Object.freeze(memory),

@@ -1,10 +1,12 @@
 // The state with pods that were placed elsewhere, where they are. Pure.
 import type { Assignments } from '../account/assignments.js';
 import type { BookedMemory } from '../account/booked-memory.js';
+import { cpusOfSome, mixedOfPods } from '../account/cpus-of-pods.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { addPod } from '../account/pod-changes.js';
 import { cpusOf, ISOLATED_OPTION } from '../account/pod-holdings.js';
-import { type CpuSnapshot, isolatedPool, sharedPool } from '../account/pools.js';
+import { type CpuSnapshot, freeCpus, isolatedPool, sharedPool } from '../account/pools.js';
+import { MILLI } from '../input/values/quantity.js';
 import type { Topology } from '../machine/topology.js';
 import { cpuConflicts, deviceConflicts, memoryConflicts } from './conflicts.js';
 
@@ -40,5 +42,8 @@ export function withAdopted(
   ];
   if (pods.length > 0 && sharedPool(next, present).isEmpty)
     conflicts.push('no CPU would be left for the shared pool, where everything else runs');
+  const [left, mixed] = [freeCpus(next, present).size * MILLI, mixedOfPods(next.pods)];
+  if (!cpusOfSome(placed).isEmpty && left < mixed)
+    conflicts.push(`of the shared pool ${mixed}m are booked for mixed grants, and ${left}m would be left`);
   return { next, pods: placed, conflicts };
 }

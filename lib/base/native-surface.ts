@@ -1,7 +1,13 @@
 // The surface of the addon.
 import type { NumalignError } from './errors.js';
 import type { NativeFolder, NativeInotify, NativeNotices } from './native-files.js';
-import type { NativeTasks, NativeThreads, TopologyDescription } from './native-tables.js';
+import type {
+  NativeTasks,
+  NativeThreads,
+  RepackingLimits,
+  RepackingTables,
+  TopologyDescription,
+} from './native-tables.js';
 import type {
   ConfineMemberCall,
   MemberChoicesCall,
@@ -103,6 +109,16 @@ export interface MergeHintsCall {
   readonly policy: number;
   /** Row by row; undefined: they do not count. */
   readonly distances: Words | undefined;
+  /** The joint choice of the core; undefined: the merge. */
+  readonly joint?: JointCall | undefined;
+}
+
+/** What a joint choice goes by beside the hints. */
+export interface JointCall {
+  /** The nodes that it is kept to, [low, high]. */
+  readonly within: readonly number[];
+  /** By node how much is free of everything, in parts of the machine. */
+  readonly rooms: readonly number[];
 }
 
 /** A program in place of this process. */
@@ -137,6 +153,11 @@ export interface Native {
    * each request [ways, current]; answers [rest, most], then the mask of each request.
    */
   cacheWays(question: Words): Words;
+  /**
+   * See find_repackings() of the core: [all | bounded << 1, then for each move of each proposal its
+   * grant and its target].
+   */
+  findRepackings(tables: RepackingTables, limits: RepackingLimits): Words;
 
   /** A family of hints: HintFamily::to_words() of the core. */
   cpuHints(call: CpuHintsCall): Words;
@@ -154,8 +175,8 @@ export interface Native {
   /** A family in which these masks are not preferred, [low, high] each. */
   withoutPreferred(family: Words, masks: readonly number[]): Words;
   /**
-   * [low, high, any | preferred << 1 | admitted << 2 | exact << 3], then for each question the
-   * length and the words of its family. Good until the next call.
+   * [low, high, any | preferred << 1 | admitted << 2 | exact << 3, sets, nearest, tightest], then for
+   * each question the length and the words of its family. Good until the next call.
    */
   mergeHints(call: MergeHintsCall): Words;
 
@@ -163,6 +184,11 @@ export interface Native {
   /** @throws ERR_ALREADY_PINNED where a thread is pinned for another grant */
   checkNotPinned(tid: number, grant: string): void;
   undoPin(grant: string, sharedPool: Words): NativePinOutcome;
+  /**
+   * As {@link undoPin}, of some threads, whichever grant they are pinned for. `cpus`: those of the
+   * grant.
+   */
+  shareThreads(grant: string, cpus: Words, tids: readonly number[], sharedPool: Words): NativePinOutcome;
   /** Moves the threads that are pinned for a grant (see {@link PinCall.part}) to its present CPUs. */
   followGrant(grant: string, part: string, cpus: Words): NativePinOutcome;
   /**

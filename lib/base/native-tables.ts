@@ -93,3 +93,49 @@ export interface TopologyDescription {
  */
 export const CPU_LISTS = ['isolated', 'partitions', 'tickless'] as const;
 export type CpuListName = (typeof CPU_LISTS)[number];
+
+/**
+ * A problem for {@link Native.findRepackings}, in rows of numbers; a mask of NUMA nodes takes two,
+ * low and high. `lib/decision/repacking/problem-tables.ts` makes them.
+ */
+export interface RepackingTables {
+  nodes: number;
+  /** [the fewest CPUs of a unit, free CPUs by node...] */
+  views: Float64Array;
+  /** [view, node, CPUs, free CPUs, units] */
+  cores: Float64Array;
+  /** Of each type, by node: spare bytes, booked ones, the most that can be free. */
+  memory: Float64Array;
+  /** [mask, blocks] */
+  groups: Float64Array;
+  /**
+   * Of the request's parts, then of the grants: [view, units, whether memory is one block, CPUs by
+   * view..., bytes by type...]
+   */
+  demands: Float64Array;
+  /** Of each part, whether it stays. */
+  stays: Float64Array;
+  /** [part, mask of CPUs, mask of memory] */
+  places: Float64Array;
+  /** Of each grant: bytes, CPUs. */
+  costs: Float64Array;
+  /** [grant, mask, whether its memory stays] */
+  targets: Float64Array;
+  /** Of each grant, by view and node. */
+  cpus: Float64Array;
+  /** [grant, view, core, CPUs] */
+  shares: Float64Array;
+  /** [grant, mask, type, bytes] */
+  blocks: Float64Array;
+}
+
+/** Which repackings are looked for. */
+export interface RepackingLimits {
+  /** Exactly so many. */
+  readonly moves: number;
+  /** How many of them, in their order, are left out, and how many come at most. */
+  readonly skip: number;
+  readonly most: number;
+  /** Steps of a search for more than two moves. */
+  readonly budget: number;
+}

@@ -49,8 +49,9 @@ export interface WiredFunctions {
    */
   pin(tid: number, cpus: number, grant?: string, part?: string, owner?: string, replace?: boolean): Answer;
   /**
-   * On the wire: how many families and questions, nodes, the policy, how many distances; the
-   * distances; of each its kind and its parts, lists behind their lengths.
+   * On the wire: how many families and questions, nodes, the policy, how many distances, how many
+   * rooms; the distances; for a joint choice the nodes that it is kept to and the rooms; of each its
+   * kind and its parts, lists behind their lengths.
    */
   mergeHints(topology: TopologyHandle | undefined): Answer | undefined;
 }
@@ -59,7 +60,7 @@ type Wired = Pick<Native, Exclude<keyof WiredFunctions, 'setWire'>>;
 
 const LEAST = 4096;
 // Words in front of what is merged, and of a question before its first list.
-const MERGE_HEADER = 4;
+const MERGE_HEADER = 5;
 const QUESTION_HEADER = 3;
 
 // Whatever realm they are of.
@@ -250,9 +251,13 @@ export function wired(addon: WiredFunctions): Wired {
       return taken(addon.withoutPreferred(length, putNumbers(masks, length)));
     },
 
-    mergeHints({ hints, nodes, policy, distances }) {
+    mergeHints({ hints, nodes, policy, distances, joint }) {
       const count = distances ? put(distances, MERGE_HEADER) : 0;
       let at = MERGE_HEADER + count;
+      if (joint) {
+        at += putNumbers(joint.within, at);
+        at += putNumbers(joint.rooms, at);
+      }
       let topology: TopologyHandle | undefined;
       amountsUsed = 0;
       for (let i = 0; i < hints.length; i++) {
@@ -272,6 +277,7 @@ export function wired(addon: WiredFunctions): Wired {
       words[1] = nodes;
       words[2] = policy;
       words[3] = count;
+      words[4] = joint ? joint.rooms.length : 0;
       const answer = addon.mergeHints(topology);
       return typeof answer === 'object' ? answer : words;
     },

@@ -4,7 +4,7 @@ import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import { cpusWithin, type GrantedThreads, type ThreadPlace } from '../threads/granted-threads.js';
-import { parsePlace, type ThreadCpus } from '../threads/placement.js';
+import { parsePlace, SHARED, type ThreadCpus } from '../threads/placement.js';
 import { realTimeCpus } from '../threads/scheduling.js';
 import { bornOn } from './birth.js';
 
@@ -50,7 +50,7 @@ export function adoptWorker({ target }: Cradle, worker: Worker, tid: number): vo
   if (tid !== 0) worker.once('exit', () => native.forgetThread(tid));
 }
 
-/** `placed`: where Workers were put before. */
+/** `placed`: where Workers were put before. One for the shared pool leaves the grant right after its birth. */
 export function startWorker(
   grant: GrantedThreads,
   placed: ThreadCpus | undefined,
@@ -59,8 +59,10 @@ export function startWorker(
 ): Worker {
   const { part, cpus: asked, ...workerOptions } = options;
   const chosen = part === undefined ? grant : grant.onPart(part);
+  const isAnywhere = part === undefined && asked === undefined;
+  const isShared = isAnywhere && placed === SHARED;
   const place =
-    part === undefined && asked === undefined
+    isAnywhere && !isShared
       ? placeOf(grant, placed)
       : { part: chosen.part, cpus: cpusWithin(chosen, 'cpus', asked), oneEach: chosen.oneToOne };
   const cradle = cradleOf(grant, place);
@@ -70,6 +72,8 @@ export function startWorker(
     () => new Worker(filename, workerOptions),
   );
   adoptWorker(cradle, worker, tid);
+  // On the grant nobody is in its way: where it cannot leave, it may stay.
+  if (isShared && tid !== 0) grant.share?.([tid]).catch(() => {});
   return worker;
 }
 

@@ -10,6 +10,8 @@ import type { CpuSet, NodeSet } from '../machine/cpu-set.js';
 export interface ChildVariables {
   readonly NUMALIGN_GRANT: string;
   readonly NUMALIGN_CPUS: string;
+  /** How much of the shared pool is booked beside them, in CPUs: `0.5`. */
+  readonly NUMALIGN_MIXED?: string;
   readonly NUMALIGN_NODES: string;
   readonly NUMALIGN_DEVICES: string;
   readonly NUMALIGN_STATE_DIR?: string;
@@ -24,19 +26,21 @@ export interface ChildGrant {
   readonly uid: string;
   /** The CPUs of the grant that no part has. */
   readonly sharedCpus: CpuSet;
+  readonly mixed: number;
   readonly numaNodes: NodeSet;
   readonly devices: Readonly<Record<string, readonly DeviceAssignment[]>>;
 }
 
 /** `stateDir`: where the grant is on record. */
 export function childVariables(
-  { uid, sharedCpus, numaNodes, devices }: ChildGrant,
+  { uid, sharedCpus, mixed, numaNodes, devices }: ChildGrant,
   stateDir?: string,
 ): ChildVariables {
   const ids = Object.entries(devices).map(([name, list]) => [name, list.map(({ id }) => id)]);
   return {
     NUMALIGN_GRANT: uid,
     NUMALIGN_CPUS: sharedCpus.toString(),
+    ...(mixed > 0 && { NUMALIGN_MIXED: String(mixed) }),
     NUMALIGN_NODES: numaNodes.toString(),
     NUMALIGN_DEVICES: JSON.stringify(Object.fromEntries(ids)),
     ...(stateDir !== undefined && { NUMALIGN_STATE_DIR: stateDir }),

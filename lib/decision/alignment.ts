@@ -10,7 +10,8 @@ import { deviceHints } from './devices/device-hints.js';
 import { type DeviceRequest, deviceRequests } from './devices/device-requests.js';
 import type { OfferedHints } from './explanation.js';
 import { askForHints } from './hints/hint-provider.js';
-import { type Hints, mergeOffered } from './hints/merge-hints.js';
+import { type Hints, type MergeSite, mergeOffered } from './hints/merge-hints.js';
+import { jointSite } from './joint/joint-site.js';
 import { memoryHints } from './memory/memory-hints.js';
 import { type MemoryRequests, memoryRequests } from './memory/memory-requests.js';
 import type { Progress } from './progress.js';
@@ -28,17 +29,11 @@ export function requestsFor(draft: Draft, container: ContainerRequest | undefine
 
 /** The merged hint for the container at hand, or for the pod. @throws ERR_TOPOLOGY_AFFINITY */
 export function admittedHint(progress: Progress, requests: Requests): TopologyHint {
-  const { topology, request } = progress.question;
-  const { topologyPolicy, preferClosest } = request.placement;
-  if (topologyPolicy === 'none') return ANY_NODES;
+  const { topologyPolicy } = progress.question.request.placement;
+  if (topologyPolicy === 'none' && !progress.joint) return ANY_NODES;
   const asked = askedFor(progress, requests);
-  const hints = new Array<Hints>(asked.length);
-  for (let i = 0; i < asked.length; i++) hints[i] = asked[i]!.hints;
-  const { merged, families } = mergeOffered(hints, {
-    numaNodes: topology.numaNodes,
-    policy: topologyPolicy,
-    distances: preferClosest ? topology.distances : undefined,
-  });
+  if (topologyPolicy === 'none' && asked.length === 0) return ANY_NODES;
+  const { merged, families } = mergeOffered(hintsOf(asked), siteOf(progress));
   progress.offers = withLast(progress.offers, {
     container: progress.container?.name ?? null,
     offered: offeredHints(asked, families),
@@ -47,6 +42,29 @@ export function admittedHint(progress: Progress, requests: Requests): TopologyHi
   if (merged.admitted) return merged.hint;
   const message = `the resources cannot be aligned as ${topologyPolicy} asks`;
   throw new Refusal('TopologyAffinityError', 'ERR_TOPOLOGY_AFFINITY', message);
+}
+
+function hintsOf(asked: readonly Asked[]): readonly Hints[] {
+  const hints = new Array<Hints>(asked.length);
+  for (let i = 0; i < asked.length; i++) hints[i] = asked[i]!.hints;
+  return hints;
+}
+
+function siteOf({ question, draft, joint }: Progress): MergeSite {
+  const { topology, request } = question;
+  const { topologyPolicy, preferClosest } = request.placement;
+  if (joint) return jointSite(draft, topologyPolicy, joint.within);
+  return {
+    numaNodes: topology.numaNodes,
+    policy: topologyPolicy,
+    distances: preferClosest ? topology.distances : undefined,
+  };
+}
+
+/** What is offered for the pod as a whole, whatever its scope. REQUIRES: no custom providers. */
+export function offeredForPod(progress: Progress): readonly HintFamily[] {
+  const asked = askedFor(progress, requestsFor(progress.draft, undefined));
+  return asked.length === 0 ? [] : mergeOffered(hintsOf(asked), siteOf(progress)).families;
 }
 
 /** A provider that is asked for hints: of memory several resources, which share them. */

@@ -9,6 +9,7 @@ import { ISOLATED_OPTION, MOVE_OPTION } from '../account/pod-holdings.js';
 import { placementOptions } from '../input/placement.js';
 import type { AdmissionRequest } from '../input/request.js';
 import { CpuSet } from '../machine/cpu-set.js';
+import { mixedMilli } from './cpus/cpu-choices.js';
 import { cpusTaken } from './cpus/cpu-manager.js';
 import type { MemoryDraft } from './memory/memory-draft.js';
 import { type Given, memoryOf, type Progress } from './progress.js';
@@ -32,6 +33,8 @@ export function podAssignment(progress: Progress): PodAssignment {
     options:
       isIsolated || request.movesWhenTaken ? optionsOf(request, isIsolated) : placementOptions(placement),
     owner,
+    // Left out of the record where it is none.
+    mixed: mixedMilli(pod, placement) || undefined,
     quiet: request.quiet,
     enforcement: JUST_PLACED.enforcement,
     upcoming: JUST_PLACED.upcoming,

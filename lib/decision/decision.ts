@@ -8,8 +8,9 @@ import { Refusal } from '../base/refusal.js';
 import type { IsolationChoice } from '../input/policies.js';
 import { podAssignment } from './assignment.js';
 import { withParts } from './cpus/parts.js';
+import { choiceText } from './joint/choice-text.js';
 import { place } from './place.js';
-import { begin, memoryOf, type Offer } from './progress.js';
+import { begin, memoryOf, type Offer, type Progress } from './progress.js';
 import { type Question, underSettings, undo } from './question.js';
 import { collectAmounts, type Rejection, rejectionOf, withRollback } from './rejection.js';
 
@@ -20,9 +21,12 @@ export interface Decision {
   /** The state with it: made where it is asked for. */
   readonly next: () => Assignments;
   readonly offers: readonly Offer[];
+  /** Why it is on these NUMA nodes; null: as the kubelet places it. */
+  readonly explanation: string | null;
 }
 
-const POOLS: Readonly<Record<IsolationChoice, readonly [first: CpuPool, other?: CpuPool]>> = {
+/** The pools that CPUs are looked for in, one after the other. */
+export const POOLS: Readonly<Record<IsolationChoice, readonly [first: CpuPool, ...others: CpuPool[]]>> = {
   never: ['ordinary'],
   prefer: ['isolated', 'ordinary'],
   require: ['isolated'],
@@ -49,17 +53,40 @@ export function decide(
 export function decideIn(question: Question, pool: CpuPool): Decision | Rejection {
   const progress = begin(question, pool);
   try {
-    place(progress);
-    const { parts = [] } = question.request;
-    const whole = podAssignment(progress);
-    const pod = parts.length > 0 ? withParts(progress.draft, whole, parts) : whole;
-    const memory = memoryOf(progress);
-    const next = () => addPod(question.state, pod, memory.booked());
-    return { admitted: true, pod, next, offers: progress.offers };
+    return admission(progress);
   } catch (error) {
     const amounts = collectAmounts(progress);
     const failure = undo(question);
     if (error instanceof Refusal) return rejectionOf(progress, error, amounts, failure);
     throw withRollback(error, failure);
   }
+}
+
+/**
+ * As {@link decide}, where nobody asks why not: that takes much longer to find out. undefined: it is
+ * not admitted. REQUIRES: custom providers allocate nothing.
+ */
+export function decideWhether(asked: Question): Decision | undefined {
+  const question = underSettings(asked);
+  for (const pool of POOLS[question.request.placement.isolation]) {
+    try {
+      return admission(begin(question, pool));
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+    }
+  }
+  return undefined;
+}
+
+// @throws {@link Refusal}
+function admission(progress: Progress): Decision {
+  place(progress);
+  const { question, draft, joint, offers } = progress;
+  const { parts = [] } = question.request;
+  const whole = podAssignment(progress);
+  const pod = parts.length > 0 ? withParts(draft, whole, parts) : whole;
+  const memory = memoryOf(progress);
+  const next = () => addPod(question.state, pod, memory.booked());
+  const isJoint = question.request.placement.choice === 'joint';
+  return { admitted: true, pod, next, offers, explanation: isJoint ? choiceText(joint, offers) : null };
 }

@@ -1,9 +1,10 @@
 // GrantInfo: what is told of a grant on record.
 import type { EnforcementLevel, PodAssignment, PodBooking } from '../account/pod-assignment.js';
 import { devicesOf, type Holding, memoryOf, poolOf, presentCpus } from '../account/pod-holdings.js';
+import { MILLI } from '../input/values/quantity.js';
 import type { CpuSet, NodeSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
-import type { Flag } from './flags.js';
+import type { Flag } from './flags/flags.js';
 
 interface Unbalanced {
   readonly unbalanced: CpuSet;
@@ -15,6 +16,8 @@ export interface GrantInfo extends Holding {
   readonly name: string;
   /** What is booked for the pod as a whole; null: its containers are booked one by one. */
   readonly booking: PodBooking | null;
+  /** How much of the shared pool is booked for it beside its CPUs, in CPUs: 0.5, say; else 0. */
+  readonly mixed: number;
   /** Of the CPUs. */
   readonly numaNodes: NodeSet;
   /** As {@link Grant.isIsolated}. */
@@ -54,6 +57,9 @@ export function isIsolated(pod: PodAssignment, { unbalanced }: Unbalanced): bool
   return isTaken || presentCpus(pod).intersects(unbalanced);
 }
 
+/** How much of the shared pool is booked for a pod beside its CPUs, in CPUs. */
+export const mixedCpus = ({ mixed = 0 }: Pick<PodAssignment, 'mixed'>): number => mixed / MILLI;
+
 /** What is told of a grant on record. */
 export function grantInfo(
   pod: PodAssignment,
@@ -68,6 +74,7 @@ export function grantInfo(
     uid: pod.uid,
     name: pod.name,
     cpus,
+    mixed: mixedCpus(pod),
     numaNodes: topology.nodesOf(cpus),
     booking: pod.booking,
     memory: memoryOf(pod),

@@ -6,32 +6,42 @@ import { Refusal } from '../base/refusal.js';
 import type { ContainerRequest } from '../input/pods/resource-amounts.js';
 import type { NodeSet } from '../machine/cpu-set.js';
 import type { TopologyHint } from '../machine/hints.js';
-import { admittedHint, type Requests, requestsFor } from './alignment.js';
+import { admittedHint, offeredForPod, type Requests, requestsFor } from './alignment.js';
 import { bookPod } from './booking.js';
 import { checkLeftByHints } from './claims.js';
 import { exclusiveCount } from './cpus/cpu-choices.js';
-import { checkSharedPool, leavesNoPool, UnevenCores } from './cpus/cpu-limits.js';
+import { checkRoom, checkSharedPool, leavesNoPool, needsRoom, UnevenCores } from './cpus/cpu-limits.js';
 import { allocateCpus, cpusTaken } from './cpus/cpu-manager.js';
 import { allocateDevices } from './devices/device-allocation.js';
 import { ownDevices } from './devices/device-requests.js';
 import { askToAllocate } from './hints/hint-provider.js';
+import { narrowed, undivided } from './joint/narrowing.js';
 import { nodesAhead, type Trial } from './lookahead/nodes-ahead.js';
 import { allocateMemory } from './memory/memory-allocation.js';
 import { memoryLeft } from './memory/memory-booking.js';
 import { memoryRequests } from './memory/memory-requests.js';
+import { isJoint, placeJointly } from './place-jointly.js';
 import { isBookedWhole } from './pod-level/pod-level.js';
 import { draftAfter, type Given, nodesOf, type Offer, type Progress } from './progress.js';
 import { hintRequest, type Question } from './question.js';
 
 export function place(progress: Progress): void {
+  const { question } = progress;
+  if (isJoint(question)) placeJointly(progress, { place: placeOnce, offered: offeredForPod });
+  else placeOnce(progress, question.request.placement.initContainerLookahead);
+}
+
+function placeOnce(progress: Progress, isAhead: boolean): void {
   const { pod, placement } = progress.question.request;
   if (isBookedWhole(pod, placement)) {
     checkLeftByHints(progress.draft);
     bookPod(progress, admittedHint(progress, requestsFor(progress.draft, undefined)));
     checkSharedPool(progress.draft);
+    if (needsRoom(progress.draft)) checkRoom(progress.draft);
     return;
   }
-  if (looksAhead(progress.question)) progress.initNodes = nodesAhead((nodes) => trial(progress, nodes));
+  if (isAhead && looksAhead(progress.question))
+    progress.initNodes = nodesAhead((nodes) => trial(progress, nodes));
   placeEach(progress);
 }
 
@@ -41,6 +51,7 @@ function placeEach(progress: Progress): void {
   const { draft } = progress;
   const last = progress.given.at(-1)!;
   if (leavesNoPool(draft, cpusTaken(draft, last.cpus))) checkSharedPool(draftAfter(draft, last));
+  if (needsRoom(draft)) checkRoom(draftAfter(draft, last));
 }
 
 function placeContainers(progress: Progress): void {
@@ -70,8 +81,8 @@ function placeContainers(progress: Progress): void {
 
 // What custom providers allocate cannot be tried.
 function looksAhead({ request: { pod, placement }, providers }: Question): boolean {
-  const { initContainerLookahead, scope, topologyPolicy } = placement;
-  if (!initContainerLookahead || pod.containers[0]!.kind === 'app') return false;
+  const { scope, topologyPolicy } = placement;
+  if (pod.containers[0]!.kind === 'app') return false;
   return scope === 'container' && topologyPolicy !== 'none' && providers.length === 0;
 }
 
@@ -112,8 +123,9 @@ function allocate(
   const devices =
     draft.kept?.devices ??
     allocateDevices(draft, container, ownDevices(draft, container, requests.devices), hint);
-  const cpus = allocateCpus(draft, container, hint);
-  const blocks = allocateMemory(draft, requests.memory, hint);
+  const near = progress.joint ? narrowed(draft, container, requests.memory, hint) : undivided(hint);
+  const cpus = allocateCpus(draft, container, near.cpus);
+  const blocks = allocateMemory(draft, requests.memory, near.memory);
   for (const provider of providers) askToAllocate(provider, hintRequest(progress), hint);
   const memory = memoryLeft(draft, container, blocks);
   return { container, hint, cpus, devices, memory, isShared: false };

@@ -34,6 +34,11 @@ export interface Progress {
   container: ContainerRequest | undefined;
   /** The NUMA nodes of its first init container that is aligned; undefined: any. */
   initNodes: NodeSet | undefined;
+  /**
+   * NUMA nodes are chosen over all resources together, of these or (undefined) of all. undefined: as
+   * the kubelet chooses them.
+   */
+  joint: { readonly within: NodeSet | undefined } | undefined;
 }
 
 /** What a container was given near its hint, and what that leaves of memory. */
@@ -68,6 +73,7 @@ export function begin(question: Question, pool: CpuPool): Progress {
     booking: null,
     container: undefined,
     initNodes: undefined,
+    joint: undefined,
   };
 }
 
@@ -95,4 +101,16 @@ export function nodesOf(progress: Progress): NodeSet {
   const devices = given.flatMap((each) => Object.values(each.devices).flat());
   const near = NodeSet.from([...memory, ...devices.flatMap(({ nodes }) => nodes ?? [])]);
   return question.topology.nodesOf(cpusTaken(draft, given.at(-1)!.cpus)).union(near);
+}
+
+/** The NUMA nodes of what a container has. REQUIRES: all of them are placed. */
+export function nodesOfContainer(progress: Progress, { container, cpus, devices }: Given): NodeSet {
+  const blocks = memoryOf(progress).containers.find(({ name }) => name === container.name)?.blocks ?? [];
+  const memory = NodeSet.from(blocks.flatMap(({ nodes }) => nodes));
+  const near = progress.draft.topology.nodesOf(cpus.cpus.union(cpus.held)).union(memory);
+  // A device that is near several nodes is near as soon as one of them is in.
+  const far = Object.values(devices)
+    .flat()
+    .flatMap(({ nodes }) => (nodes?.some((node) => near.has(node)) ? [] : (nodes ?? []).slice(0, 1)));
+  return near.union(NodeSet.from(far));
 }

@@ -127,6 +127,20 @@ export class GrantGroup {
     if (!homes.has(path)) homes.set(path, homes.get(at) ?? at);
   }
 
+  /**
+   * Whether some threads of this process may be in it, and others not.
+   * @throws ERR_ENFORCEMENT with cgroup v2, of which a process is in one cgroup with all its threads
+   */
+  checkSingleThreads(): void {
+    if (this.#cpusets.hierarchy.version === 1) return;
+    const { level } = this.#pod.enforcement;
+    throw new NumalignError(
+      'ERR_ENFORCEMENT',
+      `the CPUs of grant ${this.#pod.uid} are kept for its cgroup (${level}), which with cgroup v2 has all threads of a process, or none: none can be in the shared pool`,
+      { value: level, valid: "a grant with the option enforcement: 'members'" },
+    );
+  }
+
   #refuseThread(): never {
     const { level } = this.#pod.enforcement;
     throw new NumalignError(
@@ -287,6 +301,33 @@ export class GrantGroup {
     }
     this.setMemoryNodes(undefined);
     return this.#cpusets.isPartition || this.#cpusets.isWithin(home, pool) ? this.#all : pool;
+  }
+
+  /**
+   * Some threads of this process leave, as {@link leave}; those too that are in the group of another
+   * grant. REQUIRES: {@link checkSingleThreads}.
+   * @throws ERR_CGROUP where they cannot
+   */
+  leaveThreads(tids: readonly number[], pool: CpuSet): CpuSet {
+    const { hierarchy, home } = this.#cpusets;
+    const groupOf = (tid: number) => unlessRefused(() => hierarchy.groupOf(process.pid, tid).path, '');
+    // What was started on a grant has come from nowhere.
+    const isOfGrant = (path: string) => path === this.path || homes.has(path);
+    const inside = tids.filter((tid) => isOfGrant(groupOf(tid)));
+    if (inside.length === 0) return pool;
+    native.rememberMasks();
+    const move = (to: string) => {
+      for (const tid of inside) unlessEnded(() => hierarchy.moveThread(tid, to));
+      return this.#cpusets.isWithin(to, pool) ? this.#all : pool;
+    };
+    const known = homes.get(groupOf(inside[0]!)) ?? home;
+    try {
+      return move(known);
+    } catch (error) {
+      // The cgroup that they came from may be gone.
+      if (error instanceof NumalignError && known !== home) return move(home);
+      throw error;
+    }
   }
 
   get #all(): CpuSet {

@@ -10,8 +10,8 @@ import { grantedThreads, noteRunning } from './granted.js';
 export class GrantPools extends GrantThreads {
   readonly #record: GrantRecord;
 
-  constructor(record: GrantRecord, warnings: readonly Warning[]) {
-    super(record, warnings);
+  constructor(record: GrantRecord, warnings: readonly Warning[], explanation: string | null) {
+    super(record, warnings, explanation);
     this.#record = record;
   }
 

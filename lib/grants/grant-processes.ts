@@ -28,8 +28,8 @@ import { grantedThreads } from './granted.js';
 export class GrantProcesses extends GrantView {
   readonly #record: GrantRecord;
 
-  constructor(record: GrantRecord, warnings: readonly Warning[]) {
-    super(record, warnings);
+  constructor(record: GrantRecord, warnings: readonly Warning[], explanation: string | null) {
+    super(record, warnings, explanation);
     this.#record = record;
   }
 

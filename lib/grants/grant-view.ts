@@ -9,8 +9,8 @@ import { flagsNow } from '../admission/on-record.js';
 import { quotaWarnings, type Warning } from '../admission/warnings.js';
 import { unlessRefused } from '../base/errors.js';
 import { type CgroupLimits, limitsOfProcess } from '../cgroups/limits.js';
-import type { Flag } from '../decision/flags.js';
-import { isIsolated } from '../decision/grant-info.js';
+import type { Flag } from '../decision/flags/flags.js';
+import { isIsolated, mixedCpus } from '../decision/grant-info.js';
 import type { MemoryBinding } from '../enforcement/memory-binding.js';
 import type { CpuSet, NodeSet } from '../machine/cpu-set.js';
 import type { QuietOutcome } from '../quiet/outcome.js';
@@ -20,6 +20,11 @@ export class GrantView {
   /** Its pod's uid, by which it is released. */
   readonly uid: string;
   readonly name: string;
+  /**
+   * With `placement: 'joint'`, why it is on its NUMA nodes, for people; null: they were chosen as the
+   * kubelet does, or it was found on record.
+   */
+  readonly explanation: string | null;
   readonly #record: GrantRecord;
   readonly #found: readonly Warning[];
   #warnings: readonly Warning[] | undefined;
@@ -33,8 +38,9 @@ export class GrantView {
     return null;
   }
 
-  constructor(record: GrantRecord, warnings: readonly Warning[]) {
+  constructor(record: GrantRecord, warnings: readonly Warning[], explanation: string | null) {
     this.#record = record;
+    this.explanation = explanation;
     this.#found = warnings;
     this.uid = record.pod.uid;
     this.name = record.pod.name;
@@ -83,6 +89,11 @@ export class GrantView {
   /** Those of `cpus` that no part has: where threads run that are of none. */
   get sharedCpus(): CpuSet {
     return threadShares(this.#record.look())[0].cpus;
+  }
+
+  /** How much of the shared pool is booked for it beside `cpus`, in CPUs: 0.5, say; else 0. */
+  get mixed(): number {
+    return mixedCpus(this.#record.look());
   }
 
   /** CPUs that are kept from others though nothing runs on them. */
@@ -171,10 +182,10 @@ export class GrantView {
   }
 
   toJSON() {
-    const { uid, name, cpus, parts, held, upcoming, numaNodes, memory, memoryNodes, devices } = this;
+    const { uid, name, cpus, mixed, parts, held, upcoming, numaNodes, memory, memoryNodes, devices } = this;
     const { isIsolated, enforcement, memoryEnforcement, quiet, warnings } = this;
     return {
-      ...{ uid, name, cpus, parts, held, upcoming, numaNodes, memory, memoryNodes, devices },
+      ...{ uid, name, cpus, mixed, parts, held, upcoming, numaNodes, memory, memoryNodes, devices },
       ...{ isIsolated, enforcement, memoryEnforcement, quiet, flags: this.flags(), warnings },
     };
   }

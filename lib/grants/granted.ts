@@ -1,10 +1,15 @@
 // What of a grant must be known to put threads on it, and that threads run on it.
 import { cpusNow } from '../account/cpus-now.js';
 import { nodesOf, threadShares } from '../account/pod-holdings.js';
+import { sharedPool } from '../account/pools.js';
+import { checkNotAttached } from '../admission/grants/attachment.js';
 import type { GrantRecord } from '../admission/grants/grant-record.js';
 import { assignmentsOf } from '../admission/on-record.js';
+import { transact } from '../admission/transact.js';
 import { beginAudit } from '../audit/grant-audits.js';
+import type { PinResult } from '../machine/affinity.js';
 import { type GrantedThreads, needsOneToOne } from '../threads/granted-threads.js';
+import { readAgain, sharePinned } from '../threads/vacate.js';
 import { partCpus } from './grant-part.js';
 import type { GrantView } from './grant-view.js';
 
@@ -37,8 +42,24 @@ export function grantedThreads(
       return grantedThreads(record, view, name);
     },
     group,
+    share: pod.mixed === undefined ? undefined : (tids) => shareThreads(record, tids),
     learnChoices: () => site.enforcer.learnChoices(assignmentsOf(site, site.ledger.read()).settings),
   };
+}
+
+// Under the lock: until they are known to be in the pool, nobody takes CPUs from it.
+function shareThreads({ site, pod, group }: GrantRecord, tids: readonly number[]): Promise<PinResult> {
+  const { topology, enforcer } = site;
+  return transact(site, undefined, async (state) => {
+    checkNotAttached(site, state, process.pid);
+    const registry = enforcer.members?.registry;
+    // As a member, also where the manager was opened without, it follows the pool.
+    if (registry?.ownName === undefined) registry?.addProcess(process.pid);
+    const pool = sharedPool(state, cpusNow(topology));
+    const { result, threads } = sharePinned(topology, group, pod, tids, pool);
+    enforcer.apply(state, threads);
+    return readAgain(result);
+  });
 }
 
 /** Threads of this process run on it from now on. */

@@ -98,6 +98,7 @@ const PLACEMENT_OPTIONS = [
   'topologyManagerScope',
   'initContainerLookahead',
   'strictHugepages',
+  'placement',
 ] as const satisfies readonly (keyof PlacementOptions)[];
 const MANAGER_OPTIONS = [
   ...MACHINE_OPTIONS,
@@ -162,6 +163,7 @@ export function parseConfig(
         scope: given.topologyManagerScope,
         initContainerLookahead: given.initContainerLookahead,
         strictHugepages: given.strictHugepages,
+        placement: given.placement,
       },
       undefined,
       MANAGER_NAMES,

@@ -12,6 +12,8 @@ import {
   ISOLATION_CHOICES,
   type IsolationChoice,
   type MemoryManagerPolicy,
+  PLACEMENT_CHOICES,
+  type PlacementChoice,
   type PlacementOptions,
   type RequestPlacementOptions,
   TOPOLOGY_MANAGER_POLICIES,
@@ -42,7 +44,12 @@ export interface Placement {
   readonly initContainerLookahead: boolean;
   /** What the kernel has free of hugepages must do. */
   readonly strictHugepages: boolean;
+  /** By whose rules NUMA nodes are chosen. */
+  readonly choice: PlacementChoice;
 }
+
+// By which the choice is on record with a grant, where it is not the kubelet's.
+const JOINT_OPTION = 'joint-placement';
 
 const CPU_OPTIONS = {
   'full-pcpus-only': 'fullPhysicalCpusOnly',
@@ -80,6 +87,7 @@ const DEFAULT_PLACEMENT: Placement = Object.freeze({
   kubeletVersion: DEFAULT_VERSION,
   initContainerLookahead: false,
   strictHugepages: false,
+  choice: 'kubelet',
 });
 
 // Of placements, which never change.
@@ -168,7 +176,13 @@ export function parsePlacement(
 ): Placement {
   const { policy, scope, cpuManagerPolicy, cpuManagerPolicyOptions, topologyManagerPolicyOptions, smt } =
     given;
-  const { memoryManagerPolicy, isolation, initContainerLookahead, strictHugepages } = given;
+  const {
+    memoryManagerPolicy,
+    isolation,
+    initContainerLookahead,
+    strictHugepages,
+    placement: choice,
+  } = given;
   // Most requests leave it all to the manager.
   const isNothing =
     policy === undefined &&
@@ -180,7 +194,8 @@ export function parsePlacement(
     smt === undefined &&
     isolation === undefined &&
     initContainerLookahead === undefined &&
-    strictHugepages === undefined;
+    strictHugepages === undefined &&
+    choice === undefined;
   if (isNothing) return defaults;
   if (smt !== undefined) option.oneOf(smt, 'smt', ['hold-sibling']);
   const placement: Placement = {
@@ -209,6 +224,7 @@ export function parsePlacement(
     ...(strictHugepages !== undefined && {
       strictHugepages: option.flag(strictHugepages, 'strictHugepages'),
     }),
+    ...(choice !== undefined && { choice: option.oneOf(choice, 'placement', PLACEMENT_CHOICES) }),
   };
   checkCombination(placement);
   if (placement.cpuPolicy === 'none' && Object.keys(cpuManagerPolicyOptions ?? {}).length > 0) {
@@ -237,7 +253,7 @@ export function placementOptions(placement: Placement): Readonly<Record<string, 
 /** The options of a manager, all of them, that a placement stands for. */
 export function managerPlacement(placement: Placement): Readonly<Required<PlacementOptions>> {
   const { cpuPolicy, memoryPolicy, topologyPolicy, preferClosest, maxNumaNodes, scope } = placement;
-  const { initContainerLookahead, strictHugepages } = placement;
+  const { initContainerLookahead, strictHugepages, choice } = placement;
   const most = maxNumaNodes === Number.POSITIVE_INFINITY ? {} : { 'max-allowable-numa-nodes': maxNumaNodes };
   const cpuOptions = CPU_OPTION_FIELDS.map(([name, field]) => [name, placement[field]]);
   return Object.freeze({
@@ -249,6 +265,7 @@ export function managerPlacement(placement: Placement): Readonly<Required<Placem
     topologyManagerScope: scope,
     initContainerLookahead,
     strictHugepages,
+    placement: choice,
   });
 }
 
@@ -257,6 +274,7 @@ function findOptions(placement: Placement): Readonly<Record<string, boolean>> {
   for (const [name, field] of CPU_OPTION_FIELDS) options[name] = placement[field];
   options['prefer-closest-numa-nodes'] = placement.preferClosest;
   options['hold-sibling'] = placement.holdSiblings;
+  if (placement.choice === 'joint') options[JOINT_OPTION] = true;
   return Object.freeze(options);
 }
 
@@ -279,6 +297,7 @@ export function recordedPlacement(
     preferClosest: options['prefer-closest-numa-nodes'] ?? defaults.preferClosest,
     holdSiblings: options['hold-sibling'] ?? defaults.holdSiblings,
     isolation: poolOf({ options }) === 'isolated' ? 'require' : 'never',
+    choice: options[JOINT_OPTION] ? 'joint' : 'kubelet',
   });
 }
 

@@ -26,6 +26,10 @@ export type MemoryManagerPolicy = 'None' | 'Static' | 'BestEffort';
 export const ISOLATION_CHOICES = ['never', 'prefer', 'require'] as const;
 export type IsolationChoice = (typeof ISOLATION_CHOICES)[number];
 
+/** The values of {@link RequestPlacementOptions.placement}. */
+export const PLACEMENT_CHOICES = ['kubelet', 'joint'] as const;
+export type PlacementChoice = (typeof PLACEMENT_CHOICES)[number];
+
 type Flag = boolean | 'true' | 'false';
 
 /**
@@ -73,6 +77,8 @@ export interface PlacementOptions {
   initContainerLookahead?: boolean;
   /** As {@link RequestPlacementOptions.strictHugepages}. Default: false. */
   strictHugepages?: boolean;
+  /** As {@link RequestPlacementOptions.placement}. Default: kubelet. */
+  placement?: PlacementChoice;
 }
 
 /** What a request may say of its placement; a manager's options are translated to it. */
@@ -93,6 +99,13 @@ export interface RequestPlacementOptions {
    * record. Of a described machine nothing is read.
    */
   strictHugepages?: boolean;
+  /**
+   * How NUMA nodes are chosen among those that the policy admits. `kubelet`: as the kubelet chooses
+   * them. `joint`: over CPUs, memory, hugepages and devices together, the fewest nodes first, then
+   * the nearest to each other, then those with the least free, then the lowest; with
+   * `initContainerLookahead`. It admits whatever `kubelet` admits.
+   */
+  placement?: PlacementChoice;
   /**
    * Hold the SMT siblings of the CPUs too: `cpus` are one thread a core, `held` are the others, on
    * which nothing runs.

@@ -24,7 +24,7 @@ import {
 import type { RequestPlacementOptions } from './policies.js';
 import { parseQuiet, parseRequiredQuiet, type QuietOptions } from './quiet.js';
 import { isMemoryType } from './values/memory-types.js';
-import { option, parseCpuCount } from './values/option-values.js';
+import { option, parseCpuCount, parseMixedCount } from './values/option-values.js';
 import type { Quantity } from './values/quantity.js';
 
 /** What {@link Manager.acquire} and {@link Manager.admit} both take. */
@@ -59,6 +59,12 @@ export interface RequestOptions extends RequestPlacementOptions {
    * taken. Only where the process is the owner.
    */
   onTaken?: 'keep' | 'move';
+  /**
+   * Of a fractional amount of CPU the whole CPUs are exclusive, and the rest is booked in the shared
+   * pool: `2.5` are two CPUs and half of a shared one. Of a pod it holds for containers that may have
+   * exclusive CPUs. Default: false, and a fraction makes nothing exclusive.
+   */
+  mixed?: boolean;
   /** Gives up waiting: for the state's lock, and with `wait` for room. */
   signal?: AbortSignal;
   /**
@@ -80,7 +86,7 @@ export interface Requirement {
  * are the manager's.
  */
 export interface AcquireOptions extends RequestOptions {
-  /** How many exclusive CPUs: a whole number of at least 1. */
+  /** How many exclusive CPUs: a whole number of at least 1; with `mixed` any such as 2.5. */
   cpu: number;
   /**
    * Some of the CPUs for single threads of the process each, such as `{ main: 1, io: 1 }`: by name, of
@@ -145,6 +151,7 @@ export const REQUEST_OPTIONS = [
   'topologyManagerPolicyOptions',
   'initContainerLookahead',
   'strictHugepages',
+  'placement',
   'smt',
   'require',
   'enforcement',
@@ -152,6 +159,7 @@ export const REQUEST_OPTIONS = [
   'quiet',
   'isolation',
   'onTaken',
+  'mixed',
   'signal',
   'wait',
 ] as const satisfies readonly (keyof RequestOptions)[];
@@ -191,6 +199,7 @@ function parseCommon(options: Record<string, unknown>, placement: Placement) {
     requiredQuiet: parseRequiredQuiet(required.quiet, quiet),
     wait: option.flag(wait, 'wait'),
     movesWhenTaken: parseOnTaken(options.onTaken, owner),
+    isMixed: option.optional(options.mixed, 'mixed', option.flag) ?? false,
     enforcement: parseAim({ ...options, require: required.enforcement }),
     placement: parsePlacement(options, placement),
   } as const;
@@ -253,12 +262,12 @@ const isSignal = (value: unknown): value is AbortSignal => value instanceof Abor
 export function parseAcquire(options: AcquireOptions, placement: Placement): AdmissionRequest {
   const given = checkOptions(options, ACQUIRE_OPTIONS, 'acquire');
   option.optional(given.optional, 'optional', option.flag);
-  const cpu = parseCpuCount(given.cpu, 'cpu');
+  const { isMixed, ...common } = parseCommon(given, placement);
+  const milli = isMixed ? parseMixedCount(given.cpu, 'cpu') : parseCpuCount(given.cpu, 'cpu') * MILLI;
   const name = given.name === undefined ? undefined : option.that(given.name, 'name', isName, NAME);
-  const requests = Object.freeze({ cpu: cpu * MILLI, ...parseResources(given.memory, given.resources) });
+  const requests = Object.freeze({ cpu: milli, ...parseResources(given.memory, given.resources) });
   const container: ContainerRequest = Object.freeze({ name: 'main', kind: 'app', requests });
-  const pod = guaranteedPod({ uid: undefined, name }, container);
-  const common = parseCommon(given, placement);
+  const pod = guaranteedPod({ uid: undefined, name }, container, isMixed);
   if (common.placement.cpuPolicy === 'none') {
     throw new NumalignError(
       'ERR_INVALID_OPTION',
@@ -270,7 +279,8 @@ export function parseAcquire(options: AcquireOptions, placement: Placement): Adm
       },
     );
   }
-  return Object.freeze({ pod, parts: parseParts(given.parts ?? {}, cpu), isForCaller: true, ...common });
+  const parts = parseParts(given.parts ?? {}, Math.floor(milli / MILLI));
+  return Object.freeze({ pod, parts, isForCaller: true, ...common });
 }
 
 /**
@@ -314,6 +324,12 @@ export function checkAcquirable(
   }
 }
 
+function mixedPod(pod: PodRequest): PodRequest {
+  // Its containers share a whole that is booked as one.
+  if (pod.resources) invalidOption('mixed', true, 'left out for a pod with resources as a whole');
+  return Object.freeze({ ...pod, isMixed: true });
+}
+
 /** @throws ERR_INVALID_OPTION, ERR_INVALID_POD, ERR_INVALID_QUANTITY */
 export function parseAdmit(pod: unknown, options: AdmitOptions, placement: Placement): AdmissionRequest {
   const given = checkOptions(options, REQUEST_OPTIONS, 'admit');
@@ -330,7 +346,7 @@ export function parseAdmit(pod: unknown, options: AdmitOptions, placement: Place
   const common = given === NO_OPTIONS ? commonOf(placement) : parseCommon(given, placement);
   const { owner, wait, quiet, requiredQuiet, movesWhenTaken, enforcement, placement: placed } = common;
   return Object.freeze({
-    pod: parsed,
+    pod: common.isMixed ? mixedPod(parsed) : parsed,
     isForCaller: false,
     owner,
     wait,

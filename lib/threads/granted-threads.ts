@@ -5,7 +5,7 @@ import { native } from '../base/native.js';
 import { type NativePinOutcome, THREAD_ROLES, type ThreadRole } from '../base/native-threads.js';
 import type { Enforcer } from '../enforcement/enforcer.js';
 import type { GrantGroup } from '../enforcement/grant-group.js';
-import { type Threads, toTid } from '../machine/affinity.js';
+import { type PinResult, type Threads, toTid } from '../machine/affinity.js';
 import { CpuSet, type NodeSet } from '../machine/cpu-set.js';
 
 export interface GrantedThreads {
@@ -25,6 +25,11 @@ export interface GrantedThreads {
   readonly group: GrantGroup | undefined;
   /** See {@link Enforcer.learnChoices}. */
   readonly learnChoices: () => void;
+  /**
+   * Has threads of this process run in the shared pool from now on, as its members do. Undefined
+   * where nothing of the pool is booked for the grant.
+   */
+  readonly share?: ((tids: readonly number[]) => Promise<PinResult>) | undefined;
 }
 
 /**
@@ -97,7 +102,7 @@ export interface ThreadPlace {
  */
 export function placeByRole(
   granted: GrantedThreads,
-  places: Readonly<Partial<Record<ThreadRole, ThreadPlace>>>,
+  places: Readonly<Partial<Record<ThreadRole, ThreadPlace | undefined>>>,
   replace: boolean,
 ): Record<ThreadRole, NativePinOutcome> {
   const { grant, owner, part } = granted;

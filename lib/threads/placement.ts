@@ -2,7 +2,7 @@
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { native } from '../base/native.js';
 import type { ThreadRole } from '../base/native-threads.js';
-import { type PinResult, toPinResult } from '../machine/affinity.js';
+import { type PinResult, toPinResult, toTid } from '../machine/affinity.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import {
   cpusWithin,
@@ -17,7 +17,8 @@ import { probePool } from './pool.js';
  * Where threads of one kind run: CPUs of the grant, each thread on any of them; or with `oneToOne`
  * each on one of its own (where there are more threads than CPUs, as few on each as can be),
  * `'one-to-one'` for short, out of all CPUs of the grant. A CPU that runs no JavaScript yet is
- * preferred. `part`: on that part of the grant; without it on CPUs that no part has.
+ * preferred. `part`: on that part of the grant; without it on CPUs that no part has. `'shared'`: of a
+ * mixed grant, in the shared pool, which they follow as it changes.
  */
 export type ThreadCpus = CpuSet | string | { part?: string; cpus?: CpuSet | string; oneToOne?: boolean };
 
@@ -61,7 +62,12 @@ export interface PlaceThreadsResult {
 }
 
 const KINDS = ['main', 'workers', 'pool', 'v8', 'others'] as const;
-type Places = Readonly<Record<(typeof KINDS)[number], ThreadPlace>>;
+
+/** Of threads that run in the shared pool. */
+export const SHARED = 'shared';
+
+/** undefined: in the shared pool. */
+type Places = Readonly<Record<(typeof KINDS)[number], ThreadPlace | undefined>>;
 
 type Place = Exclude<ThreadCpus, string | CpuSet>;
 
@@ -90,26 +96,46 @@ export function parsePlace(grant: GrantedThreads, kind: string, value: ThreadCpu
   return { part: target.part, cpus, oneEach: oneToOne };
 }
 
+/** undefined: in the shared pool. @throws ERR_ENFORCEMENT, and as {@link parsePlace} */
+function parsePlaceOrPool(
+  target: GrantedThreads,
+  kind: string,
+  value: ThreadCpus | undefined,
+): ThreadPlace | undefined {
+  if (value !== SHARED) return parsePlace(target, kind, value);
+  if (!target.share) {
+    const valid = `CPUs of the grant (${target.cpus}): nothing of the shared pool is booked for it, as acquire({ cpu: 2.5, mixed: true }) does`;
+    invalidOption(kind, value, valid);
+  }
+  target.group?.checkSingleThreads();
+  return undefined;
+}
+
 function parsePlaces(target: GrantedThreads, options: PlaceThreadsOptions): Places {
   const areNamed = native.threads().some(({ role }) => role === 'v8');
   const { v8, others } = options;
+  const placeOf = (kind: string, value: ThreadCpus | undefined) => parsePlaceOrPool(target, kind, value);
   const places: Places = {
-    main: parsePlace(target, 'main', options.main),
-    workers: parsePlace(target, 'workers', options.workers),
-    pool: parsePlace(target, 'pool', options.pool),
-    v8: parsePlace(target, 'v8', areNamed ? v8 : (v8 ?? others)),
-    others: parsePlace(target, 'others', areNamed ? others : (others ?? v8)),
+    main: placeOf('main', options.main),
+    workers: placeOf('workers', options.workers),
+    pool: placeOf('pool', options.pool),
+    v8: placeOf('v8', areNamed ? v8 : (v8 ?? others)),
+    others: placeOf('others', areNamed ? others : (others ?? v8)),
   };
-  const isSame = places.v8.oneEach === places.others.oneEach && places.v8.cpus.equals(places.others.cpus);
-  if (!areNamed && !isSame) {
+  if (!areNamed && !isSame(places.v8, places.others)) {
+    const shown = ({ v8: a, others: b }: Places) => [a, b].map((place) => place?.cpus.toString() ?? SHARED);
+    const [given, other] = shown(places);
     invalidOption(
       'v8',
-      String(places.v8.cpus),
-      `the same as others (${places.others.cpus}): Node ${process.versions.node} does not name its threads, so that V8's helpers cannot be told from others`,
+      given,
+      `the same as others (${other}): Node ${process.versions.node} does not name its threads, so that V8's helpers cannot be told from others`,
     );
   }
   return places;
 }
+
+const isSame = (a: ThreadPlace | undefined, b: ThreadPlace | undefined) =>
+  a && b ? a.oneEach === b.oneEach && a.cpus.equals(b.cpus) : a === b;
 
 /** What can be said without the grant. @throws ERR_INVALID_OPTION */
 export function checkPlaces(options: PlaceThreadsOptions): { replace: boolean; places: readonly Place[] } {
@@ -130,13 +156,19 @@ export async function placeThreads(
   const { replace } = checkPlaces(options);
   parsePlaces(target(), options);
   const { complete } = await probePool();
+  const shared = await shareThreads(target(), parsePlaces(target(), options), replace);
   const granted = target();
-  const places = parsePlaces(granted, options);
-  const { main, workers, pool, v8, others } = places;
-  const outcomes = inGroup(granted, ['process'], replace, () =>
-    placeByRole(granted, { main, worker: workers, pool, v8, other: others }, replace),
-  );
-  const resultOf = (role: ThreadRole, allKnown: boolean) => toPinResult(outcomes[role], !allKnown);
+  const places = byRole(parsePlaces(granted, options));
+  // Of a cgroup that the whole process enters, all threads would have its CPUs.
+  const entering = shared ? threadsOf((role) => places[role] !== undefined) : ['process' as const];
+  const outcomes = inGroup(granted, entering, replace, () => placeByRole(granted, places, replace));
+  const resultOf = (role: ThreadRole, allKnown: boolean) =>
+    shared && places[role] === undefined
+      ? partOf(
+          shared,
+          threadsOf((each) => each === role),
+        )
+      : toPinResult(outcomes[role], !allKnown);
   return {
     main: resultOf('main', true),
     workers: resultOf('worker', false),
@@ -145,4 +177,30 @@ export async function placeThreads(
     others: resultOf('other', false),
     guaranteed: false,
   };
+}
+
+function byRole({ main, workers, pool, v8, others }: Places) {
+  return { main, worker: workers, pool, v8, other: others };
+}
+
+function threadsOf(isMeant: (role: ThreadRole) => boolean): number[] {
+  return native.threads().flatMap(({ tid, role }) => (isMeant(role) ? tid : []));
+}
+
+/** What became of some of the threads that were moved. */
+function partOf({ moved, unmovable }: PinResult, tids: readonly number[]): PinResult {
+  const isMeant = ({ tid }: { tid: number }) => tids.includes(tid);
+  return { moved: moved.filter(isMeant), unmovable: unmovable.filter(isMeant), guaranteed: false };
+}
+
+// First: where this fails, nothing is moved. Undefined where no threads are to be in the shared pool.
+async function shareThreads(
+  { grant, share }: GrantedThreads,
+  asked: Places,
+  replace: boolean,
+): Promise<PinResult | undefined> {
+  const places = byRole(asked);
+  if (!share || Object.values(places).every((place) => place !== undefined)) return undefined;
+  if (!replace) native.checkNotPinned(toTid('process'), grant);
+  return share(threadsOf((role) => places[role] === undefined));
 }

@@ -1,9 +1,10 @@
 // How the threads of this process that are pinned for a grant leave its CPUs, and come back where
 // that was in vain.
 import type { PodAssignment } from '../account/pod-assignment.js';
-import { threadShares } from '../account/pod-holdings.js';
+import { type Booked, runningCpus, threadShares } from '../account/pod-holdings.js';
 import { unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
+import type { NativePinOutcome } from '../base/native-threads.js';
 import type { GrantGroup } from '../enforcement/grant-group.js';
 import type { UnpinnedThread } from '../enforcement/members/confinement.js';
 import {
@@ -62,14 +63,38 @@ export function undoPin(
   pool: CpuSet,
 ): Unpinned {
   const bound = group?.leave(pool);
-  const outcome = native.undoPin(uid, (bound ?? pool).words);
+  return unpinned(
+    topology,
+    native.undoPin(uid, (bound ?? pool).words),
+    bound === undefined || bound === pool,
+  );
+}
+
+/**
+ * As {@link undoPin}, of some threads of this process, whichever grant they are pinned for.
+ * REQUIRES: {@link GrantGroup.checkSingleThreads}.
+ */
+export function sharePinned(
+  topology: Topology,
+  group: GrantGroup | undefined,
+  pod: Booked & Pick<PodAssignment, 'uid'>,
+  tids: readonly number[],
+  pool: CpuSet,
+): Unpinned {
+  const bound = group?.leaveThreads(tids, pool) ?? pool;
+  const outcome = native.shareThreads(pod.uid, runningCpus(pod).words, tids, bound.words);
+  return unpinned(topology, outcome, bound === pool);
+}
+
+// `isByMask`: their masks keep them in the shared pool, and not a cpuset.
+function unpinned(topology: Topology, outcome: NativePinOutcome, isByMask: boolean): Unpinned {
   const threads = [...outcome.moved, ...outcome.unmovable].map(({ tid, now, earlier = now }) => ({
     tid,
     // Who may run anywhere is not to be kept on record for CPUs that there are not.
     earlier: new CpuSet(earlier).intersection(topology.cpus),
   }));
   const { moved, unmovable, guaranteed } = toPinResult(outcome, true);
-  if (bound === undefined || bound === pool) return { threads, result: { moved, unmovable, guaranteed } };
+  if (isByMask) return { threads, result: { moved, unmovable, guaranteed } };
   const isOut = (thread: UnmovableThread) => thread.reason === CLIPPED;
   return {
     threads,

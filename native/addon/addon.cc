@@ -62,6 +62,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   export_members(env, exports);
   export_activity(env, exports);
   export_quiet(env, exports);
+  export_repacking(env, exports);
   export_process(env, exports);
   return exports;
 }

@@ -68,6 +68,7 @@ void export_memory(Napi::Env env, Napi::Object exports);
 void export_members(Napi::Env env, Napi::Object exports);
 void export_activity(Napi::Env env, Napi::Object exports);
 void export_quiet(Napi::Env env, Napi::Object exports);
+void export_repacking(Napi::Env env, Napi::Object exports);
 void export_process(Napi::Env env, Napi::Object exports);
 
 }  // namespace numalign::addon

@@ -9,7 +9,7 @@
 #include "core/cpu_hints.h"
 #include "core/device_hints.h"
 #include "core/hint_listing.h"
-#include "core/hint_merger.h"
+#include "core/joint_choice.h"
 #include "core/memory_hints.h"
 
 namespace numalign::addon {
@@ -296,23 +296,24 @@ class OfferReader {
 };
 
 // Words of what is merged, before those of families.
-constexpr size_t kMerged = 3;
+constexpr size_t kMerged = 6;
 enum Kind : uint32_t { kFamily, kCpus, kMemory, kDevices };
 
 // (topology, or undefined where nothing is asked for CPUs). On the wire: how many families and questions,
-// nodes, the policy, how many distances; the distances; of each its kind, and what its reader takes. What
-// comes back: low, high, any | preferred << 1 | admitted << 2 | exact << 3; for each question the length and
-// the words of its family. One call for all, since each takes as long as the hints of a resource, or their
-// merge.
+// nodes, the policy, how many distances, how many rooms; the distances; for a joint choice [low, high] of the
+// nodes that it is kept to and the rooms; of each its kind, and what its reader takes. What comes back: low,
+// high, any | preferred << 1 | admitted << 2 | exact << 3; what was counted of a joint choice: sets, nearest,
+// tightest; for each question the length and the words of its family. One call for all, since each takes as
+// long as the hints of a resource, or their merge.
 Napi::Value merge_hints_binding(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   std::span<const uint32_t> wire = Environment::of(env).words;
-  if (wire.size() < 4 || wire[1] < 1 || wire[1] > NodeMask::kBits || wire[2] > 3) {
+  if (wire.size() < 5 || wire[1] < 1 || wire[1] > NodeMask::kBits || wire[2] > 3) {
     throw Napi::RangeError::New(env, "1 to 64 nodes, and a policy from 0 to 3");
   }
   OfferReader reader(env, info[0], static_cast<int>(wire[1]));
-  std::span<const uint32_t> head = reader.take(4);
-  const size_t count = head[0], distances = head[3];
+  std::span<const uint32_t> head = reader.take(5);
+  const size_t count = head[0], distances = head[3], rooms = head[4];
   MergeOptions options;
   options.nodes = static_cast<int>(head[1]);
   options.policy = static_cast<TopologyPolicy>(head[2]);
@@ -320,6 +321,14 @@ Napi::Value merge_hints_binding(const Napi::CallbackInfo& info) {
     throw Napi::RangeError::New(env, "a distance is needed for each pair of nodes");
   }
   options.distances = reader.take(distances);
+  if (rooms != 0 && rooms != head[1]) throw Napi::RangeError::New(env, "a room is needed for each node");
+  JointOptions joint;
+  if (rooms != 0) {
+    const uint32_t low = reader.word();
+    joint.within = to_mask(env, low, reader.word(), options.nodes);
+    joint.rooms = reader.take(rooms);
+  }
+  joint.merge = options;
   std::vector<HintFamily> families;
   families.reserve(std::min(wire.size(), count) + 1);
   // Of what is asked, if anything is. Kept, so that memory for it is fetched once.
@@ -344,12 +353,17 @@ Napi::Value merge_hints_binding(const Napi::CallbackInfo& info) {
     // Each type of memory is a resource of its own, with the same hints.
     for (; times > 1; times--) families.push_back(HintFamily(families.back()));
   }
-  MergedHint merged = merge_hints(families, options);
+  const JointChoice choice =
+      rooms != 0 ? choose_jointly(families, joint) : JointChoice{.merged = merge_hints(families, options)};
+  const MergedHint& merged = choice.merged;
   const std::span<uint32_t> result = answer.empty() ? Environment::of(env).words : std::span(answer);
   result[0] = static_cast<uint32_t>(merged.mask.bits());
   result[1] = static_cast<uint32_t>(merged.mask.bits() >> 32);
   result[2] = (merged.any ? 1u : 0u) | (merged.preferred ? 2u : 0u) | (merged.admitted ? 4u : 0u) |
               (merged.exact ? 8u : 0u);
+  result[3] = choice.sets;
+  result[4] = choice.nearest;
+  result[5] = choice.tightest;
   return answer.empty() ? Napi::Value() : to_wire(env, answer);
 }
 

@@ -282,15 +282,28 @@ Napi::Value stray_threads(const Napi::CallbackInfo& info) {
       env, unwrap(env, ThreadPins::of_this_process().strays(to_target(info, 0), to_id_set<CpuTag>(info[2]))));
 }
 
+std::vector<pid_t> to_threads(Napi::Value value) {
+  if (!value.IsArray()) throw Napi::TypeError::New(value.Env(), "the threads must be an array");
+  const auto list = value.As<Napi::Array>();
+  std::vector<pid_t> tids;
+  for (uint32_t i = 0; i < list.Length(); i++) tids.push_back(to_int(list.Get(i), "a thread"));
+  return tids;
+}
+
 // (grant, part, words of its CPUs, ids of threads)
 Napi::Value recall_threads(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
-  if (!info[3].IsArray()) throw Napi::TypeError::New(env, "the threads must be an array");
-  const auto list = info[3].As<Napi::Array>();
-  std::vector<pid_t> tids;
-  for (uint32_t i = 0; i < list.Length(); i++) tids.push_back(to_int(list.Get(i), "a thread"));
-  return from_outcome(env, unwrap(env, ThreadPins::of_this_process().recall(
-                                           to_target(info, 0), to_id_set<CpuTag>(info[2]), tids)));
+  return from_outcome(
+      env, unwrap(env, ThreadPins::of_this_process().recall(to_target(info, 0), to_id_set<CpuTag>(info[2]),
+                                                            to_threads(info[3]))));
+}
+
+// (grant, words of its CPUs, ids of threads, words of the shared pool)
+Napi::Value share_threads(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  return from_outcome(env, unwrap(env, ThreadPins::of_this_process().share(
+                                           to_string(info[0], "the grant"), to_id_set<CpuTag>(info[1]),
+                                           to_threads(info[2]), to_id_set<CpuTag>(info[3]))));
 }
 
 // (grant, part, words of where to wait)
@@ -399,6 +412,7 @@ void export_threads(Napi::Env env, Napi::Object exports) {
   exports["scheduling"] = Napi::Function::New(env, scheduling);
   exports["schedule"] = Napi::Function::New(env, schedule);
   exports["undoPin"] = Napi::Function::New(env, undo_pin);
+  exports["shareThreads"] = Napi::Function::New(env, share_threads);
   exports["followGrant"] = Napi::Function::New(env, follow_grant);
   exports["grantThreads"] = Napi::Function::New(env, grant_threads);
   exports["strayThreads"] = Napi::Function::New(env, stray_threads);

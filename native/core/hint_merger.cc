@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "core/fewest_nodes.h"
+#include "core/hint_facts.h"
 #include "core/subset_search.h"
 #include "core/superset_sums.h"
 
@@ -26,20 +27,6 @@ int first_size(int wanted, int most, F&& visit) {
 
 // ---- facts about one family
 
-bool has_masks(const HintFamily& family) {
-  if (auto* list = std::get_if<HintList>(&family.masks)) return !list->empty();
-  return true;  // the other forms are made only where something is offered
-}
-
-// No mask and no hint without one: nothing can satisfy the request, which counts as a single hint that is not
-// preferred.
-bool is_impossible(const HintFamily& family) { return !family.any_preferred && !has_masks(family); }
-
-// It can leave every node in: by a hint without a mask.
-bool may_abstain(const HintFamily& family) {
-  return family.any_preferred || family.any_other || !has_masks(family);
-}
-
 // The least number of nodes that is offered, as FewestNodes says it.
 FewestNodes narrowest(const HintFamily& family, int budget) {
   int least = NodeMask::kBits + 1;
@@ -58,26 +45,6 @@ FewestNodes narrowest(const HintFamily& family, int budget) {
 FewestNodes greater(FewestNodes a, FewestNodes b) { return {std::max(a.count, b.count), a.exact && b.exact}; }
 
 // ---- few nodes: enumerate
-
-// Of a family in another form.
-HintBits to_bits(const HintFamily& family) {
-  if (auto* linear = std::get_if<LinearHints>(&family.masks)) return linear->enumerate(family.nodes);
-  HintBits bits;
-  bits.offered = SmallWords(HintBits::bit_words(family.nodes));
-  bits.preferred = SmallWords(bits.offered.size());
-  for (const ListedHint& hint : std::get<HintList>(family.masks)) {
-    HintBits::set(bits.offered, hint.mask.bits());
-    if (hint.preferred) HintBits::set(bits.preferred, hint.mask.bits());
-  }
-  return bits;
-}
-
-template <class F>
-void for_each_mask(std::span<const uint64_t> bits, F&& visit) {
-  for (size_t i = 0; i < bits.size(); i++) {
-    for_each_node(bits[i], [&](int bit) { visit(i * 64 + static_cast<size_t>(bit)); });
-  }
-}
 
 template <class Count>
 std::vector<Count> superset_sums_of(std::span<const uint64_t> bits, int nodes) {

@@ -172,6 +172,15 @@ describe('A target', () => {
     });
   });
 
+  it('is the least where it says so, of the mean of an estimate', () => {
+    const atLeast = { scene: { row: { gainShare: { least: 0.03 } } } };
+    const gain = (mean: number) =>
+      judged('scene', { name: 'row', gainShare: { mean, plusMinus: 1 } }, { targets: atLeast });
+    expect(gain(0.03)).toMatchObject({ met: true });
+    expect(gain(0.029)).toMatchObject({ met: false, missed: ['gainShare'] });
+    expect(judged('scene', { name: 'row' }, { targets: atLeast })).toMatchObject({ met: false });
+  });
+
   it('judges no other row, none that failed and none that was skipped', () => {
     for (const row of [
       { name: 'other', ratio: 9 },
@@ -336,6 +345,22 @@ describe('Tables', () => {
         '| a < b | 1.5 µs | 2 ms | E 10 ns | 150 | <= 200 | yes |',
       ].join('\n'),
       ['| name | level |', '| --- | --- |', '| c | x\\|y |'].join('\n'),
+    ]);
+  });
+
+  it('show estimates with their intervals, and the least of a target', () => {
+    const row = {
+      name: 'a',
+      gainShare: { mean: 0.12345, plusMinus: 0.01234 },
+      moves: { mean: 2, plusMinus: 0 },
+      targets: { gainShare: { least: 0.03 }, moves: 1 },
+    };
+    expect(tablesOf([row]).map(inMarkdown)).toEqual([
+      [
+        '| name | gain | moves | target |',
+        '| --- | --- | --- | --- |',
+        '| a | 12.3 % ± 1.2 % | 2 | gain >= 3 %; moves <= 1 |',
+      ].join('\n'),
     ]);
   });
 

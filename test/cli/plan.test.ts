@@ -56,6 +56,15 @@ describe('numalign plan on a described machine', () => {
     ]);
   });
 
+  it('says why NUMA nodes were chosen jointly, where they are to be', async () => {
+    const asked = ['plan', '--cpus', '12', '--placement', 'joint', ...MACHINE];
+    const { code, stdout } = await numalign(asked);
+    expect(code).toBe(0);
+    expect(stdout).toContain(
+      'main: NUMA nodes 0-1: 6 sets of 2 nodes have all of it, it is the lowest of these',
+    );
+  });
+
   it('places init containers with the whole pod in sight, where it is told to', async () => {
     const text = documents(
       pod('other', 2),
@@ -123,6 +132,18 @@ spec: {containers: [{name: main, resources: {limits: {cpu: 2, memory: 64Mi, exam
       devices: { 'example.com/nic': [{ id: '0000:81:00.0', nodes: [3] }] },
       memory: [{ nodes: [3], type: 'memory', bytes: 64 * 2 ** 20 }],
     });
+  });
+
+  it('gives whole CPUs of a fraction with --mixed, and says what is booked of the shared pool', async () => {
+    const text = documents(pod('one', 2.5), pod('two', 0.5));
+    const { stdout } = await plan(text, ...MACHINE, '--mixed');
+    expect(stdout).toMatch(/^main +app +0-1 \+ 0\.5 shared +none +0$/m);
+    expect(stdout).toMatch(/^main +app +shared pool +none/m);
+    const answer = await planJson(text, ...MACHINE, '--mixed');
+    expect(answer.pods.map((each: { containers: object[] }) => each.containers[0])).toMatchObject([
+      { cpus: '0-1', mixed: 0.5 },
+      { cpus: null, mixed: 0 },
+    ]);
   });
 
   it('plans several pods one on top of the other, and says which is rejected, and why', async () => {

@@ -344,6 +344,19 @@ describe('numalign run', () => {
     ]);
   });
 
+  it('books a fraction of the shared pool with --mixed, and runs the command on the whole CPUs', async () => {
+    const folder = newFolder();
+    await numalign(['configure', '--managed', '0-1', '--state-dir', folder]);
+    const script = 'grep Cpus_allowed_list /proc/self/status; echo "$NUMALIGN_CPUS $NUMALIGN_MIXED"';
+    const run = ['run', '--cpus', '1.25', '--mixed', '--state-dir', folder, '--', 'sh', '-c', script];
+    const { stdout, stderr } = await numalign(run);
+    const [, cpu] = /^numalign: CPU (\d) \+ 0\.25 shared on NUMA node/.exec(stderr) ?? [];
+    expect(stdout).toBe(`Cpus_allowed_list:\t${cpu}\n${cpu} 0.25\n`);
+    const status = await numalign(['status', '--state-dir', folder]);
+    expect(status.stdout).toContain(`${cpu} + 0.25 shared`);
+    expect(await grants(folder)).toMatchObject([{ cpus: cpu, mixed: 0.25 }]);
+  });
+
   it('suggests another folder where the one it should use is closed', async () => {
     const file = join(newFolder(), 'file');
     writeFileSync(file, '');
@@ -355,7 +368,8 @@ describe('numalign run', () => {
 
   it.each([
     [['--cpus', '0', '--', 'true'], 'whole number of CPUs'],
-    [['--cpus', '1.5', '--', 'true'], 'whole number of CPUs'],
+    [['--cpus', '1.5', '--', 'true'], 'whole number of CPUs, at least 1. With --mixed it may be a fraction.'],
+    [['--cpus', '0.5', '--mixed', '--', 'true'], 'whole number of CPUs'],
     [
       ['--cpus', '1', '--memory', 'lots', '--', 'true'],
       "option '--memory <quantity>' argument 'lots' is invalid. It must be a quantity",

@@ -135,6 +135,7 @@ describe('the table of grants', () => {
       uid: 'abcdefgh-1',
       name: 'job',
       cpus: cpus.union(held),
+      mixed: 0,
       numaNodes: NodeSet.of(0),
       memory: [],
       devices: {},
@@ -155,6 +156,7 @@ describe('the table of grants', () => {
         {
           ...{ name: 'ma\u001bin', kind: 'app' as const, cpus, held, hint: { nodes: null, preferred: true } },
           isolation: 'container' as const,
+          mixed: 0,
           ...{ memory: [], devices: {} },
         },
       ],

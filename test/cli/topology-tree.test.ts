@@ -51,6 +51,7 @@ function grant(name: string, list: string, alive = true): StateStatus['grants'][
     uid: `id-of-${name}`,
     name,
     cpus: cpus(list),
+    mixed: 0,
     numaNodes: NodeSet.of(0),
     memory: [],
     devices: {},

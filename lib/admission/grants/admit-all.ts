@@ -90,6 +90,7 @@ interface Step {
   readonly question?: Question;
   /** Which it stands for. */
   readonly old?: PodAssignment | undefined;
+  readonly explanation?: string | null;
 }
 
 /**
@@ -167,7 +168,7 @@ function decideNext(
   };
   const decision = decide(question);
   if (!decision.admitted) throw new AdmissionError(decision);
-  return { next: decision.next(), question, old };
+  return { next: decision.next(), question, old, explanation: decision.explanation };
 }
 
 // A grant is known by its uid and by when it was admitted.
@@ -209,7 +210,7 @@ function withUndone(error: unknown, questions: readonly Question[]): unknown {
 
 function admissionOf(
   { providers }: Site,
-  { placed, question, old }: Step,
+  { placed, question, old, explanation = null }: Step,
   state: Assignments,
   shortfalls: readonly string[],
 ): Admission {
@@ -218,5 +219,5 @@ function admissionOf(
   if (placed) return { pod, warnings: [], alreadyAdmitted: true };
   const enforcement = cpusOf(pod).isEmpty ? [] : enforcementWarnings(pod, shortfalls);
   const warnings = [...warningsOf(pod, question!), ...enforcement];
-  return { pod, warnings, alreadyAdmitted: false, replaced: old !== undefined };
+  return { pod, warnings, alreadyAdmitted: false, replaced: old !== undefined, explanation };
 }

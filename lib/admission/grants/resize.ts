@@ -191,7 +191,7 @@ function decided(
   const [now] = pod.containers as [ContainerAssignment];
   const requests: Record<string, number> = {
     ...now.request,
-    ...(cpu !== undefined && { cpu: cpu * MILLI }),
+    ...(cpu !== undefined && { cpu: cpu * MILLI + (pod.mixed ?? 0) }),
     ...(memory !== undefined && { memory }),
   };
   const container = { name: now.name, kind: now.kind, requests };
@@ -200,7 +200,7 @@ function decided(
     present: cpusNow(topology, state.pods),
     state: removePods(state, new Set([pod.uid])),
     request: {
-      pod: guaranteedPod(pod, container),
+      pod: guaranteedPod(pod, container, pod.mixed !== undefined),
       owner: 'process',
       placement: recordedPlacement(pod, defaults),
       enforcement: {},

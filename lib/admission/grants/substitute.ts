@@ -9,7 +9,7 @@ import { cpusOf, movesWhenTaken, poolOf, runningCpus } from '../../account/pod-h
 import { sharedPool } from '../../account/pools.js';
 import { NumalignError } from '../../base/errors.js';
 import { Refusal } from '../../base/refusal.js';
-import { checkSharedPool } from '../../decision/cpus/cpu-limits.js';
+import { checkRoom, checkSharedPool } from '../../decision/cpus/cpu-limits.js';
 import {
   allocateCpus,
   type CpuAllocation,
@@ -233,7 +233,9 @@ function allocationFor(
   // All that the pod has is taken in `state`: nothing of it can be given anew.
   const draft: Draft = withKept(first, { ...kept, memory, devices }, cpusOf(pod));
   const allocation = allocateCpus(draft, request, { ...container.hint, nodes });
-  checkSharedPool({ ...draft, ...cpusLeft(draft, request, allocation) });
+  const left = { ...draft, ...cpusLeft(draft, request, allocation) };
+  checkSharedPool(left);
+  checkRoom(left);
   return allocation;
 }
 

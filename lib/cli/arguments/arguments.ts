@@ -36,12 +36,16 @@ export function cpuListOrKernel(value: string): CpuSet | 'kernel' {
   return value === 'kernel' ? value : cpuList(value);
 }
 
-export function cpuCount(value: string): number {
-  const count = Number(value);
-  if (!/^\d+$/.test(value) || count < 1 || count > CpuSet.MAX_ID) {
-    throw new InvalidArgumentError('It must be a whole number of CPUs, at least 1.');
+/** What an amount of CPUs must be, without `--mixed`. */
+export const WHOLE_CPUS = 'It must be a whole number of CPUs, at least 1.';
+
+/** A fraction is for the command to judge, which may have `--mixed`. */
+export function cpuAmount(value: string): number {
+  const amount = Number(value);
+  if (!/^\d+(\.\d{1,3})?$/.test(value) || amount < 1 || amount > CpuSet.MAX_ID) {
+    throw new InvalidArgumentError(WHOLE_CPUS);
   }
-  return count;
+  return amount;
 }
 
 // Linux gives no higher ones (PID_MAX_LIMIT).

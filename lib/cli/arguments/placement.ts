@@ -8,9 +8,9 @@ import type {
   TopologyManagerPolicy,
   TopologyManagerScope,
 } from '../../entries/kubelet.js';
-import type { CpuSet, IsolationChoice, ManagerOptions } from '../../index.js';
+import type { CpuSet, IsolationChoice, ManagerOptions, PlacementChoice } from '../../index.js';
 import { parseConfig } from '../../input/config.js';
-import { ISOLATION_CHOICES, TOPOLOGY_MANAGER_POLICIES } from '../../input/policies.js';
+import { ISOLATION_CHOICES, PLACEMENT_CHOICES, TOPOLOGY_MANAGER_POLICIES } from '../../input/policies.js';
 import { cpuList, cpuOption, featureGatesOption, kubeletVersionOption } from './arguments.js';
 import { fileName, inPlace, readDocuments } from './documents.js';
 import { cgroupRootOf, cgroupRootOption } from './enforcement.js';
@@ -32,6 +32,7 @@ export interface PlacementFlags extends OpeningFlags {
   isolation?: IsolationChoice;
   initContainerLookahead?: boolean;
   strictHugepages?: boolean;
+  placement?: PlacementChoice;
 }
 
 export function policyOption(): Option {
@@ -54,6 +55,14 @@ export function strictHugepagesOption(): Option {
     '--strict-hugepages',
     'no more hugepages count as free than the kernel has free (default: off)',
   );
+}
+
+/** Of one request. */
+export function placementOption(): Option {
+  return new Option(
+    '--placement <choice>',
+    'choose NUMA nodes as the kubelet, or over all resources together (default: kubelet)',
+  ).choices(PLACEMENT_CHOICES);
 }
 
 /** Of the machine. */
@@ -104,6 +113,7 @@ export function placementOptions(): Option[] {
       'init containers go to NUMA nodes where the whole pod fits (default: off)',
     ),
     strictHugepagesOption(),
+    placementOption(),
     isolationOption(),
   ];
 }
@@ -130,7 +140,7 @@ async function readConfiguration(
 export async function managerOptions(flags: PlacementFlags): Promise<ManagerOptions> {
   const { config, policy, scope, cpuOption, reserved, isolated, cgroupRoot } = flags;
   const { kubeletVersion, featureGates } = flags;
-  const { initContainerLookahead, strictHugepages } = flags;
+  const { initContainerLookahead, strictHugepages, placement } = flags;
   const document = config === undefined ? undefined : await readConfiguration(config);
   return {
     ...(document && { kubeletConfiguration: document }),
@@ -138,6 +148,7 @@ export async function managerOptions(flags: PlacementFlags): Promise<ManagerOpti
     ...(scope && { topologyManagerScope: scope }),
     ...(initContainerLookahead && { initContainerLookahead }),
     ...(strictHugepages && { strictHugepages }),
+    ...(placement && { placement }),
     // One by one over the document's, where the API's would stand for them all.
     ...(cpuOption && { cpuManagerPolicyOptions: { ...document?.cpuManagerPolicyOptions, ...cpuOption } }),
     ...(reserved && { reservedSystemCPUs: reserved }),

@@ -1,11 +1,12 @@
 // What is asked for on the command line itself, in place of a file.
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { MAX_REPLICAS, workloadsOf } from '../../input/pods/workload.js';
-import { cpuCount, quantity, resource } from './arguments.js';
+import { cpuAmount, quantity, resource, WHOLE_CPUS } from './arguments.js';
 import { type FileWorkload, fileWorkload } from './pod-file.js';
 
 export interface PodFlags {
   cpus?: number;
+  mixed?: boolean;
   memory?: string;
   resource?: Record<string, string>;
 }
@@ -13,12 +14,26 @@ export interface PodFlags {
 /** Of what asks for exclusive CPUs. */
 export function podOptions(): Option[] {
   return [
-    new Option('--cpus <n>', 'how many CPUs').argParser(cpuCount),
+    new Option('--cpus <n>', 'how many CPUs').argParser(cpuAmount),
+    mixedOption(),
     new Option('--memory <quantity>', 'memory to book near them, such as 2Gi').argParser(quantity),
     new Option('--resource <name=quantity>', 'hugepages-2Mi=64Mi, or devices; may be repeated').argParser(
       resource,
     ),
   ];
+}
+
+export const mixedOption = () =>
+  new Option(
+    '--mixed',
+    'of a fraction of CPUs, such as 2.5, the whole ones are exclusive, the rest is shared',
+  );
+
+/** Ends the command where a fraction of CPUs is asked for without `--mixed`. */
+export function checkCpus(command: Command, { cpus, mixed = false }: PodFlags): void {
+  if (cpus === undefined || mixed || Number.isInteger(cpus)) return;
+  const valid = `${WHOLE_CPUS} With --mixed it may be a fraction.`;
+  command.error(`error: option '--cpus <n>' argument '${cpus}' is invalid. ${valid}`);
 }
 
 /** How many pods of each workload. */
@@ -39,9 +54,10 @@ export function replicasOption(): Option {
  */
 export function podOfFlags(
   command: Command,
-  { file, cpus, ...flags }: PodFlags & { file?: string[]; replicas?: number },
+  flags: PodFlags & { file?: string[]; replicas?: number },
 ): FileWorkload | undefined {
-  const { memory, replicas } = flags;
+  checkCpus(command, flags);
+  const { file, cpus, memory, replicas } = flags;
   const own = Object.entries({ cpus, memory, resource: flags.resource }).find(
     ([, value]) => value !== undefined,
   );

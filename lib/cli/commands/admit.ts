@@ -16,9 +16,11 @@ import {
   podFileOption,
   readWorkloads,
 } from '../arguments/pod-file.js';
+import { mixedOption } from '../arguments/pod-flags.js';
 import { besideKubeletOption, stateDirOption } from '../arguments/state-dir.js';
 import { workloadTitle } from '../pages/plan-text.js';
 import {
+  choiceLines,
   type ExplainedContainer,
   explainedContainers,
   openingLines,
@@ -37,6 +39,7 @@ interface AdmitFlags extends PlacementFlags, EnforcementFlags, DeviceFlags {
   file?: string[];
   stateDir?: string;
   replace?: boolean;
+  mixed?: boolean;
   besideKubelet?: boolean;
   output: 'text' | 'json';
 }
@@ -54,6 +57,7 @@ export function addAdmit(program: Command): void {
       '--replace',
       'pods that are admitted already and ask for something else now give way to the new ones',
     )
+    .addOption(mixedOption())
     .addOption(stateDirOption())
     .addOption(besideKubeletOption())
     .addOption(outputOption())
@@ -78,7 +82,7 @@ Examples:
 async function admit(files: readonly string[], flags: AdmitFlags): Promise<void> {
   const workloads = await readWorkloads(files);
   const pods = workloads.flatMap((workload) => workload.pods);
-  const { stateDir, besideKubelet, isolation = 'never', replace = false, output } = flags;
+  const { stateDir, besideKubelet, isolation = 'never', replace = false, mixed = false, output } = flags;
   const options = await managerOptions(flags);
   const manager = await openManager({
     ...options,
@@ -88,7 +92,8 @@ async function admit(files: readonly string[], flags: AdmitFlags): Promise<void>
   });
   try {
     openingLines(manager.warnings).forEach(tell);
-    const admitted = await admitAll(manager, pods, { isolation, replace, ...enforcementRequest(flags) });
+    const request = { isolation, replace, mixed, ...enforcementRequest(flags) };
+    const admitted = await admitAll(manager, pods, request);
     if (!admitted) return;
     const answers = admitted.map((pod, i) => {
       const { spec, request } = pods[i]!;
@@ -170,6 +175,7 @@ function podLines({ pod, request, containers }: PodAnswer): string[] {
     ...podTable(containers, page),
     ...sharedLines(containers),
     `${pod.alreadyAdmitted ? 'admitted already' : 'admitted'} as ${printable(pod.uid)}${instead}`,
+    ...choiceLines(pod.explanation),
     ...quietLines(pod.quiet),
     ...warningLines(pod.warnings),
   ];

@@ -141,11 +141,11 @@ function pictureOf({ workloads, status, memory }: Planned, topology: Topology): 
 // Where the machine's state is closed to us, as if nothing were granted.
 async function planAll(
   workloads: readonly FileWorkload[],
-  { stateDir, isolation = 'never', replace = false }: PlanFlags,
+  { stateDir, isolation = 'never', replace = false, mixed = false }: PlanFlags,
   topology: Topology,
   options: ManagerOptions,
 ): Promise<Planned> {
-  const request: PlannerOptions = { owner: 'persistent', isolation, replace };
+  const request: PlannerOptions = { owner: 'persistent', isolation, replace, mixed };
   const planIn = (view: ManagerView) => planWith(view, workloads, request);
   if (topology.isSimulated) return withView({ ...options, topology }, planIn);
   const { seen, closed } = await unlessClosed(stateDir, (path) =>

@@ -14,6 +14,7 @@ import {
   type Manager,
   type ManagerOptions,
   openManager,
+  type PlacementChoice,
 } from '../../index.js';
 import { isExtendedResource } from '../../input/pods/resource-amounts.js';
 import { outputOption } from '../arguments/arguments.js';
@@ -28,15 +29,16 @@ import {
   agreedCgroupRootOption,
   isolatedOption,
   isolationOption,
+  placementOption,
   policyOption,
   reservedOption,
   strictHugepagesOption,
 } from '../arguments/placement.js';
-import { type PodFlags, podOptions } from '../arguments/pod-flags.js';
+import { checkCpus, type PodFlags, podOptions } from '../arguments/pod-flags.js';
 import { besideKubeletOption, stateDirOption } from '../arguments/state-dir.js';
 import { openingLines, warningLines } from '../pages/pod-text.js';
 import { quietLines, quietText } from '../pages/quiet-text.js';
-import { besideText } from '../pages/resource-text.js';
+import { besideText, withMixed } from '../pages/resource-text.js';
 import { printToStderr, tell as tellLine } from '../terminal/output.js';
 import { errorJson } from '../terminal/report-error.js';
 import { dieOf } from '../terminal/signals.js';
@@ -54,6 +56,7 @@ interface RunFlags extends PodFlags, EnforcementFlags, DeviceFlags {
   smt?: 'hold-sibling';
   isolation?: IsolationChoice;
   strictHugepages?: boolean;
+  placement?: PlacementChoice;
   cgroupRoot?: string;
   stateDir?: string;
   wait?: boolean;
@@ -81,6 +84,7 @@ export function addRun(program: Command): void {
     .addOption(reservedOption())
     .addOption(isolationOption())
     .addOption(strictHugepagesOption())
+    .addOption(placementOption())
     .addOption(isolatedOption())
     .addOption(
       new Option('--spread', 'single threads from all over the package, not whole cores').conflicts([
@@ -126,7 +130,8 @@ export function addRun(program: Command): void {
       'after',
       `
 The command finds NUMALIGN_GRANT (the uid), NUMALIGN_CPUS (the list) and NUMALIGN_DEVICES (a JSON object of ids by resource) in its
-environment. Memory comes from the NUMA nodes of the grant while they have room.
+environment. Memory comes from the NUMA nodes of the grant while they have room. With --mixed it runs on the exclusive CPUs; a program
+that uses numalign puts threads into the shared pool.
 
 numalign becomes the command, which has its process id: signals, exit code and notifications are the command's own. Its CPUs are free when it, and what
 it has left running, have ended; they are given back to the shared pool by any program that has numalign open, else by the next that opens it. With
@@ -147,6 +152,7 @@ Examples:
   $ numalign run --cpus 2 -- ./server --port 8080
   $ numalign run --cpus 4 --name gateway --align-l3 -- node gateway.js
   $ numalign run --cpus 4 --wait -- make -j4
+  $ numalign run --cpus 2.5 --mixed -- node --import numalign/preload app.mjs
   $ numalign run --cpus 2 --memory 2Gi --resource example.com/nic=1 --device example.com/nic=class:0200 -- ./server
   $ numalign run --cpus 2 --policy single-numa-node --smt hold-sibling -- ./server
   $ numalign run --cpus 1 --isolation require -- ./poller
@@ -158,6 +164,7 @@ Examples:
       // Not by makeOptionMandatory(): a misspelled --cpus would be called missing, and no spelling
       // suggested.
       if (flags.cpus === undefined) command.error("error: required option '--cpus <n>' not specified");
+      checkCpus(command, flags);
       return run(program, args, { ...flags, cpus: flags.cpus });
     });
 }
@@ -213,9 +220,10 @@ interface Acquired {
 
 async function acquire(flags: RunFlags & { cpus: number }, tell: Tell): Promise<Acquired> {
   const { cpus, memory, resource, name, policy, smt, isolation, wait = false } = flags;
-  const { strictHugepages } = flags;
+  const { strictHugepages, placement, mixed } = flags;
   const request: AcquireOptions = {
     cpu: cpus,
+    ...(mixed && { mixed }),
     ...(memory !== undefined && { memory }),
     ...(resource && { resources: resource }),
     ...(name !== undefined && { name }),
@@ -223,6 +231,7 @@ async function acquire(flags: RunFlags & { cpus: number }, tell: Tell): Promise<
     ...(smt && { smt }),
     ...(isolation && { isolation }),
     ...(strictHugepages && { strictHugepages }),
+    ...(placement && { placement }),
     ...enforcementRequest(flags),
     wait,
   };
@@ -275,9 +284,10 @@ function placementOf({
 }
 
 function grantLines(grant: Grant): string[] {
-  const { uid, cpus, held, numaNodes, memory, devices, isIsolated, enforcement, quiet, warnings } = grant;
+  const { uid, cpus, mixed, held, numaNodes, memory, devices, isIsolated, enforcement, quiet, warnings } =
+    grant;
   const parts = [
-    `${isIsolated ? 'isolated ' : ''}${cpusNamed(cpus)}${held.isEmpty ? '' : ` (held: ${held})`} on NUMA node${numaNodes.size === 1 ? '' : 's'} ${numaNodes} (${enforcement})`,
+    `${isIsolated ? 'isolated ' : ''}${withMixed(cpusNamed(cpus), mixed)}${held.isEmpty ? '' : ` (held: ${held})`} on NUMA node${numaNodes.size === 1 ? '' : 's'} ${numaNodes} (${enforcement})`,
     besideText(memory, devices),
     quietText(quiet),
     `grant ${uid}`,

@@ -36,10 +36,10 @@ export function podTable(containers: readonly PodContainer[], page: Page): strin
   const titles = ['CONTAINER', 'KIND', 'CPUS', 'HELD', 'NUMA'];
   if (hasMemory) titles.push('MEMORY');
   if (hasDevices) titles.push('DEVICES');
-  const rows = containers.map(({ name, kind, cpus, isolation, held, hint, memory, devices }) => [
+  const rows = containers.map(({ name, kind, cpus, mixed, isolation, held, hint, memory, devices }) => [
     printable(name),
     kind,
-    containerCpusText({ cpus, isolation }),
+    containerCpusText({ cpus, mixed, isolation }),
     listed(held),
     hint.nodes === null ? 'any' : listed(hint.nodes),
     ...(hasMemory ? [memoryText(memory.filter(({ bytes }) => bytes > 0))] : []),
@@ -73,3 +73,7 @@ export function podTitle({
   const known = name ?? uid;
   return known === undefined ? 'pod without a name' : `pod ${printable(known)}`;
 }
+
+/** Why a pod is on its NUMA nodes, where these were chosen jointly. */
+export const choiceLines = (explanation: string | null): string[] =>
+  explanation ? explanation.split('\n').map(printable) : [];

@@ -8,9 +8,16 @@ export function cpusText(cpus: CpuSet | null): string {
   return cpus === null || cpus.isEmpty ? 'shared pool' : cpus.toString();
 }
 
+/** CPUs, and what is booked in the shared pool beside them: `0-1 + 0.5 shared`. */
+export const withMixed = (cpus: string, mixed: number) => (mixed > 0 ? `${cpus} + ${mixed} shared` : cpus);
+
 /** The CPUs of a container: its own, those that it shares within its pod, or none. */
-export function containerCpusText({ cpus, isolation }: Pick<PodContainer, 'cpus' | 'isolation'>): string {
-  return isolation === 'pod' ? `${cpusText(cpus)} (shared in the pod)` : cpusText(cpus);
+export function containerCpusText({
+  cpus,
+  mixed,
+  isolation,
+}: Pick<PodContainer, 'cpus' | 'mixed' | 'isolation'>): string {
+  return isolation === 'pod' ? `${cpusText(cpus)} (shared in the pod)` : withMixed(cpusText(cpus), mixed);
 }
 
 /**

@@ -12,8 +12,17 @@ export function exclusiveCount(pod: PodRequest, container: ContainerRequest, pla
   return isExclusive(pod, container) ? wholeCount(pod, requestOf(container, 'cpu'), placement) : 0;
 }
 
-function wholeCount({ qosClass }: PodRequest, milli: number, { cpuPolicy }: Placement): number {
-  return cpuPolicy === 'static' && qosClass === 'Guaranteed' && milli % MILLI === 0 ? milli / MILLI : 0;
+function wholeCount({ qosClass, isMixed }: PodRequest, milli: number, { cpuPolicy }: Placement): number {
+  if (cpuPolicy !== 'static' || qosClass !== 'Guaranteed') return 0;
+  return isMixed || milli % MILLI === 0 ? Math.floor(milli / MILLI) : 0;
+}
+
+/** Millicores of the shared pool that the pod has beside its exclusive CPUs at one time. */
+export function mixedMilli(pod: PodRequest, placement: Placement): number {
+  if (!pod.isMixed) return 0;
+  return podTotal(pod, (container) =>
+    exclusiveCount(pod, container, placement) > 0 ? requestOf(container, 'cpu') % MILLI : 0,
+  );
 }
 
 /** Why a container gets no exclusive CPUs, for people; null: it gets some. */

@@ -1,10 +1,13 @@
 // What stands in the way of exclusive CPUs: whole cores, the shared pool, too few of them. Pure.
-import { grantableCpus, sharedPool } from '../../account/pools.js';
+import { mixedOfPods } from '../../account/cpus-of-pods.js';
+import { freeCpus, grantableCpus, sharedPool } from '../../account/pools.js';
 import type { ErrorDetails } from '../../base/errors.js';
 import { Refusal } from '../../base/refusal.js';
+import { cpusNamed } from '../../base/text/cpus-named.js';
 import type { Placement } from '../../input/placement.js';
+import { MILLI } from '../../input/values/quantity.js';
 import { CpuSet } from '../../machine/cpu-set.js';
-import { choices, podExclusiveCount, siblings } from './cpu-choices.js';
+import { choices, mixedMilli, podExclusiveCount, siblings } from './cpu-choices.js';
 import type { Draft } from './draft.js';
 
 export function mustBeWhole({ fullPhysicalCpusOnly, holdSiblings }: Placement): boolean {
@@ -78,7 +81,7 @@ function nounOf({ placement, pool, kept }: Draft, count: number): string {
 }
 
 function upTo(most: number): string {
-  if (most === 0) return 'none at present';
+  if (most < 1) return 'none at present';
   return most === 1 ? '1' : `1 to ${most}`;
 }
 
@@ -131,4 +134,38 @@ export function checkSharedPool(draft: Draft): void {
     valid: upTo(most),
     sharedPool: pool.toString(),
   });
+}
+
+/** Whether a pod that takes CPUs, or a fraction of the shared pool, may be short of room there. */
+export const needsRoom = ({ pod, state }: Pick<Draft, 'pod' | 'state'>): boolean =>
+  pod.isMixed === true || mixedOfPods(state.pods) > 0;
+
+/**
+ * Whether the pod leaves as much to share as is booked for mixed pods, itself among them. CPUs that
+ * are reserved are not for them. A pod that is resized to less needs no room.
+ * @throws ERR_SHARED_POOL_FULL
+ */
+export function checkRoom({ state, present, pod, placement, taken, kept }: Draft): void {
+  const free = freeCpus(state, present);
+  const asked = mixedMilli(pod, placement);
+  const more = kept ? taken.difference(kept.cpus.union(kept.held)) : taken;
+  if (!more.intersects(free) && (asked === 0 || kept)) return;
+  const booked = mixedOfPods(state.pods);
+  const left = free.difference(taken);
+  if (booked + asked <= left.size * MILLI) return;
+  const wanted = [
+    ...(booked > 0 ? [`${booked}m of the shared pool are booked for mixed grants`] : []),
+    ...(asked > 0 ? [`${asked}m of the shared pool are asked for`] : []),
+  ];
+  const most = free.size - booked / MILLI;
+  throw new Refusal(
+    'UnexpectedAdmissionError',
+    'ERR_SHARED_POOL_FULL',
+    `${wanted.join(', and ')}: ${left.isEmpty ? 'no CPU' : cpusNamed(left)} would be left for that`,
+    {
+      value: podExclusiveCount(pod, placement) + asked / MILLI,
+      valid: upTo(asked > 0 ? most : Math.floor(most)),
+      sharedPool: sharedPool(state, present).difference(taken).toString(),
+    },
+  );
 }

@@ -240,7 +240,7 @@ export function takeCpus(
     distributeAcrossNuma: placement.distributeAcrossNuma && !isWhole,
     cpuGroupSize: placement.fullPhysicalCpusOnly ? machine.cpusPerCore : 1,
     wholeCores: isWhole,
-    anyRestInL3: placement.kubeletVersion !== 'v1.32',
+    anyRestInL3: placement.kubeletVersion !== 'v1.32' || placement.choice === 'joint',
   });
   return new CpuSet(words);
 }

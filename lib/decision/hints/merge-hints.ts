@@ -4,7 +4,7 @@ import { types } from 'node:util';
 import { checkOptions, invalidOption } from '../../base/check-options.js';
 import { NumalignError } from '../../base/errors.js';
 import { native } from '../../base/native.js';
-import type { HintQuestion } from '../../base/native-surface.js';
+import type { HintQuestion, JointCall } from '../../base/native-surface.js';
 import type { Words } from '../../base/words.js';
 import { parseTopologyPolicy, parseTopologyPolicyOptions } from '../../input/placement.js';
 import {
@@ -46,10 +46,22 @@ export interface MergeResult {
    * nodes; a better hint may exist.
    */
   readonly exact: boolean;
+  /** How a joint choice was made; absent: the hints were merged, or all nodes are the same. */
+  readonly choice?: NodeChoice;
+}
+
+/** Which sets of NUMA nodes a joint choice was made of. */
+export interface NodeChoice {
+  /** Those that have all of what is asked for, on as few nodes as can be. */
+  readonly sets: number;
+  /** Those of them whose nodes are as near to each other as the chosen ones. */
+  readonly nearest: number;
+  /** And that have as little free. */
+  readonly tightest: number;
 }
 
 // Words of the merge's answer before the families.
-const MERGED = 3;
+const MERGED = 6;
 const MERGE_OPTIONS = ['numaNodes', 'policy', 'policyOptions', 'distances'] as const;
 
 /** The machine as the merge sees it. */
@@ -59,28 +71,31 @@ export interface MergeSite {
   readonly policy: TopologyManagerPolicy;
   /** Row by row; undefined: distances do not count. */
   readonly distances: Words | undefined;
+  /** For a joint choice; undefined: a merge as the kubelet's. */
+  readonly joint?: JointCall | undefined;
 }
 
 /** Hints that are packed, or what the core is asked by for them. */
 export type Hints = HintFamily | HintQuestion;
 
 // The core's answer, good until the next call.
-function askToMerge(hints: readonly Hints[], { numaNodes, policy, distances }: MergeSite): Words {
+function askToMerge(hints: readonly Hints[], { numaNodes, policy, distances, joint }: MergeSite): Words {
   return native.mergeHints({
     hints,
     nodes: numaNodes.length,
     policy: TOPOLOGY_MANAGER_POLICIES.indexOf(policy),
     distances,
+    joint,
   });
 }
 
 function resultOf(answer: Words, { numaNodes }: MergeSite): MergeResult {
   const flags = answer[2]!;
-  return {
-    hint: hintAt(flags & 1 ? null : answer, (flags & 2) !== 0, numaNodes),
-    admitted: (flags & 4) !== 0,
-    exact: (flags & 8) !== 0,
-  };
+  const hint = hintAt(flags & 1 ? null : answer, (flags & 2) !== 0, numaNodes);
+  const merged = { hint, admitted: (flags & 4) !== 0, exact: (flags & 8) !== 0 };
+  const sets = answer[3]!;
+  // Only of a joint choice; to spread an object takes many times as long as to make one.
+  return sets === 0 ? merged : { ...merged, choice: { sets, nearest: answer[4]!, tightest: answer[5]! } };
 }
 
 /**

@@ -90,6 +90,7 @@ export type PodSpec = PlainPod | PodManifest;
 export function guaranteedPod(
   { uid, name }: Pick<PodRequest, 'uid' | 'name'>,
   container: ContainerRequest,
+  isMixed = false,
 ): PodRequest {
   return {
     uid,
@@ -98,6 +99,7 @@ export function guaranteedPod(
     notGuaranteed: null,
     resources: null,
     containers: [container],
+    ...(isMixed && { isMixed }),
   };
 }
 

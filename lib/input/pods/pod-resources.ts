@@ -33,6 +33,8 @@ export interface PodRequest {
   readonly resources: PodResources | null;
   /** Devices that a DRA driver gives, by container: they count in hints, and are not given out here. */
   readonly draExtendedResources?: Readonly<Record<string, readonly string[]>> | undefined;
+  /** Of a fractional amount of CPU the whole CPUs are exclusive, and the rest is of the shared pool. */
+  readonly isMixed?: boolean | undefined;
   /** In the order in which they are admitted: init containers and sidecars, then the others. */
   readonly containers: readonly ContainerRequest[];
 }

@@ -10,8 +10,7 @@ import { type Amount, milliOf, parseAmount, type Quantity, UNIT, wholeOf } from 
 /** Amounts by the name of the resource, such as `{ cpu: 2, memory: '1Gi' }`. */
 export type ResourceAmounts = Readonly<Record<string, Quantity>>;
 
-/** Millicores in one CPU. */
-export const MILLI = 1000;
+export { MILLI } from '../values/quantity.js';
 
 /** What is asked for, each resource once. */
 export type Amounts = readonly ResourceAmount[];

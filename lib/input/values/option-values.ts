@@ -2,6 +2,7 @@
 import { invalidOption } from '../../base/check-options.js';
 import { shapes } from '../../base/shapes.js';
 import { CpuSet } from '../../machine/cpu-set.js';
+import { MILLI } from './quantity.js';
 
 /** @throws ERR_INVALID_OPTION */
 export const option = shapes(invalidOption);
@@ -26,3 +27,18 @@ const isCount = (value: unknown): value is number =>
 /** How many exclusive CPUs. @throws ERR_INVALID_OPTION */
 export const parseCpuCount = (value: unknown, name: string): number =>
   option.that(value, name, isCount, COUNT);
+
+const MIXED = `CPUs from 1 to ${CpuSet.MAX_ID}, such as 2.5, in steps of 0.001`;
+
+const isMixedCount = (value: unknown): value is number =>
+  typeof value === 'number' && value >= 1 && value <= CpuSet.MAX_ID && Number.isInteger(toMilli(value));
+
+// 2.3 * 1000 is no whole number of its own.
+function toMilli(cpus: number): number {
+  const milli = Math.round(cpus * MILLI);
+  return milli / MILLI === cpus ? milli : Number.NaN;
+}
+
+/** Exclusive CPUs and a fraction of the shared pool, in millicores. @throws ERR_INVALID_OPTION */
+export const parseMixedCount = (value: unknown, name: string): number =>
+  toMilli(option.that(value, name, isMixedCount, MIXED));

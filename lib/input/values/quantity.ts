@@ -6,6 +6,9 @@ import { NumalignError } from '../../base/errors.js';
 /** An amount as the Kubernetes API writes it, such as `"500m"`, `"1.5Gi"` or `2`. */
 export type Quantity = string | number;
 
+/** Millicores in one CPU. */
+export const MILLI = 1000;
+
 /** Nano-units in one unit. */
 export const UNIT = 10n ** 9n;
 

@@ -136,7 +136,7 @@ function decodeEnforcement(value: unknown, where: string): PodAssignment['enforc
 }
 
 const POD_MEMBERS =
-  'uid name namespace containers resources booking policy scope options owner quiet enforcement upcoming transfer formerOwner admittedAt'.split(
+  'uid name namespace containers resources booking policy scope options owner mixed quiet enforcement upcoming transfer formerOwner admittedAt'.split(
     ' ',
   );
 
@@ -184,6 +184,7 @@ export function decodePod(value: unknown, where: string): PodAssignment {
     scope: text(given.scope, 'scope'),
     options: recordOf(given.options, 'options', flag),
     owner: decodeOwner(given.owner, 'owner'),
+    mixed: orNull(given.mixed ?? null, 'mixed', whole) ?? undefined,
     quiet: orNull(given.quiet ?? null, 'quiet', decodeQuietRequest) ?? undefined,
     enforcement: decodeEnforcement(given.enforcement, 'enforcement'),
     upcoming: orNull(given.upcoming ?? null, 'upcoming', upcomingCpus),

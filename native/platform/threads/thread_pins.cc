@@ -422,36 +422,86 @@ void ThreadPins::unschedule(pid_t tid, const Scheduled& scheduled) {
   (void)change_scheduling(tid, now.value(), rest);
 }
 
+// Gives a thread what it had chosen, as far as it lies in `pool`, else the whole pool.
+Result<Done> ThreadPins::restore(pid_t tid, const CpuSet& before, bool is_asked, const CpuSet& pool,
+                                 PinOutcome& outcome) {
+  CpuSet wanted = before & pool;
+  if (wanted.empty()) wanted = pool;
+  Result<ThreadMove> move = move_thread(tid, wanted);
+  // Its cpuset has none of it at present.
+  const bool is_refused = move.ok() && move.value().errno_value == EINVAL && wanted != pool;
+  if (is_refused && !is_asked) {
+    wanted = pool;
+    move = move_thread(tid, wanted);
+  }
+  if (move.ok()) {
+    ThreadMove moved = std::move(move).value();
+    moved.earlier = before;
+    if (is_refused && is_asked) moved.errno_value = 0;
+    choices_.set(tid, {before, wanted});
+    add(outcome, std::move(moved), wanted);
+  } else if (!is_gone(move.error())) {
+    return move.error();
+  }
+  return Done{};
+}
+
+// Before it was moved into another cgroup.
+Result<CpuSet> ThreadPins::mask_of(pid_t tid) const {
+  auto earlier = earlier_.find(tid);
+  return earlier == earlier_.end() ? get_affinity(tid) : Result<CpuSet>(earlier->second);
+}
+
+// A thread that has chosen other CPUs since is left where it is, unless it is on CPUs that the grant gives
+// back, or may not have chosen them: it was parked, or the kernel has let it out of CPUs that went offline.
+bool ThreadPins::is_on(const CpuSet& granted, pid_t tid, const Pin& pin) const {
+  Result<CpuSet> now = mask_of(tid);
+  const bool is_out = pin.parked || !offline_among(pin.cpus).empty();
+  return now.ok() && (is_out || now.value().intersects(granted));
+}
+
+Result<PinOutcome> ThreadPins::share(const std::string& grant, const CpuSet& granted,
+                                     const std::vector<pid_t>& tids, const CpuSet& pool) {
+  std::lock_guard lock(mutex_);
+  PinOutcome outcome;
+  for (auto& [target, all] : granted_) {
+    if (target.grant == grant) all.whole_process = false;
+  }
+  // What a thread has chosen that is on a grant.
+  auto choice_on_grant = [&](pid_t tid) -> std::optional<CpuSet> {
+    Result<CpuSet> now = mask_of(tid);
+    if (auto pin = pins_.find(tid); pin != pins_.end()) {
+      auto all = granted_.find(pin->second.target);
+      const CpuSet own = all == granted_.end() ? pin->second.cpus : pin->second.cpus | all->second.cpus;
+      return is_on(own, tid, pin->second) ? std::optional(pin->second.before) : std::nullopt;
+    }
+    if (!now.ok() || now.value().empty()) return std::nullopt;
+    if (const Granted* born = born_on(now.value())) return born->before;
+    // The process was started on the grant.
+    return now.value().is_subset_of(granted) ? std::optional(now.value()) : std::nullopt;
+  };
+  for (pid_t tid : tids) {
+    if (pinned_for_part(tid, grant)) continue;
+    const std::optional<CpuSet> before = choice_on_grant(tid);
+    auto pin = pins_.find(tid);
+    const bool is_asked = pin != pins_.end() && pin->second.asked;
+    if (pin != pins_.end()) pins_.erase(pin);
+    if (!before) continue;
+    if (auto scheduled = scheduled_.find(tid); scheduled != scheduled_.end()) {
+      unschedule(tid, scheduled->second);
+      scheduled_.erase(scheduled);
+    }
+    Result<Done> restored = restore(tid, *before, is_asked, pool, outcome);
+    if (!restored.ok()) return restored.error();
+  }
+  relax();
+  earlier_.clear();
+  return outcome;
+}
+
 Result<PinOutcome> ThreadPins::undo(const std::string& grant, const CpuSet& pool) {
   std::lock_guard lock(mutex_);
   PinOutcome outcome;
-  auto restore = [&](pid_t tid, const CpuSet& before, bool is_asked) -> Result<Done> {
-    CpuSet wanted = before & pool;
-    if (wanted.empty()) wanted = pool;
-    Result<ThreadMove> move = move_thread(tid, wanted);
-    // Its cpuset has none of it at present.
-    const bool is_refused = move.ok() && move.value().errno_value == EINVAL && wanted != pool;
-    if (is_refused && !is_asked) {
-      wanted = pool;
-      move = move_thread(tid, wanted);
-    }
-    if (move.ok()) {
-      ThreadMove moved = std::move(move).value();
-      moved.earlier = before;
-      if (is_refused && is_asked) moved.errno_value = 0;
-      choices_.set(tid, {before, wanted});
-      add(outcome, std::move(moved), wanted);
-    } else if (!is_gone(move.error())) {
-      return move.error();
-    }
-    return Done{};
-  };
-
-  auto mask_of = [&](pid_t tid) -> Result<CpuSet> {
-    auto earlier = earlier_.find(tid);
-    return earlier == earlier_.end() ? get_affinity(tid) : Result<CpuSet>(earlier->second);
-  };
-
   for (auto entry = scheduled_.begin(); entry != scheduled_.end();) {
     if (entry->second.grant != grant) {
       ++entry;
@@ -479,13 +529,9 @@ Result<PinOutcome> ThreadPins::undo(const std::string& grant, const CpuSet& pool
       continue;
     }
     granted |= pin->second.cpus;
-    Result<CpuSet> now = mask_of(pin->first);
-    // A thread that has chosen other CPUs since is left where it is, unless it is on CPUs that the grant
-    // gives back, or may not have chosen them: it was parked, or the kernel has let it out of CPUs that went
-    // offline.
-    const bool is_out = pin->second.parked || !offline_among(pin->second.cpus).empty();
-    if (now.ok() && (is_out || now.value().intersects(granted))) {
-      if (Result<Done> restored = restore(pin->first, pin->second.before, pin->second.asked); !restored.ok())
+    if (is_on(granted, pin->first, pin->second)) {
+      const auto& [tid, own] = *pin;
+      if (Result<Done> restored = restore(tid, own.before, own.asked, pool, outcome); !restored.ok())
         return restored.error();
     }
     had_pins.insert(pin->first);
@@ -503,7 +549,8 @@ Result<PinOutcome> ThreadPins::undo(const std::string& grant, const CpuSet& pool
       auto born = std::ranges::find_if(
           of_grant, [&](const Granted& each) { return now.value().is_subset_of(each.cpus); });
       const CpuSet& before = (born == of_grant.end() ? of_grant.front() : *born).before;
-      if (Result<Done> restored = restore(tid, before, false); !restored.ok()) return restored.error();
+      if (Result<Done> restored = restore(tid, before, false, pool, outcome); !restored.ok())
+        return restored.error();
     }
   }
   earlier_.clear();

@@ -122,6 +122,12 @@ class ThreadPins {
   // CPUs.
   Result<PinOutcome> undo(const std::string& grant, const CpuSet& pool);
 
+  // As undo(), of some threads, whichever grant they are pinned for. `grant` is no longer that of the whole
+  // process: threads that are not pinned are not its own. Those of its parts stay. `granted`: its CPUs, on
+  // which threads may be that were never pinned, since their process was started there.
+  Result<PinOutcome> share(const std::string& grant, const CpuSet& granted, const std::vector<pid_t>& tids,
+                           const CpuSet& pool);
+
   // Moves the threads pinned for `target`, and those born since with its mask, to `cpus`: its own have
   // changed. A thread that has chosen some of them for itself keeps those of its choice that are left. Those
   // that were parked come back; so do those that the kernel has let out because their CPUs went offline.
@@ -206,6 +212,10 @@ class ThreadPins {
   const Pin* pinned_for_part(pid_t tid, const std::string& grant);
   std::vector<pid_t> threads_for(const PinTarget& target, const std::vector<pid_t>& threads);
   void holds_whole_process(const PinTarget& target);
+  Result<Done> restore(pid_t tid, const CpuSet& before, bool is_asked, const CpuSet& pool,
+                       PinOutcome& outcome);
+  Result<CpuSet> mask_of(pid_t tid) const;
+  bool is_on(const CpuSet& granted, pid_t tid, const Pin& pin) const;
   void note_choice(pid_t tid, const CpuSet& cpus);
   const Granted* born_on(const CpuSet& mask) const;
   CpuSet choice_of(pid_t tid, const CpuSet& mask) const;

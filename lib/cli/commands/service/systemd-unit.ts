@@ -3,6 +3,7 @@ import { basename, resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { NumalignError } from '../../../base/errors.js';
 import { outputOption } from '../../arguments/arguments.js';
+import { checkCpus } from '../../arguments/pod-flags.js';
 import { serviceUnit, type UnitWord } from '../../systemd/service-unit.js';
 import { SLICE } from '../../systemd/setup-files.js';
 import { isSliceName, isTemplate, serviceName } from '../../systemd/unit-name.js';
@@ -15,6 +16,7 @@ import { PassedOptions } from './passed-options.js';
 
 interface UnitFlags {
   cpus?: number;
+  mixed?: boolean;
   name?: string;
   user?: string;
   description?: string;
@@ -75,6 +77,7 @@ Examples:
     .action((executable: string, args: string[], flags: UnitFlags) => {
       // As run does.
       if (flags.cpus === undefined) command.error("error: required option '--cpus <n>' not specified");
+      checkCpus(command, flags);
       printUnit([executable, ...args], flags, passed);
     });
 }

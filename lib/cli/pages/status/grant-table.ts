@@ -3,7 +3,7 @@ import type { GrantStatus } from '../../../entries/diagnostics.js';
 import { table } from '../../terminal/table.js';
 import type { Page } from '../../terminal/terminal.js';
 import { listed, printable } from '../../terminal/text.js';
-import { besideText, containerCpusText, cpusText } from '../resource-text.js';
+import { besideText, containerCpusText, cpusText, withMixed } from '../resource-text.js';
 import { ownerText } from './member-text.js';
 
 const SHOWN_ID = 8;
@@ -27,10 +27,10 @@ export function since(time: string): string {
 // A row for each container, where there is more to tell of them than of the pod.
 function containerRows({ containers, booking }: GrantStatus, isBeside: boolean): string[][] {
   if (containers.length === 1 && containers[0]!.held.isEmpty && booking === null) return [];
-  return containers.map(({ name, kind, cpus, isolation, held, memory, devices }, i) => [
+  return containers.map(({ name, kind, cpus, mixed, isolation, held, memory, devices }, i) => [
     '',
     `${i === containers.length - 1 ? '└─' : '├─'} ${printable(name)}${kind === 'app' ? '' : ` (${kind})`}`,
-    `${containerCpusText({ cpus, isolation })}${held.isEmpty ? '' : `, held ${held}`}`,
+    `${containerCpusText({ cpus, mixed, isolation })}${held.isEmpty ? '' : `, held ${held}`}`,
     '',
     ...(isBeside ? [besideText(memory, devices)] : []),
     ...['', '', '', ''],
@@ -55,7 +55,7 @@ export function grantTable(grants: readonly GrantStatus[], page: Page): string[]
     [
       printable(grant.uid.slice(0, length)),
       grant.name === grant.uid ? '-' : printable(grant.name),
-      `${cpusText(grant.cpus)}${grant.isIsolated ? ' (isolated)' : ''}`,
+      `${withMixed(cpusText(grant.cpus), grant.mixed)}${grant.isIsolated ? ' (isolated)' : ''}`,
       grant.cpus.isEmpty ? '-' : listed(grant.numaNodes),
       ...(isBeside ? [besideText(grant.memory, grant.devices) || '-'] : []),
       ownerText(grant),

@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
 
@@ -121,6 +122,45 @@ TEST_F(ThreadPinsTest, MovesEveryThreadOfTheProcess) {
   EXPECT_FALSE(pins_.holds_for("owner", 0));
   stop = true;
   for (std::thread& thread : threads) thread.join();
+}
+
+TEST_F(ThreadPinsTest, SharesSomeThreadsOfAGrantAndLeavesTheOthers) {
+  std::atomic<bool> stop = false;
+  std::atomic<pid_t> tids[2] = {0, 0};
+  std::vector<std::thread> threads;
+  for (std::atomic<pid_t>& tid : tids) {
+    threads.emplace_back([&] {
+      tid = current_thread_id();
+      while (!stop) std::this_thread::yield();
+    });
+    while (tid == 0) std::this_thread::yield();
+  }
+  pin_or_die(-1, first_, {"grant"});
+  Result<PinOutcome> shared = pins_.share("grant", first_, {tids[0]}, second_);
+  ASSERT_TRUE(shared.ok());
+  ASSERT_EQ(shared.value().moved.size(), 1u);
+  EXPECT_EQ(shared.value().moved[0].earlier, all_) << "its choice";
+  EXPECT_EQ(mask(tids[0]), second_);
+  EXPECT_EQ(mask(tids[1]), first_);
+  const std::vector<pid_t> left = pins_.threads_for({"grant"}).value();
+  EXPECT_EQ(std::ranges::count(left, tids[0].load()), 0);
+  EXPECT_EQ(std::ranges::count(left, tids[1].load()), 1);
+  ASSERT_TRUE(pins_.undo("grant", all_).ok());
+  EXPECT_EQ(mask(tids[0]), second_) << "it has left the grant already";
+  EXPECT_EQ(mask(tids[1]), all_);
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST_F(ThreadPinsTest, SharesThreadsThatTheGrantWasTheBirthplaceOfAndLeavesThoseOfItsParts) {
+  ASSERT_TRUE(set_affinity(0, first_).ok());
+  const pid_t tid = current_thread_id();
+  ASSERT_TRUE(pins_.share("grant", first_, {tid}, second_).ok());
+  EXPECT_EQ(mask(), second_) << "the process was started on the grant";
+  pin_or_die(0, first_, {"grant", "part"});
+  ASSERT_TRUE(pins_.share("grant", all_, {tid}, second_).ok());
+  EXPECT_EQ(mask(), first_);
+  ASSERT_TRUE(pins_.undo("grant", all_).ok());
 }
 
 TEST_F(ThreadPinsTest, EndsUnderThreadsThatAreBornAllTheTime) {

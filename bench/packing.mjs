@@ -1,0 +1,100 @@
+// What a machine admits of requests that come and go, by how they are placed.
+import { setImmediate } from 'node:timers/promises';
+import { capacities, cpusOf, hasRoom, MACHINES } from './packing/machines.mjs';
+import { PackedNode } from './packing/packed-node.mjs';
+import { rowOf } from './packing/rows.mjs';
+import { checkSums, simulate } from './packing/simulation.mjs';
+import { readTrace } from './packing/trace-file.mjs';
+import { WAYS } from './packing/ways.mjs';
+import { arrivals, atLoad, mixes, parts } from './packing/workload.mjs';
+
+export const description =
+  'requests that come and go on simulated machines, under single-numa-node: what is admitted, by placement';
+export const options = {
+  load: {
+    type: 'string',
+    help: 'packing: CPUs asked for as parts of the machine’s, such as 0.7,0.9 (default 0.9)',
+  },
+  seeds: { type: 'string', help: 'packing: how many samples the intervals are of (default 10)' },
+  trace: { type: 'string', help: 'packing: a CSV file of cpu,memory,gpu,arrival,duration to ask for' },
+};
+
+// In mean lifetimes: until a machine is filled, and what is looked at then.
+const FILL = 10;
+const SPAN = 110;
+/** Of a trace with times, the part that fills the machine. */
+const FILL_SHARE = 0.1;
+const SEEDS = 10;
+const CHECK_SEEDS = 3;
+
+function fail(option, text, valid) {
+  const message = `--${option} ${text}: ${valid}`;
+  throw Object.assign(new Error(message), { code: 'ERR_INVALID_OPTION', value: text, valid });
+}
+
+function ordered({ load = '0.9', seeds: count, trace, check }) {
+  const loads = load.split(',').map(Number);
+  if (!loads.every((each) => each > 0 && each <= 10))
+    fail('load', load, 'numbers above 0 and up to 10, such as 0.7,0.9');
+  const seeds = count === undefined ? (check ? CHECK_SEEDS : SEEDS) : Number(count);
+  if (!(Number.isInteger(seeds) && seeds > 0)) fail('seeds', count, 'a whole number above 0');
+  return {
+    loads,
+    seeds,
+    workloads: trace === undefined ? mixes : [{ name: 'trace', sizes: readTrace(trace) }],
+  };
+}
+
+/** Requests, and when those before have filled the machine; the same for each way to place them. */
+function samplesOf(sizes, { cpus, load, seeds }) {
+  if (sizes[0].time === undefined) {
+    return Array.from({ length: seeds }, (_, i) => ({
+      requests: [...arrivals({ sizes, cpus, load, span: SPAN, seed: i + 1 })],
+      begin: FILL,
+    }));
+  }
+  return parts(sizes, seeds).map((part) => {
+    const requests = atLoad(part, { cpus, load });
+    return { requests, begin: FILL_SHARE * requests.at(-1).time };
+  });
+}
+
+async function found({ options, maxMoves, machineOf = (same) => same }, machine, samples) {
+  const all = [];
+  for (const { requests, begin } of samples) {
+    const sums = simulate(await PackedNode.of(machineOf(machine), options, maxMoves), requests, begin);
+    checkSums(sums);
+    all.push(sums);
+    // Whatever a turn of the event loop has looked up by a WeakRef stays until the turn ends.
+    await setImmediate();
+  }
+  return all;
+}
+
+/** The rows of one table: a machine and a mix at one load, each way. */
+async function compared(machine, { name, sizes }, { load, seeds }) {
+  const cpus = cpusOf(machine);
+  const fitting = sizes.filter((size) => capacities(machine).some((node) => hasRoom(node, size)));
+  const title = `${machine.name}, ${name}, ${load}`;
+  const left = sizes.length - fitting.length;
+  const remark = left > 0 ? `${left} of ${sizes.length} sizes fit no node` : '';
+  if (fitting.length === 0) return [{ name: title, remark }];
+  const samples = samplesOf(fitting, { cpus, load, seeds });
+  const rows = [];
+  let before;
+  for (const way of WAYS) {
+    const all = await found(way, machine, samples);
+    rows.push({ ...rowOf(`${title}: ${way.name}`, all, before, { cpus }), remark });
+    before ??= all;
+  }
+  return rows;
+}
+
+export async function run(values) {
+  const { loads, seeds, workloads } = ordered(values);
+  const rows = [];
+  for (const machine of MACHINES)
+    for (const workload of workloads)
+      for (const load of loads) rows.push(...(await compared(machine, workload, { load, seeds })));
+  return rows;
+}

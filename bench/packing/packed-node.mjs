@@ -1,0 +1,140 @@
+// The node of a simulation: a state in memory, on which the package itself decides.
+import { cpusNow } from '../../dist/account/cpus-now.js';
+import { removePods } from '../../dist/account/pod-changes.js';
+import { exclusiveCpus, freeCpus } from '../../dist/account/pools.js';
+import { PERSISTENT_OWNER } from '../../dist/admission/placed-pod.js';
+import { decideWhether } from '../../dist/decision/decision.js';
+import { deviceTable } from '../../dist/decision/devices/device-tables.js';
+import { firstState } from '../../dist/decision/machine-settings.js';
+import { memoryTables } from '../../dist/decision/memory/memory-tables.js';
+import { NEVER } from '../../dist/decision/question.js';
+import { repack } from '../../dist/decision/repacking/repacking.js';
+import { parseConfig } from '../../dist/input/config.js';
+import { parseDevices } from '../../dist/input/devices.js';
+import { NO_OPTIONS, parseAdmit } from '../../dist/input/request.js';
+import { canArrange, less } from './arrangement.mjs';
+import { capacities, GPU, hasRoom, simulated } from './machines.mjs';
+
+// The decisions that a repacking may take.
+const DECISIONS = 200;
+
+const sum = (numbers) => numbers.reduce((total, number) => total + number, 0);
+
+/** As {@link simulate} wants a node. */
+export class PackedNode {
+  #machine;
+  #placement;
+  #ground;
+  #state;
+  #limits;
+  #requests = new Map();
+
+  /**
+   * @param options of a manager, beside what the machine says
+   * @param maxMoves how many grants may move for a request
+   */
+  static async of(machine, options, maxMoves = 0) {
+    return new PackedNode(machine, await simulated(machine), options, maxMoves);
+  }
+
+  constructor(machine, { topology, reserved, devices }, options, maxMoves) {
+    const config = parseConfig({ topology, reservedSystemCPUs: reserved, ...options });
+    const resource = { name: GPU, devices: parseDevices(devices, topology, GPU) };
+    const present = cpusNow(topology);
+    this.#machine = machine;
+    this.#limits = { maxMoves, budget: DECISIONS };
+    this.#placement = config.placement;
+    this.#ground = { topology, present, resources: new Map([[GPU, resource]]), providers: [] };
+    this.#state = firstState(config, topology, present);
+  }
+
+  admit(asked, uid) {
+    const question = this.#question(asked, uid);
+    const decision = decideWhether(question);
+    if (decision) return this.#admitted(decision, 0);
+    const rejection = this.#rejection(asked);
+    if (!rejection.isFragmented || this.#limits.maxMoves === 0) return rejection;
+    // Everybody consents.
+    const repacking = repack(question, this.#state.pods, this.#limits);
+    return repacking.isFound ? this.#admitted(repacking, repacking.moves.length) : rejection;
+  }
+
+  #admitted({ next, pod }, moves) {
+    this.#state = next();
+    return { admitted: true, moves, distance: this.#distance(pod) };
+  }
+
+  release(uid) {
+    this.#state = removePods(this.#state, new Set([uid]));
+  }
+
+  get cpusInUse() {
+    return exclusiveCpus(this.#state).size;
+  }
+
+  get grants() {
+    return this.#state.pods.length;
+  }
+
+  #question(asked, uid) {
+    return {
+      ...this.#ground,
+      ...{ state: this.#state, request: this.#request(asked), uid, trialUid: uid },
+      ...{ owner: PERSISTENT_OWNER, now: NEVER, dryRun: true },
+    };
+  }
+
+  // The same object for the same sizes.
+  #request({ cpu, memory, gpu }) {
+    const key = `${cpu} ${memory} ${gpu}`;
+    let request = this.#requests.get(key);
+    if (request === undefined) {
+      // Who asks for no memory at all gets no CPUs alone.
+      const limits = { cpu, memory: Math.max(1, memory), [GPU]: gpu };
+      request = parseAdmit({ containers: [{ name: 'app', limits }] }, NO_OPTIONS, this.#placement);
+      this.#requests.set(key, request);
+    }
+    return request;
+  }
+
+  #rejection(asked) {
+    const isFragmented = hasRoom(this.#free(), asked);
+    return { admitted: false, isFragmented, isAvoidable: isFragmented && this.#isAvoidable(asked) };
+  }
+
+  /** What is free on all nodes together. */
+  #free() {
+    const { topology, present, resources } = this.#ground;
+    const memory = memoryTables(this.#state, topology).filter(({ type }) => type === 'memory');
+    return {
+      cpu: freeCpus(this.#state, present).size,
+      memory: sum(memory.map(({ free }) => free)),
+      gpu: deviceTable(this.#state, resources).filter(({ free }) => free).length,
+    };
+  }
+
+  /** Whether there is room for a request in some arrangement of the grants. Those with GPUs stay. */
+  #isAvoidable(asked) {
+    const nodes = capacities(this.#machine);
+    const movable = [asked];
+    for (const { containers } of this.#state.pods) {
+      const [{ devices, request }] = containers;
+      const [gpu] = devices[GPU] ?? [];
+      const held = { cpu: request.cpu / 1000, memory: request.memory, gpu: devices[GPU]?.length ?? 0 };
+      if (gpu) nodes[gpu.nodes[0]] = less(nodes[gpu.nodes[0]], held);
+      else movable.push(held);
+    }
+    return canArrange(nodes, movable) !== false;
+  }
+
+  /** The mean from the nodes of a pod's CPUs to those of its memory and its devices. */
+  #distance({ containers: [{ cpus, memory, devices }] }) {
+    const { topology } = this.#ground;
+    const held = Object.values(devices).flat();
+    const to = [...memory, ...held].flatMap(({ nodes }) => nodes ?? []);
+    const all = [...topology.nodesOf(cpus)].flatMap((node) =>
+      to.map((other) => topology.nodes[node].distances[other]),
+    );
+    return sum(all) / all.length;
+  }
+}

@@ -1,0 +1,33 @@
+// What simulations have found, as rows of a table: estimates out of the samples.
+import { estimate } from './estimate.mjs';
+
+const FIGURES = {
+  acceptedShare: ({ accepted, arrivals }) => accepted / arrivals,
+  acceptedCpusShare: ({ cpusAccepted, cpusAsked }) => cpusAccepted / cpusAsked,
+  utilisationShare: ({ cpuTime, span }, { cpus }) => cpuTime / (span * cpus),
+  fragmentedShare: ({ fragmented, rejected }) => fragmented / rejected,
+  avoidableShare: ({ avoidable, rejected }) => avoidable / rejected,
+  moves: ({ moves, accepted }) => moves / accepted,
+  distance: ({ distance, cpusAccepted }) => distance / cpusAccepted,
+};
+
+/** Beside another way on the same requests. */
+const CHANGES = {
+  gainShare: (found, before, { cpus }) => (found.cpuTime - before.cpuTime) / (found.span * cpus),
+  fragmentedRatio: (found, before) => found.fragmented / before.fragmented,
+  avoidableRatio: (found, before) => found.avoidable / before.avoidable,
+};
+
+/**
+ * @param samples what {@link simulate} answers, for each sample
+ * @param before the same of the way that it is compared with; undefined: it is that way
+ */
+export function rowOf(name, samples, before, machine) {
+  const row = { name };
+  for (const [figure, of] of Object.entries(FIGURES))
+    row[figure] = estimate(samples.map((found) => of(found, machine)));
+  if (before === undefined) return row;
+  for (const [figure, of] of Object.entries(CHANGES))
+    row[figure] = estimate(samples.map((found, i) => of(found, before[i], machine)));
+  return row;
+}

@@ -1,0 +1,227 @@
+// Repacking: the fewest moves of grants that consent to them, so that a request is admitted that is
+// rejected without them. The core searches by counts, and each proposal is decided as it would be
+// carried out. Pure.
+import { isDeepStrictEqual } from 'node:util';
+import type { Assignments } from '../../account/assignments.js';
+import type { PodAssignment } from '../../account/pod-assignment.js';
+import { type CpuPool, memoryOf, presentCpus } from '../../account/pod-holdings.js';
+import { sharedPool } from '../../account/pools.js';
+import { native } from '../../base/native.js';
+import type { RepackingTables } from '../../base/native-tables.js';
+import { type Decision, decideWhether, POOLS } from '../decision.js';
+import { begin } from '../progress.js';
+import { type Question, underSettings } from '../question.js';
+import { type MovableGrant, movableGrant } from './movable-grant.js';
+import { type Move, moveOf, type StateAfterMove } from './move.js';
+import { nodeChoices } from './node-choices.js';
+import { problemTables } from './problem-tables.js';
+import { countOf, requestParts } from './request-parts.js';
+
+/** How far a search goes. */
+export interface RepackLimits {
+  /** Above two the search is bounded. */
+  readonly maxMoves: number;
+  /** How many proposals are decided at most. */
+  readonly budget: number;
+}
+
+export interface Repacking {
+  readonly isFound: true;
+  /** In the order in which they are made; none: it is admitted as it is. */
+  readonly moves: readonly Move[];
+  /** The pod that is admitted then. */
+  readonly pod: PodAssignment;
+  /** The state with it and all moves: made where it is asked for. */
+  readonly next: () => Assignments;
+  /** Of memory that migrates. */
+  readonly bytes: number;
+  /** How many CPUs are given up for others, held ones too. */
+  readonly cpus: number;
+  /** The search was cut short: there may be a better one. */
+  readonly isBounded: boolean;
+}
+
+export interface NoRepacking {
+  readonly isFound: false;
+  /**
+   * `sum`: what is free in all would not do. `place`: nor would any NUMA nodes, whatever moves:
+   * devices stay. `grants`: none of those that may move makes room. `unknown`: custom hint
+   * providers cannot be tried, nor is room made for a grant that is resized.
+   */
+  readonly reason: 'sum' | 'place' | 'grants' | 'unknown';
+  /** The search was cut short: there may be one. */
+  readonly isBounded: boolean;
+}
+
+// Proposals that come from the core at once: few, then more and more.
+const FEWEST_AT_ONCE = 8;
+const MOST_AT_ONCE = 512;
+// What the core does for more than two moves in the time of a decision.
+const STEPS_OF_A_DECISION = 200;
+// Of a proposal that is known to be wrong, in decisions.
+const COST_OF_KNOWN = 1 / 64;
+
+const uidsOf = ({ moves }: Repacking) =>
+  moves
+    .map(({ uid }) => uid)
+    .sort()
+    .join();
+
+const keyOf = (grant: number, target: number) => `${grant} ${target}`;
+
+/**
+ * The best repacking for a request: of the fewest moves, then the fewest bytes of memory, then the
+ * fewest CPUs, then the first uids. Each move has its new place beside its old one, by the policy
+ * that it was admitted under, and is near its devices, which stay. `movable`: those that may move
+ * now.
+ */
+export function repack(
+  asked: Question,
+  movable: readonly PodAssignment[],
+  limits: RepackLimits,
+): Repacking | NoRepacking {
+  if (asked.providers.length > 0 || asked.resized) return none('unknown');
+  const question = underSettings(asked);
+  const atOnce = decideWhether(question);
+  if (atOnce) return repackingOf(atOnce, [], false);
+  const grants = movable
+    .map((pod) => movableGrant(question, pod))
+    .filter((grant) => grant !== undefined)
+    .sort((a, b) => (a.pod.uid < b.pod.uid ? -1 : 1));
+  const problems = POOLS[question.request.placement.isolation].map((pool) =>
+    problemIn(question, pool, grants),
+  );
+  const tables = problems.filter((problem) => typeof problem !== 'string');
+  if (tables.length === 0) return none(problems.includes('place') ? 'place' : 'sum');
+  return new Search(question, grants, tables, limits).run();
+}
+
+const none = (reason: NoRepacking['reason'], isBounded = false): NoRepacking => ({
+  isFound: false,
+  reason,
+  isBounded,
+});
+
+function repackingOf({ pod, next }: Decision, moves: readonly Move[], isBounded: boolean): Repacking {
+  const { bytes, cpus } = costOf(moves);
+  return { isFound: true, moves, pod, next, bytes, cpus, isBounded };
+}
+
+interface Cost {
+  readonly bytes: number;
+  readonly cpus: number;
+}
+
+function costOf(moves: readonly Move[]): Cost {
+  const memoryMoved = ({ before, after }: Move) =>
+    isDeepStrictEqual(memoryOf(before), memoryOf(after)) ? [] : memoryOf(before);
+  return {
+    bytes: moves.flatMap(memoryMoved).reduce((sum, { bytes }) => sum + bytes, 0),
+    cpus: moves.reduce((sum, { before }) => sum + presentCpus(before).size, 0),
+  };
+}
+
+/** The problem where the request takes its CPUs of one pool, or why there is none. */
+function problemIn(
+  question: Question,
+  pool: CpuPool,
+  grants: readonly MovableGrant[],
+): RepackingTables | 'sum' | 'place' {
+  const { draft } = begin(question, pool);
+  const parts = requestParts(draft);
+  if (!parts) return 'place';
+  // Where siblings are held, what moves may take fewer than it gives back, and where the request
+  // can have a part of the CPUs alone, others of them.
+  const isCountFixed =
+    grants.every(({ placement }) => !placement.holdSiblings) &&
+    question.topology.cpus.isSubsetOf(draft.allowed);
+  const count = countOf(draft);
+  const isPoolLeft = pool === 'isolated' || count < sharedPool(question.state, question.present).size;
+  if (isCountFixed && count > 0 && (count > draft.free.size || !isPoolLeft)) return 'sum';
+  return problemTables(question, draft, parts, grants);
+}
+
+class Search {
+  readonly #question: Question;
+  readonly #grants: readonly MovableGrant[];
+  readonly #problems: readonly RepackingTables[];
+  readonly #limits: RepackLimits;
+  // What comes of first moves, which many proposals have; null: they cannot be.
+  readonly #firstMoves = new Map<string, StateAfterMove | null>();
+  #budget: number;
+  #isBounded: boolean;
+
+  constructor(
+    question: Question,
+    grants: readonly MovableGrant[],
+    problems: readonly RepackingTables[],
+    limits: RepackLimits,
+  ) {
+    this.#question = question;
+    this.#grants = grants;
+    this.#problems = problems;
+    this.#limits = limits;
+    this.#budget = limits.budget;
+    this.#isBounded = !nodeChoices(question.topology).isComplete;
+  }
+
+  run(): Repacking | NoRepacking {
+    for (let count = 1; count <= this.#limits.maxMoves; count++) {
+      if (this.#budget <= 0) return none('grants', true);
+      const all = this.#problems
+        .map((problem) => this.#best(problem, count))
+        .filter((each) => each !== undefined);
+      const [best] = all.sort(
+        (a, b) => a.bytes - b.bytes || a.cpus - b.cpus || (uidsOf(a) < uidsOf(b) ? -1 : 1),
+      );
+      if (best) return { ...best, isBounded: this.#isBounded };
+    }
+    return none('grants', this.#isBounded);
+  }
+
+  #best(problem: RepackingTables, moves: number): Repacking | undefined {
+    const budget = this.#limits.budget * STEPS_OF_A_DECISION;
+    let skip = 0;
+    for (let most = FEWEST_AT_ONCE; ; most = Math.min(2 * most, MOST_AT_ONCE)) {
+      const words = native.findRepackings(problem, { moves, skip, most, budget });
+      const flags = words[0]!;
+      if ((flags & 2) !== 0) this.#isBounded = true;
+      for (let at = 1; at < words.length; at += 2 * moves) {
+        if (this.#budget <= 0) {
+          this.#isBounded = true;
+          return undefined;
+        }
+        const repacking = this.#decide(words.subarray(at, at + 2 * moves));
+        if (repacking) return repacking;
+      }
+      if ((flags & 1) !== 0) return undefined;
+      skip += most;
+    }
+  }
+
+  // Pairs of a grant and a target.
+  #decide(proposal: ArrayLike<number>): Repacking | undefined {
+    const moves: Move[] = [];
+    let { state } = this.#question;
+    const isKnown = this.#firstMoves.get(keyOf(proposal[0]!, proposal[1]!)) === null;
+    this.#budget -= isKnown ? COST_OF_KNOWN : 1;
+    for (let at = 0; at < proposal.length; at += 2) {
+      const next = this.#move(state, proposal[at]!, proposal[at + 1]!, at === 0);
+      if (!next) return undefined;
+      moves.push(next.move);
+      state = next.state;
+    }
+    const decision = decideWhether({ ...this.#question, state });
+    return decision && repackingOf(decision, moves, this.#isBounded);
+  }
+
+  #move(state: Assignments, grant: number, target: number, isFirst: boolean): StateAfterMove | undefined {
+    const key = keyOf(grant, target);
+    const known = isFirst ? this.#firstMoves.get(key) : undefined;
+    if (known !== undefined) return known ?? undefined;
+    const { targets } = this.#grants[grant]!;
+    const next = moveOf(this.#question, state, this.#grants[grant]!, targets[target]!);
+    if (isFirst) this.#firstMoves.set(key, next ?? null);
+    return next;
+  }
+}

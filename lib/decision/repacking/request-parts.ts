@@ -1,0 +1,148 @@
+// RequestParts: what a request asks for in the end, part by part, and on which NUMA nodes its
+// policy would ever admit each of them, whatever moves. Pure.
+import { native } from '../../base/native.js';
+import { podTotal } from '../../input/pods/pod-request.js';
+import type { ContainerRequest } from '../../input/pods/resource-amounts.js';
+import type { NodeSet } from '../../machine/cpu-set.js';
+import { maskOf } from '../../machine/hint-masks.js';
+import { HintFamily } from '../../machine/hints.js';
+import { requestsFor } from '../alignment.js';
+import { exclusiveCount, oneThreadACore, podExclusiveCount } from '../cpus/cpu-choices.js';
+import type { Draft } from '../cpus/draft.js';
+import { availableDevices } from '../devices/device-draft.js';
+import { deviceHints } from '../devices/device-hints.js';
+import type { DeviceRequest } from '../devices/device-requests.js';
+import type { Hints } from '../hints/merge-hints.js';
+import { candidates } from '../memory/memory-hints.js';
+import type { MemoryRequest } from '../memory/memory-requests.js';
+import { memoryRow } from '../memory/memory-tables.js';
+import { isBookedWhole } from '../pod-level/pod-level.js';
+import { nodeChoices } from './node-choices.js';
+
+type Mask = readonly [low: number, high: number];
+
+/** Where a part has its CPUs, and where its memory. */
+export interface Place {
+  readonly cpus: Mask;
+  readonly memory: Mask;
+}
+
+/** A container, or the pod as a whole. */
+export interface RequestPart {
+  readonly count: number;
+  readonly memory: readonly MemoryRequest[];
+  readonly places: readonly Place[];
+  /** False: it ends before others begin, which may have what it had. */
+  readonly stays: boolean;
+}
+
+// Of the narrowest hints no more are looked at.
+const MOST_HINTS = 4096;
+
+/**
+ * The parts of the request; undefined: one of them has no place, whatever moves. REQUIRES: a draft
+ * that has just begun.
+ */
+export function requestParts(draft: Draft): readonly RequestPart[] | undefined {
+  const { pod, placement } = draft;
+  const isAligned = placement.topologyPolicy !== 'none';
+  const isWhole = isBookedWhole(pod, placement) || (isAligned && placement.scope === 'pod');
+  const askers = isWhole ? [undefined] : pod.containers;
+  const parts: RequestPart[] = [];
+  for (const container of askers) {
+    const part = partOf(draft, container);
+    if (part.places.length === 0) return undefined;
+    if (part.count > 0 || part.memory.length > 0) parts.push(part);
+  }
+  return parts;
+}
+
+/** All CPUs that the request takes at one time, or cores where it holds siblings. */
+export const countOf = ({ pod, placement }: Draft): number =>
+  isBookedWhole(pod, placement)
+    ? podExclusiveCount(pod, placement)
+    : podTotal(pod, (container) => exclusiveCount(pod, container, placement));
+
+function partOf(draft: Draft, container: ContainerRequest | undefined): RequestPart {
+  const { pod, placement } = draft;
+  const count = container ? exclusiveCount(pod, container, placement) : podExclusiveCount(pod, placement);
+  const { devices, memory } = requestsFor(draft, container);
+  const { topologyPolicy } = placement;
+  const isStrict = topologyPolicy === 'restricted' || topologyPolicy === 'single-numa-node';
+  const places = isStrict ? strictPlaces(draft, count, memory, devices) : freePlaces(draft, memory, devices);
+  return { count, memory, places, stays: container?.kind !== 'init' };
+}
+
+// Wherever they are: devices stay, so that as many must be free.
+function freePlaces(
+  draft: Draft,
+  memory: readonly MemoryRequest[],
+  devices: readonly DeviceRequest[],
+): readonly Place[] {
+  const { topology } = draft;
+  if (devices.some(({ resource, count }) => availableDevices(draft, resource).length < count)) return [];
+  const all = maskOf(topology.numaNodes, topology.numaNodes);
+  if (memory.length === 0) return [{ cpus: all, memory: all }];
+  return nodeChoices(topology).list.map(({ mask }) => ({ cpus: all, memory: mask }));
+}
+
+// All providers must prefer the very same nodes.
+function strictPlaces(
+  draft: Draft,
+  count: number,
+  memory: readonly MemoryRequest[],
+  devices: readonly DeviceRequest[],
+): readonly Place[] {
+  const { topology, placement } = draft;
+  const families = [
+    ...devices.map((request) => familyOf(draft, deviceHints(draft, request))),
+    ...(count > 0 ? [cpuFamily(draft, count)] : []),
+    ...(memory.length > 0 ? [memoryFamily(draft, memory)] : []),
+  ].filter(({ isAny }) => !isAny);
+  if (families.length === 0) return freePlaces(draft, memory, devices);
+  const isFitting = ({ size }: NodeSet) => placement.topologyPolicy === 'restricted' || size === 1;
+  const sets = families.map((family) => preferredSets(family, isFitting));
+  const [first, ...others] = sets as [Map<string, NodeSet>, ...Map<string, NodeSet>[]];
+  return [...first]
+    .filter(([key]) => others.every((other) => other.has(key)))
+    .map(([, nodes]) => maskOf(nodes, topology.numaNodes))
+    .map((mask) => ({ cpus: mask, memory: mask }));
+}
+
+function preferredSets(family: HintFamily, isFitting: (nodes: NodeSet) => boolean): Map<string, NodeSet> {
+  const sets = new Map<string, NodeSet>();
+  for (const { nodes, preferred } of family.first(MOST_HINTS))
+    if (nodes && preferred && isFitting(nodes)) sets.set(nodes.toString(), nodes);
+  return sets;
+}
+
+// As if all CPUs were free.
+function cpuFamily({ topology, placement }: Draft, count: number): HintFamily {
+  const machine = placement.holdSiblings ? oneThreadACore(topology) : topology;
+  if (count > machine.cpus.size) return HintFamily.from([], topology.numaNodes);
+  const call = {
+    topology: machine.handle,
+    available: machine.cpus.words,
+    reusable: new Uint32Array(),
+    count,
+    alignBySocket: placement.alignBySocket,
+  };
+  return new HintFamily(native.cpuHints(call), topology.numaNodes);
+}
+
+// As if all memory were.
+function memoryFamily(draft: Draft, memory: readonly MemoryRequest[]): HintFamily {
+  const { call } = candidates(draft, memory);
+  const amounts = memory.flatMap(({ type, bytes }) => {
+    const { allocatable } = memoryRow(draft, type);
+    return [bytes, ...allocatable, ...allocatable];
+  });
+  const groups = call.groups.map(() => 0);
+  return new HintFamily(native.memoryHints({ ...call, amounts, groups }), draft.topology.numaNodes);
+}
+
+function familyOf({ topology }: Draft, hints: Hints): HintFamily {
+  if (hints instanceof HintFamily) return hints;
+  if (hints.kind !== 'devices') throw new TypeError('hints for devices were expected');
+  return new HintFamily(native.deviceHints(hints.call), topology.numaNodes);
+}

@@ -1,0 +1,232 @@
+// How many CPUs grants have that grow and shrink by themselves.
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { type ElasticGrant, elasticTargets, spareCpus } from '../../lib/decision/elastic/elastic-targets.js';
+import { type ElasticBounds, fairShares } from '../../lib/decision/elastic/fair-shares.js';
+import { budget } from '../support/budget.mjs';
+
+const grant = (uid: string, min: number, max: number, weight = 1, cpus = min): ElasticGrant => ({
+  ...{ uid, min, max, weight, cpus },
+});
+const listOf = (shares: ReadonlyMap<string, number> | undefined) => shares && [...shares.values()];
+const sum = (numbers: Iterable<number>) => [...numbers].reduce((all, each) => all + each, 0);
+const sumOf = (grants: readonly ElasticGrant[], key: 'min' | 'max' | 'cpus') =>
+  sum(grants.map((each) => each[key]));
+
+describe('fair shares', () => {
+  it.each([
+    ['the same for the same weights', [grant('a', 1, 8), grant('b', 1, 8)], 8, [4, 4]],
+    ['by weight', [grant('a', 1, 8, 1), grant('b', 1, 8, 3)], 8, [2, 6]],
+    ['no more than the most, the rest to others', [grant('a', 1, 2), grant('b', 1, 8)], 8, [2, 6]],
+    ['no less than the least', [grant('a', 5, 8), grant('b', 1, 8)], 6, [5, 1]],
+    ['what nobody can take is left', [grant('a', 1, 2), grant('b', 1, 2)], 8, [2, 2]],
+    ['the odd one to the heavier', [grant('a', 1, 8, 1), grant('b', 1, 8, 2)], 4, [1, 3]],
+    ['the odd one to the lower uid', [grant('b', 1, 8), grant('a', 1, 8)], 3, [1, 2]],
+  ])('are %s', (_, grants, total, shares) => {
+    expect(listOf(fairShares(grants, total))).toEqual(shares);
+  });
+});
+
+describe('targets', () => {
+  it('take all that is free', () => {
+    expect(listOf(elasticTargets([grant('a', 2, 8)], { spare: 4 }))).toEqual([6]);
+  });
+
+  it('give way to a request, as few as it needs', () => {
+    expect(listOf(elasticTargets([grant('a', 2, 8, 1, 8)], { spare: 1, asked: 3 }))).toEqual([6]);
+  });
+
+  it('are none where the least of all leave too few for a request', () => {
+    const grants = [grant('a', 2, 8, 1, 4), grant('b', 2, 8, 1, 4)];
+    expect(elasticTargets(grants, { spare: 0, asked: 5 })).toBeUndefined();
+    expect(listOf(elasticTargets(grants, { spare: 0, asked: 4 }))).toEqual([2, 2]);
+  });
+
+  it('share with one that has come', () => {
+    expect(listOf(elasticTargets([grant('a', 1, 8, 1, 7), grant('b', 1, 8)], { spare: 0 }))).toEqual([4, 4]);
+  });
+
+  it('leave one CPU where it is that somebody lacks', () => {
+    expect(listOf(elasticTargets([grant('a', 1, 8, 1, 5), grant('b', 1, 8, 1, 3)], { spare: 0 }))).toEqual([
+      5, 3,
+    ]);
+    expect(listOf(elasticTargets([grant('a', 1, 8, 1, 5), grant('b', 1, 8, 1, 3)], { spare: 1 }))).toEqual([
+      5, 4,
+    ]);
+  });
+
+  it('take from who has most for its weight, and give to who has least', () => {
+    const even = [grant('a', 1, 9, 1, 6), grant('b', 1, 9, 1, 5), grant('c', 1, 9, 1, 3)];
+    expect(listOf(elasticTargets(even, { spare: 0, asked: 1 }))).toEqual([5, 5, 3]);
+    const uneven = [grant('a', 1, 9, 1, 3), grant('b', 1, 9, 2, 7), grant('c', 1, 9, 1, 5)];
+    expect(listOf(elasticTargets(uneven, { spare: 1 }))).toEqual([4, 7, 5]);
+  });
+
+  it('go back to the bounds that a grant has by now', () => {
+    expect(listOf(elasticTargets([grant('a', 1, 4, 1, 6), grant('b', 1, 8, 1, 3)], { spare: 0 }))).toEqual([
+      4, 5,
+    ]);
+  });
+});
+
+describe('spare CPUs', () => {
+  it.each([
+    ['all but the last of the pool', { free: 4, shared: 4, mixed: 0 }, 3],
+    ['all that are free, beside reserved ones', { free: 4, shared: 5, mixed: 0 }, 4],
+    ['without what mixed grants have booked', { free: 4, shared: 5, mixed: 1001 }, 2],
+    ['none below zero', { free: 1, shared: 1, mixed: 2500 }, 0],
+  ])('are %s', (_, room, spare) => {
+    expect(spareCpus(room)).toBe(spare);
+  });
+});
+
+const bounds = fc
+  .record({
+    min: fc.integer({ min: 1, max: 6 }),
+    more: fc.integer({ min: 0, max: 10 }),
+    weight: fc.integer({ min: 1, max: 5 }),
+    now: fc.double({ min: 0, max: 1, noNaN: true }),
+  })
+  .map(({ min, more, weight, now }) => ({
+    min,
+    max: min + more,
+    weight,
+    cpus: min + Math.round(now * more),
+  }));
+const grantLists = fc
+  .array(bounds, { minLength: 1, maxLength: 6 })
+  .map((all): ElasticGrant[] => all.map((each, i) => ({ ...each, uid: `grant-${i}` })));
+const spares = fc.integer({ min: 0, max: 20 });
+const slacks = fc.integer({ min: 0, max: 3 });
+
+function forAll(law: (grants: ElasticGrant[], spare: number, asked: number, slack: number) => void): void {
+  fc.assert(fc.property(grantLists, spares, fc.integer({ min: 0, max: 12 }), slacks, law), {
+    numRuns: budget(20_000, 1_000),
+  });
+}
+
+const reached = (grants: readonly ElasticGrant[], shares: ReadonlyMap<string, number>): ElasticGrant[] =>
+  grants.map((each) => ({ ...each, cpus: shares.get(each.uid)! }));
+
+describe('targets of any grants', () => {
+  it('are at least the least and at most the most of each', () => {
+    forAll((grants, spare, asked, slack) => {
+      const targets = elasticTargets(grants, { spare, asked }, slack);
+      for (const { uid, min, max } of targets ? grants : []) {
+        expect(targets!.get(uid)).toBeGreaterThanOrEqual(min);
+        expect(targets!.get(uid)).toBeLessThanOrEqual(max);
+      }
+    });
+  });
+
+  it('leave nothing over that somebody could take, and take nothing that is asked for', () => {
+    forAll((grants, spare, asked, slack) => {
+      const total = sumOf(grants, 'cpus') + spare - asked;
+      const targets = elasticTargets(grants, { spare, asked }, slack);
+      if (total < sumOf(grants, 'min')) expect(targets).toBeUndefined();
+      else expect(sum(targets!.values())).toBe(Math.min(total, sumOf(grants, 'max')));
+    });
+  });
+
+  it('leave nobody more than the slack below its fair share', () => {
+    forAll((grants, spare, asked, slack) => {
+      const targets = elasticTargets(grants, { spare, asked }, slack);
+      if (!targets) return;
+      const fair = fairShares(grants, sumOf(grants, 'cpus') + spare - asked);
+      for (const { uid } of grants) expect(targets.get(uid)).toBeGreaterThanOrEqual(fair.get(uid)! - slack);
+    });
+  });
+
+  it('stay as they are when they are reached', () => {
+    forAll((grants, spare, asked, slack) => {
+      const targets = elasticTargets(grants, { spare, asked }, slack);
+      if (!targets) return;
+      const left = sumOf(grants, 'cpus') + spare - asked - sum(targets.values());
+      expect(elasticTargets(reached(grants, targets), { spare: left }, slack)).toEqual(targets);
+    });
+  });
+
+  it('move no more CPUs than come or are asked for, where nobody lacks more than the slack', () => {
+    forAll((grants, spare, asked, slack) => {
+      const settled = elasticTargets(grants, { spare }, slack)!;
+      const now = reached(grants, settled);
+      const total = sumOf(now, 'cpus') - asked;
+      const targets = elasticTargets(now, { spare: 0, asked }, slack);
+      if (!targets) return;
+      const fair = fairShares(now, total);
+      if (now.some(({ uid, cpus }) => fair.get(uid)! - cpus > slack)) return;
+      const moved = now.map(({ uid, cpus }) => Math.abs(targets.get(uid)! - cpus));
+      expect(sum(moved)).toBe(asked);
+    });
+  });
+
+  it('shrink nobody below its fair share, and grow nobody above it', () => {
+    forAll((grants, spare, asked, slack) => {
+      const targets = elasticTargets(grants, { spare, asked }, slack);
+      if (!targets) return;
+      const fair = fairShares(grants, sumOf(grants, 'cpus') + spare - asked);
+      for (const { uid, cpus } of grants) {
+        const target = targets.get(uid)!;
+        if (target < cpus) expect(target).toBeGreaterThanOrEqual(fair.get(uid)!);
+        if (target > cpus) expect(target).toBeLessThanOrEqual(fair.get(uid)!);
+      }
+    });
+  });
+});
+
+describe('fair shares of any grants', () => {
+  const between = ({ uid, min, max }: ElasticBounds, shares: ReadonlyMap<string, number>) =>
+    shares.get(uid)! > min && shares.get(uid)! <= max;
+
+  it('give nobody less of more CPUs', () => {
+    forAll((grants, spare) => {
+      const total = sumOf(grants, 'min') + spare;
+      const [before, more] = [fairShares(grants, total), fairShares(grants, total + 1)];
+      for (const { uid } of grants) expect(more.get(uid)).toBeGreaterThanOrEqual(before.get(uid)!);
+    });
+  });
+
+  it('give nobody less when its own weight grows', () => {
+    forAll((grants, spare) => {
+      const total = sumOf(grants, 'min') + spare;
+      const [first, ...others] = grants as [ElasticGrant, ...ElasticGrant[]];
+      const heavier = fairShares([{ ...first, weight: first.weight + 1 }, ...others], total);
+      expect(heavier.get(first.uid)).toBeGreaterThanOrEqual(fairShares(grants, total).get(first.uid)!);
+    });
+  });
+
+  it('could not lift a lower level by a CPU of a higher one', () => {
+    forAll((grants, spare) => {
+      const shares = fairShares(grants, sumOf(grants, 'min') + spare);
+      const cpusOf = ({ uid }: ElasticBounds) => shares.get(uid)!;
+      const rich = grants.filter((each) => between(each, shares));
+      const poor = grants.filter((each) => cpusOf(each) < each.max);
+      // The level of who gives one is then still at or above that of who would have taken it.
+      for (const a of rich)
+        for (const b of poor) expect((cpusOf(a) - 1) * b.weight).toBeLessThanOrEqual(cpusOf(b) * a.weight);
+    });
+  });
+
+  it('depend on the grants, and not on their order', () => {
+    forAll((grants, spare) => {
+      const total = sumOf(grants, 'min') + spare;
+      const reversed = fairShares([...grants].reverse(), total);
+      for (const { uid } of grants) expect(reversed.get(uid)).toBe(fairShares(grants, total).get(uid));
+    });
+  });
+});
+
+describe('spare CPUs of any machine', () => {
+  it('never are the last of the shared pool, nor booked', () => {
+    const counts = fc.integer({ min: 0, max: 64 });
+    fc.assert(
+      fc.property(counts, counts, fc.integer({ min: 0, max: 9999 }), (free, reserved, mixed) => {
+        const shared = free + reserved;
+        fc.pre(shared > 0);
+        const left = free - spareCpus({ free, shared, mixed });
+        expect(left + reserved).toBeGreaterThan(0);
+        expect(left * 1000).toBeGreaterThanOrEqual(Math.min(mixed, free * 1000));
+      }),
+    );
+  });
+});
