@@ -327,7 +327,7 @@ describe('on any machine', () => {
           }
         },
       ),
-      { numRuns: budget(20_000, 500) },
+      { numRuns: budget(20_000, 300) },
     );
     expect(better).toBeGreaterThan(0);
   }, 600_000);

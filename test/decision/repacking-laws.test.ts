@@ -287,7 +287,7 @@ describe('a repacking on a random machine', () => {
           expect({ moves: moves.length, bytes, cpus, uids }).toEqual(least);
           seen[moves.length === 1 ? 'one' : 'two']++;
         }),
-        { numRuns: budget(10_000, 200) },
+        { numRuns: budget(10_000, 120) },
       );
       // Else the law says nothing.
       expect(seen.one).toBeGreaterThan(0);
