@@ -35,9 +35,11 @@ const FILES = {
   cgroups: /^(cgroups|enforcement\/cpusets)\/(?!files\/mounts)/,
   // Programs that look, recover, repair; kinds of machines and states that few have.
   rare: /^(empty-(grant|manager)|grants\/empty-part|status\/|admission\/pod-container|enforcement\/(.*comparison|drift|grant-group|layout\/(differences|facts|steps)|members\/survivors|outsiders)|input\/kubelet-configuration|machine\/(hugepages|machine-json)|processes\/(cgroup-owner|named-processes)|reconcile\/(granted-threads|repair)|state\/(difference|memory-store|read-only-store|folder\/machine-group))/,
+  // Where a request is rejected.
+  repacking: /^decision\/repacking\//,
   // From acquire() to release().
   admission:
-    /^(account\/levels|admission\/(?!diagnostics|free-hugepages|manager-watch|on-record|transact|warnings)|audit\/(?!watched-grants)|births\/|children\/|decision\/(?!flags|kubelet-flags|grant-info|hints\/hint-providers|machine-settings|memory\/(hugepages-taken|memory-draft|memory-tables))|enforcement\/clearing|input\/(?!enforcement-options|placement|values\/(duration|memory-types|option-values))|machine\/hint|state\/owners\/own-owner|threads\/)/,
+    /^(account\/levels|admission\/(?!diagnostics|free-hugepages|manager-watch|on-record|transact|warnings)|audit\/(?!watched-grants)|births\/|children\/|decision\/(?!flags|grant-info|hints\/hint-providers|machine-settings|memory\/(hugepages-taken|memory-draft|memory-tables))|enforcement\/clearing|input\/(?!enforcement-options|placement|values\/(duration|memory-types|option-values))|machine\/hint|state\/owners\/own-owner|threads\/)/,
   // openManager().
   opening: /./,
 };

@@ -1,4 +1,5 @@
 // What a machine admits of requests that come and go, by how they are placed.
+import { setImmediate } from 'node:timers/promises';
 import { capacities, cpusOf, hasRoom, MACHINES } from './packing/machines.mjs';
 import { PackedNode } from './packing/packed-node.mjs';
 import { rowOf } from './packing/rows.mjs';
@@ -64,6 +65,8 @@ async function found({ options, maxMoves, machineOf = (same) => same }, machine,
     const sums = simulate(await PackedNode.of(machineOf(machine), options, maxMoves), requests, begin);
     checkSums(sums);
     all.push(sums);
+    // Whatever a turn of the event loop has looked up by a WeakRef stays until the turn ends.
+    await setImmediate();
   }
   return all;
 }
@@ -74,7 +77,7 @@ async function compared(machine, { name, sizes }, { load, seeds }) {
   const fitting = sizes.filter((size) => capacities(machine).some((node) => hasRoom(node, size)));
   const title = `${machine.name}, ${name}, ${load}`;
   const left = sizes.length - fitting.length;
-  const remark = left > 0 ? `${left} of ${sizes.length} fit no node, and are left out` : '';
+  const remark = left > 0 ? `${left} of ${sizes.length} sizes fit no node` : '';
   if (fitting.length === 0) return [{ name: title, remark }];
   const samples = samplesOf(fitting, { cpus, load, seeds });
   const rows = [];

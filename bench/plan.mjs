@@ -6,12 +6,13 @@ import { measured } from './support/measure.mjs';
 import { inTurn, randomNumbers } from './support/random.mjs';
 
 export const description =
-  'Manager.plan: CPUs, memory and a device on 2 and 8 nodes, prepared too; CPUs and memory on this machine, 34 and 64 nodes';
+  'Manager.plan: CPUs, memory and a device on 2 and 8 nodes, prepared and joint too; CPUs and memory on this machine, 34 and 64 nodes';
 
 const GIB = 2 ** 30;
 
-async function recorded(name, input) {
-  const { call, again, close, kubelet } = await prepared(ownInput(input));
+async function recorded(name, input, placement) {
+  const { config, ...rest } = ownInput(input);
+  const { call, again, close, kubelet } = await prepared({ ...rest, config: { ...config, ...placement } });
   try {
     if (!call().admitted) throw new Error(`${name} is not admitted`);
     const row = await measured(name, call, { kubelet });
@@ -20,6 +21,16 @@ async function recorded(name, input) {
     close();
   }
 }
+
+/** The same, its NUMA nodes chosen jointly. Earlier builds cannot. */
+const joint = (name, input) =>
+  recorded(`${name}, joint`, input, { placement: 'joint' }).then(
+    ([row]) => [row],
+    (error) => {
+      if (error.code === 'ERR_INVALID_OPTION') return [];
+      throw error;
+    },
+  );
 
 // `cpus`: of each node.
 function manyNodes(cpus, random) {
@@ -68,7 +79,9 @@ export async function run() {
   const all = (random) => Array.from({ length: 64 }, () => 4 + random(12));
   return [
     ...(await recorded('2 nodes', 'admit-n2-nockpt')),
+    ...(await joint('2 nodes', 'admit-n2-nockpt')),
     ...(await recorded('8 nodes', 'admit-n8-nockpt')),
+    ...(await joint('8 nodes', 'admit-n8-nockpt')),
     await large('34 nodes, 2 with CPUs', two, { cpu: 4, gib: 4, others: 1 }),
     await large('64 nodes', all, { cpu: 20, gib: 150, others: 20 }),
   ];

@@ -14,7 +14,7 @@ export { type ErrorCode, type ErrorDetails, NumalignError } from './base/errors.
 export type { GrantWorkerOptions } from './births/worker.js';
 export type { GrantForkOptions, GrantSpawnOptions } from './children/spawn.js';
 export { threadCounts } from './children/thread-counts.js';
-export type { Flag } from './decision/flags.js';
+export type { Flag } from './decision/flags/flags.js';
 export type { GrantInfo } from './decision/grant-info.js';
 export type { Settings } from './decision/machine-settings.js';
 export type { MemoryTable } from './decision/memory/memory-tables.js';

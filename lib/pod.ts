@@ -12,7 +12,7 @@ import { type PodContainer, podContainer } from './admission/pod-container.js';
 import type { Site } from './admission/site.js';
 import type { Warning } from './admission/warnings.js';
 import { NumalignError } from './base/errors.js';
-import type { Flag } from './decision/flags.js';
+import type { Flag } from './decision/flags/flags.js';
 import type { MemoryBinding } from './enforcement/memory-binding.js';
 import { releaseGrant } from './grants/release-grant.js';
 import { type LastingOwner, parseLastingOwner } from './input/owner.js';

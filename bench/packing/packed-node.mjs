@@ -12,6 +12,7 @@ import { repack } from '../../dist/decision/repacking/repacking.js';
 import { parseConfig } from '../../dist/input/config.js';
 import { parseDevices } from '../../dist/input/devices.js';
 import { NO_OPTIONS, parseAdmit } from '../../dist/input/request.js';
+import { canArrange, less } from './arrangement.mjs';
 import { capacities, GPU, hasRoom, simulated } from './machines.mjs';
 
 // The decisions that a repacking may take.
@@ -88,7 +89,8 @@ export class PackedNode {
     const key = `${cpu} ${memory} ${gpu}`;
     let request = this.#requests.get(key);
     if (request === undefined) {
-      const limits = { cpu, memory, [GPU]: gpu };
+      // Who asks for no memory at all gets no CPUs alone.
+      const limits = { cpu, memory: Math.max(1, memory), [GPU]: gpu };
       request = parseAdmit({ containers: [{ name: 'app', limits }] }, NO_OPTIONS, this.#placement);
       this.#requests.set(key, request);
     }
@@ -97,11 +99,7 @@ export class PackedNode {
 
   #rejection(asked) {
     const isFragmented = hasRoom(this.#free(), asked);
-    return {
-      admitted: false,
-      isFragmented,
-      isPinned: isFragmented && !this.#besidePinned().some((left) => hasRoom(left, asked)),
-    };
+    return { admitted: false, isFragmented, isAvoidable: isFragmented && this.#isAvoidable(asked) };
   }
 
   /** What is free on all nodes together. */
@@ -115,19 +113,18 @@ export class PackedNode {
     };
   }
 
-  /** What each node would have, had it no grants but those with GPUs, which stay where these are. */
-  #besidePinned() {
-    const left = capacities(this.#machine);
+  /** Whether there is room for a request in some arrangement of the grants. Those with GPUs stay. */
+  #isAvoidable(asked) {
+    const nodes = capacities(this.#machine);
+    const movable = [asked];
     for (const { containers } of this.#state.pods) {
       const [{ devices, request }] = containers;
-      const gpus = devices[GPU] ?? [];
-      if (gpus.length === 0) continue;
-      const node = left[gpus[0].nodes[0]];
-      node.cpu -= request.cpu / 1000;
-      node.memory -= request.memory;
-      node.gpu -= gpus.length;
+      const [gpu] = devices[GPU] ?? [];
+      const held = { cpu: request.cpu / 1000, memory: request.memory, gpu: devices[GPU]?.length ?? 0 };
+      if (gpu) nodes[gpu.nodes[0]] = less(nodes[gpu.nodes[0]], held);
+      else movable.push(held);
     }
-    return left;
+    return canArrange(nodes, movable) !== false;
   }
 
   /** The mean from the nodes of a pod's CPUs to those of its memory and its devices. */

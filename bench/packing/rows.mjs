@@ -6,7 +6,7 @@ const FIGURES = {
   acceptedCpusShare: ({ cpusAccepted, cpusAsked }) => cpusAccepted / cpusAsked,
   utilisationShare: ({ cpuTime, span }, { cpus }) => cpuTime / (span * cpus),
   fragmentedShare: ({ fragmented, rejected }) => fragmented / rejected,
-  pinnedShare: ({ pinned, rejected }) => pinned / rejected,
+  avoidableShare: ({ avoidable, rejected }) => avoidable / rejected,
   moves: ({ moves, accepted }) => moves / accepted,
   distance: ({ distance, cpusAccepted }) => distance / cpusAccepted,
 };
@@ -15,6 +15,7 @@ const FIGURES = {
 const CHANGES = {
   gainShare: (found, before, { cpus }) => (found.cpuTime - before.cpuTime) / (found.span * cpus),
   fragmentedRatio: (found, before) => found.fragmented / before.fragmented,
+  avoidableRatio: (found, before) => found.avoidable / before.avoidable,
 };
 
 /**

@@ -21,13 +21,13 @@ class Departures {
  * what the node has in use on record, integrated; `cpuTimeAsked` is the same by what was asked for,
  * and for how long. `admitted` and `departed` count from the start, `present` are the grants left.
  * @param node `admit(request, uid)` answers { admitted, moves, distance } or the rejection
- *   { isFragmented, isPinned }; `release(uid)`; `cpusInUse`; `grants`: how many
+ *   { isFragmented, isAvoidable }; `release(uid)`; `cpusInUse`; `grants`: how many
  */
 export function simulate(node, arrivals, begin) {
   const departures = new Departures();
   const end = arrivals.at(-1)?.time ?? begin;
   const sums = {
-    ...{ arrivals: 0, cpusAsked: 0, accepted: 0, cpusAccepted: 0, rejected: 0, fragmented: 0, pinned: 0 },
+    ...{ arrivals: 0, cpusAsked: 0, accepted: 0, cpusAccepted: 0, rejected: 0, fragmented: 0, avoidable: 0 },
     ...{ moves: 0, distance: 0, cpuTime: 0, cpuTimeAsked: 0, admitted: 0, departed: 0 },
   };
   let now = 0;
@@ -58,7 +58,7 @@ export function simulate(node, arrivals, begin) {
   return { ...sums, span: Math.max(0, end - begin), present: node.grants };
 }
 
-function count(sums, { cpu }, { admitted, moves, distance, isFragmented, isPinned }) {
+function count(sums, { cpu }, { admitted, moves, distance, isFragmented, isAvoidable }) {
   sums.arrivals++;
   sums.cpusAsked += cpu;
   if (admitted) {
@@ -69,7 +69,7 @@ function count(sums, { cpu }, { admitted, moves, distance, isFragmented, isPinne
   } else {
     sums.rejected++;
     if (isFragmented) sums.fragmented++;
-    if (isPinned) sums.pinned++;
+    if (isAvoidable) sums.avoidable++;
   }
 }
 

@@ -154,6 +154,7 @@ function optionsOf({ config, machine }) {
     topologyManagerPolicy: config.topologyPolicy,
     topologyManagerPolicyOptions: config.topologyPolicyOptions,
     topologyManagerScope: config.topologyScope,
+    ...(config.placement && { placement: config.placement }),
     ...(reservedMemory.length > 0 && { reservedMemory }),
   };
 }

@@ -84,6 +84,12 @@ export const TARGETS = {
     'open, 1,000 grants': { cpuE: ms(30) },
     'numalign status, 1,000 grants': { cpuE: ms(120) },
   },
+  packing: each(
+    ['2 x 48, GPUs on both', '2 x 48, GPUs on one', '8 x 16'].flatMap((machine) =>
+      ['cluster', 'services'].map((mix) => `${machine}, ${mix}, 0.9: dynamic, 2 moves`),
+    ),
+    { fragmentedRatio: 0.25, avoidableRatio: 0.25, gainShare: { least: 0.03 }, moves: 0.05 },
+  ),
   // A set, two gets and 5 E: the yardstick has one of these.
   pin: each(['the same mask', 'another mask'], { moreE: 4 }),
   plan: {
@@ -98,6 +104,10 @@ export const TARGETS = {
     'simulated, 32 foreign owners': { moreE: us(2) },
     'this machine': { moreE: us(2) },
   },
+  repacking: each(['8 x 16, none', '8 x 16, 1 move', '8 x 16, 2 moves', '8 x 16 in whole cores, 2 moves'], {
+    ratio: ms(10),
+    inexact: 0,
+  }),
   start: { 'numalign run': { beyondE: ms(60) } },
   take: {
     'cpu-take-packed-8numa-512-64': { ratio: 1000 },
@@ -130,6 +140,7 @@ const TOLERANCES = {
   exponent: { part: 0.085, plus: 0.016 },
   lastOverFirst: { part: 0.1 },
   wakeUps: { plus: 0.1 },
+  gainShare: { plus: 0.005 },
   retainedHeap: { plus: 1 },
   retainedExternal: { plus: 1 },
   p99OverNs: { plus: 1e6 },

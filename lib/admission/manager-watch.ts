@@ -2,7 +2,7 @@
 // have ended, while somebody listens. A look costs as much as has changed.
 import type { Assignments } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
-import { type FlagGround, isSameGround } from '../decision/flags.js';
+import { type FlagGround, isSameGround } from '../decision/flags/flags.js';
 import type { GrantInfo } from '../decision/grant-info.js';
 import type { Settings } from '../decision/machine-settings.js';
 import type { CpuSet } from '../machine/cpu-set.js';

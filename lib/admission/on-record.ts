@@ -3,7 +3,7 @@ import { type Assignments, findPod } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { NumalignError } from '../base/errors.js';
-import { type Flag, type FlagGround, flagGround, flagsOf, flagsOfEach } from '../decision/flags.js';
+import { type Flag, type FlagGround, flagGround, flagsOf, flagsOfEach } from '../decision/flags/flags.js';
 import { type GrantInfo, grantInfo } from '../decision/grant-info.js';
 import type { PodRequest } from '../input/pods/pod-request.js';
 import { podUnder } from '../input/pods/pod-resources.js';

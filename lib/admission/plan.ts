@@ -24,20 +24,22 @@ export interface Plan {
   /** What each container would get; empty where it is not admitted. */
   readonly containers: readonly PodContainer[];
   /**
-   * What was merged, step by step until it was admitted or rejected; empty with the policy `none`,
-   * and where the pod is placed already.
+   * What was merged, step by step until it was admitted or rejected; empty where the pod is placed
+   * already, and with the policy `none`, but for joint placement.
    */
   readonly hints: readonly Offer[];
   readonly explanation: Explanation | null;
   readonly warnings: readonly Warning[];
   /** False: on a machine of more than 16 NUMA nodes a better hint may exist. */
   readonly exact: boolean;
+  /** Why it would be on these NUMA nodes: the {@link Grant.explanation} of the grant. */
+  readonly choice: string | null;
 }
 
 // Member by member: to add one to a spread object takes many times as long.
 function admittedPlan(
   { containers }: PodAssignment,
-  { hints, warnings, exact }: Pick<Plan, 'hints' | 'warnings' | 'exact'>,
+  { hints, warnings, exact, choice }: Pick<Plan, 'hints' | 'warnings' | 'exact' | 'choice'>,
 ): Plan {
   return {
     admitted: true,
@@ -48,12 +50,13 @@ function admittedPlan(
     explanation: null,
     warnings,
     exact,
+    choice,
   };
 }
 
 /** The plan for a pod that is placed already. */
 export function planOfPlaced(pod: PodAssignment): Plan {
-  return admittedPlan(pod, { hints: [], warnings: [], exact: true });
+  return admittedPlan(pod, { hints: [], warnings: [], exact: true, choice: null });
 }
 
 /**
@@ -78,14 +81,15 @@ export function plan(question: Question): {
       explanation,
       warnings: [],
       exact,
+      choice: null,
     };
     return { plan: rejected, next: undefined };
   }
   const failure = undo(question);
   if (failure !== undefined) throw failure;
-  const { pod, next } = decision;
+  const { pod, next, explanation: choice } = decision;
   const warnings = warningsOf(pod, question);
-  return { plan: admittedPlan(pod, { hints, warnings, exact }), next };
+  return { plan: admittedPlan(pod, { hints, warnings, exact, choice }), next };
 }
 
 /**
@@ -110,6 +114,6 @@ export type PlanOnRecord = Plan & { readonly generation: number };
 
 // Member by member: to add one to a spread object takes many times as long.
 export function onRecord(plan: Plan, generation: number): PlanOnRecord {
-  const { admitted, reason, code, containers, hints, explanation, warnings, exact } = plan;
-  return { admitted, reason, code, containers, hints, explanation, warnings, exact, generation };
+  const { admitted, reason, code, containers, hints, explanation, warnings, exact, choice } = plan;
+  return { admitted, reason, code, containers, hints, explanation, warnings, exact, choice, generation };
 }

@@ -7,7 +7,7 @@ import type { CpuSnapshot } from '../account/pools.js';
 import { cpusNamed } from '../base/text/cpus-named.js';
 import type { CgroupLimits } from '../cgroups/limits.js';
 import type { DeviceResources } from '../decision/devices/device-resources.js';
-import { type Flag, flagsOfEach } from '../decision/flags.js';
+import { type Flag, flagsOfEach } from '../decision/flags/flags.js';
 import { type HugepagesTaken, hugepagesTaken } from '../decision/memory/hugepages-taken.js';
 import { totalOn } from '../decision/memory/memory-tables.js';
 import type { Question } from '../decision/question.js';

@@ -95,8 +95,8 @@ export const CPU_LISTS = ['isolated', 'partitions', 'tickless'] as const;
 export type CpuListName = (typeof CPU_LISTS)[number];
 
 /**
- * A problem for {@link Native.findRepackings}, in rows of numbers; a mask of NUMA nodes takes two, low and
- * high. `lib/decision/repacking/problem-tables.ts` makes them.
+ * A problem for {@link Native.findRepackings}, in rows of numbers; a mask of NUMA nodes takes two,
+ * low and high. `lib/decision/repacking/problem-tables.ts` makes them.
  */
 export interface RepackingTables {
   nodes: number;
@@ -104,7 +104,7 @@ export interface RepackingTables {
   views: Float64Array;
   /** [view, node, CPUs, free CPUs, units] */
   cores: Float64Array;
-  /** Of each type, by node: bytes left, booked, the most that can be free. */
+  /** Of each type, by node: spare bytes, booked ones, the most that can be free. */
   memory: Float64Array;
   /** [mask, blocks] */
   groups: Float64Array;
@@ -121,8 +121,8 @@ export interface RepackingTables {
   costs: Float64Array;
   /** [grant, mask, whether its memory stays] */
   targets: Float64Array;
-  /** Of each grant, its CPUs by view and node. */
-  held: Float64Array;
+  /** Of each grant, by view and node. */
+  cpus: Float64Array;
   /** [grant, view, core, CPUs] */
   shares: Float64Array;
   /** [grant, mask, type, bytes] */

@@ -81,11 +81,12 @@ export function decideWhether(asked: Question): Decision | undefined {
 // @throws {@link Refusal}
 function admission(progress: Progress): Decision {
   place(progress);
-  const { question, draft, offers } = progress;
+  const { question, draft, joint, offers } = progress;
   const { parts = [] } = question.request;
   const whole = podAssignment(progress);
   const pod = parts.length > 0 ? withParts(draft, whole, parts) : whole;
   const memory = memoryOf(progress);
   const next = () => addPod(question.state, pod, memory.booked());
-  return { admitted: true, pod, next, offers, explanation: choiceText(progress) };
+  const isJoint = question.request.placement.choice === 'joint';
+  return { admitted: true, pod, next, offers, explanation: isJoint ? choiceText(joint, offers) : null };
 }

@@ -4,7 +4,7 @@ import { devicesOf, type Holding, memoryOf, poolOf, presentCpus } from '../accou
 import { MILLI } from '../input/values/quantity.js';
 import type { CpuSet, NodeSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
-import type { Flag } from './flags.js';
+import type { Flag } from './flags/flags.js';
 
 interface Unbalanced {
   readonly unbalanced: CpuSet;

@@ -16,21 +16,22 @@ import { allocateDevices } from './devices/device-allocation.js';
 import { ownDevices } from './devices/device-requests.js';
 import { askToAllocate } from './hints/hint-provider.js';
 import { narrowed, undivided } from './joint/narrowing.js';
-import { isJoint, placeJointly } from './joint/place-jointly.js';
 import { nodesAhead, type Trial } from './lookahead/nodes-ahead.js';
 import { allocateMemory } from './memory/memory-allocation.js';
 import { memoryLeft } from './memory/memory-booking.js';
 import { memoryRequests } from './memory/memory-requests.js';
+import { isJoint, placeJointly } from './place-jointly.js';
 import { isBookedWhole } from './pod-level/pod-level.js';
 import { draftAfter, type Given, nodesOf, type Offer, type Progress } from './progress.js';
 import { hintRequest, type Question } from './question.js';
 
 export function place(progress: Progress): void {
-  if (isJoint(progress.question)) placeJointly(progress, { place: placeOnce, offered: offeredForPod });
-  else placeOnce(progress);
+  const { question } = progress;
+  if (isJoint(question)) placeJointly(progress, { place: placeOnce, offered: offeredForPod });
+  else placeOnce(progress, question.request.placement.initContainerLookahead);
 }
 
-function placeOnce(progress: Progress): void {
+function placeOnce(progress: Progress, isAhead: boolean): void {
   const { pod, placement } = progress.question.request;
   if (isBookedWhole(pod, placement)) {
     checkLeftByHints(progress.draft);
@@ -39,7 +40,7 @@ function placeOnce(progress: Progress): void {
     if (needsRoom(progress.draft)) checkRoom(progress.draft);
     return;
   }
-  if (!progress.joint && looksAhead(progress.question))
+  if (isAhead && looksAhead(progress.question))
     progress.initNodes = nodesAhead((nodes) => trial(progress, nodes));
   placeEach(progress);
 }
@@ -80,8 +81,8 @@ function placeContainers(progress: Progress): void {
 
 // What custom providers allocate cannot be tried.
 function looksAhead({ request: { pod, placement }, providers }: Question): boolean {
-  const { initContainerLookahead, choice, scope, topologyPolicy } = placement;
-  if (!(initContainerLookahead || choice === 'joint') || pod.containers[0]!.kind === 'app') return false;
+  const { scope, topologyPolicy } = placement;
+  if (pod.containers[0]!.kind === 'app') return false;
   return scope === 'container' && topologyPolicy !== 'none' && providers.length === 0;
 }
 

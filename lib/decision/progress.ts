@@ -102,3 +102,15 @@ export function nodesOf(progress: Progress): NodeSet {
   const near = NodeSet.from([...memory, ...devices.flatMap(({ nodes }) => nodes ?? [])]);
   return question.topology.nodesOf(cpusTaken(draft, given.at(-1)!.cpus)).union(near);
 }
+
+/** The NUMA nodes of what a container has. REQUIRES: all of them are placed. */
+export function nodesOfContainer(progress: Progress, { container, cpus, devices }: Given): NodeSet {
+  const blocks = memoryOf(progress).containers.find(({ name }) => name === container.name)?.blocks ?? [];
+  const memory = NodeSet.from(blocks.flatMap(({ nodes }) => nodes));
+  const near = progress.draft.topology.nodesOf(cpus.cpus.union(cpus.held)).union(memory);
+  // A device that is near several nodes is near as soon as one of them is in.
+  const far = Object.values(devices)
+    .flat()
+    .flatMap(({ nodes }) => (nodes?.some((node) => near.has(node)) ? [] : (nodes ?? []).slice(0, 1)));
+  return near.union(NodeSet.from(far));
+}

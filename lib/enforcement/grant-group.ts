@@ -304,19 +304,23 @@ export class GrantGroup {
   }
 
   /**
-   * Some threads of this process leave, as {@link leave}. REQUIRES: {@link checkSingleThreads}.
+   * Some threads of this process leave, as {@link leave}; those too that are in the group of another
+   * grant. REQUIRES: {@link checkSingleThreads}.
    * @throws ERR_CGROUP where they cannot
    */
   leaveThreads(tids: readonly number[], pool: CpuSet): CpuSet {
-    const inside = tids.filter((tid) => unlessRefused(() => this.isInside(tid), false));
+    const { hierarchy, home } = this.#cpusets;
+    const groupOf = (tid: number) => unlessRefused(() => hierarchy.groupOf(process.pid, tid).path, '');
+    // What was started on a grant has come from nowhere.
+    const isOfGrant = (path: string) => path === this.path || homes.has(path);
+    const inside = tids.filter((tid) => isOfGrant(groupOf(tid)));
     if (inside.length === 0) return pool;
     native.rememberMasks();
-    const { hierarchy, home } = this.#cpusets;
-    const known = homes.get(this.path) ?? home;
     const move = (to: string) => {
       for (const tid of inside) unlessEnded(() => hierarchy.moveThread(tid, to));
       return this.#cpusets.isWithin(to, pool) ? this.#all : pool;
     };
+    const known = homes.get(groupOf(inside[0]!)) ?? home;
     try {
       return move(known);
     } catch (error) {

@@ -42,8 +42,9 @@ export type {
   OfferedHints,
   ResourceExplanation,
 } from '../decision/explanation.js';
-export type { CpuFlag, CpuMoved, DeviceGone, MemoryGone } from '../decision/flags.js';
-export type { CpuTaken, DeviceTaken, MemoryTaken } from '../decision/kubelet-flags.js';
+export type { CpuFlag, CpuMoved, DeviceGone, MemoryGone } from '../decision/flags/flags.js';
+export type { CpuTaken, DeviceTaken, MemoryTaken } from '../decision/flags/kubelet-flags.js';
+export type { SharedPoolShort } from '../decision/flags/shared-pool-short.js';
 export type { HugepagesTaken } from '../decision/memory/hugepages-taken.js';
 export { type DiagnoseOptions, type Diagnosis, diagnose } from '../doctor/diagnose.js';
 export { FINDING_STATUSES, type Finding, type FindingStatus } from '../doctor/finding.js';

@@ -116,9 +116,12 @@ export class GrantThreads extends GrantProcesses {
    * not up. Afterwards {@link worker} puts Workers where `workers` says. A thread belongs to the
    * grant as after {@link pin}, which can be called before or after; memory policies stay as they
    * are. After a {@link Grant.resize} the threads are where their places were, as far as these are
-   * left: place them again.
+   * left: place them again. Of a mixed grant kinds may be `'shared'`: they run in the shared pool,
+   * and this process is a shared member from then on, also where its manager was opened without.
    * @throws as {@link pin}; ERR_UNKNOWN_PART; ERR_INVALID_OPTION for CPUs that are not the grant's,
-   *   and on Node 20 for `v8` and `others` in different places
+   *   `'shared'` where nothing of the pool is booked, and on Node 20 for `v8` and `others` in
+   *   different places; for `'shared'` ERR_ENFORCEMENT where the grant has a cgroup of v2,
+   *   ERR_MEMBER_UNMOVABLE where this process is attached to CPUs, ERR_LOCK_TIMEOUT, ERR_STATE_*
    */
   async placeThreads(options: PlaceThreadsOptions = {}): Promise<PlaceThreadsResult> {
     return tracedApply(this.#record.site, this, 'place', async () => {

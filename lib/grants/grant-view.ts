@@ -9,7 +9,7 @@ import { flagsNow } from '../admission/on-record.js';
 import { quotaWarnings, type Warning } from '../admission/warnings.js';
 import { unlessRefused } from '../base/errors.js';
 import { type CgroupLimits, limitsOfProcess } from '../cgroups/limits.js';
-import type { Flag } from '../decision/flags.js';
+import type { Flag } from '../decision/flags/flags.js';
 import { isIsolated, mixedCpus } from '../decision/grant-info.js';
 import type { MemoryBinding } from '../enforcement/memory-binding.js';
 import type { CpuSet, NodeSet } from '../machine/cpu-set.js';

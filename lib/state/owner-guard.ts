@@ -2,6 +2,7 @@
 // remove or change, and about the end of other owners.
 import type { Listener } from './files/folder-watch.js';
 import { OWNER_NAME } from './files/state-files.js';
+import { SETTLE_S } from './owners/living-owners.js';
 import { OwnerWatch } from './owners/owner-watch.js';
 import type { Owners } from './owners/owners.js';
 import type { StateFolder } from './state-folder.js';
@@ -54,7 +55,7 @@ export class OwnerGuard {
       },
       missed: () => {
         this.#restore();
-        for (const uuid of owners.withLeftGrants()) this.#mourn(uuid);
+        this.#mournAll();
       },
     });
     const living = owners.hear(this.#watch);
@@ -62,8 +63,11 @@ export class OwnerGuard {
 
   /** See {@link Store.watchOwners}. */
   add(listener: Listener): () => void {
+    const isFirst = this.#onEnd.size === 0;
     this.#onEnd.add(listener);
     this.#watch.start();
+    // An owner may have ended before anybody listened.
+    if (isFirst) setTimeout(() => this.#mournAll(), SETTLE_S * 1000).unref();
     return () => {
       this.#onEnd.delete(listener);
       // What this process holds is watched on.
@@ -112,6 +116,11 @@ export class OwnerGuard {
       return;
     }
     this.#state.touch().catch(() => {});
+  }
+
+  #mournAll(): void {
+    if (this.#onEnd.size === 0 || !this.#state.folder.isOpen) return;
+    for (const uuid of this.#owners.withLeftGrants()) this.#mourn(uuid);
   }
 
   // An owner has closed its file. The kernel says so just before it lets the lock go.

@@ -10,7 +10,7 @@ import { freeOfBooked } from '../admission/free-hugepages.js';
 import { podContainer } from '../admission/pod-container.js';
 import type { ReadOnlySite } from '../admission/site.js';
 import { encodeName } from '../cgroups/files/cgroup-path.js';
-import { flagsOfEach } from '../decision/flags.js';
+import { flagsOfEach } from '../decision/flags/flags.js';
 import { grantInfo } from '../decision/grant-info.js';
 import { ALL_CONTAINERS } from '../enforcement/layout/layout.js';
 import { survivorsOf } from '../enforcement/members/survivors.js';

@@ -303,8 +303,8 @@ enum Kind : uint32_t { kFamily, kCpus, kMemory, kDevices };
 // nodes, the policy, how many distances, how many rooms; the distances; for a joint choice [low, high] of the
 // nodes that it is kept to and the rooms; of each its kind, and what its reader takes. What comes back: low,
 // high, any | preferred << 1 | admitted << 2 | exact << 3; what was counted of a joint choice: sets, nearest,
-// tightest; for each question the length and the words of its family. One call for all, since each takes as long as the hints of a resource, or their
-// merge.
+// tightest; for each question the length and the words of its family. One call for all, since each takes as
+// long as the hints of a resource, or their merge.
 Napi::Value merge_hints_binding(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   std::span<const uint32_t> wire = Environment::of(env).words;

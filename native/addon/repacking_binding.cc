@@ -1,4 +1,5 @@
 // Repacking: tables of numbers to a problem, and moves to a table.
+#include <algorithm>
 #include <span>
 
 #include "addon/convert.h"
@@ -89,7 +90,7 @@ std::vector<RepackingDemand> to_demands(const Napi::Object& call, const Repackin
     demand.units = rows.integer(i, 1);
     demand.is_one_block = rows(i, 2) != 0;
     size_t column = 3;
-    for (size_t v = 0; v < ground.views.size(); v++) demand.cpus_taken.push_back(rows.integer(i, column++));
+    for (size_t v = 0; v < ground.views.size(); v++) demand.cpus_by_view.push_back(rows.integer(i, column++));
     for (size_t t = 0; t < ground.types; t++) demand.bytes.push_back(rows(i, column++));
     if (std::ranges::all_of(demand.bytes, [](double bytes) { return bytes == 0; })) demand.bytes.clear();
   }
@@ -99,11 +100,11 @@ std::vector<RepackingDemand> to_demands(const Napi::Object& call, const Repackin
 void add_holdings(const Napi::Object& call, RepackingProblem& problem) {
   const RepackingGround& ground = problem.ground;
   size_t count = problem.grants.size();
-  Rows held(call, "held", ground.views.size() * ground.nodes);
-  held.must_have(count);
-  for (size_t i = 0; i < held.count(); i++) {
-    std::vector<int>& cpus = problem.grants[i].holding.cpus;
-    for (size_t c = 0; c < ground.views.size() * ground.nodes; c++) cpus.push_back(held.integer(i, c));
+  Rows cpus(call, "cpus", ground.views.size() * ground.nodes);
+  cpus.must_have(count);
+  for (size_t i = 0; i < cpus.count(); i++) {
+    std::vector<int>& counts = problem.grants[i].holding.cpus;
+    for (size_t c = 0; c < ground.views.size() * ground.nodes; c++) counts.push_back(cpus.integer(i, c));
   }
   Rows shares(call, "shares", 4);
   for (size_t i = 0; i < shares.count(); i++) {
@@ -156,17 +157,17 @@ Napi::Value find_repackings_binding(const Napi::CallbackInfo& info) {
   RepackingOptions options{to_size(limits["moves"], "moves"), to_size(limits["skip"], "skip"),
                            to_size(limits["most"], "most"), to_size(limits["budget"], "budget")};
   if (options.moves < 1) throw Napi::RangeError::New(env, "a repacking has at least one move");
-  Repackings found = find_repackings(problem, options);
-  auto answer = Napi::Uint32Array::New(env, 1 + 2 * options.moves * found.proposals.size());
-  answer[0] = (found.is_complete ? 1 : 0) | (found.is_bounded ? 2 : 0);
+  Repackings answer = find_repackings(problem, options);
+  auto words = Napi::Uint32Array::New(env, 1 + 2 * options.moves * answer.proposals.size());
+  words[0] = (answer.is_complete ? 1 : 0) | (answer.is_bounded ? 2 : 0);
   size_t at = 1;
-  for (const std::vector<RepackingMove>& moves : found.proposals) {
+  for (const std::vector<RepackingMove>& moves : answer.proposals) {
     for (const RepackingMove& move : moves) {
-      answer[at++] = static_cast<uint32_t>(move.grant);
-      answer[at++] = static_cast<uint32_t>(move.target);
+      words[at++] = static_cast<uint32_t>(move.grant);
+      words[at++] = static_cast<uint32_t>(move.target);
     }
   }
-  return answer;
+  return words;
 }
 
 }  // namespace

@@ -24,8 +24,7 @@ class Contest {
     if (is_first || size < size_) sets_ = nearest_ = tightest_ = 0;
     const bool is_nearer = is_first || std::tie(size, distance) < std::tie(size_, distance_);
     if (is_nearer) nearest_ = tightest_ = 0;
-    const bool is_better =
-        is_first || std::tie(size, distance, room) < std::tie(size_, distance_, room_);
+    const bool is_better = is_first || std::tie(size, distance, room) < std::tie(size_, distance_, room_);
     if (is_better) {
       best_ = mask;
       std::tie(size_, distance_, room_) = std::tie(size, distance, room);
@@ -203,7 +202,8 @@ JointChoice by_merge_within(std::span<const HintFamily> families, const JointOpt
   std::vector<HintFamily> narrowed;
   for (const HintFamily& family : families) narrowed.push_back(within(family, options.within));
   JointChoice choice{.merged = merge_hints(narrowed, merge_options(options))};
-  const bool is_lost = std::ranges::any_of(narrowed, is_impossible) && std::ranges::none_of(families, is_impossible);
+  const bool is_lost =
+      std::ranges::any_of(narrowed, is_impossible) && std::ranges::none_of(families, is_impossible);
   if (is_lost || (choice.merged.mask.bits() & ~options.within.bits()) != 0) choice.merged.admitted = false;
   return choice;
 }
@@ -216,8 +216,7 @@ JointChoice choose_jointly(std::span<const HintFamily> families, const JointOpti
   const bool is_large = nodes > options.merge.enumerated;
   // Whatever nodes these get will do.
   const bool is_any = nodes == 1 || std::ranges::none_of(families, has_masks);
-  if (is_any)
-    return {.merged = merge_hints(families, merge_options(options))};
+  if (is_any) return {.merged = merge_hints(families, merge_options(options))};
   std::optional<EveryMask> every;
   if (!is_large) every.emplace(families, options);
   if (std::ranges::none_of(families, is_impossible)) {
@@ -226,7 +225,8 @@ JointChoice choose_jointly(std::span<const HintFamily> families, const JointOpti
   }
   if (is_large) return by_merge_within(families, options);
   const bool admits_any = admits_all(options.merge.policy);
-  if (std::ranges::all_of(families, [&](const HintFamily& f) { return admits_any ? may_abstain(f) : f.any_preferred; }))
+  if (std::ranges::all_of(families,
+                          [&](const HintFamily& f) { return admits_any ? may_abstain(f) : f.any_preferred; }))
     return {.merged = merge_hints(families, merge_options(options))};
   const Contest covering = admits_any ? every->covering() : Contest(options);
   if (!covering.is_empty()) return covering.choice(false);

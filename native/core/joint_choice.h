@@ -11,9 +11,9 @@
 namespace numalign {
 
 struct JointOptions {
-  MergeOptions merge;                // with distances, which count whenever they are there
-  NodeMask within;                   // only sets of these nodes
-  std::span<const uint32_t> rooms;   // by node: how much is free of everything, in parts of the machine
+  MergeOptions merge;               // with distances, which count whenever they are there
+  NodeMask within;                  // only sets of these nodes
+  std::span<const uint32_t> rooms;  // by node: how much is free of everything, in parts of the machine
 };
 
 // Which sets of nodes were in the running; 0: they were not counted.

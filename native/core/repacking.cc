@@ -8,6 +8,8 @@ namespace numalign {
 namespace {
 
 constexpr size_t kExactMoves = 2;
+// Of more grants only as many are looked at in sets of several, those that cost the least.
+constexpr size_t kMostInSets = 256;
 
 // Grants that move, some of them with their memory.
 struct Choice {
@@ -26,29 +28,35 @@ struct Choice {
 class Search {
  public:
   Search(const RepackingProblem& problem, const RepackingOptions& options)
-      : problem_(problem), options_(options), steps_(options.budget) {}
+      : problem_(problem),
+        options_(options),
+        start_(problem.ground),
+        rooms_(options.moves + 1, start_),
+        scratch_(start_),
+        steps_(options.budget) {}
 
   Repackings run() {
-    RepackingRoom room(problem_.ground);
+    for (const MovableGrant& grant : problem_.grants) fits_first_.push_back(fitting_targets(grant));
+    candidates_ = candidates();
     std::vector<size_t> grants;
-    choose(room, 0, grants);
+    choose(start_, 0, grants);
     std::sort(choices_.begin(), choices_.end());
     steps_ = options_.budget;
     for (const Choice& choice : choices_) {
       if (is_full()) break;
-      try_orders(room, choice);
+      try_orders(choice);
     }
-    found_.is_complete = !is_full();
-    return std::move(found_);
+    answer_.is_complete = !is_full();
+    return std::move(answer_);
   }
 
  private:
-  bool is_full() const { return found_.proposals.size() > options_.most; }
+  bool is_full() const { return answer_.proposals.size() > options_.most; }
 
   bool may_step() {
     if (options_.moves <= kExactMoves) return true;
     if (steps_ > 0) return steps_-- > 0;
-    found_.is_bounded = true;
+    answer_.is_bounded = true;
     return false;
   }
 
@@ -61,34 +69,71 @@ class Search {
       if (!room.fits(each.demand, place.cpus, place.memory)) continue;
       if (is_last) return true;
       if (!each.stays) return admits(room, from + 1);
-      RepackingRoom left = room;
-      left.take(each.demand, place.cpus, place.memory);
-      if (admits(left, from + 1)) return true;
+      RepackingRoom rest = room;
+      rest.take(each.demand, place.cpus, place.memory);
+      if (admits(rest, from + 1)) return true;
     }
     return false;
   }
 
+  static NodeMask memory_at(const MovableGrant::Target& target) {
+    return target.keeps_memory ? NodeMask() : target.nodes;
+  }
+
+  // Those that have room before anything moves.
+  std::vector<bool> fitting_targets(const MovableGrant& grant) const {
+    std::vector<bool> fits;
+    for (const MovableGrant::Target& target : grant.targets) {
+      fits.push_back(start_.fits(grant.demand, target.nodes, memory_at(target)));
+    }
+    return fits;
+  }
+
   static bool has_target(const MovableGrant& grant, bool keeps_memory) {
-    return std::ranges::any_of(grant.targets, [&](const auto& each) { return each.keeps_memory == keeps_memory; });
+    return std::ranges::any_of(grant.targets,
+                               [&](const auto& each) { return each.keeps_memory == keeps_memory; });
+  }
+
+  // In their order.
+  std::vector<size_t> candidates() {
+    std::vector<size_t> all;
+    for (size_t i = 0; i < problem_.grants.size(); i++) {
+      if (!problem_.grants[i].targets.empty()) all.push_back(i);
+    }
+    if (options_.moves == 1 || all.size() <= kMostInSets) return all;
+    answer_.is_bounded = true;
+    std::ranges::stable_sort(all, [&](size_t a, size_t b) {
+      const MovableGrant& one = problem_.grants[a];
+      const MovableGrant& other = problem_.grants[b];
+      return std::tie(one.bytes, one.cpus) < std::tie(other.bytes, other.cpus);
+    });
+    all.resize(kMostInSets);
+    std::ranges::sort(all);
+    return all;
   }
 
   // Grants without which there would be room.
   void choose(const RepackingRoom& room, size_t from, std::vector<size_t>& grants) {
     if (grants.size() == options_.moves) {
-      if (admits(room)) add_choices(grants);
+      if (can_begin(grants) && admits(room)) add_choices(grants);
       return;
     }
     size_t more = options_.moves - grants.size();
-    for (size_t i = from; i + more <= problem_.grants.size(); i++) {
-      const MovableGrant& grant = problem_.grants[i];
-      if (grant.targets.empty()) continue;
+    RepackingRoom& rest = rooms_[grants.size()];
+    for (size_t i = from; i + more <= candidates_.size(); i++) {
+      const MovableGrant& grant = problem_.grants[candidates_[i]];
       if (!may_step()) return;
-      RepackingRoom left = room;
-      left.give_back(grant.holding, has_target(grant, false));
-      grants.push_back(i);
-      choose(left, i + 1, grants);
+      rest = room;
+      rest.give_back(grant.holding, has_target(grant, false));
+      grants.push_back(candidates_[i]);
+      choose(rest, i + 1, grants);
       grants.pop_back();
     }
+  }
+
+  bool can_begin(const std::vector<size_t>& grants) const {
+    return std::ranges::any_of(
+        grants, [&](size_t i) { return std::ranges::find(fits_first_[i], true) != fits_first_[i].end(); });
   }
 
   // With the memory of each, or without.
@@ -112,31 +157,33 @@ class Search {
     choices_.insert(choices_.end(), all.begin(), all.end());
   }
 
-  void try_orders(const RepackingRoom& room, const Choice& choice) {
+  void try_orders(const Choice& choice) {
     std::vector<size_t> order(choice.grants.size());
     for (size_t i = 0; i < order.size(); i++) order[i] = i;
     do {
       std::vector<RepackingMove> moves;
-      move_next(room, choice, order, moves);
+      move_next(start_, choice, order, moves);
     } while (!is_full() && std::ranges::next_permutation(order).found);
   }
 
   void move_next(const RepackingRoom& room, const Choice& choice, std::span<const size_t> order,
                  std::vector<RepackingMove>& moves) {
     if (order.empty()) {
-      if (seen_++ >= options_.skip) found_.proposals.push_back(moves);
+      if (seen_++ >= options_.skip) answer_.proposals.push_back(moves);
       return;
     }
     size_t index = choice.grants[order.front()];
     bool keeps_memory = choice.keeps_memory[order.front()];
     const MovableGrant& grant = problem_.grants[index];
+    RepackingRoom& next = rooms_[moves.size()];
     for (size_t i = 0; i < grant.targets.size() && !is_full(); i++) {
       const MovableGrant::Target& target = grant.targets[i];
       if (target.keeps_memory != keeps_memory) continue;
+      if (moves.empty() && !fits_first_[index][i]) continue;
       if (!may_step()) return;
-      NodeMask memory = keeps_memory ? NodeMask() : target.nodes;
-      if (!room.fits(grant.demand, target.nodes, memory)) continue;
-      RepackingRoom next = room;
+      NodeMask memory = memory_at(target);
+      if (!moves.empty() && !room.fits(grant.demand, target.nodes, memory)) continue;
+      next = room;
       next.take(grant.demand, target.nodes, memory);
       next.give_back(grant.holding, !keeps_memory);
       if (!may_admit(next, choice, order.subspan(1))) continue;
@@ -147,29 +194,37 @@ class Search {
   }
 
   // Whether there would be room without those that have not moved yet.
-  bool may_admit(const RepackingRoom& room, const Choice& choice, std::span<const size_t> others) const {
+  bool may_admit(const RepackingRoom& room, const Choice& choice, std::span<const size_t> others) {
     if (others.empty()) return admits(room);
-    RepackingRoom left = room;
+    scratch_ = room;
     for (size_t i : others) {
-      left.give_back(problem_.grants[choice.grants[i]].holding, !choice.keeps_memory[i]);
+      scratch_.give_back(problem_.grants[choice.grants[i]].holding, !choice.keeps_memory[i]);
     }
-    return admits(left);
+    return admits(scratch_);
   }
 
   const RepackingProblem& problem_;
   const RepackingOptions& options_;
+  const RepackingRoom start_;
+  // After each move: to copy into one that exists takes a tenth of a new one.
+  std::vector<RepackingRoom> rooms_;
+  RepackingRoom scratch_;
+  // By grant and target.
+  std::vector<std::vector<bool>> fits_first_;
+  // Those that may move at all.
+  std::vector<size_t> candidates_;
   uint64_t steps_;
   std::vector<Choice> choices_;
   size_t seen_ = 0;
-  Repackings found_;
+  Repackings answer_;
 };
 
 }  // namespace
 
 Repackings find_repackings(const RepackingProblem& problem, const RepackingOptions& options) {
-  Repackings found = Search(problem, options).run();
-  if (found.proposals.size() > options.most) found.proposals.resize(options.most);
-  return found;
+  Repackings answer = Search(problem, options).run();
+  if (answer.proposals.size() > options.most) answer.proposals.resize(options.most);
+  return answer;
 }
 
 }  // namespace numalign

@@ -1,6 +1,6 @@
-// Repacking: which grants move, and to which NUMA nodes, so that a request has room. By counts: each proposal
-// needs a decision on the CPUs themselves, and none is left out that this could accept. Pure function: no
-// state; safe to call from any thread.
+// Repacking: which grants move, and to which NUMA nodes, so that a request has room. By counts:
+// each proposal needs a decision on the CPUs themselves, and none is left out that this could
+// accept. Pure function: no state; safe to call from any thread.
 #pragma once
 
 #include <cstddef>
@@ -69,7 +69,7 @@ struct Repackings {
   std::vector<std::vector<RepackingMove>> proposals;
   // There are no others.
   bool is_complete = true;
-  // The budget ran out: there may be better ones.
+  // The budget ran out, or there are too many grants for sets of several: there may be better ones.
   bool is_bounded = false;
 };
 

@@ -9,22 +9,23 @@ namespace numalign {
 
 RepackingRoom::RepackingRoom(const RepackingGround& ground)
     : ground_(&ground),
-      whole_(ground.views.size() * ground.nodes),
-      left_(ground.memory.size()),
-      booked_(ground.memory.size()),
+      counts_(2 * ground.views.size() * ground.nodes),
+      bytes_(2 * ground.types * ground.nodes),
       groups_(ground.nodes) {
   for (size_t view = 0; view < ground.views.size(); view++) {
-    const CpuView& own = ground.views[view];
-    free_.insert(free_.end(), own.free.begin(), own.free.end());
-    first_core_.push_back(core_free_.size());
-    for (const CpuView::Core& core : own.cores) {
-      core_free_.push_back(core.free);
-      if (core.free == core.cpus) whole_[at(view, static_cast<size_t>(core.node))] += core.units;
+    const CpuView& each = ground.views[view];
+    for (size_t node = 0; node < ground.nodes; node++) free(view, node) = each.free[node];
+    first_core_.push_back(counts_.size());
+    for (const CpuView::Core& core : each.cores) {
+      counts_.push_back(core.free);
+      if (core.free == core.cpus) whole(view, static_cast<size_t>(core.node)) += core.units;
     }
   }
-  for (size_t i = 0; i < ground.memory.size(); i++) {
-    left_[i] = ground.memory[i].left;
-    booked_[i] = ground.memory[i].booked;
+  for (size_t type = 0; type < ground.types; type++) {
+    for (size_t node = 0; node < ground.nodes; node++) {
+      spare(type, node) = ground.memory[at(type, node)].spare;
+      booked(type, node) = ground.memory[at(type, node)].booked;
+    }
   }
   for (const MemoryGroup& group : ground.groups) {
     for_each_node(group.nodes.bits(), [&](int node) { groups_[static_cast<size_t>(node)] = group; });
@@ -32,20 +33,19 @@ RepackingRoom::RepackingRoom(const RepackingGround& ground)
 }
 
 int RepackingRoom::units_on(size_t view, size_t node) const {
-  const CpuView& own = ground_->views[view];
-  int free = std::max(0, free_[at(view, node)]);
-  return own.cores.empty() ? free : std::min(whole_[at(view, node)], free / own.cpus_per_unit);
+  const CpuView& each = ground_->views[view];
+  int cpus = std::max(0, free(view, node));
+  return each.cores.empty() ? cpus : std::min(whole(view, node), cpus / each.cpus_per_unit);
 }
 
 int RepackingRoom::cpus_in(size_t view, NodeMask nodes) const {
   int sum = 0;
-  for_each_node(nodes.bits(),
-                [&](int node) { sum += std::max(0, free_[at(view, static_cast<size_t>(node))]); });
+  for_each_node(nodes.bits(), [&](int node) { sum += std::max(0, free(view, static_cast<size_t>(node))); });
   return sum;
 }
 
 double RepackingRoom::free_on(size_t type, size_t node) const {
-  return std::clamp(left_[at(type, node)], 0.0, ground_->memory[at(type, node)].most);
+  return std::clamp(bytes_[at(type, node)], 0.0, ground_->memory[at(type, node)].most);
 }
 
 double RepackingRoom::free_in(size_t type, NodeMask nodes) const {
@@ -89,7 +89,7 @@ bool RepackingRoom::fits(const RepackingDemand& demand, NodeMask cpus, NodeMask 
       for (const Spread& spread : spread_) {
         if ((spread.cpus & cpus).empty()) continue;
         int elsewhere = cpus_in(demand.view, NodeMask(spread.cpus.bits() & ~cpus.bits()));
-        units -= std::max(0, spread.demand->cpus_taken[demand.view] - elsewhere);
+        units -= std::max(0, spread.demand->cpus_by_view[demand.view] - elsewhere);
       }
       if (units < demand.units) return false;
     }
@@ -106,21 +106,21 @@ bool RepackingRoom::fits(const RepackingDemand& demand, NodeMask cpus, NodeMask 
 }
 
 void RepackingRoom::give_back(const RepackingHolding& holding, bool with_memory) {
-  for (size_t i = 0; i < holding.cpus.size(); i++) free_[i] += holding.cpus[i];
+  for (size_t i = 0; i < holding.cpus.size(); i++) counts_[i] += holding.cpus[i];
   for (const RepackingHolding::CoreShare& share : holding.shares) {
     const CpuView::Core& core = ground_->views[share.view].cores[share.core];
-    int& free = core_free_[first_core_[share.view] + share.core];
-    free += share.cpus;
-    if (free == core.cpus) whole_[at(share.view, static_cast<size_t>(core.node))] += core.units;
+    int& cpus = counts_[first_core_[share.view] + share.core];
+    cpus += share.cpus;
+    if (cpus == core.cpus) whole(share.view, static_cast<size_t>(core.node)) += core.units;
   }
   if (!with_memory) return;
   for (const MemoryShare& share : holding.memory) {
     double rest = share.bytes;
     for_each_node(share.nodes.bits(), [&](int node) {
-      size_t place = at(share.type, static_cast<size_t>(node));
-      double given = std::min(rest, booked_[place]);
-      booked_[place] -= given;
-      left_[place] += given;
+      double& taken = booked(share.type, static_cast<size_t>(node));
+      double given = std::min(rest, taken);
+      taken -= given;
+      spare(share.type, static_cast<size_t>(node)) += given;
       rest -= given;
       MemoryGroup& group = groups_[static_cast<size_t>(node)];
       if (group.nodes == share.nodes && --group.blocks == 0) group.nodes = NodeMask();
@@ -134,7 +134,7 @@ void RepackingRoom::take(const RepackingDemand& demand, NodeMask cpus, NodeMask 
   if (cpus.size() == 1) {
     int node = std::countr_zero(cpus.bits());
     for (size_t view = 0; view < ground_->views.size(); view++) {
-      free_[at(view, static_cast<size_t>(node))] -= demand.cpus_taken[view];
+      free(view, static_cast<size_t>(node)) -= demand.cpus_by_view[view];
     }
     spread.cpus = NodeMask();
   }
@@ -142,8 +142,8 @@ void RepackingRoom::take(const RepackingDemand& demand, NodeMask cpus, NodeMask 
     auto node = static_cast<size_t>(std::countr_zero(memory.bits()));
     for (size_t type = 0; type < demand.bytes.size(); type++) {
       if (demand.bytes[type] == 0) continue;
-      left_[at(type, node)] -= demand.bytes[type];
-      booked_[at(type, node)] += demand.bytes[type];
+      spare(type, node) -= demand.bytes[type];
+      booked(type, node) += demand.bytes[type];
       if (groups_[node].nodes.empty()) groups_[node] = {memory, 0};
       groups_[node].blocks++;
     }

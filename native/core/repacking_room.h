@@ -1,6 +1,6 @@
-// RepackingRoom: what is free on NUMA nodes while grants move, by counts. It never says that there is no room
-// where there is some; where there seems to be some, a decision on the CPUs themselves has the last word.
-// Plain value: copyable, no shared state.
+// RepackingRoom: what is free on NUMA nodes while grants move, by counts. It never says that there
+// is no room where there is some; where there seems to be some, a decision on the CPUs themselves
+// has the last word. Plain value: copyable, no shared state.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,7 @@ struct CpuView {
 // What a node has of a type of memory, in bytes.
 struct NodeMemory {
   // Less than nothing where more is booked than there is.
-  double left = 0;
+  double spare = 0;
   double booked = 0;
   // No more can be had, whatever is given back.
   double most = std::numeric_limits<double>::infinity();
@@ -56,7 +56,7 @@ struct RepackingDemand {
   size_t view = 0;
   int units = 0;
   // By view: the CPUs that it takes away from it at least.
-  std::vector<int> cpus_taken;
+  std::vector<int> cpus_by_view;
   // By type; empty: none at all.
   std::vector<double> bytes;
   // Memory of one group of nodes. Else several containers may have some each.
@@ -109,6 +109,13 @@ class RepackingRoom {
   };
 
   size_t at(size_t row, size_t node) const { return row * ground_->nodes + node; }
+  // What a view has free on a node, and of views with cores the units of cores that are.
+  int& free(size_t view, size_t node) { return counts_[at(view, node)]; }
+  int free(size_t view, size_t node) const { return counts_[at(view, node)]; }
+  int& whole(size_t view, size_t node) { return free(ground_->views.size() + view, node); }
+  int whole(size_t view, size_t node) const { return free(ground_->views.size() + view, node); }
+  double& spare(size_t type, size_t node) { return bytes_[at(type, node)]; }
+  double& booked(size_t type, size_t node) { return bytes_[at(ground_->types + type, node)]; }
   int units_on(size_t view, size_t node) const;
   int cpus_in(size_t view, NodeMask nodes) const;
   double free_on(size_t type, size_t node) const;
@@ -117,16 +124,13 @@ class RepackingRoom {
   bool has_memory(const RepackingDemand& demand, NodeMask nodes) const;
 
   const RepackingGround* ground_;
-  // By view and node.
-  std::vector<int> free_;
-  // Of views with cores: the units of cores that are free.
-  std::vector<int> whole_;
-  // Of all cores of all views, which begin at these places.
-  std::vector<int> core_free_;
+  // By view, where its cores begin.
   std::vector<size_t> first_core_;
-  // By type and node.
-  std::vector<double> left_;
-  std::vector<double> booked_;
+  // Free CPUs by view and node, whole units by view and node, free CPUs by core. In few lists, for
+  // a copy takes a copy of each.
+  std::vector<int> counts_;
+  // Spare bytes by type and node, and booked ones.
+  std::vector<double> bytes_;
   // By node.
   std::vector<MemoryGroup> groups_;
   std::vector<Spread> spread_;

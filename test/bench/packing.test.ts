@@ -15,6 +15,8 @@ const { PackedNode } = await part('packed-node');
 const { capacities, cpusOf, GIB, hasRoom, MACHINES, undivided } = await part('machines');
 const { arrivals, atLoad, mixes, parts } = await part('workload');
 const { estimate } = await part('estimate');
+const { WAYS } = await part('ways');
+const { canArrange, less } = await part('arrangement');
 const { readTrace } = await part('trace-file');
 const { run } = await import(`${PACKING}.mjs`);
 
@@ -49,7 +51,7 @@ class CountingNode {
   }
 
   admit({ cpu }: { cpu: number }, uid: string) {
-    if (this.cpusInUse + cpu > this.#cpus) return { admitted: false, isFragmented: false, isPinned: false };
+    if (this.cpusInUse + cpu > this.#cpus) return { admitted: false, isFragmented: false };
     this.held.set(uid, cpu);
     return { admitted: true, moves: 0, distance: 10 };
   }
@@ -75,7 +77,7 @@ class FirstFitNode {
 
   admit(asked: Amounts, uid: string) {
     const at = this.#free.find((node) => hasRoom(node, asked));
-    if (!at) return { admitted: false, isFragmented: hasRoom(this.#sum(), asked), isPinned: false };
+    if (!at) return { admitted: false, isFragmented: hasRoom(this.#sum(), asked) };
     this.#book(at, asked, 1);
     this.#held.set(uid, { at, asked });
     return { admitted: true, moves: 0, distance: 10 };
@@ -108,19 +110,21 @@ describe('A simulation', () => {
     await fc.assert(
       fc.asyncProperty(
         fc.constantFrom(...MACHINES),
+        fc.constantFrom(...WAYS),
         fc.integer(),
         fc.double({ min: 0.2, max: 3, noNaN: true }),
         fc.double({ min: 0, max: 25, noNaN: true }),
-        async (machine, seed, load, begin) => {
-          const node = await PackedNode.of(machine, KUBELET);
+        async (machine, { options, maxMoves = 0 }, seed, load, begin) => {
+          const node = await PackedNode.of(machine, options, maxMoves);
           const sums = simulate(node, ofMix(load, seed, machine), begin);
           expect(sums.admitted - sums.departed).toBe(sums.present);
           expect(sums.cpuTime).toBeCloseTo(sums.cpuTimeAsked, 6);
           expect(sums.accepted + sums.rejected).toBe(sums.arrivals);
+          expect(sums.moves).toBeLessThanOrEqual(maxMoves * sums.accepted);
           expect(() => checkSums(sums)).not.toThrow();
         },
       ),
-      { numRuns: 20 },
+      { numRuns: 30 },
     );
   });
 
@@ -150,7 +154,7 @@ describe('A simulation', () => {
     'of the kubelet on $name finds what first fit by amounts finds',
     async (machine) => {
       const all = ofMix(0.9, 5, machine);
-      const { distance: _, pinned: __, ...sums } = simulate(await PackedNode.of(machine, KUBELET), all, 2);
+      const { distance: _, avoidable: __, ...sums } = simulate(await PackedNode.of(machine, KUBELET), all, 2);
       expect(simulate(new FirstFitNode(machine), all, 2)).toMatchObject(sums);
       expect(sums.fragmented).toBeGreaterThan(0);
     },
@@ -230,20 +234,43 @@ describe('A rejection', () => {
 
   it('is by fragmentation alone where what is free in sum would do', async () => {
     const node = await filled(BOTH, request(25), request(25));
-    expect(node.admit(request(30), 'next')).toEqual({ admitted: false, isFragmented: true, isPinned: false });
-    expect(node.admit(request(47), 'next')).toMatchObject({ isFragmented: false });
+    const scarce = { admitted: false, isFragmented: false, isAvoidable: false };
+    expect(node.admit(request(47), 'next')).toEqual(scarce);
+    expect(node.admit(request(30), 'next')).toMatchObject({ isFragmented: true, isAvoidable: false });
     expect(node.admit(request(23), 'next')).toMatchObject({ admitted: true });
   });
 
-  it('is pinned where grants with GPUs leave no node that could be cleared', async () => {
+  it('is avoidable where some arrangement of the grants has room', async () => {
+    const node = await filled(BOTH, request(20), request(28), request(10));
+    node.release('pod-0');
+    expect(node.admit(request(40), 'next')).toMatchObject({ isFragmented: true, isAvoidable: true });
+  });
+
+  it('does not come where as many moves as may be make room', async () => {
+    const options = { ...KUBELET, placement: 'joint' };
+    const moved = async (maxMoves: number) => {
+      const node = await PackedNode.of(BOTH, options, maxMoves);
+      for (const [i, cpus] of [18, 30, 10, 8, 6].entries()) node.admit(request(cpus), `pod-${i}`);
+      node.release('pod-0');
+      return node.admit(request(40), 'next');
+    };
+    expect([await moved(0), await moved(1), await moved(2)]).toMatchObject([
+      ...[{ admitted: false, isAvoidable: true }, { admitted: false }],
+      { admitted: true, moves: 2 },
+    ]);
+  });
+
+  it('is not avoidable where grants with GPUs are in the way, which stay', async () => {
     const node = await filled(ONE, request(40, 1));
-    expect(node.admit(request(12, 1), 'next')).toEqual({
-      admitted: false,
-      isFragmented: true,
-      isPinned: true,
-    });
+    expect(node.admit(request(12, 1), 'next')).toMatchObject({ isFragmented: true, isAvoidable: false });
     const free = await filled(ONE, request(40), request(8, 1));
-    expect(free.admit(request(12, 1), 'next')).toMatchObject({ isFragmented: true, isPinned: false });
+    expect(free.admit(request(12, 1), 'next')).toMatchObject({ isFragmented: true, isAvoidable: true });
+  });
+
+  it('is of CPUs that are taken by requests without memory too', async () => {
+    const node = await filled(BOTH, { cpu: 40, memory: 0, gpu: 0 }, { cpu: 40, memory: 0, gpu: 0 });
+    expect(node.cpusInUse).toBe(80);
+    expect(node.admit({ cpu: 9, memory: 0, gpu: 0 }, 'next')).toMatchObject({ isFragmented: true });
   });
 
   it('is by no fragmentation on a machine of one node', async () => {
@@ -251,6 +278,38 @@ describe('A rejection', () => {
     expect(node.admit(request(9), 'next')).toMatchObject({ admitted: false, isFragmented: false });
     expect(node.admit(request(1, 1), 'next')).toMatchObject({ admitted: false, isFragmented: false });
     expect(node.admit(request(8), 'next')).toMatchObject({ admitted: true });
+  });
+});
+
+describe('An arrangement', () => {
+  const amounts = (most: number) =>
+    fc.record({ cpu: fc.integer({ min: 1, max: most }), memory: fc.nat(most), gpu: fc.nat(1) });
+
+  function isPossible(free: Amounts[], requests: Amounts[]): boolean {
+    const [first, ...others] = requests;
+    if (!first) return true;
+    return free.some(
+      (node, at) => hasRoom(node, first) && isPossible(free.with(at, less(node, first)), others),
+    );
+  }
+
+  it('is found where one of all arrangements has room', () => {
+    const nodes = fc.array(amounts(12), { minLength: 1, maxLength: 3 });
+    const requests = fc.array(amounts(6), { minLength: 1, maxLength: 6 });
+    let possible = 0;
+    fc.assert(
+      fc.property(nodes, requests, (free, asked) => {
+        const answer = isPossible(free, asked);
+        if (answer) possible++;
+        expect(canArrange(free, asked)).toBe(answer);
+      }),
+      { numRuns: 2000 },
+    );
+    expect(possible).toBeGreaterThan(100);
+  });
+
+  it('that takes too long is not told', () => {
+    expect(canArrange([request(9), request(9)], [request(5), request(5), request(4)], 1)).toBeUndefined();
   });
 });
 

@@ -132,6 +132,7 @@ describe('numalign admit', () => {
             {
               ...{ name: 'main', kind: 'app', cpus: '1', held: '', hint: { nodes: '0', preferred: true } },
               isolation: 'container',
+              mixed: 0,
               memory: [{ nodes: [0], type: 'memory', bytes: 2 ** 24 }],
               devices: {},
               whyShared: null,

@@ -56,6 +56,15 @@ describe('numalign plan on a described machine', () => {
     ]);
   });
 
+  it('says why NUMA nodes were chosen jointly, where they are to be', async () => {
+    const asked = ['plan', '--cpus', '12', '--placement', 'joint', ...MACHINE];
+    const { code, stdout } = await numalign(asked);
+    expect(code).toBe(0);
+    expect(stdout).toContain(
+      'main: NUMA nodes 0-1: 6 sets of 2 nodes have all of it, it is the lowest of these',
+    );
+  });
+
   it('places init containers with the whole pod in sight, where it is told to', async () => {
     const text = documents(
       pod('other', 2),

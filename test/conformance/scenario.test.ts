@@ -143,7 +143,7 @@ describe('the recorded cases of scenario', () => {
       return !('full-pcpus-only' in options) && !irregular.includes(machine.topology as string);
     });
     // A part of them, another one in each run, for the time it takes.
-    const parts = budget(1, 24);
+    const parts = budget(1, 32);
     const which = randomInt(parts);
     const part = regular.filter((_, i) => i % parts === which);
     expect(part.length).toBeGreaterThan(0);

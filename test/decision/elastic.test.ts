@@ -20,7 +20,7 @@ describe('fair shares', () => {
     ['no more than the most, the rest to others', [grant('a', 1, 2), grant('b', 1, 8)], 8, [2, 6]],
     ['no less than the least', [grant('a', 5, 8), grant('b', 1, 8)], 6, [5, 1]],
     ['what nobody can take is left', [grant('a', 1, 2), grant('b', 1, 2)], 8, [2, 2]],
-    ['the odd one to the heavier', [grant('a', 1, 8, 1), grant('b', 1, 8, 2)], 3, [1, 2]],
+    ['the odd one to the heavier', [grant('a', 1, 8, 1), grant('b', 1, 8, 2)], 4, [1, 3]],
     ['the odd one to the lower uid', [grant('b', 1, 8), grant('a', 1, 8)], 3, [1, 2]],
   ])('are %s', (_, grants, total, shares) => {
     expect(listOf(fairShares(grants, total))).toEqual(shares);
@@ -53,6 +53,13 @@ describe('targets', () => {
     expect(listOf(elasticTargets([grant('a', 1, 8, 1, 5), grant('b', 1, 8, 1, 3)], { spare: 1 }))).toEqual([
       5, 4,
     ]);
+  });
+
+  it('take from who has most for its weight, and give to who has least', () => {
+    const even = [grant('a', 1, 9, 1, 6), grant('b', 1, 9, 1, 5), grant('c', 1, 9, 1, 3)];
+    expect(listOf(elasticTargets(even, { spare: 0, asked: 1 }))).toEqual([5, 5, 3]);
+    const uneven = [grant('a', 1, 9, 1, 3), grant('b', 1, 9, 2, 7), grant('c', 1, 9, 1, 5)];
+    expect(listOf(elasticTargets(uneven, { spare: 1 }))).toEqual([4, 7, 5]);
   });
 
   it('go back to the bounds that a grant has by now', () => {

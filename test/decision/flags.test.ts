@@ -8,7 +8,7 @@ import type { CpuIdentity, PodAssignment } from '../../lib/account/pod-assignmen
 import { ISOLATED_OPTION } from '../../lib/account/pod-holdings.js';
 import { DEFAULT_GATES, DEFAULT_VERSION } from '../../lib/base/kubelet-features.js';
 import type { DeviceResources } from '../../lib/decision/devices/device-resources.js';
-import { flagsOf, flagsOfEach } from '../../lib/decision/flags.js';
+import { flagsOf, flagsOfEach } from '../../lib/decision/flags/flags.js';
 import { discover } from '../../lib/entries/topology.js';
 import { CpuSet } from '../../lib/index.js';
 
@@ -28,9 +28,10 @@ const pod = fc
     bytes: rarely(0, fc.nat(NODE_BYTES)),
     nodes: rarely<number[]>([0], fc.constantFrom([1], [0, 1], [2])),
     device: rarely<string | null>(null, fc.constantFrom('a', 'b', '0000:01:00.0')),
+    mixed: rarely<number | undefined>(undefined, fc.integer({ min: 1, max: 3000 })),
   })
   .map(
-    ({ cpus, isIsolated, bytes, nodes, device }): PodAssignment => ({
+    ({ cpus, isIsolated, bytes, nodes, device, mixed }): PodAssignment => ({
       ...{ uid: '', name: '', namespace: undefined, policy: 'static', scope: 'container', admittedAt: '' },
       options: isIsolated ? { [ISOLATED_OPTION]: true } : {},
       containers: [
@@ -44,7 +45,7 @@ const pod = fc
           unknown: {},
         },
       ],
-      booking: null,
+      ...{ booking: null, mixed },
       owner: { kind: 'persistent', uuid: 'ab', pid: null, command: null, cgroup: null, unknown: {} },
       enforcement: { level: 'recorded', target: null },
       ...{ upcoming: null, transfer: null, formerOwner: null, unknown: {} },

@@ -1,7 +1,7 @@
 // Grants of whole CPUs and a fraction of the shared pool.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { PodAssignment } from '../../lib/account/pod-assignment.js';
+import { JUST_PLACED, type PodAssignment } from '../../lib/account/pod-assignment.js';
 import { type AcquireOptions, CpuSet, type Grant, type Manager, NodeSet } from '../../lib/index.js';
 import { decodePod } from '../../lib/state/format/pod-record.js';
 import { podText } from '../../lib/state/format/pod-text.js';
@@ -97,6 +97,8 @@ describe('the shared pool', () => {
       code: FULL,
       details: { value: 3.5, valid: '1 to 3', reason: 'UnexpectedAdmissionError', sharedPool: '0' },
     });
+    // No release could make room for that.
+    expect(await codeOf(() => manager.acquire({ cpu: 3.5, mixed: true, wait: true }))).toBe(FULL);
     expect(manager.grants()).toEqual([]);
     expect((await manager.acquire({ cpu: 2.5, mixed: true })).cpus.size).toBe(2);
   });
@@ -126,6 +128,19 @@ describe('the shared pool', () => {
     expect((await manager.acquire({ cpu: 1, isolation: 'require' })).cpus).toEqual(CpuSet.of(3));
     await manager.admit({ containers: [{ name: 'main', requests: { cpu: '300m' } }] });
     expect(await codeOf(() => manager.acquire({ cpu: 1 }))).toBe(FULL);
+  });
+
+  it('may lose CPUs that are booked to a setting, which flags the grants that have booked them', async () => {
+    const manager = await simulate('core:4 pu:1', { reservedSystemCPUs: '0' });
+    const grant = await manager.acquire({ cpu: 1.5, mixed: true });
+    const other = await manager.acquire({ cpu: 1 });
+    expect(grant.flags()).toEqual([]);
+    await manager.configure({ reservedSystemCPUs: '0,3' });
+    expect(grant.flags()).toMatchObject([{ code: 'SHARED_POOL_SHORT', mixed: 0.5, booked: 0.5, left: 0 }]);
+    expect(other.flags()).toEqual([]);
+    expect(manager.grants().map(({ flags }) => flags.length)).toEqual([1, 0]);
+    await other.release();
+    expect(grant.flags()).toEqual([]);
   });
 
   it('is not adopted away', async () => {
@@ -169,10 +184,7 @@ describe('the record of a grant', () => {
     scope: 'container',
     options: {},
     owner: { kind: 'persistent', uuid: '0b6f0c0e-58c5-4b0a-9c0c-6a1c1f1b7a11', pid: null, command: null },
-    enforcement: { level: 'recorded', target: null },
-    upcoming: null,
-    transfer: null,
-    formerOwner: null,
+    ...JUST_PLACED,
     admittedAt: '2026-01-01T00:00:00.000Z',
     unknown: {},
   } as unknown as PodAssignment;

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { emptyAssignments } from '../../lib/account/assignments.js';
 import { type Decision, decide } from '../../lib/decision/decision.js';
-import { flagsOf, flagsOfEach } from '../../lib/decision/flags.js';
+import { flagsOf, flagsOfEach } from '../../lib/decision/flags/flags.js';
 import { DEFAULT_SETTINGS } from '../../lib/decision/machine-settings.js';
 import type { FreeHugepages } from '../../lib/decision/memory/memory-draft.js';
 import type { Rejection } from '../../lib/decision/rejection.js';

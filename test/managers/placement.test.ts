@@ -24,6 +24,7 @@ describe('the placement of a manager', () => {
       topologyManagerScope: 'container',
       initContainerLookahead: false,
       strictHugepages: false,
+      placement: 'kubelet',
     });
   });
 
@@ -32,6 +33,7 @@ describe('the placement of a manager', () => {
     { cpuManagerPolicy: 'none', memoryManagerPolicy: 'None', topologyManagerScope: 'pod' },
     { topologyManagerPolicyOptions: { 'max-allowable-numa-nodes': '12', 'prefer-closest-numa-nodes': true } },
     { initContainerLookahead: true, strictHugepages: true },
+    { placement: 'joint' },
   ])('is that of a manager that is opened with it: %o', async (options) => {
     const { placement } = await simulate(MACHINE, options);
     expect((await simulate(MACHINE, placement)).placement).toEqual(placement);

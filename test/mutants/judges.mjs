@@ -10,7 +10,7 @@ const DECISIONS = [
   ...tests('conformance', 'divergences'),
   ...tests('kubelet', 'kubelet-exchange'),
   ...tests('admission', 'admit'),
-  ...tests('decision', 'isolated-cpus'),
+  ...tests('decision', 'isolated-cpus', 'repacking'),
   ...tests('machine', 'hint-families'),
   ...tests('admission', 'changed-machine'),
   ...tests('opening', 'kubelet-conflict'),

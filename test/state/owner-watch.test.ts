@@ -2,6 +2,7 @@
 import { readdirSync, readlinkSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
+import { Ledger } from '../../lib/state/ledger.js';
 import { OwnerWatch } from '../../lib/state/owners/owner-watch.js';
 import { Agent } from '../support/agent.js';
 import { canUnshare } from '../support/rights.js';
@@ -108,4 +109,13 @@ it.runIf(canUnshare)('looks for the dead where the user has no inotify instance 
   expect(await other.tell('grants')).toHaveLength(1);
   await agent.kill();
   await expect.poll(() => other.tell('grants')).toEqual([]);
+});
+
+it('has those that listen hear of an owner that has ended before', async () => {
+  const { stateDir, agent, watch } = await watched();
+  watch.stop();
+  await agent.kill();
+  let calls = 0;
+  onTestFinished(Ledger.open(stateDir).watchOwners(() => void calls++));
+  await expect.poll(() => calls).toBe(1);
 });

@@ -7,6 +7,7 @@ import { discover } from '../../lib/entries/topology.js';
 import { type Manager, openManager } from '../../lib/index.js';
 import { identifyCgroup, isCgroupAlive } from '../../lib/processes/cgroup-owner.js';
 import { isOfBoot } from '../../lib/state/files/state-files.js';
+import { Ledger } from '../../lib/state/ledger.js';
 import { Agent } from '../support/agent.js';
 import { errorOf, thrownBy } from '../support/error-of.js';
 import { end, hierarchies, makeCgroup, populate } from '../support/owner-cgroups.js';
@@ -112,6 +113,16 @@ describe.each(hierarchies())('a cgroup (%s) as an owner', (version, mount) => {
     expect(manager.grants().map(({ uid, cpus }) => [uid, String(cpus)])).toEqual([
       [grant.uid, String(grant.cpus)],
     ]);
+  });
+
+  it('leaves no grants as a process does that has ended', async () => {
+    const manager = await open();
+    const cgroup = makeCgroup(mount);
+    const child = populate(cgroup);
+    await manager.acquire({ cpu: 1, owner: { cgroup } });
+    await manager.acquire({ cpu: 1, owner: 'persistent' });
+    await end(child);
+    expect(Ledger.open(manager.stateDir).owners.withLeftGrants()).toEqual([]);
   });
 
   it.runIf(canUnshare)('counts as alive wherever that cannot be judged', async () => {

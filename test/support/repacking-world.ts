@@ -82,11 +82,18 @@ export class RepackingWorld {
     options: WorldOptions = {},
     { movable, within }: { movable?: readonly number[] | undefined; within?: CpuSet | undefined } = {},
   ): boolean {
-    const decision = decideWhether({ ...this.question(uid, asked, options), ...(within && { within }) });
+    const question = this.question(uid, asked, options);
+    return this.admitQuestion(within ? { ...question, within } : question, movable);
+  }
+
+  admitQuestion(question: Question, movable: readonly number[] | undefined): boolean {
+    const decision = decideWhether(question);
     if (!decision) return false;
     const state = decision.next();
     const consent = movable && { maxPerHour: null, noticeMs: 0, exclude: NodeSet.from(movable) };
-    const pods = state.pods.map((pod) => (pod.uid === uid && consent ? { ...pod, movable: consent } : pod));
+    const pods = state.pods.map((pod) =>
+      pod === decision.pod && consent ? { ...pod, movable: consent } : pod,
+    );
     this.#state = { ...state, pods };
     return true;
   }

@@ -1,6 +1,7 @@
 // Threads of a mixed grant in the shared pool, on two CPUs: one of the grant, one of the pool.
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { MachineSettings } from '../../lib/account/assignments.js';
 import type { PodAssignment } from '../../lib/account/pod-assignment.js';
@@ -32,7 +33,7 @@ function othersOn(): string[] {
   return [...new Set(others.map(({ cpus }) => String(cpus)))];
 }
 const OTHERS = { v8: 'shared', others: 'shared' } as const;
-const text = (...sets: CpuSet[]) => sets.map(String);
+const texts = (...sets: CpuSet[]) => sets.map(String);
 
 describe('placeThreads of a mixed grant', () => {
   it.each([true, false])(
@@ -41,9 +42,9 @@ describe('placeThreads of a mixed grant', () => {
       const manager = await opened({ sharedMember });
       const grant = await mixed(manager);
       grant.pin();
-      expect(othersOn()).toEqual(text(grant.cpus));
+      expect(othersOn()).toEqual(texts(grant.cpus));
       const result = await grant.placeThreads(OTHERS);
-      expect([String(affinity()), ...othersOn()]).toEqual(text(grant.cpus, manager.sharedPool()));
+      expect([String(affinity()), ...othersOn()]).toEqual(texts(grant.cpus, manager.sharedPool()));
       expect(result.others.moved.length).toBeGreaterThan(0);
       for (const { cpus } of result.others.moved) expect(cpus).toEqual(manager.sharedPool());
       expect(result.main.moved).toMatchObject([{ tid: process.pid, cpus: grant.cpus }]);
@@ -56,7 +57,7 @@ describe('placeThreads of a mixed grant', () => {
     const grant = await mixed(manager);
     await grant.placeThreads(OTHERS);
     expect(await manager.reconcile()).toMatchObject({ repaired: 0, drifts: [] });
-    expect(othersOn()).toEqual(text(manager.sharedPool()));
+    expect(othersOn()).toEqual(texts(manager.sharedPool()));
     await grant.release();
     expect(othersOn()).toEqual(['0-1']);
   });
@@ -66,7 +67,7 @@ describe('placeThreads of a mixed grant', () => {
     for (const back of [() => grant.pin(), () => grant.placeThreads()]) {
       await grant.placeThreads(OTHERS);
       await back();
-      expect(othersOn()).toEqual(text(grant.cpus));
+      expect(othersOn()).toEqual(texts(grant.cpus));
     }
   });
 
@@ -80,11 +81,11 @@ describe('placeThreads of a mixed grant', () => {
     };
     const workersOn = () => threads().flatMap(({ role, cpus }) => (role === 'worker' ? String(cpus) : []));
     await worker();
-    expect(workersOn()).toEqual(text(grant.cpus));
+    expect(workersOn()).toEqual(texts(grant.cpus));
     await grant.placeThreads({ workers: 'shared' });
-    expect(workersOn()).toEqual(text(manager.sharedPool()));
+    expect(workersOn()).toEqual(texts(manager.sharedPool()));
     await worker();
-    await expect.poll(workersOn).toEqual(text(manager.sharedPool(), manager.sharedPool()));
+    await expect.poll(workersOn).toEqual(texts(manager.sharedPool(), manager.sharedPool()));
   });
 
   it('takes a thread out of its scheduling class with its CPUs', async () => {
@@ -127,10 +128,28 @@ describe.skipIf(!isUsable)('placeThreads of a mixed grant with a cgroup of v1', 
       before();
       await grant.placeThreads(OTHERS);
       expect(cgroupOf('self')).toContain(grant.uid);
-      expect([groups(), othersOn()]).toEqual([[home], text(manager.sharedPool())]);
+      expect([groups(), othersOn()]).toEqual([[home], texts(manager.sharedPool())]);
     }
     await grant.release();
     expect([groups(), othersOn(), cgroupOf('self')]).toEqual([[home], ['0-1'], home]);
+  });
+
+  it('has a program put its threads there that was started on the grant', async () => {
+    const manager = await opened(ownCgroups());
+    const grant = await mixed(manager);
+    const program = `
+      const { grant } = await import(${JSON.stringify(import.meta.resolve('../../dist/preload.js'))});
+      const { threads } = await import(${JSON.stringify(import.meta.resolve('../../dist/entries/diagnostics.js'))});
+      await grant.placeThreads({ v8: 'shared', others: 'shared' });
+      const shown = threads().filter(({ role }) => role !== 'pool').map(({ role, cpus }) => [role === 'main', String(cpus)].join());
+      console.log([...new Set(shown)].sort().join(' '));`;
+    const child = grant.spawn(process.execPath, ['--input-type=module', '-e', program], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const ended = once(child, 'exit');
+    const output = await text(child.stdout!);
+    await ended;
+    expect(output).toBe(`false,${manager.sharedPool()} true,${grant.cpus}\n`);
   });
 });
 

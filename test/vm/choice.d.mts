@@ -6,4 +6,5 @@ export function chooseShapes(
   changedFiles: readonly string[],
   turn: number,
   more: number,
+  most?: number,
 ): Shape[];

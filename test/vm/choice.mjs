@@ -78,20 +78,29 @@ export function concernsOf({ name, tests, afterReboot = [] }) {
 
 /**
  * The machines that changed files concern, and `more` of the others, from the one on that `turn`
- * counts to. In the order in which they are listed.
+ * counts to. Where these are more than `most`, the first, and of the others as many as fit, from the
+ * one on that `turn` counts to. In the order in which they are listed.
  * @param {readonly import('./shapes.mjs').Shape[]} shapes
  */
-export function chooseShapes(shapes, changedFiles, turn, more) {
+export function chooseShapes(shapes, changedFiles, turn, more, most = shapes.length) {
   const isConcerned = (shape) => {
     const concerns = concernsOf(shape);
     return changedFiles.some((file) => concerns.some((beginning) => file.startsWith(beginning)));
   };
-  const others = shapes.filter((shape) => !isConcerned(shape));
-  const isInTurn = (shape) => {
-    const place = others.indexOf(shape);
-    return place >= 0 && (place - (turn % others.length) + others.length) % others.length < more;
-  };
-  return shapes.filter((shape) => isConcerned(shape) || isInTurn(shape));
+  const inTurn = partInTurn(
+    shapes.filter((shape) => !isConcerned(shape)),
+    turn,
+    more,
+  );
+  const [first, ...rest] = shapes.filter((shape) => isConcerned(shape) || inTurn.has(shape));
+  const chosen = partInTurn(rest, turn * (most - 1), most - 1).add(first);
+  return shapes.filter((shape) => chosen.has(shape));
+}
+
+/** So many of a list, from the place on that `turn` counts to, and from its beginning again. */
+function partInTurn(list, turn, count) {
+  const begin = list.length === 0 ? 0 : turn % list.length;
+  return new Set([...list.slice(begin), ...list.slice(0, begin)].slice(0, count));
 }
 
 function git(...args) {

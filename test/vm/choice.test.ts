@@ -42,6 +42,19 @@ describe('the machines that are booted after a change', () => {
     );
   });
 
+  it('are the first and some others where a change concerns too many, and each in its turn', () => {
+    fc.assert(
+      fc.property(fc.nat(1e6), fc.integer({ min: 2, max: 20 }), (turn, most) => {
+        const turns = SHAPES.map((_, i) => namesOf(chooseShapes(SHAPES, FILES, turn + i, 2, most)));
+        for (const chosen of turns) {
+          expect(chosen[0]).toBe(SHAPES[0]!.name);
+          expect(chosen).toHaveLength(Math.min(SHAPES.length, most));
+        }
+        expect(new Set(turns.flat())).toEqual(new Set(namesOf(SHAPES)));
+      }),
+    );
+  });
+
   it('are known for every file of the package and of what runs the machines', () => {
     expect(FILES.filter((file) => chooseShapes(SHAPES, [file], 0, 0).length === 0)).toEqual([]);
   });

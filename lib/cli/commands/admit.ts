@@ -20,6 +20,7 @@ import { mixedOption } from '../arguments/pod-flags.js';
 import { besideKubeletOption, stateDirOption } from '../arguments/state-dir.js';
 import { workloadTitle } from '../pages/plan-text.js';
 import {
+  choiceLines,
   type ExplainedContainer,
   explainedContainers,
   openingLines,
@@ -174,6 +175,7 @@ function podLines({ pod, request, containers }: PodAnswer): string[] {
     ...podTable(containers, page),
     ...sharedLines(containers),
     `${pod.alreadyAdmitted ? 'admitted already' : 'admitted'} as ${printable(pod.uid)}${instead}`,
+    ...choiceLines(pod.explanation),
     ...quietLines(pod.quiet),
     ...warningLines(pod.warnings),
   ];

@@ -5,7 +5,14 @@ import type { FilePod, FileWorkload } from '../arguments/pod-file.js';
 import { table } from '../terminal/table.js';
 import { type Page, PLAIN } from '../terminal/terminal.js';
 import { listed, printable } from '../terminal/text.js';
-import { type ExplainedContainer, podTable, podTitle, sharedLines, warningLines } from './pod-text.js';
+import {
+  choiceLines,
+  type ExplainedContainer,
+  podTable,
+  podTitle,
+  sharedLines,
+  warningLines,
+} from './pod-text.js';
 import { cpusText, devicesText, memoryText } from './resource-text.js';
 
 /** The answer for one pod. */
@@ -42,13 +49,14 @@ function podLines(workload: FileWorkload, planned: PlannedPod, page: Page): stri
   const { pod, plan } = planned;
   const of = workload.kind === 'Pod' ? '' : ` of ${workloadTitle(workload)}`;
   const title = (page.colors ?? PLAIN).bold(`${plannedTitle(planned)} (${pod.request.qosClass})${of}`);
-  const { admitted, containers, explanation, warnings, exact } = plan;
+  const { admitted, containers, explanation, warnings, exact, choice } = plan;
   if (!admitted) return [title, `rejected: ${explanationText(explanation)}`];
   return [
     title,
     ...podTable(containers, page),
     ...sharedLines(containers),
     howAdmitted(plan),
+    ...choiceLines(choice),
     ...warningLines(warnings),
     ...(exact ? [] : [INEXACT]),
   ];

@@ -73,3 +73,7 @@ export function podTitle({
   const known = name ?? uid;
   return known === undefined ? 'pod without a name' : `pod ${printable(known)}`;
 }
+
+/** Why a pod is on its NUMA nodes, where these were chosen jointly. */
+export const choiceLines = (explanation: string | null): string[] =>
+  explanation ? explanation.split('\n').map(printable) : [];

@@ -1,20 +1,29 @@
 // Why a pod is on the NUMA nodes that it is on, for people. Pure.
-import type { NodeChoice } from '../hints/merge-hints.js';
-import type { Offer, Progress } from '../progress.js';
+import type { NodeSet } from '../../machine/cpu-set.js';
+import type { MergeResult, NodeChoice } from '../hints/merge-hints.js';
 
-/** A line for each choice; null: the kubelet's way was asked for. */
-export function choiceText({ question, joint, offers }: Progress): string | null {
-  if (question.request.placement.choice !== 'joint') return null;
-  if (!joint) return 'as the kubelet chooses: no nodes that are chosen jointly are fewer or nearer';
-  const kept = joint.within ? [`the pod is kept to NUMA nodes ${joint.within}, as few as hold it`] : [];
-  return [...kept, ...offers.flatMap(lineOf)].join('\n');
+/** What was chosen for a container, or (null) for the whole pod. */
+interface Chosen {
+  readonly container: string | null;
+  readonly merged: MergeResult;
 }
 
-function lineOf({ container, merged: { hint, choice } }: Offer): string[] {
+/** A line for each choice. `joint`: undefined: the kubelet's was better. */
+export function choiceText(
+  joint: { readonly within: NodeSet | undefined } | undefined,
+  all: readonly Chosen[],
+): string {
+  if (!joint) return 'as the kubelet chooses: no nodes that are chosen jointly are fewer or nearer';
+  const kept = joint.within ? [`the pod is kept to ${named(joint.within)}, as few as hold all of it`] : [];
+  return [...kept, ...all.flatMap(lineOf)].join('\n');
+}
+
+const named = (nodes: NodeSet) => `NUMA node${nodes.size === 1 ? '' : 's'} ${nodes}`;
+
+function lineOf({ container, merged: { hint, choice } }: Chosen): string[] {
   if (!choice || !hint.nodes) return [];
   const { size } = hint.nodes;
-  const where = `NUMA node${size === 1 ? '' : 's'} ${hint.nodes}`;
-  return [`${container ?? 'the pod'}: ${where}: ${reasons(choice, size).join(', ')}`];
+  return [`${container ?? 'the pod'}: ${named(hint.nodes)}: ${reasons(choice, size).join(', ')}`];
 }
 
 function reasons({ sets, nearest, tightest }: NodeChoice, size: number): string[] {

@@ -1,7 +1,6 @@
 // Score: how good a placement of a whole pod is. Pure.
-import { CpuSet, NodeSet } from '../../machine/cpu-set.js';
+import { NodeSet } from '../../machine/cpu-set.js';
 import type { Topology } from '../../machine/topology.js';
-import { type Given, memoryOf, type Progress } from '../progress.js';
 
 /** The less of it the better, the first that differs deciding. */
 export interface Score {
@@ -24,10 +23,8 @@ export function distanceOf({ distances, numaNodes }: Topology, nodes: NodeSet): 
   return sum;
 }
 
-/** REQUIRES: all containers are placed. */
-export function scoreOf(progress: Progress): Score {
-  const { topology } = progress.draft;
-  const each = progress.given.map((given) => nodesOfContainer(progress, given));
+/** `each`: the nodes of what each container has. */
+export function scoreOf(topology: Topology, each: readonly NodeSet[]): Score {
   const pod = each.reduce((all, nodes) => all.union(nodes), NodeSet.EMPTY);
   let [placed, ofContainers, containersApart] = [0, 0, 0];
   for (const nodes of each) {
@@ -36,21 +33,6 @@ export function scoreOf(progress: Progress): Score {
     containersApart += distanceOf(topology, nodes);
   }
   return { placed, ofContainers, ofPod: pod.size, containersApart, podApart: distanceOf(topology, pod) };
-}
-
-function nodesOfContainer(progress: Progress, { container, cpus, devices }: Given): NodeSet {
-  const { topology } = progress.draft;
-  const blocks = memoryOf(progress).containers.find(({ name }) => name === container.name)?.blocks ?? [];
-  const memory = blocks.flatMap(({ nodes }) => nodes);
-  const own = cpus.cpus.isEmpty && cpus.held.isEmpty ? CpuSet.EMPTY : cpus.cpus.union(cpus.held);
-  let nodes = topology.nodesOf(own).union(NodeSet.from(memory));
-  // A device that is near several nodes is near as soon as one of them is in.
-  for (const device of Object.values(devices).flat()) {
-    const [first] = device.nodes ?? [];
-    if (first === undefined || device.nodes!.some((node) => nodes.has(node))) continue;
-    nodes = nodes.union(NodeSet.of(first));
-  }
-  return nodes;
 }
 
 const ORDER = ['ofContainers', 'ofPod', 'containersApart', 'podApart'] as const;

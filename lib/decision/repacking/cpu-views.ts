@@ -1,4 +1,4 @@
-// CpuViews: CPUs as those who ask for them count them: of which pool, and whether only whole cores do.
+// CpuViews: CPUs as requests count them: of which pool, and whether only whole cores count.
 // Pure.
 import { kubeletCpus } from '../../account/kubelet-record.js';
 import type { CpuPool } from '../../account/pod-holdings.js';
@@ -44,7 +44,7 @@ export function cpuPlaces(topology: Topology): Places {
   return places;
 }
 
-/** The views that somebody counts by, each once. */
+/** The views that requests count by, each once. */
 export class CpuViews {
   readonly list: CpuView[] = [];
   readonly #question: Question;
@@ -91,7 +91,7 @@ export class CpuViews {
   }
 
   /** By view, how many CPUs of it so many units of the view `of` take at least. */
-  taken(of: number, units: number): number[] {
+  cpusFor(of: number, units: number): number[] {
     const own = this.list[of]!;
     const { smallestCore } = cpuPlaces(this.#question.topology);
     const cpus = units > 0 && own.counts === 'cores' ? units * smallestCore : units;

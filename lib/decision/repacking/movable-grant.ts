@@ -44,8 +44,8 @@ export interface Target {
 }
 
 /**
- * What is to be known of a grant that consents to be moved; undefined: it cannot move after all. That
- * is one that is about to change, whose init containers have left something, that is booked by
+ * What is to be known of a grant that consents to be moved; undefined: it cannot move after all.
+ * That is one that is about to change, whose init containers have left something, that is booked by
  * resources of a whole pod, or that has lost a NUMA node.
  */
 export function movableGrant(question: Question, pod: PodAssignment): MovableGrant | undefined {

@@ -29,8 +29,8 @@ export interface StateAfterMove {
 const NO_DEVICES: DeviceResources = new Map();
 
 /**
- * Moves a grant to all of these NUMA nodes and no others. Meanwhile it has its old place too, so that
- * the new one is beside it. undefined: there is no room, or it would be worse off.
+ * Moves a grant to all of these NUMA nodes and no others. Meanwhile it has its old place too, so
+ * that the new one is beside it. undefined: there is no room, or it would be worse off.
  */
 export function moveOf(
   question: Question,
@@ -56,7 +56,7 @@ export function moveOf(
     within: choice.cpus,
   });
   if (!decision) return undefined;
-  const after = movedPod(pod, decision.pod, keepsMemory);
+  const after = podAfter(pod, decision.pod, keepsMemory);
   const nodes = topology.nodesOf(presentCpus(after)).union(nodesOf(memoryOf(after)));
   if (!nodes.equals(choice.nodes) || isWorse(pod, after)) return undefined;
   const booked = keepsMemory ? state.memory : memory.reduce(releaseMemory, decision.next().memory);
@@ -77,7 +77,7 @@ function isWorse({ containers }: PodAssignment, after: PodAssignment): boolean {
 
 const bytesOf = (memory: ContainerAssignment['memory']) => memory.reduce((sum, { bytes }) => sum + bytes, 0);
 
-function movedPod(pod: PodAssignment, placed: PodAssignment, keepsMemory: boolean): PodAssignment {
+function podAfter(pod: PodAssignment, placed: PodAssignment, keepsMemory: boolean): PodAssignment {
   const containers = pod.containers.map((before, i): ContainerAssignment => {
     const { cpus, held, hint, memory } = placed.containers[i]!;
     return {

@@ -34,7 +34,7 @@ export function problemTables(
     view,
     units,
     isOneBlock ? 1 : 0,
-    ...views.taken(view, units),
+    ...views.cpusFor(view, units),
     ...types.map((type) => blocks.reduce((sum, block) => sum + (block.type === type ? block.bytes : 0), 0)),
   ];
   return {
@@ -71,14 +71,14 @@ interface Bytes {
 const unitsOf = ({ request: { pod }, placement }: MovableGrant): number =>
   podTotal(pod, (container) => exclusiveCount(pod, container, placement));
 
-// By node: bytes left, booked, the most that can be free.
+// By node: spare bytes, booked ones, the most that can be free.
 function memoryCells({ topology, state, hugepages }: Question, type: string): number[] {
   const taken = takenByKubelet(state.kubelet, topology);
   const kernel = hugepages?.get(type);
   return topology.nodes.flatMap((node, i) => {
     const booked = bookedOn(state.memory, node.id, type);
-    const left = allocatableOn(node, type, state.settings) - booked - bookedOn(taken, node.id, type);
-    return [left, booked, kernel?.byNode[i] ?? Number.POSITIVE_INFINITY];
+    const spare = allocatableOn(node, type, state.settings) - booked - bookedOn(taken, node.id, type);
+    return [spare, booked, kernel?.byNode[i] ?? Number.POSITIVE_INFINITY];
   });
 }
 
@@ -104,19 +104,19 @@ function holdingTables(
   { list: views }: CpuViews,
   grants: readonly MovableGrant[],
   types: readonly string[],
-): Pick<RepackingTables, 'held' | 'shares' | 'blocks'> {
+): Pick<RepackingTables, 'cpus' | 'shares' | 'blocks'> {
   const { length } = topology.nodes;
   const places = cpuPlaces(topology);
-  const held = new Float64Array(grants.length * views.length * length);
+  const byNode = new Float64Array(grants.length * views.length * length);
   const shares: number[] = [];
   for (let i = 0; i < grants.length; i++) {
-    const cpus = grants[i]!.cpus.toArray();
+    const own = grants[i]!.cpus.toArray();
     for (let view = 0; view < views.length; view++) {
       const { universe, counts } = views[view]!;
       const ofCore = new Map<number, number>();
-      for (const cpu of cpus) {
+      for (const cpu of own) {
         if (!universe.has(cpu)) continue;
-        held[(i * views.length + view) * length + places.node.get(cpu)!]!++;
+        byNode[(i * views.length + view) * length + places.node.get(cpu)!]!++;
         const core = places.core.get(cpu)!;
         ofCore.set(core, (ofCore.get(core) ?? 0) + 1);
       }
@@ -131,5 +131,5 @@ function holdingTables(
       bytes,
     ]),
   );
-  return { held, shares: Float64Array.from(shares), blocks: Float64Array.from(blocks) };
+  return { cpus: byNode, shares: Float64Array.from(shares), blocks: Float64Array.from(blocks) };
 }

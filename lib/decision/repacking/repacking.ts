@@ -45,8 +45,8 @@ export interface NoRepacking {
   readonly isFound: false;
   /**
    * `sum`: what is free in all would not do. `place`: nor would any NUMA nodes, whatever moves:
-   * devices stay. `grants`: none of those that may move makes room. `unknown`: custom hint providers
-   * cannot be tried, nor is room made for a grant that is resized.
+   * devices stay. `grants`: none of those that may move makes room. `unknown`: custom hint
+   * providers cannot be tried, nor is room made for a grant that is resized.
    */
   readonly reason: 'sum' | 'place' | 'grants' | 'unknown';
   /** The search was cut short: there may be one. */
@@ -60,6 +60,12 @@ const MOST_AT_ONCE = 512;
 const STEPS_OF_A_DECISION = 200;
 // Of a proposal that is known to be wrong, in decisions.
 const COST_OF_KNOWN = 1 / 64;
+
+const uidsOf = ({ moves }: Repacking) =>
+  moves
+    .map(({ uid }) => uid)
+    .sort()
+    .join();
 
 const keyOf = (grant: number, target: number) => `${grant} ${target}`;
 
@@ -77,7 +83,7 @@ export function repack(
   if (asked.providers.length > 0 || asked.resized) return none('unknown');
   const question = underSettings(asked);
   const atOnce = decideWhether(question);
-  if (atOnce) return found(atOnce, [], false);
+  if (atOnce) return repackingOf(atOnce, [], false);
   const grants = movable
     .map((pod) => movableGrant(question, pod))
     .filter((grant) => grant !== undefined)
@@ -96,7 +102,7 @@ const none = (reason: NoRepacking['reason'], isBounded = false): NoRepacking => 
   isBounded,
 });
 
-function found({ pod, next }: Decision, moves: readonly Move[], isBounded: boolean): Repacking {
+function repackingOf({ pod, next }: Decision, moves: readonly Move[], isBounded: boolean): Repacking {
   const { bytes, cpus } = costOf(moves);
   return { isFound: true, moves, pod, next, bytes, cpus, isBounded };
 }
@@ -124,8 +130,11 @@ function problemIn(
   const { draft } = begin(question, pool);
   const parts = requestParts(draft);
   if (!parts) return 'place';
-  // Where siblings are held, what moves may take others than it gives back.
-  const isCountFixed = grants.every(({ placement }) => !placement.holdSiblings);
+  // Where siblings are held, what moves may take fewer than it gives back, and where the request
+  // can have a part of the CPUs alone, others of them.
+  const isCountFixed =
+    grants.every(({ placement }) => !placement.holdSiblings) &&
+    question.topology.cpus.isSubsetOf(draft.allowed);
   const count = countOf(draft);
   const isPoolLeft = pool === 'isolated' || count < sharedPool(question.state, question.present).size;
   if (isCountFixed && count > 0 && (count > draft.free.size || !isPoolLeft)) return 'sum';
@@ -158,12 +167,14 @@ class Search {
 
   run(): Repacking | NoRepacking {
     for (let count = 1; count <= this.#limits.maxMoves; count++) {
+      if (this.#budget <= 0) return none('grants', true);
       const all = this.#problems
         .map((problem) => this.#best(problem, count))
         .filter((each) => each !== undefined);
-      const [best] = all.sort((a, b) => a.bytes - b.bytes || a.cpus - b.cpus);
+      const [best] = all.sort(
+        (a, b) => a.bytes - b.bytes || a.cpus - b.cpus || (uidsOf(a) < uidsOf(b) ? -1 : 1),
+      );
       if (best) return { ...best, isBounded: this.#isBounded };
-      if (this.#budget <= 0) break;
     }
     return none('grants', this.#isBounded);
   }
@@ -201,7 +212,7 @@ class Search {
       state = next.state;
     }
     const decision = decideWhether({ ...this.#question, state });
-    return decision && found(decision, moves, this.#isBounded);
+    return decision && repackingOf(decision, moves, this.#isBounded);
   }
 
   #move(state: Assignments, grant: number, target: number, isFirst: boolean): StateAfterMove | undefined {

@@ -1,5 +1,5 @@
-// RequestParts: what a request asks for in the end, part by part, and on which NUMA nodes its policy
-// would ever admit each of them, whatever moves. Pure.
+// RequestParts: what a request asks for in the end, part by part, and on which NUMA nodes its
+// policy would ever admit each of them, whatever moves. Pure.
 import { native } from '../../base/native.js';
 import { podTotal } from '../../input/pods/pod-request.js';
 import type { ContainerRequest } from '../../input/pods/resource-amounts.js';
@@ -95,7 +95,7 @@ function strictPlaces(
 ): readonly Place[] {
   const { topology, placement } = draft;
   const families = [
-    ...devices.map((request) => packed(draft, deviceHints(draft, request))),
+    ...devices.map((request) => familyOf(draft, deviceHints(draft, request))),
     ...(count > 0 ? [cpuFamily(draft, count)] : []),
     ...(memory.length > 0 ? [memoryFamily(draft, memory)] : []),
   ].filter(({ isAny }) => !isAny);
@@ -141,7 +141,7 @@ function memoryFamily(draft: Draft, memory: readonly MemoryRequest[]): HintFamil
   return new HintFamily(native.memoryHints({ ...call, amounts, groups }), draft.topology.numaNodes);
 }
 
-function packed({ topology }: Draft, hints: Hints): HintFamily {
+function familyOf({ topology }: Draft, hints: Hints): HintFamily {
   if (hints instanceof HintFamily) return hints;
   if (hints.kind !== 'devices') throw new TypeError('hints for devices were expected');
   return new HintFamily(native.deviceHints(hints.call), topology.numaNodes);

@@ -23,8 +23,8 @@ const NOBODY: readonly OwnerRecord[] = [];
 // Where there are more doubts, it is looked with each further one whether the oldest is of an owner
 // that has ended.
 const MANY_DOUBTS = 256;
-// An owner whose file was closed just before the notices began has let its lock go by then.
-const SETTLE_S = 1;
+/** An owner whose file was closed just before the notices began has let its lock go by then. */
+export const SETTLE_S = 1;
 
 /**
  * An owner that was seen alive, and whose file has had no notice since, still has its lock: the

@@ -99,13 +99,16 @@ export class Owners implements OwnerRegistry {
   }
 
   /**
-   * Whether the owner of a file has ended and had grants that nobody has taken back. Needs no lock.
+   * Whether the owner of a file is a process that has ended, and had grants that nobody has taken
+   * back. Needs no lock.
    */
   hasLeftGrants(uuid: string): boolean {
     if (!this.hasEnded(uuid)) return false;
     try {
       const bytes = this.#folder.read(uuid);
-      return bytes !== undefined && decodeOwnerFile(bytes).pods.length > 0;
+      if (bytes === undefined) return false;
+      const { kind, pods } = decodeOwnerFile(bytes);
+      return kind === 'process' && pods.length > 0;
     } catch (error) {
       // The next transaction says what is wrong with it.
       if (!(error instanceof NumalignError)) throw error;

@@ -150,10 +150,10 @@ TEST(JointChoice, IsTheBestOfAllSetsOnSmallMachines) {
     ASSERT_TRUE(meets(chosen) && (chosen & ~ground.within) == 0) << "choice " << i;
     for (uint64_t mask = 1; mask <= all_nodes(nodes); mask++) {
       if ((mask & ~ground.within) != 0 || !meets(mask)) continue;
-      const bool is_preferred_by_any = !choice.merged.preferred ||
-                                       std::ranges::any_of(families, [&](const HintFamily& family) {
-                                         return family.prefers(NodeMask(mask));
-                                       });
+      const bool is_preferred_by_any =
+          !choice.merged.preferred || std::ranges::any_of(families, [&](const HintFamily& family) {
+            return family.prefers(NodeMask(mask));
+          });
       if (!is_preferred_by_any) continue;
       ASSERT_LE(by(chosen), by(mask)) << "choice " << i << ", mask " << mask;
     }

@@ -134,11 +134,11 @@ TEST(Repacking, CompletesCores) {
   RepackingProblem problem = machine({2, 1});
   problem.ground.views.push_back({{2, 1}, {{0, 2, 1, 2}, {0, 2, 1, 2}}, 1});
   hold(problem, 0, 1);
-  problem.grants[0].demand.cpus_taken = {1, 1};
+  problem.grants[0].demand.cpus_by_view = {1, 1};
   problem.grants[0].holding = {{1, 0, 1, 0}, {{1, 1, 1}}, {}};
   ask(problem, 2);
   problem.request[0].demand.view = 1;
-  problem.request[0].demand.cpus_taken = {2, 2};
+  problem.request[0].demand.cpus_by_view = {2, 2};
   EXPECT_EQ(find(problem, 1).proposals, (std::vector<Moves>{{{0, 0}}}));
   problem.grants[0].targets = {{only(0), true}};
   EXPECT_EQ(find(problem, 1).proposals, (std::vector<Moves>{{{0, 0}}})) << "within the node";
@@ -183,6 +183,19 @@ TEST(Repacking, SaysWhereTheBudgetOfMoreThanTwoMovesEnds) {
   Repackings hurried = find_repackings(problem, {3, 0, 1, 2});
   EXPECT_TRUE(hurried.is_bounded);
   EXPECT_TRUE(hurried.proposals.empty());
+}
+
+TEST(Repacking, LooksAtTheCheapestOfManyGrantsWhereSeveralMove) {
+  RepackingProblem problem = machine({0, 300});
+  for (int i = 0; i < 300; i++) hold(problem, 0, i < 298 ? 2 : 1);
+  ask(problem, 2);
+  problem.request[0].places = {{only(0), only(0)}};
+  Repackings one = find(problem, 1, 1'000);
+  EXPECT_FALSE(one.is_bounded);
+  EXPECT_EQ(one.proposals.size(), 298u);
+  Repackings two = find(problem, 2, 1);
+  EXPECT_TRUE(two.is_bounded);
+  EXPECT_EQ(two.proposals[0], (Moves{{298, 0}, {299, 0}}));
 }
 
 // All sequences of moves, on machines of single nodes, one after the other.
@@ -231,9 +244,9 @@ TEST(Repacking, AreAllThatThereAre) {
       };
       ASSERT_TRUE(std::ranges::is_sorted(found, {}, cost)) << test::where(round);
       auto order = [](const Moves& a, const Moves& b) {
-        return std::ranges::lexicographical_compare(a, b, {}, [](const RepackingMove& move) {
-          return 100 * move.grant + move.target;
-        }, [](const RepackingMove& move) { return 100 * move.grant + move.target; });
+        return std::ranges::lexicographical_compare(
+            a, b, {}, [](const RepackingMove& move) { return 100 * move.grant + move.target; },
+            [](const RepackingMove& move) { return 100 * move.grant + move.target; });
       };
       std::ranges::sort(all, order);
       std::ranges::sort(found, order);

@@ -1,25 +1,26 @@
 // Flags: what of a grant on record does not hold any more, since the machine or its settings have
 // changed. A flagged grant stays as it is. Pure.
 import { isDeepStrictEqual } from 'node:util';
-import type { Assignments, MachineSettings } from '../account/assignments.js';
-import { type BookedMemory, bookedOn, type MemoryBlock } from '../account/booked-memory.js';
-import { areInPlace, type CpuMove, movedCpus } from '../account/cpu-identities.js';
-import { cpusOfPods, cpusOfSome } from '../account/cpus-of-pods.js';
-import { devicesOfPods } from '../account/held-devices.js';
-import type { KubeletRecord } from '../account/kubelet-record.js';
-import { memoryOfPods } from '../account/memory-of-pods.js';
-import type { CpuIdentity, PodAssignment } from '../account/pod-assignment.js';
-import { type CpuPool, cpusOf, devicesOf, memoryOf, poolOf } from '../account/pod-holdings.js';
-import type { CpuSnapshot } from '../account/pools.js';
-import { formatBytes } from '../input/values/quantity.js';
-import { CpuSet, NodeSet } from '../machine/cpu-set.js';
-import { PCI_ADDRESS } from '../machine/machine-description.js';
-import type { Topology } from '../machine/topology.js';
-import type { DeviceResource, DeviceResources } from './devices/device-resources.js';
+import type { Assignments, MachineSettings } from '../../account/assignments.js';
+import { type BookedMemory, bookedOn, type MemoryBlock } from '../../account/booked-memory.js';
+import { areInPlace, type CpuMove, movedCpus } from '../../account/cpu-identities.js';
+import { cpusOfPods, cpusOfSome } from '../../account/cpus-of-pods.js';
+import { devicesOfPods } from '../../account/held-devices.js';
+import type { KubeletRecord } from '../../account/kubelet-record.js';
+import { memoryOfPods } from '../../account/memory-of-pods.js';
+import type { CpuIdentity, PodAssignment } from '../../account/pod-assignment.js';
+import { type CpuPool, cpusOf, devicesOf, memoryOf, poolOf } from '../../account/pod-holdings.js';
+import type { CpuSnapshot } from '../../account/pools.js';
+import { formatBytes } from '../../input/values/quantity.js';
+import { CpuSet, NodeSet } from '../../machine/cpu-set.js';
+import { PCI_ADDRESS } from '../../machine/machine-description.js';
+import type { Topology } from '../../machine/topology.js';
+import type { DeviceResource, DeviceResources } from '../devices/device-resources.js';
+import { type HugepagesTaken, hugepagesTaken } from '../memory/hugepages-taken.js';
+import { type FreeHugepages, UNKNOWN_HUGEPAGES } from '../memory/memory-draft.js';
+import { allocatableOn, isMemoryKnown } from '../memory/memory-tables.js';
 import { type CpuTaken, type DeviceTaken, type MemoryTaken, takenFlags } from './kubelet-flags.js';
-import { type HugepagesTaken, hugepagesTaken } from './memory/hugepages-taken.js';
-import { type FreeHugepages, UNKNOWN_HUGEPAGES } from './memory/memory-draft.js';
-import { allocatableOn, isMemoryKnown } from './memory/memory-tables.js';
+import { poolShortage, type SharedPoolShort, sharedPoolShort } from './shared-pool-short.js';
 
 /**
  * Held CPUs that are offline (they are the grant's again when they come back), reserved for the
@@ -72,6 +73,7 @@ export type Flag =
   | MemoryGone
   | MemoryTaken
   | HugepagesTaken
+  | SharedPoolShort
   | DeviceGone
   | DeviceTaken;
 
@@ -93,6 +95,7 @@ export function flagsOf(
     ...moveFlags(pod, state, topology),
     ...memoryFlags(memoryOf(pod), state, topology),
     ...hugepagesTaken(memoryOf(pod), state, topology, hugepages),
+    ...sharedPoolShort(pod, state, present),
     ...deviceFlags(pod, topology, resources),
     ...takenFlags(pod, state, topology),
   ]);
@@ -119,6 +122,7 @@ export function flagsOfEach(
     areInPlace(state, topology) &&
     memoryFlags(memoryOfPods(pods), state, topology).length === 0 &&
     (hugepages.size === 0 || hugepagesTaken(memoryOfPods(pods), state, topology, hugepages).length === 0) &&
+    poolShortage(state, present).missing === 0 &&
     (devicesOfPods(pods).keys.size === 0 ||
       pods.every((pod) => deviceFlags(pod, topology, resources).length === 0)) &&
     (state.kubelet === null || pods.every((pod) => takenFlags(pod, state, topology).length === 0));
@@ -138,6 +142,8 @@ export interface FlagGround {
   readonly scarce: BookedMemory | null;
   /** Those of hugepages. */
   readonly taken: readonly HugepagesTaken[];
+  /** Of the shared pool what is booked, where there is no room for it; else null. */
+  readonly short: ReturnType<typeof poolShortage> | null;
   readonly kubelet: KubeletRecord | null;
 }
 
@@ -149,6 +155,7 @@ export function flagGround(
   hugepages: FreeHugepages,
 ): FlagGround {
   const { cpus, memory, settings, pods, kubelet } = state;
+  const shortage = poolShortage(state, present);
   const isScarce = isMemoryKnown(topology) && isOverbooked(memory, topology, settings);
   return {
     topology,
@@ -157,6 +164,7 @@ export function flagGround(
     resources: [...resources.values()],
     scarce: isScarce ? memory : null,
     taken: hugepages.size === 0 ? [] : hugepagesTaken(memoryOfPods(pods), state, topology, hugepages),
+    short: shortage.missing > 0 ? shortage : null,
     kubelet,
   };
 }
@@ -178,7 +186,7 @@ export function isSameGround(a: FlagGround, b: FlagGround): boolean {
     a.present.isolated.equals(b.present.isolated) &&
     (a.cpus === b.cpus || isDeepStrictEqual(a.cpus, b.cpus)) &&
     isDeepStrictEqual(a.scarce, b.scarce) &&
-    isDeepStrictEqual(a.taken, b.taken) &&
+    isDeepStrictEqual([a.taken, a.short], [b.taken, b.short]) &&
     (a.kubelet === b.kubelet || isDeepStrictEqual(a.kubelet?.pods, b.kubelet?.pods)) &&
     a.resources.length === b.resources.length &&
     a.resources.every((resource, i) => resource === b.resources[i])

@@ -1,22 +1,22 @@
 // What of a grant the kubelet has given to pods of its own since: it does not know of grants, and what
 // it takes counts. Pure.
-import type { Assignments } from '../account/assignments.js';
-import { bookedOn } from '../account/booked-memory.js';
-import { deviceKey, kubeletDevicesOf } from '../account/held-devices.js';
+import type { Assignments } from '../../account/assignments.js';
+import { bookedOn } from '../../account/booked-memory.js';
+import { deviceKey, kubeletDevicesOf } from '../../account/held-devices.js';
 import {
   cpusOfKubeletPod,
   type KubeletPod,
   kubeletCpus,
   kubeletPodName,
   memoryOfKubeletPod,
-} from '../account/kubelet-record.js';
-import type { PodAssignment } from '../account/pod-assignment.js';
-import { cpusOf, devicesOf, memoryOf } from '../account/pod-holdings.js';
-import { cpusNamed } from '../base/text/cpus-named.js';
-import { formatBytes } from '../input/values/quantity.js';
-import { type CpuSet, NodeSet } from '../machine/cpu-set.js';
-import type { Topology } from '../machine/topology.js';
-import { allocatableOn, isMemoryKnown, takenByKubelet } from './memory/memory-tables.js';
+} from '../../account/kubelet-record.js';
+import type { PodAssignment } from '../../account/pod-assignment.js';
+import { cpusOf, devicesOf, memoryOf } from '../../account/pod-holdings.js';
+import { cpusNamed } from '../../base/text/cpus-named.js';
+import { formatBytes } from '../../input/values/quantity.js';
+import { type CpuSet, NodeSet } from '../../machine/cpu-set.js';
+import type { Topology } from '../../machine/topology.js';
+import { allocatableOn, isMemoryKnown, takenByKubelet } from '../memory/memory-tables.js';
 
 /** The kubelet has given held CPUs to pods of its own. */
 export interface CpuTaken {

@@ -1,0 +1,334 @@
+// Joint placement: NUMA nodes chosen over CPUs, memory and devices together.
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { discover, type MachineJson } from '../../lib/entries/topology.js';
+import { type Manager, type ManagerOptions, NodeSet, openManager, type Plan } from '../../lib/index.js';
+import { budget } from '../support/budget.mjs';
+import { DeviceProvider } from '../support/device-provider.js';
+import { irregularMachines } from '../support/random-machine.js';
+import { guaranteed, simulate } from '../support/simulated.js';
+
+const GIB = 2 ** 30;
+const NIC = 'example.com/nic';
+const JOINT = { placement: 'joint' } as const;
+
+interface NodeSpec {
+  readonly cores: number;
+  readonly gib: number;
+}
+
+/** Cores of two threads; two NUMA nodes a socket, which are nearer to each other. */
+function machineOf(nodes: readonly NodeSpec[], distances?: readonly (readonly number[])[]): MachineJson {
+  let next = 0;
+  const cpus = nodes.flatMap(({ cores }, node) =>
+    Array.from({ length: 2 * cores }, (_, i) => {
+      const cpu = next++;
+      return [cpu, cpu - (i % 2), node >> 1, node, node];
+    }),
+  );
+  const described = nodes.map(({ cores, gib }, id) => ({
+    id,
+    cpuLess: cores === 0,
+    distances: distances?.[id] ?? nodes.map((_, to) => (to === id ? 10 : to >> 1 === id >> 1 ? 12 : 21)),
+    memory: gib * GIB,
+  }));
+  return {
+    columns: ['cpu', 'core', 'socket', 'numa', 'uncoreCache'],
+    cpus,
+    nodes: described,
+  } as unknown as MachineJson;
+}
+
+const managerOf = async (
+  nodes: readonly NodeSpec[],
+  options: ManagerOptions = {},
+  distances?: readonly (readonly number[])[],
+) => simulate(await discover({ json: machineOf(nodes, distances) }), options);
+
+// Nodes 0 and 2 are near each other, and so are 1 and 3.
+const CROSSED = [
+  [10, 30, 12, 30],
+  [30, 10, 30, 12],
+  [12, 30, 10, 30],
+  [30, 12, 30, 10],
+];
+
+const four = { cores: 4, gib: 8 };
+const container = (name: string, cpu: number, more: Record<string, number | string> = {}) =>
+  guaranteed(name, { cpu, ...more });
+const podOf = (...containers: ReturnType<typeof guaranteed>[]) => ({ containers });
+
+/** The NUMA nodes of each container that has any. */
+function nodesOfEach({ topology }: Manager, { containers }: Plan): NodeSet[] {
+  return containers
+    .map(({ cpus, held, memory, devices }) => {
+      const own = topology.nodesOf(cpus ? cpus.union(held) : held);
+      const near = own.union(NodeSet.from(memory.flatMap(({ nodes }) => nodes)));
+      const far = Object.values(devices)
+        .flat()
+        .filter(({ nodes }) => nodes && !nodes.some((node) => near.has(node)))
+        .map(({ nodes }) => nodes![0]!);
+      return near.union(NodeSet.from(far));
+    })
+    .filter((nodes) => !nodes.isEmpty);
+}
+
+const unionOf = (each: readonly NodeSet[]) => each.reduce((all, nodes) => all.union(nodes), NodeSet.EMPTY);
+
+describe('the nodes that are chosen jointly', () => {
+  it('are one, where the kubelet drains that with the fewest free CPUs first', async () => {
+    const manager = await managerOf([four, four]);
+    await manager.acquire({ cpu: 5 });
+    const none = { policy: 'none' } as const;
+    const asked = podOf(container('main', 6));
+    const spread = nodesOfEach(manager, manager.plan(asked, none));
+    expect(spread[0]!.size).toBe(2);
+    expect(nodesOfEach(manager, manager.plan(asked, { ...none, ...JOINT }))).toEqual([NodeSet.of(1)]);
+  });
+
+  it('are near each other, though others are lower', async () => {
+    const manager = await managerOf([four, { cores: 2, gib: 8 }, four, four]);
+    const asked = podOf(container('main', 14));
+    const nodes = (options: object) => String(unionOf(nodesOfEach(manager, manager.plan(asked, options))));
+    expect([nodes({}), nodes(JOINT)]).toEqual(['0-2', '2-3']);
+  });
+
+  it('are near each other where the CPUs are distributed', async () => {
+    const options = {
+      cpuManagerPolicyOptions: { 'distribute-cpus-across-numa': true },
+      policy: 'none',
+    } as const;
+    const manager = await managerOf([four, four, four, four], {}, CROSSED);
+    const asked = podOf(container('main', 12));
+    const nodes = (more: object) =>
+      String(unionOf(nodesOfEach(manager, manager.plan(asked, { ...options, ...more }))));
+    expect([nodes({}), nodes(JOINT)]).toEqual(['0-1', '0,2']);
+  });
+
+  it('are those that have the least free', async () => {
+    const manager = await managerOf([four, four, four]);
+    await manager.admit({ uid: 'a', ...podOf(container('main', 8)) });
+    await manager.admit({ uid: 'b', ...podOf(container('main', 4)) });
+    await manager.release('a');
+    const plan = manager.plan(podOf(container('main', 2)), JOINT);
+    expect(nodesOfEach(manager, plan)).toEqual([NodeSet.of(1)]);
+  });
+
+  it('keep off the nodes with devices that are not asked for', async () => {
+    const manager = await managerOf([four, four], { devices: { [NIC]: [{ id: 'nic', numaNodes: [0] }] } });
+    const nodes = (nics: number) =>
+      nodesOfEach(manager, manager.plan(podOf(container('main', 2, { [NIC]: nics })), JOINT));
+    expect([nodes(0), nodes(1)]).toEqual([[NodeSet.of(1)], [NodeSet.of(0)]]);
+  });
+
+  it('hold what no single node has all of: the CPUs on one, the memory beside them', async () => {
+    const manager = await managerOf([
+      { cores: 4, gib: 1 },
+      { cores: 4, gib: 1 },
+      { cores: 0, gib: 1 },
+      { cores: 0, gib: 16 },
+    ]);
+    const plan = manager.plan(podOf(container('main', 4, { memory: '12Gi' })), JOINT);
+    expect(plan.admitted).toBe(true);
+    const [main] = plan.containers;
+    expect(manager.topology.nodesOf(main!.cpus!).size).toBe(1);
+    expect(unionOf(nodesOfEach(manager, plan)).size).toBe(2);
+  });
+
+  it('are shared by the containers of a pod, where that costs none of them a node', async () => {
+    const manager = await managerOf([{ cores: 3, gib: 8 }, four, { cores: 6, gib: 8 }]);
+    const asked = podOf(container('one', 6), container('two', 6));
+    const nodes = (options: object) => nodesOfEach(manager, manager.plan(asked, options)).map(String);
+    expect([nodes({}), nodes(JOINT)]).toEqual([
+      ['0', '1'],
+      ['2', '2'],
+    ]);
+  });
+
+  it('see init containers ahead', async () => {
+    const manager = await managerOf([four, four], { topologyManagerPolicy: 'single-numa-node' });
+    await manager.acquire({ cpu: 2 });
+    const asked = { initContainers: [container('init', 1)], ...podOf(container('app', 8)) };
+    expect(manager.plan(asked).admitted).toBe(false);
+    expect(nodesOfEach(manager, manager.plan(asked, JOINT))).toEqual([NodeSet.of(1), NodeSet.of(1)]);
+  });
+
+  it('are what custom hint providers have something on', async () => {
+    const manager = await managerOf([four, four]);
+    const provider = new DeviceProvider('example.com/fpga', [0, 2]);
+    manager.addHintProvider(provider);
+    const pod = await manager.admit(podOf(container('main', 2, { 'example.com/fpga': 1 })), JOINT);
+    expect(pod.containers[0]!.hint).toEqual({ nodes: NodeSet.of(1), preferred: true });
+    await pod.release();
+    expect([...provider.holders]).toEqual([]);
+  });
+});
+
+describe('joint placement', () => {
+  it('is explained by the grant, and by the pod', async () => {
+    const manager = await managerOf([four, four, four]);
+    const grant = await manager.acquire({ cpu: 2, ...JOINT });
+    expect(grant.explanation).toBe('main: NUMA node 0: 3 nodes have all of it, it is the lowest of these');
+    const pod = await manager.admit(podOf(container('app', 3)), JOINT);
+    expect(pod.explanation).toBe('app: NUMA node 0: 3 nodes have all of it, it leaves the least free there');
+    expect((await manager.acquire({ cpu: 1 })).explanation).toBeNull();
+  });
+
+  it('tells in a plan which sets of nodes were compared', async () => {
+    const manager = await managerOf([four, four]);
+    const plan = manager.plan(podOf(container('main', 10)), JOINT);
+    const [offer] = plan.hints;
+    expect(offer!.merged.choice).toEqual({ sets: 1, nearest: 1, tightest: 1 });
+    expect(plan.choice).toBe('main: NUMA nodes 0-1: the only set of 2 nodes that has all of it');
+    expect(manager.plan(podOf(container('main', 10))).hints[0]!.merged).not.toHaveProperty('choice');
+  });
+
+  it('stays with a grant that is resized', async () => {
+    const options = { topologyManagerPolicy: 'none' } as const;
+    const manager = await managerOf([four, four, four, four], options, CROSSED);
+    const grant = await manager.acquire({ cpu: 4, ...JOINT });
+    await manager.acquire({ cpu: 4, name: 'other' });
+    await grant.resize({ cpu: 10 });
+    // The nearest, not the lowest.
+    expect(grant.numaNodes).toEqual(NodeSet.of(0, 2));
+    expect(grant.cpus.size).toBe(10);
+  });
+
+  it('rejects as the kubelet does', async () => {
+    const manager = await managerOf([four, four], { topologyManagerPolicy: 'restricted' });
+    await manager.acquire({ cpu: 4 });
+    await manager.acquire({ cpu: 4 });
+    const asked = podOf(container('main', 8));
+    const [kubelet, joint] = [manager.plan(asked), manager.plan(asked, JOINT)];
+    expect([joint.reason, joint.code]).toEqual([kubelet.reason, kubelet.code]);
+  });
+
+  it('must be asked for by its name', async () => {
+    const manager = await managerOf([four]);
+    expect(() => manager.plan(podOf(container('main', 1)), { placement: 'best' as never })).toThrow(
+      expect.objectContaining({ code: 'ERR_INVALID_OPTION' }),
+    );
+  });
+});
+
+const evenMachines = fc
+  .array(fc.record({ cores: fc.integer({ min: 0, max: 4 }), gib: fc.integer({ min: 1, max: 4 }) }), {
+    minLength: 2,
+    maxLength: 6,
+  })
+  .filter((nodes) => nodes.some(({ cores }) => cores > 0))
+  .chain((nodes) =>
+    fc.array(fc.integer({ min: 11, max: 14 }), { minLength: 36, maxLength: 36 }).map((far) =>
+      machineOf(
+        nodes,
+        nodes.map((_, a) => nodes.map((_, b) => (a === b ? 10 : far[Math.min(a, b) * 6 + Math.max(a, b)]!))),
+      ),
+    ),
+  );
+
+interface Amounts {
+  readonly cpu: number;
+  readonly gib: number;
+  readonly nics: number;
+}
+
+const amounts = (most: number) =>
+  fc.record({
+    cpu: fc.integer({ min: 1, max: most }),
+    gib: fc.integer({ min: 1, max: 20 }),
+    nics: fc.constantFrom(0, 0, 0, 1, 2),
+  });
+const specOf = ({ init, apps }: { readonly init: readonly Amounts[]; readonly apps: readonly Amounts[] }) => {
+  const spec = (name: string, { cpu, gib, nics }: Amounts) =>
+    guaranteed(name, { cpu, memory: gib * 128 * 2 ** 20, [NIC]: nics });
+  return {
+    initContainers: init.map((each, i) => spec(`init-${i}`, each)),
+    containers: apps.map((each, i) => spec(`app-${i}`, each)),
+  };
+};
+const pods = fc.record({
+  init: fc.oneof(
+    { weight: 3, arbitrary: fc.constant([]) },
+    { weight: 1, arbitrary: fc.array(amounts(4), { maxLength: 2 }) },
+  ),
+  apps: fc.oneof(
+    { weight: 3, arbitrary: fc.array(amounts(14), { minLength: 1, maxLength: 1 }) },
+    { weight: 1, arbitrary: fc.array(amounts(6), { minLength: 2, maxLength: 3 }) },
+  ),
+});
+const placements = fc.record({
+  policy: fc.constantFrom('none', 'best-effort', 'best-effort', 'restricted', 'single-numa-node'),
+  scope: fc.constantFrom('container', 'container', 'pod'),
+  cpuManagerPolicyOptions: fc.constantFrom<Record<string, boolean>>(
+    {},
+    {},
+    { 'full-pcpus-only': true },
+    { 'distribute-cpus-across-numa': true },
+    { 'prefer-align-cpus-by-uncorecache': true },
+  ),
+  topologyManagerPolicyOptions: fc.constantFrom({}, { 'prefer-closest-numa-nodes': true }),
+  initContainerLookahead: fc.boolean(),
+} as const) as fc.Arbitrary<NonNullable<Parameters<Manager['plan']>[1]>>;
+
+/** By which placements are compared: nodes by container, of the pod, and how far these are apart. */
+function costOf(manager: Manager, plan: Plan): readonly number[] {
+  const { distances, numaNodes } = manager.topology;
+  const apart = (nodes: NodeSet) => {
+    const at = [...nodes].map((node) => numaNodes.indexOf(node));
+    return at
+      .flatMap((a) => at.map((b) => (a === b || !distances ? 0 : distances[a * numaNodes.length + b]!)))
+      .reduce((sum, each) => sum + each, 0);
+  };
+  const each = nodesOfEach(manager, plan);
+  const all = unionOf(each);
+  return [
+    each.reduce((sum, { size }) => sum + size, 0),
+    all.size,
+    each.reduce((sum, nodes) => sum + apart(nodes), 0),
+    apart(all),
+  ];
+}
+
+const compare = (a: readonly number[], b: readonly number[]) =>
+  a.map((each, i) => each - b[i]!).find((difference) => difference !== 0) ?? 0;
+
+describe('on any machine', () => {
+  it('admits whatever the kubelet admits, on no more NUMA nodes, and on no farther ones', async () => {
+    let better = 0;
+    await fc.assert(
+      fc.asyncProperty(
+        fc.oneof({ weight: 3, arbitrary: evenMachines }, { weight: 1, arbitrary: irregularMachines }),
+        fc.array(fc.tuple(pods, fc.constantFrom('kubelet', 'joint')), { maxLength: 4 }),
+        pods,
+        placements,
+        async (json, others, asked, placement) => {
+          const topology = await discover({ json });
+          const nics = topology.numaNodes.map((node, i) => ({
+            id: `nic-${node}`,
+            numaNodes: i % 3 === 2 ? [node, topology.numaNodes[i - 1]!] : [node],
+          }));
+          const manager = await openManager({ topology, devices: { [NIC]: nics } });
+          try {
+            for (const [other, choice] of others) {
+              const options = { owner: 'persistent', placement: choice as 'kubelet' } as const;
+              await manager.admit(specOf(other), options).catch(() => {});
+            }
+            const spec = specOf(asked);
+            const kubelet = manager.plan(spec, placement);
+            const joint = manager.plan(spec, { ...placement, ...JOINT });
+            expect(manager.plan(spec, { ...placement, ...JOINT })).toEqual(joint);
+            if (!kubelet.admitted) return;
+            expect(joint.admitted).toBe(true);
+            const difference = compare(costOf(manager, joint), costOf(manager, kubelet));
+            expect(difference).toBeLessThanOrEqual(0);
+            if (difference < 0) better++;
+          } finally {
+            manager.close();
+          }
+        },
+      ),
+      { numRuns: budget(20_000, 300) },
+    );
+    expect(better).toBeGreaterThan(0);
+  }, 600_000);
+});
