@@ -2,13 +2,7 @@
 // what it goes to, and everything that runs on it has gone there when the lock is let go. Pages take
 // longer: the second, once they have followed, gives up what it has left.
 import { findPod } from '../account/assignments.js';
-import {
-  beginMove,
-  finishMove,
-  isMoving,
-  type MovingPod,
-  undoMove,
-} from '../account/moves/move-steps.js';
+import { beginMove, finishMove, isMoving, type MovingPod, undoMove } from '../account/moves/move-steps.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { presentCpus } from '../account/pod-holdings.js';
 import { publishError } from '../admission/diagnostics.js';
@@ -62,16 +56,12 @@ export function announcedPod(state: Assignments, announced: MovingPod): MovingPo
   const pod = findPod(state, announced.uid);
   if (pod?.admittedAt !== announced.admittedAt || !isMoving(pod)) return undefined;
   const [now, then] = [pod.upcoming, announced.upcoming];
-  const isSame = now.by === then.by && now.move.deadline === then.move.deadline && now.move.for === then.move.for;
+  const isSame =
+    now.by === then.by && now.move.deadline === then.move.deadline && now.move.for === then.move.for;
   return isSame && now.move.target && now.move.refusal === null ? pod : undefined;
 }
 
-async function begin(
-  site: Site,
-  state: Assignments,
-  pod: MovingPod,
-  commit: EnforcedCommit,
-): Promise<Begun> {
+async function begin(site: Site, state: Assignments, pod: MovingPod, commit: EnforcedCommit): Promise<Begun> {
   const hasChanged = pod.containers.some(
     ({ started }, i) => started !== pod.upcoming.move.target!.containers[i]!.started,
   );

@@ -104,7 +104,10 @@ describe('a move within one process', () => {
 
   it('keeps the room of two grants for one request', async () => {
     const manager = await open();
-    const [first, second] = [await onFirst(manager, { cpu: 1 , movable: true }), await onFirst(manager, { cpu: 1, movable: true })];
+    const [first, second] = [
+      await onFirst(manager, { cpu: 1, movable: true }),
+      await onFirst(manager, { cpu: 1, movable: true }),
+    ];
     await move(manager, first.uid, { cpus: '4', node: 1 }, { for: 'asker' });
     await move(manager, second.uid, { cpus: '5', node: 1 }, { for: 'asker' });
     expect(manager.grants().map(({ cpus }) => String(cpus))).toEqual(['4', '5', '0-1']);

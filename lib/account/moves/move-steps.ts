@@ -122,9 +122,7 @@ export function undoMove(state: Assignments, before: MovingPod, refusal: string)
   const { move } = before.upcoming;
   const next = refuseMove(replacePod(state, before), before, refusal);
   const keeper = keeperOf(state, move);
-  return keeper
-    ? replacePod(next, withTarget(keeper, blocksLeft(move.target!, before)))
-    : next;
+  return keeper ? replacePod(next, withTarget(keeper, blocksLeft(move.target!, before))) : next;
 }
 
 /** `at`: when, in ISO 8601. Moves of more than an hour ago are forgotten. */
