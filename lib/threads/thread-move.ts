@@ -16,7 +16,7 @@ function placedThreads(uid: string, place: Booked): readonly PlacedThread[] {
   return threadShares(place).flatMap(({ part, cpus: all }) =>
     native.grantThreads(uid, part).flatMap((tid) => {
       const cpus = unlessRefused(() => affinity(tid));
-      return cpus && cpus.isSubsetOf(all) && !cpus.equals(all) ? [{ tid, part, cpus }] : [];
+      return cpus?.isSubsetOf(all) && !cpus.equals(all) ? [{ tid, part, cpus }] : [];
     }),
   );
 }

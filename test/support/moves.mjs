@@ -1,6 +1,6 @@
 // Moves as the package's own modules make them: for tests, and for processes that tests start.
 import { announceMove, placeOf } from '../../dist/account/moves/move-steps.js';
-import { resizesUnderWay, transact } from '../../dist/admission/transact.js';
+import { moveTime, resizesUnderWay, transact } from '../../dist/admission/transact.js';
 import { HintProviders } from '../../dist/decision/hints/hint-providers.js';
 import { NO_ENFORCER } from '../../dist/enforcement/enforcer.js';
 import { CpuSet, NodeSet } from '../../dist/index.js';
@@ -61,9 +61,9 @@ export async function moveAnyway(site, uid, cpus) {
     const announced = await transact(site, undefined, async (state, commit) => {
       const pod = state.pods.find((each) => each.uid === uid);
       const place = placeOf(pod, placeAt(pod, cpus, pod.containers[0].hint.nodes?.first ?? 0));
-      const now = new Date().toISOString();
+      const time = moveTime();
       const owner = site.ledger.owners.recordFor('process');
-      const asker = { request: 'asker', owner, now, deadline: now };
+      const asker = { request: 'asker', owner, ...time, deadline: time.now };
       const { next } = await commit(announceMove(state, pod, place, asker, () => 0));
       return next.pods.find((each) => each.uid === uid);
     });
