@@ -4,6 +4,7 @@ const ROOMS = [
   'base/collections',
   'base/text',
   'base',
+  'base/notices',
   'machine',
   'account/quiet',
   'account',

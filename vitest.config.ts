@@ -13,13 +13,13 @@ const DECISIONS = [
   tests('admission', 'admit,admit-all,adopt,pod-level,proposals,rejections,topology-manager'),
   tests('machine', 'best-fit,cpu-set,hint-families,housekeeping'),
   tests('managers', 'inspect,placement'),
-  tests('pools', 'balance'),
+  tests('pools', 'balance,pool-options'),
   tests('quiet/kernel', 'cpu-mask,recent'),
   tests('quiet/parts', 'coming-and-going,frequency,idle,interrupts,irqbalance,masks,packets,workqueues'),
   'test/{audit,doctor}/{account,foreign-cpusets,hardware-facts,interrupts,judge}.test.ts',
   tests('cli', 'completion,devices,program,quiet,text,topology,topology-tree,yaml-text'),
   tests('quiet', 'crashes,kernel-work,outcome,plan,refusals,turns'),
-  tests('state', 'checkpoint,recovery'),
+  tests('state', 'checkpoint,owner-files,recovery'),
   'test/{account/moves,quiet/cache}/*.test.ts',
 ];
 
@@ -51,7 +51,7 @@ const PROCESSES = [
   'test/{lifecycle,metrics}/*.test.ts',
   tests('children', 'exec,fork,holding,preload'),
   tests('processes', 'program-name'),
-  tests('state', 'file-watch,folder-watch,full-disk,lock,long-states,machine-group'),
+  tests('state', 'delayed-notices,file-watch,folder-watch,full-disk,lock,long-states,machine-group'),
   tests('state', 'open-folders,owner-watch,owners,wait-queue'),
 ];
 

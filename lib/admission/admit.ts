@@ -14,6 +14,7 @@ import type { AdmissionRequest } from '../input/request.js';
 import { quietShortfall } from '../quiet/requirement.js';
 import { inTurn } from '../state/turns.js';
 import { AdmissionError } from './admission-error.js';
+import { publish } from './diagnostics.js';
 import { freeForStrict } from './free-hugepages.js';
 import { PERSISTENT_OWNER, placedPod } from './placed-pod.js';
 import type { Site } from './site.js';
@@ -47,15 +48,16 @@ function admitInTurn(
   request: AdmissionRequest,
   signal: AbortSignal | undefined,
 ): Promise<Admission | Rejection> {
+  const { pod } = request;
   return inTurn(site.ledger, signal, (turn) =>
     transact(site, signal, async (state, commit, recorded) => {
-      if (turn.isOurs() || placedPod(state, request.pod)) {
+      if (turn.isOurs() || placedPod(state, pod)) {
         const answer = await tryAdmit(site, request, state, commit, recorded);
         if (!('admitted' in answer) || !answer.isShortage) return answer;
       }
       const hopeless = rejectionWhenEmpty(site, request, recorded);
       if (hopeless) return hopeless;
-      turn.wait();
+      if (turn.wait()) publish('wait', site, () => ({ uid: pod.uid ?? null, name: pod.name ?? null }));
       return undefined;
     }),
   );

@@ -9,6 +9,7 @@ import type { ReadOnlySite } from './site.js';
 /** The channels by what they tell; {@link DiagnosticsMessages} has what is published on each. */
 export const DIAGNOSTICS_CHANNELS = Object.freeze({
   admit: 'numalign:admit',
+  wait: 'numalign:wait',
   release: 'numalign:release',
   apply: 'numalign:apply',
   reconcile: 'numalign:reconcile',
@@ -80,6 +81,13 @@ export interface AdmitMessage extends DiagnosticsStepMessage {
   readonly enforcement: EnforcementLevel | null;
 }
 
+/** A request has queued: there is no room for it now, or others wait. Told once, when it does. */
+export interface WaitMessage extends DiagnosticsOrigin {
+  /** As in {@link AdmitMessage}. */
+  readonly uid: string | null;
+  readonly name: string | null;
+}
+
 /** CPUs have been given back, or were to be. Grants of dead owners end without a message. */
 export interface ReleaseMessage extends DiagnosticsStepMessage {
   readonly uid: string;
@@ -138,6 +146,7 @@ export interface ErrorMessage extends DiagnosticsOrigin {
 /** What is published on each channel. Messages are frozen. */
 export interface DiagnosticsMessages {
   admit: AdmitMessage;
+  wait: WaitMessage;
   release: ReleaseMessage;
   apply: ApplyMessage;
   reconcile: ReconcileMessage;

@@ -1,30 +1,6 @@
 #!/usr/bin/env node
-// The command line's entry. Loads the rest itself, so that a missing addon is told like any other
-// error.
-import { closeSync } from 'node:fs';
-import { isatty } from 'node:tty';
-import { kernelFacts, NumalignError } from '../base/errors.js';
-import { reportError } from './terminal/report-error.js';
+// The command line's entry: an ES module, of which Node loads each file, and each part of Node that
+// it imports, in milliseconds. The rest is CommonJS.
+import { start } from './terminal/start.js';
 
-// A reader that has seen enough (`numalign topology | head`) is no error, nor is a terminal that
-// was closed; and a message that nobody reads must not end a running command.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  const { code, message } = error;
-  if (code === 'EPIPE' || (code === 'EIO' && process.stdout.isTTY)) process.exit();
-  const text = `cannot write to standard output: ${message}`;
-  process.exit(reportError(new NumalignError('ERR_SYSCALL', text, kernelFacts(error))));
-});
-process.stderr.on('error', () => {});
-
-// Node sets terminals back when it ends, and aborts where one was closed meanwhile.
-const terminals = [0, 1, 2].filter((fd) => isatty(fd));
-process.on('exit', () => {
-  for (const fd of terminals) if (!isatty(fd)) closeSync(fd);
-});
-
-try {
-  const { runProgram } = await import('./program.js');
-  await runProgram(process.argv);
-} catch (error) {
-  process.exitCode = reportError(error);
-}
+await start(async () => (await import('./program.js')).runProgram);

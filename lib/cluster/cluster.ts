@@ -20,7 +20,8 @@ export interface Cluster extends Omit<NodeCluster, Replaced>, ClusterEmitter {
    * exit code 0. In a listener of `exit` of a worker that is forked again it answers that next
    * worker, and forks no second one.
    * @throws ERR_INVALID_OPTION; as {@link openManager}, {@link Manager.acquire} and
-   *   {@link Grant.spawn}; what node:cluster throws. No worker is there then, and no grant.
+   *   {@link Grant.spawn}; what node:cluster throws; the kernel's error where it starts no process.
+   *   No worker is there then, and no grant.
    */
   fork(options?: ForkOptions): Promise<GrantedWorker>;
   /** As of node:cluster; `manager` counts for workers that are forked from then on. */

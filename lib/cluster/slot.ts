@@ -88,6 +88,7 @@ export class Slot {
         this.#worker = worker;
         this.#life = life;
       });
+      if (this.#life?.failure) throw await this.#life.failure;
     } catch (error) {
       // It may have been forked: its end is no news.
       this.#life = undefined;
@@ -108,10 +109,10 @@ export class Slot {
    * where none does. One that is to have something else takes its place: this slot is closed then.
    */
   next(plan: WorkerPlan): Promise<GrantedWorker> | undefined {
-    const comes = this.#isHeld || (!this.#life?.hasEndedByChoice && plan.mostShortLives > 0);
-    if (this.#isClosed || !comes) return undefined;
+    if (this.#isClosed || (!this.#isHeld && this.#life?.hasEndedByChoice)) return undefined;
     const wanted = ({ request, isOptional }: WorkerPlan) => ({ request, isOptional });
-    if (!isDeepStrictEqual(wanted(plan), wanted(this.#plan))) {
+    const comes = this.#isHeld || plan.mostShortLives > 0;
+    if (!comes || !isDeepStrictEqual(wanted(plan), wanted(this.#plan))) {
       this.close();
       return undefined;
     }
@@ -207,8 +208,10 @@ export class Slot {
     try {
       await this.start();
     } catch (error) {
-      warn(`worker ${this.#worker?.id} cannot be forked again: ${(error as Error).message}`);
-      if (this.#isClosed) this.#end();
+      const isLast = error instanceof NumalignError && error.code === 'ERR_MANAGER_CLOSED';
+      const what = isLast ? 'is not' : 'cannot be';
+      warn(`worker ${this.#worker?.id} ${what} forked again: ${(error as Error).message}`);
+      if (this.#isClosed || isLast) this.#end();
       else this.#again(0);
     }
   }

@@ -4,6 +4,8 @@ import { NumalignError } from '../base/errors.js';
 
 export class WorkerLife {
   readonly worker: Worker;
+  /** Why it was never there; undefined where it is. */
+  readonly failure: Promise<Error> | undefined;
   readonly #startedMs = performance.now();
   readonly #seen = new Set<string>();
   // By kill().
@@ -22,8 +24,8 @@ export class WorkerLife {
       this.#isEnded = true;
       destroy.call(worker, signal);
     };
-    // Where it was never there, its error is told by an event of its own.
-    if (child.pid === undefined) process.nextTick(ended);
+    // The event comes before a caller of fork() can listen, and would end this process.
+    if (child.pid === undefined) this.failure = new Promise((resolve) => worker.once('error', resolve));
     else child.prependOnceListener('exit', ending).once('exit', () => process.nextTick(ended));
   }
 

@@ -16,6 +16,7 @@ export {
   type ErrorMessage,
   type ReconcileMessage,
   type ReleaseMessage,
+  type WaitMessage,
 } from '../admission/diagnostics.js';
 export type { Planner, PlannerOptions, PodPlan } from '../admission/planner.js';
 export type { PreparedPod } from '../admission/prepared-pod.js';

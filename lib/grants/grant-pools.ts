@@ -28,7 +28,12 @@ export class GrantPools extends GrantThreads {
    */
   async placeWorkers(options: PlaceWorkersOptions = {}): Promise<WorkerPlacement> {
     const target = () => grantedThreads(this.#record, this, '');
-    const placement = new WorkerPlacement(target, options, () => noteRunning(this.#record));
+    const placement = new WorkerPlacement(
+      target,
+      options,
+      () => noteRunning(this.#record),
+      () => this.#record.isEnding,
+    );
     this.#record.placements = [...this.#record.placements.filter(({ isActive }) => isActive), placement];
     return placement;
   }

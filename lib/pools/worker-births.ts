@@ -13,10 +13,8 @@ const CHANNEL = 'worker_threads';
 
 /** Gets the births. It must not throw: the error would be that of `new Worker`. */
 export interface Witness {
-  /** Whether what it watches for is over: then it is told to stop, and of no more births. */
+  /** Whether births are none of its business now. Where that is for good, it ends its watch. */
   isOver(): boolean;
-  /** It ends its watch. */
-  stop(): void;
   /**
    * A Worker's thread is about to be started. The answer is called once it has been, without a
    * Worker where that has failed.
@@ -32,13 +30,7 @@ export type Delivery = (worker: Worker | undefined) => void;
 const witnesses: Witness[] = [];
 let delivery: Delivery | undefined;
 
-function currentWitness(): Witness | undefined {
-  for (;;) {
-    const last = witnesses.at(-1);
-    if (!last?.isOver()) return last;
-    last.stop();
-  }
-}
+const currentWitness = () => [...witnesses].findLast((witness) => !witness.isOver());
 
 function deliver(worker: Worker | undefined): void {
   const ready = delivery;

@@ -65,22 +65,30 @@ export class WorkerPlacement implements Disposable {
   readonly #grant: () => GrantedThreads;
   readonly #options: Omit<PlaceWorkersOptions, 'signal'>;
   readonly #noteRunning: () => void;
+  readonly #isEnding: () => boolean;
   // In the order of their births.
   readonly #alive = new Map<Worker, Mutable>();
   readonly #births = new WeakMap<Worker, Mutable>();
   // Threads that are nobody's whose birth was seen.
   #strangers: Set<number>;
   readonly #witness: Witness = {
-    isOver: () => this.#hasEnded,
-    stop: () => this.stop(),
+    isOver: () => this.#isOver(),
     expect: () => this.#expect(),
     miss: (worker) => this.#orElse(worker, () => this.#place(worker)),
   };
   readonly #signal: AbortSignal | undefined;
   readonly #abort = () => this.stop();
 
-  /** Use {@link Grant.placeWorkers}. @throws as that does */
-  constructor(grant: () => GrantedThreads, options: PlaceWorkersOptions, noteRunning: () => void) {
+  /**
+   * Use {@link Grant.placeWorkers}. `isEnding`: whether the grant is being given back, which may fail.
+   * @throws as that does
+   */
+  constructor(
+    grant: () => GrantedThreads,
+    options: PlaceWorkersOptions,
+    noteRunning: () => void,
+    isEnding = () => false,
+  ) {
     const { stopSignal, place } = checkPlaceWorkers(options);
     const target = grant();
     parsePlace(target, 'placeWorkers', place);
@@ -88,10 +96,17 @@ export class WorkerPlacement implements Disposable {
     this.#grant = grant;
     this.#options = place;
     this.#noteRunning = noteRunning;
+    this.#isEnding = isEnding;
     this.#strangers = tidsNow();
     this.#signal = stopSignal;
     watchBirths(this.#witness);
     stopSignal?.addEventListener('abort', this.#abort);
+  }
+
+  #isOver(): boolean {
+    const hasEnded = this.#hasEnded;
+    if (hasEnded && !this.#isEnding()) this.stop();
+    return hasEnded;
   }
 
   // Whatever else a grant refuses for may pass.

@@ -33,24 +33,14 @@ import type { StateSource } from './store.js';
 
 /** The folder, undefined where there is none. @throws ERR_STATE_FOLDER, ERR_SYSCALL */
 export function openExisting(path: string): NativeFolder | undefined {
-  try {
-    return native.Folder.open(path, false, 0o700, -1);
-  } catch (error) {
-    if (!(error instanceof NumalignError) || error.code !== 'ERR_SYSCALL') throw error;
-    if (error.errnoName === 'ENOENT') return undefined;
-    if (error.errnoName === 'EACCES')
-      return explaining(path, () => {
-        throw error;
-      });
-    const reason =
-      error.errnoName === 'ENOTDIR' || error.errnoName === 'ELOOP'
-        ? 'it is a link or no folder'
-        : error.message;
-    throw new NumalignError('ERR_STATE_FOLDER', `the state folder ${path} cannot be read: ${reason}`, {
-      value: path,
-      cause: error,
-    });
-  }
+  return explaining(path, () => {
+    try {
+      return native.Folder.open(path, false, 0o700, -1);
+    } catch (error) {
+      if (error instanceof NumalignError && error.errnoName === 'ENOENT') return undefined;
+      throw error;
+    }
+  });
 }
 
 /** What `look` makes of a folder in another, undefined where there is none; closed afterwards. */

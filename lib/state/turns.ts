@@ -8,8 +8,8 @@ import type { Ticket } from './wait-queue.js';
 export interface Turn {
   /** Whether nobody has waited longer. */
   isOurs(): boolean;
-  /** Takes the last place, where there is none yet. */
-  wait(): void;
+  /** Takes the last place, where there is none yet: whether there was none. */
+  wait(): boolean;
 }
 
 /**
@@ -29,7 +29,9 @@ export async function inTurn<T>(
   const turn: Turn = {
     isOurs: () => waiters.isFirst(ticket),
     wait: () => {
-      ticket ??= waiters.join();
+      if (ticket) return false;
+      ticket = waiters.join();
+      return true;
     },
   };
   try {

@@ -25,6 +25,25 @@ function messagesOf<S extends DiagnosticsStep>(step: S): DiagnosticsMessages[S][
   return messages;
 }
 
+describe('numalign:wait', () => {
+  it('tells once that a request queues, and nothing of one that finds room', async () => {
+    const manager = await simulate(MACHINE, { reservedSystemCPUs: '0' });
+    const told = messagesOf('wait');
+    const [first, second] = [
+      await manager.acquire({ cpu: 4, name: 'first', wait: true }),
+      await manager.acquire({ cpu: 2, name: 'second', wait: true }),
+    ];
+    expect(told).toEqual([]);
+    const waiting = manager.acquire({ cpu: 14, name: 'third', wait: true });
+    await expect.poll(() => told.length).toBe(1);
+    // Tried again, in vain.
+    await first.release();
+    await second.release();
+    await (await waiting).release();
+    expect(told).toEqual([{ managerId: manager.id, stateDir: manager.stateDir, uid: null, name: 'third' }]);
+  });
+});
+
 describe('numalign:admit', () => {
   it('tells what was asked for, what was given, and how long it took', async () => {
     const manager = await simulate(MACHINE, { reservedSystemCPUs: '0' });

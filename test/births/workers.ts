@@ -25,8 +25,8 @@ export async function firstMessage(
 }
 
 /** A grant of one CPU, until the test ends. */
-export async function acquireCpu(): Promise<Grant> {
-  const manager = await openManager({ stateDir: makeStateDir() });
+export async function acquireCpu(stateDir = makeStateDir()): Promise<Grant> {
+  const manager = await openManager({ stateDir });
   const grant = await manager.acquire({ cpu: 1 });
   onTestFinished(async () => {
     await grant.release();

@@ -421,8 +421,17 @@ describe('numalign run --wait', () => {
       `\nwaiting for CPUs, the next first:\n  process ${pid} (numalign run -- true)\n`,
     );
     await numalign(['release', 'gateway', '--state-dir', folder]);
-    expect((await run.ended).code).toBe(0);
+    expect(await run.ended).toMatchObject({
+      code: 0,
+      stderr: expect.stringMatching(/^numalign: waiting for 1 CPU\nnumalign: CPU /),
+    });
     expect(await status(folder)).toMatchObject({ waiting: [] });
+  });
+
+  it('does not say that it waits where there is room', async () => {
+    const folder = await configured('none');
+    const run = start(['run', '--cpus', '1', '--wait', '--state-dir', folder, '--', 'true']);
+    expect(await run.ended).toMatchObject({ code: 0, stderr: expect.stringMatching(/^numalign: CPU .*\n$/) });
   });
 });
 

@@ -1,6 +1,7 @@
 // numalign plan of workloads, and of what the command line itself asks for.
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { openManager } from '../../lib/index.js';
 import { newFolder, numalign } from './numalign.js';
 import { documents, newFile, pod } from './pods.js';
 
@@ -206,6 +207,29 @@ describe('numalign plan of a workload', () => {
   }); // biome-ignore format: a table
 });
 
+describe('numalign plan of pods without a name', () => {
+  const UNNAMED = 'containers: [{ name: app, limits: { cpu: 4 } }]\nqosClass: Guaranteed\n';
+
+  it('numbers them through all documents, and names them so in explanations', async () => {
+    const { stdout } = await plan(`${UNNAMED}---\n`.repeat(4), ...MACHINE);
+    expect(stdout.match(/^pod.*$/gm)).toEqual([1, 2, 3, 4].map((n) => `pod ${n} (Guaranteed)`));
+    expect(stdout).toMatch(/held by "pod 1": .*\n.*"pod 2": .*\n.*"pod 3": /);
+  });
+
+  it('does not take one for a pod that is on record', async () => {
+    const folder = newFolder();
+    const manager = await openManager({ stateDir: folder });
+    onTestFinished(() => manager.close());
+    await manager.admit(
+      { uid: 'pod 1', qosClass: 'BestEffort', containers: [{ name: 'app' }] },
+      { owner: 'persistent' },
+    );
+    const { stdout } = await numalign(['plan', '--cpus', '1', '--replicas', '2', '--state-dir', folder]);
+    expect(stdout).toContain('pod 2');
+    expect(stdout).not.toContain('pod 1');
+  });
+});
+
 describe('numalign plan without a file', () => {
   it('plans a Guaranteed pod of one container, as run would place it', async () => {
     const { code, stdout } = await numalign([
@@ -234,6 +258,7 @@ describe('numalign plan without a file', () => {
     const { code, stdout } = await numalign(['plan', '--cpus', '4', '--replicas', '5', ...MACHINE]);
     expect([code, stdout.split('\n')[0]]).toEqual([1, 'Pod without a name (Guaranteed): 3 of 5 pods fit']);
     expect(stdout).toContain('\nrejected: pod 4 and 1 more: ');
+    expect(stdout).toMatch(/held by "pod 1": 0-3\n.*"pod 2": 4-7\n.*"pod 3": 8-11\n/);
     const devices = await planJson('--cpus', '1', ...nic, ...MACHINE);
     expect(devices.pods).toMatchObject([{ admitted: false, code: 'ERR_INSUFFICIENT_DEVICES' }]);
   });

@@ -2,6 +2,7 @@
 import {
   appendFileSync,
   chmodSync,
+  existsSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -9,7 +10,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { read } from '../support/documents.js';
 import { MAIN, newFolder, numalign } from './numalign.js';
@@ -71,6 +72,16 @@ describe.runIf(hasSystemd && isRoot)('numalign setup', () => {
     );
   });
 
+  it('makes no boot unit where no settings are given, and makes it later with them', async () => {
+    const root = newRoot();
+    const lines = await done(root);
+    expect(lines.slice(0, 3)).toEqual(PATHS.slice(0, 3).map((path) => `made ${root}/${path}`));
+    expect(lines.join('\n')).not.toMatch(/numalign\.service|systemctl/);
+    expect(Object.keys(filesOf(root))).not.toContain(FILES.bootUnit);
+    expect((await done(root, '--no-strict'))[3]).toBe(`made ${root}/${FILES.bootUnit}`);
+    expect(startOf(root)).toMatch(/ configure --no-strict$/);
+  });
+
   it('changes nothing when it is called again, and keeps the settings where none are given', async () => {
     const root = newRoot();
     await done(root, '--reserved', '0');
@@ -80,6 +91,27 @@ describe.runIf(hasSystemd && isRoot)('numalign setup', () => {
     expect(filesOf(root)).toEqual(before);
     expect((await done(root, '--reserved', '1'))[3]).toBe(`replaced ${root}/${FILES.bootUnit}`);
     expect(startOf(root)).toMatch(/ --reserved 1$/);
+  });
+
+  it('makes files that everybody can read, whatever the umask', async () => {
+    const root = newRoot();
+    const umask = process.umask(0o077);
+    try {
+      await done(root, '--reserved', '0');
+    } finally {
+      process.umask(umask);
+    }
+    expect(PATHS.map((path) => statSync(join(root, path)).mode & 0o777)).toEqual(PATHS.map(() => 0o644));
+  });
+
+  it('takes away what a call that was killed has left beside a file', async () => {
+    const root = newRoot();
+    const beside = join(root, `${FILES.slice}.new`);
+    mkdirSync(dirname(beside), { recursive: true });
+    writeFileSync(beside, 'half');
+    await done(root);
+    expect(existsSync(beside)).toBe(false);
+    expect(readFileSync(join(root, FILES.slice), 'utf8')).toMatch(/^# Made by /);
   });
 
   it('shows by --dry-run what it would do, and does nothing', async () => {
@@ -118,10 +150,11 @@ describe.runIf(hasSystemd && isRoot)('numalign setup', () => {
 
   it('leaves a file that somebody has edited, and says so', async () => {
     const root = newRoot();
-    await done(root);
+    await done(root, '--reserved', '0');
     appendFileSync(join(root, FILES.bootUnit), '# mine\n');
     const edited = readFileSync(join(root, FILES.bootUnit), 'utf8');
-    const { code, stdout } = await setup(root, '--reserved', '0');
+    expect(await done(root)).toContain(`left, for it was edited: ${root}/${FILES.bootUnit}`);
+    const { code, stdout } = await setup(root, '--reserved', '1');
     expect([code, stdout]).toEqual([
       1,
       expect.stringContaining(`left, for it was edited: ${root}/${FILES.bootUnit}\n`),
@@ -175,7 +208,7 @@ describe.runIf(hasSystemd && isRoot)('numalign setup', () => {
   it('is one JSON document on request, with the keys that the documents have', async () => {
     const [, keys] = /^\| `setup` \| (.*) \|$/m.exec(read('docs/command-line.md').split('## Output')[1]!)!;
     const root = newRoot();
-    const { stdout } = await setup(root, '--dry-run', '--output', 'json');
+    const { stdout } = await setup(root, '--reserved', '0', '--dry-run', '--output', 'json');
     const told = JSON.parse(stdout);
     const top = keys!.split(', each with')[0]!;
     expect(Object.keys(told)).toEqual([...top.matchAll(/`(\w+)`/g)].map(([, key]) => key));
@@ -250,7 +283,7 @@ describe.runIf(hasSystemd && isRoot)('numalign setup, where a program of systemd
   ])('says which and why, and is done when it is called again: %s', async (path, put, message) => {
     const root = newRoot();
     put(join(root, path));
-    const { code, stderr } = await setup(root);
+    const { code, stderr } = await setup(root, '--reserved', '0');
     expect([code, stderr]).toEqual([1, expect.stringMatching(message)]);
     expect(stderr).toContain('[ERR_COMMAND_FAILED]');
     rmSync(join(root, path), { recursive: true });

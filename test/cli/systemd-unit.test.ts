@@ -15,6 +15,13 @@ const settings = (unit: string, key: string) =>
   [...unit.matchAll(new RegExp(`^${key}=(.*)$`, 'gm'))].map(([, value]) => value);
 
 describe('numalign systemd-unit', () => {
+  it('has a help of one screen, which names the options of run that it does not show', async () => {
+    const { stdout } = await numalign(['systemd-unit', '--help'], { env: { COLUMNS: '80' } });
+    expect(stdout.trimEnd().split('\n').length).toBeLessThanOrEqual(40);
+    expect(stdout).toContain('Every option of "numalign run"');
+    expect(stdout).not.toContain('--isolation');
+  });
+
   it('prints the unit of the examples', async () => {
     const unit = await unitOf(
       ...['--cpus', '2', '--name', 'gateway', '--user', 'gateway', '--working-directory', '/srv/gateway'],
@@ -42,6 +49,11 @@ describe('numalign systemd-unit', () => {
     const unit = await unitOf('--cpus', '1', '--', 'node', 'app.mjs');
     expect(unit).toMatch(/^# \/etc\/systemd\/system\/node\.service\n/);
     expect(unit).toMatch(/ --cpus 1 --name node -- \/\S+\/node app\.mjs$/m);
+  });
+
+  it('has a description as it is given', async () => {
+    const unit = await unitOf('--cpus', '1', '--description', 'a 100 % server', '--', '/srv/api');
+    expect(settings(unit, 'Description')).toEqual(['a 100 %% server']);
   });
 
   it('makes a template whose instances have a grant each', async () => {

@@ -2,13 +2,14 @@
 import { spawn } from 'node:child_process';
 import nodeCluster from 'node:cluster';
 import { once } from 'node:events';
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { GrantedWorker } from '../../lib/entries/cluster.js';
 import { affinity } from '../../lib/entries/diagnostics.js';
-import { AdmissionError, openManager } from '../../lib/index.js';
+import { AdmissionError, NumalignError, openManager } from '../../lib/index.js';
 import { errorOf } from '../support/error-of.js';
 import { makeStateDir } from '../support/state-dir.js';
 import { ALL, cluster, fork, required, setUp } from './this-primary.js';
@@ -27,6 +28,12 @@ describe('a worker', () => {
     expect(affinity().intersection(cpus).isEmpty).toBe(true);
     expect(manager.grants()).toMatchObject([{ uid, name: 'server' }]);
     expect([cpus.size, worker.refusal, cluster.workers![worker.id]]).toEqual([1, null, worker]);
+  });
+
+  it('knows the CPUs of its grant, whatever variables it is to have', async () => {
+    await setUp();
+    const { worker, line } = await fork({ env: { NUMALIGN_CPUS: '7', NUMALIGN_GRANT: 'none' } });
+    expect(line).toMatchObject({ granted: `${worker.grant!.cpus}`, grant: worker.grant!.uid });
   });
 
   it('has its CPUs until it ends: they cannot be released below it', async () => {
@@ -91,6 +98,17 @@ describe('a worker', () => {
     expect(Object.values(cluster.workers!)).toEqual([]);
   });
 
+  it('is none, and nothing is granted, where the kernel does not start it', async () => {
+    const manager = await setUp();
+    cluster.setupPrimary({ cwd: '/no/such/folder' });
+    onTestFinished(() => cluster.setupPrimary({ cwd: undefined }));
+    for (const options of [{}, { optional: true, cpu: ALL.size }]) {
+      expect(await errorOf(() => cluster.fork(options))).toMatchObject({ code: 'ENOENT' });
+      await expect.poll(() => manager.grants()).toEqual([]);
+      await expect.poll(() => Object.values(cluster.workers!)).toEqual([]);
+    }
+  });
+
   it('is none where its CPUs are not to be had', async () => {
     await setUp();
     const error = await errorOf(() => cluster.fork({ cpu: ALL.size }));
@@ -121,6 +139,21 @@ describe('a worker', () => {
   });
 });
 
+describe('a manager that could not be opened', () => {
+  it('is opened again at the next fork', async () => {
+    await setUp();
+    const folder = dirname(makeStateDir());
+    const stateDir = join(folder, 'later', 'state');
+    cluster.setupPrimary({ manager: { stateDir } });
+    writeFileSync(join(folder, 'later'), 'no folder');
+    await errorOf(() => cluster.fork());
+    rmSync(join(folder, 'later'));
+    mkdirSync(join(folder, 'later'));
+    const { worker } = await fork();
+    expect(worker.grant!.cpus.size).toBe(1);
+  });
+});
+
 describe('an optional worker', () => {
   it('has CPUs of its own where there are some', async () => {
     await setUp();
@@ -143,6 +176,19 @@ describe('an optional worker', () => {
     const second = await manager.acquire({ cpu: 1 });
     expect(maskOf(pid!)).toBe(`${ALL.difference(second.cpus)}`);
     await second.release();
+  });
+
+  it('runs as any process where there is no manager, and says why', async () => {
+    await setUp();
+    const config = { stateDir: '/proc/no-such-folder' };
+    const empty = await openManager({ ...config, optional: true });
+    for (const manager of [config, empty]) {
+      cluster.setupPrimary({ manager });
+      const { worker, line } = await fork({ optional: true });
+      expect([line.cpus, worker.grant]).toEqual([`${ALL}`, null]);
+      expect(worker.refusal).toBeInstanceOf(NumalignError);
+      expect(await errorOf(() => cluster.fork())).toMatchObject({ code: worker.refusal!.code });
+    }
   });
 
   it('is in the shared pool also where the primary runs on CPUs of its own', async () => {

@@ -1,6 +1,6 @@
 // What becomes of a worker that ends, and of its CPUs.
 import { once } from 'node:events';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { ForkOptions, GrantedWorker } from '../../lib/entries/cluster.js';
 import { errorOf } from '../support/error-of.js';
 import { ALL, cluster, firstLine, fork, nextWorker, setUp } from './this-primary.js';
@@ -45,6 +45,29 @@ describe('a worker that dies', () => {
     await expect.poll(() => seen).toEqual([expect.stringMatching(/^worker \d+ is not forked again/)]);
   });
 
+  it('is not forked again where it has no CPUs and the manager was closed, which is told', async () => {
+    const manager = await setUp();
+    const seen = warnings();
+    const { worker } = await fork({ cpu: 4096, optional: true });
+    manager.close();
+    process.kill(worker.process.pid!, 'SIGTERM');
+    const told = `worker ${worker.id} is not forked again: the manager has been closed`;
+    await expect.poll(() => seen).toEqual([told]);
+    // It has no place any more.
+    expect(await cluster.restart()).toEqual([]);
+  });
+
+  it('is forked again whatever the limit where it has lived for ten seconds', async () => {
+    await setUp();
+    const { worker } = await fork({ respawn: { limit: 1 } });
+    const now = performance.now.bind(performance);
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() + 10_000);
+    onTestFinished(() => clock.mockRestore());
+    const next = nextWorker();
+    process.kill(worker.process.pid!, 'SIGKILL');
+    expect((await next).grant).toBe(worker.grant);
+  });
+
   it('takes CPUs again where they were released meanwhile', async () => {
     const manager = await setUp();
     const seen = warnings();
@@ -71,6 +94,34 @@ describe('a worker that dies', () => {
     process.kill(worker.process.pid!, 'SIGKILL');
     const again = await next;
     expect([worker.grant, again.grant!.cpus.size]).toEqual([null, 1]);
+  });
+
+  it.each<[what: string, settings: object, before: object]>([
+    ['node:cluster refuses', { stdio: ['ignore', 'ignore', 'ignore'] }, { stdio: undefined }],
+    ['the kernel refuses', { cwd: '/no/such/folder' }, { cwd: undefined }],
+  ])('is tried again where %s to fork it, which is told', async (_, settings, before) => {
+    await setUp();
+    const seen = warnings();
+    const { worker } = await fork();
+    cluster.setupPrimary(settings);
+    onTestFinished(() => cluster.setupPrimary(before));
+    process.kill(worker.process.pid!, 'SIGKILL');
+    await expect.poll(() => seen).toContainEqual(expect.stringMatching(/cannot be forked again/));
+    const serving = once(cluster, 'online');
+    cluster.setupPrimary(before);
+    const [again] = await serving;
+    expect(again.grant).toBe(worker.grant);
+  });
+
+  it('is no worker that a later fork answers', async () => {
+    const manager = await setUp();
+    const { worker } = await fork({ optional: true });
+    const next = nextWorker();
+    process.kill(worker.process.pid!, 'SIGKILL');
+    const again = await next;
+    const { worker: later } = await fork({ optional: true });
+    expect(Object.values(cluster.workers!)).toEqual([again, later]);
+    expect([manager.grants().length, later.grant]).toEqual([1, null]);
   });
 });
 
@@ -117,6 +168,31 @@ describe('a listener of exit that forks', () => {
     expect((await forked).id).toBe(worker.id + 1);
   });
 
+  it('forks one alone that is not to be forked again', async () => {
+    const manager = await setUp();
+    const { worker } = await fork({ optional: true });
+    const { forked, forks } = forkAtExit({ optional: true, respawn: false });
+    process.kill(worker.process.pid!, 'SIGKILL');
+    const again = await forked;
+    await firstLine(again);
+    expect([forks(), Object.values(cluster.workers!)]).toEqual([1, [again]]);
+    const its = again.grant ? [again.grant.uid] : [];
+    await expect.poll(() => manager.grants().map(({ uid }) => uid)).toEqual(its);
+  });
+
+  it('forks another beside the one that comes where it forks twice', async () => {
+    await setUp();
+    const { worker } = await fork({ optional: true });
+    const both = new Promise<GrantedWorker[]>((resolve, reject) => {
+      const two = () => Promise.all([1, 2].map(() => cluster.fork({ optional: true })));
+      cluster.once('exit', () => void two().then(resolve, reject));
+    });
+    process.kill(worker.process.pid!, 'SIGKILL');
+    const [next, other] = await both;
+    expect(next).not.toBe(other);
+    expect([next!.grant, other!.grant]).toEqual([worker.grant, null]);
+  });
+
   it('is refused where no worker comes, which is no error that nobody has handled', async () => {
     await setUp();
     const options = { env: { TASK: 'exit', MARK: '1' }, respawn: { limit: 1 } };
@@ -155,6 +231,18 @@ describe('a worker that ends by choice', () => {
     await expect.poll(() => manager.grants()).toEqual([]);
     expect(Object.values(cluster.workers!)).toEqual([]);
     expect(seen).toEqual([]);
+  });
+
+  it('has its CPUs given back though the first try fails', async () => {
+    const manager = await setUp();
+    const { worker } = await fork();
+    const grant = worker.grant!;
+    const { release } = grant;
+    let tries = 0;
+    grant.release = () => (tries++ === 0 ? Promise.reject(new Error('locked')) : release.call(grant));
+    worker.kill();
+    await expect.poll(() => manager.grants()).toEqual([]);
+    expect(tries).toBe(2);
   });
 
   it('ends no primary by the error of a message that a dead worker cannot get', async () => {

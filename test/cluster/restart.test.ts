@@ -2,10 +2,10 @@
 import { once } from 'node:events';
 import { createServer, get } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import type { GrantedWorker, Replacement } from '../../lib/entries/cluster.js';
 import { errorOf } from '../support/error-of.js';
-import { ALL, cluster, EXEC, fork, setUp } from './this-primary.js';
+import { ALL, cluster, EXEC, fork, nextWorker, setUp } from './this-primary.js';
 
 const shown = ({ before, worker, overlapped, killed }: Replacement) => ({
   before: before.id,
@@ -140,6 +140,84 @@ describe('a rolling restart', () => {
       await expect.poll(() => Object.values(cluster.workers!)).toEqual([]);
     },
   );
+
+  it('gives a worker that has CPUs no successor without, nor waits for more CPUs', async () => {
+    const manager = await setUp();
+    const whole = { cpu: ALL.size - 1, wait: true, optional: true };
+    const { worker } = await fork(whole);
+    const [replaced] = await cluster.restart();
+    expect(replaced).toMatchObject({ before: worker, overlapped: false });
+    expect(replaced!.worker.grant).toBe(worker.grant);
+    expect(manager.grants()).toHaveLength(1);
+  });
+
+  it('waits until a worker listens that takes the place of one that did', async () => {
+    await setUp();
+    const worker = await serve(await freePort());
+    const listening: GrantedWorker[] = [];
+    const note = (next: GrantedWorker) => void listening.push(next);
+    cluster.on('listening', note);
+    onTestFinished(() => void cluster.off('listening', note));
+    const [replaced] = await cluster.restart();
+    expect(replaced).toMatchObject({ before: worker, overlapped: false });
+    expect(listening).toEqual([replaced!.worker]);
+  });
+
+  it('forks one worker in place of one that was waited for', async () => {
+    await setUp();
+    const workers: GrantedWorker[] = [];
+    const note = (worker: GrantedWorker) => void workers.push(worker);
+    cluster.on('fork', note);
+    onTestFinished(() => void cluster.off('fork', note));
+    await cluster.fork({ env: { TASK: 'exit', MARK: '1' } });
+    // The fourth comes 200 ms after the third has ended.
+    while (workers.length < 3) await once(cluster, 'fork');
+    await once(cluster, 'exit');
+    const [replaced] = await cluster.restart();
+    expect(workers.slice(3)).toEqual([replaced!.worker]);
+    const ended = once(cluster, 'exit');
+    const [last] = await ended;
+    expect(last).toBe(replaced!.worker);
+    expect(workers).toHaveLength(4);
+  });
+
+  it.each([true, false])(
+    'answers the new worker to a listener of exit that forks, with respawn: %s',
+    async (respawn) => {
+      await setUp();
+      const { worker } = await fork({ optional: true });
+      const forked = new Promise<GrantedWorker>((resolve, reject) => {
+        cluster.once('exit', () => void cluster.fork({ optional: true, respawn }).then(resolve, reject));
+      });
+      const [replaced] = await cluster.restart();
+      expect(replaced!.before).toBe(worker);
+      expect(await forked).toBe(replaced!.worker);
+      expect(Object.values(cluster.workers!)).toEqual([replaced!.worker]);
+    },
+  );
+
+  it('gives CPUs back where the cluster is disconnected before the next worker is forked', async () => {
+    const manager = await setUp();
+    await fork();
+    cluster.once('exit', () => cluster.disconnect());
+    expect(await cluster.restart()).toEqual([]);
+    await expect.poll(() => manager.grants()).toEqual([]);
+    expect(Object.values(cluster.workers!)).toEqual([]);
+  });
+
+  it('is refused where the next worker cannot be forked, which is tried again, and lets others follow', async () => {
+    await setUp();
+    const { worker } = await fork();
+    cluster.setupPrimary({ stdio: ['ignore', 'ignore', 'ignore'] });
+    onTestFinished(() => cluster.setupPrimary({ stdio: undefined }));
+    const error = await errorOf(() => cluster.restart());
+    expect(error).toMatchObject({ code: 'ERR_CHILD_PROCESS_IPC_REQUIRED' });
+    const next = nextWorker();
+    cluster.setupPrimary({ stdio: undefined });
+    const again = await next;
+    expect(again.grant).toBe(worker.grant);
+    expect(await cluster.restart()).toMatchObject([{ before: again }]);
+  });
 
   it('waits for one that is under way', async () => {
     await setUp();

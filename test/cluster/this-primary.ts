@@ -34,7 +34,8 @@ export async function setUp(): Promise<Manager> {
   cluster.setupPrimary({ manager, exec: EXEC, args: [], silent: false });
   onTestFinished(async () => {
     const living = Object.values(cluster.workers!).filter(isAlive) as GrantedWorker[];
-    const ends = living.map((worker) => once(worker.process, 'exit'));
+    // Not once() of node:events: it rejects where a dead worker cannot be told to end.
+    const ends = living.map((worker) => new Promise((resolve) => worker.process.once('exit', resolve)));
     cluster.disconnect();
     for (const worker of living) worker.process.kill('SIGKILL');
     await Promise.all(ends);

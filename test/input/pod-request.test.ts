@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parsePod } from '../../lib/input/pods/pod-request.js';
+import { parsePod, podTotal, requestOf } from '../../lib/input/pods/pod-request.js';
 import { thrownBy } from '../support/error-of.js';
 
 const app = (rest: object = {}) => ({ name: 'app', ...rest });
@@ -85,6 +85,14 @@ describe('A pod', () => {
         },
       ],
     });
+  });
+
+  it('has all devices by DRA that its status names of a container', () => {
+    const resources = ['example.com/gpu', 'example.com/nic'];
+    const requestMappings = resources.map((resourceName) => ({ containerName: 'app', resourceName }));
+    const status = { extendedResourceClaimStatus: { requestMappings } };
+    const pod = parsePod({ ...manifest(podOf(app())), status });
+    expect(pod.draExtendedResources).toEqual({ app: resources });
   });
 
   it('is the same in plain words and as a manifest, with resources or without', () => {
@@ -200,6 +208,22 @@ describe('The QoS class', () => {
   });
 });
 
+describe('What a pod needs of something at one time', () => {
+  const cpusOf = (...initContainers: object[]) => {
+    const pod = parsePod({ initContainers, containers: [app({ limits: { cpu: 2 } })] });
+    return podTotal(pod, (container) => requestOf(container, 'cpu')) / 1000;
+  };
+  const setup = { name: 'setup', limits: { cpu: 3 } };
+  const sidecar = { name: 'log', restartPolicy: 'Always', limits: { cpu: 2 } };
+
+  it('is what its containers and sidecars ask for, or an init container and the sidecars before it', () => {
+    expect(cpusOf()).toBe(2);
+    expect(cpusOf(setup)).toBe(3);
+    expect(cpusOf(setup, sidecar)).toBe(4);
+    expect(cpusOf(sidecar, setup)).toBe(5);
+  });
+});
+
 describe('Resources of a whole pod', () => {
   const whole = (resources: object, ...containers: object[]) =>
     parsePod({ ...podOf(...containers), resources });
@@ -261,6 +285,12 @@ describe('Resources of a whole pod', () => {
       { name: 'e', requests: own },
     );
     expect(pod.resources?.guaranteed).toEqual(['a', 'd']);
+  });
+
+  it('may be as much as a container may use', () => {
+    const resources = { limits: { cpu: 2 } };
+    const pod = parsePod(manifest({ ...podOf(app({ limits: { cpu: 2 } })), resources }));
+    expect(pod.resources?.limits).toEqual({ cpu: 2000 });
   });
 
   it('are refused as the API refuses them', () => {
@@ -418,6 +448,11 @@ describe('A pod is refused', () => {
     expect(nearest({ ...podOf(app()), initcontainers: [] })).toBe('initContainers');
     expect(nearest(podOf(app({ limit: { cpu: 1 } })))).toBe('limits');
     expect(nearest(podOf(app({ resources: { request: { cpu: 1 } } })))).toBe('requests');
+  });
+
+  it('when it asks twice for hugepages of one size', () => {
+    const limits = { 'hugepages-2Mi': '2Mi', 'hugepages-2048Ki': '2Mi' };
+    refused(podOf(app({ limits })), 'containers[0].limits');
   });
 
   it('wants hugepages in whole pages, and of them and of devices as much requested as may be used', () => {

@@ -49,6 +49,7 @@ describe('podsOf', () => {
     ['ReplicationController', { replicas: 2 }, ['web-0', 'web-1']],
     ['StatefulSet', { replicas: 2 }, ['web-0', 'web-1']],
     ['StatefulSet', { replicas: 2, ordinals: { start: 5 } }, ['web-5', 'web-6']],
+    ['Deployment', { ordinals: { start: 5 } }, ['web-0']],
     ['DaemonSet', { replicas: 9 }, ['web-0']],
     ['Job', {}, ['web-0']],
     ['Job', { parallelism: 3 }, ['web-0', 'web-1', 'web-2']],
@@ -137,6 +138,12 @@ describe('podsOf', () => {
       ['a-0', nameUid('default', 'a-0')],
       ['a-1', nameUid('default', 'a-1')],
     ]);
+  });
+
+  it('makes copies of a pod without a name, none of which has its uid', () => {
+    const [pod] = workloadsOf({ kind: 'Pod', metadata: { uid: 'u-1' }, spec: TEMPLATE.spec });
+    const copies = pod!.pods(2).map(parsePod);
+    expect(copies.map(({ name, uid }) => [name, uid])).toEqual(Array(2).fill([undefined, undefined]));
   });
 });
 

@@ -330,7 +330,7 @@ describe('the state folder', () => {
     expect(statSync(join(stateDir, 'state.json')).mode & 0o777).toBe(0o600);
   });
 
-  it('is refused as a link, as a file, below nothing, and where everybody may write', async () => {
+  it('is refused as a link, as a file, below a file, below nothing, and where everybody may write', async () => {
     const stateDir = makeStateDir();
     mkdirSync(join(stateDir, 'real'), { recursive: true });
     symlinkSync(join(stateDir, 'real'), join(stateDir, 'link'));
@@ -340,6 +340,8 @@ describe('the state folder', () => {
     const reasons = {
       link: /link/,
       file: /no folder/,
+      'file/here': /is below \S*\/file, which is no folder/,
+      'file/deep/down': /is below \S*\/file, which is no folder/,
       'nothing/here': /does not exist/,
       open: /everybody may write/,
     };

@@ -1,7 +1,7 @@
 // What the figures of a grant are, by its audit.
 import { describe, expect, it } from 'vitest';
 import type { CpuAudit, ForeignTask, GrantAudit } from '../../lib/audit/account.js';
-import { figuresOf, GRANT_GAUGES } from '../../lib/metrics/grants/grant-figures.js';
+import { figuresOf, GRANT_COUNTERS, GRANT_GAUGES } from '../../lib/metrics/grants/grant-figures.js';
 
 const OWNER = { kind: 'process', pid: 1, command: 'node' } as const;
 
@@ -23,5 +23,17 @@ describe('figuresOf', () => {
 
   it('does not know how many there are where somebody has not looked at a CPU', () => {
     expect(recentOn([task('user')], null)).toBeNull();
+  });
+
+  it('gives times in seconds, and none where they are not known', () => {
+    const timesOf = (ns: number | null, throttling: object | null) => {
+      const totals = { runTimeNs: ns, runDelayNs: ns, stealNs: ns };
+      const audit = { totals, throttling } as Partial<GrantAudit>;
+      const figures = figuresOf(GRANT_COUNTERS, audit as GrantAudit, OWNER as never);
+      return Object.entries(figures).flatMap(([name, value]) => (/_seconds_/.test(name) ? [value] : []));
+    };
+    expect(timesOf(2_500_000_000, { throttledNs: 500_000_000 })).toEqual([2.5, 2.5, 2.5, 0.5]);
+    expect(timesOf(0, { throttledNs: 0 })).toEqual([0, 0, 0, 0]);
+    expect(timesOf(null, null)).toEqual([null, null, null, null]);
   });
 });

@@ -10,6 +10,8 @@ import { CpuSet, type Grant, type PlaceWorkersOptions } from '../../lib/index.js
 import { WorkerPlacement } from '../../lib/pools/worker-placement.js';
 import { acquireCpu, firstMessage, PLAIN } from '../births/workers.js';
 import { errorOf } from '../support/error-of.js';
+import { breakCommits } from '../support/full-disk.js';
+import { makeStateDir } from '../support/state-dir.js';
 import { ALL, EVERYTHING, giveEverythingBack } from '../threads/everything.js';
 
 function start(code = PLAIN): Worker {
@@ -64,6 +66,23 @@ describe.runIf(ALL.size > 1)('grant.placeWorkers', () => {
     expect((await firstMessage(late)).mask).toBe(String(affinity()));
     expect(placement.of(late)).toBeUndefined();
     expect(getEnvironmentData(KEY)).toBeUndefined();
+  });
+
+  it('places none that is born while a release is on its way, and again those after it has failed', async () => {
+    const stateDir = makeStateDir();
+    const grant = await acquireCpu(stateDir);
+    const placement = await place(grant);
+    const mend = breakCommits(stateDir);
+    onTestFinished(mend);
+    const release = errorOf(() => grant.release());
+    const during = start();
+    expect(placement.of(during)).toBeUndefined();
+    expect(await release).toMatchObject({ code: 'ERR_SYSCALL', errnoName: 'EFBIG' });
+    mend();
+    expect(placement.isActive).toBe(true);
+    const after = start();
+    expect(placement.of(after)).toMatchObject({ when: 'atBirth' });
+    expect((await firstMessage(after)).mask).toBe(String(grant.cpus));
   });
 
   it('has one that nobody expected stay where it is after the end of the grant', async () => {

@@ -134,13 +134,18 @@ export class GrantRecord {
     return groupOf(this.site, this.pod);
   }
 
+  /** Whether this environment is giving it back, which may fail. */
+  get isEnding(): boolean {
+    return this.site.ledger.registry.of(endingGrants).has(this.pod.uid);
+  }
+
   /**
    * @throws ERR_GRANT_RELEASED where it is off the record, or on its way
    */
   check(): PodAssignment {
     const pod = this.#find();
     const { uid } = this.pod;
-    if (this.released || !pod || this.site.ledger.registry.of(endingGrants).has(uid)) {
+    if (this.released || !pod || this.isEnding) {
       throw new NumalignError('ERR_GRANT_RELEASED', `grant ${uid} has been released`, { value: uid });
     }
     this.pod = pod;

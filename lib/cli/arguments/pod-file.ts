@@ -2,7 +2,7 @@
 import { type Command, Option } from 'commander';
 import { NumalignError } from '../../base/errors.js';
 import type { PodSpec } from '../../index.js';
-import { type PodRequest, parsePod } from '../../input/pods/pod-request.js';
+import { MANIFEST_KEYS, type PodRequest, parsePod } from '../../input/pods/pod-request.js';
 import { checkPodCount, contentsOf, type OtherManifest, type Workload } from '../../input/pods/workload.js';
 import { tell } from '../terminal/output.js';
 import { printable } from '../terminal/text.js';
@@ -113,6 +113,13 @@ export function fileWorkload(
     request: inPlace(place, () => parsePod(spec)),
   }));
   return { kind, name, replicas, pods: filePods };
+}
+
+/** The same pod by this uid. REQUIRES: `spec` was checked */
+export function withUid(spec: PodSpec, uid: string): PodSpec {
+  const isManifest = MANIFEST_KEYS.some((key) => key in spec);
+  const metadata = { ...('metadata' in spec && spec.metadata), uid };
+  return isManifest ? ({ ...spec, metadata } as PodSpec) : { ...spec, uid };
 }
 
 // One of them would be taken for the other.

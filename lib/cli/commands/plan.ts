@@ -7,13 +7,26 @@ import { outputOption } from '../arguments/arguments.js';
 import { type DeviceFlags, deviceOptions, devicesOf } from '../arguments/devices.js';
 import { checkStandardInput, inPlace } from '../arguments/documents.js';
 import { managerOptions, type PlacementFlags, placementOptions } from '../arguments/placement.js';
-import { type FilePod, type FileWorkload, podFileOption, readWorkloads } from '../arguments/pod-file.js';
+import {
+  type FilePod,
+  type FileWorkload,
+  podFileOption,
+  readWorkloads,
+  withUid,
+} from '../arguments/pod-file.js';
 import { type PodFlags, podOfFlags, podOptions, replicasOption } from '../arguments/pod-flags.js';
 import { stateDirOption } from '../arguments/state-dir.js';
 import { ofOneGeneration, unlessClosed, withView } from '../arguments/view.js';
 import { type MachineFlags, machineOf, machineOptions } from '../pages/machine.js';
-import { type PlannedPod, type PlannedWorkload, planJson, planLines, summary } from '../pages/plan-text.js';
-import { explainedContainers, podTitle } from '../pages/pod-text.js';
+import {
+  type PlannedPod,
+  type PlannedWorkload,
+  planJson,
+  planLines,
+  plannedTitle,
+  summary,
+} from '../pages/plan-text.js';
+import { explainedContainers } from '../pages/pod-text.js';
 import { holdingsWith } from '../picture/holdings.js';
 import { machinePicture } from '../picture/machine-picture.js';
 import { tell } from '../terminal/output.js';
@@ -110,9 +123,9 @@ async function showPlan(
 
 function pictureOf({ workloads, status, memory }: Planned, topology: Topology): string {
   const pods = workloads.flatMap((each) => each.pods);
-  const titles = new Map(pods.map(({ pod, plan }) => [plan.uid, podTitle(pod.request)]));
+  const titles = new Map(pods.map(({ pod, plan }) => [plan.uid, plannedTitle({ pod, plan })]));
   const plans = pods.map(({ plan }) => plan);
-  const rejected = pods.filter(({ plan }) => !plan.admitted).map(({ pod }) => podTitle(pod.request));
+  const rejected = pods.filter(({ plan }) => !plan.admitted).map(plannedTitle);
   const replaced = new Set(plans.filter((plan) => plan.replaced).map(({ uid }) => uid));
   const kept = { ...status, grants: status.grants.filter(({ uid }) => !replaced.has(uid)) };
   return machinePicture(topology, {
@@ -145,24 +158,37 @@ async function planAll(
 
 function planWith(view: ManagerView, workloads: readonly FileWorkload[], request: PlannerOptions): Planned {
   const { status, planner } = ofOneGeneration(view, () => groundOf(view));
-  const known = new Set<string | undefined>(status.grants.map(({ uid }) => uid));
-  const planPod = (pod: FilePod): PlannedPod => {
-    const plan = inPlace(pod.place, () => planner.plan(pod.spec, request));
+  const known = new Set(status.grants.map(({ uid }) => uid));
+  const nextUid = uidsWithoutName(workloads.flatMap(({ pods }) => pods).length, known);
+  const planPod = (pod: FilePod, uid: string): PlannedPod => {
+    const plan = inPlace(pod.place, () => planner.plan(withUid(pod.spec, uid), request));
     return { pod, plan: { ...plan, containers: explainedContainers(view, pod.spec, plan.containers) } };
   };
   const answers = workloads.map((workload): PlannedWorkload => {
     let rejected: PlannedPod['plan'] | undefined;
     const pods = workload.pods.map((pod): PlannedPod => {
+      const uid = pod.request.uid ?? nextUid();
       // One pod of a workload asks for what the other does, and a rejection changes nothing.
-      if (rejected && !known.has(pod.request.uid))
-        return { pod, plan: { ...rejected, uid: pod.request.uid ?? rejected.uid } };
-      const answer = planPod(pod);
+      if (rejected && !known.has(uid)) return { pod, plan: { ...rejected, uid } };
+      const answer = planPod(pod, uid);
       if (!answer.plan.admitted) rejected = answer.plan;
       return answer;
     });
     return { workload, pods };
   });
   return { workloads: answers, status, memory: planner.memory() };
+}
+
+// By which the answer, and the explanations in it, name pods that have no name.
+function uidsWithoutName(count: number, known: ReadonlySet<string>): () => string {
+  let last = 0;
+  const next = () => `pod ${++last}`;
+  return () => {
+    if (count === 1) return 'pod without a name';
+    let uid = next();
+    while (known.has(uid)) uid = next();
+    return uid;
+  };
 }
 
 function groundOf(view: ManagerView) {

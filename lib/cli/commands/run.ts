@@ -1,7 +1,10 @@
 // numalign run: a command on CPUs of its own.
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { type Command, Option } from 'commander';
 import { NumalignError } from '../../base/errors.js';
+import { delayNotices } from '../../base/notices/notice-delay.js';
 import { cpusNamed } from '../../base/text/cpus-named.js';
+import { DIAGNOSTICS_CHANNELS } from '../../entries/diagnostics.js';
 import type { CpuManagerPolicyOptions, TopologyManagerPolicy } from '../../entries/kubelet.js';
 import {
   type AcquireOptions,
@@ -161,6 +164,9 @@ Examples:
 
 type Tell = (text: string) => void;
 
+// Longer than it takes where there is room, and shorter than others wait for a member's answer (1 s).
+const NOTICE_DELAY_MS = 500;
+
 async function run(
   command: string,
   args: readonly string[],
@@ -171,9 +177,13 @@ async function run(
   };
   const isSupervised = flags.supervise ?? flags.quiet !== undefined;
   nameAfter(command, args, isSupervised);
+  if (!isSupervised) delayNotices(NOTICE_DELAY_MS);
   const { manager, grant } = await acquire(flags, tell);
-  const present =
-    flags.output === 'json' ? () => tellJson(grant, flags) : () => grantLines(grant).forEach(tell);
+  const present = () => {
+    if (flags.silent) return;
+    if (flags.output === 'json') printToStderr(jsonLine(grant));
+    else grantLines(grant).forEach(tell);
+  };
   const fail = (message: string) =>
     flags.output === 'json' ? printToStderr(errorJson(new Error(message))) : tellLine(message);
   const { threadCounts } = flags;
@@ -218,12 +228,15 @@ async function acquire(flags: RunFlags & { cpus: number }, tell: Tell): Promise<
   };
   const manager = await openManager(await openingOptions(flags));
   openingLines(manager.warnings).forEach(tell);
-  if (wait) tell(`waiting for ${cpus} CPU${cpus === 1 ? '' : 's'}, where there are not as many free`);
+  const tellWait = () => tell(`waiting for ${cpus} CPU${cpus === 1 ? '' : 's'}`);
+  subscribe(DIAGNOSTICS_CHANNELS.wait, tellWait);
   try {
     return { manager, grant: await manager.acquire(request) };
   } catch (error) {
     manager.close();
     throw inWordsOfRun(error);
+  } finally {
+    unsubscribe(DIAGNOSTICS_CHANNELS.wait, tellWait);
   }
 }
 
@@ -270,8 +283,4 @@ function grantLines(grant: Grant): string[] {
     `grant ${uid}`,
   ];
   return [parts.filter((part) => part !== '').join(', '), ...quietLines(quiet), ...warningLines(warnings)];
-}
-
-function tellJson(grant: Grant, { silent = false }: RunFlags): void {
-  if (!silent) printToStderr(jsonLine(grant));
 }

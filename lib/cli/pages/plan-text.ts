@@ -33,9 +33,15 @@ export function workloadTitle({ kind, name }: FileWorkload): string {
   return name === undefined ? `${kind} without a name` : `${kind} ${printable(name)}`;
 }
 
-function podLines(workload: FileWorkload, { pod: { request }, plan }: PlannedPod, page: Page): string[] {
+/** Of a pod without a name, the uid by which it is planned. */
+export function plannedTitle({ pod: { request }, plan }: PlannedPod): string {
+  return request.uid === undefined ? plan.uid : podTitle(request);
+}
+
+function podLines(workload: FileWorkload, planned: PlannedPod, page: Page): string[] {
+  const { pod, plan } = planned;
   const of = workload.kind === 'Pod' ? '' : ` of ${workloadTitle(workload)}`;
-  const title = (page.colors ?? PLAIN).bold(`${podTitle(request)} (${request.qosClass})${of}`);
+  const title = (page.colors ?? PLAIN).bold(`${plannedTitle(planned)} (${pod.request.qosClass})${of}`);
   const { admitted, containers, explanation, warnings, exact } = plan;
   if (!admitted) return [title, `rejected: ${explanationText(explanation)}`];
   return [
@@ -67,7 +73,7 @@ function workloadLines(
   topology: Topology,
   page: Page,
 ): string[] {
-  const names = new Map(pods.map((each, i) => [each, printable(each.pod.request.name ?? `pod ${i + 1}`)]));
+  const names = new Map(pods.map((each) => [each, printable(each.pod.request.name ?? each.plan.uid)]));
   const namesOf = (list: readonly PlannedPod[]) => list.map((each) => names.get(each)!);
   const fitting = pods.filter(({ plan }) => plan.admitted);
   const { policy, scope } = first.plan;

@@ -24,8 +24,8 @@ export interface SetupFile {
 
 export interface Setup {
   readonly launcher: Launcher;
-  /** The options of `numalign configure`, as they stand in a unit. */
-  readonly settings: string;
+  /** The options of `numalign configure`, as they stand in a unit; undefined: no boot unit. */
+  readonly settings: string | undefined;
   /** The machine's state folder. */
   readonly stateDir: string;
   readonly hasForeignGroup: boolean;
@@ -41,9 +41,13 @@ export function setupFiles({ launcher, settings, stateDir, hasForeignGroup }: Se
 Description=Programs on CPUs of their own
 `,
     },
-    {
-      path: `${UNITS}/${BOOT_UNIT}`,
-      body: `[Unit]
+    ...(settings === undefined ? [] : [bootUnit(launcher, settings)]),
+  ];
+}
+
+const bootUnit = (launcher: Launcher, settings: string): SetupFile => ({
+  path: `${UNITS}/${BOOT_UNIT}`,
+  body: `[Unit]
 Description=Settings of numalign
 
 [Service]
@@ -54,6 +58,4 @@ ExecStart=${launch(launcher, ['configure', { specifiers: settings }])}
 [Install]
 WantedBy=multi-user.target
 `,
-    },
-  ];
-}
+});

@@ -2,6 +2,7 @@
 // user has few (128).
 import { native } from '../../base/native.js';
 import type { NativeInotify } from '../../base/native-files.js';
+import { noticeDelayMs } from '../../base/notices/notice-delay.js';
 import { ENVIRONMENT } from '../../base/registry.js';
 
 // inotify(7)
@@ -36,14 +37,60 @@ interface Listening {
   readonly listener: FolderListener;
 }
 
+/** A watch that begins when the delay is over. */
+interface DelayedWatch {
+  begin(): () => void;
+  readonly listener: FolderListener;
+  /** Once it has begun. */
+  end?: () => void;
+}
+
 const masksOf = (all: Iterable<Listening>) => [...all].reduce((mask, each) => mask | each.mask, 0);
 
 class FolderEvents {
   #inotify: NativeInotify | undefined;
   // One folder under two paths is one watch.
   readonly #listeners = new Map<number, Set<Listening>>();
+  readonly #delayed = new Set<DelayedWatch>();
+  #delay: 'before' | 'during' | 'over' = 'before';
 
+  /** Within the delay nothing is refused: what cannot be watched then is told to have ended. */
   watch(path: string, mask: number, how: number, listener: FolderListener): () => void {
+    const begin = () => this.#begin(path, mask, how, listener);
+    if (!this.#isDelayed()) return begin();
+    const delayed: DelayedWatch = { begin, listener };
+    this.#delayed.add(delayed);
+    return () => {
+      if (!this.#delayed.delete(delayed)) delayed.end?.();
+    };
+  }
+
+  // From the first watch on.
+  #isDelayed(): boolean {
+    if (this.#delay === 'before') {
+      const ms = noticeDelayMs();
+      this.#delay = ms > 0 ? 'during' : 'over';
+      if (ms > 0) setTimeout(() => this.#endDelay(), ms).unref();
+    }
+    return this.#delay === 'during';
+  }
+
+  // What has happened meanwhile nobody has told: as where events were lost.
+  #endDelay(): void {
+    this.#delay = 'over';
+    for (const delayed of this.#delayed) {
+      this.#delayed.delete(delayed);
+      let mask = IN_Q_OVERFLOW;
+      try {
+        delayed.end = delayed.begin();
+      } catch {
+        mask = IN_IGNORED;
+      }
+      delayed.listener(mask, '');
+    }
+  }
+
+  #begin(path: string, mask: number, how: number, listener: FolderListener): () => void {
     this.#inotify ??= new native.Inotify((...event) => this.#tell(...event));
     try {
       const watch = this.#inotify.add(path, mask | how | IN_MASK_ADD);
@@ -57,7 +104,7 @@ class FolderEvents {
   }
 
   get hasPending(): boolean {
-    return this.#inotify?.hasPending() ?? false;
+    return this.#delayed.size > 0 || (this.#inotify?.hasPending() ?? false);
   }
 
   #end(watch: number, listening: Listening): void {

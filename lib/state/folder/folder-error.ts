@@ -1,5 +1,7 @@
 // Errors of a state folder, in terms of the folder that was chosen.
+import { statSync } from 'node:fs';
 import { constants } from 'node:os';
+import { dirname } from 'node:path';
 import { NumalignError } from '../../base/errors.js';
 import { MACHINE_STATE_DIR } from '../../input/config.js';
 import { GROUP, whyClosed } from './machine-group.js';
@@ -10,6 +12,19 @@ export function folderError(path: string, message: string, cause?: unknown): Num
     valid: `a folder that you own, or ${path} made for you: mode 2770, group ${GROUP}, of which you are a member`,
     cause,
   });
+}
+
+// The first part above a path that is no folder.
+function fileAbove(path: string): string | undefined {
+  const above = dirname(path);
+  if (above === path) return undefined;
+  return fileAbove(above) ?? (statSync(above).isDirectory() ? undefined : above);
+}
+
+/** REQUIRES: the kernel says ENOTDIR of the path, or of the folder above it. */
+export function whyNoFolder(path: string): string {
+  const file = fileAbove(path);
+  return file === undefined ? 'it is a link or no folder' : `it is below ${file}, which is no folder`;
 }
 
 // By number: Node has no name for some of them.
@@ -23,7 +38,7 @@ export function explain(path: string, error: unknown): unknown {
   const denied = () => (path === MACHINE_STATE_DIR ? whyClosed(path) : 'permission denied');
   const reasons: Record<string, string | (() => string)> = {
     ELOOP: 'it is a symbolic link, and links are not followed',
-    ENOTDIR: 'it is a link or no folder',
+    ENOTDIR: () => whyNoFolder(path),
     ENOENT: 'the folder above it does not exist',
     EACCES: denied,
     EPERM: denied,

@@ -9,7 +9,7 @@ import { overlayOf } from '../../cgroups/files/mounts.js';
 import { MACHINE_STATE_DIR } from '../../input/config.js';
 import { partOf, using } from '../files/parts.js';
 import { COPY_FILE, STATE_FILE } from '../files/state-files.js';
-import { explaining, folderError } from './folder-error.js';
+import { explaining, folderError, whyNoFolder } from './folder-error.js';
 import { closedPart, giveToGroup, groupId, MACHINE_MODE, whyClosed } from './machine-group.js';
 
 // A private folder belongs to its user alone.
@@ -24,9 +24,12 @@ export function readBootId(): string {
 // opening it.
 export function canonical(path: string): string {
   try {
-    return join(realpathSync(dirname(path)), basename(path));
+    // A file does not pass for the folder above.
+    return join(realpathSync.native(`${dirname(path)}/.`), basename(path));
   } catch (cause) {
-    throw folderError(path, 'the folder above it does not exist, or is closed to you', cause);
+    const isBelowFile = (cause as NodeJS.ErrnoException).code === 'ENOTDIR';
+    const why = isBelowFile ? whyNoFolder(path) : 'the folder above it does not exist, or is closed to you';
+    throw folderError(path, why, cause);
   }
 }
 
@@ -50,7 +53,7 @@ export function hasState(stateDir: string): boolean {
  * mount. Opens and makes nothing.
  */
 export function scopeOf(stateDir: string): 'machine' | 'private' {
-  if (!existsSync(dirname(stateDir))) return 'private';
+  if (!existsSync(`${dirname(stateDir)}/.`)) return 'private';
   const path = canonical(stateDir);
   const identity = identityOf(path);
   const isMachine =

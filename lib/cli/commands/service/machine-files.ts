@@ -1,6 +1,7 @@
 // MachineFiles: the files of `numalign setup` below a root, as they are and as they shall be.
 import {
   accessSync,
+  chmodSync,
   constants,
   existsSync,
   mkdirSync,
@@ -89,7 +90,8 @@ function put(path: string, text: string): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o755 });
   rmSync(beside, { force: true });
   try {
-    writeFileSync(beside, text, { mode: MODE, flag: 'wx' });
+    writeFileSync(beside, text, { flag: 'wx' });
+    chmodSync(beside, MODE);
     renameSync(beside, path);
   } finally {
     rmSync(beside, { force: true });

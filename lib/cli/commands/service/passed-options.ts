@@ -11,13 +11,21 @@ const OWN = ['--output'];
 export class PassedOptions {
   readonly #words: string[] = [];
 
-  /** @param add adds the other command to a program */
-  constructor(command: Command, add: (program: Command) => unknown, except: readonly string[] = []) {
+  /**
+   * @param add adds the other command to a program
+   * @param shown the options that are in the help; default: all
+   */
+  constructor(
+    command: Command,
+    add: (program: Command) => unknown,
+    except: readonly string[] = [],
+    shown?: readonly string[],
+  ) {
     const program = new Command().enablePositionalOptions();
     add(program);
     for (const option of program.commands[0]!.options) {
       if ([...OWN, ...except].includes(option.long!)) continue;
-      command.addOption(option);
+      command.addOption(option.hideHelp(shown?.includes(option.long!) === false));
       command.on(`option:${option.name()}`, (value: string | null) => this.#add(option, value));
     }
   }

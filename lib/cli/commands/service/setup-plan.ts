@@ -53,16 +53,14 @@ const below = (root: string, path: string) => join(root, path);
 
 const bodyOf = (root: string, path: string) => unedited(textOf(below(root, path)) ?? '');
 
-// A setting of its own, which changes nothing else: the state is opened.
-const NO_SETTING = '--no-strict';
-
 function setupOf(root: string, words: readonly string[]): Setup {
-  const bootUnit = bodyOf(root, `${UNITS}/${BOOT_UNIT}`);
+  const bootUnit = textOf(below(root, `${UNITS}/${BOOT_UNIT}`));
   const sysusers = bodyOf(root, SYSUSERS);
-  const kept = bootUnit === undefined ? undefined : settingsOf(bootUnit);
+  // Of one that somebody has edited they do not count: it stays as it is.
+  const kept = bootUnit === undefined ? undefined : (settingsOf(bootUnit) ?? '');
   return {
     launcher: installedLauncher(),
-    settings: words.length > 0 ? words.map(commandWord).join(' ') : (kept ?? NO_SETTING),
+    settings: words.length > 0 ? words.map(commandWord).join(' ') : kept,
     stateDir: MACHINE_STATE_DIR,
     hasForeignGroup: sysusers === undefined ? hasGroup(root) : isForeignGroup(sysusers),
   };
@@ -74,7 +72,7 @@ export function setupPlan(root: string, settings: readonly string[]): SetupPlan 
     plannedFile({ path: below(root, path), body }),
   );
   const { sysusers, tmpfiles, reload, systemctl, isRunning } = programs(root);
-  const isNew = files.some(({ path, action }) => path.endsWith(BOOT_UNIT) && action !== 'unchanged');
+  const bootUnit = files.find(({ path }) => path.endsWith(BOOT_UNIT));
   return {
     files,
     before: [],
@@ -82,9 +80,9 @@ export function setupPlan(root: string, settings: readonly string[]): SetupPlan 
       sysusers,
       tmpfiles,
       ...reload,
-      systemctl('enable'),
+      ...(bootUnit ? [systemctl('enable')] : []),
       // Without settings there is nothing to be done before the next boot.
-      ...(isRunning && isNew && settings.length > 0 ? [systemctl('restart')] : []),
+      ...(isRunning && bootUnit?.action !== 'unchanged' && settings.length > 0 ? [systemctl('restart')] : []),
     ],
     makes: below(root, MACHINE_STATE_DIR),
     folder: undefined,

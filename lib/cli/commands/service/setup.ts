@@ -9,7 +9,9 @@ import { type SetupFlags, setup } from './setup-machine.js';
 export function addSetup(program: Command): void {
   const command: Command = program.command('setup');
   command
-    .description('Make the group, the folder, the slice and the boot unit of numalign, where systemd runs.')
+    .description(
+      'Make the group, the folder and the slice of numalign, and a boot unit of its settings, where systemd runs.',
+    )
     .option('--remove', 'take away what it has made')
     .option('--dry-run', 'change nothing, and show files and commands')
     .addOption(
@@ -24,8 +26,8 @@ export function addSetup(program: Command): void {
     .addHelpText(
       'after',
       `
-The boot unit makes the settings that are given here, with the options of "numalign configure"; where none are given, those stay that it has. Members
-of the group numalign may use the machine's folder: usermod --append --groups numalign USER.
+The boot unit makes the settings that are given here, with the options of "numalign configure", at each boot. Where none are given, a unit that is
+there keeps its own, and none is made. Members of the group numalign may use the machine's folder: usermod --append --groups numalign USER.
 
 It can be called again. A file that somebody has edited stays as it is, and is told. --remove leaves these too, a group that has members or was there
 before, and a folder with a state in it, until the next boot.

@@ -26,17 +26,20 @@ interface UnitFlags {
   output: 'text' | 'json';
 }
 
+// Of the options of run: all of them would fill two screens.
+const MOST_USED = ['--cpus', '--name', '--state-dir'];
+
 export function addSystemdUnit(program: Command): void {
   const command: Command = program.command('systemd-unit');
   command
     .description('Print a unit by which systemd runs a command on exclusive CPUs.')
-    .argument('<command>', 'the program')
-    .argument('[args...]', 'its arguments')
+    .argument('<command>')
+    .argument('[args...]')
     .usage('--cpus <n> [options] -- <command> [args...]')
     .addOption(new Option('--user <user>', 'who it runs as (default: root)').argParser(userName))
     .addOption(new Option('--description <text>', 'of the unit (default: from its name)').argParser(oneLine))
     .addOption(
-      new Option('--type <type>', 'it is up when it is started, or when it says so by sd_notify')
+      new Option('--type <type>', 'up when it is started, or when it says so by sd_notify')
         .choices(['exec', 'notify'])
         .default('exec'),
     )
@@ -52,23 +55,20 @@ export function addSystemdUnit(program: Command): void {
         return oneLine(resolve(text));
       }),
     );
-  const passed = new PassedOptions(command, addRun);
+  const passed = new PassedOptions(command, addRun, [], MOST_USED);
   command
     .addOption(outputOption())
     .passThroughOptions()
     .addHelpText(
       'after',
       `
-The options of "numalign run" go into its command line as they are. Without --name it is called as the program, so that it gets the same CPUs again
-after a restart. A name that ends in @ makes a template: each instance has a grant of its own.
+Every option of "numalign run" (see its --help) is one of systemd-unit too. Without --name the grant is called as the program. A name that ends in @
+makes a template: each instance has a grant of its own. The unit has the paths that Node, numalign and the program have here. "numalign setup" makes
+the group, for --user, and the folder at each boot.
 
-The unit has the paths that Node, numalign and the program have here. "numalign setup" makes what it needs beside: the group, for --user, and the
-folder at each boot.
-
-Exit code: 0 when it is printed; 1 where no unit can have such a name, and for an error; 2 for a wrong command line.
+Exit code: 0 when it is printed; 1 for a name that no unit can have, or an error; 2 for a wrong command line.
 
 Examples:
-  $ numalign systemd-unit --cpus 2 --name gateway -- ./server --port 8080
   $ numalign systemd-unit --cpus 1 --user gateway --type notify -- node app.mjs
   $ numalign systemd-unit --cpus 2 --name gateway -- ./server > /etc/systemd/system/gateway.service`,
     )

@@ -1,0 +1,34 @@
+// How a program of the command line begins: with streams that may be closed, and an error told where
+// the rest cannot be loaded.
+import { closeSync } from 'node:fs';
+import { isatty } from 'node:tty';
+import { kernelFacts, NumalignError } from '../../base/errors.js';
+import { reportError } from './report-error.js';
+
+/** Runs what is loaded so: a missing addon is told like any other error. */
+export async function start(load: () => Promise<(argv: readonly string[]) => Promise<void>>): Promise<void> {
+  guardStreams();
+  try {
+    const run = await load();
+    await run(process.argv);
+  } catch (error) {
+    process.exitCode = reportError(error);
+  }
+}
+
+function guardStreams(): void {
+  // A reader that has seen enough (`numalign topology | head`) is no error, nor is a terminal that
+  // was closed; and a message that nobody reads must not end a running command.
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    const { code, message } = error;
+    if (code === 'EPIPE' || (code === 'EIO' && process.stdout.isTTY)) process.exit();
+    const text = `cannot write to standard output: ${message}`;
+    process.exit(reportError(new NumalignError('ERR_SYSCALL', text, kernelFacts(error))));
+  });
+  process.stderr.on('error', () => {});
+  // Node sets terminals back when it ends, and aborts where one was closed meanwhile.
+  const terminals = [0, 1, 2].filter((fd) => isatty(fd));
+  process.on('exit', () => {
+    for (const fd of terminals) if (!isatty(fd)) closeSync(fd);
+  });
+}
