@@ -37,7 +37,12 @@ export async function openMoves(folder, random, reserved) {
       const pod = random.pick(pods);
       const site = {
         ...{ managerId: 0, topology: manager.topology, ledger, lockTimeoutMs: 3000 },
-        ...{ enforcer: NO_ENFORCER, quieter: NO_QUIETER, resources: new Map(), providers: new HintProviders() },
+        ...{
+          enforcer: NO_ENFORCER,
+          quieter: NO_QUIETER,
+          resources: new Map(),
+          providers: new HintProviders(),
+        },
         enforcement: { enforcement: 'recorded', require: 'recorded', unmovableMembers: 'report' },
       };
       const room = randomUUID();
