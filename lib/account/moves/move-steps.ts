@@ -15,7 +15,16 @@ import { kubeletCpus } from '../kubelet-record.js';
 import type { Move, OwnerRecord, PodAssignment, UpcomingCpus } from '../pod-assignment.js';
 import { addPod, removePods, replacePod } from '../pod-changes.js';
 import { poolOf, presentCpus, runningCpus } from '../pod-holdings.js';
-import { isEmpty, isPlaceholder, placeholder, withoutTarget, withRoom, withTarget } from './placeholder.js';
+import {
+  isEmpty,
+  isPlaceholder,
+  memoryToYield,
+  placeholder,
+  withLessRoom,
+  withoutTarget,
+  withRoom,
+  withTarget,
+} from './placeholder.js';
 
 /** What a pod has that moves: all but its devices. */
 export type Place = Pick<PodAssignment, 'booking' | 'containers'>;
@@ -97,6 +106,19 @@ export function announceMove(
     presentCpus(target),
   );
   return known ? replacePod(next, keeper) : addPod(next, keeper, memory);
+}
+
+/**
+ * Room that is kept for a request yields memory where another grant is to go that makes more room for
+ * it: of each block that is lacking what it has.
+ */
+export function yieldRoom(state: Assignments, request: string, lacking: readonly MemoryBlock[]): Assignments {
+  return lacking.reduce((before, block) => {
+    const keeper = keeperOf(before, { for: request });
+    const parts = keeper ? memoryToYield(keeper, block) : [];
+    if (parts.length === 0) return before;
+    return replacePod(before, parts.reduce(withLessRoom, keeper!), released(before.memory, parts));
+  }, state);
 }
 
 /** The owner does not move it: whoever asks hears why. */
