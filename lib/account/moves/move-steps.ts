@@ -11,14 +11,16 @@ import {
   releaseMemory,
   type TotalOn,
 } from '../booked-memory.js';
+import { kubeletCpus } from '../kubelet-record.js';
 import type { Move, OwnerRecord, PodAssignment, UpcomingCpus } from '../pod-assignment.js';
 import { addPod, removePods, replacePod } from '../pod-changes.js';
 import { poolOf, presentCpus, runningCpus } from '../pod-holdings.js';
 import {
   isEmpty,
   isPlaceholder,
+  memoryToYield,
   placeholder,
-  roomCpus,
+  withLessRoom,
   withoutTarget,
   withRoom,
   withTarget,
@@ -32,13 +34,17 @@ export type MovingPod = PodAssignment & { readonly upcoming: UpcomingCpus & { re
 
 export const isMoving = (pod: PodAssignment): pod is MovingPod => pod.upcoming?.move !== undefined;
 
+/** Wall-clock times in ISO 8601, of UTC: they sort as texts do. */
+export interface MoveTime {
+  readonly now: string;
+  readonly hourAgo: string;
+}
+
 /** Who asks for a move, and until when it may begin. */
-export interface MoveAsker {
+export interface MoveAsker extends MoveTime {
   /** The uid of the request that gets the room. */
   readonly request: string;
   readonly owner: OwnerRecord;
-  /** In ISO 8601. */
-  readonly now: string;
   readonly deadline: string;
 }
 
@@ -102,6 +108,19 @@ export function announceMove(
   return known ? replacePod(next, keeper) : addPod(next, keeper, memory);
 }
 
+/**
+ * Room that is kept for a request yields memory where another grant is to go that makes more room for
+ * it: of each block that is lacking what it has.
+ */
+export function yieldRoom(state: Assignments, request: string, lacking: readonly MemoryBlock[]): Assignments {
+  return lacking.reduce((before, block) => {
+    const keeper = keeperOf(before, { for: request });
+    const parts = keeper ? memoryToYield(keeper, block) : [];
+    if (parts.length === 0) return before;
+    return replacePod(before, parts.reduce(withLessRoom, keeper!), released(before.memory, parts));
+  }, state);
+}
+
 /** The owner does not move it: whoever asks hears why. */
 export function refuseMove(state: Assignments, pod: MovingPod, refusal: string): Assignments {
   const { upcoming } = pod;
@@ -122,18 +141,17 @@ export function undoMove(state: Assignments, before: MovingPod, refusal: string)
   const { move } = before.upcoming;
   const next = refuseMove(replacePod(state, before), before, refusal);
   const keeper = keeperOf(state, move);
-  return keeper
-    ? replacePod(next, withTarget(keeper, blocksLeft(move.target!, before)))
-    : next;
+  return keeper ? replacePod(next, withTarget(keeper, blocksLeft(move.target!, before))) : next;
 }
 
-/** `at`: when, in ISO 8601. Moves of more than an hour ago are forgotten. */
-export function finishMove(state: Assignments, pod: MovingPod, at: string): Assignments {
+/** Moves of more than an hour ago are forgotten. */
+export function finishMove(state: Assignments, pod: MovingPod, time: MoveTime): Assignments {
   const { cpus, held, move } = pod.upcoming;
-  const moves = [...movesWithinHour(pod, at), at];
+  const moves = [...movesSince(pod, time), time.now];
   const next = replacePod(state, { ...pod, upcoming: null, moves });
   const keeper = keeperOf(state, move);
-  return keeper ? replacePod(next, withRoom(keeper, cpus.union(held).difference(presentCpus(pod)))) : next;
+  const left = cpus.union(held).difference(presentCpus(pod)).difference(kubeletCpus(state.kubelet));
+  return keeper ? replacePod(next, withRoom(keeper, left)) : next;
 }
 
 /** It stays where it is. */
@@ -160,19 +178,11 @@ const keeperOf = (state: Assignments, move: Pick<Move, 'for'>): PodAssignment | 
   return pod && isPlaceholder(pod) ? pod : undefined;
 };
 
-const HOUR_MS = 3_600_000;
-
-export const movesWithinHour = ({ moves = [] }: PodAssignment, now: string): readonly string[] =>
-  moves.filter((at) => Date.parse(now) - Date.parse(at) < HOUR_MS);
+export const movesSince = ({ moves = [] }: PodAssignment, { hourAgo }: MoveTime): readonly string[] =>
+  moves.filter((at) => at > hourAgo);
 
 /** What is kept for a request is free for it. */
 export function withoutPlaceholder(state: Assignments, request: string): Assignments {
   const pod = findPod(state, request);
   return pod && isPlaceholder(pod) ? removePods(state, new Set([request])) : state;
-}
-
-/** The CPUs that are kept for a request. */
-export function keptFor(state: Assignments, request: string) {
-  const pod = findPod(state, request);
-  return pod && isPlaceholder(pod) ? roomCpus(pod) : undefined;
 }
