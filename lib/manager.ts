@@ -30,6 +30,7 @@ import type { TopologyHint } from './machine/hints.js';
 import { MachineManager, type ManagerParts } from './managers/machine-manager.js';
 import { OwnGrants } from './managers/own-grants.js';
 import { Pod } from './pod.js';
+import { roomFor } from './repacking/moved-room.js';
 
 /** What {@link Manager.importKubelet} has taken over. */
 export interface KubeletImport {
@@ -66,16 +67,17 @@ export class Manager extends MachineManager {
 
   // Nobody would hear of what a closed manager gets.
   #untilClosed(
-    { wait }: { readonly wait: boolean },
+    { wait, placement }: Pick<AdmissionRequest, 'wait' | 'placement'>,
     signal: AbortSignal | undefined,
   ): AbortSignal | undefined {
     const closing = this.#parts.lifetime.signal;
-    if (!wait) return signal;
+    if (!wait && placement.cpuPolicy !== 'dynamic') return signal;
     return signal ? AbortSignal.any([signal, closing]) : closing;
   }
 
   #admitted(site: Site, request: AdmissionRequest, signal: AbortSignal | undefined): Promise<Admission> {
-    const coming = tracedAdmission(site, request, () => admit(site, request, signal));
+    const room = roomFor(site, request.placement, request.pod.uid, signal);
+    const coming = tracedAdmission(site, request, () => admit(site, request, signal, room));
     return this.#own.note(coming, ({ pod, alreadyAdmitted }) => (alreadyAdmitted ? undefined : pod));
   }
 
@@ -135,12 +137,14 @@ export class Manager extends MachineManager {
     const batch = parseBatch(pods, options, this.#parts.config.placement);
     for (const { placement } of batch.requests) checkPlacement(placement, this.topology);
     if (batch.requests.length === 0) return [];
-    const admissions = await this.#admittedAll(site, batch, options.signal);
+    const signal = this.#untilClosed(batch.requests[0]!, options.signal);
+    const admissions = await this.#admittedAll(site, batch, signal);
     return admissions.map((admission) => new Pod(site, admission));
   }
 
   #admittedAll(site: Site, batch: Batch, signal: AbortSignal | undefined): Promise<Admission[]> {
-    const coming = admitAll(site, batch, signal);
+    const [{ placement, pod }] = batch.requests as [AdmissionRequest];
+    const coming = admitAll(site, batch, signal, roomFor(site, placement, pod.uid ?? '', signal));
     const each = batch.requests.map((request, i) => {
       const admission = tracedAdmission(site, request, () => coming.then((all) => all[i]!));
       return this.#own.note(admission, ({ pod, alreadyAdmitted }) => (alreadyAdmitted ? undefined : pod));

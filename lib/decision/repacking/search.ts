@@ -1,0 +1,21 @@
+// Search: the repacking for a request that is rejected under the CPU policy `dynamic`. Pure.
+import { movablePods } from '../../account/moves/movable-pods.js';
+import type { PodAssignment } from '../../account/pod-assignment.js';
+import type { Question } from '../question.js';
+import { type NoRepacking, type Repacking, type RepackLimits, repack } from './repacking.js';
+
+// In a decision's time: all pairs of moves on machines of eight NUMA nodes.
+const LIMITS: RepackLimits = { maxMoves: 2, budget: 200 };
+
+/** Whether grants that consent move for such a request. */
+export const mayAskForMoves = ({ request }: Pick<Question, 'request'>): boolean =>
+  request.placement.cpuPolicy === 'dynamic';
+
+/** `now`: in ISO 8601. `isCandidate`: which of the grants may be asked, of those that may move now. */
+export function searchMoves(
+  question: Question,
+  now: string,
+  isCandidate: (pod: PodAssignment) => boolean = () => true,
+): Repacking | NoRepacking {
+  return repack(question, movablePods(question.state.pods, now).filter(isCandidate), LIMITS);
+}
