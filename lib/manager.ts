@@ -143,8 +143,8 @@ export class Manager extends MachineManager {
   }
 
   #admittedAll(site: Site, batch: Batch, signal: AbortSignal | undefined): Promise<Admission[]> {
-    const [{ placement, pod }] = batch.requests as [AdmissionRequest];
-    const coming = admitAll(site, batch, signal, roomFor(site, placement, pod.uid ?? '', signal));
+    const [{ placement }] = batch.requests as [AdmissionRequest];
+    const coming = admitAll(site, batch, signal, roomFor(site, placement, undefined, signal));
     const each = batch.requests.map((request, i) => {
       const admission = tracedAdmission(site, request, () => coming.then((all) => all[i]!));
       return this.#own.note(admission, ({ pod, alreadyAdmitted }) => (alreadyAdmitted ? undefined : pod));

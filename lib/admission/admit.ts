@@ -93,10 +93,10 @@ async function tryAdmit(
 ): Promise<Admission | Rejected> {
   const { request, room } = asker;
   const { ledger, providers } = site;
-  const state = room ? withoutPlaceholder(given, room.uid) : given;
+  const state = withoutOwnRoom(site, asker, given);
   const again = () => {
     // As of a transaction: nobody can tell then what dead owners have left behind.
-    const left = commit.refusal ? undefined : withoutAnyDead(site, state, recorded);
+    const left = commit.refusal ? undefined : withoutAnyDead(site, given, recorded);
     return left && tryAdmit(site, asker, left, commit, recorded);
   };
   let placed: PodAssignment | undefined;
@@ -147,6 +147,14 @@ async function tryAdmit(
   providers.keep(pod);
   const warnings = [...warningsOf(pod, question), ...enforcementWarnings(pod, enforced.shortfalls)];
   return { pod, warnings, alreadyAdmitted: false, explanation: decision.explanation };
+}
+
+// The room that grants have made for it is its own to take. What another process keeps under its uid is
+// on record as any pod is.
+function withoutOwnRoom({ ledger }: Site, { request, room }: Asker, state: Assignments): Assignments {
+  const uid = request.pod.uid ?? room?.uid;
+  const kept = uid === undefined ? undefined : findPod(state, uid);
+  return kept && ledger.owners.isOwn(kept.owner) ? withoutPlaceholder(state, kept.uid) : state;
 }
 
 /** How strongly others are to be kept off. */

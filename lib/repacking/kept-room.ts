@@ -1,5 +1,5 @@
 // Kept room: what grants have left for a request, given back where the request does not get it.
-import { keptFor } from '../account/moves/move-steps.js';
+import { withoutPlaceholder } from '../account/moves/move-steps.js';
 import { publishError } from '../admission/diagnostics.js';
 import { assignmentsOf } from '../admission/on-record.js';
 import type { Site } from '../admission/site.js';
@@ -15,8 +15,8 @@ const LONGEST_PAUSE_MS = 30_000;
  */
 export async function giveBackRoom(site: Site, request: string, pauseMs = PAUSE_MS): Promise<void> {
   try {
-    const isKept = keptFor(assignmentsOf(site, site.ledger.read()), request) !== undefined;
-    if (isKept) await releaseRoom(site, request);
+    const state = assignmentsOf(site, site.ledger.read());
+    if (withoutPlaceholder(state, request) !== state) await releaseRoom(site, request);
   } catch (error) {
     publishError(site, 'apply', error);
     if (pauseMs < LONGEST_PAUSE_MS) setTimeout(giveBackRoom, pauseMs, site, request, 2 * pauseMs).unref();

@@ -9,6 +9,7 @@ import { findGrant } from '../admission/grants/held-grant.js';
 import { assignmentsOf } from '../admission/on-record.js';
 import type { Room } from '../admission/room/room.js';
 import type { Site } from '../admission/site.js';
+import { moveTime } from '../admission/transact.js';
 import type { Question } from '../decision/question.js';
 import type { Rejection } from '../decision/rejection.js';
 import type { Move } from '../decision/repacking/move.js';
@@ -41,7 +42,7 @@ class MovedRoom implements Room {
     const { topology } = this.#site;
     const recorded = this.#recorded();
     const mayBeAsked = (pod: PodAssignment) => findGrant(recorded, pod) !== undefined && this.#asked.isOpen(pod);
-    const answer = searchMoves(shortage, new Date().toISOString(), mayBeAsked);
+    const answer = searchMoves(shortage, moveTime(), mayBeAsked);
     if (answer.isFound) {
       for (const move of answer.moves) if (!(await this.#move(move))) break;
       return undefined;
@@ -90,8 +91,8 @@ class MovedRoom implements Room {
 }
 
 /**
- * For a request under this placement; undefined: nobody is moved for it. `uid`: the pod's; undefined of
- * a request that has none: the grant will have that of its room.
+ * For a request under this placement; undefined: nobody is moved for it. `uid`: the pod's, where it has
+ * one.
  */
 export function roomFor(
   site: Site,
@@ -100,7 +101,5 @@ export function roomFor(
   signal: AbortSignal | undefined,
 ): Room | undefined {
   if (cpuPolicy !== 'dynamic') return undefined;
-  // A pod may be admitted by two at a time: what is kept is for one of them.
-  const id = randomUUID();
-  return new MovedRoom(site, uid === undefined ? id : `${uid}/${id}`, signal);
+  return new MovedRoom(site, uid ?? randomUUID(), signal);
 }

@@ -1,4 +1,5 @@
 // Search: the repacking for a request that is rejected under the CPU policy `dynamic`. Pure.
+import type { MoveTime } from '../../account/moves/move-steps.js';
 import { movablePods } from '../../account/moves/movable-pods.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import type { Question } from '../question.js';
@@ -11,11 +12,11 @@ const LIMITS: RepackLimits = { maxMoves: 2, budget: 200 };
 export const mayAskForMoves = ({ request }: Pick<Question, 'request'>): boolean =>
   request.placement.cpuPolicy === 'dynamic';
 
-/** `now`: in ISO 8601. `isCandidate`: which of the grants may be asked, of those that may move now. */
+/** `isCandidate`: which of the grants may be asked, of those that may move now. */
 export function searchMoves(
   question: Question,
-  now: string,
+  time: MoveTime,
   isCandidate: (pod: PodAssignment) => boolean = () => true,
 ): Repacking | NoRepacking {
-  return repack(question, movablePods(question.state.pods, now).filter(isCandidate), LIMITS);
+  return repack(question, movablePods(question.state.pods, time).filter(isCandidate), LIMITS);
 }
