@@ -30,6 +30,12 @@ import type { TopologyHint } from './machine/hints.js';
 import { MachineManager, type ManagerParts } from './managers/machine-manager.js';
 import { OwnGrants } from './managers/own-grants.js';
 import { Pod } from './pod.js';
+import {
+  type Defragmentation,
+  type DefragmentOptions,
+  defragment,
+  parseDefragment,
+} from './repacking/defragment.js';
 import { roomFor } from './repacking/moved-room.js';
 
 /** What {@link Manager.importKubelet} has taken over. */
@@ -226,6 +232,17 @@ export class Manager extends MachineManager {
     const site = this.#site;
     const coming = takeOver(site, token, checkSignal(signal));
     return new Grant(site, this.#parts.config.placement, await this.#own.note(coming, (pod) => pod));
+  }
+
+  /**
+   * Has grants that consent move, so that the largest request that one NUMA node has room for becomes
+   * larger: as few of them as that takes, again and again, until no more than two moves gain nothing.
+   * With `dryRun` nothing moves. Whatever the CPU policy is.
+   * @throws ERR_INVALID_OPTION, ERR_LOCK_TIMEOUT, ERR_STATE_*; the signal's reason, and what has moved
+   *   by then stays there
+   */
+  async defragment(options: DefragmentOptions = {}): Promise<Defragmentation> {
+    return defragment(this.#site, this.#parts.config.placement, parseDefragment(options));
   }
 
   /**

@@ -1,40 +1,16 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import {
-  type AcquireOptions,
-  AdmissionError,
-  type Grant,
-  type Manager,
-  type ManagerOptions,
-  type MoveEvent,
-  openManager,
-} from '../../lib/index.js';
+import { type AdmissionError, type MoveEvent, openManager } from '../../lib/index.js';
 import { errorOf } from '../support/error-of.js';
-import { GI, machineOf } from '../support/memory-machine.js';
-import { makeStateDir } from '../support/state-dir.js';
-
-const SINGLE = { policy: 'single-numa-node' } as const;
-
-async function open(options: ManagerOptions = { cpuManagerPolicy: 'dynamic' }, cpus = 4): Promise<Manager> {
-  const topology = await machineOf([0, 1].map(() => ({ cpus, memory: 8 * GI })));
-  const manager = await openManager({ topology, stateDir: makeStateDir(), ...options });
-  onTestFinished(() => manager.close());
-  return manager;
-}
-
-const cpusOf = (manager: Manager) =>
-  Object.fromEntries(manager.grants().map(({ name, cpus }) => [name, String(cpus)]));
-
-/** Two CPUs of each node are free, the first ones are of `mover` and `filler`. */
-async function fragmented(manager: Manager, options: Partial<AcquireOptions> = { movable: true }) {
-  const mover = await manager.acquire({ cpu: 2, name: 'mover', ...SINGLE, ...options });
-  const rest = await manager.acquire({ cpu: 2, ...SINGLE });
-  const filler = await manager.acquire({ cpu: 2, name: 'filler', ...SINGLE });
-  await rest.release();
-  return { mover, filler };
-}
-
-const three = (manager: Manager, options: Partial<AcquireOptions> = {}): Promise<Grant> =>
-  manager.acquire({ cpu: 3, name: 'asker', ...SINGLE, ...options });
+import {
+  askForThree,
+  cpusByName,
+  DYNAMIC,
+  fragment,
+  fragmentByTwo,
+  openTwoNodes,
+  SINGLE,
+} from '../support/fragmented.js';
+import { GI } from '../support/memory-machine.js';
 
 const pod = (cpu: number | string, uid = 'pod') => ({
   uid,
@@ -43,65 +19,119 @@ const pod = (cpu: number | string, uid = 'pod') => ({
 
 describe('a request that no node has room for, while there is enough in all', () => {
   it('is admitted once a grant that consents has moved out of its way', async () => {
-    const manager = await open();
-    const { mover } = await fragmented(manager);
-    expect(cpusOf(manager)).toEqual({ mover: '0-1', filler: '4-5' });
-    await three(manager);
-    expect(cpusOf(manager)).toEqual({ mover: '6-7', filler: '4-5', asker: '0-2' });
+    const manager = await openTwoNodes();
+    const { mover } = await fragment(manager);
+    expect(cpusByName(manager)).toEqual({ mover: '0-1', filler: '4-5' });
+    await askForThree(manager);
+    expect(cpusByName(manager)).toEqual({ mover: '6-7', filler: '4-5', asker: '0-2' });
     expect(String(mover.cpus)).toBe('6-7');
   });
 
   it('has the owner hear of the move, and of the grant that it is for', async () => {
-    const manager = await open();
-    const { mover } = await fragmented(manager);
+    const manager = await openTwoNodes();
+    const { mover } = await fragment(manager);
     const told: MoveEvent[] = [];
     mover.on('move', (event) => told.push(event));
-    const asker = await three(manager);
+    const asker = await askForThree(manager);
     expect(told.map((event) => [String(event.cpus), event.for])).toEqual([['6-7', asker.uid]]);
   });
 
   it('is admitted as a pod, too', async () => {
-    const manager = await open();
-    await fragmented(manager);
+    const manager = await openTwoNodes();
+    await fragment(manager);
     await manager.admit(pod(3), SINGLE);
-    expect(cpusOf(manager)).toEqual({ mover: '6-7', filler: '4-5', pod: '0-2' });
+    expect(cpusByName(manager)).toEqual({ mover: '6-7', filler: '4-5', pod: '0-2' });
   });
 
   it('is admitted with the other pods of a batch', async () => {
-    const manager = await open();
-    await fragmented(manager);
+    const manager = await openTwoNodes();
+    await fragment(manager);
     await manager.admitAll([pod('500m', 'small'), pod(3)], SINGLE);
-    expect(cpusOf(manager)).toEqual({ mover: '6-7', filler: '4-5', small: '', pod: '0-2' });
+    expect(cpusByName(manager)).toEqual({ mover: '6-7', filler: '4-5', small: '', pod: '0-2' });
   });
 
   it('waits in its turn, and has grants moved once there is enough', async () => {
-    const manager = await open();
-    await fragmented(manager);
+    const manager = await openTwoNodes();
+    await fragment(manager);
     const last = await manager.acquire({ cpu: 1, name: 'last' });
-    const waiting = three(manager, { wait: true });
-    const next = three(manager, { wait: true, name: 'next', cpu: 1, policy: 'best-effort' });
+    const waiting = askForThree(manager, { wait: true });
+    const next = askForThree(manager, { wait: true, name: 'next', cpu: 1, policy: 'best-effort' });
     await last.release();
     await waiting;
-    expect(cpusOf(manager)).toMatchObject({ mover: '6-7', asker: '0-2' });
+    expect(cpusByName(manager)).toMatchObject({ mover: '6-7', asker: '0-2' });
     await (await waiting).release();
     await next;
   });
 
   it('is rejected under the static policy', async () => {
-    const manager = await open({});
-    await fragmented(manager);
-    const error = await errorOf(() => three(manager));
+    const manager = await openTwoNodes({});
+    await fragment(manager);
+    const error = await errorOf(() => askForThree(manager));
     expect(error).toMatchObject({ code: 'ERR_TOPOLOGY_AFFINITY' });
     expect((error as AdmissionError).details.repacking).toBeUndefined();
-    expect(cpusOf(manager)).toEqual({ mover: '0-1', filler: '4-5' });
+    expect(cpusByName(manager)).toEqual({ mover: '0-1', filler: '4-5' });
+  });
+});
+
+describe('an admission by a move', () => {
+  it('commits the announcement, the move, its end, and the grant', async () => {
+    const manager = await openTwoNodes();
+    await fragment(manager);
+    const before = manager.generation();
+    await askForThree(manager);
+    expect(manager.generation()).toBe(before + 4);
+  });
+
+  it('commits nothing where no move helps', async () => {
+    const manager = await openTwoNodes();
+    await fragment(manager, {});
+    const before = manager.generation();
+    await errorOf(() => askForThree(manager));
+    expect(manager.generation()).toBe(before);
+  });
+});
+
+describe('a plan', () => {
+  it('says after which moves the pod would be admitted, and moves nothing', async () => {
+    const manager = await openTwoNodes();
+    const { mover } = await fragment(manager);
+    const { admitted, repacking, explanation } = manager.plan(pod(3), SINGLE);
+    expect(admitted).toBe(false);
+    const text = 'would be admitted after moving "mover" (CPUs 0-1 to 6-7)';
+    expect(repacking).toMatchObject({ reason: null, isBounded: false, text, moves: [{ uid: mover.uid }] });
+    expect(explanation!.text).toContain(text);
+    expect(cpusByName(manager)).toEqual({ mover: '0-1', filler: '4-5' });
+  });
+
+  it('names all grants that would move', async () => {
+    const manager = await openTwoNodes(DYNAMIC, 5);
+    await fragmentByTwo(manager);
+    const { moves, text } = manager.plan(pod(5), SINGLE).repacking!;
+    expect(moves.map(({ name, nodes }) => `${name} ${nodes}`).sort()).toEqual(['a 1', 'b 1']);
+    expect(text).toMatch(/^would be admitted after moving "[ab]" \(CPU \d to \d\) and "[ab]" \(CPU \d to \d\)$/);
+  });
+
+  it('says so of a prepared pod, as long as that is so', async () => {
+    const manager = await openTwoNodes();
+    const { mover } = await fragment(manager);
+    const prepared = manager.prepare(pod(3), SINGLE);
+    expect(prepared.plan().repacking!.moves).toHaveLength(1);
+    await mover.release();
+    expect(prepared.plan()).toMatchObject({ admitted: true, repacking: null });
+  });
+
+  it('knows of no moves under the static policy', async () => {
+    const manager = await openTwoNodes({});
+    await fragment(manager);
+    expect(manager.plan(pod(3), SINGLE)).toMatchObject({ admitted: false, repacking: null });
   });
 });
 
 describe('a request that is rejected all the same', () => {
   it('says that no grant that consents makes room', async () => {
-    const manager = await open();
-    await fragmented(manager, {});
-    const error = await errorOf(() => three(manager));
+    const manager = await openTwoNodes();
+    await fragment(manager, {});
+    const error = await errorOf(() => askForThree(manager));
     expect(error).toMatchObject({
       code: 'ERR_TOPOLOGY_AFFINITY',
       details: { repacking: { moves: [], reason: 'grants', unmoved: [] } },
@@ -110,80 +140,71 @@ describe('a request that is rejected all the same', () => {
   });
 
   it('says so where what is free in all would not do', async () => {
-    const manager = await open();
-    await fragmented(manager);
-    const error = await errorOf(() => three(manager, { cpu: 4, policy: 'best-effort' }));
+    const manager = await openTwoNodes();
+    await fragment(manager);
+    const error = await errorOf(() => askForThree(manager, { cpu: 4, policy: 'best-effort' }));
     expect(error).toMatchObject({ details: { repacking: { reason: 'sum' } } });
   });
 
   it('says which grant refused to move', async () => {
-    const manager = await open();
-    const { mover } = await fragmented(manager);
+    const manager = await openTwoNodes();
+    const { mover } = await fragment(manager);
     mover.on('move', (event) => event.waitUntil(Promise.reject(new Error('not now'))));
-    const error = await errorOf(() => three(manager));
+    const error = await errorOf(() => askForThree(manager));
     expect(error).toMatchObject({
       details: { repacking: { unmoved: [{ uid: mover.uid, name: 'mover', reason: 'refused' }] } },
     });
     expect((error as Error).message).toContain('"mover" would have made room, and has not moved (refused)');
-    expect(cpusOf(manager)).toEqual({ mover: '0-1', filler: '4-5' });
+    expect(cpusByName(manager)).toEqual({ mover: '0-1', filler: '4-5' });
   });
 
   it('gives nothing up for a grant that may not move any more within the hour', async () => {
-    const manager = await open();
-    const { filler } = await fragmented(manager, { movable: { maxPerHour: 1 } });
-    const asker = await three(manager);
+    const manager = await openTwoNodes();
+    const { filler } = await fragment(manager, { movable: { maxPerHour: 1 } });
+    const asker = await askForThree(manager);
     await asker.release();
     await filler.release();
     await manager.acquire({ cpu: 2, name: 'back', ...SINGLE });
-    expect(cpusOf(manager)).toEqual({ mover: '6-7', back: '0-1' });
-    const error = await errorOf(() => three(manager));
+    expect(cpusByName(manager)).toEqual({ mover: '6-7', back: '0-1' });
+    const error = await errorOf(() => askForThree(manager));
     expect(error).toMatchObject({ details: { repacking: { reason: 'grants' } } });
   });
 });
 
 describe('a request for which one of several grants may move', () => {
-  /** Two grants of one CPU on the first node, and one of two CPUs on the second. */
-  async function withTwo(manager: Manager): Promise<readonly Grant[]> {
-    const small = { cpu: 1, memory: '1Gi', movable: true, ...SINGLE } as const;
-    const movers = [await manager.acquire({ ...small, name: 'a' }), await manager.acquire({ ...small, name: 'b' })];
-    const rest = await manager.acquire({ cpu: manager.topology.nodes[0]!.cpus.size - 2, ...SINGLE });
-    await manager.acquire({ cpu: 2, name: 'filler', ...SINGLE });
-    await rest.release();
-    return movers;
-  }
-
   it('has the other move where the first refuses', async () => {
-    const manager = await open();
-    const movers = await withTwo(manager);
+    const manager = await openTwoNodes();
+    const movers = await fragmentByTwo(manager);
     const refusals: string[] = [];
     for (const mover of movers) {
       mover.on('move', ({ uid }) => {
         if (refusals.push(uid) === 1) throw new Error('never');
       });
     }
-    await three(manager);
+    await askForThree(manager);
     expect(new Set(refusals)).toEqual(new Set(movers.map(({ uid }) => uid)));
     const [stays, moved] = refusals.map((uid) => String(manager.grant(uid).numaNodes));
     expect([stays, moved]).toEqual(['0', '1']);
   });
 
   it('has both move where it takes both', async () => {
-    const manager = await open({ cpuManagerPolicy: 'dynamic' }, 5);
-    await withTwo(manager);
-    await three(manager, { cpu: 5 });
-    expect(cpusOf(manager)).toEqual({ a: '7', b: '8', filler: '5-6', asker: '0-4' });
+    const manager = await openTwoNodes(DYNAMIC, 5);
+    await fragmentByTwo(manager);
+    await askForThree(manager, { cpu: 5 });
+    const nodes = manager.grants().map(({ name, numaNodes }) => `${name} ${numaNodes}`);
+    expect(nodes).toEqual(['a 1', 'b 1', 'filler 1', 'asker 0']);
     expect(manager.memory().map(({ reserved }) => reserved / GI)).toEqual([0, 2]);
   });
 
   it('gets nothing of the first where the second refuses', async () => {
-    const manager = await open({ cpuManagerPolicy: 'dynamic' }, 5);
+    const manager = await openTwoNodes(DYNAMIC, 5);
     let asked = 0;
-    for (const mover of await withTwo(manager)) {
+    for (const mover of await fragmentByTwo(manager)) {
       mover.on('move', () => {
         if (++asked === 2) throw new Error('never');
       });
     }
-    const error = await errorOf(() => three(manager, { cpu: 5 }));
+    const error = await errorOf(() => askForThree(manager, { cpu: 5 }));
     expect(error).toMatchObject({ details: { repacking: { unmoved: [{ reason: 'refused' }] } } });
     expect(manager.grants().map(({ name }) => name)).toEqual(['a', 'b', 'filler']);
     expect(manager.freeCpus().size).toBe(6);
@@ -191,9 +212,21 @@ describe('a request for which one of several grants may move', () => {
   });
 });
 
+describe('a pod that is placed under the dynamic policy', () => {
+  it('has the CPUs that it has under the static one', async () => {
+    for (const options of [DYNAMIC, { cpuManagerPolicy: 'static' } as const]) {
+      const manager = await openTwoNodes(options);
+      await manager.admit(pod(3), SINGLE);
+      expect(cpusByName(manager)).toEqual({ pod: '0-2' });
+      expect(manager.placement.cpuManagerPolicy).toBe(options.cpuManagerPolicy);
+      expect(JSON.parse(manager.exportKubelet().cpu)).toMatchObject({ policyName: 'static' });
+    }
+  });
+});
+
 describe('two requests at a time', () => {
   it('are both admitted where there is room for both', async () => {
-    const manager = await open({ cpuManagerPolicy: 'dynamic' }, 9);
+    const manager = await openTwoNodes(DYNAMIC, 9);
     const one = { movable: true, memory: '1Gi', ...SINGLE } as const;
     for (const name of ['a', 'b', 'c']) await manager.acquire({ ...one, cpu: 2, name });
     const rest = await manager.acquire({ cpu: 3, ...SINGLE });
@@ -202,8 +235,8 @@ describe('two requests at a time', () => {
     expect(manager.freeCpus().size).toBe(8);
     // Nodes have 3 and 5 CPUs free.
     const [first, second] = await Promise.allSettled([
-      three(manager, { cpu: 4, name: 'x' }),
-      three(manager, { cpu: 3, name: 'y' }),
+      askForThree(manager, { cpu: 4, name: 'x' }),
+      askForThree(manager, { cpu: 3, name: 'y' }),
     ]);
     expect([first, second]).toMatchObject([{ status: 'fulfilled' }, { status: 'fulfilled' }]);
     expect(manager.grants()).toHaveLength(7);
@@ -212,30 +245,30 @@ describe('two requests at a time', () => {
 
 describe('an abort', () => {
   it('ends the request, and leaves grants and room as they were', async () => {
-    const manager = await open();
-    const { mover } = await fragmented(manager);
+    const manager = await openTwoNodes();
+    const { mover } = await fragment(manager);
     const abort = new AbortController();
     mover.on('move', (event) => {
       event.waitUntil(new Promise(() => {}));
       abort.abort(new Error('enough'));
     });
-    const error = await errorOf(() => three(manager, { signal: abort.signal }));
+    const error = await errorOf(() => askForThree(manager, { signal: abort.signal }));
     expect(error).toMatchObject({ message: 'enough' });
-    expect(cpusOf(manager)).toEqual({ mover: '0-1', filler: '4-5' });
+    expect(cpusByName(manager)).toEqual({ mover: '0-1', filler: '4-5' });
     expect(manager.grants().every(({ upcoming }) => upcoming === null)).toBe(true);
   });
 
   it('by the close of the manager does so too', async () => {
-    const manager = await open();
+    const manager = await openTwoNodes();
     const other = await openManager({ topology: manager.topology, stateDir: manager.stateDir });
     onTestFinished(() => other.close());
-    const { mover } = await fragmented(manager);
+    const { mover } = await fragment(manager);
     mover.on('move', (event) => {
       event.waitUntil(new Promise(() => {}));
       manager.close();
     });
-    const error = await errorOf(() => three(manager));
+    const error = await errorOf(() => askForThree(manager));
     expect(error).toMatchObject({ code: 'ERR_MANAGER_CLOSED' });
-    expect(cpusOf(other)).toEqual({ mover: '0-1', filler: '4-5' });
+    expect(cpusByName(other)).toEqual({ mover: '0-1', filler: '4-5' });
   });
 });
