@@ -219,7 +219,7 @@ describe('a pod that is placed under the dynamic policy', () => {
       await manager.admit(pod(3), SINGLE);
       expect(cpusByName(manager)).toEqual({ pod: '0-2' });
       expect(manager.placement.cpuManagerPolicy).toBe(options.cpuManagerPolicy);
-      expect(JSON.parse(manager.exportKubelet().cpu)).toMatchObject({ policyName: 'static' });
+      expect(JSON.parse(manager.exportKubelet().cpuManagerState)).toMatchObject({ policyName: 'static' });
     }
   });
 });
