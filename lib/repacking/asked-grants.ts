@@ -55,7 +55,13 @@ export class AskedGrants {
   }
 }
 
-const ANSWERS = ['ERR_NOT_MOVED', 'ERR_NOT_MOVABLE', 'ERR_GRANT_BUSY', 'ERR_UNKNOWN_GRANT', 'ERR_INVALID_ARGUMENT'];
+const ANSWERS = [
+  'ERR_NOT_MOVED',
+  'ERR_NOT_MOVABLE',
+  'ERR_GRANT_BUSY',
+  'ERR_UNKNOWN_GRANT',
+  'ERR_INVALID_ARGUMENT',
+];
 
 function answerOf(error: unknown): Pick<UnmovedGrant, 'code' | 'reason'> | undefined {
   if (!(error instanceof NumalignError) || !ANSWERS.includes(error.code)) return undefined;

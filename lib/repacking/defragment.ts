@@ -1,15 +1,25 @@
 // Defragment: grants that consent move, so that one NUMA node has room for a larger request.
 import { randomUUID } from 'node:crypto';
-import { cpusNow } from '../account/cpus-now.js';
 import type { Assignments } from '../account/assignments.js';
-import { planningGround } from '../admission/planning-ground.js';
+import { cpusNow } from '../account/cpus-now.js';
 import { PERSISTENT_OWNER } from '../admission/placed-pod.js';
+import { planningGround } from '../admission/planning-ground.js';
 import type { Site } from '../admission/site.js';
 import { moveTime } from '../admission/transact.js';
 import { checkOptions } from '../base/check-options.js';
 import { NEVER, type Question } from '../decision/question.js';
-import { afterMoves, alignedRequest, type AskFor, largerBy, largestByNode } from '../decision/repacking/largest-request.js';
-import { type ProposedMove, proposedMove, type UnmovedGrant } from '../decision/repacking/repacking-report.js';
+import {
+  type AskFor,
+  afterMoves,
+  alignedRequest,
+  largerBy,
+  largestByNode,
+} from '../decision/repacking/largest-request.js';
+import {
+  type ProposedMove,
+  proposedMove,
+  type UnmovedGrant,
+} from '../decision/repacking/repacking-report.js';
 import { searchMoves } from '../decision/repacking/search.js';
 import type { Placement } from '../input/placement.js';
 import { checkSignal } from '../input/request.js';

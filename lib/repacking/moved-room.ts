@@ -41,7 +41,8 @@ class MovedRoom implements Room {
     if (this.#none?.state === shortage.state) return this.#none.rejection;
     const { topology } = this.#site;
     const recorded = this.#recorded();
-    const mayBeAsked = (pod: PodAssignment) => findGrant(recorded, pod) !== undefined && this.#asked.isOpen(pod);
+    const mayBeAsked = (pod: PodAssignment) =>
+      findGrant(recorded, pod) !== undefined && this.#asked.isOpen(pod);
     const answer = searchMoves(shortage, moveTime(), mayBeAsked);
     if (answer.isFound) {
       for (const move of answer.moves) if (!(await this.#move(move))) break;

@@ -11,7 +11,10 @@ describe('defragment', () => {
     const { mover } = await fragment(manager);
     const done = await manager.defragment();
     expect(cpusByName(manager)).toEqual({ mover: '6-7', filler: '4-5' });
-    expect(nodesOf(done)).toEqual([[0, 2, 3], [1, 2, 0]]);
+    expect(nodesOf(done)).toEqual([
+      [0, 2, 3],
+      [1, 2, 0],
+    ]);
     expect(done).toMatchObject({ dryRun: false, unmoved: [], moves: [{ uid: mover.uid, name: 'mover' }] });
     await manager.acquire({ cpu: 3, ...SINGLE });
   });
@@ -31,7 +34,10 @@ describe('defragment', () => {
     await fragmentByTwo(manager);
     const done = await manager.defragment();
     expect(done.moves.map(({ name }) => name).sort()).toEqual(['a', 'b']);
-    expect(nodesOf(done)).toEqual([[0, 4, 6], [1, 4, 2]]);
+    expect(nodesOf(done)).toEqual([
+      [0, 4, 6],
+      [1, 4, 2],
+    ]);
     expect(await manager.defragment()).toMatchObject({ moves: [] });
   });
 
@@ -43,7 +49,10 @@ describe('defragment', () => {
     });
     const done = await manager.defragment();
     expect(done).toMatchObject({ moves: [], unmoved: [{ name: 'mover', reason: 'refused' }] });
-    expect(nodesOf(done)).toEqual([[0, 2, 2], [1, 2, 2]]);
+    expect(nodesOf(done)).toEqual([
+      [0, 2, 2],
+      [1, 2, 2],
+    ]);
     expect(manager.grants()).toHaveLength(2);
   });
 

@@ -108,7 +108,9 @@ describe('a plan', () => {
     await fragmentByTwo(manager);
     const { moves, text } = manager.plan(pod(5), SINGLE).repacking!;
     expect(moves.map(({ name, nodes }) => `${name} ${nodes}`).sort()).toEqual(['a 1', 'b 1']);
-    expect(text).toMatch(/^would be admitted after moving "[ab]" \(CPU \d to \d\) and "[ab]" \(CPU \d to \d\)$/);
+    expect(text).toMatch(
+      /^would be admitted after moving "[ab]" \(CPU \d to \d\) and "[ab]" \(CPU \d to \d\)$/,
+    );
   });
 
   it('says so of a prepared pod, as long as that is so', async () => {

@@ -1,6 +1,12 @@
 // Machines on which no NUMA node has room for a request, while there is enough in all.
 import { onTestFinished } from 'vitest';
-import { type AcquireOptions, type Grant, type Manager, type ManagerOptions, openManager } from '../../lib/index.js';
+import {
+  type AcquireOptions,
+  type Grant,
+  type Manager,
+  type ManagerOptions,
+  openManager,
+} from '../../lib/index.js';
 import { GI, machineOf } from './memory-machine.js';
 import { makeStateDir } from './state-dir.js';
 
@@ -31,7 +37,10 @@ export async function fragment(manager: Manager, options: Partial<AcquireOptions
 /** `a` and `b` have a CPU and 1 GiB of node 0 each, `filler` two CPUs of node 1; the rest is free. */
 export async function fragmentByTwo(manager: Manager): Promise<readonly Grant[]> {
   const small = { cpu: 1, memory: '1Gi', movable: true, ...SINGLE } as const;
-  const movers = [await manager.acquire({ ...small, name: 'a' }), await manager.acquire({ ...small, name: 'b' })];
+  const movers = [
+    await manager.acquire({ ...small, name: 'a' }),
+    await manager.acquire({ ...small, name: 'b' }),
+  ];
   const rest = await manager.acquire({ cpu: manager.topology.nodes[0]!.cpus.size - 2, ...SINGLE });
   await manager.acquire({ cpu: 2, name: 'filler', ...SINGLE });
   await rest.release();

@@ -35,7 +35,11 @@ Examples:
     .action(defragment);
 }
 
-async function defragment({ dryRun = false, stateDir = MACHINE_STATE_DIR, output }: DefragmentFlags): Promise<void> {
+async function defragment({
+  dryRun = false,
+  stateDir = MACHINE_STATE_DIR,
+  output,
+}: DefragmentFlags): Promise<void> {
   const topology = await discover();
   // Nothing is handed out here.
   const manager = await openManager({ stateDir, topology, besideKubelet: true, sharedMember: false });

@@ -1,9 +1,9 @@
 // LargestRequest: how many CPUs a request can have that is aligned to one NUMA node, now and after
 // moves. Pure.
 import { removePods } from '../../account/pod-changes.js';
+import type { Placement } from '../../input/placement.js';
 import { guaranteedPod } from '../../input/pods/pod-request.js';
 import { MILLI } from '../../input/pods/resource-amounts.js';
-import type { Placement } from '../../input/placement.js';
 import type { AdmissionRequest } from '../../input/request.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
 import { decideWhether } from '../decision.js';

@@ -77,7 +77,9 @@ export function reportOf(
   const reason = answer.isFound ? null : answer.reason;
   const { isBounded } = answer;
   const texts = [
-    ...unmoved.map(({ name, reason, code }) => `"${name}" would have made room, and has not moved (${reason ?? code})`),
+    ...unmoved.map(
+      ({ name, reason, code }) => `"${name}" would have made room, and has not moved (${reason ?? code})`,
+    ),
     reason === null ? `would be admitted after moving ${listOf(moves.map(moveText))}` : NO_MOVES[reason],
     ...(isBounded && reason !== null ? ['not all moves were tried'] : []),
   ];

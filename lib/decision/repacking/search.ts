@@ -1,6 +1,7 @@
 // Search: the repacking for a request that is rejected under the CPU policy `dynamic`. Pure.
-import type { MoveTime } from '../../account/moves/move-steps.js';
+
 import { movablePods } from '../../account/moves/movable-pods.js';
+import type { MoveTime } from '../../account/moves/move-steps.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import type { Question } from '../question.js';
 import { type NoRepacking, type Repacking, type RepackLimits, repack } from './repacking.js';
