@@ -45,6 +45,11 @@ export type {
 export type { CpuFlag, CpuMoved, DeviceGone, MemoryGone } from '../decision/flags.js';
 export type { CpuTaken, DeviceTaken, MemoryTaken } from '../decision/kubelet-flags.js';
 export type { HugepagesTaken } from '../decision/memory/hugepages-taken.js';
+export type {
+  ProposedMove,
+  RepackingReport,
+  UnmovedGrant,
+} from '../decision/repacking/repacking-report.js';
 export { type DiagnoseOptions, type Diagnosis, diagnose } from '../doctor/diagnose.js';
 export { FINDING_STATUSES, type Finding, type FindingStatus } from '../doctor/finding.js';
 export type { Drift, DriftKind, Hotplug, ReconcileReport } from '../enforcement/drift.js';
@@ -64,6 +69,7 @@ export type { JournalLine } from '../state/format/journal-lines.js';
 export type { StateRecovered } from '../state/store.js';
 export type { Waiter } from '../state/wait-queue.js';
 export { type StateJournal, type StateJournalOptions, stateJournal } from '../status/journal-reading.js';
+export type { Defragmentation, DefragmentOptions, NodeGain } from '../repacking/defragment.js';
 export type { ArchivedState, KeptFiles } from '../status/kept-files.js';
 export type {
   GrantCgroup,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Defragmentation } from '../../lib/index.js';
+import type { Defragmentation } from '../../lib/entries/diagnostics.js';
 import { errorOf } from '../support/error-of.js';
 import { cpusByName, fragment, fragmentByTwo, openTwoNodes, SINGLE } from '../support/fragmented.js';
 

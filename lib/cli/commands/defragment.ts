@@ -1,8 +1,9 @@
 // numalign defragment: has grants that consent move, so that one NUMA node has room for more.
 import type { Command } from 'commander';
 import { cpusNamed } from '../../base/text/cpus-named.js';
+import type { Defragmentation } from '../../entries/diagnostics.js';
 import { discover } from '../../entries/topology.js';
-import { type Defragmentation, openManager } from '../../index.js';
+import { openManager } from '../../index.js';
 import { outputOption } from '../arguments/arguments.js';
 import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
 import { print } from '../terminal/output.js';
