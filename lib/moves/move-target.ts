@@ -16,7 +16,7 @@ import {
 } from '../account/moves/move-steps.js';
 import { isPlaceholder } from '../account/moves/placeholder.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
-import { memoryOf, nodesOf, poolOf, presentCpus, runningCpus } from '../account/pod-holdings.js';
+import { nodesOf, poolOf, presentCpus, runningCpus } from '../account/pod-holdings.js';
 import { freeCpus, sharedPool } from '../account/pools.js';
 import type { Site } from '../admission/site.js';
 import { NumalignError } from '../base/errors.js';
@@ -38,8 +38,9 @@ export function withAnnouncement(
   if (pod.upcoming || pod.transfer !== null || pod.formerOwner !== null) throw busyMove(pod.uid);
   checkShape(pod, after);
   const target = placeOf(pod, after);
-  const nodes = topology.nodesOf(presentCpus(target)).union(nodesOf(memoryOf(target)));
-  checkConsent(pod, asker, nodes.toArray());
+  const more = blocksLeft(target, pod);
+  const fresh = presentCpus(target).difference(presentCpus(pod));
+  checkConsent(pod, asker, topology.nodesOf(fresh).union(nodesOf(more)).toArray());
   const keeper = findPod(state, asker.request);
   const isTheirs = keeper && isPlaceholder(keeper) && ledger.owners.isOwn(keeper.owner);
   if (keeper && !isTheirs) {
@@ -50,12 +51,12 @@ export function withAnnouncement(
   const taken = (what: string) => notMoved(pod.uid, 'no-room', `${what} is not free`);
   const now = cpusNow(topology, state.pods);
   const free = freeCpus(withoutPlaceholder(state, asker.request), now, poolOf(pod));
-  const missing = presentCpus(target).difference(presentCpus(pod)).difference(free);
+  const missing = fresh.difference(free);
   if (!missing.isEmpty) throw taken(`CPU ${missing}`);
   const tables = memoryTables(state, topology);
   const allocatableOn = (node: number, type: string) =>
     tables.find((table) => table.node === node && table.type === type)?.allocatable ?? 0;
-  for (const { nodes, type, bytes } of blocksLeft(target, pod)) {
+  for (const { nodes, type, bytes } of more) {
     const own = tables.filter((table) => table.type === type && nodes.includes(table.node));
     if (own.reduce((sum, table) => sum + table.free, 0) < bytes)
       throw taken(`so much ${type} of NUMA nodes ${nodes}`);

@@ -29,7 +29,8 @@ class Mover {
     if (this.#stop) return;
     // It does not keep the process alive: the grant ends with that.
     this.#stop = this.#store.watch(() => this.#look(), { isQuiet: true });
-    this.#look();
+    // Whoever has just got the grant listens first.
+    setImmediate(() => this.#look());
   }
 
   #look(): void {

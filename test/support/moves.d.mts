@@ -16,3 +16,4 @@ export function move(
 export function release(manager: Manager, request: string): Promise<void>;
 export function realSiteOf(manager: Pick<Manager, 'topology' | 'stateDir'>): Site;
 export function moveAnyway(site: Site, uid: string, cpus: string): Promise<void>;
+export function abandonMove(site: Site, uid: string, cpus: string, hasBegun: boolean): Promise<void>;

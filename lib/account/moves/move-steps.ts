@@ -11,6 +11,7 @@ import {
   releaseMemory,
   type TotalOn,
 } from '../booked-memory.js';
+import { kubeletCpus } from '../kubelet-record.js';
 import type { Move, OwnerRecord, PodAssignment, UpcomingCpus } from '../pod-assignment.js';
 import { addPod, removePods, replacePod } from '../pod-changes.js';
 import { poolOf, presentCpus, runningCpus } from '../pod-holdings.js';
@@ -127,7 +128,8 @@ export function finishMove(state: Assignments, pod: MovingPod, time: MoveTime): 
   const moves = [...movesSince(pod, time), time.now];
   const next = replacePod(state, { ...pod, upcoming: null, moves });
   const keeper = keeperOf(state, move);
-  return keeper ? replacePod(next, withRoom(keeper, cpus.union(held).difference(presentCpus(pod)))) : next;
+  const left = cpus.union(held).difference(presentCpus(pod)).difference(kubeletCpus(state.kubelet));
+  return keeper ? replacePod(next, withRoom(keeper, left)) : next;
 }
 
 /** It stays where it is. */
