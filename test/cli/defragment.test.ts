@@ -32,8 +32,8 @@ describe('numalign defragment', () => {
     };
     expect(linesOf(done)).toEqual([
       'moved web: CPUs 0-1 to 6-7, NUMA 1',
-      'not moved db\\n: refused',
-      'NUMA node 0: one request can have 3, before 2 CPUs',
+      'not moved db?: refused',
+      'NUMA node 0: one request can have 3 CPUs (2 before)',
       'NUMA node 1: one request can have 1 CPU',
     ]);
     expect(linesOf({ ...done, dryRun: true })[0]).toBe('would move web: CPUs 0-1 to 6-7, NUMA 1');

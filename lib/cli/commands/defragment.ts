@@ -63,8 +63,8 @@ export function linesOf({ dryRun, nodes, moves, unmoved }: Defragmentation): str
     ...unmoved.map((grant) => `not moved ${name(grant)}: ${grant.reason ?? grant.code}`),
     ...(moves.length === 0 ? ['nothing to be gained by moves of grants that consent'] : []),
     ...nodes.map(({ node, before, after }) => {
-      const now = before === after ? `${before}` : `${after}, before ${before}`;
-      return `NUMA node ${node}: one request can have ${now} CPU${after === 1 ? '' : 's'}`;
+      const earlier = before === after ? '' : ` (${before} before)`;
+      return `NUMA node ${node}: one request can have ${after} CPU${after === 1 ? '' : 's'}${earlier}`;
     }),
   ];
 }
