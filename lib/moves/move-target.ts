@@ -12,6 +12,7 @@ import {
   movesSince,
   type Place,
   placeOf,
+  withLessRoom,
   withoutPlaceholder,
 } from '../account/moves/move-steps.js';
 import { isPlaceholder } from '../account/moves/placeholder.js';
@@ -53,7 +54,8 @@ export function withAnnouncement(
   const free = freeCpus(withoutPlaceholder(state, asker.request), now, poolOf(pod));
   const missing = fresh.difference(free);
   if (!missing.isEmpty) throw taken(`CPU ${missing}`);
-  const tables = memoryTables(state, topology);
+  const given = withLessRoom(state, asker.request, more);
+  const tables = memoryTables(given, topology);
   const allocatableOn = (node: number, type: string) =>
     tables.find((table) => table.node === node && table.type === type)?.allocatable ?? 0;
   for (const { nodes, type, bytes } of more) {
@@ -61,7 +63,7 @@ export function withAnnouncement(
     if (own.reduce((sum, table) => sum + table.free, 0) < bytes)
       throw taken(`so much ${type} of NUMA nodes ${nodes}`);
   }
-  const next = announceMove(state, pod, target, asker, allocatableOn);
+  const next = announceMove(given, pod, target, asker, allocatableOn);
   // Memory that is allocated together on several nodes is not allocated on one of them alone.
   if (bookingFlaw(next.memory, next.pods) !== undefined) throw taken('the memory of these NUMA nodes');
   if (sharedPool(next, now).isEmpty && !sharedPool(state, now).isEmpty)

@@ -124,6 +124,23 @@ describe('a move within one process', () => {
   });
 });
 
+describe('the memory of room that another grant has left for the same request', () => {
+  it('may be had by the next that moves', async () => {
+    const manager = await open();
+    const half = { cpu: 1, movable: true, policy: 'single-numa-node' } as const;
+    const first = await manager.acquire({ ...half, memory: '3Gi', name: 'first' });
+    await manager.acquire({ cpu: 1, memory: '5Gi', name: 'filler', policy: 'single-numa-node' });
+    const second = await manager.acquire({ ...half, memory: '3Gi', name: 'second' });
+    expect(reservedOf(manager)).toEqual([8, 3]);
+    await move(manager, first.uid, { cpus: '5', node: 1 }, { for: 'asker' });
+    await move(manager, second.uid, { cpus: '2', node: 0 }, { for: 'asker' });
+    expect(cpusOf(manager)).toMatchObject({ first: '5', second: '2' });
+    expect(reservedOf(manager)).toEqual([8, 6]);
+    await release(manager, 'asker');
+    expect(reservedOf(manager)).toEqual([8, 3]);
+  });
+});
+
 describe('the room that a move has made', () => {
   const pod = {
     uid: 'asker',

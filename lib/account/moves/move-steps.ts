@@ -15,7 +15,15 @@ import { kubeletCpus } from '../kubelet-record.js';
 import type { Move, OwnerRecord, PodAssignment, UpcomingCpus } from '../pod-assignment.js';
 import { addPod, removePods, replacePod } from '../pod-changes.js';
 import { poolOf, presentCpus, runningCpus } from '../pod-holdings.js';
-import { isEmpty, isPlaceholder, placeholder, withoutTarget, withRoom, withTarget } from './placeholder.js';
+import {
+  isEmpty,
+  isPlaceholder,
+  placeholder,
+  withLessMemory,
+  withoutTarget,
+  withRoom,
+  withTarget,
+} from './placeholder.js';
 
 /** What a pod has that moves: all but its devices. */
 export type Place = Pick<PodAssignment, 'booking' | 'containers'>;
@@ -158,6 +166,18 @@ const keeperOf = (state: Assignments, move: Pick<Move, 'for'>): PodAssignment | 
 
 export const movesSince = ({ moves = [] }: PodAssignment, { hourAgo }: MoveTime): readonly string[] =>
   moves.filter((at) => at > hourAgo);
+
+/** What is kept for a request is free for a grant that moves for it, as far as it takes that. */
+export function withLessRoom(
+  state: Assignments,
+  request: string,
+  target: readonly MemoryBlock[],
+): Assignments {
+  const keeper = keeperOf(state, { for: request });
+  if (!keeper) return state;
+  const { pod, given } = withLessMemory(keeper, target);
+  return given.length === 0 ? state : replacePod(state, pod, released(state.memory, given));
+}
 
 /** What is kept for a request is free for it. */
 export function withoutPlaceholder(state: Assignments, request: string): Assignments {

@@ -61,6 +61,27 @@ const withContainers = (
 /** The CPUs that it keeps. */
 export const roomCpus = ({ containers }: PodAssignment): CpuSet => containers[0]!.cpus;
 
+/** Its room less the memory that a grant is about to have there, and what that is. */
+export function withLessMemory(
+  pod: PodAssignment,
+  target: readonly MemoryBlock[],
+): { readonly pod: PodAssignment; readonly given: readonly MemoryBlock[] } {
+  const given: MemoryBlock[] = [];
+  let room = memoryIn(pod, ROOM);
+  for (const { type, nodes, bytes } of target) {
+    let missing = bytes;
+    const left = room.map((block) => {
+      const isThere = block.type === type && String(block.nodes) === String(nodes);
+      const taken = isThere ? Math.min(missing, block.bytes) : 0;
+      if (taken > 0) given.push({ ...block, bytes: taken });
+      missing -= taken;
+      return { ...block, bytes: block.bytes - taken };
+    });
+    room = left.filter((block) => block.bytes > 0);
+  }
+  return { pod: withContainers(pod, roomCpus(pod), room, memoryIn(pod, TARGET)), given };
+}
+
 /** It keeps `target` for a grant that moves, and gives `cpus` up for that. */
 export const withTarget = (pod: PodAssignment, target: readonly MemoryBlock[], cpus = CpuSet.EMPTY) =>
   withContainers(pod, roomCpus(pod).difference(cpus), memoryIn(pod, ROOM), target);
