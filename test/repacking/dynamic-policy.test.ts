@@ -63,6 +63,27 @@ describe('a request that no node has room for, while there is enough in all', ()
     await next;
   });
 
+  it('waits on where the grant refuses, and does not ask it once more', async () => {
+    const manager = await openTwoNodes();
+    const { mover, filler } = await fragment(manager);
+    let refusals = 0;
+    const isRefused = new Promise<void>((resolve) => {
+      mover.on('move', () => {
+        refusals++;
+        throw new Error('never');
+      });
+      mover.on('moveEnd', () => resolve());
+    });
+    const waiting = askForThree(manager, { wait: true });
+    await isRefused;
+    // Each of these commits has it look again.
+    for (let i = 0; i < 3; i++) await (await manager.acquire({ cpu: 1 })).release();
+    expect(refusals).toBe(1);
+    await filler.release();
+    expect(String((await waiting).numaNodes)).toBe('1');
+    expect(cpusByName(manager)).toMatchObject({ mover: '0-1' });
+  });
+
   it('is rejected under the static policy', async () => {
     const manager = await openTwoNodes({});
     await fragment(manager);

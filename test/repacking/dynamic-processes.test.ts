@@ -4,6 +4,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Manager, openManager } from '../../lib/index.js';
 import { Agent } from '../support/agent.js';
 import { budget } from '../support/budget.mjs';
+import { changed } from '../support/changed.js';
 import { cpusByName, DYNAMIC, SINGLE } from '../support/fragmented.js';
 import { GI, machineOf } from '../support/memory-machine.js';
 import { makeStateDir } from '../support/state-dir.js';
@@ -36,19 +37,6 @@ async function fragment(manager: Manager, owner: Agent, options: object = {}): P
   await manager.acquire({ cpu: 2, name: 'filler', ...SINGLE });
   await rest.release();
   return uid;
-}
-
-/** Once the state is so; looks after each commit. */
-function state(manager: Manager, isIt: () => boolean): Promise<void> {
-  return new Promise((resolve) => {
-    const look = () => {
-      if (!isIt()) return;
-      manager.off('change', look);
-      resolve();
-    };
-    manager.on('change', look);
-    look();
-  });
 }
 
 const isAnnounced = (manager: Manager) => manager.grants().some(({ upcoming }) => upcoming !== null);
@@ -96,13 +84,13 @@ describe('the process that asks', () => {
     const uid = await fragment(manager, owner);
     await owner.tell('listenToMoves', { uid, waits: true });
     asker.ask('acquire', ASKER).catch(() => {});
-    await state(manager, () => isAnnounced(manager));
+    await changed(manager, () => isAnnounced(manager));
     await asker.kill();
-    await state(manager, () => !isAnnounced(manager));
+    await changed(manager, () => !isAnnounced(manager));
     expect(cpusByName(manager)).toEqual({ mover: '0-1', filler: '4-5' });
     expect(reservedOf(manager)).toEqual([2, 0]);
     const next = manager.acquire(ASKER);
-    await state(manager, () => isAnnounced(manager));
+    await changed(manager, () => isAnnounced(manager));
     await owner.tell('letGo');
     await next;
     expect(cpusByName(manager)).toEqual({ mover: '6-7', filler: '4-5', asker: '0-2' });
@@ -120,14 +108,14 @@ describe('the process that asks', () => {
     await rest.release();
     for (const uid of uids) await owner.tell('listenToMoves', { uid, waits: true });
     asker.ask('acquire', { ...ASKER, cpu: 5 }).catch(() => {});
-    await state(manager, () => isAnnounced(manager));
+    await changed(manager, () => isAnnounced(manager));
     await expect.poll(() => owner.tell('told')).toHaveLength(1);
     await owner.tell('letGo');
     // The first has moved, the second is asked.
     await expect.poll(() => owner.tell('told')).toHaveLength(3);
     expect(manager.grants()).toHaveLength(4);
     await asker.kill();
-    await state(manager, () => !isAnnounced(manager) && manager.grants().length === 3);
+    await changed(manager, () => !isAnnounced(manager) && manager.grants().length === 3);
     expect(namesOf(manager)).toEqual(['a', 'b', 'filler']);
     expect(reservedOf(manager)).toEqual([1, 1]);
     expect(manager.freeCpus().size).toBe(6);
