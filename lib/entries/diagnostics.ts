@@ -65,11 +65,11 @@ export {
   type UnmovableThread,
 } from '../machine/affinity.js';
 export type { PartOutcome, QuietOutcome } from '../quiet/outcome.js';
+export type { Defragmentation, DefragmentOptions, NodeGain } from '../repacking/defragment.js';
 export type { JournalLine } from '../state/format/journal-lines.js';
 export type { StateRecovered } from '../state/store.js';
 export type { Waiter } from '../state/wait-queue.js';
 export { type StateJournal, type StateJournalOptions, stateJournal } from '../status/journal-reading.js';
-export type { Defragmentation, DefragmentOptions, NodeGain } from '../repacking/defragment.js';
 export type { ArchivedState, KeptFiles } from '../status/kept-files.js';
 export type {
   GrantCgroup,

@@ -1,7 +1,7 @@
 // The target of a move: whether the grant may go there, and there is room for it. Nothing is decided:
 // who asks has chosen it.
 import { type Assignments, findPod } from '../account/assignments.js';
-import { memoryBlocks } from '../account/booked-memory.js';
+import { type MemoryBlock, memoryBlocks } from '../account/booked-memory.js';
 import { cpusNow } from '../account/cpus-now.js';
 import { bookingFlaw } from '../account/memory-of-pods.js';
 import {
@@ -12,8 +12,8 @@ import {
   movesSince,
   type Place,
   placeOf,
-  withLessRoom,
   withoutPlaceholder,
+  yieldRoom,
 } from '../account/moves/move-steps.js';
 import { isPlaceholder } from '../account/moves/placeholder.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
@@ -21,7 +21,7 @@ import { nodesOf, poolOf, presentCpus, runningCpus } from '../account/pod-holdin
 import { freeCpus, sharedPool } from '../account/pools.js';
 import type { Site } from '../admission/site.js';
 import { NumalignError } from '../base/errors.js';
-import { memoryTables } from '../decision/memory/memory-tables.js';
+import { type MemoryTable, memoryTables } from '../decision/memory/memory-tables.js';
 import { notMoved } from './answer.js';
 
 /**
@@ -54,21 +54,28 @@ export function withAnnouncement(
   const free = freeCpus(withoutPlaceholder(state, asker.request), now, poolOf(pod));
   const missing = fresh.difference(free);
   if (!missing.isEmpty) throw taken(`CPU ${missing}`);
-  const given = withLessRoom(state, asker.request, more);
-  const tables = memoryTables(given, topology);
+  const tables = memoryTables(state, topology);
+  const lacking = lackingOf(more, tables);
+  const yielded = yieldRoom(state, asker.request, lacking);
+  const [short] = yielded === state ? lacking : lackingOf(more, memoryTables(yielded, topology));
+  if (short) throw taken(`so much ${short.type} of NUMA nodes ${short.nodes}`);
   const allocatableOn = (node: number, type: string) =>
     tables.find((table) => table.node === node && table.type === type)?.allocatable ?? 0;
-  for (const { nodes, type, bytes } of more) {
-    const own = tables.filter((table) => table.type === type && nodes.includes(table.node));
-    if (own.reduce((sum, table) => sum + table.free, 0) < bytes)
-      throw taken(`so much ${type} of NUMA nodes ${nodes}`);
-  }
-  const next = announceMove(given, pod, target, asker, allocatableOn);
+  const next = announceMove(yielded, pod, target, asker, allocatableOn);
   // Memory that is allocated together on several nodes is not allocated on one of them alone.
   if (bookingFlaw(next.memory, next.pods) !== undefined) throw taken('the memory of these NUMA nodes');
   if (sharedPool(next, now).isEmpty && !sharedPool(state, now).isEmpty)
     throw taken('a CPU for the shared pool while it moves');
   return next;
+}
+
+/** What nodes do not have of the memory that is to be theirs. */
+function lackingOf(blocks: readonly MemoryBlock[], tables: readonly MemoryTable[]): MemoryBlock[] {
+  return blocks.flatMap((block) => {
+    const own = tables.filter(({ node, type }) => type === block.type && block.nodes.includes(node));
+    const bytes = block.bytes - own.reduce((sum, { free }) => sum + free, 0);
+    return bytes > 0 ? [{ ...block, bytes }] : [];
+  });
 }
 
 export function busyMove(uid: string): NumalignError {

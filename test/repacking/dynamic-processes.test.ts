@@ -90,7 +90,7 @@ describe('the process that asks', () => {
     expect(cpusByName(manager)).toEqual({ mover: '0-1', filler: '4-5' });
     expect(reservedOf(manager)).toEqual([2, 0]);
     const next = manager.acquire(ASKER);
-    await changed(manager, () => isAnnounced(manager));
+    await expect.poll(() => owner.tell('told')).toHaveLength(3);
     await owner.tell('letGo');
     await next;
     expect(cpusByName(manager)).toEqual({ mover: '6-7', filler: '4-5', asker: '0-2' });

@@ -18,8 +18,9 @@ import { poolOf, presentCpus, runningCpus } from '../pod-holdings.js';
 import {
   isEmpty,
   isPlaceholder,
+  memoryToYield,
   placeholder,
-  withLessMemory,
+  withLessRoom,
   withoutTarget,
   withRoom,
   withTarget,
@@ -107,6 +108,19 @@ export function announceMove(
   return known ? replacePod(next, keeper) : addPod(next, keeper, memory);
 }
 
+/**
+ * Room that is kept for a request yields memory where another grant is to go that makes more room for
+ * it: of each block that is lacking what it has.
+ */
+export function yieldRoom(state: Assignments, request: string, lacking: readonly MemoryBlock[]): Assignments {
+  return lacking.reduce((before, block) => {
+    const keeper = keeperOf(before, { for: request });
+    const parts = keeper ? memoryToYield(keeper, block) : [];
+    if (parts.length === 0) return before;
+    return replacePod(before, parts.reduce(withLessRoom, keeper!), released(before.memory, parts));
+  }, state);
+}
+
 /** The owner does not move it: whoever asks hears why. */
 export function refuseMove(state: Assignments, pod: MovingPod, refusal: string): Assignments {
   const { upcoming } = pod;
@@ -166,18 +180,6 @@ const keeperOf = (state: Assignments, move: Pick<Move, 'for'>): PodAssignment | 
 
 export const movesSince = ({ moves = [] }: PodAssignment, { hourAgo }: MoveTime): readonly string[] =>
   moves.filter((at) => at > hourAgo);
-
-/** What is kept for a request is free for a grant that moves for it, as far as it takes that. */
-export function withLessRoom(
-  state: Assignments,
-  request: string,
-  target: readonly MemoryBlock[],
-): Assignments {
-  const keeper = keeperOf(state, { for: request });
-  if (!keeper) return state;
-  const { pod, given } = withLessMemory(keeper, target);
-  return given.length === 0 ? state : replacePod(state, pod, released(state.memory, given));
-}
 
 /** What is kept for a request is free for it. */
 export function withoutPlaceholder(state: Assignments, request: string): Assignments {

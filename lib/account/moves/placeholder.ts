@@ -13,6 +13,31 @@ import { type CpuPool, ISOLATED_OPTION } from '../pod-holdings.js';
 
 /** What grants have left for the request. */
 const ROOM = '.room';
+/** What its room has of some memory on some nodes, up to so many bytes. */
+export function memoryToYield(
+  pod: PodAssignment,
+  { nodes, type, bytes }: MemoryBlock,
+): readonly MemoryBlock[] {
+  let left = bytes;
+  return memoryIn(pod, ROOM).flatMap((block) => {
+    if (block.type !== type || !block.nodes.every((node) => nodes.includes(node))) return [];
+    const given = Math.min(left, block.bytes);
+    left -= given;
+    return given > 0 ? [{ ...block, bytes: given }] : [];
+  });
+}
+
+/** Its room without a part of one of its blocks. */
+export function withLessRoom(pod: PodAssignment, part: MemoryBlock): PodAssignment {
+  const memory = [...memoryIn(pod, ROOM)];
+  const isOne = ({ nodes, type, bytes }: MemoryBlock) =>
+    type === part.type && String(nodes) === String(part.nodes) && bytes >= part.bytes;
+  const at = memory.findIndex(isOne);
+  const bytes = memory[at]!.bytes - part.bytes;
+  memory.splice(at, 1, ...(bytes > 0 ? [{ ...part, bytes }] : []));
+  return withContainers(pod, roomCpus(pod), memory, memoryIn(pod, TARGET));
+}
+
 /** What the grant that moves has beside its own, of memory. */
 const TARGET = '.target';
 
@@ -60,27 +85,6 @@ const withContainers = (
 
 /** The CPUs that it keeps. */
 export const roomCpus = ({ containers }: PodAssignment): CpuSet => containers[0]!.cpus;
-
-/** Its room less the memory that a grant is about to have there, and what that is. */
-export function withLessMemory(
-  pod: PodAssignment,
-  target: readonly MemoryBlock[],
-): { readonly pod: PodAssignment; readonly given: readonly MemoryBlock[] } {
-  const given: MemoryBlock[] = [];
-  let room = memoryIn(pod, ROOM);
-  for (const { type, nodes, bytes } of target) {
-    let missing = bytes;
-    const left = room.map((block) => {
-      const isThere = block.type === type && String(block.nodes) === String(nodes);
-      const taken = isThere ? Math.min(missing, block.bytes) : 0;
-      if (taken > 0) given.push({ ...block, bytes: taken });
-      missing -= taken;
-      return { ...block, bytes: block.bytes - taken };
-    });
-    room = left.filter((block) => block.bytes > 0);
-  }
-  return { pod: withContainers(pod, roomCpus(pod), room, memoryIn(pod, TARGET)), given };
-}
 
 /** It keeps `target` for a grant that moves, and gives `cpus` up for that. */
 export const withTarget = (pod: PodAssignment, target: readonly MemoryBlock[], cpus = CpuSet.EMPTY) =>
