@@ -4,6 +4,7 @@ import { type AdmitAllOptions, admitAll, type Batch, parseBatch } from './admiss
 import { findOnRecord } from './admission/grants/held-grant.js';
 import { tracedAdmission } from './admission/grants/traced.js';
 import { takeOver } from './admission/grants/transfer.js';
+import type { Room } from './admission/room/room.js';
 import type { Site } from './admission/site.js';
 import { adopt } from './adoption/adopt.js';
 import { type AdoptedPod, type AdoptOptions, parseAdoption } from './adoption/adoption-request.js';
@@ -81,8 +82,17 @@ export class Manager extends MachineManager {
     return signal ? AbortSignal.any([signal, closing]) : closing;
   }
 
+  // Under the static policy nobody is moved, and nothing of that is loaded.
+  #roomFor(
+    { placement }: AdmissionRequest,
+    uid: string | undefined,
+    signal: AbortSignal | undefined,
+  ): Room | undefined {
+    return placement.cpuPolicy === 'dynamic' ? roomFor(this.#site, uid, signal) : undefined;
+  }
+
   #admitted(site: Site, request: AdmissionRequest, signal: AbortSignal | undefined): Promise<Admission> {
-    const room = roomFor(site, request.placement, request.pod.uid, signal);
+    const room = this.#roomFor(request, request.pod.uid, signal);
     const coming = tracedAdmission(site, request, () => admit(site, request, signal, room));
     return this.#own.note(coming, ({ pod, alreadyAdmitted }) => (alreadyAdmitted ? undefined : pod));
   }
@@ -149,8 +159,8 @@ export class Manager extends MachineManager {
   }
 
   #admittedAll(site: Site, batch: Batch, signal: AbortSignal | undefined): Promise<Admission[]> {
-    const [{ placement }] = batch.requests as [AdmissionRequest];
-    const coming = admitAll(site, batch, signal, roomFor(site, placement, undefined, signal));
+    const room = this.#roomFor(batch.requests[0]!, undefined, signal);
+    const coming = admitAll(site, batch, signal, room);
     const each = batch.requests.map((request, i) => {
       const admission = tracedAdmission(site, request, () => coming.then((all) => all[i]!));
       return this.#own.note(admission, ({ pod, alreadyAdmitted }) => (alreadyAdmitted ? undefined : pod));

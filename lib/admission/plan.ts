@@ -8,7 +8,7 @@ import type { Explanation } from '../decision/explanation.js';
 import type { Offer } from '../decision/progress.js';
 import { type Question, undo } from '../decision/question.js';
 import { type RepackingReport, reportOf, withReport } from '../decision/repacking/repacking-report.js';
-import { mayAskForMoves, searchMoves } from '../decision/repacking/search.js';
+import { searchMoves } from '../decision/repacking/search.js';
 import type { AdmissionRequest } from '../input/request.js';
 import { placedPod } from './placed-pod.js';
 import { type PlanningGround, planningGround, planningQuestion } from './planning-ground.js';
@@ -77,7 +77,7 @@ export function plan(question: Question): {
   const hints = decision.offers;
   const exact = hints.every(({ merged }) => merged.exact);
   if (!decision.admitted) {
-    const mayMove = decision.isShortage && mayAskForMoves(question);
+    const mayMove = decision.isShortage && question.request.placement.cpuPolicy === 'dynamic';
     const repacking = mayMove ? reportOf(question.topology, searchMoves(question, moveTime())) : null;
     const { code, reason, explanation } = repacking ? withReport(decision, repacking) : decision;
     const rejected = {

@@ -15,7 +15,6 @@ import type { Rejection } from '../decision/rejection.js';
 import type { Move } from '../decision/repacking/move.js';
 import { reportOf, withReport } from '../decision/repacking/repacking-report.js';
 import { searchMoves } from '../decision/repacking/search.js';
-import type { Placement } from '../input/placement.js';
 import { until } from '../state/until.js';
 import { AskedGrants } from './asked-grants.js';
 import { giveBackRoom } from './kept-room.js';
@@ -91,16 +90,6 @@ class MovedRoom implements Room {
   }
 }
 
-/**
- * For a request under this placement; undefined: nobody is moved for it. `uid`: the pod's, where it has
- * one.
- */
-export function roomFor(
-  site: Site,
-  { cpuPolicy }: Placement,
-  uid: string | undefined,
-  signal: AbortSignal | undefined,
-): Room | undefined {
-  if (cpuPolicy !== 'dynamic') return undefined;
-  return new MovedRoom(site, uid ?? randomUUID(), signal);
-}
+/** For one request. `uid`: the pod's, where it has one. */
+export const roomFor = (site: Site, uid: string | undefined, signal: AbortSignal | undefined): Room =>
+  new MovedRoom(site, uid ?? randomUUID(), signal);

@@ -9,10 +9,6 @@ import { type NoRepacking, type Repacking, type RepackLimits, repack } from './r
 // In a decision's time: all pairs of moves on machines of eight NUMA nodes.
 const LIMITS: RepackLimits = { maxMoves: 2, budget: 200 };
 
-/** Whether grants that consent move for such a request. */
-export const mayAskForMoves = ({ request }: Pick<Question, 'request'>): boolean =>
-  request.placement.cpuPolicy === 'dynamic';
-
 /** `isCandidate`: which of the grants may be asked, of those that may move now. */
 export function searchMoves(
   question: Question,
