@@ -30,7 +30,8 @@ const FILES = {
   kubelet: /^(kubelet\/(?!record\/kubelet-status)|entries\/kubelet|input\/pods\/workload)/,
   pools: /^pools\//,
   // Of grants that move.
-  moves: /^(moves\/(answer|carry-out|conduct|move-grant|move-target|pages)|threads\/thread-move)$/,
+  moves:
+    /^(moves\/(answer|carry-out|conduct|move-grant|move-target|pages)|(decision\/)?repacking\/.*|threads\/thread-move)$/,
   // Of grants that ask for it.
   quiet: /^quiet\/(?!quieter|kernel\/demands)/,
   doctor: /^(doctor|entries\/diagnostics)/,

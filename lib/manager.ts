@@ -4,6 +4,7 @@ import { type AdmitAllOptions, admitAll, type Batch, parseBatch } from './admiss
 import { findOnRecord } from './admission/grants/held-grant.js';
 import { tracedAdmission } from './admission/grants/traced.js';
 import { takeOver } from './admission/grants/transfer.js';
+import type { Room } from './admission/room/room.js';
 import type { Site } from './admission/site.js';
 import { adopt } from './adoption/adopt.js';
 import { type AdoptedPod, type AdoptOptions, parseAdoption } from './adoption/adoption-request.js';
@@ -30,6 +31,13 @@ import type { TopologyHint } from './machine/hints.js';
 import { MachineManager, type ManagerParts } from './managers/machine-manager.js';
 import { OwnGrants } from './managers/own-grants.js';
 import { Pod } from './pod.js';
+import {
+  type Defragmentation,
+  type DefragmentOptions,
+  defragment,
+  parseDefragment,
+} from './repacking/defragment.js';
+import { roomFor } from './repacking/moved-room.js';
 
 /** What {@link Manager.importKubelet} has taken over. */
 export interface KubeletImport {
@@ -66,16 +74,26 @@ export class Manager extends MachineManager {
 
   // Nobody would hear of what a closed manager gets.
   #untilClosed(
-    { wait }: { readonly wait: boolean },
+    { wait, placement }: Pick<AdmissionRequest, 'wait' | 'placement'>,
     signal: AbortSignal | undefined,
   ): AbortSignal | undefined {
     const closing = this.#parts.lifetime.signal;
-    if (!wait) return signal;
+    if (!wait && placement.cpuPolicy !== 'dynamic') return signal;
     return signal ? AbortSignal.any([signal, closing]) : closing;
   }
 
+  // Under the static policy nobody is moved, and nothing of that is loaded.
+  #roomFor(
+    { placement }: AdmissionRequest,
+    uid: string | undefined,
+    signal: AbortSignal | undefined,
+  ): Room | undefined {
+    return placement.cpuPolicy === 'dynamic' ? roomFor(this.#site, uid, signal) : undefined;
+  }
+
   #admitted(site: Site, request: AdmissionRequest, signal: AbortSignal | undefined): Promise<Admission> {
-    const coming = tracedAdmission(site, request, () => admit(site, request, signal));
+    const room = this.#roomFor(request, request.pod.uid, signal);
+    const coming = tracedAdmission(site, request, () => admit(site, request, signal, room));
     return this.#own.note(coming, ({ pod, alreadyAdmitted }) => (alreadyAdmitted ? undefined : pod));
   }
 
@@ -135,12 +153,14 @@ export class Manager extends MachineManager {
     const batch = parseBatch(pods, options, this.#parts.config.placement);
     for (const { placement } of batch.requests) checkPlacement(placement, this.topology);
     if (batch.requests.length === 0) return [];
-    const admissions = await this.#admittedAll(site, batch, options.signal);
+    const signal = this.#untilClosed(batch.requests[0]!, options.signal);
+    const admissions = await this.#admittedAll(site, batch, signal);
     return admissions.map((admission) => new Pod(site, admission));
   }
 
   #admittedAll(site: Site, batch: Batch, signal: AbortSignal | undefined): Promise<Admission[]> {
-    const coming = admitAll(site, batch, signal);
+    const room = this.#roomFor(batch.requests[0]!, undefined, signal);
+    const coming = admitAll(site, batch, signal, room);
     const each = batch.requests.map((request, i) => {
       const admission = tracedAdmission(site, request, () => coming.then((all) => all[i]!));
       return this.#own.note(admission, ({ pod, alreadyAdmitted }) => (alreadyAdmitted ? undefined : pod));
@@ -222,6 +242,17 @@ export class Manager extends MachineManager {
     const site = this.#site;
     const coming = takeOver(site, token, checkSignal(signal));
     return new Grant(site, this.#parts.config.placement, await this.#own.note(coming, (pod) => pod));
+  }
+
+  /**
+   * Has grants that consent move, so that the largest request that one NUMA node has room for becomes
+   * larger: as few of them as that takes, again and again, until no more than two moves gain nothing.
+   * With `dryRun` nothing moves. Whatever the CPU policy is.
+   * @throws ERR_INVALID_OPTION, ERR_LOCK_TIMEOUT, ERR_STATE_*; the signal's reason, and what has moved
+   *   by then stays there
+   */
+  async defragment(options: DefragmentOptions = {}): Promise<Defragmentation> {
+    return defragment(this.#site, this.#parts.config.placement, parseDefragment(options));
   }
 
   /**

@@ -17,6 +17,7 @@ import { AdmissionError } from './admission-error.js';
 import { publish } from './diagnostics.js';
 import { freeForStrict } from './free-hugepages.js';
 import { PERSISTENT_OWNER, placedPod } from './placed-pod.js';
+import { isRejected, type Rejected, type Room, withRoom } from './room/room.js';
 import type { Site } from './site.js';
 import { type Enforced, type EnforcedCommit, FEW_CGROUPS, transact, withoutAnyDead } from './transact.js';
 import { enforcementWarnings, type Warning, warningsOf } from './warnings.js';
@@ -32,52 +33,71 @@ export interface Admission {
   readonly replaced?: boolean;
 }
 
+/** Who asks, and who makes room for that; undefined: nobody does. */
+interface Asker {
+  readonly request: AdmissionRequest;
+  readonly room: Room | undefined;
+}
+
 /**
  * Lock, reload, decide, shared members leave, commit. A pod that is placed stays as it is. A
- * request that waits is tried again in its turn.
+ * request for which there is no room is tried again once there is more, and one that waits in its
+ * turn.
  * @throws {@link AdmissionError}, what {@link decide} and the ledger throw, ERR_POD_CONFLICT
  */
-export async function admit(site: Site, request: AdmissionRequest, signal?: AbortSignal): Promise<Admission> {
-  const answer = request.wait
-    ? await admitInTurn(site, request, signal)
-    : await transact(site, signal, (...step) => tryAdmit(site, request, ...step), FEW_CGROUPS);
-  if ('admitted' in answer) throw new AdmissionError(answer);
+export async function admit(
+  site: Site,
+  request: AdmissionRequest,
+  signal?: AbortSignal,
+  room?: Room,
+): Promise<Admission> {
+  const asker = { request, room };
+  const once = () => transact(site, signal, (...step) => tryAdmit(site, asker, ...step), FEW_CGROUPS);
+  const answer = request.wait ? await admitInTurn(site, asker, signal) : await withRoom(room, once);
+  if (isRejected(answer)) throw new AdmissionError(answer.rejection);
   return answer;
 }
 
 function admitInTurn(
   site: Site,
-  request: AdmissionRequest,
+  asker: Asker,
   signal: AbortSignal | undefined,
-): Promise<Admission | Rejection> {
+): Promise<Admission | Rejected> {
+  const { request, room } = asker;
   const { pod } = request;
-  return inTurn(site.ledger, signal, (turn) =>
-    transact(site, signal, async (state, commit, recorded) => {
-      if (turn.isOurs() || placedPod(state, pod)) {
-        const answer = await tryAdmit(site, request, state, commit, recorded);
-        if (!('admitted' in answer) || !answer.isShortage) return answer;
-      }
-      const hopeless = rejectionWhenEmpty(site, request, recorded);
-      if (hopeless) return hopeless;
-      if (turn.wait()) publish('wait', site, () => ({ uid: pod.uid ?? null, name: pod.name ?? null }));
-      return undefined;
-    }),
-  );
+  return inTurn(site.ledger, signal, async (turn) => {
+    const answer = await withRoom(room, () =>
+      transact(site, signal, async (state, commit, recorded) => {
+        let rejected: Rejected | undefined;
+        if (turn.isOurs() || placedPod(state, pod)) {
+          const answer = await tryAdmit(site, asker, state, commit, recorded);
+          if (!isRejected(answer) || !answer.shortage) return answer;
+          rejected = answer;
+        }
+        const hopeless = rejectionWhenEmpty(site, request, recorded);
+        if (hopeless) return { rejection: hopeless };
+        if (turn.wait()) publish('wait', site, () => ({ uid: pod.uid ?? null, name: pod.name ?? null }));
+        return rejected;
+      }),
+    );
+    return answer && isRejected(answer) && answer.shortage ? undefined : answer;
+  });
 }
 
 async function tryAdmit(
   site: Site,
-  request: AdmissionRequest,
-  withRoom: Assignments,
+  asker: Asker,
+  given: Assignments,
   commit: EnforcedCommit,
   recorded: Assignments,
-): Promise<Admission | Rejection> {
+): Promise<Admission | Rejected> {
+  const { request, room } = asker;
   const { ledger, providers } = site;
-  const state = withoutOwnRoom(site, request, withRoom);
+  const state = withoutOwnRoom(site, asker, given);
   const again = () => {
     // As of a transaction: nobody can tell then what dead owners have left behind.
-    const left = commit.refusal ? undefined : withoutAnyDead(site, state, recorded);
-    return left && tryAdmit(site, request, left, commit, recorded);
+    const left = commit.refusal ? undefined : withoutAnyDead(site, given, recorded);
+    return left && tryAdmit(site, asker, left, commit, recorded);
   };
   let placed: PodAssignment | undefined;
   try {
@@ -95,7 +115,7 @@ async function tryAdmit(
   }
   if (commit.refusal) throw commit.refusal;
   const owner = ledger.owners.recordFor(request.owner);
-  const uid = request.pod.uid ?? randomUUID();
+  const uid = request.pod.uid ?? room?.uid ?? randomUUID();
   const question = {
     ...questionOf(site, request, state, recorded.pods),
     hugepages: freeForStrict(request, site.topology),
@@ -105,7 +125,8 @@ async function tryAdmit(
     dryRun: false,
   };
   const decision = decideNamed(question);
-  if (!decision.admitted) return again() ?? decision;
+  if (!decision.admitted)
+    return again() ?? { rejection: decision, shortage: decision.isShortage ? question : undefined };
   const next = decision.next();
   let enforced: Enforced;
   try {
@@ -130,9 +151,10 @@ async function tryAdmit(
 
 // The room that grants have made for it is its own to take. What another process keeps under its uid is
 // on record as any pod is.
-function withoutOwnRoom({ ledger }: Site, { pod }: AdmissionRequest, state: Assignments): Assignments {
-  const room = pod.uid === undefined ? undefined : findPod(state, pod.uid);
-  return room && ledger.owners.isOwn(room.owner) ? withoutPlaceholder(state, room.uid) : state;
+function withoutOwnRoom({ ledger }: Site, { request, room }: Asker, state: Assignments): Assignments {
+  const uid = request.pod.uid ?? room?.uid;
+  const kept = uid === undefined ? undefined : findPod(state, uid);
+  return kept && ledger.owners.isOwn(kept.owner) ? withoutPlaceholder(state, kept.uid) : state;
 }
 
 /** How strongly others are to be kept off. */

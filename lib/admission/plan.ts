@@ -7,11 +7,14 @@ import { decide } from '../decision/decision.js';
 import type { Explanation } from '../decision/explanation.js';
 import type { Offer } from '../decision/progress.js';
 import { type Question, undo } from '../decision/question.js';
+import { type RepackingReport, reportOf, withReport } from '../decision/repacking/repacking-report.js';
+import { searchMoves } from '../decision/repacking/search.js';
 import type { AdmissionRequest } from '../input/request.js';
 import { placedPod } from './placed-pod.js';
 import { type PlanningGround, planningGround, planningQuestion } from './planning-ground.js';
 import { type PodContainer, podContainer } from './pod-container.js';
 import type { ReadOnlySite } from './site.js';
+import { moveTime } from './transact.js';
 import { type Warning, warningsOf } from './warnings.js';
 
 /** The answer to {@link Manager.plan}. */
@@ -30,6 +33,11 @@ export interface Plan {
   readonly hints: readonly Offer[];
   readonly explanation: Explanation | null;
   readonly warnings: readonly Warning[];
+  /**
+   * Rejected under the CPU policy `dynamic`: after which moves of grants that consent it would be
+   * admitted, or why after none; else null.
+   */
+  readonly repacking: RepackingReport | null;
   /** False: on a machine of more than 16 NUMA nodes a better hint may exist. */
   readonly exact: boolean;
   /** Why it would be on these NUMA nodes: the {@link Grant.explanation} of the grant. */
@@ -49,6 +57,7 @@ function admittedPlan(
     hints,
     explanation: null,
     warnings,
+    repacking: null,
     exact,
     choice,
   };
@@ -71,7 +80,9 @@ export function plan(question: Question): {
   const hints = decision.offers;
   const exact = hints.every(({ merged }) => merged.exact);
   if (!decision.admitted) {
-    const { code, reason, explanation } = decision;
+    const mayMove = decision.isShortage && question.request.placement.cpuPolicy === 'dynamic';
+    const repacking = mayMove ? reportOf(question.topology, searchMoves(question, moveTime())) : null;
+    const { code, reason, explanation } = repacking ? withReport(decision, repacking) : decision;
     const rejected = {
       admitted: false,
       reason,
@@ -80,6 +91,7 @@ export function plan(question: Question): {
       hints,
       explanation,
       warnings: [],
+      repacking,
       exact,
       choice: null,
     };
@@ -114,6 +126,18 @@ export type PlanOnRecord = Plan & { readonly generation: number };
 
 // Member by member: to add one to a spread object takes many times as long.
 export function onRecord(plan: Plan, generation: number): PlanOnRecord {
-  const { admitted, reason, code, containers, hints, explanation, warnings, exact, choice } = plan;
-  return { admitted, reason, code, containers, hints, explanation, warnings, exact, choice, generation };
+  const { admitted, reason, code, containers, hints, explanation, warnings, repacking, exact, choice } = plan;
+  return {
+    admitted,
+    reason,
+    code,
+    containers,
+    hints,
+    explanation,
+    warnings,
+    repacking,
+    exact,
+    choice,
+    generation,
+  };
 }

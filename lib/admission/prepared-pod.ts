@@ -54,7 +54,7 @@ export class PreparedPod {
     const plan = planOn(site, ground, this.#request);
     const { topology } = site;
     const resources = this.#names.map((name) => site.resources.get(name));
-    if (this.#followsFrom(site, resources))
+    if (this.#followsFrom(site, resources, plan))
       this.#known = { plan: lasting(plan), topology, ground, resources };
     return onRecord(plan, ground.generation);
   }
@@ -69,8 +69,14 @@ export class PreparedPod {
     return true;
   }
 
-  // Callbacks may answer otherwise at any time, and the kernel of its free hugepages.
-  #followsFrom({ topology, providers }: ReadOnlySite, resources: Known['resources']): boolean {
+  // Callbacks may answer otherwise at any time, and the kernel of its free hugepages; and what has moved
+  // within the hour may move again.
+  #followsFrom(
+    { topology, providers }: ReadOnlySite,
+    resources: Known['resources'],
+    { repacking }: Plan,
+  ): boolean {
+    if (repacking) return false;
     const isAsked = resources.some((resource) => resource?.preferredAllocation !== undefined);
     const readsKernel = !topology.isSimulated && this.#names.some((name) => pageBytes(name) !== undefined);
     return providers.isEmpty && !isAsked && !readsKernel;

@@ -6,6 +6,7 @@ import { addAgent } from './commands/agent.js';
 import { addAttach } from './commands/attach.js';
 import { addCompletion } from './commands/completion.js';
 import { addConfigure } from './commands/configure.js';
+import { addDefragment } from './commands/defragment.js';
 import { addDoctor } from './commands/doctor.js';
 import { addPlan } from './commands/plan.js';
 import { addRelease } from './commands/release.js';
@@ -35,6 +36,7 @@ const COMMANDS: Readonly<Record<string, (program: Command) => unknown>> = {
   status: addStatus,
   attach: addAttach,
   release: addRelease,
+  defragment: addDefragment,
   share: addShare,
   configure: addConfigure,
   setup: addSetup,

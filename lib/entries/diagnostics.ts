@@ -46,6 +46,11 @@ export type { CpuFlag, CpuMoved, DeviceGone, MemoryGone } from '../decision/flag
 export type { CpuTaken, DeviceTaken, MemoryTaken } from '../decision/flags/kubelet-flags.js';
 export type { SharedPoolShort } from '../decision/flags/shared-pool-short.js';
 export type { HugepagesTaken } from '../decision/memory/hugepages-taken.js';
+export type {
+  ProposedMove,
+  RepackingReport,
+  UnmovedGrant,
+} from '../decision/repacking/repacking-report.js';
 export { type DiagnoseOptions, type Diagnosis, diagnose } from '../doctor/diagnose.js';
 export { FINDING_STATUSES, type Finding, type FindingStatus } from '../doctor/finding.js';
 export type { Drift, DriftKind, Hotplug, ReconcileReport } from '../enforcement/drift.js';
@@ -61,6 +66,7 @@ export {
   type UnmovableThread,
 } from '../machine/affinity.js';
 export type { PartOutcome, QuietOutcome } from '../quiet/outcome.js';
+export type { Defragmentation, DefragmentOptions, NodeGain } from '../repacking/defragment.js';
 export type { JournalLine } from '../state/format/journal-lines.js';
 export type { StateRecovered } from '../state/store.js';
 export type { Waiter } from '../state/wait-queue.js';

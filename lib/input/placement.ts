@@ -7,6 +7,7 @@ import { MAX_HINT_NODES } from '../machine/hint-masks.js';
 import type { Topology } from '../machine/topology.js';
 import { STRICT } from './machine-options.js';
 import {
+  CPU_MANAGER_POLICIES,
   type CpuManagerPolicy,
   type CpuManagerPolicyOptions,
   ISOLATION_CHOICES,
@@ -203,7 +204,7 @@ export function parsePlacement(
     ...(policy !== undefined && { topologyPolicy: parseTopologyPolicy(policy, names.policy) }),
     ...(scope !== undefined && { scope: option.oneOf(scope, names.scope, ['container', 'pod']) }),
     ...(cpuManagerPolicy !== undefined && {
-      cpuPolicy: option.oneOf(cpuManagerPolicy, 'cpuManagerPolicy', ['none', 'static']),
+      cpuPolicy: option.oneOf(cpuManagerPolicy, 'cpuManagerPolicy', CPU_MANAGER_POLICIES),
     }),
     ...(memoryManagerPolicy !== undefined && {
       memoryPolicy: option.oneOf(memoryManagerPolicy, 'memoryManagerPolicy', [

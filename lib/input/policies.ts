@@ -12,8 +12,15 @@ export type TopologyManagerPolicy = (typeof TOPOLOGY_MANAGER_POLICIES)[number];
 /** Whether hints are merged for each container, or once for the whole pod. */
 export type TopologyManagerScope = 'container' | 'pod';
 
-/** Whether Guaranteed containers with whole CPUs get exclusive ones. */
-export type CpuManagerPolicy = 'none' | 'static';
+/** The policies of the CPU Manager; the kubelet has no `dynamic`. */
+export const CPU_MANAGER_POLICIES = ['none', 'static', 'dynamic'] as const;
+
+/**
+ * Whether Guaranteed containers with whole CPUs get exclusive ones. `dynamic`: as `static`; and where
+ * a request is rejected though what is free in all would do, grants that consent move to make room
+ * for it.
+ */
+export type CpuManagerPolicy = (typeof CPU_MANAGER_POLICIES)[number];
 
 /**
  * Whether memory and hugepages of Guaranteed pods are booked on NUMA nodes. `BestEffort`, which the

@@ -287,7 +287,7 @@ export function parseAcquire(options: AcquireOptions, placement: Placement): Adm
       {
         option: 'cpuManagerPolicy',
         value: 'none',
-        valid: 'static',
+        valid: ['static', 'dynamic'],
       },
     );
   }

@@ -169,7 +169,7 @@ export function exportKubelet(
   const state = assignmentsOf(site, site.ledger.read());
   const dead = site.ledger.owners.deadPods(state.pods).map((pod) => pod.uid);
   const policies = {
-    cpuPolicy,
+    cpuPolicy: cpuPolicy === 'none' ? cpuPolicy : ('static' as const),
     memoryPolicy: memoryPolicy === 'None' ? memoryPolicy : ('Static' as const),
   };
   return formatKubeletFiles(

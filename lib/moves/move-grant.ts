@@ -56,8 +56,10 @@ export async function moveGrant(
     announced = await announce(site, uid, after, request);
     const { owner } = announced;
     const isOurs = owner.kind !== 'process' || ledger.owners.isOwn(owner);
-    if (isOurs) await moverOf(ledger).conduct(site, announced);
-    const moved = await outcome(site, announced, request.signal);
+    const conducted = isOurs ? moverOf(ledger).conduct(site, announced) : undefined;
+    if (conducted) await unlessAborted(conducted, request.signal);
+    // What is called off here ends there, too.
+    const moved = await outcome(site, announced, request.signal).finally(() => conducted);
     announced = undefined;
     return moved;
   } finally {
@@ -65,6 +67,17 @@ export async function moveGrant(
     if (announced) await callOff(site, request.for).catch(() => {});
     end();
   }
+}
+
+/** As long as the signal has not aborted. */
+async function unlessAborted(conducted: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
+  if (!signal) return conducted;
+  let abort = () => {};
+  const aborted = new Promise<void>((resolve) => (abort = resolve));
+  if (signal.aborted) abort();
+  signal.addEventListener('abort', abort);
+  await Promise.race([conducted, aborted]);
+  signal.removeEventListener('abort', abort);
 }
 
 // Every transaction of this process calls off what it has announced and does not do any more.

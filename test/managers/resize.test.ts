@@ -9,6 +9,7 @@ import { parseConfig } from '../../lib/input/config.js';
 import { NO_QUIETER } from '../../lib/quiet/quieter.js';
 import { Ledger } from '../../lib/state/ledger.js';
 import { Agent } from '../support/agent.js';
+import { changed } from '../support/changed.js';
 import { errorOf } from '../support/error-of.js';
 import { breakCommits } from '../support/full-disk.js';
 import { GI, MI, machineOf } from '../support/memory-machine.js';
@@ -23,19 +24,6 @@ async function open(topology: Topology, stateDir = makeStateDir()): Promise<Mana
   const manager = await openManager({ topology, stateDir });
   onTestFinished(() => manager.close());
   return manager;
-}
-
-/** Resolves with the next change that others commit, once `isIt` says so. */
-function changed(manager: Manager, isIt: () => boolean): Promise<void> {
-  return new Promise((resolve) => {
-    const look = () => {
-      if (!isIt()) return;
-      manager.off('change', look);
-      resolve();
-    };
-    manager.on('change', look);
-    look();
-  });
 }
 
 describe('a resize to no memory', () => {

@@ -1,6 +1,7 @@
 // AdmitAll: several pods in one transaction, all of them or none.
 import { randomUUID } from 'node:crypto';
 import { type Assignments, findPod } from '../../account/assignments.js';
+import { withoutPlaceholder } from '../../account/moves/move-steps.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { removePods } from '../../account/pod-changes.js';
 import { cpusOf } from '../../account/pod-holdings.js';
@@ -22,6 +23,7 @@ import { AdmissionError } from '../admission-error.js';
 import { type Admission, aimOf, questionOf, quietShortfallOf } from '../admit.js';
 import { freeForStrict } from '../free-hugepages.js';
 import { placedOrOld } from '../placed-pod.js';
+import { isRejected, type Rejected, type Room, withRoom } from '../room/room.js';
 import type { Site } from '../site.js';
 import { type EnforcedCommit, transact } from '../transact.js';
 import { enforcementWarnings, warningsOf } from '../warnings.js';
@@ -71,10 +73,6 @@ function about<T>(index: number, action: () => T): T {
   try {
     return action();
   } catch (error) {
-    if (error instanceof AdmissionError) {
-      const { rejection } = error;
-      throw new AdmissionError({ ...rejection, facts: { ...rejection.facts, index } });
-    }
     if (!(error instanceof NumalignError)) throw error;
     throw new NumalignError(error.code, error.message, { ...error.details, index, cause: error });
   }
@@ -95,19 +93,37 @@ interface Step {
 
 /**
  * Lock, reload, decide for one pod after the other, shared members leave, commit once. Pods that are
- * placed stay as they are.
+ * placed stay as they are. Where one of them is rejected, all are tried again once there is more room.
  * @throws {@link AdmissionError} and what {@link admit} throws, with the `index` of the pod; then
- *   nothing is changed
+ *   none of them is admitted
  */
-export function admitAll(site: Site, batch: Batch, signal?: AbortSignal): Promise<readonly Admission[]> {
-  return transact(site, signal, async (state, commit, recorded) => {
+export async function admitAll(
+  site: Site,
+  batch: Batch,
+  signal?: AbortSignal,
+  room?: Room,
+): Promise<readonly Admission[]> {
+  const answer = await withRoom(room, () => tryAdmitAll(site, batch, signal, room));
+  if (isRejected(answer)) throw new AdmissionError(answer.rejection);
+  return answer;
+}
+
+function tryAdmitAll(
+  site: Site,
+  batch: Batch,
+  signal: AbortSignal | undefined,
+  room: Room | undefined,
+): Promise<readonly Admission[] | Rejected> {
+  return transact(site, signal, async (given, commit, recorded) => {
     const { providers } = site;
     const [first] = batch.requests;
     if (!first) return [];
+    const state = room ? withoutPlaceholder(given, room.uid) : given;
     const steps = decideAll(
       { site, batch, commit, base: questionOf(site, first, state, recorded.pods) },
       state,
     );
+    if (isRejected(steps)) return steps;
     const questions = steps.flatMap(({ question }) => question ?? []);
     if (questions.length === 0) return steps.map((step) => admissionOf(site, step, state, []));
     try {
@@ -131,11 +147,14 @@ interface Ground {
   readonly base: ReturnType<typeof questionOf>;
 }
 
-function decideAll(ground: Ground, state: Assignments): Step[] {
+function decideAll(ground: Ground, state: Assignments): Step[] | Rejected {
   const steps: Step[] = [];
   try {
-    for (const [index, request] of ground.batch.requests.entries())
-      steps.push(about(index, () => decideNext(ground, request, steps.at(-1)?.next ?? state)));
+    for (const [index, request] of ground.batch.requests.entries()) {
+      const step = about(index, () => decideNext(ground, request, steps.at(-1)?.next ?? state));
+      if (isRejected(step)) return rejectedAt(index, step, steps);
+      steps.push(step);
+    }
     return steps;
   } catch (error) {
     throw withUndone(
@@ -145,11 +164,18 @@ function decideAll(ground: Ground, state: Assignments): Step[] {
   }
 }
 
+function rejectedAt(index: number, { rejection, shortage }: Rejected, before: readonly Step[]): Rejected {
+  const failure = undoAll(before.flatMap(({ question }) => question ?? []));
+  const rejected = { ...rejection, facts: { ...rejection.facts, index } };
+  if (failure !== undefined) throw withRollback(new AdmissionError(rejected), failure);
+  return { rejection: rejected, shortage };
+}
+
 function decideNext(
   { site, batch, commit, base }: Ground,
   request: AdmissionRequest,
   state: Assignments,
-): Step {
+): Step | Rejected {
   const { ledger, topology } = site;
   const { uid } = request.pod;
   const { placed, old } = placedOrOld(state, request.pod, batch.replace);
@@ -167,7 +193,10 @@ function decideNext(
     dryRun: false,
   };
   const decision = decide(question);
-  if (!decision.admitted) throw new AdmissionError(decision);
+  if (!decision.admitted) {
+    const { isShortage } = decision;
+    return { rejection: decision, shortage: isShortage ? question : undefined };
+  }
   return { next: decision.next(), question, old, explanation: decision.explanation };
 }
 
@@ -203,10 +232,12 @@ async function checkQuiet(site: Site, batch: Batch, { before, next, questions, c
   }
 }
 
-function withUndone(error: unknown, questions: readonly Question[]): unknown {
-  const [failure] = questions.map(undo).filter((each) => each !== undefined);
-  return withRollback(error, failure);
-}
+// Answers the first error.
+const undoAll = (questions: readonly Question[]): unknown =>
+  questions.map(undo).find((each) => each !== undefined);
+
+const withUndone = (error: unknown, questions: readonly Question[]): unknown =>
+  withRollback(error, undoAll(questions));
 
 function admissionOf(
   { providers }: Site,

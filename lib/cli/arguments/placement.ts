@@ -4,13 +4,19 @@ import { Option } from 'commander';
 import { NumalignError } from '../../base/errors.js';
 import type { FeatureGates, KubeletVersion } from '../../base/kubelet-features.js';
 import type {
+  CpuManagerPolicy,
   CpuManagerPolicyOptions,
   TopologyManagerPolicy,
   TopologyManagerScope,
 } from '../../entries/kubelet.js';
 import type { CpuSet, IsolationChoice, ManagerOptions, PlacementChoice } from '../../index.js';
 import { parseConfig } from '../../input/config.js';
-import { ISOLATION_CHOICES, PLACEMENT_CHOICES, TOPOLOGY_MANAGER_POLICIES } from '../../input/policies.js';
+import {
+  CPU_MANAGER_POLICIES,
+  ISOLATION_CHOICES,
+  PLACEMENT_CHOICES,
+  TOPOLOGY_MANAGER_POLICIES,
+} from '../../input/policies.js';
 import { cpuList, cpuOption, featureGatesOption, kubeletVersionOption } from './arguments.js';
 import { fileName, inPlace, readDocuments } from './documents.js';
 import { cgroupRootOf, cgroupRootOption } from './enforcement.js';
@@ -27,6 +33,7 @@ export interface OpeningFlags {
 }
 
 export interface PlacementFlags extends OpeningFlags {
+  cpuPolicy?: CpuManagerPolicy;
   policy?: TopologyManagerPolicy;
   scope?: TopologyManagerScope;
   isolation?: IsolationChoice;
@@ -39,6 +46,14 @@ export function policyOption(): Option {
   return new Option('--policy <policy>', 'of the Topology Manager (default: best-effort)').choices(
     TOPOLOGY_MANAGER_POLICIES,
   );
+}
+
+/** Of a manager. */
+export function cpuPolicyOption(): Option {
+  return new Option(
+    '--cpu-policy <policy>',
+    'of the CPU Manager; dynamic: grants that consent move to make room (default: static)',
+  ).choices(CPU_MANAGER_POLICIES);
 }
 
 /** Of one request. */
@@ -103,6 +118,7 @@ export function openingOptions(): Option[] {
 export function placementOptions(): Option[] {
   return [
     ...openingOptions(),
+    cpuPolicyOption(),
     policyOption(),
     new Option('--scope <scope>', 'align containers or whole pods (default: container)').choices([
       'container',
@@ -138,12 +154,13 @@ async function readConfiguration(
 
 /** The flags as the API takes them. */
 export async function managerOptions(flags: PlacementFlags): Promise<ManagerOptions> {
-  const { config, policy, scope, cpuOption, reserved, isolated, cgroupRoot } = flags;
+  const { config, policy, scope, cpuPolicy, cpuOption, reserved, isolated, cgroupRoot } = flags;
   const { kubeletVersion, featureGates } = flags;
   const { initContainerLookahead, strictHugepages, placement } = flags;
   const document = config === undefined ? undefined : await readConfiguration(config);
   return {
     ...(document && { kubeletConfiguration: document }),
+    ...(cpuPolicy && { cpuManagerPolicy: cpuPolicy }),
     ...(policy && { topologyManagerPolicy: policy }),
     ...(scope && { topologyManagerScope: scope }),
     ...(initContainerLookahead && { initContainerLookahead }),

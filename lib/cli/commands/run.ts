@@ -5,7 +5,11 @@ import { NumalignError } from '../../base/errors.js';
 import { delayNotices } from '../../base/notices/notice-delay.js';
 import { cpusNamed } from '../../base/text/cpus-named.js';
 import { DIAGNOSTICS_CHANNELS } from '../../entries/diagnostics.js';
-import type { CpuManagerPolicyOptions, TopologyManagerPolicy } from '../../entries/kubelet.js';
+import type {
+  CpuManagerPolicy,
+  CpuManagerPolicyOptions,
+  TopologyManagerPolicy,
+} from '../../entries/kubelet.js';
 import {
   type AcquireOptions,
   type CpuSet,
@@ -27,6 +31,7 @@ import {
 } from '../arguments/enforcement.js';
 import {
   agreedCgroupRootOption,
+  cpuPolicyOption,
   isolatedOption,
   isolationOption,
   placementOption,
@@ -53,6 +58,7 @@ interface RunFlags extends PodFlags, EnforcementFlags, DeviceFlags {
   distribute?: boolean;
   alignL3?: boolean;
   policy?: TopologyManagerPolicy;
+  cpuPolicy?: CpuManagerPolicy;
   smt?: 'hold-sibling';
   isolation?: IsolationChoice;
   strictHugepages?: boolean;
@@ -105,6 +111,7 @@ export function addRun(program: Command): void {
       ]),
     )
     .addOption(policyOption())
+    .addOption(cpuPolicyOption())
     .addOption(
       new Option('--smt <mode>', 'keep the other threads of its cores idle, and others off them').choices([
         'hold-sibling',
@@ -259,13 +266,14 @@ function inWordsOfRun(error: unknown): unknown {
 }
 
 async function openingOptions(flags: RunFlags): Promise<ManagerOptions> {
-  const { reserved, isolated, cgroupRoot, stateDir, besideKubelet } = flags;
+  const { cpuPolicy, reserved, isolated, cgroupRoot, stateDir, besideKubelet } = flags;
   return {
     ...(stateDir !== undefined && { stateDir }),
     ...(besideKubelet !== undefined && { besideKubelet }),
     ...(reserved && { reservedSystemCPUs: reserved }),
     ...(isolated && { isolatedCPUs: isolated }),
     ...(cgroupRoot !== undefined && { cgroupRoot: cgroupRootOf(cgroupRoot) }),
+    ...(cpuPolicy && { cpuManagerPolicy: cpuPolicy }),
     cpuManagerPolicyOptions: placementOf(flags),
     devices: await devicesOf(flags),
   };

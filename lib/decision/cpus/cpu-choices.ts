@@ -13,7 +13,7 @@ export function exclusiveCount(pod: PodRequest, container: ContainerRequest, pla
 }
 
 function wholeCount({ qosClass, isMixed }: PodRequest, milli: number, { cpuPolicy }: Placement): number {
-  if (cpuPolicy !== 'static' || qosClass !== 'Guaranteed') return 0;
+  if (cpuPolicy === 'none' || qosClass !== 'Guaranteed') return 0;
   return isMixed || milli % MILLI === 0 ? Math.floor(milli / MILLI) : 0;
 }
 

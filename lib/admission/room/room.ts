@@ -1,0 +1,47 @@
+// Room: what others give up for a request that is rejected. Who makes it is not known here.
+import type { Question } from '../../decision/question.js';
+import type { Rejection } from '../../decision/rejection.js';
+
+/** A request that is not admitted. */
+export interface Rejected {
+  readonly rejection: Rejection;
+  /** What was asked, where more room would change the answer. */
+  readonly shortage?: Question | undefined;
+}
+
+/** Makes room for one request. */
+export interface Room {
+  /** By which what is kept for the request is on record. */
+  readonly uid: string;
+  /**
+   * undefined: it is worth another attempt. Else the rejection, which says why there is no more room.
+   * @throws the signal's reason, the ledger's errors
+   */
+  make(shortage: Question, rejection: Rejection): Promise<Rejection | undefined>;
+  /** Gives back what is kept for the request, if anything is. Never throws. */
+  giveBack(): Promise<void>;
+}
+
+// Others may take each time what was free beside what is kept.
+const MOST_ATTEMPTS = 16;
+
+export const isRejected = <T extends object | undefined>(answer: T | Rejected): answer is Rejected =>
+  answer !== undefined && 'rejection' in answer;
+
+/** Attempts, and where that fails makes room and attempts again, a number of times. */
+export async function withRoom<T extends object | undefined>(
+  room: Room | undefined,
+  attempt: () => Promise<T | Rejected>,
+): Promise<T | Rejected> {
+  if (!room) return attempt();
+  try {
+    for (let left = MOST_ATTEMPTS; ; left--) {
+      const answer = await attempt();
+      if (!isRejected(answer) || !answer.shortage || left === 0) return answer;
+      const rejection = await room.make(answer.shortage, answer.rejection);
+      if (rejection) return { ...answer, rejection };
+    }
+  } finally {
+    await room.giveBack();
+  }
+}

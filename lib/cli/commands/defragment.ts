@@ -1,0 +1,70 @@
+// numalign defragment: has grants that consent move, so that one NUMA node has room for more.
+import type { Command } from 'commander';
+import { cpusNamed } from '../../base/text/cpus-named.js';
+import type { Defragmentation } from '../../entries/diagnostics.js';
+import { discover } from '../../entries/topology.js';
+import { openManager } from '../../index.js';
+import { outputOption } from '../arguments/arguments.js';
+import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
+import { print } from '../terminal/output.js';
+import { formatJson, printable } from '../terminal/text.js';
+
+interface DefragmentFlags {
+  dryRun?: boolean;
+  stateDir?: string;
+  output: 'text' | 'json';
+}
+
+export function addDefragment(program: Command): void {
+  program
+    .command('defragment')
+    .description('Have grants that consent move, so that one NUMA node has room for a larger request.')
+    .option('--dry-run', 'only say which grants would move, and what that would gain')
+    .addOption(stateDirOption())
+    .addOption(outputOption())
+    .addHelpText(
+      'after',
+      `
+A grant moves only where it was acquired or admitted as movable, and where its owner does not refuse.
+
+Exit code: 0 also where nothing could be gained; 1 for an error; 2 for a wrong command line.
+
+Examples:
+  $ numalign defragment --dry-run
+  $ numalign defragment --output json | jq .nodes`,
+    )
+    .action(defragment);
+}
+
+async function defragment({
+  dryRun = false,
+  stateDir = MACHINE_STATE_DIR,
+  output,
+}: DefragmentFlags): Promise<void> {
+  const topology = await discover();
+  // Nothing is handed out here.
+  const manager = await openManager({ stateDir, topology, besideKubelet: true, sharedMember: false });
+  try {
+    const done = await manager.defragment({ dryRun });
+    print(output === 'json' ? formatJson(done) : `${linesOf(done).join('\n')}\n`);
+  } finally {
+    manager.close();
+  }
+}
+
+/** For people. */
+export function linesOf({ dryRun, nodes, moves, unmoved }: Defragmentation): string[] {
+  const name = (grant: { readonly name: string }) => printable(grant.name);
+  return [
+    ...moves.map((move) => {
+      const from = move.before.isEmpty ? '' : `: ${cpusNamed(move.before)} to ${move.cpus}`;
+      return `${dryRun ? 'would move' : 'moved'} ${name(move)}${from}, NUMA ${move.nodes}`;
+    }),
+    ...unmoved.map((grant) => `not moved ${name(grant)}: ${grant.reason ?? grant.code}`),
+    ...(moves.length === 0 ? ['nothing to be gained by moves of grants that consent'] : []),
+    ...nodes.map(({ node, before, after }) => {
+      const earlier = before === after ? '' : ` (${before} before)`;
+      return `NUMA node ${node}: one request can have ${after} CPU${after === 1 ? '' : 's'}${earlier}`;
+    }),
+  ];
+}

@@ -1,0 +1,86 @@
+// LargestRequest: how many CPUs a request can have that is aligned to one NUMA node, now and after
+// moves. Pure.
+import { removePods } from '../../account/pod-changes.js';
+import type { Placement } from '../../input/placement.js';
+import { guaranteedPod } from '../../input/pods/pod-request.js';
+import { MILLI } from '../../input/pods/resource-amounts.js';
+import type { AdmissionRequest } from '../../input/request.js';
+import type { CpuSet } from '../../machine/cpu-set.js';
+import { decideWhether } from '../decision.js';
+import type { Question } from '../question.js';
+import type { Repacking } from './repacking.js';
+
+/** A request for so many CPUs of one node, by a manager's placement. */
+export function alignedRequest(placement: Placement, cpus: number): AdmissionRequest {
+  const requests = { cpu: cpus * MILLI };
+  return {
+    pod: guaranteedPod({ uid: undefined, name: undefined }, { name: 'main', kind: 'app', requests }, false),
+    owner: 'persistent',
+    placement: {
+      ...placement,
+      cpuPolicy: 'static',
+      topologyPolicy: 'single-numa-node',
+      alignBySocket: false,
+    },
+    enforcement: {},
+    isForCaller: false,
+    wait: false,
+  };
+}
+
+/** A question for a request of so many CPUs. */
+export type AskFor = (cpus: number) => Question;
+
+/** How many CPUs of each node one request can have; of nodes with CPUs, by their ids. */
+export function largestByNode(askFor: AskFor): ReadonlyMap<number, number> {
+  const nodes = askFor(1).topology.nodes.filter(({ cpus }) => !cpus.isEmpty);
+  return new Map(nodes.map(({ id, cpus }) => [id, largestWithin(askFor, cpus)]));
+}
+
+function largestWithin(askFor: AskFor, cpus: CpuSet): number {
+  const unit = unitOf(askFor);
+  const fits = (count: number) => decideWhether({ ...askFor(count * unit), within: cpus });
+  return unit * (lastThat(0, Math.floor(cpus.size / unit), fits)?.count ?? 0);
+}
+
+/** What makes it larger than `least`, as large as can be; undefined: nothing does. */
+export function largerBy(
+  askFor: AskFor,
+  least: number,
+  search: (question: Question) => Repacking | undefined,
+): Repacking | undefined {
+  const unit = unitOf(askFor);
+  const most = Math.max(...askFor(1).topology.nodes.map(({ cpus }) => cpus.size));
+  return lastThat(Math.floor(least / unit), Math.floor(most / unit), (count) => search(askFor(count * unit)))
+    ?.answer;
+}
+
+function unitOf(askFor: AskFor): number {
+  const { topology, request } = askFor(1);
+  const { fullPhysicalCpusOnly, holdSiblings } = request.placement;
+  return fullPhysicalCpusOnly && !holdSiblings ? topology.cpusPerCore : 1;
+}
+
+/** The state after its moves, as if the request had not come. */
+export const afterMoves = ({ next, pod }: Repacking) => removePods(next(), new Set([pod.uid]));
+
+// What is answered for the last count above `least` for which there is an answer. REQUIRES: there is
+// one for all below.
+function lastThat<T>(
+  least: number,
+  most: number,
+  answerFor: (count: number) => T | undefined,
+): { readonly count: number; readonly answer: T } | undefined {
+  let last: { readonly count: number; readonly answer: T } | undefined;
+  let [low, high] = [least + 1, most];
+  while (low <= high) {
+    const count = Math.floor((low + high) / 2);
+    const answer = answerFor(count);
+    if (answer === undefined) high = count - 1;
+    else {
+      last = { count, answer };
+      low = count + 1;
+    }
+  }
+  return last;
+}

@@ -1,0 +1,70 @@
+// AskedGrants: whom one request has asked to move, and what became of it. Nobody is asked again who
+// has moved, refuses or does not answer.
+import type { PodAssignment } from '../account/pod-assignment.js';
+import type { Site } from '../admission/site.js';
+import { NumalignError } from '../base/errors.js';
+import type { Move } from '../decision/repacking/move.js';
+import type { UnmovedGrant } from '../decision/repacking/repacking-report.js';
+import { type MoveRequest, moveGrant } from '../moves/move-grant.js';
+
+// What says nothing of the grant's consent: others were faster, and it may be otherwise by now.
+const PASSING = ['no-room', 'called-off', 'ended'];
+const MOST_PASSING = 3;
+// Each may take its notice.
+const MOST_UNMOVED = 8;
+
+export class AskedGrants {
+  readonly #moved = new Set<string>();
+  readonly #unmoved = new Map<string, UnmovedGrant>();
+  readonly #passing = new Map<string, number>();
+
+  /** Whether it may be asked. */
+  isOpen({ uid }: PodAssignment): boolean {
+    return (
+      this.#unmoved.size < MOST_UNMOVED &&
+      !this.#moved.has(uid) &&
+      !this.#unmoved.has(uid) &&
+      (this.#passing.get(uid) ?? 0) < MOST_PASSING
+    );
+  }
+
+  /** Those that do not move. */
+  get unmoved(): readonly UnmovedGrant[] {
+    return [...this.#unmoved.values()];
+  }
+
+  /**
+   * Has it moved: whether it has.
+   * @throws the signal's reason, the ledger's errors
+   */
+  async ask(site: Site, { uid, before, after }: Move, request: MoveRequest): Promise<boolean> {
+    try {
+      await moveGrant(site, uid, after, request);
+      this.#moved.add(uid);
+      return true;
+    } catch (error) {
+      request.signal?.throwIfAborted();
+      const answer = answerOf(error);
+      if (!answer) throw error;
+      const { code, reason } = answer;
+      if (code === 'ERR_NOT_MOVED' && !PASSING.includes(reason!))
+        this.#unmoved.set(uid, { uid, name: before.name, code, reason });
+      else this.#passing.set(uid, (this.#passing.get(uid) ?? 0) + 1);
+      return false;
+    }
+  }
+}
+
+const ANSWERS = [
+  'ERR_NOT_MOVED',
+  'ERR_NOT_MOVABLE',
+  'ERR_GRANT_BUSY',
+  'ERR_UNKNOWN_GRANT',
+  'ERR_INVALID_ARGUMENT',
+];
+
+function answerOf(error: unknown): Pick<UnmovedGrant, 'code' | 'reason'> | undefined {
+  if (!(error instanceof NumalignError) || !ANSWERS.includes(error.code)) return undefined;
+  const { code, details } = error;
+  return { code, reason: typeof details.reason === 'string' ? details.reason : null };
+}

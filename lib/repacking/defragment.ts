@@ -1,0 +1,117 @@
+// Defragment: grants that consent move, so that one NUMA node has room for a larger request.
+import { randomUUID } from 'node:crypto';
+import type { Assignments } from '../account/assignments.js';
+import { cpusNow } from '../account/cpus-now.js';
+import { PERSISTENT_OWNER } from '../admission/placed-pod.js';
+import { planningGround } from '../admission/planning-ground.js';
+import type { Site } from '../admission/site.js';
+import { moveTime } from '../admission/transact.js';
+import { checkOptions } from '../base/check-options.js';
+import { NEVER, type Question } from '../decision/question.js';
+import {
+  type AskFor,
+  afterMoves,
+  alignedRequest,
+  largerBy,
+  largestByNode,
+} from '../decision/repacking/largest-request.js';
+import {
+  type ProposedMove,
+  proposedMove,
+  type UnmovedGrant,
+} from '../decision/repacking/repacking-report.js';
+import { searchMoves } from '../decision/repacking/search.js';
+import type { Placement } from '../input/placement.js';
+import { checkSignal } from '../input/request.js';
+import { option } from '../input/values/option-values.js';
+import { AskedGrants } from './asked-grants.js';
+import { giveBackRoom } from './kept-room.js';
+
+/** What {@link Manager.defragment} takes. */
+export interface DefragmentOptions {
+  /** Only say what would move. Default: false. */
+  dryRun?: boolean;
+  /** Ends it between two moves, and calls off what has not begun. */
+  signal?: AbortSignal;
+}
+
+/** How many CPUs of a NUMA node one request can have. */
+export interface NodeGain {
+  readonly node: number;
+  readonly before: number;
+  readonly after: number;
+}
+
+/** The answer of {@link Manager.defragment}. */
+export interface Defragmentation {
+  readonly dryRun: boolean;
+  readonly nodes: readonly NodeGain[];
+  /** Those that were made; with `dryRun` those that would be, in their order. */
+  readonly moves: readonly ProposedMove[];
+  /** Those that were asked, and have not moved. */
+  readonly unmoved: readonly UnmovedGrant[];
+  /** Not all moves were tried: there may be better ones. */
+  readonly isBounded: boolean;
+}
+
+export interface Defragmenting {
+  readonly dryRun: boolean;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** @throws ERR_INVALID_OPTION */
+export function parseDefragment(options: DefragmentOptions): Defragmenting {
+  const { dryRun = false, signal } = checkOptions(options, ['dryRun', 'signal'], 'defragment');
+  return { dryRun: option.flag(dryRun, 'dryRun'), signal: checkSignal(signal) };
+}
+
+// Each makes the largest request larger, or has a grant that does not move.
+const MOST_ROUNDS = 32;
+
+/** @throws ERR_LOCK_TIMEOUT, ERR_STATE_*; the signal's reason */
+export async function defragment(
+  site: Site,
+  placement: Placement,
+  { dryRun, signal }: Defragmenting,
+): Promise<Defragmentation> {
+  const asked = new AskedGrants();
+  const moves: ProposedMove[] = [];
+  const moved = new Set<string>();
+  const request = `defragment/${randomUUID()}`;
+  let isBounded = false;
+  let { state } = planningGround(site);
+  const before = largestByNode(askerIn(site, placement, state));
+  for (let left = MOST_ROUNDS; left > 0; left--) {
+    signal?.throwIfAborted();
+    const askFor = askerIn(site, placement, state);
+    const largest = Math.max(0, ...largestByNode(askFor).values());
+    const better = largerBy(askFor, largest, (question) => {
+      const answer = searchMoves(question, moveTime(), (pod) => asked.isOpen(pod) && !moved.has(pod.uid));
+      isBounded ||= answer.isBounded;
+      return answer.isFound ? answer : undefined;
+    });
+    if (!better) break;
+    try {
+      for (const move of better.moves) {
+        if (!dryRun && !(await asked.ask(site, move, { for: request, signal }))) break;
+        moved.add(move.uid);
+        moves.push(proposedMove(site.topology, move));
+      }
+    } finally {
+      await giveBackRoom(site, request);
+    }
+    state = dryRun ? afterMoves(better) : planningGround(site).state;
+  }
+  const after = largestByNode(askerIn(site, placement, state));
+  const nodes = Array.from(before, ([node, cpus]) => ({ node, before: cpus, after: after.get(node) ?? 0 }));
+  return { dryRun, nodes, moves, unmoved: asked.unmoved, isBounded };
+}
+
+function askerIn({ topology, resources, providers }: Site, placement: Placement, state: Assignments): AskFor {
+  const uid = randomUUID();
+  const base: Omit<Question, 'request'> = {
+    ...{ topology, present: cpusNow(topology, state.pods), state, resources, providers: providers.list },
+    ...{ owner: PERSISTENT_OWNER, uid, trialUid: uid, now: NEVER, dryRun: true },
+  };
+  return (cpus) => ({ ...base, request: alignedRequest(placement, cpus) });
+}

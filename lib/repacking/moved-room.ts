@@ -1,0 +1,95 @@
+// MovedRoom: room for a request by the CPU policy `dynamic`. Grants that consent are asked to move, one
+// after the other; what they leave is kept for the request until it is admitted, or given back.
+import { randomUUID } from 'node:crypto';
+import type { Assignments } from '../account/assignments.js';
+import { isMoving } from '../account/moves/move-steps.js';
+import { isPlaceholder } from '../account/moves/placeholder.js';
+import type { PodAssignment } from '../account/pod-assignment.js';
+import { findGrant } from '../admission/grants/held-grant.js';
+import { assignmentsOf } from '../admission/on-record.js';
+import type { Room } from '../admission/room/room.js';
+import type { Site } from '../admission/site.js';
+import { moveTime } from '../admission/transact.js';
+import type { Question } from '../decision/question.js';
+import type { Rejection } from '../decision/rejection.js';
+import type { Move } from '../decision/repacking/move.js';
+import { reportOf, withReport } from '../decision/repacking/repacking-report.js';
+import { searchMoves } from '../decision/repacking/search.js';
+import { until } from '../state/until.js';
+import { AskedGrants } from './asked-grants.js';
+import { giveBackRoom } from './kept-room.js';
+
+// How long a request waits for moves that others have asked for, and are under way.
+const OTHERS_MS = 10_000;
+
+class MovedRoom implements Room {
+  readonly uid: string;
+  readonly #site: Site;
+  readonly #signal: AbortSignal | undefined;
+  readonly #asked = new AskedGrants();
+  // The state for which there is none.
+  #none: { readonly state: Assignments; readonly rejection: Rejection } | undefined;
+
+  constructor(site: Site, uid: string, signal: AbortSignal | undefined) {
+    this.#site = site;
+    this.uid = uid;
+    this.#signal = signal;
+  }
+
+  async make(shortage: Question, rejection: Rejection): Promise<Rejection | undefined> {
+    if (this.#none?.state === shortage.state) return this.#none.rejection;
+    const { topology } = this.#site;
+    const recorded = this.#recorded();
+    const mayBeAsked = (pod: PodAssignment) =>
+      findGrant(recorded, pod) !== undefined && this.#asked.isOpen(pod);
+    const answer = searchMoves(shortage, moveTime(), mayBeAsked);
+    if (answer.isFound) {
+      for (const move of answer.moves) if (!(await this.#move(move))) break;
+      return undefined;
+    }
+    if (answer.reason === 'grants' && (await this.#othersAreDone())) return undefined;
+    const rejected = withReport(rejection, reportOf(topology, answer, this.#asked.unmoved));
+    this.#none = { state: shortage.state, rejection: rejected };
+    return rejected;
+  }
+
+  // Whether it has moved.
+  #move(move: Move): Promise<boolean> {
+    return this.#asked.ask(this.#site, move, { for: this.uid, signal: this.#signal });
+  }
+
+  /**
+   * What others move may be out of the way then, or movable again: false where nobody does. Nothing is
+   * kept meanwhile, so that two requests do not wait for each other.
+   */
+  async #othersAreDone(): Promise<boolean> {
+    const { ledger } = this.#site;
+    const { owners } = ledger;
+    const isOthers = (pod: PodAssignment) =>
+      (isMoving(pod) && pod.upcoming.move.for !== this.uid && owners.isProcessAlive(pod.upcoming.by)) ||
+      (isPlaceholder(pod) && pod.uid !== this.uid && owners.isAlive(pod.owner));
+    const look = () => (this.#recorded().pods.some(isOthers) ? undefined : true);
+    if (look()) return false;
+    await this.giveBack();
+    const limit = AbortSignal.timeout(OTHERS_MS);
+    try {
+      return await until(ledger, this.#signal ? AbortSignal.any([this.#signal, limit]) : limit, look);
+    } catch (error) {
+      this.#signal?.throwIfAborted();
+      if (!limit.aborted) throw error;
+      return false;
+    }
+  }
+
+  #recorded(): Assignments {
+    return assignmentsOf(this.#site, this.#site.ledger.read());
+  }
+
+  async giveBack(): Promise<void> {
+    await giveBackRoom(this.#site, this.uid);
+  }
+}
+
+/** For one request. `uid`: the pod's, where it has one. */
+export const roomFor = (site: Site, uid: string | undefined, signal: AbortSignal | undefined): Room =>
+  new MovedRoom(site, uid ?? randomUUID(), signal);
