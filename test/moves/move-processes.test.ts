@@ -86,9 +86,9 @@ describe('a grant of another process', () => {
     const { uid } = await owner.tell('acquire', { ...MOVER, movable: { notice: 200 } });
     await owner.tell('listenToMoves', { uid, waits: true });
     await errorOf(() => move(manager, uid, SECOND, { for: 'asker' }));
-    await expect.poll(() => owner.tell('told')).toContainEqual(
-      expect.objectContaining({ name: 'moveEnd', isMoved: false, cpus: '0-1' }),
-    );
+    await expect
+      .poll(() => owner.tell('told'))
+      .toContainEqual(expect.objectContaining({ name: 'moveEnd', isMoved: false, cpus: '0-1' }));
     await owner.tell('letGo');
     expect(grantsOf(manager)).toEqual({ mover: '0-1' });
   });
@@ -117,9 +117,11 @@ describe('a grant of another process', () => {
     await state(manager, () => !isAnnounced(manager));
     expect(grantsOf(manager)).toEqual({ mover: '0-1' });
     expect(reservedOf(manager)).toEqual([2, 0]);
-    await expect.poll(() => owner.tell('told')).toContainEqual({
-      ...{ name: 'moveEnd', isMoved: false, cpus: '0-1', reason: 'called-off' },
-    });
+    await expect
+      .poll(() => owner.tell('told'))
+      .toContainEqual({
+        ...{ name: 'moveEnd', isMoved: false, cpus: '0-1', reason: 'called-off' },
+      });
   });
 
   it('leaves its room to everybody when the process that has asked dies after the move', async () => {

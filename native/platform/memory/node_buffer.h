@@ -10,6 +10,7 @@
 
 #include "core/id_set.h"
 #include "core/result.h"
+#include "platform/syscall.h"
 
 namespace numalign {
 
