@@ -50,6 +50,12 @@ export const realSiteOf = ({ topology, stateDir }) => {
   return realSite(config, topology, Ledger.open(stateDir), new Map());
 };
 
+/** {@link move} on this machine. */
+export function moveReally(manager, uid, { cpus, node }, request) {
+  const site = realSiteOf(manager);
+  return moveGrant(site, uid, placeAt(podOf(site, uid), cpus, node), request);
+}
+
 /**
  * Announces and carries out a move that leaves no CPU to be shared, which nobody could ask for: on a
  * machine of two CPUs there is no other.
