@@ -19,6 +19,7 @@ export function moveReally(
   to: { cpus: string; node: number },
   request: MoveRequest,
 ): Promise<PodAssignment>;
+export function releaseReally(manager: Manager, request: string): Promise<void>;
 export function release(manager: Manager, request: string): Promise<void>;
 export function realSiteOf(manager: Pick<Manager, 'topology' | 'stateDir'>): Site;
 export function moveAnyway(site: Site, uid: string, cpus: string): Promise<void>;

@@ -50,6 +50,9 @@ export const realSiteOf = ({ topology, stateDir }) => {
   return realSite(config, topology, Ledger.open(stateDir), new Map());
 };
 
+/** {@link release} on this machine. */
+export const releaseReally = (manager, request) => releaseRoom(realSiteOf(manager), request);
+
 /** {@link move} on this machine. */
 export function moveReally(manager, uid, { cpus, node }, request) {
   const site = realSiteOf(manager);
