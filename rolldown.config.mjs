@@ -29,6 +29,8 @@ const FILES = {
   'cli/commands': /^cli\//,
   kubelet: /^(kubelet\/(?!record\/kubelet-status)|entries\/kubelet|input\/pods\/workload)/,
   pools: /^pools\//,
+  // Of grants that move.
+  moves: /^(moves\/(answer|carry-out|conduct|move-grant|move-target|pages)|threads\/thread-move)$/,
   // Of grants that ask for it.
   quiet: /^quiet\/(?!quieter|kernel\/demands)/,
   doctor: /^(doctor|entries\/diagnostics)/,

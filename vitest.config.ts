@@ -20,7 +20,7 @@ const DECISIONS = [
   tests('cli', 'completion,devices,program,quiet,text,topology,topology-tree,yaml-text'),
   tests('quiet', 'crashes,kernel-work,outcome,plan,refusals,turns'),
   tests('state', 'checkpoint,owner-files,recovery'),
-  'test/quiet/cache/*.test.ts',
+  'test/{account/moves,quiet/cache}/*.test.ts',
 ];
 
 // What replaces functions of Node, or evaluates a module again: lib/ must come from vitest.

@@ -1,9 +1,8 @@
 // Carry out: the process that moves a grant does so, in two transactions. By the first the grant has
 // what it goes to, and everything that runs on it has gone there when the lock is let go. Pages take
 // longer: the second, once they have followed, gives up what it has left.
-
-import type { Assignments } from '../account/assignments.js';
-import { findPod } from '../account/assignments.js';
+import { type Assignments, findPod } from '../account/assignments.js';
+import { kubeletCpus } from '../account/kubelet-record.js';
 import { beginMove, finishMove, isMoving, type MovingPod, undoMove } from '../account/moves/move-steps.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { presentCpus } from '../account/pod-holdings.js';
@@ -63,14 +62,7 @@ export function announcedPod(state: Assignments, announced: MovingPod): MovingPo
 }
 
 async function begin(site: Site, state: Assignments, pod: MovingPod, commit: EnforcedCommit): Promise<Begun> {
-  const hasChanged = pod.containers.some(
-    ({ started }, i) => started !== pod.upcoming.move.target!.containers[i]!.started,
-  );
-  if (hasChanged) {
-    throw new NumalignError('ERR_GRANT_BUSY', `a container of ${pod.uid} has started meanwhile`, {
-      value: pod.uid,
-    });
-  }
+  checkTarget(state, pod);
   const { uuid } = site.ledger.owners.recordFor('process');
   const { next } = await commit(beginMove(state, pod, uuid));
   const moved = findPod(next, pod.uid) as MovingPod;
@@ -80,6 +72,19 @@ async function begin(site: Site, state: Assignments, pod: MovingPod, commit: Enf
     await comeBack(site, undoMove(next, pod, codeOf(error)), moved, pod, commit);
     throw error;
   }
+}
+
+// What may have become of it since the move was announced.
+function checkTarget(state: Assignments, pod: MovingPod): void {
+  const { uid, containers, upcoming } = pod;
+  const target = upcoming.move.target!;
+  const hasStarted = containers.some(({ started }, i) => started !== target.containers[i]!.started);
+  if (hasStarted) {
+    const message = `a container of ${uid} has started meanwhile`;
+    throw new NumalignError('ERR_GRANT_BUSY', message, { value: uid });
+  }
+  const taken = presentCpus(target).difference(presentCpus(pod)).intersection(kubeletCpus(state.kubelet));
+  if (!taken.isEmpty) throw notMoved(uid, 'no-room', `the kubelet has taken CPU ${taken}`);
 }
 
 /** Everything that runs on the grant goes from one place of it to the other. */

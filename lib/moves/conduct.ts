@@ -1,13 +1,13 @@
 // Conduct: the process that moves a grant tells its listeners, moves it, and tells them again; or puts
 // on record why it does not.
-import { isMoving, type MovingPod, refuseMove } from '../account/moves/move-steps.js';
+import { type MovingPod, refuseMove } from '../account/moves/move-steps.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { runningCpus } from '../account/pod-holdings.js';
 import { publishError } from '../admission/diagnostics.js';
 import { assignmentsOf } from '../admission/on-record.js';
 import type { Site } from '../admission/site.js';
 import { resizesUnderWay, transact } from '../admission/transact.js';
-import { NumalignError } from '../base/errors.js';
+import { NumalignError, unlessRefused } from '../base/errors.js';
 import { askListeners, memoryNodesAt, notMoved } from './answer.js';
 import { announcedPod, carryOut, codeOf, type MovedGrant } from './carry-out.js';
 import { emitterOf, type MoveEnd } from './move-event.js';
@@ -24,8 +24,9 @@ export async function conduct(site: Site, pod: MovingPod): Promise<void> {
   const end = ledger.use();
   const off = new AbortController();
   const look = () => {
-    const now = announcedPod(assignmentsOf(site, ledger.read()), pod);
-    if (!now) off.abort(notMoved(uid, 'called-off', 'the move was called off'));
+    // A record that cannot be read says nothing.
+    const isOff = () => announcedPod(assignmentsOf(site, ledger.read()), pod) === undefined;
+    if (unlessRefused(isOff, false)) off.abort(notMoved(uid, 'called-off', 'the move was called off'));
   };
   const stop = ledger.watch(look, { isQuiet: true });
   try {
@@ -69,18 +70,4 @@ function tell(site: Site, before: PodAssignment, outcome: MovedGrant | Error): v
   };
   // What a listener throws is its own, and nothing of the move.
   setImmediate(() => emitter.emit('moveEnd', Object.freeze(moveEnd)));
-}
-
-/** Grants of this environment that others have announced to move, and that may be moved. */
-export function movesToConduct(site: Site, pods: readonly PodAssignment[]): readonly MovingPod[] {
-  const { owners } = site.ledger;
-  return pods.filter(
-    (pod): pod is MovingPod =>
-      isMoving(pod) &&
-      pod.movable !== undefined &&
-      pod.upcoming.move.target !== null &&
-      pod.upcoming.move.refusal === null &&
-      pod.owner.kind === 'process' &&
-      owners.isOwn(pod.owner),
-  );
 }

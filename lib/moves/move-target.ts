@@ -1,7 +1,7 @@
 // The target of a move: whether the grant may go there, and there is room for it. Nothing is decided:
 // who asks has chosen it.
 import { type Assignments, findPod } from '../account/assignments.js';
-import { memoryBlocks } from '../account/booked-memory.js';
+import { type MemoryBlock, memoryBlocks } from '../account/booked-memory.js';
 import { cpusNow } from '../account/cpus-now.js';
 import { bookingFlaw } from '../account/memory-of-pods.js';
 import {
@@ -13,14 +13,15 @@ import {
   type Place,
   placeOf,
   withoutPlaceholder,
+  yieldRoom,
 } from '../account/moves/move-steps.js';
 import { isPlaceholder } from '../account/moves/placeholder.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
-import { memoryOf, nodesOf, poolOf, presentCpus, runningCpus } from '../account/pod-holdings.js';
+import { nodesOf, poolOf, presentCpus, runningCpus } from '../account/pod-holdings.js';
 import { freeCpus, sharedPool } from '../account/pools.js';
 import type { Site } from '../admission/site.js';
 import { NumalignError } from '../base/errors.js';
-import { memoryTables } from '../decision/memory/memory-tables.js';
+import { type MemoryTable, memoryTables } from '../decision/memory/memory-tables.js';
 import { notMoved } from './answer.js';
 
 /**
@@ -38,8 +39,9 @@ export function withAnnouncement(
   if (pod.upcoming || pod.transfer !== null || pod.formerOwner !== null) throw busyMove(pod.uid);
   checkShape(pod, after);
   const target = placeOf(pod, after);
-  const nodes = topology.nodesOf(presentCpus(target)).union(nodesOf(memoryOf(target)));
-  checkConsent(pod, asker, nodes.toArray());
+  const more = blocksLeft(target, pod);
+  const fresh = presentCpus(target).difference(presentCpus(pod));
+  checkConsent(pod, asker, topology.nodesOf(fresh).union(nodesOf(more)).toArray());
   const keeper = findPod(state, asker.request);
   const isTheirs = keeper && isPlaceholder(keeper) && ledger.owners.isOwn(keeper.owner);
   if (keeper && !isTheirs) {
@@ -50,22 +52,30 @@ export function withAnnouncement(
   const taken = (what: string) => notMoved(pod.uid, 'no-room', `${what} is not free`);
   const now = cpusNow(topology, state.pods);
   const free = freeCpus(withoutPlaceholder(state, asker.request), now, poolOf(pod));
-  const missing = presentCpus(target).difference(presentCpus(pod)).difference(free);
+  const missing = fresh.difference(free);
   if (!missing.isEmpty) throw taken(`CPU ${missing}`);
   const tables = memoryTables(state, topology);
+  const lacking = lackingOf(more, tables);
+  const yielded = yieldRoom(state, asker.request, lacking);
+  const [short] = yielded === state ? lacking : lackingOf(more, memoryTables(yielded, topology));
+  if (short) throw taken(`so much ${short.type} of NUMA nodes ${short.nodes}`);
   const allocatableOn = (node: number, type: string) =>
     tables.find((table) => table.node === node && table.type === type)?.allocatable ?? 0;
-  for (const { nodes, type, bytes } of blocksLeft(target, pod)) {
-    const own = tables.filter((table) => table.type === type && nodes.includes(table.node));
-    if (own.reduce((sum, table) => sum + table.free, 0) < bytes)
-      throw taken(`so much ${type} of NUMA nodes ${nodes}`);
-  }
-  const next = announceMove(state, pod, target, asker, allocatableOn);
+  const next = announceMove(yielded, pod, target, asker, allocatableOn);
   // Memory that is allocated together on several nodes is not allocated on one of them alone.
   if (bookingFlaw(next.memory, next.pods) !== undefined) throw taken('the memory of these NUMA nodes');
   if (sharedPool(next, now).isEmpty && !sharedPool(state, now).isEmpty)
     throw taken('a CPU for the shared pool while it moves');
   return next;
+}
+
+/** What nodes do not have of the memory that is to be theirs. */
+function lackingOf(blocks: readonly MemoryBlock[], tables: readonly MemoryTable[]): MemoryBlock[] {
+  return blocks.flatMap((block) => {
+    const own = tables.filter(({ node, type }) => type === block.type && block.nodes.includes(node));
+    const bytes = block.bytes - own.reduce((sum, { free }) => sum + free, 0);
+    return bytes > 0 ? [{ ...block, bytes }] : [];
+  });
 }
 
 export function busyMove(uid: string): NumalignError {

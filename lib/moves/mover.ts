@@ -1,15 +1,29 @@
 // Mover: answers the moves that others announce for grants of this environment. One for each state:
 // it looks after commits while there is such a grant, and nothing wakes it in between.
-import type { MovingPod } from '../account/moves/move-steps.js';
+import { isMoving, type MovingPod } from '../account/moves/move-steps.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { podsThat } from '../account/pod-list-changes.js';
 import { publishError } from '../admission/diagnostics.js';
 import type { Site } from '../admission/site.js';
 import { unlessRefused } from '../base/errors.js';
 import type { Store } from '../state/store.js';
-import { conduct, movesToConduct } from './conduct.js';
+import { conduct } from './conduct.js';
 
 const movablePods = podsThat(({ movable }) => movable !== undefined);
+
+/** Grants of this environment that others have announced to move, and that may be moved. */
+function movesToConduct(site: Site, pods: readonly PodAssignment[]): readonly MovingPod[] {
+  const { owners } = site.ledger;
+  return pods.filter(
+    (pod): pod is MovingPod =>
+      isMoving(pod) &&
+      pod.movable !== undefined &&
+      pod.upcoming.move.target !== null &&
+      pod.upcoming.move.refusal === null &&
+      pod.owner.kind === 'process' &&
+      owners.isOwn(pod.owner),
+  );
+}
 
 const keyOf = ({ uid, admittedAt, upcoming }: MovingPod) =>
   `${uid} ${admittedAt} ${upcoming.by} ${upcoming.move.deadline}`;
@@ -28,13 +42,16 @@ class Mover {
     this.#site = site;
     if (this.#stop) return;
     // It does not keep the process alive: the grant ends with that.
-    this.#stop = this.#store.watch(() => this.#look(), { isQuiet: true });
-    this.#look();
+    // What stands in the way of a look is seen by the next one.
+    const look = () => unlessRefused(() => this.#look());
+    this.#stop = this.#store.watch(look, { isQuiet: true });
+    // Whoever has just got the grant listens first.
+    setImmediate(look);
   }
 
   #look(): void {
     const site = this.#site!;
-    const pods = unlessRefused(() => this.#store.read()?.assignments.pods);
+    const pods = this.#store.read()?.assignments.pods;
     if (!pods) return;
     const movable = movablePods(pods);
     if (!movable.some(({ owner }) => owner.kind === 'process' && this.#store.owners.isOwn(owner))) {
@@ -50,7 +67,7 @@ class Mover {
     const key = keyOf(pod);
     const known = this.#conducted.get(key);
     if (known) return known;
-    const conducted = conduct(site, pod)
+    const conducted = (async () => conduct(site, pod))()
       .catch((error) => publishError(site, 'apply', error))
       .finally(() => this.#conducted.delete(key));
     this.#conducted.set(key, conducted);

@@ -124,6 +124,25 @@ describe('a move within one process', () => {
   });
 });
 
+describe('a second move for one request', () => {
+  it('may take memory of the room that the first has made', async () => {
+    const manager = await open();
+    const first = await onFirst(manager, { memory: '4Gi', movable: true });
+    await onFirst(manager, { memory: '3Gi', name: 'filler' });
+    const second = await onFirst(manager, { cpu: 1, memory: '3Gi', name: 'second', movable: true });
+    expect(reservedOf(manager)).toEqual([7, 3]);
+    await move(manager, first.uid, { cpus: '6-7', node: 1 }, { for: 'asker' });
+    expect(reservedOf(manager)).toEqual([7, 7]);
+    await move(manager, second.uid, { cpus: '0', node: 0 }, { for: 'asker' });
+    // Of the 4 GiB that the first has left 2 are the second's, as is the one that was free.
+    expect(reservedOf(manager)).toEqual([8, 7]);
+    expect(second.memory).toEqual([{ nodes: [0], type: 'memory', bytes: 3 * GI }]);
+    expect(cpusOf(manager)).toMatchObject({ mover: '6-7', second: '0', asker: '1,4' });
+    await release(manager, 'asker');
+    expect(reservedOf(manager)).toEqual([6, 4]);
+  });
+});
+
 describe('the room that a move has made', () => {
   const pod = {
     uid: 'asker',

@@ -1,14 +1,14 @@
 // Moves on this machine: threads, processes and buffers of a grant go where it goes.
-import { spawn } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { execFileSync, spawn } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { affinity, threads } from '../../lib/entries/diagnostics.js';
 import { type Grant, type Manager, type MoveEnd, openManager, pin } from '../../lib/index.js';
 import { hierarchy, isUsable } from '../cgroups/own-root.js';
-import { cgroupOf, ownCgroups } from '../enforcement/members.js';
-import { moveAnyway, realSiteOf, release } from '../support/moves.mjs';
+import { cgroupOf, ownCgroups, strangeGroup } from '../enforcement/members.js';
+import { abandonMove, moveAnyway, realSiteOf, release } from '../support/moves.mjs';
 import { makeStateDir } from '../support/state-dir.js';
 
 const ALL = affinity();
@@ -77,11 +77,46 @@ describe('a move', () => {
     expect(maskOf(pid)).toBe(other);
   });
 
-  it('leaves other threads of the process off its CPUs', async () => {
+  it('takes a single thread along', async () => {
     const { manager, grant, other } = await acquire();
     grant.pin({ threads: 'current' });
     await moveAnyway(realSiteOf(manager), grant.uid, other);
     expect(String(affinity())).toBe(other);
+  });
+
+  it.each([
+    ['before it has begun', false],
+    ['after it has begun', true],
+  ])('of a process that dies %s leaves all of the grant in one place', async (_, hasBegun) => {
+    const { manager, grant, other } = await acquire({ owner: 'persistent' });
+    const before = String(grant.cpus);
+    const pid = sleeper();
+    await grant.attach(pid);
+    // As whoever moves it may have left it, wherever it was killed.
+    const site = realSiteOf(manager);
+    await abandonMove(site, grant.uid, other, hasBegun);
+    execFileSync('taskset', ['-pc', hasBegun ? before : other, String(pid)], { stdio: 'ignore' });
+    await release(manager, 'nothing');
+    const place = hasBegun ? other : before;
+    expect(manager.grants().map(({ cpus, upcoming }) => [String(cpus), upcoming])).toEqual([[place, null]]);
+    expect(maskOf(pid)).toBe(place);
+  });
+});
+
+describe.skipIf(!isUsable)('a move with a process that cannot leave', () => {
+  it('does not happen, and everything is where it was', async () => {
+    const { manager, grant, other } = await acquire({ owner: 'persistent' });
+    const before = String(grant.cpus);
+    const [bound, free] = [sleeper(), sleeper()];
+    for (const pid of [free, bound]) await grant.attach(pid);
+    const cgroup = strangeGroup(before);
+    writeFileSync(join(cgroup, 'cgroup.procs'), String(bound));
+    const end = new Promise<MoveEnd>((resolve) => grant.once('moveEnd', resolve));
+    await moveAnyway(realSiteOf(manager), grant.uid, other);
+    expect((await end).error).toMatchObject({ code: 'ERR_SYSCALL', details: { value: bound } });
+    await release(manager, 'asker');
+    expect(manager.grants().map(({ cpus, upcoming }) => [String(cpus), upcoming])).toEqual([[before, null]]);
+    expect([maskOf(free), maskOf(bound)]).toEqual([before, before]);
   });
 });
 

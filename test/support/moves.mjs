@@ -1,5 +1,5 @@
 // Moves as the package's own modules make them: for tests, and for processes that tests start.
-import { announceMove, placeOf } from '../../dist/account/moves/move-steps.js';
+import { announceMove, beginMove, placeOf } from '../../dist/account/moves/move-steps.js';
 import { moveTime, resizesUnderWay, transact } from '../../dist/admission/transact.js';
 import { HintProviders } from '../../dist/decision/hints/hint-providers.js';
 import { NO_ENFORCER } from '../../dist/enforcement/enforcer.js';
@@ -42,7 +42,8 @@ export function move(manager, uid, { cpus, node }, request) {
   return moveGrant(site, uid, placeAt(podOf(site, uid), cpus, node), request);
 }
 
-export const release = (manager, request) => releaseRoom(siteOf(manager), request);
+export const release = (manager, request) =>
+  releaseRoom(manager.topology.isSimulated ? siteOf(manager) : realSiteOf(manager), request);
 
 /** Where a manager of this machine admits. */
 export const realSiteOf = ({ topology, stateDir }) => {
@@ -59,6 +60,27 @@ export function moveReally(manager, uid, { cpus, node }, request) {
   return moveGrant(site, uid, placeAt(podOf(site, uid), cpus, node), request);
 }
 
+/** The uuid of a process that has ended. */
+const DEAD = '00000000-0000-4000-8000-000000000000';
+
+const announced = (state, uid, cpus, owner) => {
+  const pod = state.pods.find((each) => each.uid === uid);
+  const place = placeOf(pod, placeAt(pod, cpus, pod.containers[0].hint.nodes?.first ?? 0));
+  const time = moveTime();
+  const asker = { request: 'asker', owner, ...time, deadline: time.now };
+  return announceMove(state, pod, place, asker, () => 0);
+};
+
+/** What a process leaves behind that dies in the middle of a move, begun or not. */
+export function abandonMove(site, uid, cpus, hasBegun) {
+  return transact(site, undefined, async (state, commit) => {
+    const owner = { ...site.ledger.owners.recordFor('process'), uuid: DEAD };
+    const next = announced(state, uid, cpus, owner);
+    const pod = next.pods.find((each) => each.uid === uid);
+    await commit(hasBegun ? beginMove(next, pod, DEAD) : next);
+  });
+}
+
 /**
  * Announces and carries out a move that leaves no CPU to be shared, which nobody could ask for: on a
  * machine of two CPUs there is no other.
@@ -67,16 +89,11 @@ export async function moveAnyway(site, uid, cpus) {
   const underWay = site.ledger.registry.of(resizesUnderWay);
   underWay.add(uid);
   try {
-    const announced = await transact(site, undefined, async (state, commit) => {
-      const pod = state.pods.find((each) => each.uid === uid);
-      const place = placeOf(pod, placeAt(pod, cpus, pod.containers[0].hint.nodes?.first ?? 0));
-      const time = moveTime();
-      const owner = site.ledger.owners.recordFor('process');
-      const asker = { request: 'asker', owner, ...time, deadline: time.now };
-      const { next } = await commit(announceMove(state, pod, place, asker, () => 0));
+    const pod = await transact(site, undefined, async (state, commit) => {
+      const { next } = await commit(announced(state, uid, cpus, site.ledger.owners.recordFor('process')));
       return next.pods.find((each) => each.uid === uid);
     });
-    await moverOf(site.ledger).conduct(site, announced);
+    await moverOf(site.ledger).conduct(site, pod);
   } finally {
     underWay.delete(uid);
   }

@@ -7,6 +7,7 @@ import { writeSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
+import { openMoves } from './moves.mjs';
 import { openQuietManager } from './quiet-manager.mjs';
 import { Random } from './random.mjs';
 import { parseList } from './state-file.mjs';
@@ -27,7 +28,7 @@ function report(event, facts = {}) {
 
 // ---- what this agent has
 
-/** By uid: { grant, isPersistent, isPinned, child } */
+/** By uid: { grant, isPersistent, isPinned, child, isMovable, isMoving, isBusy, isRoom } */
 const held = new Map();
 const tokens = [];
 
@@ -46,7 +47,31 @@ function holds(grant, isPersistent, bridge = false, asked = undefined) {
 
 const mine = (filter = () => true) => [...held.values()].filter(filter);
 const isFreeToEnd = ({ child }) => child === undefined;
-const isOwn = ({ child, isPersistent }) => child === undefined && !isPersistent;
+const isOwn = ({ child, isPersistent, isRoom }) => child === undefined && !isPersistent && !isRoom;
+const isResizable = ({ child, isRoom }) => child === undefined && !isRoom;
+
+// What is nobody's anybody may move, under whoever holds it.
+const isLasting = (entry) => isOwn(entry) && !entry.isMovable;
+
+function entryOf(grant, more) {
+  const entry = { grant, isPersistent: false, isPinned: false, child: undefined, ...more };
+  if (entry.isMovable) listen(entry);
+  return entry;
+}
+
+// From when it is told of a move it may begin to give away what it has. An operation that is about the
+// grant has told so already, and tells afterwards what it has unless a move is still to end.
+function listen(entry) {
+  const { grant } = entry;
+  grant.on('move', () => {
+    entry.isMoving = true;
+    if (!entry.isBusy) report('drops', { uid: grant.uid });
+  });
+  grant.on('moveEnd', () => {
+    entry.isMoving = false;
+    if (!entry.isBusy && held.get(grant.uid) === entry) holds(grant, false, true);
+  });
+}
 
 // The grant that the running operation is about.
 let subject;
@@ -84,9 +109,10 @@ async function acquire(options) {
   const isPersistent = options.owner === 'persistent';
   const asked = now();
   report('asks', { persistent: isPersistent });
-  const grant = await manager.acquire(options);
+  const isMovable = moves !== undefined && !isPersistent && random.chance(2);
+  const grant = await manager.acquire(isMovable ? { ...options, movable: { notice: 200 } } : options);
+  held.set(grant.uid, entryOf(grant, { isPersistent, isMovable }));
   holds(grant, isPersistent, false, asked);
-  held.set(grant.uid, { grant, isPersistent, isPinned: false, child: undefined });
 }
 
 async function releaseBy(uid, isPersistent, release) {
@@ -109,12 +135,14 @@ const operations = {
   async release() {
     const entry = choose(isFreeToEnd);
     unpinned(entry);
+    entry.isBusy = true;
     try {
       await releaseBy(entry.grant.uid, entry.isPersistent, () => entry.grant.release());
     } catch (error) {
       // It stays, with everything it had. Of a persistent one that cannot be known: others may
       // release it too.
-      if (!entry.isPersistent) holds(entry.grant, false, true);
+      entry.isBusy = false;
+      if (!entry.isPersistent && !entry.isMoving) holds(entry.grant, false, true);
       throw error;
     }
   },
@@ -157,10 +185,11 @@ const operations = {
     });
   },
   async resize() {
-    const entry = choose(isFreeToEnd);
+    const entry = choose(isResizable);
     const { grant, isPersistent } = entry;
     unpinned(entry);
     report('drops', { uid: grant.uid });
+    entry.isBusy = true;
     try {
       const options = { cpu: random.pick(machine.amounts.cpu) };
       if (machine.amounts.memory.length > 0 && random.chance(3))
@@ -168,18 +197,33 @@ const operations = {
       if (random.chance(4)) options.noticeMs = random.below(5);
       await grant.resize(options);
     } catch (error) {
-      // Refused: nothing has changed. But who knows whether a persistent one is still there.
-      if (!isPersistent && (REFUSALS.has(error.code) || isExpected('resize', error)))
+      // Refused: nothing has changed. But who knows whether a persistent one is still there, or where
+      // one is that moves.
+      const isKnown = !isPersistent && !entry.isMoving && error.code !== 'ERR_GRANT_BUSY';
+      entry.isBusy = false;
+      if (isKnown && (REFUSALS.has(error.code) || isExpected('resize', error)))
         holds(grant, isPersistent, true);
       throw error;
     }
-    holds(grant, isPersistent, true);
+    entry.isBusy = false;
+    if (!entry.isMoving) holds(grant, isPersistent, true);
+  },
+  // A grant of anybody's makes room; what it has left is kept here until it is released.
+  async move() {
+    const asked = now();
+    report('asks', { persistent: false });
+    const room = await moves.move(manager);
+    if (room === undefined) return NOTHING_TO_DO;
+    const grant = manager.grant(room);
+    held.set(room, entryOf(grant, { isRoom: true }));
+    holds(grant, false, false, asked);
   },
   async transfer() {
     const entry = choose(isOwn);
     const { grant } = entry;
     unpinned(entry);
     report('drops', { uid: grant.uid });
+    entry.isBusy = true;
     held.delete(grant.uid);
     const transfer = await grant.transfer();
     const accepted = transfer.accepted.then(
@@ -201,12 +245,12 @@ const operations = {
     const { uid, token } = tokens.shift();
     const grant = await manager.takeOver(token);
     if (grant.uid !== uid) throw new Error(`took over ${grant.uid} instead of ${uid}`);
+    held.set(grant.uid, entryOf(grant, { isMovable: moves !== undefined }));
     holds(grant, false, true);
-    held.set(grant.uid, { grant, isPersistent: false, isPinned: false, child: undefined });
   },
   // From now on anybody may release it, under threads that run on it.
   async outlive() {
-    const entry = choose(isOwn);
+    const entry = choose(isLasting);
     const { grant } = entry;
     if (entry.isPinned) {
       unpinned(entry);
@@ -273,6 +317,7 @@ const REFUSALS = new Set([
   'ERR_INSUFFICIENT_DEVICES',
   'ERR_SHARED_POOL_EMPTY',
   'ERR_TOPOLOGY_AFFINITY',
+  'ERR_GRANT_BUSY',
   // An agent in a pid namespace of its own, which is stopped, or has no CPU, for longer than it is
   // waited for.
   'ERR_MEMBER_UNMOVABLE',
@@ -288,13 +333,14 @@ function isExpected(operation, error) {
   if (ALWAYS.has(error.code) || (setup.isDisturbed && DISTURBANCES.has(error.code))) return true;
   if (setup.hasErrors && FAILURES.has(error.code)) return true;
   if (['acquire', 'persist', 'resize', 'wait'].includes(operation) && REFUSALS.has(error.code)) return true;
+  if (operation === 'move' && /^ERR_(NOT_MOVED|NOT_MOVABLE|GRANT_BUSY)$/.test(error.code ?? '')) return true;
   if (operation === 'adopt' && error.code === 'ERR_ADOPTION') return true;
   if (operation === 'kubelet' && error.code === 'ERR_OWNER_ALIVE') return true;
   if (operation === 'wait' && error.name === 'TimeoutError') return true;
   // A persistent grant may have been released by anybody meanwhile, and one that was offered is
   // gone with whoever offered it. One's own is never gone.
   if (GONE.has(error.code))
-    return subject ? subject.isPersistent : ['releaseById', 'takeOver'].includes(operation);
+    return subject ? subject.isPersistent : ['releaseById', 'takeOver', 'move'].includes(operation);
   // Whoever waits in vain for a successor, or comes too late, is told.
   return (
     ['takeOver', 'transfer'].includes(operation) &&
@@ -322,6 +368,7 @@ async function features() {
     adopt: has('adopt', numalign.Manager),
     outlive: has('adopt', numalign.Manager),
     kubelet: has('recordKubelet', numalign.Manager) && setup.hasKubelet,
+    move: has('on', numalign.Grant),
   };
 }
 
@@ -339,11 +386,12 @@ function choices(known) {
     pin: isReal && own(({ isPersistent }) => !isPersistent) ? 15 : 0,
     unpin: isReal && own(({ isPinned }) => isPinned) ? 5 : 0,
     spawn: isReal && own(isOwn) ? 2 : 0,
-    resize: known.resize && own(isFreeToEnd) ? 12 : 0,
+    resize: known.resize && own(isResizable) ? 12 : 0,
+    move: moves && room ? 12 : 0,
     transfer: known.transfer && own(isOwn) ? 4 : 0,
     takeOver: known.takeOver && tokens.length > 0 ? 100 : 0,
     adopt: known.adopt && !isReal && !setup.isDisturbed ? 4 : 0,
-    outlive: known.outlive && own(isOwn) && !setup.isDisturbed ? (isReal ? 1 : 3) : 0,
+    outlive: known.outlive && own(isLasting) && !setup.isDisturbed ? (isReal ? 1 : 3) : 0,
     kubelet: known.kubelet ? 6 : 0,
     reopen: 2,
     look: 5,
@@ -380,6 +428,10 @@ async function openAtLast() {
     }
   }
 }
+
+const { isReal, isQuiet, options: settings } = machine;
+const moves =
+  isReal || isQuiet ? undefined : await openMoves(setup.package, random, settings.reservedSystemCPUs);
 
 await openAtLast();
 const known = await features();

@@ -11,10 +11,20 @@ import {
   releaseMemory,
   type TotalOn,
 } from '../booked-memory.js';
+import { kubeletCpus } from '../kubelet-record.js';
 import type { Move, OwnerRecord, PodAssignment, UpcomingCpus } from '../pod-assignment.js';
 import { addPod, removePods, replacePod } from '../pod-changes.js';
 import { poolOf, presentCpus, runningCpus } from '../pod-holdings.js';
-import { isEmpty, isPlaceholder, placeholder, withoutTarget, withRoom, withTarget } from './placeholder.js';
+import {
+  isEmpty,
+  isPlaceholder,
+  memoryToYield,
+  placeholder,
+  withLessRoom,
+  withoutTarget,
+  withRoom,
+  withTarget,
+} from './placeholder.js';
 
 /** What a pod has that moves: all but its devices. */
 export type Place = Pick<PodAssignment, 'booking' | 'containers'>;
@@ -98,6 +108,19 @@ export function announceMove(
   return known ? replacePod(next, keeper) : addPod(next, keeper, memory);
 }
 
+/**
+ * Room that is kept for a request yields memory where another grant is to go that makes more room for
+ * it: of each block that is lacking what it has.
+ */
+export function yieldRoom(state: Assignments, request: string, lacking: readonly MemoryBlock[]): Assignments {
+  return lacking.reduce((before, block) => {
+    const keeper = keeperOf(before, { for: request });
+    const parts = keeper ? memoryToYield(keeper, block) : [];
+    if (parts.length === 0) return before;
+    return replacePod(before, parts.reduce(withLessRoom, keeper!), released(before.memory, parts));
+  }, state);
+}
+
 /** The owner does not move it: whoever asks hears why. */
 export function refuseMove(state: Assignments, pod: MovingPod, refusal: string): Assignments {
   const { upcoming } = pod;
@@ -127,7 +150,8 @@ export function finishMove(state: Assignments, pod: MovingPod, time: MoveTime): 
   const moves = [...movesSince(pod, time), time.now];
   const next = replacePod(state, { ...pod, upcoming: null, moves });
   const keeper = keeperOf(state, move);
-  return keeper ? replacePod(next, withRoom(keeper, cpus.union(held).difference(presentCpus(pod)))) : next;
+  const left = cpus.union(held).difference(presentCpus(pod)).difference(kubeletCpus(state.kubelet));
+  return keeper ? replacePod(next, withRoom(keeper, left)) : next;
 }
 
 /** It stays where it is. */

@@ -13,6 +13,31 @@ import { type CpuPool, ISOLATED_OPTION } from '../pod-holdings.js';
 
 /** What grants have left for the request. */
 const ROOM = '.room';
+/** What its room has of some memory on some nodes, up to so many bytes. */
+export function memoryToYield(
+  pod: PodAssignment,
+  { nodes, type, bytes }: MemoryBlock,
+): readonly MemoryBlock[] {
+  let left = bytes;
+  return memoryIn(pod, ROOM).flatMap((block) => {
+    if (block.type !== type || !block.nodes.every((node) => nodes.includes(node))) return [];
+    const given = Math.min(left, block.bytes);
+    left -= given;
+    return given > 0 ? [{ ...block, bytes: given }] : [];
+  });
+}
+
+/** Its room without a part of one of its blocks. */
+export function withLessRoom(pod: PodAssignment, part: MemoryBlock): PodAssignment {
+  const memory = [...memoryIn(pod, ROOM)];
+  const isOne = ({ nodes, type, bytes }: MemoryBlock) =>
+    type === part.type && String(nodes) === String(part.nodes) && bytes >= part.bytes;
+  const at = memory.findIndex(isOne);
+  const bytes = memory[at]!.bytes - part.bytes;
+  memory.splice(at, 1, ...(bytes > 0 ? [{ ...part, bytes }] : []));
+  return withContainers(pod, roomCpus(pod), memory, memoryIn(pod, TARGET));
+}
+
 /** What the grant that moves has beside its own, of memory. */
 const TARGET = '.target';
 

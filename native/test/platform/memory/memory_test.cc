@@ -110,6 +110,27 @@ TEST_F(MemoryTest, MovesNothingWhereAllIsOnTheNode) {
   EXPECT_EQ(left.value(), 0);
 }
 
+TEST_F(MemoryTest, MovesTheMemoryOfAProcessByItsId) {
+  Result<long> left = migrate_pages(nowhere_, node_, getpid());
+  if (!left.ok()) GTEST_SKIP() << left.error().message;
+  EXPECT_EQ(left.value(), 0);
+  EXPECT_EQ(migrate_pages(nowhere_, node_, 0x3fffffff).error().errno_value, ESRCH);
+}
+
+TEST_F(MemoryTest, MovesABuffer) {
+  for (bool strict : {false, true}) {
+    NodeBufferRequest request{.bytes = kMiB + 5, .nodes = node_, .strict = strict};
+    Result<NodeBuffer> made = NodeBuffer::create(request);
+    ASSERT_TRUE(made.ok()) << made.error().message;
+    void* data = std::as_const(made).value().data();
+    Result<Done> moved = move_node_buffer(data, request);
+    ASSERT_TRUE(moved.ok()) << moved.error().message;
+    EXPECT_EQ(placement_of_range(data, kMiB + 5).absent, 0u);
+    request.nodes = nowhere_;
+    EXPECT_FALSE(move_node_buffer(data, request).ok());
+  }
+}
+
 TEST_F(MemoryTest, MakesABufferThatIsThereAndCleared) {
   for (bool strict : {false, true}) {
     Result<NodeBuffer> made = NodeBuffer::create({.bytes = 3 * kMiB + 5, .nodes = node_, .strict = strict});

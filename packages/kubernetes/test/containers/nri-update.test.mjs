@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { ALL, EXCLUSIVE, guaranteed, useNodeFixture } from './support/node-fixture.mjs';
+import { ALL, EXCLUSIVE, guaranteed, until, useNodeFixture } from './support/node-fixture.mjs';
 
 const CGROUPS = '/sys/fs/cgroup';
 const IS_UNIFIED = existsSync(join(CGROUPS, 'cgroup.controllers'));
@@ -41,13 +41,14 @@ describe('A CRI client updates a container', () => {
   });
 
   it('which stays in the shared pool, whichever CPUs are asked for', async () => {
-    const { shared, exclusive, cpus } = await startBoth();
+    const { manager, shared, exclusive, cpus } = await startBoth();
     for (const cpuset_cpus of [ALL.cpus, cpus.exclusive, cpus.shared]) {
       await shared.update({ cpuset_cpus });
       assert.equal((await shared.allowed()).cpus, cpus.shared);
     }
     await exclusive.stop();
     assert.equal((await shared.allowed()).cpus, cpus.shared);
+    await until('the end of the grant', () => manager.grants().length === 0);
     await shared.update({ cpuset_cpus: ALL.cpus });
     assert.equal((await shared.allowed()).cpus, ALL.cpus);
   });
