@@ -79,6 +79,13 @@ export class Actor {
     return this.process.exitCode !== null || this.process.signalCode !== null;
   }
 
+  /** Whether it does by itself. */
+  async endsWithin(ms) {
+    if (this.hasEnded) return true;
+    await once(this.process, 'exit', { signal: AbortSignal.timeout(ms) }).catch(() => {});
+    return this.hasEnded;
+  }
+
   async kill() {
     if (this.hasEnded) return;
     const ended = once(this.process, 'exit');
