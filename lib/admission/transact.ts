@@ -4,7 +4,13 @@ import type { Assignments } from '../account/assignments.js';
 import { withIdentities } from '../account/cpu-identities.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { EnforcementRequest } from '../account/levels.js';
-import { callOffMove, finishMove, isMoving, type MoveTime, type MovingPod } from '../account/moves/move-steps.js';
+import {
+  callOffMove,
+  finishMove,
+  isMoving,
+  type MoveTime,
+  type MovingPod,
+} from '../account/moves/move-steps.js';
 import { mortalOwners } from '../account/owners-of-pods.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { removePods, replacePod } from '../account/pod-changes.js';

@@ -14,6 +14,7 @@ export function open(cpus) {
   put('tracing_on', 0);
   put('current_tracer', 'nop');
   put('trace_clock', 'mono');
+  put('options/record-tgid', 1);
   put('buffer_size_kb', 4096);
   put('tracing_cpumask', maskOf(cpus));
   put('events/sched/sched_switch/enable', 1);
@@ -23,6 +24,7 @@ export function open(cpus) {
 export function close(all) {
   put('events/sched/sched_switch/enable', 0);
   put('tracing_cpumask', maskOf(all));
+  put('options/record-tgid', 0);
   put('trace_clock', 'local');
   put('buffer_size_kb', 64);
 }
@@ -55,14 +57,20 @@ export function switches() {
   );
 }
 
-/** What ran on each CPU between two switches: `{ cpu, command, tid, from, to }`; none that was idle. */
+/** What ran on each CPU between two switches: `{ cpu, command, tid, pid, from, to }`; none that was idle. */
 export function runs() {
+  const pids = new Map(
+    read(TRACE, 'saved_tgids')
+      .split('\n')
+      .map((line) => line.trim().split(/\s+/)),
+  );
   const last = new Map();
   const all = [];
   for (const { cpu, at, from, to } of switches()) {
     const begin = last.get(cpu);
     // What ran when the record began did so since then at the latest.
-    all.push({ cpu, command: from[0], tid: from[1], from: begin ?? at, to: at });
+    const [command, tid] = from;
+    all.push({ cpu, command, tid, pid: Number(pids.get(tid)), from: begin ?? at, to: at });
     last.set(cpu, at);
   }
   return all.filter(({ tid }) => tid !== '0');

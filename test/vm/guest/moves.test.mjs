@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, afterEach, before, describe, it } from 'node:test';
 import { affinity } from '../../../dist/entries/diagnostics.js';
@@ -159,14 +159,13 @@ function intrusions(runs, periods, owners, isBound) {
       const [holder] = Object.entries(held).find(([, cpus]) => cpus.includes(cpu)) ?? [];
       const own = owners.get(pid);
       const isRight = own === undefined ? holder === undefined || !isBound(pid) : holder === own;
-      if (!isRight) found.push(`${command} (${tid}) of ${own ?? 'nobody'} on CPU ${cpu} of ${holder ?? 'nobody'}`);
+      if (!isRight)
+        found.push(`${command} (${tid}) of process ${pid} on CPU ${cpu} of ${holder ?? 'nobody'}`);
     }
   }
   return [...new Set(found)];
 }
 
-import { appendFileSync } from 'node:fs';
-const DBG = (text) => appendFileSync('/dev/ttyS0', `${Math.round(performance.now())} ${text}\n`);
 const LEVELS = [
   { level: 'members', request: { enforcement: 'members' } },
   { level: 'partition', request: {} },
@@ -189,21 +188,18 @@ function assertAt({ pid, bytes }, { cpus, node }, other) {
   return there;
 }
 
-/** The kernel's trace of one step after the other, with the processes of the tasks that it names. */
+/** The kernel's trace of one step after the other; of tasks that are not its own. */
 class Recorder {
   #isOfKernel = trace.kernelTasks();
-  #pids = new Map();
   runs = [];
 
-  async during(pids, step) {
+  async during(step) {
     trace.clear();
     trace.record();
     await step();
     trace.pause();
     assert.equal(trace.lost(TRACED), 0, 'events were lost');
-    for (const pid of pids) for (const tid of readdirSync(`/proc/${pid}/task`)) this.#pids.set(tid, pid);
-    for (const run of trace.runs())
-      if (!this.#isOfKernel(run.command, run.tid)) this.runs.push({ ...run, pid: this.#pids.get(run.tid) });
+    this.runs.push(...trace.runs().filter(({ command, tid }) => !this.#isOfKernel(command, tid)));
   }
 }
 
@@ -227,16 +223,13 @@ for (const { level, request: more, pinning } of LEVELS) {
             : await owner(settings, request, work, pinning);
           movers.push({ ...work, ...mover });
         }
-        DBG('there');
         assert.deepEqual(
           manager.grants().map(({ enforcement }) => enforcement),
           [level, level],
         );
         const pids = movers.map(({ uid, pid }) => [uid, pid]);
         watch = await new RecordWatch(settings.stateDir, pids).start();
-        DBG('watched');
         const recorder = new Recorder();
-        const traced = [process.pid, wanderer.pid, ...movers.map(({ pid }) => pid)];
         const gaps = [];
         let place = ROOM;
         let most = 0;
@@ -245,11 +238,10 @@ for (const { level, request: more, pinning } of LEVELS) {
           const { cpus, memoryNodes } = manager.grant(mover.uid);
           const left = { cpus: String(cpus), node: memoryNodes.first };
           await mover.gap();
-          await recorder.during(traced, async () => {
+          await recorder.during(async () => {
             await move(manager, mover.uid, place);
             await releaseReally(manager, 'asker');
           });
-          DBG(`moved from ${left.node} to ${place.node} ${JSON.stringify([...kernel.anonymousBytes(mover.pid)])}`);
           most = Math.max(most, assertAt(mover, place, left.node));
           if (mover === movers[0]) gaps.push(await mover.gap());
           // The other one goes where this one was.
@@ -269,7 +261,6 @@ for (const { level, request: more, pinning } of LEVELS) {
         const isBound = (pid) => level !== 'members' || members.includes(pid);
         assert.deepEqual(intrusions(recorder.runs, periods, owners, isBound), []);
         for (const { uid } of movers) if (isAttached) await manager.release(uid);
-        DBG('end');
       });
     }
   });
@@ -296,7 +287,10 @@ function killPoints(before, after) {
   const commits = (kinds) => kinds.filter((kind) => kind === COMMIT).length;
   if (commits(after) > 0)
     return range(commits(before) + 1, commits(after), 1).map((nth) => ({ nth, when: 'after', kind: COMMIT }));
-  return range(first, after.length, Math.ceil((after.length - first) / KILLS)).map((nth) => ({ nth, when: 'after' }));
+  return range(first, after.length, Math.ceil((after.length - first) / KILLS)).map((nth) => ({
+    nth,
+    when: 'after',
+  }));
 }
 
 /** What must be so whoever has died at whichever step, once somebody has made the next one. */
@@ -315,7 +309,11 @@ async function assertOnePlace(manager, level, uid, { pid: tenant, first }) {
     assert.deepEqual([cpus.size, upcoming], [MOVABLE.cpu, null]);
     const [node] = manager.grant(uid).memoryNodes;
     assert.deepEqual(kernel.nodesOf(cpus.toArray()), [node]);
-    assertAt({ ...KILLED, pid: tenant }, { cpus: String(cpus), node }, node === ROOM.node ? first : ROOM.node);
+    assertAt(
+      { ...KILLED, pid: tenant },
+      { cpus: String(cpus), node },
+      node === ROOM.node ? first : ROOM.node,
+    );
   }
   // Nothing of memory is lost either.
   const booked = manager.memory().reduce((sum, { reserved }) => sum + reserved, 0);
@@ -323,7 +321,9 @@ async function assertOnePlace(manager, level, uid, { pid: tenant, first }) {
 }
 
 for (const { level, request: more } of LEVELS.slice(0, 2)) {
-  describe(`a move of a grant of the level ${level}`, { skip: nodes.length > 4 && 'of another machine' }, () => {
+  describe(`a move of a grant of the level ${level}`, {
+    skip: nodes.length > 4 && 'of another machine',
+  }, () => {
     const request = { ...MOVABLE, memory: memoryFor(KILLED.bytes), ...more };
     let manager;
     const stage = async () => {
@@ -356,7 +356,15 @@ for (const { level, request: more } of LEVELS.slice(0, 2)) {
           uid,
           ROOM,
         );
-      return { manager, uid, pid, victim: asker, ask, first: manager.grant(uid).memoryNodes.first, remaining: uid };
+      return {
+        manager,
+        uid,
+        pid,
+        victim: asker,
+        ask,
+        first: manager.grant(uid).memoryNodes.first,
+        remaining: uid,
+      };
     }
 
     /** A process that owns a grant, and is to move it. */
@@ -365,7 +373,15 @@ for (const { level, request: more } of LEVELS.slice(0, 2)) {
       const env = { ...process.env, ...environment(settings.stateDir) };
       const { uid, pid, actor: victim } = await owner(settings, request, KILLED, 'pin', { env });
       const ask = () => move(manager, uid, ROOM);
-      return { manager, uid, pid, victim, ask, first: manager.grant(uid).memoryNodes.first, remaining: undefined };
+      return {
+        manager,
+        uid,
+        pid,
+        victim,
+        ask,
+        first: manager.grant(uid).memoryNodes.first,
+        remaining: undefined,
+      };
     }
 
     for (const [who, prepare, where] of [
@@ -384,28 +400,27 @@ for (const { level, request: more } of LEVELS.slice(0, 2)) {
             .map((line) => JSON.parse(line))
             .filter(({ op }) => op !== 'close')
             .map(({ op, path }) => `${op} ${path}`);
-        const whole = await prepare((stateDir) => shimEnvironment({ folder: folderOf(stateDir), trace: steps }));
+        const whole = await prepare((stateDir) =>
+          shimEnvironment({ folder: folderOf(stateDir), trace: steps }),
+        );
         const before = existsSync(steps) && kernel.read(steps) !== '' ? kinds() : [];
         await whole.ask();
         const after = kinds();
         await assertOnePlace(whole.manager, level, whole.uid, whole);
         await tidy();
         const points = killPoints(before, after);
-        DBG(`steps ${before.length} to ${after.length} ${JSON.stringify(points)} ${where === 'cgroups' ? after.slice(before.length).join() : ''}`);
         let deaths = 0;
         for (const fail of points) {
           // Steps that fail are in no trace: some of these are before the move.
           const scene = await prepare((stateDir) =>
             shimEnvironment({ folder: folderOf(stateDir), fail }),
           ).catch(() => undefined);
-          DBG(`${JSON.stringify(fail)} ${scene !== undefined}`);
           if (!scene) {
             await tidy();
             continue;
           }
           await scene.ask().catch(() => {});
           if (await scene.victim.endsWithin(2_000)) deaths++;
-          DBG(`dead ${deaths}`);
           await assertOnePlace(scene.manager, level, scene.remaining, scene);
           await tidy();
         }
