@@ -66,7 +66,7 @@ export function runs() {
   );
   const last = new Map();
   const all = [];
-  for (const { cpu, at, from, to } of switches()) {
+  for (const { cpu, at, from } of switches()) {
     const begin = last.get(cpu);
     // What ran when the record began did so since then at the latest.
     const [command, tid] = from;
