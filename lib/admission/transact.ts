@@ -4,20 +4,28 @@ import type { Assignments } from '../account/assignments.js';
 import { withIdentities } from '../account/cpu-identities.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { EnforcementRequest } from '../account/levels.js';
-import { callOffMove, finishMove, isMoving, type MoveTime } from '../account/moves/move-steps.js';
+import {
+  callOffMove,
+  finishMove,
+  isMoving,
+  type MoveTime,
+  type MovingPod,
+} from '../account/moves/move-steps.js';
 import { mortalOwners } from '../account/owners-of-pods.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { removePods, replacePod } from '../account/pod-changes.js';
+import { memoryOf, nodesOf, runningCpus } from '../account/pod-holdings.js';
 import { podsThat } from '../account/pod-list-changes.js';
 import { sharedPool } from '../account/pools.js';
 import type { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { totalsOf } from '../decision/memory/memory-tables.js';
 import type { UnpinnedThread } from '../enforcement/members/confinement.js';
-import { recall } from '../enforcement/relocation.js';
+import { type MoveSite, recall, tenantPids } from '../enforcement/relocation.js';
 import type { QuietReview, QuietStep } from '../quiet/quieter.js';
 import type { Checkpoint } from '../state/format/checkpoint.js';
 import type { Commit } from '../state/store.js';
+import { migrate } from '../threads/memory.js';
 import { publish, publishError } from './diagnostics.js';
 import { assignmentsOf } from './on-record.js';
 import type { Site } from './site.js';
@@ -218,7 +226,11 @@ export function withoutDead(
   }
   const left = removePods(state, new Set(owners.deadPods(state.pods, mostCgroups).map((pod) => pod.uid)));
   const off = podsToResize(left.pods).filter(isOff);
-  for (const pod of off) if (isMoving(pod)) recall({ topology, enforcer }, state, pod);
+  for (const pod of off) {
+    if (!isMoving(pod)) continue;
+    recall({ topology, enforcer }, state, pod);
+    recallPages({ topology, enforcer }, state, pod);
+  }
   return off.reduce(callOff, left);
 
   // Who was to do it is dead, or has failed.
@@ -250,6 +262,21 @@ const HOUR_MS = 3_600_000;
 /** As it is now. */
 export function moveTime(now = new Date()): MoveTime {
   return { now: now.toISOString(), hourAgo: new Date(now.getTime() - HOUR_MS).toISOString() };
+}
+
+/**
+ * Pages that had not followed yet of a move that had begun: nobody else is left to move them before what
+ * it leaves is somebody's.
+ */
+function recallPages({ topology, enforcer }: MoveSite, { pods }: Assignments, pod: MovingPod): void {
+  const { cpus, held, move } = pod.upcoming;
+  if (topology.isSimulated || move.target) return;
+  const keeper = pods.find(({ uid }) => uid === move.for);
+  const left = topology.nodesOf(cpus.union(held)).union(nodesOf(keeper ? memoryOf(keeper) : []));
+  const booked = nodesOf(memoryOf(pod));
+  const to = booked.isEmpty ? topology.nodesOf(runningCpus(pod)) : booked;
+  // What the kernel cannot move stays: the memory is booked where it goes.
+  for (const pid of tenantPids({ enforcer }, pod, [])) migrate(left.difference(to), to, pid);
 }
 
 const podsToResize = podsThat(({ upcoming }) => upcoming !== null);

@@ -13,6 +13,13 @@ export function move(
   to: { cpus: string; node: number },
   request: MoveRequest,
 ): Promise<PodAssignment>;
+export function moveReally(
+  manager: Manager,
+  uid: string,
+  to: { cpus: string; node: number },
+  request: MoveRequest,
+): Promise<PodAssignment>;
+export function releaseReally(manager: Manager, request: string): Promise<void>;
 export function release(manager: Manager, request: string): Promise<void>;
 export function realSiteOf(manager: Pick<Manager, 'topology' | 'stateDir'>): Site;
 export function moveAnyway(site: Site, uid: string, cpus: string): Promise<void>;

@@ -51,6 +51,15 @@ export const realSiteOf = ({ topology, stateDir }) => {
   return realSite(config, topology, Ledger.open(stateDir), new Map());
 };
 
+/** {@link release} on this machine. */
+export const releaseReally = (manager, request) => releaseRoom(realSiteOf(manager), request);
+
+/** {@link move} on this machine. */
+export function moveReally(manager, uid, { cpus, node }, request) {
+  const site = realSiteOf(manager);
+  return moveGrant(site, uid, placeAt(podOf(site, uid), cpus, node), request);
+}
+
 /** The uuid of a process that has ended. */
 const DEAD = '00000000-0000-4000-8000-000000000000';
 

@@ -27,6 +27,7 @@ const CONCERNS = {
     'lib/decision/place',
     'lib/decision/decision',
     'lib/admission/',
+    'lib/moves/',
     'native/core/',
   ],
   '64-cpus': [

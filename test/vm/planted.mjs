@@ -51,6 +51,16 @@ const BUGS = [
     find: 'what is changed back again and again is left to whoever does it, and the record says what is left',
   },
   {
+    name: 'a move gives up the old CPUs before threads have left them',
+    file: 'lib/moves/carry-out.ts',
+    before: ['await commit(beginMove(state, pod, uuid));'],
+    after: `await commit(
+    finishMove(beginMove(state, pod, uuid), findPod(beginMove(state, pod, uuid), pod.uid) as MovingPod, moveTime()),
+  );`,
+    test: 'moves',
+    find: 'is done or undone whole where the process that asks is killed at a step on the state folder',
+  },
+  {
     name: 'a device is near every node',
     file: 'lib/decision/devices/device-resources.ts',
     before: ['if (devices[i]!.numaNodes !== null) return true;'],

@@ -107,6 +107,7 @@ export const SHAPES = [
       'machine',
       'grants',
       'memory',
+      'moves',
       'hugepages',
       'cgroups-v2',
       'enforcement',
@@ -148,7 +149,7 @@ export const SHAPES = [
         ),
       ),
     ],
-    tests: ['machine', 'grants', 'memory'],
+    tests: ['machine', 'grants', 'memory', 'moves'],
   },
   {
     name: '64-cpus',

@@ -5,7 +5,9 @@ import * as diagnostics from '../../../dist/entries/diagnostics.js';
 import * as topology from '../../../dist/entries/topology.js';
 import * as main from '../../../dist/index.js';
 
-const numalign = { ...main, ...topology, ...diagnostics };
+// What a test needs beside that, by its address.
+const importModule = (url) => import(url);
+const numalign = { ...main, ...topology, ...diagnostics, importModule };
 const mine = { grants: {} };
 process.on('message', async ({ code, args }) => {
   try {

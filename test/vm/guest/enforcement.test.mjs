@@ -2,7 +2,7 @@
 // nothing else on it: a virtual machine, as root. The part with isolated CPUs where its kernel was
 // started with isolcpus=12-15. Run by node --test.
 import assert from 'node:assert/strict';
-import { fork, spawn, spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
   chmodSync,
@@ -24,13 +24,13 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { affinity } from '../../../dist/entries/diagnostics.js';
 import { CpuSet } from '../../../dist/index.js';
+import { Actor } from './actors.mjs';
 import { removeCgroup } from './cgroup-removal.mjs';
 
 const MOUNT = '/sys/fs/cgroup';
 const ROOT = '/numalign';
 const FOLDER = MOUNT + ROOT;
 const NOBODY = 65534;
-const ACTOR = fileURLToPath(new URL('actor.mjs', import.meta.url));
 const PACKAGE = fileURLToPath(new URL('../../..', import.meta.url));
 const ISOLATED = CpuSet.parse(
   /(?:^| )isolcpus=([0-9,-]+)/.exec(readFileSync('/proc/cmdline', 'utf8'))?.[1] ?? '',
@@ -88,85 +88,17 @@ function idler(list = undefined) {
   return child.pid;
 }
 
-class Actor {
-  constructor(options = {}) {
+class OwnActor extends Actor {
+  constructor(options) {
     takeOwnMask();
-    this.process = fork(ACTOR, { execArgv: [], ...options });
-    this.process.setMaxListeners(0);
+    super(options);
     children.add(this.process);
-  }
-
-  get pid() {
-    return this.process.pid;
-  }
-
-  /**
-   * Has it call a function, which has nothing of here but its arguments; answers `{ value }` or `{
-   * error }`.
-   */
-  async ask(action, ...args) {
-    this.process.send({ code: String(action), args });
-    const [answer] = await Promise.race([
-      once(this.process, 'message'),
-      once(this.process, 'exit').then(() => [{ error: { message: 'the process has ended' } }]),
-    ]);
-    return answer;
-  }
-
-  async do(action, ...args) {
-    const { value, error } = await this.ask(action, ...args);
-    if (error) throw new Error(`${error.code}: ${error.message}`);
-    return value;
-  }
-
-  async refused(action, ...args) {
-    const { error } = await this.ask(action, ...args);
-    assert.ok(error, 'no error came');
-    return error;
-  }
-
-  open(options) {
-    return this.do(async ({ openManager }, mine, given) => {
-      mine.manager = await openManager(given);
-    }, options);
-  }
-
-  acquire(options, name = 'a') {
-    return this.do(
-      async (_, mine, given, key) => {
-        mine.grants[key] = await mine.manager.acquire(given);
-        return { ...mine.grants[key].toJSON(), target: mine.manager.pods?.() };
-      },
-      options,
-      name,
-    );
-  }
-
-  /** A method of a grant. */
-  grant(method, options, name = 'a') {
-    return this.do(
-      async (_, mine, key, called, given) =>
-        await mine.grants[key][called](...(given == null ? [] : [given])),
-      name,
-      method,
-      options,
-    );
-  }
-
-  get(property, name = 'a') {
-    return this.do((_, mine, key, asked) => mine.grants[key][asked], name, property);
-  }
-
-  async kill() {
-    const ended = once(this.process, 'exit');
-    this.process.kill('SIGKILL');
-    await ended;
   }
 }
 
 /** An actor with an open manager. */
 async function opened(options, forkOptions) {
-  const actor = new Actor(forkOptions);
+  const actor = new OwnActor(forkOptions);
   await actor.open(options);
   return actor;
 }
@@ -783,7 +715,7 @@ describe('without root', () => {
 
   it('a delegated cgroup with some of the CPUs hands out these, and keeps to them', async () => {
     const { work, stateDir } = delegate('5-8');
-    const actor = new Actor(asNobody);
+    const actor = new OwnActor(asNobody);
     put(work, 'cgroup.procs', actor.pid);
     await actor.open({ stateDir, cgroupRoot: '/delegated/numalign', managedCPUs: '5-8' });
     await actor.do((_, mine, cgroup) => mine.manager.addSharedMember({ cgroup }), work);
@@ -799,7 +731,7 @@ describe('without root', () => {
 
   it('a delegated cgroup makes it cpusets, and says why no partition', async () => {
     const { work, stateDir } = delegate();
-    const actor = new Actor(asNobody);
+    const actor = new OwnActor(asNobody);
     const member = idler();
     put(work, 'cgroup.procs', actor.pid);
     put(work, 'cgroup.procs', member);

@@ -46,11 +46,16 @@ export const hugepagesFile = (node, what = 'nr_hugepages') =>
   `${NODE}/node${node}/hugepages/hugepages-2048kB/${what}`;
 
 const statusField = (text, name) => parseList(new RegExp(`^${name}:\\s*(\\S*)$`, 'm').exec(text)[1]);
-/** Where each thread of a process may run. */
+/** Where each thread of a process may run; of one that ends meanwhile, nowhere. */
 export const masks = (pid = process.pid) =>
-  readdirSync(`/proc/${pid}/task`).map((tid) =>
-    statusField(read(`/proc/${pid}/task/${tid}/status`), 'Cpus_allowed_list'),
-  );
+  readdirSync(`/proc/${pid}/task`).flatMap((tid) => {
+    try {
+      return [statusField(read(`/proc/${pid}/task/${tid}/status`), 'Cpus_allowed_list')];
+    } catch (error) {
+      if (error.code === 'ENOENT' || error.code === 'ESRCH') return [];
+      throw error;
+    }
+  });
 /** Of what `cat /proc/self/status` has printed. */
 export const maskIn = (text) => statusField(text, 'Cpus_allowed_list');
 
@@ -60,10 +65,10 @@ export function processor() {
   return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[PROCESSOR]);
 }
 
-/** Bytes of this process by node, as numa_maps counts them. */
-export function bytesByNode(pid = process.pid) {
+/** Bytes of a process by node, as numa_maps counts them. `isCounted`: of which mappings. */
+export function bytesByNode(pid = process.pid, isCounted = () => true) {
   const sums = new Map();
-  for (const line of readFileSync(`/proc/${pid}/numa_maps`, 'utf8').split('\n')) {
+  for (const line of readFileSync(`/proc/${pid}/numa_maps`, 'utf8').split('\n').filter(isCounted)) {
     const page = Number(/ kernelpagesize_kB=(\d+)/.exec(line)?.[1] ?? 0) * 1024;
     for (const [, node, pages] of line.matchAll(/ N(\d+)=(\d+)/g)) {
       sums.set(Number(node), (sums.get(Number(node)) ?? 0) + Number(pages) * page);
@@ -71,6 +76,9 @@ export function bytesByNode(pid = process.pid) {
   }
   return sums;
 }
+
+/** The same of memory that is no file's. */
+export const anonymousBytes = (pid) => bytesByNode(pid, (line) => !line.includes(' file='));
 
 // Addresses come in, 64 bits each; move_pages(2) without nodes tells of each page where it is, or of an
 // error below 0. The number is x86-64's, as the machines are.

@@ -3,22 +3,18 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { readdirSync } from 'node:fs';
 import { after, before, test } from 'node:test';
 import { budget } from '../../support/budget.mjs';
+import * as trace from './kernel-trace.mjs';
 import * as kernel from './kernel-view.mjs';
 import { open } from './state-folders.mjs';
 
-const TRACE = '/sys/kernel/tracing';
 const CYCLES = budget(1_000, 150);
 // By masks alone: so many that a task that is not moved is seen for certain.
 const MASK_CYCLES = 100;
 const GRANTED = [4, 5, 6, 7];
-const MASK = GRANTED.reduce((mask, cpu) => mask | (1 << cpu), 0).toString(16);
-const PF_KTHREAD = 0x200000;
 const SCHED_SETAFFINITY = 203;
-const put = (file, text) => writeFileSync(join(TRACE, file), String(text));
 
 // One wakes wherever the kernel likes, again and again; the other tries by force to run on each of
 // the granted CPUs.
@@ -33,43 +29,18 @@ before(() => {
   for (const script of [WANDERER, WANDERER, INTRUDER, INTRUDER]) {
     others.push(spawn('perl', ['-e', script], { stdio: 'ignore' }));
   }
-  put('tracing_on', 0);
-  put('current_tracer', 'nop');
-  put('buffer_size_kb', 4096);
-  put('tracing_cpumask', MASK);
-  put('events/sched/sched_switch/enable', 1);
+  trace.open(GRANTED);
 });
 after(async () => {
-  put('events/sched/sched_switch/enable', 0);
-  put('tracing_cpumask', 'ffff');
-  put('buffer_size_kb', 64);
+  trace.close(kernel.possible());
   for (const other of others) {
     other.kill('SIGKILL');
     if (other.exitCode === null && other.signalCode === null) await once(other, 'exit');
   }
 });
 
-/** Kernel threads by tid. */
-function kernelThreads() {
-  const tids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
-  return tids.filter((tid) => {
-    try {
-      const stat = readFileSync(`/proc/${tid}/stat`, 'utf8');
-      return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[9 - 3]) & PF_KTHREAD;
-    } catch {
-      return false; // it has ended
-    }
-  });
-}
-
-/** `[command, tid]` of every task that was switched to or from. */
-function switches() {
-  return [
-    ...readFileSync(join(TRACE, 'trace'), 'utf8').matchAll(
-      /(?:prev|next)_comm=(.*?) (?:prev|next)_pid=(\d+) /g,
-    ),
-  ].map(([, command, tid]) => [command, tid]);
-}
+/** Every task that was switched to or from, each time. */
+const tasks = () => trace.switches().flatMap(({ from, to }) => [from, to]);
 
 /** Interrupts so far on the granted CPUs. */
 function interrupts() {
@@ -81,13 +52,6 @@ function interrupts() {
   const places = GRANTED.map((cpu) => columns.indexOf(cpu) + 1);
   const counts = lines.map((line) => line.trim().split(/\s+/));
   return counts.reduce((sum, row) => sum + places.reduce((own, at) => own + (Number(row[at]) || 0), 0), 0);
-}
-
-function lost() {
-  return GRANTED.reduce(
-    (sum, cpu) => sum + Number(/^overrun: (\d+)$/m.exec(kernel.read(TRACE, `per_cpu/cpu${cpu}/stats`))[1]),
-    0,
-  );
 }
 
 /** By name: how often. */
@@ -102,15 +66,15 @@ const MOST_LOOKS = 20;
 
 test('the trace sees others on these CPUs while they are nobody’s', async () => {
   const isSeen = () => {
-    const seen = new Set(switches().map(([, tid]) => Number(tid)));
+    const seen = new Set(tasks().map(([, tid]) => Number(tid)));
     return others.some(({ pid }) => seen.has(pid));
   };
-  put('trace', '');
-  put('tracing_on', 1);
+  trace.clear();
+  trace.record();
   for (let look = 0; look < MOST_LOOKS && !isSeen(); look++) {
     await new Promise((resolve) => setTimeout(resolve, 1_000));
   }
-  put('tracing_on', 0);
+  trace.pause();
   assert.ok(isSeen(), 'nobody was there, so that a grant would show nothing');
 });
 
@@ -119,13 +83,13 @@ test('the trace sees others on these CPUs while they are nobody’s', async () =
  * each task of another user did.
  */
 async function foreignTasks(t, manager, cycles, level) {
-  put('trace', '');
+  trace.clear();
   let foundInterrupts = 0;
   const levels = new Set();
   for (let cycle = 0; cycle < cycles; cycle++) {
     const grant = await manager.acquire({ cpu: GRANTED.length, enforcement: level });
     levels.add(grant.enforcement);
-    put('tracing_on', 1);
+    trace.record();
     // Now and then used, and long enough for the others to wake.
     if (cycle % 20 === 0) {
       const begin = interrupts();
@@ -133,18 +97,18 @@ async function foreignTasks(t, manager, cycles, level) {
       await new Promise((resolve) => setTimeout(resolve, 50));
       foundInterrupts += interrupts() - begin;
     }
-    put('tracing_on', 0);
+    trace.pause();
     await grant.release();
   }
   assert.deepEqual([...levels], [level]);
-  assert.equal(lost(), 0, 'events were lost');
+  assert.equal(trace.lost(GRANTED), 0, 'events were lost');
   const own = new Set(readdirSync('/proc/self/task'));
-  const ofKernel = new Set(kernelThreads());
-  const tasks = switches().filter(([, tid]) => tid !== '0' && !own.has(tid));
-  const isKernels = ([command, tid]) => ofKernel.has(tid) || /^kworker\//.test(command);
-  t.diagnostic(`kernel threads: ${counted(tasks.filter(isKernels).map(([command]) => command)) || 'none'}`);
+  const isOfKernel = trace.kernelTasks();
+  const found = tasks().filter(([, tid]) => tid !== '0' && !own.has(tid));
+  const isKernels = (task) => isOfKernel(...task);
+  t.diagnostic(`kernel threads: ${counted(found.filter(isKernels).map(([command]) => command)) || 'none'}`);
   t.diagnostic(`interrupts in ${Math.ceil(cycles / 20)} of ${cycles} grants: ${foundInterrupts}`);
-  return counted(tasks.filter((task) => !isKernels(task)).map(([command, tid]) => `${command} (${tid})`));
+  return counted(found.filter((task) => !isKernels(task)).map(([command, tid]) => `${command} (${tid})`));
 }
 
 const SETTINGS = {
