@@ -67,7 +67,7 @@ export class OwnerGuard {
     this.#onEnd.add(listener);
     this.#watch.start();
     // An owner may have ended before anybody listened.
-    if (isFirst) setTimeout(() => this.#mournAll(), SETTLE_S * 1000).unref();
+    if (isFirst) setTimeout(() => this.#lookBack(), SETTLE_S * 1000).unref();
     return () => {
       this.#onEnd.delete(listener);
       // What this process holds is watched on.
@@ -118,8 +118,11 @@ export class OwnerGuard {
     this.#state.touch().catch(() => {});
   }
 
+  #lookBack(): void {
+    if (this.#onEnd.size > 0 && this.#state.folder.isOpen) this.#mournAll();
+  }
+
   #mournAll(): void {
-    if (this.#onEnd.size === 0 || !this.#state.folder.isOpen) return;
     for (const uuid of this.#owners.withLeftGrants()) this.#mourn(uuid);
   }
 

@@ -191,7 +191,7 @@ HintFamily within(HintFamily family, NodeMask nodes) {
   return narrowed;
 }
 
-// Of the policies the merge knows, none asks nobody.
+// The policy none merges no hints.
 MergeOptions merge_options(const JointOptions& options) {
   MergeOptions merge = options.merge;
   if (merge.policy == TopologyPolicy::kNone) merge.policy = TopologyPolicy::kBestEffort;

@@ -7,7 +7,7 @@ import { type CaseFile, readCases, replay } from './replay.js';
 import { vectors } from './support/cases.js';
 import { type Alteration, mutantsOf } from './support/mutants.js';
 
-const COUNT = budget(200, 8);
+const COUNT = budget(200, 10);
 
 // By file: read once.
 const files = new Map<string, CaseFile>();

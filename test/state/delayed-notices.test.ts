@@ -1,4 +1,4 @@
-// What is told of files in a process that delays the kernel's notices.
+// Notices of files in a process that delays them.
 import { appendFileSync, mkdtempSync, readdirSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -49,13 +49,13 @@ it('is told that something may have happened once the delay is over', async () =
   expect([isListening(), hasPendingEvents()]).toEqual([true, false]);
 });
 
-it('is told of a file that is made after the delay', async () => {
+it('gives a notice of a file that is made after the delay', async () => {
   const { times } = missing.told;
   writeFileSync(missing.path, '');
   await expect.poll(() => missing.told.times).toBeGreaterThan(times);
 });
 
-it('is told of what happens after the delay', async () => {
+it('gives a notice of what happens after the delay', async () => {
   const { times } = there.told;
   appendFileSync(there.path, 'late');
   await expect.poll(() => there.told.times).toBeGreaterThan(times);
