@@ -29,7 +29,6 @@ export { GrantPart } from './grants/grant-part.js';
 export { MACHINE_STATE_DIR, type ManagerOptions } from './input/config.js';
 export type { AimedLevel } from './input/enforcement-options.js';
 export type { MachineOptions } from './input/machine-options.js';
-export type { MovableOptions } from './input/movable.js';
 export type { OwnerChoice } from './input/owner.js';
 export type { ContainerSpec, PodSpec } from './input/pods/pod-request.js';
 export type { ResourceAmounts } from './input/pods/resource-amounts.js';

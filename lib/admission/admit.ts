@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { type Assignments, findPod } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { EnforcementRequest } from '../account/levels.js';
+import { withoutPlaceholder } from '../account/moves/move-steps.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { removePods, withoutPods } from '../account/pod-changes.js';
 import { freeCpus } from '../account/pools.js';
@@ -67,11 +68,12 @@ function admitInTurn(
 async function tryAdmit(
   site: Site,
   request: AdmissionRequest,
-  state: Assignments,
+  withRoom: Assignments,
   commit: EnforcedCommit,
   recorded: Assignments,
 ): Promise<Admission | Rejection> {
   const { ledger, providers } = site;
+  const state = withoutOwnRoom(site, request, withRoom);
   const again = () => {
     // As of a transaction: nobody can tell then what dead owners have left behind.
     const left = commit.refusal ? undefined : withoutAnyDead(site, state, recorded);
@@ -124,6 +126,13 @@ async function tryAdmit(
   providers.keep(pod);
   const warnings = [...warningsOf(pod, question), ...enforcementWarnings(pod, enforced.shortfalls)];
   return { pod, warnings, alreadyAdmitted: false, explanation: decision.explanation };
+}
+
+// The room that grants have made for it is its own to take. What another process keeps under its uid is
+// on record as any pod is.
+function withoutOwnRoom({ ledger }: Site, { pod }: AdmissionRequest, state: Assignments): Assignments {
+  const room = pod.uid === undefined ? undefined : findPod(state, pod.uid);
+  return room && ledger.owners.isOwn(room.owner) ? withoutPlaceholder(state, room.uid) : state;
 }
 
 /** How strongly others are to be kept off. */

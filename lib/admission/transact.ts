@@ -4,7 +4,7 @@ import type { Assignments } from '../account/assignments.js';
 import { withIdentities } from '../account/cpu-identities.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { EnforcementRequest } from '../account/levels.js';
-import { callOffMove, finishMove, isMoving } from '../account/moves/move-steps.js';
+import { callOffMove, finishMove, isMoving, type MoveTime } from '../account/moves/move-steps.js';
 import { mortalOwners } from '../account/owners-of-pods.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { removePods, replacePod } from '../account/pod-changes.js';
@@ -13,8 +13,8 @@ import { sharedPool } from '../account/pools.js';
 import type { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { totalsOf } from '../decision/memory/memory-tables.js';
-import { recall } from '../enforcement/relocation.js';
 import type { UnpinnedThread } from '../enforcement/members/confinement.js';
+import { recall } from '../enforcement/relocation.js';
 import type { QuietReview, QuietStep } from '../quiet/quieter.js';
 import type { Checkpoint } from '../state/format/checkpoint.js';
 import type { Commit } from '../state/store.js';
@@ -245,6 +245,13 @@ export function withoutAnyDead(
   return left;
 }
 
+const HOUR_MS = 3_600_000;
+
+/** As it is now. */
+export function moveTime(now = new Date()): MoveTime {
+  return { now: now.toISOString(), hourAgo: new Date(now.getTime() - HOUR_MS).toISOString() };
+}
+
 const podsToResize = podsThat(({ upcoming }) => upcoming !== null);
 
 /**
@@ -255,7 +262,5 @@ export const resizesUnderWay = () => new Set<string>();
 
 function callOff(state: Assignments, pod: PodAssignment): Assignments {
   if (!isMoving(pod)) return replacePod(state, { ...pod, upcoming: null });
-  return pod.upcoming.move.target
-    ? callOffMove(state, pod)
-    : finishMove(state, pod, new Date().toISOString());
+  return pod.upcoming.move.target ? callOffMove(state, pod) : finishMove(state, pod, moveTime());
 }

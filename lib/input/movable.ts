@@ -45,7 +45,8 @@ export function parseMovable(value: unknown): MoveConsent | undefined {
     exclude = NodeSet.EMPTY,
   } = checkOptions(value, ['maxPerHour', 'notice', 'exclude'], 'movable');
   return Object.freeze({
-    maxPerHour: maxPerHour === undefined ? null : option.that(maxPerHour, 'movable.maxPerHour', isCount, MOVES),
+    maxPerHour:
+      maxPerHour === undefined ? null : option.that(maxPerHour, 'movable.maxPerHour', isCount, MOVES),
     noticeMs: Math.ceil(parseDuration('movable.notice', notice)),
     exclude: parseNodes(exclude),
   });

@@ -1,23 +1,18 @@
 // Carry out: the process that moves a grant does so, in two transactions. By the first the grant has
 // what it goes to, and everything that runs on it has gone there when the lock is let go. Pages take
 // longer: the second, once they have followed, gives up what it has left.
+
+import type { Assignments } from '../account/assignments.js';
 import { findPod } from '../account/assignments.js';
-import {
-  beginMove,
-  finishMove,
-  isMoving,
-  type MovingPod,
-  undoMove,
-} from '../account/moves/move-steps.js';
+import { beginMove, finishMove, isMoving, type MovingPod, undoMove } from '../account/moves/move-steps.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { presentCpus } from '../account/pod-holdings.js';
 import { publishError } from '../admission/diagnostics.js';
 import type { Site } from '../admission/site.js';
-import { type EnforcedCommit, transact } from '../admission/transact.js';
+import { type EnforcedCommit, moveTime, transact } from '../admission/transact.js';
 import { NumalignError, unlessRefused } from '../base/errors.js';
 import { checkThreads, relocate } from '../enforcement/relocation.js';
 import type { PinResult } from '../machine/affinity.js';
-import type { Assignments } from '../account/assignments.js';
 import { childrenOn } from '../threads/children.js';
 import type { MemoryMigration } from '../threads/memory.js';
 import { moveThreads } from '../threads/thread-move.js';
@@ -62,16 +57,12 @@ export function announcedPod(state: Assignments, announced: MovingPod): MovingPo
   const pod = findPod(state, announced.uid);
   if (pod?.admittedAt !== announced.admittedAt || !isMoving(pod)) return undefined;
   const [now, then] = [pod.upcoming, announced.upcoming];
-  const isSame = now.by === then.by && now.move.deadline === then.move.deadline && now.move.for === then.move.for;
+  const isSame =
+    now.by === then.by && now.move.deadline === then.move.deadline && now.move.for === then.move.for;
   return isSame && now.move.target && now.move.refusal === null ? pod : undefined;
 }
 
-async function begin(
-  site: Site,
-  state: Assignments,
-  pod: MovingPod,
-  commit: EnforcedCommit,
-): Promise<Begun> {
+async function begin(site: Site, state: Assignments, pod: MovingPod, commit: EnforcedCommit): Promise<Begun> {
   const hasChanged = pod.containers.some(
     ({ started }, i) => started !== pod.upcoming.move.target!.containers[i]!.started,
   );
@@ -125,7 +116,7 @@ async function finish(site: Site, begun: MovingPod): Promise<PodAssignment> {
       const pod = findPod(state, begun.uid);
       const isOurs = pod && isMoving(pod) && pod.upcoming.by === begun.upcoming.by;
       if (!isOurs || pod.upcoming.move.target) return pod ?? begun;
-      const next = finishMove(state, pod, new Date().toISOString());
+      const next = finishMove(state, pod, moveTime());
       await commit(next, true);
       return findPod(next, pod.uid)!;
     });

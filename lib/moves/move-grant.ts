@@ -16,11 +16,11 @@ import type { PodAssignment } from '../account/pod-assignment.js';
 import { findGrant, unknownGrant } from '../admission/grants/held-grant.js';
 import { assignmentsOf } from '../admission/on-record.js';
 import type { Site } from '../admission/site.js';
-import { resizesUnderWay, transact } from '../admission/transact.js';
+import { moveTime, resizesUnderWay, transact } from '../admission/transact.js';
 import { until } from '../state/until.js';
 import { notMoved } from './answer.js';
-import { moverOf } from './mover.js';
 import { busyMove, withAnnouncement } from './move-target.js';
+import { moverOf } from './mover.js';
 
 /** For whom room is made. */
 export interface MoveRequest {
@@ -90,7 +90,7 @@ function announce(
       withAnnouncement(site, state, pod, after, {
         request,
         owner: site.ledger.owners.recordFor('process'),
-        now: now.toISOString(),
+        ...moveTime(now),
         deadline: new Date(now.getTime() + (pod.movable?.noticeMs ?? 0)).toISOString(),
       }),
     );

@@ -1,14 +1,15 @@
 // The target of a move: whether the grant may go there, and there is room for it. Nothing is decided:
 // who asks has chosen it.
 import { type Assignments, findPod } from '../account/assignments.js';
-import { cpusNow } from '../account/cpus-now.js';
 import { memoryBlocks } from '../account/booked-memory.js';
+import { cpusNow } from '../account/cpus-now.js';
 import { bookingFlaw } from '../account/memory-of-pods.js';
 import {
   announceMove,
   blocksLeft,
   type MoveAsker,
-  movesWithinHour,
+  type MoveTime,
+  movesSince,
   type Place,
   placeOf,
   withoutPlaceholder,
@@ -38,7 +39,7 @@ export function withAnnouncement(
   checkShape(pod, after);
   const target = placeOf(pod, after);
   const nodes = topology.nodesOf(presentCpus(target)).union(nodesOf(memoryOf(target)));
-  checkConsent(pod, asker.now, nodes.toArray());
+  checkConsent(pod, asker, nodes.toArray());
   const keeper = findPod(state, asker.request);
   const isTheirs = keeper && isPlaceholder(keeper) && ledger.owners.isOwn(keeper.owner);
   if (keeper && !isTheirs) {
@@ -94,7 +95,7 @@ function checkShape(pod: PodAssignment, after: Place): void {
   });
 }
 
-function checkConsent(pod: PodAssignment, now: string, nodes: readonly number[]): void {
+function checkConsent(pod: PodAssignment, time: MoveTime, nodes: readonly number[]): void {
   const { uid, movable } = pod;
   const no = (why: string, value: unknown, valid: string) =>
     new NumalignError('ERR_NOT_MOVABLE', `grant ${uid} may not be moved${why}`, { uid, value, valid });
@@ -102,7 +103,7 @@ function checkConsent(pod: PodAssignment, now: string, nodes: readonly number[])
   const { maxPerHour, exclude } = movable;
   const excluded = nodes.filter((node) => exclude.has(node));
   if (excluded.length > 0) throw no(` to NUMA node ${excluded}`, excluded, `any node but ${exclude}`);
-  const moves = movesWithinHour(pod, now).length;
+  const moves = movesSince(pod, time).length;
   if (maxPerHour !== null && moves >= maxPerHour)
     throw no(' any more within the hour', moves, `at most ${maxPerHour} moves an hour`);
 }

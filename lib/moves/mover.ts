@@ -18,7 +18,7 @@ class Mover {
   readonly #store: Store;
   #site: Site | undefined;
   #stop: (() => void) | undefined;
-  readonly #conducted = new Set<string>();
+  readonly #conducted = new Map<string, Promise<void>>();
 
   constructor(store: Store) {
     this.#store = store;
@@ -45,18 +45,16 @@ class Mover {
     for (const pod of movesToConduct(site, movable)) void this.conduct(site, pod);
   }
 
-  /** Once for each announcement. */
-  async conduct(site: Site, pod: MovingPod): Promise<void> {
+  /** Once for each announcement, whoever calls. */
+  conduct(site: Site, pod: MovingPod): Promise<void> {
     const key = keyOf(pod);
-    if (this.#conducted.has(key)) return;
-    this.#conducted.add(key);
-    try {
-      await conduct(site, pod);
-    } catch (error) {
-      publishError(site, 'apply', error);
-    } finally {
-      this.#conducted.delete(key);
-    }
+    const known = this.#conducted.get(key);
+    if (known) return known;
+    const conducted = conduct(site, pod)
+      .catch((error) => publishError(site, 'apply', error))
+      .finally(() => this.#conducted.delete(key));
+    this.#conducted.set(key, conducted);
+    return conducted;
   }
 }
 

@@ -16,7 +16,7 @@ function placedThreads(uid: string, place: Booked): readonly PlacedThread[] {
   return threadShares(place).flatMap(({ part, cpus: all }) =>
     native.grantThreads(uid, part).flatMap((tid) => {
       const cpus = unlessRefused(() => affinity(tid));
-      return cpus && cpus.isSubsetOf(all) && !cpus.equals(all) ? [{ tid, part, cpus }] : [];
+      return cpus?.isSubsetOf(all) && !cpus.equals(all) ? [{ tid, part, cpus }] : [];
     }),
   );
 }
@@ -54,9 +54,13 @@ export function moveThreads({ uid, owner, from, to }: ThreadMoveRequest): {
   const all = after.reduce((sum, { cpus }) => sum.union(cpus), CpuSet.EMPTY);
   const stuck = result.unmovable.find(({ cpus }) => !cpus.isSubsetOf(all));
   if (stuck) {
-    throw new NumalignError('ERR_SYSCALL', `thread ${stuck.tid} cannot leave CPUs ${stuck.cpus}: ${stuck.reason}`, {
-      ...{ syscall: 'sched_setaffinity', value: stuck.tid, valid: all.toString() },
-    });
+    throw new NumalignError(
+      'ERR_SYSCALL',
+      `thread ${stuck.tid} cannot leave CPUs ${stuck.cpus}: ${stuck.reason}`,
+      {
+        ...{ syscall: 'sched_setaffinity', value: stuck.tid, valid: all.toString() },
+      },
+    );
   }
   const place = () => {
     for (const { tid, part, cpus } of placed) {

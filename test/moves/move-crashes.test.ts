@@ -12,7 +12,13 @@ import { shimEnvironment } from '../torture/shim.mjs';
 
 const SIMULATE = 'package:2 [numa(memory=8GiB)] core:4 pu:1';
 const SECOND = { cpus: '4-5', node: 1 };
-const MOVER = { cpu: 2, memory: '2Gi', name: 'mover', policy: 'single-numa-node', movable: { notice: 10_000 } } as const;
+const MOVER = {
+  cpu: 2,
+  memory: '2Gi',
+  name: 'mover',
+  policy: 'single-numa-node',
+  movable: { notice: 10_000 },
+} as const;
 // Of some hundred milliseconds each.
 const STRIDE = budget(1, 6);
 
@@ -98,7 +104,6 @@ async function killAtEachStep(
     else await scene.agent.kill();
     await check(scene.manager);
     if (!isDead) return deaths;
-
   }
 }
 

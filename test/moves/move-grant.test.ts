@@ -1,6 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Grant, type Manager, type MoveEnd, type MoveEvent, openManager } from '../../lib/index.js';
-import { Agent } from '../support/agent.js';
 import { errorOf } from '../support/error-of.js';
 import { GI, machineOf } from '../support/memory-machine.js';
 import { move, release } from '../support/moves.mjs';
@@ -104,7 +103,10 @@ describe('a move within one process', () => {
 
   it('keeps the room of two grants for one request', async () => {
     const manager = await open();
-    const [first, second] = [await onFirst(manager, { cpu: 1 , movable: true }), await onFirst(manager, { cpu: 1, movable: true })];
+    const [first, second] = [
+      await onFirst(manager, { cpu: 1, movable: true }),
+      await onFirst(manager, { cpu: 1, movable: true }),
+    ];
     await move(manager, first.uid, { cpus: '4', node: 1 }, { for: 'asker' });
     await move(manager, second.uid, { cpus: '5', node: 1 }, { for: 'asker' });
     expect(manager.grants().map(({ cpus }) => String(cpus))).toEqual(['4', '5', '0-1']);
@@ -119,6 +121,37 @@ describe('a move within one process', () => {
     await move(manager, second.uid, { cpus: '0-1', node: 0 }, { for: 'asker' });
     expect(cpusOf(manager)).toMatchObject({ second: '0-1' });
     expect(manager.grants().find(({ uid }) => uid === 'asker')!.cpus.size).toBe(2);
+  });
+});
+
+describe('the room that a move has made', () => {
+  const pod = {
+    uid: 'asker',
+    qosClass: 'Guaranteed',
+    containers: [{ name: 'main', limits: { cpu: 2, memory: '8Gi' } }],
+  };
+
+  it('is for the request alone, which takes it as one step', async () => {
+    const manager = await open();
+    const grant = await onFirst(manager);
+    await move(manager, grant.uid, SECOND, { for: 'asker' });
+    const filler = await manager.acquire({ cpu: 3 });
+    expect(String(filler.cpus)).not.toMatch(/0|1(?!\d)/);
+    const admitted = await manager.admit(pod as never, { policy: 'single-numa-node' });
+    expect(String(admitted.containers[0]!.cpus)).toBe('0-1');
+    expect(manager.grants().map(({ uid }) => uid)).toEqual([grant.uid, filler.uid, 'asker']);
+    expect(reservedOf(manager)).toEqual([8, 2]);
+  });
+
+  it('stays kept where the request is rejected all the same', async () => {
+    const manager = await open();
+    const grant = await onFirst(manager);
+    await move(manager, grant.uid, SECOND, { for: 'asker' });
+    const large = { ...pod, containers: [{ name: 'main', limits: { cpu: 5 } }] };
+    const options = { policy: 'single-numa-node' } as const;
+    const error = await errorOf(() => manager.admit(large as never, options));
+    expect(error).toMatchObject({ code: 'ERR_TOPOLOGY_AFFINITY' });
+    expect(cpusOf(manager)).toEqual({ mover: '4-5', asker: '0-1' });
   });
 });
 

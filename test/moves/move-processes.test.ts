@@ -50,7 +50,7 @@ describe('a grant of another process', () => {
     const moved = await move(manager, uid, SECOND, { for: 'asker' });
     expect(String(moved.containers[0]!.cpus)).toBe('4-5');
     expect(grantsOf(manager)).toEqual({ mover: '4-5', asker: '0-1' });
-    expect(await owner.tell('told')).toEqual([
+    await expect.poll(() => owner.tell('told')).toEqual([
       { name: 'move', before: '0-1', cpus: '4-5' },
       { name: 'moveEnd', isMoved: true, cpus: '4-5', reason: null },
     ]);
@@ -86,9 +86,9 @@ describe('a grant of another process', () => {
     const { uid } = await owner.tell('acquire', { ...MOVER, movable: { notice: 200 } });
     await owner.tell('listenToMoves', { uid, waits: true });
     await errorOf(() => move(manager, uid, SECOND, { for: 'asker' }));
-    await expect.poll(() => owner.tell('told')).toContainEqual(
-      expect.objectContaining({ name: 'moveEnd', isMoved: false, cpus: '0-1' }),
-    );
+    await expect
+      .poll(() => owner.tell('told'))
+      .toContainEqual(expect.objectContaining({ name: 'moveEnd', isMoved: false, cpus: '0-1' }));
     await owner.tell('letGo');
     expect(grantsOf(manager)).toEqual({ mover: '0-1' });
   });
@@ -117,9 +117,11 @@ describe('a grant of another process', () => {
     await state(manager, () => !isAnnounced(manager));
     expect(grantsOf(manager)).toEqual({ mover: '0-1' });
     expect(reservedOf(manager)).toEqual([2, 0]);
-    await expect.poll(() => owner.tell('told')).toContainEqual({
-      ...{ name: 'moveEnd', isMoved: false, cpus: '0-1', reason: 'called-off' },
-    });
+    await expect
+      .poll(() => owner.tell('told'))
+      .toContainEqual({
+        ...{ name: 'moveEnd', isMoved: false, cpus: '0-1', reason: 'called-off' },
+      });
   });
 
   it('leaves its room to everybody when the process that has asked dies after the move', async () => {

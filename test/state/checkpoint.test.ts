@@ -67,18 +67,33 @@ const container: fc.Arbitrary<ContainerAssignment> = fc.record({
 
 const amounts = fc.dictionary(text, fc.nat());
 
+const movable = fc.record({
+  maxPerHour: fc.option(fc.nat()),
+  noticeMs: fc.nat(),
+  exclude: nodes.map((ids) => NodeSet.from(ids)),
+});
+
+const booking = fc.option(
+  fc.record({
+    cpus: fc.constant(CpuSet.EMPTY),
+    held: fc.constant(CpuSet.EMPTY),
+    memory: fc.array(block, { maxLength: 2 }),
+  }),
+);
+
+const move = fc.record({
+  for: text,
+  deadline: text,
+  target: fc.option(fc.record({ booking, containers: fc.array(container, { minLength: 1, maxLength: 2 }) })),
+  refusal: fc.option(text),
+});
+
 const pod: fc.Arbitrary<PodAssignment> = fc.record({
   uid: text,
   name: text,
   containers: fc.array(container, { minLength: 1, maxLength: 3 }),
   resources: fc.option(fc.record({ requests: amounts, limits: amounts }), { nil: undefined }),
-  booking: fc.option(
-    fc.record({
-      cpus: fc.constant(CpuSet.EMPTY),
-      held: fc.constant(CpuSet.EMPTY),
-      memory: fc.array(block, { maxLength: 2 }),
-    }),
-  ),
+  booking,
   policy: text,
   scope: text,
   options: fc.dictionary(text, fc.boolean()),
@@ -93,18 +108,24 @@ const pod: fc.Arbitrary<PodAssignment> = fc.record({
     })
     .map((owner) => (owner.kind === 'cgroup' ? owner : { ...owner, cgroup: null })),
   quiet: fc.option(quietRequests, { nil: undefined }),
+  movable: fc.option(movable, { nil: undefined }),
+  moves: fc.option(fc.array(text, { maxLength: 2 }), { nil: undefined }),
   enforcement: fc.record({
     level: fc.constantFrom('recorded', 'members', 'cpuset', 'partition', 'isolated'),
     target: fc.option(text),
     memory: fc.option(fc.dictionary(text, text, { minKeys: 1 }), { nil: undefined }),
   }),
   upcoming: fc.option(
-    fc.record({
-      container: text,
-      cpus: fc.constant(CpuSet.EMPTY),
-      held: fc.constant(CpuSet.EMPTY),
-      by: fc.uuid(),
-    }),
+    fc.record(
+      {
+        container: text,
+        cpus: fc.constant(CpuSet.EMPTY),
+        held: fc.constant(CpuSet.EMPTY),
+        by: fc.uuid(),
+        move,
+      },
+      { requiredKeys: ['container', 'cpus', 'held', 'by'] },
+    ),
   ),
   transfer: fc.option(text),
   formerOwner: fc.option(fc.uuid()),

@@ -66,9 +66,11 @@ const verbs = {
       told.push({ name: 'move', before: event.before, cpus: event.cpus });
       if (waits) event.waitUntil(new Promise((resolve) => (letGo = resolve)));
     });
-    grants.get(uid).on('moveEnd', ({ isMoved, cpus, error }) =>
-      told.push({ name: 'moveEnd', isMoved, cpus, reason: error && error.details.reason }),
-    );
+    grants
+      .get(uid)
+      .on('moveEnd', ({ isMoved, cpus, error }) =>
+        told.push({ name: 'moveEnd', isMoved, cpus, reason: error?.details.reason ?? null }),
+      );
   },
   told: () => told,
   letGo: () => letGo(),

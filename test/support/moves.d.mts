@@ -14,3 +14,5 @@ export function move(
   request: MoveRequest,
 ): Promise<PodAssignment>;
 export function release(manager: Manager, request: string): Promise<void>;
+export function realSiteOf(manager: Pick<Manager, 'topology' | 'stateDir'>): Site;
+export function moveAnyway(site: Site, uid: string, cpus: string): Promise<void>;

@@ -1,8 +1,13 @@
 // Moves as the package's own modules make them: for tests, and for processes that tests start.
+import { announceMove, placeOf } from '../../dist/account/moves/move-steps.js';
+import { moveTime, resizesUnderWay, transact } from '../../dist/admission/transact.js';
 import { HintProviders } from '../../dist/decision/hints/hint-providers.js';
 import { NO_ENFORCER } from '../../dist/enforcement/enforcer.js';
 import { CpuSet, NodeSet } from '../../dist/index.js';
+import { parseConfig } from '../../dist/input/config.js';
 import { moveGrant, releaseRoom } from '../../dist/moves/move-grant.js';
+import { moverOf } from '../../dist/moves/mover.js';
+import { siteOf as realSite } from '../../dist/opening/site.js';
 import { NO_QUIETER } from '../../dist/quiet/quieter.js';
 import { Ledger } from '../../dist/state/ledger.js';
 
@@ -38,3 +43,32 @@ export function move(manager, uid, { cpus, node }, request) {
 }
 
 export const release = (manager, request) => releaseRoom(siteOf(manager), request);
+
+/** Where a manager of this machine admits. */
+export const realSiteOf = ({ topology, stateDir }) => {
+  const config = parseConfig({ stateDir, unmovableMembers: 'report' });
+  return realSite(config, topology, Ledger.open(stateDir), new Map());
+};
+
+/**
+ * Announces and carries out a move that leaves no CPU to be shared, which nobody could ask for: on a
+ * machine of two CPUs there is no other.
+ */
+export async function moveAnyway(site, uid, cpus) {
+  const underWay = site.ledger.registry.of(resizesUnderWay);
+  underWay.add(uid);
+  try {
+    const announced = await transact(site, undefined, async (state, commit) => {
+      const pod = state.pods.find((each) => each.uid === uid);
+      const place = placeOf(pod, placeAt(pod, cpus, pod.containers[0].hint.nodes?.first ?? 0));
+      const time = moveTime();
+      const owner = site.ledger.owners.recordFor('process');
+      const asker = { request: 'asker', owner, ...time, deadline: time.now };
+      const { next } = await commit(announceMove(state, pod, place, asker, () => 0));
+      return next.pods.find((each) => each.uid === uid);
+    });
+    await moverOf(site.ledger).conduct(site, announced);
+  } finally {
+    underWay.delete(uid);
+  }
+}

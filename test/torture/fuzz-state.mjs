@@ -156,6 +156,8 @@ const ODD_KEYS = [
   'cpus',
   'pods',
   'upcoming',
+  'move',
+  'movable',
   'transfer',
 ];
 const oddValue = () =>

@@ -14,15 +14,7 @@ import {
 import type { Move, OwnerRecord, PodAssignment, UpcomingCpus } from '../pod-assignment.js';
 import { addPod, removePods, replacePod } from '../pod-changes.js';
 import { poolOf, presentCpus, runningCpus } from '../pod-holdings.js';
-import {
-  isEmpty,
-  isPlaceholder,
-  placeholder,
-  roomCpus,
-  withoutTarget,
-  withRoom,
-  withTarget,
-} from './placeholder.js';
+import { isEmpty, isPlaceholder, placeholder, withoutTarget, withRoom, withTarget } from './placeholder.js';
 
 /** What a pod has that moves: all but its devices. */
 export type Place = Pick<PodAssignment, 'booking' | 'containers'>;
@@ -32,13 +24,17 @@ export type MovingPod = PodAssignment & { readonly upcoming: UpcomingCpus & { re
 
 export const isMoving = (pod: PodAssignment): pod is MovingPod => pod.upcoming?.move !== undefined;
 
+/** Wall-clock times in ISO 8601, of UTC: they sort as texts do. */
+export interface MoveTime {
+  readonly now: string;
+  readonly hourAgo: string;
+}
+
 /** Who asks for a move, and until when it may begin. */
-export interface MoveAsker {
+export interface MoveAsker extends MoveTime {
   /** The uid of the request that gets the room. */
   readonly request: string;
   readonly owner: OwnerRecord;
-  /** In ISO 8601. */
-  readonly now: string;
   readonly deadline: string;
 }
 
@@ -122,15 +118,13 @@ export function undoMove(state: Assignments, before: MovingPod, refusal: string)
   const { move } = before.upcoming;
   const next = refuseMove(replacePod(state, before), before, refusal);
   const keeper = keeperOf(state, move);
-  return keeper
-    ? replacePod(next, withTarget(keeper, blocksLeft(move.target!, before)))
-    : next;
+  return keeper ? replacePod(next, withTarget(keeper, blocksLeft(move.target!, before))) : next;
 }
 
-/** `at`: when, in ISO 8601. Moves of more than an hour ago are forgotten. */
-export function finishMove(state: Assignments, pod: MovingPod, at: string): Assignments {
+/** Moves of more than an hour ago are forgotten. */
+export function finishMove(state: Assignments, pod: MovingPod, time: MoveTime): Assignments {
   const { cpus, held, move } = pod.upcoming;
-  const moves = [...movesWithinHour(pod, at), at];
+  const moves = [...movesSince(pod, time), time.now];
   const next = replacePod(state, { ...pod, upcoming: null, moves });
   const keeper = keeperOf(state, move);
   return keeper ? replacePod(next, withRoom(keeper, cpus.union(held).difference(presentCpus(pod)))) : next;
@@ -160,19 +154,11 @@ const keeperOf = (state: Assignments, move: Pick<Move, 'for'>): PodAssignment | 
   return pod && isPlaceholder(pod) ? pod : undefined;
 };
 
-const HOUR_MS = 3_600_000;
-
-export const movesWithinHour = ({ moves = [] }: PodAssignment, now: string): readonly string[] =>
-  moves.filter((at) => Date.parse(now) - Date.parse(at) < HOUR_MS);
+export const movesSince = ({ moves = [] }: PodAssignment, { hourAgo }: MoveTime): readonly string[] =>
+  moves.filter((at) => at > hourAgo);
 
 /** What is kept for a request is free for it. */
 export function withoutPlaceholder(state: Assignments, request: string): Assignments {
   const pod = findPod(state, request);
   return pod && isPlaceholder(pod) ? removePods(state, new Set([request])) : state;
-}
-
-/** The CPUs that are kept for a request. */
-export function keptFor(state: Assignments, request: string) {
-  const pod = findPod(state, request);
-  return pod && isPlaceholder(pod) ? roomCpus(pod) : undefined;
 }

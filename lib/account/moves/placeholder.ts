@@ -67,12 +67,7 @@ export const withTarget = (pod: PodAssignment, target: readonly MemoryBlock[], c
 
 /** What the grant that moves has beside its own becomes room; so do `cpus`. */
 export const withRoom = (pod: PodAssignment, cpus: CpuSet) =>
-  withContainers(
-    pod,
-    roomCpus(pod).union(cpus),
-    [...memoryIn(pod, ROOM), ...memoryIn(pod, TARGET)],
-    [],
-  );
+  withContainers(pod, roomCpus(pod).union(cpus), [...memoryIn(pod, ROOM), ...memoryIn(pod, TARGET)], []);
 
 /** The grant does not move. */
 export const withoutTarget = (pod: PodAssignment) =>

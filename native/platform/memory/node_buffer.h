@@ -10,6 +10,7 @@
 
 #include "core/id_set.h"
 #include "core/result.h"
+#include "platform/syscall.h"
 
 namespace numalign {
 
@@ -49,8 +50,8 @@ class NodeBuffer {
 };
 
 // The memory of a NodeBuffer goes to other nodes, where its later pages come from, too: the kernel copies its
-// pages, hugepages among them, as far as no other process has them and the nodes have as many. EIO: not all of
-// it could be moved. `request`: as it was created, with the new nodes. REQUIRES: data begins its mapping.
+// pages, hugepages among them, as far as no other process has them and the nodes have as many. EIO: not all
+// of it could be moved. `request`: as it was created, with the new nodes. REQUIRES: data begins its mapping.
 Result<Done> move_node_buffer(void* data, const NodeBufferRequest& request);
 
 }  // namespace numalign

@@ -1,0 +1,111 @@
+// Moves on this machine: threads, processes and buffers of a grant go where it goes.
+import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { affinity, threads } from '../../lib/entries/diagnostics.js';
+import { type Grant, type Manager, type MoveEnd, openManager, pin } from '../../lib/index.js';
+import { hierarchy, isUsable } from '../cgroups/own-root.js';
+import { cgroupOf, ownCgroups } from '../enforcement/members.js';
+import { moveAnyway, realSiteOf, release } from '../support/moves.mjs';
+import { makeStateDir } from '../support/state-dir.js';
+
+const ALL = affinity();
+const [FIRST, SECOND] = ALL.toArray().map(String) as [string, string];
+
+beforeEach(() => onTestFinished(() => void pin(ALL)));
+
+async function acquire(
+  options: object = {},
+  settings: object = {},
+): Promise<{ manager: Manager; grant: Grant; other: string }> {
+  const manager = await openManager({ stateDir: makeStateDir(), unmovableMembers: 'report', ...settings });
+  const grant = await manager.acquire({ cpu: 1, movable: true, name: 'mover', ...options });
+  onTestFinished(async () => {
+    await release(manager, 'asker');
+    await manager.grant(grant.uid).release();
+    manager.close();
+  });
+  return { manager, grant, other: String(grant.cpus) === FIRST ? SECOND : FIRST };
+}
+
+const maskOf = (pid: number) =>
+  /^Cpus_allowed_list:\s*(.*)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1];
+
+function sleeper(): number {
+  const child = spawn('sleep', ['600'], { stdio: 'ignore' });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  return child.pid!;
+}
+
+describe('a move', () => {
+  it('takes every thread of the process along', async () => {
+    const { manager, grant, other } = await acquire();
+    grant.pin();
+    const worker = new Worker('setInterval(() => {}, 1000)', { eval: true });
+    onTestFinished(async () => void (await worker.terminate()));
+    await new Promise((resolve) => worker.once('online', resolve));
+    const end = new Promise<MoveEnd>((resolve) => grant.once('moveEnd', resolve));
+    await moveAnyway(realSiteOf(manager), grant.uid, other);
+    expect((await end).error).toBeNull();
+    expect((await end).threads!.moved.length).toBeGreaterThan(1);
+    expect(new Set(threads().map(({ cpus }) => String(cpus)))).toEqual(new Set([other]));
+    expect(String(grant.cpus)).toBe(other);
+    expect(manager.grants().find(({ uid }) => uid === 'asker')!.cpus.size).toBe(1);
+  });
+
+  it('takes children along', async () => {
+    const { manager, grant, other } = await acquire();
+    const child = grant.spawn('sleep', ['600'], { stdio: 'ignore' });
+    const ended = new Promise((resolve) => child.once('exit', resolve));
+    onTestFinished(async () => {
+      child.kill('SIGKILL');
+      await ended;
+    });
+    expect(maskOf(child.pid!)).not.toBe(other);
+    await moveAnyway(realSiteOf(manager), grant.uid, other);
+    expect(maskOf(child.pid!)).toBe(other);
+  });
+
+  it('takes processes along that are attached', async () => {
+    const { manager, grant, other } = await acquire({ owner: 'persistent' });
+    const pid = sleeper();
+    await grant.attach(pid);
+    expect(maskOf(pid)).toBe(String(grant.cpus));
+    await moveAnyway(realSiteOf(manager), grant.uid, other);
+    expect(maskOf(pid)).toBe(other);
+  });
+
+  it('leaves other threads of the process off its CPUs', async () => {
+    const { manager, grant, other } = await acquire();
+    grant.pin({ threads: 'current' });
+    await moveAnyway(realSiteOf(manager), grant.uid, other);
+    expect(String(affinity())).toBe(other);
+  });
+});
+
+describe.skipIf(!isUsable)('a move of a grant with a cgroup', () => {
+  const cpusOf = (pid: number) =>
+    readFileSync(join(hierarchy!.mount.point, cgroupOf(pid), 'cpuset.cpus'), 'utf8').trim();
+
+  it('gives the cgroup the other CPUs, and nothing of those that it leaves', async () => {
+    const { manager, grant, other } = await acquire({}, ownCgroups());
+    grant.pin();
+    const cgroup = cgroupOf(process.pid);
+    expect(cpusOf(process.pid)).toBe(String(grant.cpus));
+    await moveAnyway(realSiteOf(manager), grant.uid, other);
+    expect(cgroupOf(process.pid)).toBe(cgroup);
+    expect(cpusOf(process.pid)).toBe(other);
+    expect(new Set(threads().map(({ cpus }) => String(cpus)))).toEqual(new Set([other]));
+  });
+
+  it('takes processes along that are attached', async () => {
+    const { manager, grant, other } = await acquire({ owner: 'persistent' }, ownCgroups());
+    const pid = sleeper();
+    await grant.attach(pid);
+    await moveAnyway(realSiteOf(manager), grant.uid, other);
+    expect(cpusOf(pid)).toBe(other);
+    expect(maskOf(pid)).toBe(other);
+  });
+});
