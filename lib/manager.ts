@@ -1,5 +1,5 @@
 // Manager: the machine, the state that its users share, and the grants.
-import { type Admission, admit } from './admission/admit.js';
+import type { Admission } from './admission/admit.js';
 import { type AdmitAllOptions, admitAll, type Batch, parseBatch } from './admission/grants/admit-all.js';
 import { findOnRecord } from './admission/grants/held-grant.js';
 import { tracedAdmission } from './admission/grants/traced.js';
@@ -8,6 +8,7 @@ import type { Site } from './admission/site.js';
 import { adopt } from './adoption/adopt.js';
 import { type AdoptedPod, type AdoptOptions, parseAdoption } from './adoption/adoption-request.js';
 import { checkOptions, invalidOption } from './base/check-options.js';
+import { admitWithRoom } from './elastic/admit-with-room.js';
 import { type EmptyGrant, emptyGrant, type Optional } from './empty-grant.js';
 import { Grant } from './grant.js';
 import { releaseGrant } from './grants/release-grant.js';
@@ -75,7 +76,7 @@ export class Manager extends MachineManager {
   }
 
   #admitted(site: Site, request: AdmissionRequest, signal: AbortSignal | undefined): Promise<Admission> {
-    const coming = tracedAdmission(site, request, () => admit(site, request, signal));
+    const coming = tracedAdmission(site, request, () => admitWithRoom(site, request, signal));
     return this.#own.note(coming, ({ pod, alreadyAdmitted }) => (alreadyAdmitted ? undefined : pod));
   }
 

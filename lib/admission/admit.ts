@@ -7,12 +7,14 @@ import { withoutPlaceholder } from '../account/moves/move-steps.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { removePods, withoutPods } from '../account/pod-changes.js';
 import { freeCpus } from '../account/pools.js';
-import { type Decision, decide, decideIn } from '../decision/decision.js';
+import { type Decision, decide, decideIn, decideWhether } from '../decision/decision.js';
 import { NEVER, type Question, undo } from '../decision/question.js';
 import { type Rejection, withRollback } from '../decision/rejection.js';
+import type { ContainerRequest } from '../input/pods/resource-amounts.js';
 import type { AdmissionRequest } from '../input/request.js';
+import { MILLI } from '../input/values/quantity.js';
 import { quietShortfall } from '../quiet/requirement.js';
-import { inTurn } from '../state/turns.js';
+import { inTurn, type Turn } from '../state/turns.js';
 import { AdmissionError } from './admission-error.js';
 import { publish } from './diagnostics.js';
 import { freeForStrict } from './free-hugepages.js';
@@ -32,27 +34,57 @@ export interface Admission {
   readonly replaced?: boolean;
 }
 
+/** Makes room for a request that found none. Whether to try it again. */
+export type MakeRoom = () => Promise<boolean>;
+
+const noRoom: MakeRoom = async () => false;
+
 /**
  * Lock, reload, decide, shared members leave, commit. A pod that is placed stays as it is. A
  * request that waits is tried again in its turn.
  * @throws {@link AdmissionError}, what {@link decide} and the ledger throw, ERR_POD_CONFLICT
  */
-export async function admit(site: Site, request: AdmissionRequest, signal?: AbortSignal): Promise<Admission> {
+export async function admit(
+  site: Site,
+  request: AdmissionRequest,
+  signal?: AbortSignal,
+  makeRoom: MakeRoom = noRoom,
+): Promise<Admission> {
   const answer = request.wait
-    ? await admitInTurn(site, request, signal)
-    : await transact(site, signal, (...step) => tryAdmit(site, request, ...step), FEW_CGROUPS);
+    ? await admitInTurn(site, request, signal, makeRoom)
+    : await admitNow(site, request, signal, makeRoom);
   if ('admitted' in answer) throw new AdmissionError(answer);
   return answer;
+}
+
+async function admitNow(
+  site: Site,
+  request: AdmissionRequest,
+  signal: AbortSignal | undefined,
+  makeRoom: MakeRoom,
+): Promise<Admission | Rejection> {
+  for (;;) {
+    const answer = await transact(site, signal, (...step) => tryAdmit(site, request, ...step), FEW_CGROUPS);
+    if (!('admitted' in answer) || !answer.isShortage || !(await makeRoom())) return answer;
+  }
 }
 
 function admitInTurn(
   site: Site,
   request: AdmissionRequest,
   signal: AbortSignal | undefined,
+  makeRoom: MakeRoom,
 ): Promise<Admission | Rejection> {
   const { pod } = request;
-  return inTurn(site.ledger, signal, (turn) =>
-    transact(site, signal, async (state, commit, recorded) => {
+  return inTurn(site.ledger, signal, async (turn) => {
+    for (;;) {
+      const answer = await attempt(turn);
+      if (answer || !turn.isOurs() || !(await makeRoom())) return answer;
+    }
+  });
+
+  function attempt(turn: Turn) {
+    return transact(site, signal, async (state, commit, recorded) => {
       if (turn.isOurs() || placedPod(state, pod)) {
         const answer = await tryAdmit(site, request, state, commit, recorded);
         if (!('admitted' in answer) || !answer.isShortage) return answer;
@@ -61,8 +93,8 @@ function admitInTurn(
       if (hopeless) return hopeless;
       if (turn.wait()) publish('wait', site, () => ({ uid: pod.uid ?? null, name: pod.name ?? null }));
       return undefined;
-    }),
-  );
+    });
+  }
 }
 
 async function tryAdmit(
@@ -76,7 +108,7 @@ async function tryAdmit(
   const state = withoutOwnRoom(site, request, withRoom);
   const again = () => {
     // As of a transaction: nobody can tell then what dead owners have left behind.
-    const left = commit.refusal ? undefined : withoutAnyDead(site, state, recorded);
+    const left = commit.refusal ? undefined : withoutAnyDead(site, withRoom, recorded);
     return left && tryAdmit(site, request, left, commit, recorded);
   };
   let placed: PodAssignment | undefined;
@@ -95,15 +127,15 @@ async function tryAdmit(
   }
   if (commit.refusal) throw commit.refusal;
   const owner = ledger.owners.recordFor(request.owner);
-  const uid = request.pod.uid ?? randomUUID();
-  const question = {
+  const uid = request.pod.uid ?? request.roomUid ?? randomUUID();
+  const question = largest({
     ...questionOf(site, request, state, recorded.pods),
     hugepages: freeForStrict(request, site.topology),
     owner,
     uid,
     now: new Date().toISOString(),
     dryRun: false,
-  };
+  });
   const decision = decideNamed(question);
   if (!decision.admitted) return again() ?? decision;
   const next = decision.next();
@@ -130,8 +162,13 @@ async function tryAdmit(
 
 // The room that grants have made for it is its own to take. What another process keeps under its uid is
 // on record as any pod is.
-function withoutOwnRoom({ ledger }: Site, { pod }: AdmissionRequest, state: Assignments): Assignments {
-  const room = pod.uid === undefined ? undefined : findPod(state, pod.uid);
+function withoutOwnRoom(
+  { ledger }: Site,
+  { pod, roomUid }: AdmissionRequest,
+  state: Assignments,
+): Assignments {
+  const uid = pod.uid ?? roomUid;
+  const room = uid === undefined ? undefined : findPod(state, uid);
   return room && ledger.owners.isOwn(room.owner) ? withoutPlaceholder(state, room.uid) : state;
 }
 
@@ -187,6 +224,24 @@ function decideNamed(question: Question): Decision | Rejection {
     }
     return decideIn(asked, pool);
   });
+}
+
+// One that grows and shrinks by itself gets as many CPUs as there is room for, at least its least.
+function largest<Asked extends Question>(question: Asked): Asked {
+  const { request, present, providers } = question;
+  const { pod, elastic } = request;
+  // What custom providers allocate cannot be tried.
+  if (!elastic || providers.length > 0) return question;
+  const [container] = pod.containers as [ContainerRequest];
+  for (let cpu = Math.min(elastic.max, present.online.size); cpu > elastic.min; cpu--) {
+    const requests = { ...container.requests, cpu: cpu * MILLI };
+    const larger = {
+      ...question,
+      request: { ...request, pod: { ...pod, containers: [{ ...container, requests }] } },
+    };
+    if (decideWhether(larger)) return larger;
+  }
+  return question;
 }
 
 /**

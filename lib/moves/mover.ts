@@ -9,7 +9,9 @@ import { unlessRefused } from '../base/errors.js';
 import type { Store } from '../state/store.js';
 import { conduct, movesToConduct } from './conduct.js';
 
-const movablePods = podsThat(({ movable }) => movable !== undefined);
+const isMovable = ({ movable, elastic }: PodAssignment) => movable !== undefined || elastic !== undefined;
+
+const movablePods = podsThat(isMovable);
 
 const keyOf = ({ uid, admittedAt, upcoming }: MovingPod) =>
   `${uid} ${admittedAt} ${upcoming.by} ${upcoming.move.deadline}`;
@@ -63,7 +65,8 @@ const newMover = (store: Store) => new Mover(store);
 export const moverOf = ({ registry }: Store): Mover => registry.of(newMover);
 
 /** A grant has become this environment's: where it may be moved, moves of it are answered. */
-export function answerMoves(site: Site, { movable, owner }: PodAssignment): void {
-  if (movable === undefined || owner.kind !== 'process' || !site.ledger.owners.isOwn(owner)) return;
+export function answerMoves(site: Site, pod: PodAssignment): void {
+  const { owner } = pod;
+  if (!isMovable(pod) || owner.kind !== 'process' || !site.ledger.owners.isOwn(owner)) return;
   moverOf(site.ledger).follow(site);
 }
