@@ -1,0 +1,93 @@
+// Whatever comes and goes: the grants of ranges become what the rule says of what is on record.
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { elasticTargets } from '../../lib/decision/elastic/elastic-targets.js';
+import { discover } from '../../lib/entries/topology.js';
+import { CpuSet, type Grant, type Manager, openManager } from '../../lib/index.js';
+import { budget } from '../support/budget.mjs';
+import { seenState } from '../support/seen-state.js';
+
+const SIMULATE = 'package:2 core:6 pu:1';
+
+const steps = fc.array(
+  fc.oneof(
+    fc.record({
+      kind: fc.constant('range' as const),
+      min: fc.integer({ min: 1, max: 4 }),
+      more: fc.integer({ min: 0, max: 8 }),
+      weight: fc.integer({ min: 1, max: 4 }),
+    }),
+    fc.record({ kind: fc.constant('number' as const), cpu: fc.integer({ min: 1, max: 5 }) }),
+    fc.record({ kind: fc.constant('release' as const), which: fc.nat() }),
+  ),
+  { minLength: 3, maxLength: 7 },
+);
+
+function check(manager: Manager): void {
+  let seen = CpuSet.EMPTY;
+  for (const { cpus, elastic } of manager.grants()) {
+    expect(cpus.intersects(seen)).toBe(false);
+    seen = seen.union(cpus);
+    if (!elastic) continue;
+    expect(cpus.size).toBeGreaterThanOrEqual(elastic.min);
+    expect(cpus.size).toBeLessThanOrEqual(elastic.max);
+  }
+  expect(manager.sharedPool().isEmpty).toBe(false);
+}
+
+/** Whether every grant has what the rule says, and nothing is left that one could take. */
+function isAtTargets(manager: Manager): boolean {
+  const grants = manager
+    .grants()
+    .flatMap(({ uid, cpus, elastic, upcoming }) =>
+      elastic && !upcoming ? [{ uid, ...elastic, cpus: cpus.size }] : [],
+    );
+  if (manager.grants().some(({ upcoming }) => upcoming !== null)) return false;
+  const targets = elasticTargets(grants, { spare: manager.sharedPool().size - 1 });
+  return grants.every(({ uid, cpus }) => targets?.get(uid) === cpus);
+}
+
+describe('grants of ranges', () => {
+  it('reach what the rule says whatever comes and goes, and never leave their bounds', async () => {
+    const topology = await discover({ synthetic: SIMULATE });
+    await fc.assert(
+      fc.asyncProperty(steps, async (all) => {
+        const manager = await openManager({ topology });
+        const grants: Grant[] = [];
+        try {
+          for (const step of all) {
+            if (step.kind === 'release') {
+              const [grant] = grants.splice(step.which % Math.max(grants.length, 1), 1);
+              await grant?.release();
+            } else {
+              const { kind, ...asked } = step;
+              const options =
+                'cpu' in asked
+                  ? { cpu: asked.cpu }
+                  : { cpu: { min: asked.min, max: asked.min + asked.more }, weight: asked.weight };
+              const held = manager
+                .grants()
+                .reduce((sum, { cpus, elastic }) => sum + (elastic?.min ?? cpus.size), 0);
+              const least = 'cpu' in asked ? asked.cpu : asked.min;
+              // Rejected only where the least of all leave too few.
+              const grant = await manager.acquire(options).catch((error) => {
+                expect(held + least).toBeGreaterThanOrEqual(topology.cpus.size);
+                expect(error).toMatchObject({ code: expect.stringMatching(/INSUFFICIENT_CPUS|SHARED_POOL/) });
+              });
+              if (grant) grants.push(grant);
+            }
+            check(manager);
+          }
+          await seenState(manager, () => {
+            check(manager);
+            return isAtTargets(manager);
+          });
+        } finally {
+          for (const grant of grants) await grant.release();
+          manager.close();
+        }
+      }),
+      { numRuns: budget(60, 8) },
+    );
+  });
+});
