@@ -1,7 +1,7 @@
 // What most programs need: numalign.
 
 export type { BookedMemory, MemoryBlock } from './account/booked-memory.js';
-export type { DeviceAssignment, Elasticity, EnforcementLevel } from './account/pod-assignment.js';
+export type { DeviceAssignment, EnforcementLevel } from './account/pod-assignment.js';
 export { AdmissionError } from './admission/admission-error.js';
 export type { Attachment } from './admission/grants/attachment.js';
 export type { SharedGroup } from './admission/grants/shared-group.js';
@@ -27,7 +27,6 @@ export type { MemoryBinding } from './enforcement/memory-binding.js';
 export { Grant, type Transfer } from './grant.js';
 export { GrantPart } from './grants/grant-part.js';
 export { MACHINE_STATE_DIR, type ManagerOptions } from './input/config.js';
-export type { CpuRange } from './input/elastic.js';
 export type { AimedLevel } from './input/enforcement-options.js';
 export type { MachineOptions } from './input/machine-options.js';
 export type { OwnerChoice } from './input/owner.js';
@@ -48,7 +47,7 @@ export { Manager } from './manager.js';
 export type { DeviceOptions } from './managers/machine-manager.js';
 export type { ManagerEvents } from './managers/manager-emitter.js';
 export { ManagerView } from './managers/manager-view.js';
-export type { GrantEvents, MoveEnd, MoveEvent, ResizeEvent } from './moves/move-event.js';
+export type { GrantEvents, MoveEnd, MoveEvent } from './moves/move-event.js';
 export { openManager, type ViewOptions } from './open-manager.js';
 export { pin } from './pin.js';
 export type { PinAcquireOptions } from './pin-to-grant.js';

@@ -3,11 +3,13 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { discover } from '../../lib/entries/topology.js';
-import { type Grant, type Manager, openManager, type ResizeEvent } from '../../lib/index.js';
+import { type Grant, type GrantEvents, type Manager, openManager } from '../../lib/index.js';
 import { errorOf } from '../support/error-of.js';
 import { GI, machineOf } from '../support/memory-machine.js';
 import { seenState } from '../support/seen-state.js';
 import { makeStateDir } from '../support/state-dir.js';
+
+type ResizeEvent = GrantEvents['resize'][0];
 
 const EIGHT = 'package:2 core:4 pu:1';
 const SMT = 'package:1 core:4 pu:2';

@@ -3,9 +3,11 @@ import { readFileSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { affinity, threads } from '../../lib/entries/diagnostics.js';
-import { type Grant, type Manager, openManager, pin, type ResizeEvent } from '../../lib/index.js';
+import { type Grant, type GrantEvents, type Manager, openManager, pin } from '../../lib/index.js';
 import { moveAnyway, realSiteOf, release } from '../support/moves.mjs';
 import { makeStateDir } from '../support/state-dir.js';
+
+type ResizeEvent = GrantEvents['resize'][0];
 
 const ALL = affinity();
 const BOTH = ALL.toArray().slice(0, 2).join();

@@ -3,7 +3,7 @@ import { InvalidArgumentError, Option } from 'commander';
 import { NumalignError } from '../../base/errors.js';
 import { type FeatureGates, KUBELET_VERSIONS } from '../../base/kubelet-features.js';
 import type { CpuManagerPolicyOptions, ReservedMemory } from '../../entries/kubelet.js';
-import { type CpuRange, CpuSet } from '../../index.js';
+import { type AcquireOptions, CpuSet } from '../../index.js';
 import { parseConfig } from '../../input/config.js';
 import { parseMachineOptions } from '../../input/machine-options.js';
 import { parseQuantity } from '../../input/values/quantity.js';
@@ -49,7 +49,7 @@ export function cpuAmount(value: string): number {
 }
 
 /** As {@link cpuAmount}, or a range such as `2..8`. */
-export function cpuAmountOrRange(value: string): number | CpuRange {
+export function cpuAmountOrRange(value: string): AcquireOptions['cpu'] {
   const [, least, most] = /^(\d+)\.\.(\d+)$/.exec(value) ?? [];
   if (least === undefined || most === undefined) return cpuAmount(value);
   const [min, max] = [cpuAmount(least), cpuAmount(most)];

@@ -8,7 +8,6 @@ import { DIAGNOSTICS_CHANNELS } from '../../entries/diagnostics.js';
 import type { CpuManagerPolicyOptions, TopologyManagerPolicy } from '../../entries/kubelet.js';
 import {
   type AcquireOptions,
-  type CpuRange,
   type CpuSet,
   type Grant,
   type IsolationChoice,
@@ -53,7 +52,7 @@ import { jsonLine } from '../terminal/text.js';
 import { becomeCommand, superviseCommand } from './command-end.js';
 
 interface RunFlags extends Omit<PodFlags, 'cpus'>, EnforcementFlags, DeviceFlags {
-  cpus?: number | CpuRange;
+  cpus?: AcquireOptions['cpu'];
   weight?: number;
   name?: string;
   reserved?: CpuSet;
@@ -241,7 +240,7 @@ function nameAfter(command: string, args: readonly string[], isSupervised: boole
 }
 
 interface Asked {
-  readonly cpus: number | CpuRange;
+  readonly cpus: AcquireOptions['cpu'];
 }
 
 interface Acquired {
