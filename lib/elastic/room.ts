@@ -4,6 +4,7 @@ import { withoutPlaceholder } from '../account/moves/move-steps.js';
 import { poolOf, runningCpus } from '../account/pod-holdings.js';
 import { freeCpus } from '../account/pools.js';
 import { questionOf } from '../admission/admit.js';
+import { assignmentsOf } from '../admission/on-record.js';
 import { PERSISTENT_OWNER } from '../admission/placed-pod.js';
 import type { Site } from '../admission/site.js';
 import { podExclusiveCount } from '../decision/cpus/cpu-choices.js';
@@ -39,6 +40,8 @@ export class Room {
 
   /** Whether there is room now, or more than before. @throws the signal's reason, the ledger's errors */
   async make(): Promise<boolean> {
+    const { ledger } = this.#site;
+    if (elasticPods(assignmentsOf(this.#site, ledger.read())).length === 0) return false;
     for (; this.#rounds < MOST_ROUNDS; this.#rounds++) {
       const pods = this.#shrinks();
       if (!pods) {
