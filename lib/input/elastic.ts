@@ -16,12 +16,15 @@ const WEIGHTS = `a whole number from 1 to ${MOST_WEIGHT}`;
 const isWeight = (value: unknown): value is number =>
   Number.isInteger(value) && (value as number) >= 1 && (value as number) <= MOST_WEIGHT;
 
+const isRange = (cpu: unknown): cpu is object =>
+  typeof cpu === 'object' && cpu !== null && ('min' in cpu || 'max' in cpu);
+
 /** undefined: it has a fixed number of CPUs. @throws ERR_INVALID_OPTION */
 export function parseElastic(
   { cpu, weight, parts, mixed }: Readonly<Record<string, unknown>>,
   owner: unknown,
 ): Elasticity | undefined {
-  if (typeof cpu !== 'object' || cpu === null) {
+  if (!isRange(cpu)) {
     if (weight !== undefined) invalidOption('weight', weight, 'left out without a range of CPUs');
     return undefined;
   }

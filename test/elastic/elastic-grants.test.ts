@@ -141,15 +141,16 @@ describe('the policy of a grant of a range', () => {
     expect(manager.topology.wholeCores(grant.cpus).equals(grant.cpus)).toBe(true);
   });
 
-  it('keeps it on one NUMA node, and another has what it cannot take', async () => {
+  it('keeps it on one NUMA node, and another has what its share is beyond that', async () => {
     const manager = await open();
-    const other = await manager.acquire({ cpu: 3, name: 'other', policy: 'single-numa-node' });
-    const aligned = await manager.acquire({ ...TO_ALL, name: 'aligned', policy: 'single-numa-node' });
+    const other = await manager.acquire({ cpu: 2, name: 'other', policy: 'single-numa-node' });
+    const options = { name: 'aligned', policy: 'single-numa-node', weight: 1000 } as const;
+    const aligned = await manager.acquire({ ...TO_ALL, ...options });
     expect([aligned.cpus.size, aligned.numaNodes.size]).toEqual([4, 1]);
     await manager.acquire({ cpu: { min: 1, max: 8 }, name: 'free' });
-    expect(sizesOf(manager)).toEqual({ other: 3, aligned: 3, free: 1 });
+    expect(sizesOf(manager)).toEqual({ other: 2, aligned: 4, free: 1 });
     await other.release();
-    await settled(manager, { aligned: 3, free: 4 });
+    await settled(manager, { aligned: 4, free: 3 });
     expect(aligned.numaNodes.size).toBe(1);
   });
 });

@@ -1,9 +1,12 @@
 // Threads and children of a grant of a range, on this machine.
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { affinity, threads } from '../../lib/entries/diagnostics.js';
-import { type Grant, type GrantEvents, type Manager, openManager, pin } from '../../lib/index.js';
+import { CpuSet, type Grant, type GrantEvents, type Manager, openManager, pin } from '../../lib/index.js';
+import { hierarchy, isUsable } from '../cgroups/own-root.js';
+import { cgroupOf, ownCgroups } from '../enforcement/members.js';
 import { moveAnyway, realSiteOf, release } from '../support/moves.mjs';
 import { makeStateDir } from '../support/state-dir.js';
 
@@ -14,8 +17,8 @@ const BOTH = ALL.toArray().slice(0, 2).join();
 
 beforeEach(() => onTestFinished(() => void pin(ALL)));
 
-async function acquire(): Promise<{ manager: Manager; grant: Grant }> {
-  const manager = await openManager({ stateDir: makeStateDir(), unmovableMembers: 'report' });
+async function acquire(settings: object = {}): Promise<{ manager: Manager; grant: Grant }> {
+  const manager = await openManager({ stateDir: makeStateDir(), unmovableMembers: 'report', ...settings });
   const grant = await manager.acquire({ cpu: { min: 1, max: 2 }, name: 'elastic' });
   onTestFinished(async () => {
     await manager.grant(grant.uid).release();
@@ -63,5 +66,24 @@ describe('a grant of a range that grows and shrinks', () => {
     expect(maskOf(child.pid!)).not.toBe(first);
     await moveAnyway(realSiteOf(manager), grant.uid, first);
     expect(maskOf(child.pid!)).toBe(first);
+  });
+});
+
+describe.skipIf(!isUsable)('a grant of a range with a cgroup', () => {
+  const cpusOf = (pid: number) =>
+    readFileSync(join(hierarchy!.mount.point, cgroupOf(pid), 'cpuset.cpus'), 'utf8').trim();
+  const listOf = (list: string) => CpuSet.parse(list).toString();
+
+  it('has its cgroup and all threads on the CPUs that it has then', async () => {
+    const { manager, grant } = await acquire(ownCgroups());
+    grant.pin();
+    const first = String(grant.cpus);
+    expect(cpusOf(process.pid)).toBe(first);
+    await moveAnyway(realSiteOf(manager), grant.uid, BOTH);
+    expect(cpusOf(process.pid)).toBe(listOf(BOTH));
+    expect(masks()).toEqual(new Set([listOf(BOTH)]));
+    await moveAnyway(realSiteOf(manager), grant.uid, first);
+    expect(cpusOf(process.pid)).toBe(first);
+    expect(masks()).toEqual(new Set([first]));
   });
 });
