@@ -11,7 +11,7 @@ import { makeStateDir } from '../support/state-dir.js';
 
 type ResizeEvent = GrantEvents['resize'][0];
 
-const EIGHT = 'package:2 core:4 pu:1';
+const EIGHT = 'package:2 [numa(memory=8GiB)] core:4 pu:1';
 const SMT = 'package:1 core:4 pu:2';
 const TO_ALL = { cpu: { min: 2, max: 8 }, name: 'elastic' } as const;
 
