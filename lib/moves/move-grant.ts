@@ -18,7 +18,7 @@ import { assignmentsOf } from '../admission/on-record.js';
 import type { Site } from '../admission/site.js';
 import { moveTime, resizesUnderWay, transact } from '../admission/transact.js';
 import { until } from '../state/until.js';
-import { notMoved } from './answer.js';
+import { noticeMsOf, notMoved } from './answer.js';
 import { busyMove, withAnnouncement } from './move-target.js';
 import { moverOf } from './mover.js';
 
@@ -104,7 +104,7 @@ function announce(
         request,
         owner: site.ledger.owners.recordFor('process'),
         ...moveTime(now),
-        deadline: new Date(now.getTime() + (pod.movable?.noticeMs ?? 0)).toISOString(),
+        deadline: new Date(now.getTime() + noticeMsOf(pod)).toISOString(),
       }),
     );
     return findPod(next, uid) as MovingPod;
@@ -119,7 +119,7 @@ async function outcome(
 ): Promise<PodAssignment> {
   const { ledger } = site;
   const look = () => seen(assignmentsOf(site, ledger.read()), announced);
-  const notice = AbortSignal.timeout(announced.movable!.noticeMs);
+  const notice = AbortSignal.timeout(noticeMsOf(announced));
   try {
     return await until(ledger, signal ? AbortSignal.any([signal, notice]) : notice, look);
   } catch (error) {

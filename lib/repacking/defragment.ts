@@ -24,8 +24,8 @@ import { searchMoves } from '../decision/repacking/search.js';
 import type { Placement } from '../input/placement.js';
 import { checkSignal } from '../input/request.js';
 import { option } from '../input/values/option-values.js';
+import { giveBackRoom } from '../moves/kept-room.js';
 import { AskedGrants } from './asked-grants.js';
-import { giveBackRoom } from './kept-room.js';
 
 /** What {@link Manager.defragment} takes. */
 export interface DefragmentOptions {

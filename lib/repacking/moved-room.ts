@@ -1,13 +1,12 @@
 // MovedRoom: room for a request by the CPU policy `dynamic`. Grants that consent are asked to move, one
 // after the other; what they leave is kept for the request until it is admitted, or given back.
-import { randomUUID } from 'node:crypto';
 import type { Assignments } from '../account/assignments.js';
 import { isMoving } from '../account/moves/move-steps.js';
 import { isPlaceholder } from '../account/moves/placeholder.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { findGrant } from '../admission/grants/held-grant.js';
 import { assignmentsOf } from '../admission/on-record.js';
-import type { Room } from '../admission/room/room.js';
+import type { RoomSource } from '../admission/room/room.js';
 import type { Site } from '../admission/site.js';
 import { moveTime } from '../admission/transact.js';
 import type { Question } from '../decision/question.js';
@@ -15,15 +14,15 @@ import type { Rejection } from '../decision/rejection.js';
 import type { Move } from '../decision/repacking/move.js';
 import { reportOf, withReport } from '../decision/repacking/repacking-report.js';
 import { searchMoves } from '../decision/repacking/search.js';
+import { giveBackRoom } from '../moves/kept-room.js';
 import { until } from '../state/until.js';
 import { AskedGrants } from './asked-grants.js';
-import { giveBackRoom } from './kept-room.js';
 
 // How long a request waits for moves that others have asked for, and are under way.
 const OTHERS_MS = 10_000;
 
-class MovedRoom implements Room {
-  readonly uid: string;
+export class MovedRoom implements RoomSource {
+  readonly #uid: string;
   readonly #site: Site;
   readonly #signal: AbortSignal | undefined;
   readonly #asked = new AskedGrants();
@@ -32,7 +31,7 @@ class MovedRoom implements Room {
 
   constructor(site: Site, uid: string, signal: AbortSignal | undefined) {
     this.#site = site;
-    this.uid = uid;
+    this.#uid = uid;
     this.#signal = signal;
   }
 
@@ -55,7 +54,7 @@ class MovedRoom implements Room {
 
   // Whether it has moved.
   #move(move: Move): Promise<boolean> {
-    return this.#asked.ask(this.#site, move, { for: this.uid, signal: this.#signal });
+    return this.#asked.ask(this.#site, move, { for: this.#uid, signal: this.#signal });
   }
 
   /**
@@ -66,11 +65,11 @@ class MovedRoom implements Room {
     const { ledger } = this.#site;
     const { owners } = ledger;
     const isOthers = (pod: PodAssignment) =>
-      (isMoving(pod) && pod.upcoming.move.for !== this.uid && owners.isProcessAlive(pod.upcoming.by)) ||
-      (isPlaceholder(pod) && pod.uid !== this.uid && owners.isAlive(pod.owner));
+      (isMoving(pod) && pod.upcoming.move.for !== this.#uid && owners.isProcessAlive(pod.upcoming.by)) ||
+      (isPlaceholder(pod) && pod.uid !== this.#uid && owners.isAlive(pod.owner));
     const look = () => (this.#recorded().pods.some(isOthers) ? undefined : true);
     if (look()) return false;
-    await this.giveBack();
+    await giveBackRoom(this.#site, this.#uid);
     const limit = AbortSignal.timeout(OTHERS_MS);
     try {
       return await until(ledger, this.#signal ? AbortSignal.any([this.#signal, limit]) : limit, look);
@@ -84,12 +83,4 @@ class MovedRoom implements Room {
   #recorded(): Assignments {
     return assignmentsOf(this.#site, this.#site.ledger.read());
   }
-
-  async giveBack(): Promise<void> {
-    await giveBackRoom(this.#site, this.uid);
-  }
 }
-
-/** For one request. `uid`: the pod's, where it has one. */
-export const roomFor = (site: Site, uid: string | undefined, signal: AbortSignal | undefined): Room =>
-  new MovedRoom(site, uid ?? randomUUID(), signal);

@@ -3,7 +3,7 @@ import { withoutPlaceholder } from '../account/moves/move-steps.js';
 import { publishError } from '../admission/diagnostics.js';
 import { assignmentsOf } from '../admission/on-record.js';
 import type { Site } from '../admission/site.js';
-import { releaseRoom } from '../moves/move-grant.js';
+import { releaseRoom } from './move-grant.js';
 
 // The lock may be held for long, a disk full.
 const PAUSE_MS = 50;
