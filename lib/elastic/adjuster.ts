@@ -17,7 +17,8 @@ import {
   isSettled,
 } from '../decision/elastic-grants/elastic-view.js';
 import { growthOf, growthRequest } from '../decision/elastic-grants/growth.js';
-import { moveGrant, releaseRoom } from '../moves/move-grant.js';
+import { giveBackRoom } from '../moves/kept-room.js';
+import { moveGrant } from '../moves/move-grant.js';
 import type { Store } from '../state/store.js';
 import { groundOf, livingState } from './elastic-ground.js';
 import { shrinkGrants } from './shrink-grants.js';
@@ -35,6 +36,8 @@ class Adjuster {
   #stop: (() => void) | undefined;
   #timer: NodeJS.Timeout | undefined;
   #isAtWork = false;
+  // How often in a row others gave up CPUs, or came and went, and nothing has grown.
+  #failures = 0;
   // When, by the uid of the grant.
   readonly #refusals = new Map<string, number>();
 
@@ -49,19 +52,21 @@ class Adjuster {
     this.#look();
   }
 
-  #look(): void {
+  #look(delayMs = GROWTH_DELAY_MS): void {
     const own = unlessRefused(() => this.#ownGrants());
     if (!own) return;
     if (own.length === 0) {
       this.#stop?.();
       this.#stop = undefined;
+      clearTimeout(this.#timer);
+      this.#timer = undefined;
       return;
     }
     if (this.#timer || this.#isAtWork || !own.some((pod) => this.#mayGrow(pod))) return;
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
       void this.#adjust();
-    }, GROWTH_DELAY_MS).unref();
+    }, delayMs).unref();
   }
 
   #ownGrants(): readonly ElasticPod[] {
@@ -82,6 +87,7 @@ class Adjuster {
   }
 
   async #adjust(): Promise<void> {
+    const before = this.#store.read()?.generation;
     this.#isAtWork = true;
     const end = this.#store.use();
     let hasGrown = false;
@@ -93,8 +99,13 @@ class Adjuster {
       this.#isAtWork = false;
       end();
     }
-    // Of what has changed meanwhile nothing was told.
-    if (hasGrown) unlessRefused(() => this.#look());
+    unlessRefused(() => {
+      // Commits that came meanwhile have not been looked at.
+      const isChanged = this.#store.read()?.generation !== before;
+      this.#failures = hasGrown || !isChanged ? 0 : this.#failures + 1;
+      if (isChanged) this.#look(Math.min(GROWTH_DELAY_MS * 2 ** this.#failures, REFUSAL_MS));
+      else if (this.#refusals.size > 0) this.#look(REFUSAL_MS);
+    });
   }
 
   async #grow(uid: string): Promise<boolean> {
@@ -116,16 +127,16 @@ class Adjuster {
       const open = withoutPlaceholder(livingState(site), request);
       const now = find(open);
       const larger = now && isSettled(now) ? elasticSize(groundOf(site, open), now, asked.cpus) : undefined;
-      return larger ? await this.#resize(larger.pod, request) : false;
+      return larger ? await this.#resize(larger.pod, uid, request) : false;
     } finally {
-      await releaseRoom(site, request);
+      await giveBackRoom(site, request);
     }
   }
 
   // Whether it is so.
-  async #resize(grown: PodAssignment, request: string): Promise<boolean> {
+  async #resize(grown: PodAssignment, uid: string, room?: string): Promise<boolean> {
     try {
-      await moveGrant(this.#site!, grown.uid, grown, { for: request });
+      await moveGrant(this.#site!, uid, grown, { for: uid, room });
       return true;
     } catch (error) {
       if (error instanceof NumalignError && LATER.includes(error.code)) return false;

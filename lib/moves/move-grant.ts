@@ -26,6 +26,8 @@ import { moverOf } from './mover.js';
 export interface MoveRequest {
   /** The uid of the request: of the placeholder, until the admission replaces it. */
   readonly for: string;
+  /** Of room that is kept for another uid the grant takes what it needs; the rest is free at once. */
+  readonly room?: string | undefined;
   /** Calls the move off where it has not begun. */
   readonly signal?: AbortSignal | undefined;
 }
@@ -92,10 +94,11 @@ function announce(
   site: Site,
   uid: string,
   after: Place,
-  { for: request, signal }: MoveRequest,
+  { for: request, room, signal }: MoveRequest,
 ): Promise<MovingPod> {
-  return transact(site, signal, async (state, commit) => {
+  return transact(site, signal, async (given, commit) => {
     if (commit.refusal) throw commit.refusal;
+    const state = room === undefined ? given : withoutPlaceholder(given, room);
     const pod = findPod(state, uid);
     if (!pod) throw unknownGrant(uid, state, site.ledger.path);
     const now = new Date();
