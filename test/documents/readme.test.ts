@@ -313,17 +313,6 @@ describe('the figures of the documents', () => {
     const [, met, missed] = /(\d+) targets met, (\d+) missed/.exec(benchmarks)!;
     expect(read('README.md')).toContain(`${met} are met and ${missed} missed`);
   });
-
-  it('in docs/recipes.md are those of docs/benchmarks.md', () => {
-    const [, table = ''] = read('docs/recipes.md').split(
-      "| V8's helpers | median | p99 | p99.9 | most |\n|---|---|---|---|---|\n",
-    );
-    const rows = table.split('\n\n')[0]!.split('\n').map(cellsOf);
-    expect(rows.length).toBe(4);
-    for (const [name, ...figures] of rows) {
-      expect(measured('isolation', `collection: ${name}`)).toEqual(expect.arrayContaining(figures));
-    }
-  });
 });
 
 describe('the list of errors', () => {
