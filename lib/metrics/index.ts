@@ -25,7 +25,7 @@ export interface MetricsCollection {
 /**
  * Makes metrics of what `manager` does from now on, and of what its state says when they are asked
  * for: counters and durations are of this manager alone, gauges of all who share its state.
- * docs/metrics.md lists them.
+ * docs/reference/metrics.md lists them.
  * @throws ERR_OPTIONAL_DEPENDENCY where prom-client is not installed; ERR_INVALID_OPTION, also
  *   where the registry has one of the names already; ERR_MANAGER_CLOSED with `watch`
  */

@@ -32,7 +32,7 @@ export interface MeterRegistration {
 /**
  * Makes observable instruments of what the state of `manager` says and, with `audit`, of what
  * happens to each grant. All of them are asked for in one callback, when a reader collects; nothing
- * happens in between. Without an SDK nothing is ever asked for. docs/metrics.md lists them.
+ * happens in between. Without an SDK nothing is ever asked for. docs/reference/metrics.md lists them.
  * @throws ERR_OPTIONAL_DEPENDENCY where no meter is given and `@opentelemetry/api` is not installed;
  *   ERR_INVALID_OPTION
  */

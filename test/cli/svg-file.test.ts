@@ -169,13 +169,26 @@ describe('numalign plan --svg', () => {
   });
 });
 
-it('draws the picture of docs/pictures.md from what is written there', async () => {
-  const page = readFileSync(new URL('../../docs/pictures.md', import.meta.url), 'utf8');
-  const [, pods] = /^```yaml\n(.*?)^```/ms.exec(page)!;
-  const [, command] = /^```sh\nnumalign (.*?)\n```/ms.exec(page)!;
-  const args = Array.from(command!.matchAll(/'([^']*)'|\S+/g), ([word, quoted]) => quoted ?? word);
-  const files: Record<string, string> = { 'pods.yaml': newFile(pods!), 'plan.svg': '-' };
-  const { code, stdout } = await numalign(args.map((word) => files[word] ?? word));
+// The picture in docs/vocabulary.md.
+it('draws docs/plan.svg: two pods on a machine of two NUMA nodes', async () => {
+  const pods = `kind: Pod
+metadata: {name: gateway}
+spec:
+  initContainers:
+    - {name: setup, resources: {limits: {cpu: 2, memory: 1Gi}}}
+  containers:
+    - {name: main, resources: {limits: {cpu: 3, memory: 2Gi}}}
+    - {name: log, resources: {limits: {cpu: 500m, memory: 1Gi}}}
+---
+kind: Pod
+metadata: {name: trainer}
+spec:
+  containers:
+    - {name: main, resources: {limits: {cpu: 14, memory: 12Gi}}}
+`;
+  const machine = 'package:2 [numa(memory=16GiB)] l3:2 core:4 pu:2';
+  const args = ['plan', '-f', newFile(pods), '--synthetic', machine, '--reserved', '0,16', '--svg', '-'];
+  const { code, stdout } = await numalign(args);
   expect(code).toBe(0);
   // Another picture on purpose: vitest run -u test/cli/svg-file.test.ts
   await expect(stdout).toMatchFileSnapshot('../../docs/plan.svg');
