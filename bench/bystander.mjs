@@ -12,9 +12,9 @@ export const description =
 export const explanation = `
 *CPU* is the CPU time of the whole process for each commit, less what it takes without commits;
 *loop* is the share of time that its event loop is busy. *p50*, *p99* and *max* are of
-\`monitorEventLoopDelay\` (1 ms of them is its timer's), *control* the same without commits, *over* the
-difference (lower quartile of three rounds). *Listener*: the process listens to \`change\`. *Bare watch*:
-it only watches the file that commits change.`;
+\`monitorEventLoopDelay\` (1 ms of them is its timer's), *control* the same without commits, *over*
+the difference (lower quartile of three rounds). *Listener*: the process listens to \`change\`. *Bare
+watch*: it only watches the file that commits change.`;
 
 const GRANTS = [1, 512];
 const PHASE_MS = 1500;
