@@ -5,6 +5,9 @@ import { cpuOf, emptyNow, timeOf } from './support/rounds.mjs';
 import { stateParents } from './support/state-parents.mjs';
 
 export const description = '1,000 acquires in a row, and how their time grows with their number';
+export const explanation = `
+The exponent fits the CPU time to the number of acquires, at every 125 of them. *Last over first*
+compares the last 125 with the first.`;
 
 const ACQUIRES = 1000;
 const STEP = 125;

@@ -10,6 +10,10 @@ import { callsOf } from './support/strace-text.mjs';
 import { counted } from './support/targets.mjs';
 
 export const description = 'system calls of one operation, counted by strace: the least of 10 times';
+export const explanation = `
+Counted between two marks in the log of \`strace -f\`, on all threads of the process. Calls by which
+threads of Node wait for and wake each other, and those of V8's memory, do not count; writes that
+wake up the event loop do.`;
 
 const OPERATIONS = fileURLToPath(new URL('support/operations.mjs', import.meta.url));
 const GRANTS = [1, 64];

@@ -13,6 +13,11 @@ import { yardstick } from './support/yardstick.mjs';
 
 export const description =
   'admit with 512 live grants and 8 processes that contend: how long beside one append, how many beside one process alone, and how fair';
+export const explanation = `
+Eight processes admit and release as fast as they can; one process does so alone before and after.
+*Ratio* compares the median admission with one append of a process alone. *Alone over sum* is how
+many times as many admissions a second one process makes as all eight together. *Unfairness* is the
+average number of admissions of a process over that of the slowest; 0 with fewer than 80 admissions.`;
 export const options = {
   admits: { type: 'string', help: 'contention: how many admissions at least (default 600)' },
   contend: { type: 'string', help: 'contention: for how many seconds at most (default 20)' },

@@ -11,6 +11,10 @@ import { yardstick } from './support/yardstick.mjs';
 
 export const description =
   'Manager.admit and release, durable: on disk and tmpfs, with 1, 64 and 512 grants on record, alone and after a foreign commit';
+export const explanation = `
+Admits and releases one CPU: first with the folder to itself, then each time after another process
+has committed. That process has \`sharedMember: false\` and reconciles nothing, so it adds no time of
+its own.`;
 
 const GRANTS = [1, 64, 512];
 const CALLS = 5;

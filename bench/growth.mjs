@@ -10,6 +10,11 @@ import { stateParents } from './support/state-parents.mjs';
 import { duration } from './support/units.mjs';
 
 export const description = 'how costs grow: the exponent b of time = a * n^b, by least squares';
+export const explanation = `
+Least squares over the logarithms of n and of the least time of 12 or 40 rounds. *Last over first*
+is the cost at the largest n over that at the smallest: a cost that grows only from some size on has
+a small exponent and shows here. The remark has the times, of admissions in CPU time. All n take
+turns, so that each gets the same speeds of the CPU.`;
 
 const ROUND_MS = 4;
 const WARM_UP_MS = 150;

@@ -2,7 +2,7 @@
 import { inputsIn, prepared } from './support/inputs.mjs';
 import { measured } from './support/measure.mjs';
 
-export const description = 'every input of a folder, beside the kubelet where it was timed on the same';
+export const description = 'every input of a folder, beside the kubelet if it was timed on the same';
 export const options = {
   inputs: { type: 'string', help: 'a folder of inputs instead of bench/inputs; NAME is then one of these' },
 };

@@ -13,6 +13,26 @@ import { moveInterrupts, networkInterrupts, SENDER } from './support/network-int
 import { number, percent } from './support/units.mjs';
 
 export const description = 'a process beside three that spin, by how it is kept from them';
+export const explanation = `
+On the *idle machine* nothing spins. Otherwise three processes do: *left alone*; beside \`taskset\`;
+beside \`taskset\` with the three in a cgroup of the other CPUs, as \`AllowedCPUs=\` of a slice does it;
+and beside a grant at each enforcement level. A level that the machine does not offer has the
+reason. *Network*: interrupts of a network arrive on the process's CPU, which is otherwise its own;
+with \`quiet\` they do not.
+
+- **wake-up**: how late the main thread wakes up from 200 µs of \`clock_nanosleep\`, measured in C.
+- **run delay of a wake-up**: the part of it that the thread was runnable and waited for a CPU
+  (\`/proc/thread-self/schedstat\`).
+- **gap while spinning**: how long the clock stands still for a loop that only reads it, from 20 µs
+  on.
+- **event loop**: from one timer of 1 ms to the next (\`monitorEventLoopDelay\`), 1 ms of it the
+  timer's.
+- **collection**: how long garbage collections stop the program, by where V8's helper threads may
+  run, with the three on the other CPUs.
+
+The last table shows whether the process had its CPU to itself: where its threads and the three were
+allowed to run, how much of the CPU's time other tasks took, and what the grant's audit counts. If
+others took much of the *idle machine*, another program was busy and all figures suffer.`;
 export const options = {
   seconds: { type: 'string', help: 'isolation: how long each way is measured (default 12)' },
 };

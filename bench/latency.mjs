@@ -15,6 +15,11 @@ import { quantile, spread } from './support/measure.mjs';
 import { duration } from './support/units.mjs';
 
 export const description = 'an HTTP server of a worker a CPU beside three processes a CPU that spin';
+export const explanation = `
+A \`node:http\` server answers 500 requests a second to each worker. The client asks at fixed times,
+whether answers have arrived or not, from a CPU of its own at a real-time priority. Each worker
+accepts the connections of a port of its own (\`SCHED_NONE\`): by default the primary would accept
+them, among the processes that spin.`;
 export const options = {
   answers: { type: 'string', help: 'latency: how long answers are timed each way, in s (default 15)' },
   picture: { type: 'string', help: 'latency: a folder for latency.svg, which shows the percentiles' },

@@ -8,6 +8,9 @@ import { emptyNow, Rounds } from './support/rounds.mjs';
 import { stateParents } from './support/state-parents.mjs';
 
 export const description = 'openManager in a new process, and `numalign status`, with 1,000 grants on record';
+export const explanation = `
+\`openManager\` is timed in a new process that has loaded the package and knows the machine,
+\`numalign status\` from start to end. Targets judge the CPU time of all threads.`;
 
 const GRANTS = 1000;
 const RUNS = 12;

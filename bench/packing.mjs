@@ -10,6 +10,29 @@ import { arrivals, atLoad, mixes, parts } from './packing/workload.mjs';
 
 export const description =
   'requests that come and go on simulated machines, under single-numa-node: what is admitted, by placement';
+export const explanation = `
+Requests arrive at a machine in memory, stay for a while and leave. The package's own decision
+places or rejects each one.
+
+- **Machines**: each NUMA node has two more CPUs for the system, and 8 GiB a CPU. *GPUs on both*:
+  four on each node; *on one*: eight on the first. *8 x 16*: one on each.
+- **Requests** arrive at random (Poisson) and stay for exponential times. *Load* (0.9) is the share
+  of CPUs in use if all were admitted. *cluster*: mostly 4, 8, 12, 16 and 32 CPUs, half with a GPU.
+  *services*: 1 to 32 CPUs, each size adding up to the same number of CPUs, a tenth with a GPU.
+- **Placement**: *kubelet* is the default, *joint* is \`placement: 'joint'\`, *dynamic* also repacks
+  for rejected requests, with at most so many moves; all grants consent. *One node* is the same
+  machine undivided, the most that any placement can gain.
+- **Samples**: ten seeds of 100 mean lifetimes, after 10 to fill the machine. ± is half the 95 %
+  confidence interval (Student's t).
+- **Fragmented**: the share of rejections that the free CPUs, memory and GPUs of all nodes together
+  would hold. **Avoidable**: those that some arrangement would admit if grants with GPUs stay on
+  their nodes; undecided cases count. The *ratios* compare both with the kubelet's number.
+- **Gain**: points of utilisation above the kubelet's. **Moves**: per admission. **Distance**: from
+  CPUs to memory and GPUs; 10 is the same node.
+
+\`--trace\` takes CSV with a header: \`cpu\`, optionally \`memory\` and \`gpu\` (Kubernetes quantities), and
+\`arrival\` and \`duration\` (seconds). Requests come in order, with times scaled to the load. Without
+times, sizes are drawn at random.`;
 export const options = {
   load: {
     type: 'string',

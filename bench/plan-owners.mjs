@@ -8,6 +8,9 @@ import { stateParents } from './support/state-parents.mjs';
 
 export const description =
   'Manager.plan of one CPU with memory beside no or 32 living foreign owners, on this machine and on a simulated one of its shape';
+export const explanation = `
+The owners are Workers of another process, each with a grant and a lock. *More* compares with the
+simulated machine without other owners.`;
 
 const OWNERS = 32;
 

@@ -15,6 +15,9 @@ import { inTurn, randomNumbers } from './support/random.mjs';
 
 export const description =
   'up to two moves that make room on 2 and 8 NUMA nodes: where one does, two do, and none do';
+export const explanation = `
+Grants of random sizes come and go until the machine is full. Each call searches moves for a
+\`single-numa-node\` request that was rejected, in 16 such states in turn. All grants may move.`;
 
 const GIB = 2 ** 30;
 const CASES = 16;

@@ -1,17 +1,18 @@
 // Runs benchmarks: npm run bench [-- NAME…] [--json FILE] and what a scenario takes. A scenario is
-// a file of this folder that exports `description`, perhaps `options` (as node:util's parseArgs
-// takes them, each with a `help`), `run(options, names)`, which gives rows: plain objects, `name`
-// first, numbers as they are. `names` are those of the inputs that were asked for; with
-// `options.check` it takes less time.
-import { readdirSync, writeFileSync } from 'node:fs';
+// a file of this folder that exports `description`, perhaps an `explanation` (Markdown) and `options`
+// (as node:util's parseArgs takes them, each with a `help`), and `run(options, names)`, which returns
+// rows: plain objects, `name` first, numbers as they are. `names` are those of the inputs to measure;
+// with `options.check` it takes less time.
+import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { cpus, release } from 'node:os';
+import { dirname } from 'node:path';
 import { parseArgs } from 'node:util';
 import { comparison } from './support/comparison.mjs';
-import { documentPart } from './support/document.mjs';
+import { pageOf, sectionOf } from './support/document.mjs';
 import { cpuTime, ownTime } from './support/machine-load.mjs';
 import { measureLess } from './support/measure.mjs';
 import { onPackages, packagesAt } from './support/packages.mjs';
-import { inMarkdown, inTerminal, tablesOf } from './support/tables.mjs';
+import { inTerminal, tablesOf } from './support/tables.mjs';
 import { judged, TARGETS, unmeasuredRows } from './support/targets.mjs';
 import { percent } from './support/units.mjs';
 
@@ -24,10 +25,7 @@ for (const file of readdirSync(folder).sort()) {
 
 const own = {
   json: { type: 'string', help: 'also write the rows to this file' },
-  docs: {
-    type: 'string',
-    help: 'also write the tables into benchmarks.md of this folder',
-  },
+  docs: { type: 'string', help: 'also write the page of figures to this file' },
   check: {
     type: 'boolean',
     help: 'only what has targets, in less time; ends with 1 where one is missed',
@@ -98,9 +96,12 @@ if (isOfTargets && leftOut.length > 0) {
     `--check and --package are of scenarios that have targets, not of ${leftOut.join(', ')}; these: ${valid}`,
   );
 }
-if (values.docs !== undefined && values.package === undefined) {
+if (values.docs !== undefined) {
   if (positionals.length > 0) fail('--docs is of everything, without NAME');
-  if (values.check) fail('--docs is not of a check');
+  for (const other of ['check', 'package', 'inputs']) {
+    if (values[other] !== undefined) fail(`--docs does not go with --${other}`);
+  }
+  if (!existsSync(dirname(values.docs))) fail(`--docs ${values.docs}: its folder does not exist`);
 }
 if (values.check) measureLess();
 
@@ -132,13 +133,13 @@ console.log(about);
 const othersShare = lookAtOthers();
 const when = () => `${about}; others had ${percent(othersShare())} of the CPUs`;
 
-/** Prints what a scenario has found, and answers it as Markdown. */
+/** Prints the rows of a scenario, and returns its section of the page. */
 function show(name, rows) {
-  const { description } = scenarios.get(name);
-  console.log(`\n${name}: ${description}`);
+  const scenario = scenarios.get(name);
+  console.log(`\n${name}: ${scenario.description}`);
   const tables = tablesOf(rows);
   for (const table of tables) console.log(`${inTerminal(table)}\n`);
-  return [`### ${name}`, `${description}.`, ...tables.map(inMarkdown)].join('\n\n');
+  return sectionOf(name, scenario, tables);
 }
 
 /** Each package in turn, in processes of their own. */
@@ -146,13 +147,11 @@ function compare() {
   const packages = ordered(() => packagesAt(values.package));
   const turns = Number(values.turns ?? 3);
   if (!(Number.isInteger(turns) && turns > 0)) fail(`--turns ${values.turns}: a whole number above 0`);
-  const write = values.docs && ordered(() => documentPart(values.docs, 'comparison'));
   const labels = packages.map(({ label }) => label);
-  const { package: _, turns: __, docs, json, ...passed } = values;
+  const { package: _, turns: __, json, ...passed } = values;
   const args = Object.entries(passed).flatMap(([name, value]) =>
     value === true ? `--${name}` : [`--${name}`, value],
   );
-  const parts = [];
   const all = [];
   for (const { scenario, rows } of onPackages(packages, names, args, turns)) {
     for (const { code, remark } of rows.flat(2)) {
@@ -160,13 +159,11 @@ function compare() {
       console.error(`bench: ${scenario}: ${code}: ${remark}`);
       process.exitCode = 1;
     }
-    parts.push(show(scenario, comparison(scenario, rows, labels)));
+    show(scenario, comparison(scenario, rows, labels));
     all.push({ scenario, rows: Object.fromEntries(labels.map((label, i) => [label, rows[i]])) });
   }
-  const summary = `${when()}. The least of ${turns} turns.`;
-  console.log(summary);
+  console.log(`${when()}. The least of ${turns} turns.`);
   if (json !== undefined) writeFileSync(json, `${JSON.stringify({ date, machine, all }, null, 2)}\n`);
-  write?.([`Measured on ${summary}`, ...parts]);
 }
 
 // What takes longer, or comes later, is not measured again in a check.
@@ -187,12 +184,11 @@ async function checkedRows(name) {
 }
 
 async function measure() {
-  const write = values.docs && ordered(() => documentPart(values.docs, 'tables'));
   const all = [];
-  const parts = [];
+  const sections = [];
   for (const name of names) {
     const rows = await checkedRows(name);
-    parts.push(show(name, rows));
+    sections.push(show(name, rows));
     all.push(...rows.map((row) => ({ scenario: name, ...row })));
     if (!values.check) continue;
     const code = 'ERR_UNMEASURED';
@@ -214,7 +210,7 @@ async function measure() {
     const result = { date, machine, seconds, othersShare: othersShare(), rows: all };
     writeFileSync(values.json, `${JSON.stringify(result, null, 2)}\n`);
   }
-  write?.([`Measured on ${moment}; ${summary}.`, ...parts]);
+  if (values.docs !== undefined) writeFileSync(values.docs, pageOf(`${moment}; ${summary}`, sections));
   if (failed.length > 0 || (values.check && missed.length > 0)) process.exitCode = 1;
 }
 

@@ -9,6 +9,10 @@ import { collectMetrics } from '../dist/metrics/index.js';
 import { measured } from './support/measure.mjs';
 
 export const description = 'a scrape of numalign/metrics, with 1, 64 and 512 grants';
+export const explanation = `
+On this machine the first grant has a CPU with the process on it, the others use the shared pool;
+*audit* and *memory* are options of \`collectMetrics\`. The simulated machine has nothing to audit;
+100 grants are shown by name, unless the row says *all by name*.`;
 
 const COUNTS = [1, 64, 512];
 const MACHINE = 'package:2 numa:4 core:80 pu:2';

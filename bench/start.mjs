@@ -12,6 +12,10 @@ import { stateParents } from './support/state-parents.mjs';
 
 export const description =
   '`numalign run -- true`, beside `node -e 0`; what it takes longer, without opening and acquiring, by CPU time';
+export const explanation = `
+*Beyond* is the CPU time above that of \`node -e 0\` and of \`openManager\` and \`acquire\` in a process
+that has loaded the package. Each start takes back one grant; lower quartile of the rounds, four
+starts each.`;
 
 const [CLI, ADMISSION] = ['../dist/cli/main.js', 'support/admission-module.mjs'].map((name) =>
   fileURLToPath(new URL(name, import.meta.url)),

@@ -17,7 +17,7 @@ const UNITS = [
   [/Ns$/, duration],
   [/E$/, (value) => `${number(value)} E`],
   [/Share$/, percent],
-  [/^(bytes|calls|samples)$/, whole],
+  [/^(bytes|calls|instructions|samples)$/, whole],
 ];
 
 const unitOf = (member) => UNITS.find(([end]) => end.test(member));

@@ -1,5 +1,5 @@
 // The worked examples by which the proposals of Kubernetes' CPU, Memory and Topology Managers
-// explain themselves, with their numbers. docs/differences.md lists what else they promise.
+// explain themselves, with their numbers. test/conformance/README.md lists what else they promise.
 import { describe, expect, it } from 'vitest';
 import { mergeHints } from '../../lib/entries/topology.js';
 import { CpuSet, type Manager, NodeSet, type Pod } from '../../lib/index.js';

@@ -248,7 +248,9 @@ describe('the links of the documents', () => {
       .replace(/[^\p{L}\p{N}\s_-]/gu, '')
       .replace(/\s/g, '-');
 
-  it.each([...PAGES, 'CHANGELOG.md', 'THIRD-PARTY-NOTICES.md'])('%s leads to what is there', (page) => {
+  const OTHERS = ['docs/reference/benchmarks.md', 'CHANGELOG.md', 'THIRD-PARTY-NOTICES.md'];
+
+  it.each([...PAGES, ...OTHERS])('%s leads to what is there', (page) => {
     const text = read(page)
       .replace(/^```.*?^```/gms, '')
       .replace(/`[^`\n]*`/g, '');
@@ -266,7 +268,7 @@ describe('the links of the documents', () => {
 });
 
 describe('the figures of the documents', () => {
-  const benchmarks = read('docs/benchmarks.md');
+  const benchmarks = read('docs/reference/benchmarks.md');
   const cellsOf = (row: string) =>
     row
       .split('|')
@@ -275,15 +277,15 @@ describe('the figures of the documents', () => {
 
   /** The cells of a row of the benchmarks, by its scenario and its name. */
   function measured(scenario: string, name: string): string[] {
-    const [, table = ''] = benchmarks.split(`\n### ${scenario}\n`);
+    const [, table = ''] = benchmarks.split(`\n## ${scenario}\n`);
     const row = table
-      .split(/^##/m)[0]!
+      .split(/^## /m)[0]!
       .split('\n')
       .find((line) => line.startsWith(`| ${name} |`));
     return row === undefined ? [] : cellsOf(row);
   }
 
-  it('in README.md are those of docs/benchmarks.md', () => {
+  it('in README.md are those of docs/reference/benchmarks.md', () => {
     const rows = [...read('README.md').matchAll(/^\| [^|]+ \| `(\w+): ([^`]+)` \|.*\|$/gm)];
     expect(rows.length).toBe(16);
     for (const [row, scenario, name] of rows) {
@@ -292,6 +294,17 @@ describe('the figures of the documents', () => {
     }
     const [, met, missed] = /(\d+) targets met, (\d+) missed/.exec(benchmarks)!;
     expect(read('README.md')).toContain(`${met} are met and ${missed} missed`);
+  });
+
+  it('in docs/benchmarks.md are those of docs/reference/benchmarks.md', () => {
+    const rows = [...read('docs/benchmarks.md').matchAll(/^\| `([\w-]+): ([^`]+)` \|.*\|$/gm)];
+    expect(rows.length).toBe(14);
+    for (const [row, scenario, name] of rows) {
+      const figures = cellsOf(row).slice(1).filter(Boolean);
+      expect(measured(scenario!, name!), `${scenario}: ${name}`).toEqual(expect.arrayContaining(figures));
+    }
+    const [counts] = /\d+ targets met, \d+ missed/.exec(benchmarks)!;
+    expect(read('docs/benchmarks.md').replace(/\s+/g, ' ')).toContain(counts);
   });
 });
 

@@ -409,8 +409,8 @@ function titlesIn(path: string): string[] {
   return [...calls].map(([, , title]) => title!.replace(/\\(.)/g, '$1'));
 }
 
-describe('docs/differences.md', () => {
-  const promises = rows(section(read('docs/differences.md'), '## What the proposals promise'));
+describe('test/conformance/README.md', () => {
+  const promises = rows(section(read('test/conformance/README.md'), '## What the proposals promise'));
 
   /** The tests of a cell: for each file the parts of titles that are quoted after it. */
   const testsIn = (cell: string) =>
