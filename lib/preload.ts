@@ -1,5 +1,5 @@
 // numalign/preload: `node --import numalign/preload app.mjs` runs a program on CPUs of its own from
-// its first line.
+// its first line. The request is in NUMALIGN_ACQUIRE, see docs/reference/configuration.md.
 import { isMainThread } from 'node:worker_threads';
 import type { EmptyGrant } from './empty-grant.js';
 import type { Grant } from './grant.js';

@@ -1,4 +1,5 @@
-// numalign/diagnostics: what numalign and the kernel do, and why.
+// numalign/diagnostics: what numalign and the kernel do, and why: threads, memory, audits, flags,
+// warnings, explanations, the status of the state, and the channels that managers publish on.
 
 export type { CpuMove } from '../account/cpu-identities.js';
 export type { CacheShare, QuietPart } from '../account/quiet/quiet-request.js';

@@ -1,5 +1,5 @@
-// Metrics: what a manager does and what its state says, for Prometheus, by prom-client. The
-// package's `numalign/metrics`.
+// numalign/metrics: Prometheus metrics of what a manager does and what its state says. It needs the
+// package prom-client beside numalign.
 import type { Registry } from 'prom-client';
 import type { StateChange } from '../admission/manager-watch.js';
 import { invalidOption } from '../base/check-options.js';

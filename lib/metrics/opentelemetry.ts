@@ -1,5 +1,4 @@
-// OpenTelemetry: what a manager's state says and what happens to each grant, for a meter. The
-// package's `numalign/opentelemetry`.
+// numalign/opentelemetry: the metrics of the state and of each grant, for a meter of OpenTelemetry.
 import type { BatchObservableCallback, Meter, Observable } from '@opentelemetry/api';
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { ManagerView } from '../managers/manager-view.js';
