@@ -3,7 +3,12 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../steps.mjs';
 import { apiPage } from './api.mjs';
+import { allMetrics, commandLine } from './built.mjs';
+import { commandLinePage } from './command-line.mjs';
+import { configurationPage } from './configuration.mjs';
+import { errorsPage } from './errors.mjs';
 import { ENTRY_FILES, publicExports } from './exports.mjs';
+import { metricsPage } from './metrics.mjs';
 import { openSource } from './source.mjs';
 
 const folder = join(root, 'docs/reference');
@@ -11,6 +16,10 @@ const source = openSource(ENTRY_FILES);
 const exported = publicExports(source);
 const pages = {
   'api.md': apiPage(source, exported),
+  'command-line.md': commandLinePage(await commandLine()),
+  'configuration.md': configurationPage(source, exported),
+  'errors.md': errorsPage(source, exported),
+  'metrics.md': metricsPage(source, exported, await allMetrics()),
 };
 
 const textOf = (name) => {

@@ -47,7 +47,9 @@ export class Source {
   /** A declaration of a file below lib/, exported or not. */
   declaration(file, name) {
     const source = this.#program.getSourceFile(LIB + file);
-    const node = source.statements.find((statement) => statement.name?.text === name);
+    const node = source.statements
+      .flatMap((statement) => statement.declarationList?.declarations ?? [statement])
+      .find((each) => each.name?.text === name);
     if (!node) throw new Error(`lib/${file} declares no ${name}`);
     return this.#describe(this.#checker.getSymbolAtLocation(node.name));
   }
