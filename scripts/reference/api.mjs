@@ -68,7 +68,12 @@ function section(source, described, places) {
     const type = source.typeOfConstant(described);
     return [...parts, `\`${described.name}: ${type}\``, ...prose(doc, texts)];
   }
-  return [...parts, ...prose(doc, texts), ...inherited(source, described, places), members(source, described, places)];
+  return [
+    ...parts,
+    ...prose(doc, texts),
+    ...inherited(source, described, places),
+    members(source, described, places),
+  ];
 }
 
 /** The paragraphs of a doc comment, and its errors. */
@@ -87,7 +92,9 @@ function typesLine(texts, { name }, places, ...alreadyLinked) {
   const linked = new Set(alreadyLinked.flatMap((text) => Source.namesIn(text)));
   const found = new Set(texts.flatMap((text) => Source.namesIn(text)));
   const links = [...found].filter((each) => places.has(each) && each !== name && !linked.has(each));
-  return links.length === 0 ? [] : [fill(`Types: ${links.map((each) => link(each, PAGE, places)).join(', ')}.`)];
+  return links.length === 0
+    ? []
+    : [fill(`Types: ${links.map((each) => link(each, PAGE, places)).join(', ')}.`)];
 }
 
 // Interfaces that are described themselves are named; of all others the members are shown.
@@ -102,7 +109,8 @@ function inherited(source, { node, kind }, places) {
 
 function members(source, described, places) {
   const isNamed = source.basesOf(described).some(({ name }) => places.has(name));
-  const own = described.kind === 'interface' && isNamed ? source.ownMembersOf(described) : source.membersOf(described);
+  const own =
+    described.kind === 'interface' && isNamed ? source.ownMembersOf(described) : source.membersOf(described);
   const statics = described.kind === 'class' ? source.membersOf(described, true) : [];
   return [
     ...statics.map((each) => memberItem(each, described, places, `${described.name}.`)),

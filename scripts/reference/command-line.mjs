@@ -29,7 +29,12 @@ export function commandLinePage({ createProgram, fillProse }) {
     fill(
       'Output is as wide as the terminal, else as `COLUMNS` says, else 100 columns. Tables that do not fit become blocks of lines on a terminal. `NO_COLOR` (not empty) turns colors off, `FORCE_COLOR` turns them on (off if empty, `0` or `false`), `TERM=dumb` turns them off; the first that is set decides.',
     ),
-    commands.map((command) => `- [${pathOf(command)}](#${pathOf(command).replaceAll(' ', '-')}): ${command.description()}`).join('\n'),
+    commands
+      .map(
+        (command) =>
+          `- [${pathOf(command)}](#${pathOf(command).replaceAll(' ', '-')}): ${command.description()}`,
+      )
+      .join('\n'),
     '## numalign',
     helpOf(program),
     ...commands.flatMap((command) => [`## ${pathOf(command)}`, helpOf(command)]),

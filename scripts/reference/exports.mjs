@@ -20,7 +20,11 @@ export const ENTRY_FILES = Object.values(FILES);
 // The comment at the head of the file: `// numalign/kubelet: the names and files of the kubelet.`
 function introductionOf(name, file) {
   const text = readFileSync(`${root}lib/${file}`, 'utf8');
-  const comment = /^(?:\/\/ .*\n)+/.exec(text)?.[0].replace(/^\/\/ /gm, '').replace(/\n/g, ' ') ?? '';
+  const comment =
+    /^(?:\/\/ .*\n)+/
+      .exec(text)?.[0]
+      .replace(/^\/\/ /gm, '')
+      .replace(/\n/g, ' ') ?? '';
   if (!comment.startsWith(`${name}: `)) throw new Error(`lib/${file} must begin with "// ${name}: "`);
   const introduction = comment.slice(name.length + 2).trim();
   return introduction.charAt(0).toUpperCase() + introduction.slice(1);

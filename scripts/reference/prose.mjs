@@ -67,7 +67,10 @@ export function fill(text, indent = '') {
     for (const item of paragraph.split(/\n(?=- )/)) {
       const hanging = item.startsWith('- ') ? `${indent}  ` : indent;
       let line = '';
-      for (const word of item.replace(/\s+/g, ' ').trim().split(/ (?=(?:[^`]*`[^`]*`)*[^`]*$)/)) {
+      for (const word of item
+        .replace(/\s+/g, ' ')
+        .trim()
+        .split(/ (?=(?:[^`]*`[^`]*`)*[^`]*$)/)) {
         if (line !== '' && line.length + word.length + 1 > WIDTH - hanging.length) {
           lines.push(line);
           line = hanging + word;
@@ -81,7 +84,11 @@ export function fill(text, indent = '') {
 }
 
 /** A cell of a table. */
-export const cell = (text) => text.replace(/\s+/g, ' ').replace(/(?<!\\)\|/g, '\\|').trim();
+export const cell = (text) =>
+  text
+    .replace(/\s+/g, ' ')
+    .replace(/(?<!\\)\|/g, '\\|')
+    .trim();
 
 export function table(heads, rows) {
   return [heads, heads.map(() => '---'), ...rows].map((row) => `| ${row.map(cell).join(' | ')} |`).join('\n');

@@ -57,9 +57,7 @@ export class Source {
   /** The names of the members of a union of interfaces, in its order. */
   partsOf(file, name) {
     const { node } = this.declaration(file, name);
-    return node.type.types.map(({ typeName }) =>
-      this.#describe(this.#checker.getSymbolAtLocation(typeName)),
-    );
+    return node.type.types.map(({ typeName }) => this.#describe(this.#checker.getSymbolAtLocation(typeName)));
   }
 
   #describe(exported) {
@@ -150,7 +148,8 @@ export class Source {
         if (name !== 'Omit' && name !== 'Pick') return { name };
         const chosen = [...keys.getText().matchAll(/'([^']+)'/g)].map(([, key]) => key);
         const [nested, more] = base.typeArguments ?? [];
-        if (nested === undefined) return { name: base.getText(), [name === 'Omit' ? 'without' : 'only']: chosen };
+        if (nested === undefined)
+          return { name: base.getText(), [name === 'Omit' ? 'without' : 'only']: chosen };
         const outer = [...more.getText().matchAll(/'([^']+)'/g)].map(([, key]) => key);
         return { name: nested.getText(), without: [...outer, ...chosen] };
       }),

@@ -68,9 +68,9 @@ describe('collectMetrics', () => {
     expect(counts).toEqual([0, 0, 0, 0, 0]);
   });
 
-  it('has what docs/metrics.md lists, and nothing else', async () => {
+  it('has what docs/reference/metrics.md lists, and nothing else', async () => {
     const { scrape } = collect(await openReal(), { watch: true, audit: true, grants: { memory: true } });
-    const document = readFileSync(new URL('../../docs/metrics.md', import.meta.url), 'utf8');
+    const document = readFileSync(new URL('../../docs/reference/metrics.md', import.meta.url), 'utf8');
     const listed = (pattern: RegExp) =>
       [...document.matchAll(/^\| (`[^|]*`) \|/gm)].flatMap(([, cell]) =>
         [...cell!.matchAll(pattern)].map(([, name]) => name!),
