@@ -20,10 +20,18 @@ import { deviceResources, openStore, readOnlySiteOf, siteOf } from './opening/si
 import { hasState } from './state/folder/folder.js';
 import { ReadOnlyStore } from './state/read-only-store.js';
 
-/** Options of {@link openManager} for a {@link ManagerView}. */
+/**
+ * The options of {@link openManager} for a {@link ManagerView}, which only reads. `lockTimeoutMs`,
+ * `sharedMember`, `besideKubelet` and the options of enforcement and reconciling have no effect, and
+ * `optional` is refused.
+ */
 export interface ViewOptions extends Omit<ManagerOptions, 'readOnly' | 'stateDir'> {
+  /** Opens the state for reading only. */
   readOnly: true;
-  /** As {@link ManagerOptions.stateDir}; null: none, as if nothing were granted. */
+  /**
+   * As {@link ManagerOptions.stateDir}. null: no state, as if nothing were granted.
+   * @default `/run/numalign`
+   */
   stateDir?: string | null;
 }
 

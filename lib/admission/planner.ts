@@ -35,9 +35,12 @@ export interface PodPlan extends Plan, Holding {
   readonly scope: string;
 }
 
-/** What {@link Planner.plan} takes beside the pod. */
+/** The options of {@link Planner.plan}. */
 export interface PlannerOptions extends AdmitOptions {
-  /** As {@link AdmitAllOptions}. */
+  /**
+   * As {@link AdmitAllOptions.replace}.
+   * @default `false`
+   */
   replace?: boolean;
 }
 

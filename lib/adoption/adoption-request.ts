@@ -33,10 +33,13 @@ export interface AdoptedPod {
   readonly containers: readonly AdoptedContainer[];
 }
 
-/** What {@link Manager.adopt} takes beside the pod. */
+/** The options of {@link Manager.adopt}. */
 export interface AdoptOptions
   extends Pick<RequestOptions, 'enforcement' | 'require' | 'unmovableMembers' | 'signal'> {
-  /** As of {@link RequestOptions}; default: `persistent`. A process cannot have been given it. */
+  /**
+   * `persistent`, or `{ cgroup }` as {@link RequestOptions.owner} has it.
+   * @default `persistent`
+   */
   owner?: LastingOwner;
 }
 

@@ -8,12 +8,22 @@ import type { WorkerPlan } from './fork-options.js';
 import type { GrantedWorker, Ground } from './granted-worker.js';
 import { Slot, type SlotOwner } from './slot.js';
 
+/** The options of {@link Cluster.restart}. */
 export interface RestartOptions {
-  /** How long a worker may take from `disconnect()` to its end, until it is killed. Default: 30 s. */
+  /**
+   * How long a worker may take from `disconnect()` to its end, in milliseconds; then it is killed.
+   * @default 30,000
+   */
   deadlineMs?: number;
-  /** How long a new one may take until it serves. Default: 30 s. */
+  /**
+   * How long a new worker may take until it serves, in milliseconds.
+   * @default 30,000
+   */
   startDeadlineMs?: number;
-  /** Ends it between two workers. */
+  /**
+   * Ends the restart between two workers.
+   * @default none
+   */
   signal?: AbortSignal;
 }
 

@@ -11,11 +11,17 @@ import type { Finding } from './finding.js';
 import { judge } from './judge.js';
 import { readMachineFacts } from './read-facts.js';
 
-/** What {@link diagnose} judges. */
+/** The options of {@link diagnose}. */
 export interface DiagnoseOptions {
-  /** The folder of the state. Default: the machine's. */
+  /**
+   * The state folder to judge.
+   * @default the machine's
+   */
   stateDir?: string;
-  /** The cgroup to be judged; null: none. Default: that on record, or the machine's. */
+  /**
+   * The cgroup to judge; null: none.
+   * @default the recorded one, else the machine's
+   */
   cgroupRoot?: string | null;
 }
 

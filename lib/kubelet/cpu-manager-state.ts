@@ -36,10 +36,12 @@ export interface CpuManagerState {
   readonly podEntries?: ReadonlyMap<string, { readonly cpuSet: CpuSet }>;
 }
 
+/** The options of {@link parseCpuManagerState}. */
 export interface CpuManagerFormatOptions extends KubeletFormatOptions {
   /**
-   * For files of the first version, which name containers by their ids: pod uid and container name
-   * by container id.
+   * Pod uid and container name by container id, for files of the first version, which have only
+   * container ids.
+   * @default none
    */
   readonly runningContainers?: Readonly<Record<string, readonly [podUid: string, containerName: string]>>;
 }

@@ -58,8 +58,12 @@ export interface ThreadInfo {
   readonly cpus: CpuSet;
 }
 
+/** The options of {@link pin} with a list of CPUs. */
 export interface PinOptions {
-  /** Default: `process`. */
+  /**
+   * Which threads to pin: `process` (all of this process), `current`, or a thread id.
+   * @default `process`
+   */
   threads?: Threads;
 }
 

@@ -7,13 +7,13 @@ import { native } from '../base/native.js';
 import { parseMachine } from './machine-json.js';
 import { Topology } from './topology.js';
 
-/** Where {@link discover} finds the machine: exactly one of these, or none for this machine. */
+/** Where {@link discover} reads the machine. Give one option, or none for this machine. */
 export interface DiscoverOptions {
-  /** Path of an hwloc XML file. */
+  /** The path of an hwloc XML file. */
   xml?: string;
   /** An hwloc synthetic description, such as `package:2 numa:2 core:4 pu:2`. */
   synthetic?: string;
-  /** Path of a JSON machine, or the parsed object. */
+  /** The path of a JSON machine, or the parsed object: see {@link MachineJson}. */
   json?: string | object;
 }
 

@@ -33,8 +33,13 @@ import type { Lifetime } from './lifetime.js';
 import { lookAgain } from './manager-emitter.js';
 import { ManagerView } from './manager-view.js';
 
-/** What {@link Manager.registerDevices} takes beside the devices. */
+/** The options of {@link Manager.registerDevices}. */
 export interface DeviceOptions {
+  /**
+   * A callback that chooses among the free devices, as a device plugin's GetPreferredAllocation. See
+   * docs/devices.md.
+   * @default none
+   */
   preferredAllocation?: PreferredAllocation;
 }
 

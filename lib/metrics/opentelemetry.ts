@@ -11,13 +11,22 @@ import { state, stateLook } from './state.js';
 
 export type { GrantMetricsOptions } from './options.js';
 
-/** What {@link registerMetrics} takes. */
+/** The options of {@link registerMetrics}. */
 export interface MeterOptions {
-  /** Where the instruments are made. Default: the meter `numalign` of the global provider. */
+  /**
+   * The meter that makes the instruments.
+   * @default the meter `numalign` of the global provider
+   */
   meter?: Meter;
-  /** As of collectMetrics: also show each grant of a living owner. Default: false. */
+  /**
+   * As {@link MetricsOptions.audit}.
+   * @default `false`
+   */
   audit?: boolean;
-  /** How grants are shown, with `audit`. */
+  /**
+   * How `audit` shows grants.
+   * @default `{ max: 100, memory: false }`
+   */
   grants?: GrantMetricsOptions;
 }
 

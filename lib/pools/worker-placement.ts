@@ -14,17 +14,27 @@ import { checkPlace, parsePlace } from '../threads/placement.js';
 import { successorOn } from './balance.js';
 import { type Delivery, isWatching, unwatchBirths, type Witness, watchBirths } from './worker-births.js';
 
+/** The options of {@link Grant.placeWorkers}. */
 export interface PlaceWorkersOptions {
-  /** CPUs of the grant, or of its part; default: all of them that no part has. */
+  /**
+   * CPUs of the grant, or of its `part`.
+   * @default all CPUs that no part has
+   */
   cpus?: CpuSet | string;
-  /** On this part of the grant. */
+  /**
+   * The part of the grant that Workers run on.
+   * @default none
+   */
   part?: string;
   /**
-   * Each Worker has one CPU, that which has the fewest. Default: all of them, but of isolated CPUs
-   * one.
+   * Gives each Worker one CPU, the one with the fewest Workers.
+   * @default `false`; on isolated CPUs `true`
    */
   oneToOne?: boolean;
-  /** Ends it, as {@link WorkerPlacement.stop} does. */
+  /**
+   * Ends the placement, as {@link WorkerPlacement.stop} does.
+   * @default none
+   */
   signal?: AbortSignal;
 }
 

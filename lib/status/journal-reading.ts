@@ -44,9 +44,12 @@ const NOTHING = {
   lines: [],
 };
 
-/** Of {@link stateJournal}. */
+/** The options of {@link stateJournal}. */
 export interface StateJournalOptions {
-  /** The folder of the state. Default: the machine's. */
+  /**
+   * The state folder to read.
+   * @default the machine's
+   */
   stateDir?: string;
 }
 

@@ -22,10 +22,17 @@ export interface PoolProbe {
   readonly complete: boolean;
 }
 
+/** The options of {@link Grant.prewarmPool}. */
 export interface PrewarmOptions {
-  /** Where the threads of the pool run: CPUs of the grant. Default: all of them. */
+  /**
+   * CPUs of the grant for the threads of libuv's pool.
+   * @default all CPUs of the grant
+   */
   cpus?: CpuSet | string;
-  /** Take over threads that are pinned for another grant, instead of ERR_ALREADY_PINNED. */
+  /**
+   * Takes threads over that are pinned for another grant. Otherwise these are ERR_ALREADY_PINNED.
+   * @default `false`
+   */
   replace?: boolean;
 }
 

@@ -73,8 +73,8 @@ function section(source, exported, described) {
   return parts;
 }
 
-function baseLine({ name, without, only }, { places }) {
-  const target = places.has(name) ? link(name, PAGE, places) : `\`${name}\` of Node`;
+function baseLine({ name, without, only, isOfNode }, { places }) {
+  const target = places.has(name) && !isOfNode ? link(name, PAGE, places) : `Node's \`${name}\``;
   if (only) return `Also the options ${names(only)} of ${target}.`;
   return `Also every option of ${target}${without ? ` but ${names(without)}` : ''}.`;
 }

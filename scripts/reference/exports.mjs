@@ -30,8 +30,9 @@ function introductionOf(name, file) {
   return introduction.charAt(0).toUpperCase() + introduction.slice(1);
 }
 
+// PoolOptions are what numalign answers, for other packages.
 export const isOptions = ({ name, kind }) =>
-  name.endsWith('Options') && (kind === 'interface' || kind === 'type');
+  name.endsWith('Options') && name !== 'PoolOptions' && (kind === 'interface' || kind === 'type');
 
 /** Everything that is public, with where it is described. */
 export function publicExports(source) {
@@ -44,14 +45,17 @@ export function publicExports(source) {
     return { name, file, introduction: introductionOf(name, file), exports };
   });
   for (const each of hiddenOptions(source, entries, options)) options.set(each.name, each);
-  for (const entry of entries) {
-    for (const each of entry.exports.filter((one) => !isOptions(one))) {
-      // Of names that differ in their capitals only, one is told apart by its entry.
-      each.heading = anchors.has(anchorOf(each.name)) ? `${each.name} of ${entry.name}` : each.name;
-      anchors.add(anchorOf(each.heading));
-      if (!places.has(each.name)) places.set(each.name, `api.md#${anchorOf(each.heading)}`);
-    }
-  }
+  const nameHeading = (each, entry) => {
+    const other = each.kind === 'constant' ? `${each.name} of ${entry.name}` : `${each.name} (type)`;
+    each.heading = anchors.has(anchorOf(each.name)) ? other : each.name;
+    anchors.add(anchorOf(each.heading));
+    if (!places.has(each.name)) places.set(each.name, `api.md#${anchorOf(each.heading)}`);
+  };
+  // Of names that differ only in their capitals, the first one has the plain anchor.
+  for (const kinds of [['function'], ['class'], ['constant', 'interface', 'type']])
+    for (const entry of entries)
+      for (const each of entry.exports)
+        if (kinds.includes(each.kind) && !isOptions(each)) nameHeading(each, entry);
   for (const name of options.keys()) places.set(name, `configuration.md#${anchorOf(name)}`);
   return { entries, options: [...options.values()], places };
 }
@@ -61,9 +65,9 @@ function hiddenOptions(source, entries, known) {
   const found = new Map();
   const look = (texts) => {
     for (const name of texts.flatMap((text) => Source.namesIn(text))) {
-      if (!name.endsWith('Options') || known.has(name) || found.has(name)) continue;
-      const described = source.find(name);
-      if (!described) continue;
+      if (known.has(name) || found.has(name)) continue;
+      const described = name.endsWith('Options') && source.find(name);
+      if (!described || !isOptions(described)) continue;
       found.set(name, described);
       look(textsOf(source, described));
     }

@@ -145,7 +145,7 @@ export class Source {
       clause.types.map(({ expression, typeArguments = [] }) => {
         const name = expression.getText();
         const [base, keys] = typeArguments;
-        if (name !== 'Omit' && name !== 'Pick') return { name };
+        if (name !== 'Omit' && name !== 'Pick') return { name, isOfNode: !this.#isOfLib(expression) };
         const chosen = [...keys.getText().matchAll(/'([^']+)'/g)].map(([, key]) => key);
         const [nested, more] = base.typeArguments ?? [];
         if (nested === undefined)
@@ -156,6 +156,12 @@ export class Source {
     );
   }
 
+  #isOfLib(expression) {
+    const { symbol } = this.#checker.getTypeAtLocation(expression);
+    return (symbol?.declarations ?? []).some(isOfLib);
+  }
+
+  /** The doc comments of declarations that have one. */
   docsOf(nodes) {
     return nodes.map(docOf).filter(Boolean);
   }
