@@ -36,24 +36,22 @@ export interface ViewOptions extends Omit<ManagerOptions, 'readOnly' | 'stateDir
 }
 
 /**
- * Opens the machine: discovers it, opens the state that its processes share, and drops the grants
- * of dead owners. Several managers in one process are allowed and see each other. That the machine
- * has changed is no reason to refuse: see {@link Manager.warnings}. With `optional: true` it is an
- * {@link EmptyManager} where the machine cannot be opened.
- * @throws ERR_INVALID_OPTION; ERR_STATE_FOLDER without access to the folder; ERR_CONFIG_CONFLICT
- *   where the recorded machine settings differ from those given; ERR_STATE_CORRUPT,
- *   ERR_STATE_VERSION, ERR_LOCK_TIMEOUT; ERR_SIMULATED_MACHINE; ERR_KUBELET_CONFLICT beside a
- *   kubelet that may give the same CPUs to others.
+ * Opens the machine: discovers it, opens the state that its processes share, and takes grants of
+ * dead owners back. Several managers in one process are allowed and see each other. Changes of the
+ * machine are no reason to refuse: see {@link Manager.warnings}. With `optional: true`, the result
+ * is an {@link EmptyManager} if the machine cannot be opened.
+ * @throws ERR_INVALID_OPTION; ERR_STATE_FOLDER without access to the folder; ERR_CONFIG_CONFLICT if
+ *   the recorded settings differ from the given ones; ERR_STATE_CORRUPT, ERR_STATE_VERSION,
+ *   ERR_LOCK_TIMEOUT; ERR_SIMULATED_MACHINE; ERR_KUBELET_CONFLICT beside a kubelet that may give
+ *   the same CPUs away
  */
 export async function openManager(options: Optional<ManagerOptions>): Promise<Manager | EmptyManager>;
 export async function openManager(options?: ManagerOptions): Promise<Manager>;
 /**
- * With `readOnly`: to look only, see {@link ManagerView}. Where there is no state, the machine is
- * answered as its first opener would find it, with the settings among the options; on record ones
- * must agree with these. What there is may come later, and is seen then.
- * @throws ERR_INVALID_OPTION; ERR_STATE_FOLDER where the folder is closed to this process;
- *   ERR_CONFIG_CONFLICT where the recorded machine settings differ from those given;
- *   ERR_SIMULATED_MACHINE; ERR_STATE_CORRUPT, ERR_STATE_VERSION
+ * With `readOnly: true`, only reads: see {@link ManagerView}. Recorded settings must agree with the
+ * given ones.
+ * @throws ERR_INVALID_OPTION; ERR_STATE_FOLDER if the folder is closed to this process;
+ *   ERR_CONFIG_CONFLICT; ERR_SIMULATED_MACHINE; ERR_STATE_CORRUPT, ERR_STATE_VERSION
  */
 export async function openManager(options: ViewOptions): Promise<ManagerView>;
 export async function openManager(

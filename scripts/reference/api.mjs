@@ -109,21 +109,37 @@ function inherited(source, { node, kind }, places) {
 
 function members(source, described, places) {
   const isNamed = source.basesOf(described).some(({ name }) => places.has(name));
-  const own =
+  const all =
     described.kind === 'interface' && isNamed ? source.ownMembersOf(described) : source.membersOf(described);
+  const own = [...all.filter(({ isMethod }) => !isMethod), ...all.filter(({ isMethod }) => isMethod)];
+  const context = { places, siblings: new Set(all.map(({ name }) => name)) };
   const statics = described.kind === 'class' ? source.membersOf(described, true) : [];
   return [
-    ...statics.map((each) => memberItem(each, described, places, `${described.name}.`)),
-    ...own.map((each) => memberItem(each, described, places)),
-  ].join('\n');
+    ...statics.map((each) => memberItem(each, described, context, `${described.name}.`)),
+    ...own.map((each) => memberItem(each, described, context)),
+  ].join(own.some(({ isMethod }) => isMethod) ? '\n\n' : '\n');
 }
 
-function memberItem({ name, doc, isMethod, isOptional, signatures, type }, described, places, before = '') {
+function memberItem(
+  { name, doc, isMethod, isOptional, signatures, type },
+  described,
+  { places, siblings },
+  before = '',
+) {
   const shown = isMethod ? signatures : [`${name}${isOptional ? '?' : ''}: ${type}`];
-  const { text, throws } = partsOfDoc(doc);
-  const said = [text, throws && `Throws ${throws.replace(/\.$/, '')}.`].filter(Boolean).join(' ');
-  const [types = ''] = typesLine(shown, described, places, said);
-  const codes = shown.map((each) => `\`${before}${each}\``).join(', ');
-  const words = [markdownOf(said, PAGE, places), types].filter(Boolean).join(' ');
-  return fill(`- ${codes}${words ? `: ${words}` : ''}`);
+  const { text, throws, deprecated } = partsOfDoc(doc);
+  // A member that another one names is on this list.
+  const plain = (each) =>
+    each.replace(/\{@link (\w+)\}/g, (all, other) => (siblings.has(other) ? `\`${other}\`` : all));
+  const md = (each) => markdownOf(plain(each), PAGE, places);
+  const words = md(text || (deprecated ? `Deprecated: ${deprecated}` : ''));
+  const errors = throws ? md(`Throws ${throws.replace(/\.$/, '')}.`) : '';
+  const [types = ''] = typesLine(shown, described, places, text, throws ?? '');
+  if (!isMethod) {
+    const rest = [words, errors, types].filter(Boolean).join(' ');
+    return fill(`- \`${before}${shown[0]}\`${rest ? `: ${rest}` : ''}`);
+  }
+  const [first, ...others] = shown.map((each) => `\`${before}${each}\``);
+  const paragraphs = [...others, words, errors, types].filter(Boolean);
+  return [`- ${first}`, ...paragraphs.map((each) => `  ${fill(each, '  ')}`)].join('\n\n');
 }

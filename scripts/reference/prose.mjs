@@ -43,7 +43,7 @@ export function markdownOf(text, page, places) {
         : part
             .replace(/\{@link ([\w.]+)\}/g, (_, name) => link(name, page, places))
             .replace(/\bdocs\/((?:reference\/)?[\w-]+\.md)(?:#([\w-]+))?/g, linkToPage)
-            .replace(/\bERR_\w+(?:_\*)?/g, '`$&`'),
+            .replace(/\bERR_\w+\*?/g, '`$&`'),
     )
     .join('');
 }
@@ -71,7 +71,7 @@ export function fill(text, indent = '') {
         .replace(/\s+/g, ' ')
         .trim()
         .split(/ (?=(?:[^`]*`[^`]*`)*[^`]*$)/)) {
-        if (line !== '' && line.length + word.length + 1 > WIDTH - hanging.length) {
+        if (line.trim() !== '' && line !== '-' && line.length + word.length + 1 > WIDTH - hanging.length) {
           lines.push(line);
           line = hanging + word;
         } else line = line === '' ? word : `${line} ${word}`;
