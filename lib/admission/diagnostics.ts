@@ -17,6 +17,7 @@ export const DIAGNOSTICS_CHANNELS = Object.freeze({
   error: 'numalign:error',
 });
 
+/** The steps that have a channel. */
 export type DiagnosticsStep = keyof typeof DIAGNOSTICS_CHANNELS;
 
 /** In every message: who tells it. */
@@ -111,6 +112,7 @@ export interface ApplyMessage extends DiagnosticsStepMessage {
   readonly pid: number | null;
 }
 
+/** What moved threads, see {@link ApplyMessage}. */
 export type ApplyAction = 'pin' | 'place' | 'prewarm' | 'unpin' | 'resize' | 'spawn' | 'exec' | 'attach';
 
 /** What is so has been compared with what should be. */

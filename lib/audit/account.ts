@@ -47,6 +47,7 @@ export interface ForeignTask {
   readonly runTimeNs: number | null;
 }
 
+/** What happened on one CPU. */
 export interface CpuAudit extends CpuCounters {
   readonly cpu: number;
   /** At this moment; null where there is no cpufreq. */

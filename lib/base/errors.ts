@@ -28,15 +28,15 @@ export interface ErrorDetails extends Record<string, unknown> {
  * `signal` unchanged, by default an `AbortError`.
  */
 export class NumalignError extends Error {
+  /** What went wrong; literal and stable. */
   readonly code: ErrorCode;
+  /** Facts by name, such as `value` and `valid`. */
   readonly details: Readonly<ErrorDetails>;
-  /**
-   * With ERR_SYSCALL and ERR_CGROUP: the kernel's refusal as a positive errno, and its name, such
-   * as `EPERM`.
-   */
+  /** The errno of the kernel as a positive number, with ERR_SYSCALL and ERR_CGROUP. */
   declare readonly errno?: number;
+  /** Its name, such as `EPERM`. */
   declare readonly errnoName?: string;
-  /** With ERR_SYSCALL and ERR_CGROUP: which system call was refused. */
+  /** The refused system call, with ERR_SYSCALL and ERR_CGROUP. */
   declare readonly syscall?: string;
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
@@ -51,7 +51,10 @@ export class NumalignError extends Error {
     if (typeof facts.syscall === 'string') this.syscall = facts.syscall;
   }
 
-  /** What a log can have of it; details as far as JSON can have them. */
+  /**
+   * Name, code, message and details for a log. A bigint becomes its digits, a circular reference
+   * `[Circular]`.
+   */
   toJSON(): { name: string; code: ErrorCode; message: string; details: Record<string, unknown> } {
     const { name, code, message } = this;
     return { name, code, message, details: plainJson(this.details) as Record<string, unknown> };

@@ -47,6 +47,7 @@ export interface Holder {
   readonly pid: number | null;
 }
 
+/** The part of one resource in an {@link Explanation}. */
 export interface ResourceExplanation {
   readonly resource: string;
   /** The custom provider's name; null: numalign itself. */
@@ -72,6 +73,7 @@ export interface ResourceExplanation {
   readonly holders: readonly Holder[];
 }
 
+/** Why a pod is rejected, see docs/admission.md. */
 export interface Explanation {
   readonly reason: AdmissionReason;
   /** The container that failed; null: the pod as a whole (scope `pod`). */

@@ -5,6 +5,7 @@
  * than the machine could give. `unknown`: it cannot be seen from here.
  */
 export const FINDING_STATUSES = ['ok', 'warning', 'problem', 'unknown'] as const;
+/** The status of a {@link Finding}. */
 export type FindingStatus = (typeof FINDING_STATUSES)[number];
 
 export interface Verdict {
@@ -14,6 +15,7 @@ export interface Verdict {
   readonly advice: string | null;
 }
 
+/** A finding of {@link diagnose}. */
 export interface Finding extends Verdict {
   /** The name of the check, the same on every machine. */
   readonly check: string;

@@ -19,7 +19,11 @@ import type { PlacementOptions } from './policies.js';
 import { parseDuration } from './values/duration.js';
 import { option, parseFlag } from './values/option-values.js';
 
-/** The state folder of the whole machine. Any other makes a manager private. */
+/**
+ * The state folder of the whole machine. A manager with another folder is private. Root makes this
+ * one, with mode 2770 and the group `numalign` if there is one: write access to it is the right to
+ * take any CPU. See docs/enforcement.md.
+ */
 export const MACHINE_STATE_DIR = '/run/numalign';
 
 /** The cgroup of the machine's folder. */

@@ -22,6 +22,7 @@ import {
 /** The names of the files in the kubelet's folder. */
 export const CPU_MANAGER_STATE = 'cpu_manager_state';
 
+/** The content of cpu_manager_state. */
 export interface CpuManagerState {
   /** `static` or `none`. */
   readonly policyName: string;

@@ -20,6 +20,7 @@ import {
   verified,
 } from './kubelet-format.js';
 
+/** The file name of the Memory Manager's state. */
 export const MEMORY_MANAGER_STATE = 'memory_manager_state';
 
 /** What a NUMA node has of one type of memory, in bytes. */
@@ -32,6 +33,7 @@ export interface KubeletMemoryTable {
   readonly free: bigint;
 }
 
+/** A NUMA node, as the kubelet has it. */
 export interface KubeletNumaNode {
   /** How many memory blocks are on this node, those of no bytes too. */
   readonly numberOfAssignments: number;
@@ -41,6 +43,7 @@ export interface KubeletNumaNode {
   readonly cells: readonly number[];
 }
 
+/** Memory of a container, as the kubelet has it. */
 export interface KubeletMemoryBlock {
   readonly numaAffinity: readonly number[];
   readonly type: string;
@@ -48,6 +51,7 @@ export interface KubeletMemoryBlock {
   readonly size: bigint;
 }
 
+/** The content of memory_manager_state. */
 export interface MemoryManagerState {
   /** `Static` or `None`. */
   readonly policyName: string;

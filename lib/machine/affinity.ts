@@ -10,8 +10,8 @@ import { CpuSet } from './cpu-set.js';
 import { readOnlineCpus } from './online-cpus.js';
 
 /**
- * Which threads: all of this process, the calling one, or one by its id; threads of other processes
- * are ESRCH.
+ * Which threads: `process`, all of this process; `current`, the calling one; or a thread id of this
+ * process (others are ESRCH).
  */
 export type Threads = 'process' | 'current' | number;
 
@@ -33,12 +33,13 @@ export interface UnmovableThread extends MovedThread {
   readonly reason: string;
 }
 
+/** What became of each thread of a pin. */
 export interface PinResult {
   readonly moved: readonly MovedThread[];
   readonly unmovable: readonly UnmovableThread[];
   /**
-   * Whether no thread can have been missed. False for a whole process: threads may be born while
-   * /proc/self/task is read; only a move by cgroup.procs could promise it.
+   * Whether no thread can be missing. False for a whole process that is moved by thread masks:
+   * threads can be created while /proc/self/task is read. Only a move of the cgroup is certain.
    */
   readonly guaranteed: boolean;
 }

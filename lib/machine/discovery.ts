@@ -30,10 +30,10 @@ async function readText(path: string): Promise<string> {
 }
 
 /**
- * Loads a machine, away from the event loop. Without options: this one, whole, whatever the caller
- * may use of it (hwloc_topology_load with HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED).
- * @throws ERR_INVALID_TOPOLOGY where the description cannot be read or contradicts itself,
- *   ERR_INVALID_ARGUMENT for more than one source.
+ * Loads a machine, off the event loop. Without options it is this machine with all its CPUs, also
+ * those that this process may not use.
+ * @throws ERR_INVALID_TOPOLOGY if the description cannot be read or contradicts itself;
+ *   ERR_INVALID_ARGUMENT for more than one source
  */
 export async function discover(options: DiscoverOptions = {}): Promise<Topology> {
   const given = Object.entries(checkOptions(options, ['xml', 'synthetic', 'json'], 'discover'));

@@ -23,6 +23,7 @@ export interface CpuGroup {
   readonly cpus: CpuSet;
 }
 
+/** A NUMA node of a {@link Topology}. */
 export interface NumaNode extends CpuGroup {
   /** Total memory in bytes, hugepages included; 0 where unknown or none. */
   readonly memoryBytes: number;

@@ -14,20 +14,19 @@ import { state, stateLook } from './state.js';
 
 export type { GrantMetricsOptions, MetricsOptions } from './options.js';
 
-/** Metrics that are being collected. */
+/** The metrics that are being collected. `using` stops it. */
 export interface MetricsCollection {
   readonly register: Registry;
-  /** Ends collecting, and takes the metrics out of the registry. */
+  /** Stops collecting and removes the metrics from the registry. */
   stop(): void;
   [Symbol.dispose](): void;
 }
 
 /**
- * Makes metrics of what `manager` does from now on, and of what its state says when they are asked
- * for: counters and durations are of this manager alone, gauges of all who share its state.
- * docs/metrics.md lists them.
- * @throws ERR_OPTIONAL_DEPENDENCY where prom-client is not installed; ERR_INVALID_OPTION, also
- *   where the registry has one of the names already; ERR_MANAGER_CLOSED with `watch`
+ * Collects Prometheus metrics of what `manager` does from now on, and of what its state says at
+ * each scrape. docs/reference/metrics.md lists them, docs/metrics.md explains them.
+ * @throws ERR_OPTIONAL_DEPENDENCY without prom-client; ERR_INVALID_OPTION, also if the registry has
+ *   one of the names; ERR_MANAGER_CLOSED with `watch`
  */
 export function collectMetrics(manager: ManagerView, options: MetricsOptions = {}): MetricsCollection {
   if (!(manager instanceof ManagerView)) invalidOption('manager', manager, 'a manager that openManager gave');

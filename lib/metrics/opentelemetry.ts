@@ -30,19 +30,18 @@ export interface MeterOptions {
   grants?: GrantMetricsOptions;
 }
 
-/** Instruments that are registered with a meter. */
+/** The registered instruments. `using` stops them. */
 export interface MeterRegistration {
-  /** Ends it: nothing is observed any more. */
+  /** Stops observing. */
   stop(): void;
   [Symbol.dispose](): void;
 }
 
 /**
- * Makes observable instruments of what the state of `manager` says and, with `audit`, of what
- * happens to each grant. All of them are asked for in one callback, when a reader collects; nothing
- * happens in between. Without an SDK nothing is ever asked for. docs/metrics.md lists them.
- * @throws ERR_OPTIONAL_DEPENDENCY where no meter is given and `@opentelemetry/api` is not installed;
- *   ERR_INVALID_OPTION
+ * Registers observable instruments of what the state of `manager` says and, with `audit`, of each
+ * grant. One callback reads everything when a reader collects; without an SDK nothing is read. See
+ * docs/metrics.md.
+ * @throws ERR_OPTIONAL_DEPENDENCY without a `meter` and `@opentelemetry/api`; ERR_INVALID_OPTION
  */
 export function registerMetrics(manager: ManagerView, options: MeterOptions = {}): MeterRegistration {
   if (!(manager instanceof ManagerView)) invalidOption('manager', manager, 'a manager that openManager gave');

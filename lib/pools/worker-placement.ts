@@ -70,7 +70,7 @@ export function checkPlaceWorkers(options: PlaceWorkersOptions) {
   return { stopSignal, place };
 }
 
-/** Made by {@link Grant.placeWorkers}. */
+/** The placement of Workers by {@link Grant.placeWorkers}. `using` stops it. */
 export class WorkerPlacement implements Disposable {
   readonly #grant: () => GrantedThreads;
   readonly #options: Omit<PlaceWorkersOptions, 'signal'>;

@@ -49,10 +49,11 @@ export interface PartPinOptions extends Pick<GrantPinOptions, 'replace' | 'migra
   memory?: MemoryMode | 'none';
 }
 
+/** The result of {@link Grant.pin}. */
 export interface GrantPinResult extends PinResult {
   /**
-   * What became of the memory policy; null with `memory: 'none'`. Where it could not be set, the
-   * CPUs are pinned all the same.
+   * What became of the memory policy; null with `memory: 'none'`. The CPUs are pinned even if it
+   * could not be set.
    */
   readonly memory: MemoryPinResult | null;
 }

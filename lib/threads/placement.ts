@@ -60,6 +60,7 @@ export interface PlaceThreadsOptions extends ThreadPlacement {
   replace?: boolean;
 }
 
+/** What became of the threads of each kind, see {@link Grant.placeThreads}. */
 export interface PlaceThreadsResult {
   /** `guaranteed`: it is where it was put. */
   readonly main: PinResult;

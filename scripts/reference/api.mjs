@@ -1,6 +1,6 @@
 // docs/reference/api.md: every export of every entry point.
 import { isOptions, textsOf } from './exports.mjs';
-import { anchorOf, fill, link, markdownOf, partsOfDoc, targetOn } from './prose.mjs';
+import { anchorOf, fill, link, markdownOf, names, partsOfDoc, targetOn } from './prose.mjs';
 import { Source } from './source.mjs';
 
 const PAGE = 'api.md';
@@ -40,6 +40,9 @@ function entrySection(source, { name, introduction, exports }, places) {
     });
     return links.length === 0 ? '' : fill(`- ${title}: ${links.join(', ')}`);
   });
+  const named = kindsOf(['member']).map((each) => each.name);
+  if (named.length > 0)
+    lists.push(fill(`- Members of the default export that are exports too: ${names(named)}`));
   parts.push(lists.filter(Boolean).join('\n'));
   for (const [, kinds] of GROUPS)
     for (const each of kindsOf(kinds).filter((one) => !isOptions(one)))
@@ -109,8 +112,11 @@ function inherited(source, { node, kind }, places) {
 
 function members(source, described, places) {
   const isNamed = source.basesOf(described).some(({ name }) => places.has(name));
-  const all =
-    described.kind === 'interface' && isNamed ? source.ownMembersOf(described) : source.membersOf(described);
+  // What stands in for another class is described there.
+  const standsIn = ({ doc }) => described.kind !== 'class' || !source.implementsAnother(described) || doc;
+  const all = (
+    described.kind === 'interface' && isNamed ? source.ownMembersOf(described) : source.membersOf(described)
+  ).filter(standsIn);
   const own = [...all.filter(({ isMethod }) => !isMethod), ...all.filter(({ isMethod }) => isMethod)];
   const context = { places, siblings: new Set(all.map(({ name }) => name)) };
   const statics = described.kind === 'class' ? source.membersOf(described, true) : [];

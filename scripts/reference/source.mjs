@@ -156,6 +156,13 @@ export class Source {
     );
   }
 
+  /** Whether a class implements the members of another one of lib/. */
+  implementsAnother({ node }) {
+    const clauses = node.heritageClauses ?? [];
+    const isImplementing = ({ token }) => token === ts.SyntaxKind.ImplementsKeyword;
+    return clauses.some((clause) => isImplementing(clause) && /^Same|Pick/.test(clause.types[0].getText()));
+  }
+
   #isOfLib(expression) {
     const { symbol } = this.#checker.getTypeAtLocation(expression);
     return (symbol?.declarations ?? []).some(isOfLib);
@@ -232,6 +239,8 @@ function kindOf(node, symbol) {
   if (ts.isInterfaceDeclaration(node)) return 'interface';
   if (ts.isTypeAliasDeclaration(node)) return 'type';
   if (ts.isFunctionDeclaration(node)) return 'function';
+  // A member of another module that an entry exports by its name.
+  if (ts.isBindingElement(node)) return 'member';
   return symbol.valueDeclaration ? 'constant' : 'type';
 }
 

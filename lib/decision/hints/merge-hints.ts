@@ -47,6 +47,7 @@ export interface MergeOptions {
   distances?: readonly (readonly number[])[];
 }
 
+/** The result of {@link mergeHints}. */
 export interface MergeResult {
   /**
    * `nodes: null` with the policy `none`, and with `single-numa-node` where no provider has a
