@@ -54,28 +54,27 @@ export function collectMetrics(manager: ManagerView, options: MetricsOptions = {
 function steps(metrics: MetricSet): Handlers {
   const reconciles = metrics.histogram(
     'reconcile_duration_seconds',
-    'How long it took to compare what is with what should be, and to repair it.',
+    'How long rounds of reconciling took.',
     BUCKETS_S,
   );
-  const checked = metrics.counter('reconcile_checks_total', 'What was compared.');
-  const repaired = metrics.counter(
-    'reconcile_repairs_total',
-    'What was not as it should be, and was repaired.',
+  const checked = metrics.counter('reconcile_checks_total', 'Items that reconciling compared.');
+  const repaired = metrics.counter('reconcile_repairs_total', 'Items that reconciling repaired.');
+  const writes = metrics.counter(
+    'reconcile_writes_total',
+    'Writes of reconciling to the kernel and to the state.',
   );
-  const writes = metrics.counter('reconcile_writes_total', 'Writes to the kernel and to the state for that.');
   const contested = metrics.gauge(
     'contested',
-    'What is not repaired any more, since somebody always changes it back.',
+    'Items that the last round did not repair, because another program always changes them back.',
   );
-  const drifts = metrics.counter('drift_total', 'What was not as it should be, by its kind.', [
+  const drifts = metrics.counter('drift_total', 'Differences that reconciling found, by kind.', [
     'kind',
     'repaired',
   ]);
-  const errors = metrics.counter(
-    'errors_total',
-    'Steps of this manager that failed. A rejection is no error.',
-    ['step', 'code'],
-  );
+  const errors = metrics.counter('errors_total', 'Failed steps of this manager. A rejection is no error.', [
+    'step',
+    'code',
+  ]);
   return {
     reconcile: (message) => {
       reconciles.observe(message.durationMs / 1000);
@@ -91,11 +90,11 @@ function steps(metrics: MetricSet): Handlers {
 }
 
 function changes(metrics: MetricSet): (change: StateChange) => void {
-  const added = metrics.counter('grants_added_total', 'Grants that have come, whichever process made them.');
-  const removed = metrics.counter(
-    'grants_removed_total',
-    'Grants that have ended, whichever process made them.',
+  const added = metrics.counter(
+    'grants_added_total',
+    'New grants of any process, with watch. A grant of a few milliseconds can be missed.',
   );
+  const removed = metrics.counter('grants_removed_total', 'Ended grants of any process, with watch.');
   return (change) => {
     added.inc(change.added.length);
     removed.inc(change.removed.length);
