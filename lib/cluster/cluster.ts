@@ -9,8 +9,8 @@ import type { Replacement, RestartOptions } from './rolling-restart.js';
 type Replaced = 'fork' | 'setupPrimary' | 'setupMaster' | 'workers' | keyof NodeJS.EventEmitter;
 
 /**
- * `node:cluster` with these members. Every other member is the one of `node:cluster`; in a worker
- * all are. See docs/cluster.md.
+ * The module `node:cluster` with these members. Every other member is the one of `node:cluster`; in
+ * a worker all are. See docs/cluster.md.
  */
 export interface Cluster extends Omit<NodeCluster, Replaced>, ClusterEmitter {
   /** The living workers by id. A worker that `node:cluster` itself forked has no `grant`. */

@@ -1,8 +1,8 @@
 // Findings: what was found of one thing that matters, and what to change.
 
 /**
- * `problem`: numalign does not work here, or a grant is not worth what it promises. `warning`: less
- * than the machine could give. `unknown`: it cannot be seen from here.
+ * What a finding can be. `ok`. `warning`: the machine could give more. `problem`: numalign does not
+ * work here, or a grant does not hold what it promises. `unknown`: this user cannot see it.
  */
 export const FINDING_STATUSES = ['ok', 'warning', 'problem', 'unknown'] as const;
 /** The status of a {@link Finding}. */

@@ -371,7 +371,7 @@ describe('docs/reference/errors.md', () => {
     for (const code of codes)
       expect([code, section(page, `### ${code}`)]).toEqual([
         code,
-        expect.stringMatching(/^\n[^\n]+[\s\S]*\n\nWhat to do: \w/),
+        expect.stringMatching(/^\n[^\n]+[\s\S]*\n\nWhat to do: \S/),
       ]);
   });
 });
