@@ -211,7 +211,12 @@ export class Source {
   }
 }
 
-const textOf = (node) => node.getText().replace(/\s+/g, ' ').replace(/;? \}/g, ' }');
+const textOf = (node) =>
+  node
+    .getText()
+    .replace(/\/\*[\s\S]*?\*\//g, '')
+    .replace(/\s+/g, ' ')
+    .replace(/;? \}/g, ' }');
 
 function nameOf(node) {
   const text = node.name.getText();
