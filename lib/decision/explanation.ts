@@ -76,13 +76,13 @@ export interface ResourceExplanation {
 /** Why a pod is rejected, see docs/admission.md. */
 export interface Explanation {
   readonly reason: AdmissionReason;
-  /** The container that failed; null: the pod as a whole (scope `pod`). */
+  /** The container that failed; null: the whole pod (scope `pod`). */
   readonly container: string | null;
   readonly policy: TopologyManagerPolicy;
   readonly resources: readonly ResourceExplanation[];
-  /** The weaker policies that would admit the pod now, the strictest of them first. */
+  /** The weaker policies that would admit the pod now, the strictest first. */
   readonly admittedUnder: readonly TopologyManagerPolicy[];
-  /** All of it for people, several lines. */
+  /** The explanation for people, in several lines. */
   readonly text: string;
 }
 

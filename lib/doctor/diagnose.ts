@@ -33,9 +33,8 @@ export interface Diagnosis {
 }
 
 /**
- * Looks at this machine and this user, as `numalign doctor` does: nothing is made, locked or
- * changed, and no rights are needed. Synchronous but for the discovery, and of the order of a
- * hundred milliseconds: all of /proc and the interrupts are looked through.
+ * Checks this machine and this user, as `numalign doctor` does. It makes, locks and changes
+ * nothing, and needs no rights. It blocks the thread for about a hundred milliseconds.
  * @throws ERR_INVALID_OPTION
  */
 export async function diagnose(options: DiagnoseOptions = {}): Promise<Diagnosis> {

@@ -10,7 +10,7 @@ import { type MemoryNodes, readMemoryNodes } from '../cgroups/files/memory-nodes
 import type { NodeSet } from '../machine/cpu-set.js';
 import { ALL_CONTAINERS, groupName, memoryNodesOf } from './layout/layout.js';
 
-/** Of a container with booked memory: what `cpuset.mems` of its cgroup makes of that. */
+/** The memory nodes that the cgroup of a container is bound to, see docs/memory.md. */
 export interface MemoryBinding {
   /** Its name; null: processes that are attached to all containers of a pod. */
   readonly container: string | null;

@@ -138,8 +138,9 @@ export const MEMORY_FILE_V2 = struct<MemoryFileWithPods>(CHECKPOINT, {
 });
 
 /**
- * The text of memory_manager_state, as the kubelet would write it: one line, no newline. With
- * `podEntries`, if only empty ones, of the version that the gate PodLevelResourceManagers has.
+ * Returns the text of memory_manager_state as the kubelet writes it: one line without a newline.
+ * With `podEntries`, also empty ones, it is the version of the feature gate
+ * PodLevelResourceManagers.
  */
 export function formatMemoryManagerState(state: MemoryManagerState): string {
   const { podEntries } = state;
@@ -174,10 +175,10 @@ const blocksOf = (blocks: readonly Block[] | null) =>
   (blocks ?? []).map((block) => ({ ...block, numaAffinity: block.numaAffinity ?? [] }));
 
 /**
- * Reads the text of memory_manager_state. null: there is no file, and nothing is given out under
- * the policy (default: Static).
- * @throws ERR_KUBELET_STATE where the kubelet would not take it, and for a file without a checksum
- *   unless `allowUnverified`; `verified` is then false
+ * Reads the text of memory_manager_state. null: no file, so nothing is given out under the policy
+ * (default: Static).
+ * @throws ERR_KUBELET_STATE if the kubelet would refuse it, and for a file without a checksum; with
+ *   `allowUnverified` the result has `verified: false` instead
  */
 export function parseMemoryManagerState(
   file: string | null,

@@ -145,7 +145,8 @@ export function pinToCpus(cpus: CpuSet | string, options: PinOptions = {}): PinR
 }
 
 /**
- * Pins one thread of this process, by default the calling one. Same as {@link pinToCpus} with `threads`.
+ * Pins one thread of this process, by default the calling one, as {@link pin} does with CPUs.
+ * @throws as {@link pin}
  */
 export function pinThread(cpus: CpuSet | string, tid?: number): PinResult {
   return pinFor(CpuSet.coerce(cpus), tid ?? 'current', NOBODY);
@@ -183,7 +184,7 @@ export function moveProcess(pid: number, taken: CpuSet, pool: CpuSet): void {
 }
 
 /**
- * The CPUs on which a thread may run; default: the calling one.
+ * Returns the CPUs that a thread may run on, by default the calling one.
  * @throws ERR_SYSCALL (ESRCH: no such thread)
  */
 export function affinity(tid?: number): CpuSet {
@@ -191,12 +192,12 @@ export function affinity(tid?: number): CpuSet {
   return new CpuSet(native.affinity(tid === undefined ? 0 : toTid(tid)));
 }
 
-/** The Linux thread id of the calling thread, as gettid(2). */
+/** Returns the Linux id of the calling thread, as gettid(2). */
 export function threadId(): number {
   return native.threadId();
 }
 
-/** Every thread of this process at this moment. */
+/** Returns every thread of this process. */
 export function threads(): ThreadInfo[] {
   return native.threads().map(({ tid, role, cpus }) => ({ tid, role, cpus: new CpuSet(cpus) }));
 }

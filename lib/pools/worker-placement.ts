@@ -38,20 +38,19 @@ export interface PlaceWorkersOptions {
   signal?: AbortSignal;
 }
 
-/** What became of a Worker. */
+/** A Worker that {@link Grant.placeWorkers} saw. */
 export interface WorkerBirth {
   readonly worker: Worker;
-  /** The id of its thread; null where it is not known for certain. */
+  /** Its thread id; null if that is not certain. */
   readonly tid: number | null;
-  /** Where it may run, as the kernel says; where it was put, if its thread is not known. */
+  /** Where it may run, as the kernel says; if its thread is unknown, where it was put. */
   readonly cpus: CpuSet;
   /**
-   * `atBirth`: it has been there from its first instruction. `afterBirth`: it was put there before
-   * its constructor returned, while its thread had begun. `never`: it was not placed, and is where
-   * it was born.
+   * `atBirth`: placed before its first instruction. `afterBirth`: placed while it was starting,
+   * before its constructor returned. `never`: not placed.
    */
   readonly when: 'atBirth' | 'afterBirth' | 'never';
-  /** Why it was not placed; null where it was. */
+  /** Why it was not placed; else null. */
   readonly reason: string | null;
 }
 
@@ -129,19 +128,19 @@ export class WorkerPlacement implements Disposable {
     }
   }
 
-  /** Whether Workers are seen. */
+  /** Whether new Workers are placed. */
   get isActive(): boolean {
     return isWatching(this.#witness) && !this.#hasEnded;
   }
 
-  /** The Workers that were born since and live, in the order of their births. */
+  /** The living Workers that it has seen, in the order of their births. */
   get workers(): readonly WorkerBirth[] {
     return [...this.#alive.values()].map(withCpusNow);
   }
 
   /**
-   * What became of a Worker, from when its constructor returns; undefined for one that was not seen:
-   * it is older, or was started by another thread or {@link Grant.worker}.
+   * Returns what became of a Worker; undefined for an older one, or one of another thread or {@link
+   * Grant.worker}.
    */
   of(worker: Worker): WorkerBirth | undefined {
     const living = this.#alive.get(worker);
@@ -150,7 +149,7 @@ export class WorkerPlacement implements Disposable {
     return birth && Object.freeze({ ...birth });
   }
 
-  /** Workers that are born from now on are not placed. Those that are stay where they are. */
+  /** Stops placing new Workers. Placed Workers stay where they are. */
   stop(): void {
     unwatchBirths(this.#witness);
     this.#signal?.removeEventListener('abort', this.#abort);

@@ -30,10 +30,10 @@ function bytesOf(buffer: ArrayBufferView | ArrayBufferLike): Uint8Array {
 }
 
 /**
- * Where memory is, read back from the kernel: of a buffer by move_pages(2), or where that is denied
- * by /proc/self/numa_maps; without one, of the whole process by numa_maps, where memory that is
- * mapped twice counts twice. Synchronous, and takes time in proportion to the memory.
- * @throws ERR_INVALID_OPTION for what is no buffer
+ * Says on which NUMA nodes memory is, as the kernel reports it: of a buffer (move_pages(2), else
+ * /proc/self/numa_maps), or of the whole process (numa_maps, where memory that is mapped twice
+ * counts twice). The time grows with the memory.
+ * @throws ERR_INVALID_OPTION for a value that is no buffer
  */
 export function memoryPlacement(buffer?: ArrayBufferView | ArrayBufferLike): MemoryPlacement {
   const { byNode, absent, unknown, source, errno } = native.memoryPlacement(

@@ -2,7 +2,7 @@
 import { type KubeletPod, type KubeletRecord, kubeletCpus } from '../../account/kubelet-record.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
 
-/** What the kubelet has given out, and who says so. */
+/** What the kubelet gives out, and which process records it. */
 export interface KubeletStatus {
   /** Those that hold something. */
   readonly pods: readonly KubeletPod[];
