@@ -54,7 +54,7 @@ export interface DiagnosticsContainer {
   readonly l3Groups: number | null;
 }
 
-/** `acquire` or `admit` answered a valid request. */
+/** A valid request of `acquire` or `admit` was answered. */
 export interface AdmitMessage extends DiagnosticsStepMessage {
   /**
    * `already`: admitted before. `rejected`: no room, or against the policy. `failed`: not decided

@@ -88,7 +88,7 @@ export interface Explanation {
 
 declare module '../base/errors.js' {
   interface ErrorDetails {
-    /** Of a rejection: what was asked for, what is free and who holds it. */
+    /** Of a rejection: what the request asks for, what is free, and which grants hold the rest. */
     explanation?: Explanation;
   }
 }

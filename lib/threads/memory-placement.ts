@@ -5,15 +5,17 @@ import { native } from '../base/native.js';
 
 /** On which NUMA nodes memory is. Amounts are bytes. */
 export interface MemoryPlacement {
-  /** By the number of the node. */
+  /** Bytes by node id. */
   readonly byNode: Readonly<Record<number, number>>;
-  /** Of a buffer: not touched yet, or swapped out, and on no node. */
+  /** Bytes of a buffer that are on no node: not touched yet, or swapped out. */
   readonly absent: number;
-  /** Of a buffer: the kernel does not tell. */
+  /** Bytes of a buffer for which the kernel names no node. */
   readonly unknown: number;
-  /** `numa_maps` knows whole mappings only. null: nobody tells. */
+  /**
+   * Where the answer comes from. `numa_maps` knows only whole mappings. null: no source answers.
+   */
   readonly source: 'move_pages' | 'numa_maps' | null;
-  /** Why not a better source, such as `EPERM`; null where the best one answered. */
+  /** Why there is no better source, such as `EPERM`; null if the best one answered. */
   readonly reason: string | null;
 }
 

@@ -106,7 +106,7 @@ export class Source {
       doc,
       isMethod: overloads.length > 0,
       isOptional: nodes.some(({ questionToken }) => questionToken),
-      signatures: overloads.map((node) => this.signature(name, node)),
+      signatures: overloads.map((node) => this.signature(node.questionToken ? `${name}?` : name, node)),
       type: overloads.length > 0 ? '' : this.#typeOf(symbol, nodes),
     };
   }
