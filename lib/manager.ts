@@ -101,9 +101,9 @@ export class Manager extends MachineManager {
 
   /**
    * Reserves exclusive CPUs for this process, as for a Guaranteed pod of one container. The process
-   * does not run on them yet: as a shared member it leaves them until {@link Grant.pin} or {@link
-   * Grant.placeThreads}; {@link pin} does both. The grant is durable when the promise resolves.
-   * With `optional: true` the result is an {@link EmptyGrant} if there is no room.
+   * does not run on them yet: as a shared member it leaves them until {@link Grant.pin} or
+   * {@link Grant.placeThreads}; {@link pin} does both. The grant is durable when the promise
+   * resolves. With `optional: true` the result is an {@link EmptyGrant} if there is no room.
    * @throws ERR_INVALID_OPTION; as {@link admit}
    */
   async acquire(options: Optional<AcquireOptions>): Promise<Grant | EmptyGrant>;
@@ -127,8 +127,8 @@ export class Manager extends MachineManager {
    * Admits a pod as the kubelet does: every container gets what it asks for, or nothing is changed.
    * Containers of Guaranteed pods with whole CPUs get exclusive CPUs; all others run in the shared
    * pool. A pod that is admitted already, by its uid, stays as it is. See docs/admission.md.
-   * @throws ERR_INVALID_POD, ERR_INVALID_QUANTITY, ERR_INVALID_OPTION; a rejection is an {@link
-   *   AdmissionError} with ERR_TOPOLOGY_AFFINITY, ERR_SMT_ALIGNMENT, ERR_INSUFFICIENT_CPUS,
+   * @throws ERR_INVALID_POD, ERR_INVALID_QUANTITY, ERR_INVALID_OPTION; a rejection is an
+   *   {@link AdmissionError} with ERR_TOPOLOGY_AFFINITY, ERR_SMT_ALIGNMENT, ERR_INSUFFICIENT_CPUS,
    *   ERR_INSUFFICIENT_MEMORY, ERR_INSUFFICIENT_DEVICES, ERR_SHARED_POOL_EMPTY,
    *   ERR_SHARED_POOL_FULL, ERR_POD_POOL_EMPTY, ERR_HINT_PROVIDER or ERR_PREFERRED_ALLOCATION;
    *   ERR_POD_CONFLICT if the uid is admitted with another request; ERR_ENFORCEMENT,

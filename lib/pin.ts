@@ -12,8 +12,8 @@ import { type PinAcquireOptions, pinToGrant } from './pin-to-grant.js';
  * the manager; so does the process when it has nothing more to do. The grant ends with the process
  * in any case. With `optional: true`, the result is an {@link EmptyGrant} if there is no room, and
  * the process stays where it is.
- * @throws as {@link openManager}, {@link Manager.acquire}, {@link Grant.pin} and {@link
- *   Grant.placeThreads}; nothing is held or open then
+ * @throws as {@link openManager}, {@link Manager.acquire}, {@link Grant.pin} and
+ *   {@link Grant.placeThreads}; nothing is held or open then
  */
 export function pin(request: Optional<PinAcquireOptions>): Promise<Grant | EmptyGrant>;
 export function pin(request: PinAcquireOptions): Promise<Grant>;

@@ -5,8 +5,8 @@ import type { Explanation } from '../decision/explanation.js';
 import type { Rejection } from '../decision/rejection.js';
 
 /**
- * A request is not admitted: {@link Manager.acquire}, {@link Manager.admit} and {@link
- * Grant.resize} throw it. `rejection` says why; `details` has the same facts.
+ * A request is not admitted: {@link Manager.acquire}, {@link Manager.admit} and
+ * {@link Grant.resize} throw it. `rejection` says why; `details` has the same facts.
  */
 export class AdmissionError extends NumalignError {
   /** The code of the rejection. */

@@ -21,8 +21,8 @@ export class GrantPools extends GrantThreads {
    * result lists the Workers with their CPUs; a Worker that cannot be placed runs where it would
    * without numalign, with the reason. It lasts until it is stopped, or the grant is unpinned or
    * released. The latest placement of a thread counts. See docs/pools.md.
-   * @throws ERR_ENFORCEMENT if the grant has a cgroup v2 that this process is not in (see {@link
-   *   pin}); ERR_INVALID_OPTION, ERR_INVALID_LIST, ERR_UNKNOWN_PART, ERR_SIMULATED_MACHINE,
+   * @throws ERR_ENFORCEMENT if the grant has a cgroup v2 that this process is not in (see
+   *   {@link pin}); ERR_INVALID_OPTION, ERR_INVALID_LIST, ERR_UNKNOWN_PART, ERR_SIMULATED_MACHINE,
    *   ERR_GRANT_RELEASED; the signal's reason
    */
   async placeWorkers(options: PlaceWorkersOptions = {}): Promise<WorkerPlacement> {

@@ -157,9 +157,10 @@ export class GrantThreads extends GrantProcesses {
   }
 
   /**
-   * Gives a thread of this process on the grant's CPUs another scheduling class, until {@link
-   * unpin} or {@link Grant.release}, and reads it back. Threads that it starts are ordinary ones. A
-   * later move that leaves other threads no other CPU than its own reverts it. See docs/threads.md.
+   * Gives a thread of this process on the grant's CPUs another scheduling class, until
+   * {@link unpin} or {@link Grant.release}, and reads it back. Threads that it starts are ordinary
+   * ones. A later move that leaves other threads no other CPU than its own reverts it. See
+   * docs/threads.md.
    * @throws ERR_SCHEDULING if threads of this process would have only CPUs of real-time threads, if
    *   the thread is on other CPUs, or if limits forbid it; ERR_SYSCALL if the kernel refuses
    *   (EPERM: a control group without real-time budget); ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE,
@@ -196,8 +197,8 @@ export class GrantThreads extends GrantProcesses {
   }
 
   /**
-   * Says on which NUMA nodes the memory of a buffer or of the process is: see {@link
-   * memoryPlacement}.
+   * Says on which NUMA nodes the memory of a buffer or of the process is: see
+   * {@link memoryPlacement}.
    */
   memoryPlacement(buffer?: ArrayBufferView | ArrayBufferLike): MemoryPlacement {
     return memoryPlacement(buffer);

@@ -112,10 +112,10 @@ export class MachineManager extends ManagerView {
   }
 
   /**
-   * Adds devices to the admissions of this manager: a list, or a pattern that selects among {@link
-   * Topology.devices}. A second call for the resource replaces the list, for example if a device
-   * fails; the callback stays unless you give another. Granted devices stay granted, whatever the
-   * list says. See docs/devices.md.
+   * Adds devices to the admissions of this manager: a list, or a pattern that selects among
+   * {@link Topology.devices}. A second call for the resource replaces the list, for example if a
+   * device fails; the callback stays unless you give another. Granted devices stay granted,
+   * whatever the list says. See docs/devices.md.
    * @throws ERR_INVALID_OPTION
    */
   registerDevices(resource: string, selection: DeviceSelection, options: DeviceOptions = {}): void {

@@ -139,8 +139,8 @@ export class WorkerPlacement implements Disposable {
   }
 
   /**
-   * Returns what became of a Worker; undefined for an older one, or one of another thread or {@link
-   * Grant.worker}.
+   * Returns what became of a Worker; undefined for an older one, or one of another thread or
+   * {@link Grant.worker}.
    */
   of(worker: Worker): WorkerBirth | undefined {
     const living = this.#alive.get(worker);

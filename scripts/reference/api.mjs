@@ -1,7 +1,7 @@
 // docs/reference/api.md: every export of every entry point.
 import { isOptions, textsOf } from './exports.mjs';
 import { anchorOf, fill, link, markdownOf, names, partsOfDoc, targetOn } from './prose.mjs';
-import { Source } from './source.mjs';
+import { Source, textOf } from './source.mjs';
 
 const PAGE = 'api.md';
 
@@ -64,7 +64,7 @@ function section(source, described, places) {
     return [...parts, ...typesLine(textsOf(source, described), described, places)];
   }
   if (kind === 'type') {
-    const text = described.node.type.getText().replace(/\s+/g, ' ').replace(/^\| /, '');
+    const text = textOf(described.node.type).replace(/^\| /, '');
     return [...parts, `\`${text}\``, ...prose(doc, texts), ...typesLine([text], described, places, doc)];
   }
   if (kind === 'constant') {
@@ -136,7 +136,7 @@ function memberItem(
   const { text, throws, deprecated } = partsOfDoc(doc);
   // A member that another one names is on this list.
   const plain = (each) =>
-    each.replace(/\{@link (\w+)\}/g, (all, other) => (siblings.has(other) ? `\`${other}\`` : all));
+    each.replace(/\{@link\s+(\w+)\}/g, (all, other) => (siblings.has(other) ? `\`${other}\`` : all));
   const md = (each) => markdownOf(plain(each), PAGE, places);
   const words = md(text || (deprecated ? `Deprecated: ${deprecated}` : ''));
   const errors = throws ? md(`Throws ${throws.replace(/\.$/, '')}.`) : '';

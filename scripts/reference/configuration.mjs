@@ -1,6 +1,7 @@
 // docs/reference/configuration.md: every option, the fields of a KubeletConfiguration, and the
 // variables of the environment.
 import { fill, link, markdownOf, names, partsOfDoc, table } from './prose.mjs';
+import { textOf } from './source.mjs';
 
 const PAGE = 'configuration.md';
 
@@ -58,7 +59,7 @@ function section(source, exported, described) {
   const { text } = partsOfDoc(doc);
   if (text) parts.push(fill(markdownOf(text, PAGE, exported.places)));
   if (kind === 'type') {
-    const alias = node.type.getText().replace(/\s+/g, ' ');
+    const alias = textOf(node.type);
     return [
       ...parts,
       `The same as ${exported.places.has(alias) ? link(alias, PAGE, exported.places) : `\`${alias}\``}.`,

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { root } from '../steps.mjs';
 import { anchorOf } from './prose.mjs';
-import { Source } from './source.mjs';
+import { Source, textOf } from './source.mjs';
 
 const FILES = {
   numalign: 'index.ts',
@@ -80,7 +80,7 @@ function hiddenOptions(source, entries, known) {
 export function textsOf(source, described) {
   const { kind, node, name } = described;
   if (kind === 'function') return source.signaturesOf(described);
-  if (kind === 'type') return [node.type.getText()];
+  if (kind === 'type') return [textOf(node.type)];
   if (kind === 'constant') return [];
   const members = source.membersOf(described).flatMap(({ signatures, type }) => [...signatures, type]);
   const heritage = (node.heritageClauses ?? []).map((clause) => clause.getText());

@@ -41,7 +41,7 @@ export function markdownOf(text, page, places) {
       i % 2 === 1
         ? part.replace(/\s+/g, ' ')
         : part
-            .replace(/\{@link ([\w.]+)\}/g, (_, name) => link(name, page, places))
+            .replace(/\{@link\s+([\w.]+)\}/g, (_, name) => link(name, page, places))
             .replace(/\bdocs\/((?:reference\/)?[\w-]+\.md)(?:#([\w-]+))?/g, linkToPage)
             .replace(/\bERR_\w+\*?/g, '`$&`'),
     )

@@ -211,7 +211,7 @@ export class Source {
   }
 }
 
-const textOf = (node) =>
+export const textOf = (node) =>
   node
     .getText()
     .replace(/\/\*[\s\S]*?\*\//g, '')
