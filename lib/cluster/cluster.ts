@@ -29,7 +29,7 @@ export interface Cluster extends Omit<NodeCluster, Replaced>, ClusterEmitter {
   fork(options?: ForkOptions): Promise<GrantedWorker>;
   /** As in `node:cluster`. `manager` applies to workers that are forked later. */
   setupPrimary(settings?: PrimarySettings): void;
-  /** @deprecated As of node:cluster: {@link setupPrimary}. */
+  /** @deprecated Use {@link setupPrimary}. */
   setupMaster(settings?: PrimarySettings): void;
   /**
    * Replaces the workers one by one. If there are CPUs for both, the new worker serves before the

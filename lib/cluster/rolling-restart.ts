@@ -27,14 +27,15 @@ export interface RestartOptions {
   signal?: AbortSignal;
 }
 
-/** What {@link Cluster.restart} has done with a worker. */
+/** What {@link Cluster.restart} did with a worker. */
 export interface Replacement {
   /** The worker that has ended. */
   readonly before: Worker;
+  /** The new worker. */
   readonly worker: GrantedWorker;
-  /** The new one served, on CPUs of its own or in the shared pool, before the other was told to end. */
+  /** Whether the new worker served before the old one was told to end. */
   readonly overlapped: boolean;
-  /** It did not end in time. */
+  /** Whether the old worker did not end in time and was killed. */
   readonly killed: boolean;
 }
 
