@@ -26,7 +26,7 @@ import type { QuietOutcome } from './quiet/outcome.js';
 export class Pod {
   /** Identifies the pod: {@link Manager.release} and {@link Manager.pod} take it. */
   readonly uid: string;
-  /** The name of the pod, with its namespace, else its uid. */
+  /** The name of the pod, else its uid. */
   readonly name: string;
   /** The topology policy at its admission. */
   readonly policy: string;

@@ -18,13 +18,14 @@ export interface Cluster extends Omit<NodeCluster, Replaced>, ClusterEmitter {
   /** The class of workers of `node:cluster`. */
   readonly Worker: typeof Worker;
   /**
-   * Acquires CPUs and forks a worker that runs on them from its first instruction, with
-   * {@link GrantedWorker.grant}. A worker that dies is forked again on the same CPUs. They are
-   * released when it ends for good: after `disconnect()`, `kill()` or exit code 0. In an `exit`
-   * listener of a worker that is forked again, it resolves with that next worker.
-   * @throws ERR_INVALID_OPTION; as {@link openManager}, {@link Manager.acquire} and
-   *   {@link Grant.spawn}; what `node:cluster` throws; ERR_WORKER_START in an `exit` listener of
-   *   the last worker. There is no worker and no grant then
+   * Acquires CPUs and forks a worker that runs on them from its first instruction, with its {@link
+   * GrantedWorker.grant}. A worker that dies is forked again on the same CPUs. They are released
+   * when it ends for good: after `disconnect()`, `kill()` or exit code 0. In an `exit` listener of
+   * a worker that is forked again, it resolves with that next worker.
+   * @throws ERR_INVALID_OPTION; as {@link openManager}, {@link Manager.acquire} and {@link
+   *   Grant.spawn}; what `node:cluster` throws; the kernel's error if it starts no process;
+   *   ERR_WORKER_START in an `exit` listener that no next worker follows. There is no worker and no
+   *   grant then
    */
   fork(options?: ForkOptions): Promise<GrantedWorker>;
   /** As in `node:cluster`. `manager` applies to workers that are forked later. */
@@ -35,8 +36,8 @@ export interface Cluster extends Omit<NodeCluster, Replaced>, ClusterEmitter {
    * Replaces the workers one by one. If there are CPUs for both, the new worker serves before the
    * old one is told to disconnect; else it starts after the old one has ended, on its CPUs. A
    * listening worker is replaced by a listening one. Calls run one after the other.
-   * @throws ERR_WORKER_START if a new worker does not serve in time; ERR_INVALID_OPTION; as
-   *   {@link fork}; the signal's reason
+   * @throws ERR_WORKER_START if a new worker does not serve in time: it is ended if there were CPUs
+   *   for both, and the old one goes on; ERR_INVALID_OPTION; as {@link fork}; the signal's reason
    */
   restart(options?: RestartOptions): Promise<Replacement[]>;
 }

@@ -64,8 +64,8 @@ export interface ManagerOptions extends MachineOptions, PlacementOptions {
   lockTimeoutMs?: number;
   /**
    * How often to compare the machine with the record and repair it ({@link Manager.reconcile}), besides
-   * after every change: milliseconds, or a duration such as `'10s'`, within a tenth. 0: only when you
-   * call it.
+   * after every change: milliseconds, or a duration such as `'10s'`, give or take a tenth. 0: only when
+   * you call it.
    * @default `'30s'`
    */
   cpuManagerReconcilePeriod?: number | string;
