@@ -18,12 +18,12 @@ export interface Cluster extends Omit<NodeCluster, Replaced>, ClusterEmitter {
   /** The class of workers of `node:cluster`. */
   readonly Worker: typeof Worker;
   /**
-   * Acquires CPUs and forks a worker that runs on them from its first instruction, with its {@link
-   * GrantedWorker.grant}. A worker that dies is forked again on the same CPUs. They are released
+   * Acquires CPUs and forks a worker that runs on them from its first instruction, with its
+   * {@link GrantedWorker.grant}. A worker that dies is forked again on the same CPUs. They are released
    * when it ends for good: after `disconnect()`, `kill()` or exit code 0. In an `exit` listener of
    * a worker that is forked again, it resolves with that next worker.
-   * @throws ERR_INVALID_OPTION; as {@link openManager}, {@link Manager.acquire} and {@link
-   *   Grant.spawn}; what `node:cluster` throws; the kernel's error if it starts no process;
+   * @throws ERR_INVALID_OPTION; as {@link openManager}, {@link Manager.acquire} and
+   *   {@link Grant.spawn}; what `node:cluster` throws; the kernel's error if it starts no process;
    *   ERR_WORKER_START in an `exit` listener that no next worker follows. There is no worker and no
    *   grant then
    */
