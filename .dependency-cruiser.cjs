@@ -3,6 +3,7 @@
 const ROOMS = [
   'base/collections',
   'base/text',
+  'base/codes',
   'base',
   'base/notices',
   'machine',

@@ -36,11 +36,15 @@ import { type GrantPinOptions, parsePin } from './threads/pin.js';
 import { checkPlaces, type PlaceThreadsOptions } from './threads/placement.js';
 import { checkPrewarm, type PrewarmOptions } from './threads/pool.js';
 
-/** Options of something that the program can do without. */
+/**
+ * Options with `optional: true`: if there is no room, no access to the state or no addon, the call returns
+ * an {@link EmptyGrant} (or {@link EmptyManager}) instead of throwing. Mistakes in the options still throw.
+ * See docs/platforms.md.
+ */
 export type Optional<Options> = Options & {
   /**
-   * Where there is no room, no access to the state, no addon: the answer is an {@link EmptyGrant}
-   * instead of an error. Mistakes in the options are errors all the same. Default: false.
+   * Returns an {@link EmptyGrant} instead of throwing if there is no room, no access to the state or no
+   * addon. Mistakes in the options still throw. See docs/platforms.md.
    */
   optional: boolean;
 };
@@ -60,16 +64,17 @@ const NO_PLACEMENT = Object.freeze({
 });
 
 /**
- * What `optional: true` gives instead of a {@link Grant}: no CPUs, and the `reason`. It has all that
- * a grant has: what places threads moves none and says so, Workers and children start as they would
- * without numalign, and what only CPUs of its own can do (`resize`, `transfer`, `attach`, `exec`,
- * `schedule`, `audit`) throws the `reason`.
+ * The result of `optional: true` without CPUs. It has every member of {@link Grant}: pins move no
+ * thread and say so, Workers and children start as without numalign, and `resize`, `transfer`,
+ * `attach`, `exec`, `schedule` and `audit` throw the `reason`. Members that differ otherwise are
+ * listed. See docs/platforms.md.
  */
 export class EmptyGrant implements Same {
+  /** Always true. */
   readonly isEmpty = true;
   /** Why there are no CPUs. */
   readonly reason: NumalignError;
-  /** Nothing is on record. */
+  /** Empty: nothing is on record. */
   readonly uid = '';
   readonly name: string;
   readonly cpus = CpuSet.EMPTY;
@@ -87,9 +92,9 @@ export class EmptyGrant implements Same {
   readonly explanation = null;
   readonly quiet = null;
   readonly isIsolated = false;
-  /** Nobody is kept off. */
+  /** No other process is kept off. */
   readonly enforcement = 'none';
-  /** As it was asked for, without CPUs. */
+  /** The requested parts, without CPUs. */
   readonly parts: Readonly<Record<string, CpuSet>>;
   #isReleased = false;
 
@@ -104,7 +109,7 @@ export class EmptyGrant implements Same {
     return this.#isReleased;
   }
 
-  /** Of the whole process: os.availableParallelism(). */
+  /** That of the whole process: os.availableParallelism(). */
   get availableParallelism(): number {
     return availableParallelism();
   }
@@ -218,7 +223,7 @@ export class EmptyGrant implements Same {
     throw this.reason;
   }
 
-  /** It moves nowhere: nothing is told. */
+  /** Adds no listener: an empty grant never moves. */
   on(_event: keyof GrantEvents, _listener: (...args: never[]) => void): this {
     return this;
   }

@@ -7,12 +7,13 @@ import { type AcquireOptions, parseAcquire } from './input/request.js';
 import type { Manager } from './manager.js';
 
 /**
- * What {@link openManager} gives with `optional: true` where it cannot open the machine: whatever is
- * acquired is an {@link EmptyGrant}, or refused for the `reason` where it is not optional.
+ * The result of {@link openManager} with `optional: true` if the machine cannot be opened. See
+ * docs/platforms.md.
  */
 export class EmptyManager
   implements Pick<Manager, 'acquire' | 'use' | 'close' | typeof Symbol.dispose | typeof Symbol.asyncDispose>
 {
+  /** Always true. */
   readonly isEmpty = true;
   /** Why there is no manager. */
   readonly reason: NumalignError;
@@ -22,7 +23,10 @@ export class EmptyManager
     this.reason = reason;
   }
 
-  /** @throws the `reason` where the grant is not optional; ERR_INVALID_OPTION, ERR_INVALID_QUANTITY */
+  /**
+   * Resolves with an {@link EmptyGrant} if the options have `optional: true`.
+   * @throws the `reason` otherwise; ERR_INVALID_OPTION, ERR_INVALID_QUANTITY
+   */
   async acquire(options: Optional<AcquireOptions>): Promise<Grant | EmptyGrant>;
   async acquire(options: AcquireOptions): Promise<Grant>;
   async acquire(options: AcquireOptions): Promise<Grant | EmptyGrant> {
@@ -30,6 +34,7 @@ export class EmptyManager
     return emptyGrant(options, this.reason);
   }
 
+  /** Calls `body` with the result of {@link acquire}. */
   async use<T>(
     options: Optional<AcquireOptions>,
     body: (grant: Grant | EmptyGrant) => T | Promise<T>,
@@ -39,6 +44,7 @@ export class EmptyManager
     return body((await this.acquire(options)) as Grant & EmptyGrant);
   }
 
+  /** Does nothing. */
   close(): void {}
 
   [Symbol.dispose](): void {}

@@ -24,16 +24,16 @@ import { threadsOf } from './threads/followers.js';
 import { followMemory } from './threads/memory.js';
 import { NOTHING_MOVED } from './threads/vacate.js';
 
-/** A grant on its way to another process, as {@link Grant.transfer} gives it. */
+/** A grant that {@link Grant.transfer} hands over. */
 export interface Transfer {
-  /** For {@link Manager.takeOver}. Whoever has it can take the grant. */
+  /** For {@link Manager.takeOver}. Every process that has the token can take the grant. */
   readonly token: string;
   /**
-   * True once the successor has the grant and the threads of this process have left; false where
-   * that cannot happen any more.
+   * Resolves with true when the successor has the grant and the threads of this process have left;
+   * with false when that cannot happen any more.
    */
   readonly accepted: Promise<boolean>;
-  /** Takes the token back; false where it is too late. */
+  /** Withdraws the token. Resolves with false if it is too late. */
   cancel(): Promise<boolean>;
 }
 
@@ -41,9 +41,8 @@ export interface Transfer {
 export let onceEnded: (grant: Grant, action: () => void) => void;
 
 /**
- * Exclusive CPUs, as {@link Manager.acquire} gives them: {@link GrantView} says what it is,
- * {@link GrantProcesses}, {@link GrantThreads} and {@link GrantPools} what runs on it, and this class
- * what becomes of it.
+ * Exclusive CPUs of one owner, with their memory and devices; {@link Manager.acquire} makes it.
+ * `await using` releases it. See docs/grants.md.
  */
 export class Grant extends GrantPools {
   readonly #placement: Placement;
@@ -67,18 +66,16 @@ export class Grant extends GrantPools {
   }
 
   /**
-   * More CPUs and memory, or fewer: growth keeps what it has, and of what it loses the threads that
-   * are pinned for it leave first. What it will have is announced on record before (see
-   * {@link upcoming}), for `noticeMs`. Threads of this process that are pinned for it follow, and
-   * so does the calling thread's memory policy, if it was set for it; the result tells of the
-   * threads. Other processes that run on it hear of it (`change`) and must move themselves. A
-   * refused resize changes nothing. Where it grows, the policy that it was placed under has its say
-   * again.
-   * @throws ERR_INVALID_OPTION, ERR_INVALID_QUANTITY, ERR_INVALID_ARGUMENT for a pod of several
-   *   containers; a rejection as {@link Manager.admit}'s; ERR_GRANT_BUSY while another resize is
-   *   announced; ERR_CHILD_ALIVE where it shrinks while a child started by {@link spawn} runs;
-   *   ERR_SYSCALL where a thread cannot leave; ERR_GRANT_RELEASED, ERR_OWNER_ALIVE,
-   *   ERR_LOCK_TIMEOUT, ERR_STATE_*
+   * Changes the amount of CPUs and memory. A larger grant keeps what it has; from CPUs that it
+   * loses, its pinned threads leave first. {@link upcoming} shows the announced CPUs for
+   * `noticeMs`. Pinned threads of this process and the memory policy of the calling thread follow;
+   * the result says which threads moved. Other processes on the grant must move themselves at the
+   * event `change`. Growth is subject to the policy of the grant again. A rejected resize changes
+   * nothing.
+   * @throws ERR_INVALID_OPTION, ERR_INVALID_QUANTITY; ERR_INVALID_ARGUMENT for a pod of several
+   *   containers; a rejection as {@link Manager.admit}; ERR_GRANT_BUSY during another resize;
+   *   ERR_CHILD_ALIVE if it shrinks while a child of {@link spawn} runs; ERR_SYSCALL if a thread
+   *   cannot leave; ERR_GRANT_RELEASED, ERR_OWNER_ALIVE, ERR_LOCK_TIMEOUT, ERR_STATE_*
    */
   async resize(options: ResizeOptions): Promise<PinResult> {
     const request = parseResize(options);
@@ -109,10 +106,10 @@ export class Grant extends GrantPools {
   }
 
   /**
-   * Has `listener` called before this grant moves to make room for another request (`move`), and
-   * after (`moveEnd`), or after it has grown or shrunk by itself (`resize`): see {@link GrantEvents}.
-   * That is told in the process that owns it, and
-   * whichever object of the grant is listened to. Does not keep the process alive.
+   * Calls `listener` before (`move`) and after (`moveEnd`) the grant moves to make room for another
+   * request, or after it grew or shrank by itself (`resize`): see {@link GrantEvents}. Only the process
+   * that owns the grant gets these events, on every object of the grant. A listener does not keep the
+   * process alive.
    * @throws ERR_GRANT_RELEASED
    */
   on<Event extends keyof GrantEvents>(event: Event, listener: GrantListener<Event>): this {
@@ -128,7 +125,7 @@ export class Grant extends GrantPools {
     return this;
   }
 
-  /** Ends what {@link on} has begun. */
+  /** Removes a listener. */
   off<Event extends keyof GrantEvents>(event: Event, listener: GrantListener<Event>): this {
     this.#emitter.off<keyof GrantEvents>(event, listener as () => void);
     return this;
@@ -139,11 +136,11 @@ export class Grant extends GrantPools {
   }
 
   /**
-   * Hands the grant to a successor process without a gap: it calls {@link Manager.takeOver} with
-   * the token. The grant stays on record all the time; once the successor has it, the threads of
-   * this process leave, and only then does the successor's call return.
-   * @throws ERR_INVALID_ARGUMENT where no process is the owner, ERR_CHILD_ALIVE,
-   *   ERR_GRANT_RELEASED, ERR_OWNER_ALIVE, ERR_LOCK_TIMEOUT, ERR_STATE_*
+   * Hands the grant to another process without a gap: that process calls {@link Manager.takeOver}
+   * with the token. When it has the grant, the threads of this process leave, and then its call
+   * returns.
+   * @throws ERR_INVALID_ARGUMENT if the owner is no process; ERR_CHILD_ALIVE, ERR_GRANT_RELEASED,
+   *   ERR_OWNER_ALIVE, ERR_LOCK_TIMEOUT, ERR_STATE_*
    */
   async transfer(): Promise<Transfer> {
     this.#record.checkHeld();
@@ -166,11 +163,11 @@ export class Grant extends GrantPools {
   }
 
   /**
-   * Gives up this process's share of a grant that children were started for: true where one of them
-   * (or what it started) still lives, and the grant ends with the last; false where none was left,
-   * and the grant is released.
-   * @throws ERR_OWNER_SHARED where this process holds other grants too, or keeps on record what the
-   *   kubelet has given out; and what {@link release} throws
+   * Leaves the grant to the children that this process started on it. Resolves with true if a
+   * child, or what it started, still lives: the grant ends with the last of them. Resolves with
+   * false if none is left, and the grant is released.
+   * @throws ERR_OWNER_SHARED if this process holds other grants or keeps the record of the kubelet;
+   *   as {@link release}
    */
   async handOver(): Promise<boolean> {
     this.#record.checkUsable();
@@ -188,10 +185,10 @@ export class Grant extends GrantPools {
   }
 
   /**
-   * Gives the CPUs back and undoes the pins of this grant as {@link unpin} does; tells which
-   * threads moved. Releasing twice is harmless.
-   * @throws ERR_CHILD_ALIVE while a child started by {@link spawn} runs on the CPUs: end it, or
-   *   {@link handOver}; and what the state folder's errors are: the grant then stays.
+   * Releases the grant and undoes its pins as {@link unpin} does; the result says which threads
+   * moved. A second call does nothing.
+   * @throws ERR_CHILD_ALIVE while a child of {@link spawn} runs: end it, or call {@link handOver};
+   *   ERR_OWNER_ALIVE, ERR_LOCK_TIMEOUT, ERR_STATE_*, and the grant stays
    */
   release(): Promise<PinResult> {
     this.#record.released ??= this.#release().catch((error) => {
@@ -211,14 +208,15 @@ export class Grant extends GrantPools {
     }
   }
 
+  /** As {@link release}. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.release();
   }
 
   /**
-   * What has happened on the grant's CPUs since its first {@link pin} in this process, or since the
-   * first audit where it was not pinned here: by thread and by CPU, with the tasks of others that
-   * were seen there. Synchronous; the price of each part is in docs/audit.md.
+   * What happened on the grant's CPUs since its first {@link pin} in this process, or since the
+   * first audit: by thread and by CPU, with the tasks of other processes that ran there. See
+   * docs/audit.md.
    * @throws ERR_INVALID_OPTION, ERR_GRANT_RELEASED, ERR_SIMULATED_MACHINE
    */
   audit(options: AuditOptions = {}): GrantAudit {

@@ -39,24 +39,26 @@ import {
 } from './repacking/defragment.js';
 import { requestRoom } from './repacking/request-room.js';
 
-/** What {@link Manager.importKubelet} has taken over. */
+/** The answer of {@link Manager.importKubelet}. */
 export interface KubeletImport {
+  /** The imported pods, which are persistent. */
   readonly pods: readonly Pod[];
-  /** False: the CPU file has no checksum, and nothing tells whether it is damaged. */
+  /** False: the CPU file has no checksum, so that damage goes unnoticed. */
   readonly verified: boolean;
 }
 
 /**
- * Made by {@link openManager}: {@link ManagerView} says what is on record, {@link MachineManager}
- * cares for the machine, and this class makes grants. Whether `change` is listened to or not, it
- * takes back what dead owners had within a second: the kernel tells of their end (inotify(7)).
- * Where the kernel has no watch left to give, the next transaction does.
+ * A machine, its state, and what grants from it; {@link openManager} makes it. It has every member
+ * of {@link ManagerView}. It takes grants of dead owners back within a second: the kernel reports
+ * their end (inotify(7)), or else the next transaction does. `using` closes it, `await using` also
+ * releases its grants.
  */
 export class Manager extends MachineManager {
   readonly #parts: ManagerParts;
   readonly #own: OwnGrants;
-  /** False: see {@link EmptyManager}. */
+  /** Always false: see {@link EmptyManager}. */
   readonly isEmpty = false;
+  /** Always null: see {@link EmptyManager}. */
   readonly reason = null;
 
   /** Use {@link openManager}. */
@@ -90,11 +92,10 @@ export class Manager extends MachineManager {
   }
 
   /**
-   * Reserves exclusive CPUs for this process: a Guaranteed pod of one container. Nothing runs on
-   * them yet: like every shared member this process is moved off them, until {@link Grant.pin} or
-   * {@link Grant.placeThreads} moves it on. {@link pin} does both. Remembers the CPUs on disk, and
-   * returns once that is durable. With `parts` threads of this process have some of them
-   * apart from each other: see {@link Grant.part}.
+   * Reserves exclusive CPUs for this process, as for a Guaranteed pod of one container. The process
+   * does not run on them yet: as a shared member it leaves them until {@link Grant.pin} or
+   * {@link Grant.placeThreads}; {@link pin} does both. The grant is durable when the promise
+   * resolves. With `optional: true` the result is an {@link EmptyGrant} if there is no room.
    * @throws ERR_INVALID_OPTION; as {@link admit}
    */
   async acquire(options: Optional<AcquireOptions>): Promise<Grant | EmptyGrant>;
@@ -115,15 +116,16 @@ export class Manager extends MachineManager {
   }
 
   /**
-   * Admits a pod as the kubelet would: all its containers get what they ask for, or nothing is
-   * changed. Containers of Guaranteed pods with whole CPUs get exclusive ones, everything else runs
-   * in the shared pool. A pod that is placed already (by its uid) stays as it is.
-   * @throws ERR_INVALID_POD, ERR_INVALID_QUANTITY, ERR_INVALID_OPTION; a rejection is
-   *   ERR_TOPOLOGY_AFFINITY, ERR_SMT_ALIGNMENT, ERR_INSUFFICIENT_CPUS, ERR_INSUFFICIENT_MEMORY,
-   *   ERR_INSUFFICIENT_DEVICES or ERR_SHARED_POOL_EMPTY, with the kubelet's `reason` and an
-   *   `explanation` in the details; ERR_HINT_PROVIDER, ERR_PREFERRED_ALLOCATION; ERR_POD_CONFLICT
-   *   where the uid is placed with another request; ERR_LOCK_TIMEOUT, ERR_STATE_*, ERR_SYSCALL (a
-   *   full disk, say); the signal's reason.
+   * Admits a pod as the kubelet does: every container gets what it asks for, or nothing is changed.
+   * Containers of Guaranteed pods with whole CPUs get exclusive CPUs; all others run in the shared
+   * pool. A pod that is admitted already, by its uid, stays as it is. See docs/admission.md.
+   * @throws ERR_INVALID_POD, ERR_INVALID_QUANTITY, ERR_INVALID_OPTION; a rejection is an
+   *   {@link AdmissionError} with ERR_TOPOLOGY_AFFINITY, ERR_SMT_ALIGNMENT, ERR_INSUFFICIENT_CPUS,
+   *   ERR_INSUFFICIENT_MEMORY, ERR_INSUFFICIENT_DEVICES, ERR_SHARED_POOL_EMPTY,
+   *   ERR_SHARED_POOL_FULL, ERR_POD_POOL_EMPTY, ERR_HINT_PROVIDER or ERR_PREFERRED_ALLOCATION;
+   *   ERR_POD_CONFLICT if the uid is admitted with another request; ERR_ENFORCEMENT,
+   *   ERR_MEMBER_UNMOVABLE, ERR_QUIET; ERR_LOCK_TIMEOUT, ERR_STATE_*, ERR_SYSCALL; the signal's
+   *   reason
    */
   async admit(pod: PodSpec, options: AdmitOptions = NO_OPTIONS): Promise<Pod> {
     const site = this.#site;
@@ -134,11 +136,11 @@ export class Manager extends MachineManager {
   }
 
   /**
-   * Admits several pods in one step: all of them, or nothing is changed. Each is decided with those
-   * before it in place; what is placed already (by its uid) stays as it is, or, where it asks for
-   * something else and `replace` is set, gives way to the new one, and stays where that has no room.
-   * @throws as {@link admit}, with the `index` of the pod in the details; ERR_OWNER_ALIVE where a pod
-   *   that is to be replaced belongs to a process that lives
+   * Admits several pods in one step: all of them, or nothing is changed. Each pod is decided after
+   * those before it. A pod that is admitted already stays as it is; with `replace`, one that now
+   * asks for something else is replaced, and stays if there is no room.
+   * @throws as {@link admit}, with the `index` of the pod in `details`; ERR_OWNER_ALIVE if another
+   *   living process owns a pod to replace
    */
   async admitAll(pods: readonly PodSpec[], options: AdmitAllOptions = {}): Promise<Pod[]> {
     const site = this.#site;
@@ -160,14 +162,13 @@ export class Manager extends MachineManager {
   }
 
   /**
-   * Puts on record what a pod has already, where that is: all of it, or nothing. Shared members leave
-   * its CPUs first. Nothing is decided: the policies have no say, and no hint is known. What is on
-   * record under its uid stays as it is where it has the same, container by container.
-   * @throws ERR_INVALID_POD, ERR_INVALID_QUANTITY, ERR_INVALID_LIST, ERR_INVALID_OPTION (also for a
-   *   cgroup as the owner that is none or is empty); ERR_ADOPTION where it contradicts itself, the
-   *   machine, its settings or what others hold: `details.value` lists all of it;
-   *   ERR_MEMBER_UNMOVABLE, ERR_ENFORCEMENT; ERR_LOCK_TIMEOUT, ERR_STATE_*, ERR_SYSCALL; the
-   *   signal's reason
+   * Records what a pod holds already, all of it or nothing. No policy decides, and no hint is
+   * recorded. Shared members leave the CPUs first. A pod that is on record with the same holdings
+   * stays as it is. See docs/admission.md.
+   * @throws ERR_INVALID_POD, ERR_INVALID_QUANTITY, ERR_INVALID_LIST; ERR_INVALID_OPTION, also for
+   *   an owner that is no cgroup or an empty one; ERR_ADOPTION for contradictions, which
+   *   `details.value` lists; ERR_MEMBER_UNMOVABLE, ERR_ENFORCEMENT; ERR_LOCK_TIMEOUT, ERR_STATE_*,
+   *   ERR_SYSCALL; the signal's reason
    */
   async adopt(pod: AdoptedPod, options: AdoptOptions = {}): Promise<Pod> {
     const site = this.#site;
@@ -176,13 +177,13 @@ export class Manager extends MachineManager {
     return new Pod(site, await tracedAdmission(site, request, action));
   }
 
-  /** The pod with this uid, whoever admitted it. @throws ERR_UNKNOWN_GRANT */
+  /** Returns the pod with this uid, of any process. @throws ERR_UNKNOWN_GRANT */
   pod(uid: string): Pod {
     return new Pod(this.#site, { pod: findOnRecord(this.#site, uid), warnings: [], alreadyAdmitted: true });
   }
 
   /**
-   * What the Topology Manager decided for a container when it was admitted.
+   * Returns the hint that the Topology Manager decided for a container at its admission.
    * @throws ERR_UNKNOWN_GRANT, ERR_UNKNOWN_CONTAINER
    */
   getAffinity(podUid: string, containerName: string): TopologyHint {
@@ -190,8 +191,7 @@ export class Manager extends MachineManager {
   }
 
   /**
-   * Acquires, calls `body`, and releases however it ends. Where both fail, the error of `body` is
-   * thrown.
+   * Acquires, calls `body`, and releases in any case. If both fail, it throws the error of `body`.
    * @throws as {@link acquire} and {@link Grant.release}
    */
   async use<T>(
@@ -214,18 +214,18 @@ export class Manager extends MachineManager {
     return result;
   }
 
-  /** The grant with this uid, whoever made it. @throws ERR_UNKNOWN_GRANT */
+  /** Returns the grant with this uid, of any process. @throws ERR_UNKNOWN_GRANT */
   grant(uid: string): Grant {
     return new Grant(this.#site, this.#parts.config.placement, findOnRecord(this.#site, uid));
   }
 
   /**
-   * Becomes the owner of a grant that another process hands over (see {@link Grant.transfer}), and
-   * returns once its threads have left the CPUs.
-   * @throws ERR_UNKNOWN_TRANSFER where the token was used or withdrawn, or the other has ended;
-   *   ERR_LOCK_TIMEOUT, ERR_STATE_*; the signal's reason, as long as the grant is the other's;
-   *   ERR_OWNER_ALIVE where the signal aborts while the other has not left: the grant is this
-   *   process's then (`details.value` is its uid)
+   * Becomes the owner of a grant that another process hands over ({@link Grant.transfer}). The
+   * promise resolves when the threads of that process have left the CPUs. `signal` aborts the wait.
+   * @throws ERR_UNKNOWN_TRANSFER if the token was used or withdrawn, or the other process has
+   *   ended; ERR_LOCK_TIMEOUT, ERR_STATE_*; the signal's reason while the other process has the
+   *   grant; ERR_OWNER_ALIVE if the signal aborts later: this process has the grant then
+   *   (`details.value` is its uid)
    */
   async takeOver(token: string, options: { signal?: AbortSignal } = {}): Promise<Grant> {
     if (typeof token !== 'string') invalidOption('token', token, 'the token of a transfer');
@@ -236,19 +236,19 @@ export class Manager extends MachineManager {
   }
 
   /**
-   * Has grants that consent move, so that the largest request that one NUMA node has room for becomes
-   * larger: as few of them as that takes, again and again, until no more than two moves gain nothing.
-   * With `dryRun` nothing moves. Whatever the CPU policy is.
-   * @throws ERR_INVALID_OPTION, ERR_LOCK_TIMEOUT, ERR_STATE_*; the signal's reason, and what has moved
-   *   by then stays there
+   * Moves grants that consent, so that one NUMA node has room for a larger request; under every CPU
+   * policy. It repeats moves of as few grants as necessary until two moves gain nothing. With
+   * `dryRun` it moves nothing. See docs/dynamic.md.
+   * @throws ERR_INVALID_OPTION, ERR_LOCK_TIMEOUT, ERR_STATE_*; the signal's reason: moves that are
+   *   done stay
    */
   async defragment(options: DefragmentOptions = {}): Promise<Defragmentation> {
     return defragment(this.#site, this.#parts.config.placement, parseDefragment(options));
   }
 
   /**
-   * Releases a grant by its uid: one of this process, a persistent one, a cgroup's, or one whose
-   * owner is dead.
+   * Releases a grant or pod by its uid: of this process, persistent, of a cgroup, or of a dead
+   * owner.
    * @throws ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE
    */
   async release(uid: string): Promise<void> {
@@ -256,14 +256,12 @@ export class Manager extends MachineManager {
   }
 
   /**
-   * Takes over what the kubelet has given out, as its state files say: all pods, which are then
-   * persistent, or none. What the files do not know is filled in: the pod's name is its uid, its
-   * containers are running app containers that asked for what they have; hints and devices are not
-   * known.
-   * @throws ERR_KUBELET_STATE where a file cannot be used (one without a checksum unless
-   *   `allowUnverified`); ERR_KUBELET_IMPORT where it contradicts the machine or what others hold;
-   *   ERR_POD_CONFLICT; ERR_INVALID_OPTION; ERR_LOCK_TIMEOUT, ERR_STATE_*, ERR_SYSCALL; the
-   *   signal's reason
+   * Records every pod of the kubelet's state files as persistent, or none. The files lack some
+   * facts: a pod's name becomes its uid, its containers count as running app containers that ask
+   * for what they have, and hints and devices stay unknown. See docs/kubelet.md.
+   * @throws ERR_KUBELET_STATE for a file that cannot be used; ERR_KUBELET_IMPORT if it contradicts
+   *   the machine or other grants; ERR_POD_CONFLICT; ERR_INVALID_OPTION; ERR_LOCK_TIMEOUT,
+   *   ERR_STATE_*, ERR_SYSCALL; the signal's reason
    */
   async importKubelet(files: KubeletFiles, options: KubeletImportOptions = {}): Promise<KubeletImport> {
     const site = this.#site;
@@ -280,10 +278,10 @@ export class Manager extends MachineManager {
   }
 
   /**
-   * As {@link close}, and releases the grants that it has got for this process and that are this
-   * process's still: not those of other managers, nor persistent ones, a cgroup's, or such as were
-   * handed over. Where it was closed before, they stay.
-   * @throws as {@link Grant.release}; an AggregateError where several cannot be released
+   * Closes the manager, and releases the grants that it made for this process, unless they were
+   * handed over. Grants of other managers, persistent ones and those of cgroups stay. It does
+   * nothing after {@link close}.
+   * @throws as {@link Grant.release}; an AggregateError if several grants cannot be released
    */
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#parts.lifetime.isOver) return;

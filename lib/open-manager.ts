@@ -20,32 +20,38 @@ import { deviceResources, openStore, readOnlySiteOf, siteOf } from './opening/si
 import { hasState } from './state/folder/folder.js';
 import { ReadOnlyStore } from './state/read-only-store.js';
 
-/** Options of {@link openManager} for a {@link ManagerView}. */
+/**
+ * The options of {@link openManager} for a {@link ManagerView}, which only reads. `lockTimeoutMs`,
+ * `sharedMember`, `besideKubelet` and the options of enforcement and reconciling have no effect, and
+ * `optional` is refused.
+ */
 export interface ViewOptions extends Omit<ManagerOptions, 'readOnly' | 'stateDir'> {
+  /** Opens the state for reading only. */
   readOnly: true;
-  /** As {@link ManagerOptions.stateDir}; null: none, as if nothing were granted. */
+  /**
+   * As {@link ManagerOptions.stateDir}. null: no state, as if nothing were granted.
+   * @default `/run/numalign`
+   */
   stateDir?: string | null;
 }
 
 /**
- * Opens the machine: discovers it, opens the state that its processes share, and drops the grants
- * of dead owners. Several managers in one process are allowed and see each other. That the machine
- * has changed is no reason to refuse: see {@link Manager.warnings}. With `optional: true` it is an
- * {@link EmptyManager} where the machine cannot be opened.
- * @throws ERR_INVALID_OPTION; ERR_STATE_FOLDER without access to the folder; ERR_CONFIG_CONFLICT
- *   where the recorded machine settings differ from those given; ERR_STATE_CORRUPT,
- *   ERR_STATE_VERSION, ERR_LOCK_TIMEOUT; ERR_SIMULATED_MACHINE; ERR_KUBELET_CONFLICT beside a
- *   kubelet that may give the same CPUs to others.
+ * Opens the machine: discovers it, opens the state that its processes share, and takes grants of
+ * dead owners back. Several managers in one process are allowed and see each other. Changes of the
+ * machine are no reason to refuse: see {@link Manager.warnings}. With `optional: true`, the result
+ * is an {@link EmptyManager} if the machine cannot be opened.
+ * @throws ERR_INVALID_OPTION; ERR_STATE_FOLDER without access to the folder; ERR_CONFIG_CONFLICT if
+ *   the recorded settings differ from the given ones; ERR_STATE_CORRUPT, ERR_STATE_VERSION,
+ *   ERR_LOCK_TIMEOUT; ERR_SIMULATED_MACHINE; ERR_KUBELET_CONFLICT beside a kubelet that may give
+ *   the same CPUs away
  */
 export async function openManager(options: Optional<ManagerOptions>): Promise<Manager | EmptyManager>;
 export async function openManager(options?: ManagerOptions): Promise<Manager>;
 /**
- * With `readOnly`: to look only, see {@link ManagerView}. Where there is no state, the machine is
- * answered as its first opener would find it, with the settings among the options; on record ones
- * must agree with these. What there is may come later, and is seen then.
- * @throws ERR_INVALID_OPTION; ERR_STATE_FOLDER where the folder is closed to this process;
- *   ERR_CONFIG_CONFLICT where the recorded machine settings differ from those given;
- *   ERR_SIMULATED_MACHINE; ERR_STATE_CORRUPT, ERR_STATE_VERSION
+ * With `readOnly: true`, only reads: see {@link ManagerView}. Recorded settings must agree with the
+ * given ones.
+ * @throws ERR_INVALID_OPTION; ERR_STATE_FOLDER if the folder is closed to this process;
+ *   ERR_CONFIG_CONFLICT; ERR_SIMULATED_MACHINE; ERR_STATE_CORRUPT, ERR_STATE_VERSION
  */
 export async function openManager(options: ViewOptions): Promise<ManagerView>;
 export async function openManager(

@@ -10,16 +10,22 @@ import { openManager } from './open-manager.js';
 import { pinMemory } from './threads/memory.js';
 import type { PlaceThreadsOptions } from './threads/placement.js';
 
-/** What {@link pin} takes to acquire CPUs: the options of {@link Manager.acquire}, and these. */
+/** The request that {@link pin} takes. */
 export interface PinAcquireOptions extends AcquireOptions {
-  /** How the manager is opened: options of {@link openManager}. */
+  /**
+   * Options of {@link openManager}.
+   * @default none
+   */
   manager?: ManagerOptions;
   /**
-   * Where each kind of thread runs: options of {@link Grant.placeThreads}. Default: every thread on
-   * all CPUs of the grant; of several isolated CPUs each thread on one.
+   * Where each kind of thread runs, as {@link Grant.placeThreads} takes it.
+   * @default all threads on all CPUs; on several isolated CPUs each thread on one
    */
   threads?: Omit<PlaceThreadsOptions, 'replace'>;
-  /** Take over threads that are pinned for another grant, instead of ERR_ALREADY_PINNED. */
+  /**
+   * Takes threads over that are pinned for another grant. Otherwise these are ERR_ALREADY_PINNED.
+   * @default `false`
+   */
   replace?: boolean;
 }
 

@@ -7,21 +7,21 @@ import type { CpuSet } from './machine/cpu-set.js';
 import { type PinAcquireOptions, pinToGrant } from './pin-to-grant.js';
 
 /**
- * Acquires exclusive CPUs and runs this process on them: opens the machine's manager, acquires, and
- * pins every thread, with memory from the CPUs' NUMA nodes preferred. The grant is released, and the
- * manager closed, by {@link Grant.release}, or when the process has nothing more to do; where the
- * process ends in another way, the grant ends with it. With `optional: true` it is an
- * {@link EmptyGrant} where there is none to be had, and the process stays where it is.
+ * Acquires exclusive CPUs and runs this process on them: opens the manager, acquires, and pins
+ * every thread, with memory of the grant's NUMA nodes preferred. {@link Grant.release} also closes
+ * the manager; so does the process when it has nothing more to do. The grant ends with the process
+ * in any case. With `optional: true`, the result is an {@link EmptyGrant} if there is no room, and
+ * the process stays where it is.
  * @throws as {@link openManager}, {@link Manager.acquire}, {@link Grant.pin} and
- *   {@link Grant.placeThreads}: nothing is held and nothing is open then
+ *   {@link Grant.placeThreads}; nothing is held or open then
  */
 export function pin(request: Optional<PinAcquireOptions>): Promise<Grant | EmptyGrant>;
 export function pin(request: PinAcquireOptions): Promise<Grant>;
 /**
- * Lets threads run on these CPUs only, at once, and reads back what the kernel made of it. Grants
- * nothing: others may use the CPUs too.
- * @throws ERR_SYSCALL where no thread could be moved (EINVAL: none of the CPUs may be used here;
- *   EPERM; ESRCH: no such thread), ERR_INVALID_ARGUMENT for an empty set, ERR_INVALID_LIST.
+ * Restricts threads to these CPUs at once, and reads back what the kernel did. It grants nothing:
+ * other processes may use the CPUs too.
+ * @throws ERR_SYSCALL if no thread could be moved (EINVAL: no usable CPU; EPERM; ESRCH: no such
+ *   thread); ERR_INVALID_ARGUMENT for an empty set; ERR_INVALID_LIST
  */
 export function pin(cpus: CpuSet | string, options?: PinOptions): PinResult;
 export function pin(

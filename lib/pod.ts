@@ -19,18 +19,24 @@ import { type LastingOwner, parseLastingOwner } from './input/owner.js';
 import { CpuSet } from './machine/cpu-set.js';
 import type { QuietOutcome } from './quiet/outcome.js';
 
-/** An admitted pod, as {@link Manager.admit} and {@link Manager.pod} give it. */
+/**
+ * An admitted pod; {@link Manager.admit} and {@link Manager.pod} make it. `await using` releases
+ * it.
+ */
 export class Pod {
+  /** Identifies the pod: {@link Manager.release} and {@link Manager.pod} take it. */
   readonly uid: string;
+  /** The name of the pod, else its uid. */
   readonly name: string;
-  /** Under which it was admitted. */
+  /** The topology policy at its admission. */
   readonly policy: string;
+  /** The topology scope at its admission. */
   readonly scope: string;
-  /** It was placed before, and stays as it was. */
+  /** Whether it was admitted before, and stays as it was. */
   readonly alreadyAdmitted: boolean;
-  /** It stands for one of its uid that asked for something else, see {@link Manager.admitAll}. */
+  /** Whether it replaces a pod of its uid, see {@link Manager.admitAll}. */
   readonly replaced: boolean;
-  /** What its owner should know; seen when it was admitted. */
+  /** What the owner should know, as of the admission. */
   readonly warnings: readonly Warning[];
   /** As {@link Grant.explanation}. */
   readonly explanation: string | null;
@@ -54,25 +60,25 @@ export class Pod {
     this.explanation = explanation;
   }
 
-  /** Init containers and sidecars first, each in the order of the request. */
+  /** What each container has: init containers and sidecars first, in the order of the request. */
   get containers(): readonly PodContainer[] {
     return Object.freeze(this.#pod.containers.map(podContainer));
   }
 
   /**
-   * What is booked for the pod as a whole, of which its containers have parts; null: they are booked
-   * one by one.
+   * What is booked for the pod as a whole (`cpus`, `held`, `memory`), of which its containers have
+   * parts; null if they are booked one by one.
    */
   get booking(): PodBooking | null {
     return this.#pod.booking;
   }
 
-  /** What of it does not hold any more, as {@link Grant.flags}. */
+  /** What does not hold any more, as {@link Grant.flags}. */
   flags(): readonly Flag[] {
     return flagsNow(this.#site, this.#pod);
   }
 
-  /** As {@link Grant.memoryEnforcement}, of what is on record where that can be read. */
+  /** As {@link Grant.memoryEnforcement}. */
   get memoryEnforcement(): readonly MemoryBinding[] {
     return new GrantRecord(this.#site, this.#pod).memoryBindings();
   }
@@ -83,8 +89,8 @@ export class Pod {
   }
 
   /**
-   * What a container has. `attach` moves a process onto its CPUs, as {@link Grant.attach}; of a
-   * container of the shared pool the process becomes a shared member.
+   * Returns a container. Its `attach` moves a process onto its CPUs as {@link Grant.attach} does; a
+   * process of a container in the shared pool becomes a shared member.
    * @throws ERR_UNKNOWN_CONTAINER
    */
   container(
@@ -105,9 +111,8 @@ export class Pod {
   }
 
   /**
-   * Tells that a container has started, and with it every one before. Init containers before it
-   * have ended then, and their memory is given back; their CPUs and devices stay with the pod, as
-   * in the kubelet.
+   * Reports that a container, and every one before it, has started. Init containers before it have
+   * ended: their memory is released, their CPUs and devices stay with the pod, as in the kubelet.
    * @throws ERR_UNKNOWN_CONTAINER, ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE
    */
   async markStarted(container: string): Promise<void> {
@@ -116,25 +121,26 @@ export class Pod {
   }
 
   /**
-   * Gives the pod another owner, in one step for all processes: `{ cgroup }`, the absolute path of a
-   * cgroup's folder with a process in it or below it, by which the pod lives from now on, or
-   * `persistent`. Commits nothing where that is the owner already.
-   * @throws ERR_INVALID_OPTION for a cgroup that is none or is empty; ERR_UNKNOWN_GRANT, also where
-   *   the owner before has ended; ERR_OWNER_ALIVE where another process that lives owns it;
-   *   ERR_LOCK_TIMEOUT, ERR_STATE_*, ERR_SYSCALL. Then nothing is changed.
+   * Gives the pod another owner: `persistent`, or `{ cgroup }` with the absolute path of a cgroup's
+   * folder that has a process in it or below it. It commits nothing if that is the owner already.
+   * See docs/grants.md.
+   * @throws ERR_INVALID_OPTION for no cgroup or an empty one; ERR_UNKNOWN_GRANT, also if the former
+   *   owner has ended; ERR_OWNER_ALIVE if another living process owns it; ERR_LOCK_TIMEOUT,
+   *   ERR_STATE_*, ERR_SYSCALL. Nothing is changed then
    */
   async setOwner(owner: LastingOwner): Promise<void> {
     this.#pod = await setOwner(this.#site, this.#pod, parseLastingOwner(owner));
   }
 
   /**
-   * Gives back what the pod holds.
-   * @throws ERR_UNKNOWN_GRANT where it was released before, ERR_OWNER_ALIVE
+   * Releases everything that the pod holds.
+   * @throws ERR_UNKNOWN_GRANT if it was released before; ERR_OWNER_ALIVE
    */
   async release(): Promise<void> {
     await releaseGrant(this.#site, this.#pod);
   }
 
+  /** As {@link release}, also after a release. */
   async [Symbol.asyncDispose](): Promise<void> {
     try {
       await this.release();
@@ -143,6 +149,7 @@ export class Pod {
     }
   }
 
+  /** All facts as a plain object. */
   toJSON() {
     const { uid, name, policy, scope, alreadyAdmitted, containers, booking, quiet } = this;
     return {

@@ -1,19 +1,19 @@
 // numalign/preload: `node --import numalign/preload app.mjs` runs a program on CPUs of its own from
-// its first line.
+// its first line. The request is in NUMALIGN_ACQUIRE, see docs/reference/configuration.md.
 import { isMainThread } from 'node:worker_threads';
 import type { EmptyGrant } from './empty-grant.js';
 import type { Grant } from './grant.js';
 import type { Manager } from './manager.js';
 import type { PinAcquireOptions } from './pin-to-grant.js';
 
-/**
- * The manager, and the grant that this process runs on. In a process that {@link Grant.spawn},
- * {@link Grant.fork} or `numalign run` has started, the grant of its parent: threads and children may
- * be put on it, and what changes it is refused (ERR_OWNER_ALIVE). undefined in Workers, in what such a
- * process starts by other means, and where the grant is not on record. An
- * optional grant that is not to be had is empty, and has no manager.
- */
+/** The manager of {@link grant}; undefined without one. */
 export let manager: Manager | undefined;
+/**
+ * The grant that this process runs on. In a process that `grant.spawn`, `grant.fork` or `numalign
+ * run` started, it is that grant: threads and children can use it, changes are ERR_OWNER_ALIVE.
+ * undefined in Workers, in other children, and if the grant is not on record. An {@link EmptyGrant}
+ * if it is optional and there is no room. See docs/threads.md.
+ */
 export let grant: Grant | EmptyGrant | undefined;
 
 function fromVariable(name: string, text: string | undefined): object | undefined {

@@ -9,8 +9,8 @@ export type Support =
   | { readonly isSupported: false; readonly reason: NumalignError };
 
 /**
- * Whether the native addon is there, without which nothing can be opened, acquired or pinned. It is
- * missing on other systems than Linux.
+ * Whether the native addon works here. Without it the `reason` is the ERR_ADDON_MISSING error that
+ * every call which needs the addon throws. See docs/platforms.md.
  */
 export const supported: Support = Object.freeze(
   addonError === null ? { isSupported: true, reason: null } : { isSupported: false, reason: addonError },

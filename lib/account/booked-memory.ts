@@ -116,6 +116,7 @@ export function memoryBlocks(pods: readonly PodMemory[]): MemoryBlock[] {
   return blocks;
 }
 
+/** Booked memory of one type, on NUMA nodes that share it. */
 export interface MemoryBlock {
   readonly nodes: readonly number[];
   /** `memory`, or a hugepage type such as `hugepages-2Mi`. */

@@ -10,9 +10,10 @@ export type UnknownFields = Readonly<Record<string, unknown>>;
 /** One CPU as it was when the state was written: [cpu, core, package, node]. */
 export type CpuIdentity = readonly [cpu: number, core: number, socket: number, node: number];
 
+/** A granted device. */
 export interface DeviceAssignment {
   readonly id: string;
-  /** null: the device reports no topology. */
+  /** Its NUMA nodes; null if the device reports none. */
   readonly nodes: readonly number[] | null;
 }
 
@@ -87,6 +88,7 @@ export interface OwnerRecord {
 /** How strongly a grant can be kept from others, the weakest first. */
 export const ENFORCEMENT_LEVELS = ['recorded', 'members', 'cpuset', 'partition', 'isolated'] as const;
 
+/** How strongly other processes are kept off, from weak to strong. See docs/enforcement.md. */
 export type EnforcementLevel = (typeof ENFORCEMENT_LEVELS)[number];
 
 /** Names of the kernel's errors by container; undefined in place of none. */

@@ -4,12 +4,18 @@ import type { RejectionCode } from '../base/refusal.js';
 import type { Explanation } from '../decision/explanation.js';
 import type { Rejection } from '../decision/rejection.js';
 
-/** A request is not admitted. `rejection` says why; `details` has the same by name. */
+/**
+ * A request is not admitted: {@link Manager.acquire}, {@link Manager.admit} and
+ * {@link Grant.resize} throw it. `rejection` says why; `details` has the same facts.
+ */
 export class AdmissionError extends NumalignError {
+  /** The code of the rejection. */
   declare readonly code: RejectionCode;
+  /** `reason`, `explanation`, `holders`, `reserved`, and the facts of the code. */
   declare readonly details: Readonly<ErrorDetails & Pick<Rejection, 'reason' | 'holders' | 'reserved'>> & {
     readonly explanation: Explanation;
   };
+  /** Why the request is not admitted. */
   declare readonly rejection: Rejection;
 
   constructor(rejection: Rejection) {
@@ -24,8 +30,8 @@ export class AdmissionError extends NumalignError {
   }
 
   /**
-   * Whether there is no room: a release by somebody else can change the answer. False where a
-   * callback could not choose.
+   * Whether there is no room, so that a release can change the answer. False if the pod contradicts
+   * itself or a callback failed.
    */
   get isShortage(): boolean {
     return this.rejection.isShortage;

@@ -6,7 +6,7 @@ import { ENVIRONMENT } from '../base/registry.js';
 import { AdmissionError } from './admission-error.js';
 import type { ReadOnlySite } from './site.js';
 
-/** The channels by what they tell; {@link DiagnosticsMessages} has what is published on each. */
+/** The names of the channels by step. {@link DiagnosticsMessages} has their messages. */
 export const DIAGNOSTICS_CHANNELS = Object.freeze({
   admit: 'numalign:admit',
   wait: 'numalign:wait',
@@ -17,133 +17,136 @@ export const DIAGNOSTICS_CHANNELS = Object.freeze({
   error: 'numalign:error',
 });
 
+/** The steps that have a channel. */
 export type DiagnosticsStep = keyof typeof DIAGNOSTICS_CHANNELS;
 
-/** In every message: who tells it. */
+/** The fields of every message. */
 export interface DiagnosticsOrigin {
-  /** {@link Manager.id}. */
+  /** The {@link Manager.id} of the manager. */
   readonly managerId: number;
-  /** The state folder; empty where nothing is kept on disk. */
+  /** The state folder; empty if nothing is kept on disk. */
   readonly stateDir: string;
 }
 
-/** In every message of a step that is done or has failed. */
+/** The fields of every message about a step that is done or has failed. */
 export interface DiagnosticsStepMessage extends DiagnosticsOrigin {
-  /** By the monotonic clock. */
+  /** The duration by the monotonic clock. */
   readonly durationMs: number;
-  /** What it has thrown; null where it is done. */
+  /** The error that the step threw; null if it is done. */
   readonly error: unknown;
-  /** The error's `code`, or its name where it has none; null where it is done. */
+  /** The `code` or the name of the error; null if the step is done. */
   readonly code: string | null;
 }
 
-/** A container of a pod that asks to be admitted. */
+/** A container of a request. */
 export interface DiagnosticsContainer {
   readonly name: string;
   readonly kind: 'init' | 'sidecar' | 'app';
-  /** How many exclusive CPUs it asks for; 0: it runs in the shared pool of its pod or the machine. */
+  /**
+   * How many exclusive CPUs it asks for; 0: it runs in the shared pool of its pod or the machine.
+   */
   readonly exclusiveCpus: number;
-  /** Memory is booked on NUMA nodes for it alone. */
+  /** Whether memory is booked on NUMA nodes for it alone. */
   readonly booksMemory: boolean;
-  /** The types of memory that it asks for and are booked, such as `memory` and `hugepages-2Mi`. */
+  /** The booked types of memory, such as `memory` and `hugepages-2Mi`. */
   readonly memoryTypes: readonly string[];
-  /** Over how many L3 groups its exclusive CPUs are; null where it has none. */
+  /** How many L3 groups its exclusive CPUs are in; null without any. */
   readonly l3Groups: number | null;
 }
 
-/** A request of `acquire` or `admit` has been answered; bad input is not a request. */
+/** A valid request of `acquire` or `admit` was answered. */
 export interface AdmitMessage extends DiagnosticsStepMessage {
   /**
-   * `already`: it was placed before. `rejected`: there is no room for it, or none as the policy
-   * asks. `failed`: it could not be decided or recorded.
+   * `already`: admitted before. `rejected`: no room, or against the policy. `failed`: not decided
+   * or recorded (lock, disk, abort).
    */
   readonly outcome: 'admitted' | 'already' | 'rejected' | 'failed';
-  /** The pod's uid, by which a grant is known; null where it was to be made up and has not been. */
+  /** The uid; null if there is none yet. */
   readonly uid: string | null;
   readonly name: string | null;
   readonly policy: string;
   readonly scope: string;
   /** Placement options by the kubelet's names. */
   readonly options: Readonly<Record<string, boolean>>;
-  /** It was ready to wait for room: `durationMs` has that in it. */
+  /** Whether the request has `wait`. Then `durationMs` includes the wait. */
   readonly wait: boolean;
   readonly containers: readonly DiagnosticsContainer[];
-  /** What a pod asks for that is booked as a whole, and dealt out among its containers; else null. */
+  /** What a pod that is booked as a whole asks for; else null. */
   readonly booking: Pick<DiagnosticsContainer, 'exclusiveCpus' | 'memoryTypes' | 'l3Groups'> | null;
-  /**
-   * Rejected: the container for which there was no room; null: the whole pod, and where it is not
-   * rejected.
-   */
+  /** The container without room; null for the whole pod, and without a rejection. */
   readonly container: string | null;
-  /** As a list, such as `2-3`: all that the pod has; null where it has not been admitted. */
+  /** All CPUs of the pod as a list, such as `2-3`; null if it is not admitted. */
   readonly cpus: string | null;
   readonly numaNodes: string | null;
   readonly enforcement: EnforcementLevel | null;
 }
 
-/** A request has queued: there is no room for it now, or others wait. Told once, when it does. */
+/** A request with `wait` queues, because there is no room or others wait. */
 export interface WaitMessage extends DiagnosticsOrigin {
   /** As in {@link AdmitMessage}. */
   readonly uid: string | null;
   readonly name: string | null;
 }
 
-/** CPUs have been given back, or were to be. Grants of dead owners end without a message. */
+/**
+ * A grant is released or handed over, or that failed. Grants of dead owners end without a message.
+ */
 export interface ReleaseMessage extends DiagnosticsStepMessage {
   readonly uid: string;
   readonly name: string;
-  /** As a list: what it had. */
+  /** The CPUs that it had, as a list. */
   readonly cpus: string;
-  /** Children live on by it, and it ends with the last of them. */
+  /** Whether children keep the grant. */
   readonly handedOver: boolean;
 }
 
-/** Threads were put on CPUs of a grant, or taken off them. */
+/** Threads moved onto the CPUs of a grant or off them. Starts of Workers have no message. */
 export interface ApplyMessage extends DiagnosticsStepMessage {
   readonly uid: string;
   readonly action: ApplyAction;
-  /** As a list: what the grant has after it. */
+  /** The CPUs of the grant afterwards, as a list; empty: the shared pool. */
   readonly cpus: string;
-  /** How many threads; null where it failed, and of a process that was started or attached. */
+  /** How many threads moved; null if it failed, or for a process. */
   readonly moved: number | null;
   readonly unmovable: number | null;
-  /** The process that was started or attached; else null. */
+  /** The started or attached process; else null. */
   readonly pid: number | null;
 }
 
+/** What moved threads, see {@link ApplyMessage}. */
 export type ApplyAction = 'pin' | 'place' | 'prewarm' | 'unpin' | 'resize' | 'spawn' | 'exec' | 'attach';
 
-/** What is so has been compared with what should be. */
+/** A round of reconciling ended. */
 export interface ReconcileMessage extends DiagnosticsStepMessage {
-  /** How many things were compared: threads, cgroups, members. */
+  /** How many threads, cgroups and members were compared. */
   readonly checked: number;
   readonly repaired: number;
-  /** What is given up at present, because somebody always changes it back. */
+  /** How many differences are left alone, because another program always changes them back. */
   readonly contested: number;
-  /** Writes to the kernel and to the state; 0 where all was as it should be. */
+  /** Writes to the kernel and to the state; 0 without a difference. */
   readonly writes: number;
 }
 
-/** Something was not as it should be. */
+/** Reconciling found a difference. */
 export interface DriftMessage extends DiagnosticsOrigin {
   readonly kind: string;
-  /** The grant's; null where it is nobody's in particular. */
+  /** The uid of the grant; null if it concerns no single grant. */
   readonly uid: string | null;
-  /** For people. */
+  /** A description for people. */
   readonly what: string;
   readonly repaired: boolean;
 }
 
-/** A step has failed. A rejection is an answer, and no error. */
+/** A step failed. A rejection is an answer, not an error. */
 export interface ErrorMessage extends DiagnosticsOrigin {
-  /** The step that failed; `watch`: looking for changes, while somebody listens to `change`. */
+  /** The failed step; `watch`: looking for changes while there is a listener of `change`. */
   readonly step: DiagnosticsStep | 'watch';
   readonly code: string;
   readonly message: string;
   readonly error: unknown;
 }
 
-/** What is published on each channel. Messages are frozen. */
+/** The messages of each channel. They are frozen. */
 export interface DiagnosticsMessages {
   admit: AdmitMessage;
   wait: WaitMessage;

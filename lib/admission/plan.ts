@@ -18,30 +18,32 @@ import type { ReadOnlySite } from './site.js';
 import { moveTime } from './transact.js';
 import { type Warning, warningsOf } from './warnings.js';
 
-/** The answer to {@link Manager.plan}. */
+/** The answer of a plan. */
 export interface Plan {
   readonly admitted: boolean;
-  /** Why not, in the kubelet's words; null where it is admitted. */
+  /** Why the pod would be rejected, in the kubelet's words; null if it is admitted. */
   readonly reason: AdmissionReason | null;
-  /** The code that admit would fail with. */
+  /** The error code of {@link Manager.admit}; null if it is admitted. */
   readonly code: ErrorCode | null;
-  /** What each container would get; empty where it is not admitted. */
+  /** What each container would get; empty if it is rejected. */
   readonly containers: readonly PodContainer[];
   /**
-   * What was merged, step by step until it was admitted or rejected; empty where the pod is placed
-   * already, and with the policy `none`, but for joint placement.
+   * The hints that were merged, step by step; empty for an admitted pod and, except with `joint`,
+   * with the policy `none`.
    */
   readonly hints: readonly Offer[];
+  /** Why it is rejected, see {@link Explanation}; else null. */
   readonly explanation: Explanation | null;
+  /** What {@link Pod.warnings} would have. */
   readonly warnings: readonly Warning[];
   /**
-   * Of a rejection: the grants that would make room for it, by fewer CPUs of a range, or by a move
-   * under the CPU policy `dynamic`; under that policy also why none does. Else null.
+   * For a rejection: the grants that would make room, by fewer CPUs of a range or, under the CPU
+   * policy `dynamic`, by a move; under that policy also why none would. Else null.
    */
   readonly repacking: RepackingReport | null;
-  /** False: on a machine of more than 16 NUMA nodes a better hint may exist. */
+  /** False: on a machine of more than 16 NUMA nodes there may be a better hint. */
   readonly exact: boolean;
-  /** Why it would be on these NUMA nodes: the {@link Grant.explanation} of the grant. */
+  /** What {@link Grant.explanation} would say. */
   readonly choice: string | null;
 }
 

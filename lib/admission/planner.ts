@@ -22,32 +22,36 @@ import type { ReadOnlySite } from './site.js';
 
 const NOTHING: Holding = { cpus: CpuSet.EMPTY, memory: [], devices: {} };
 
-/** The answer of {@link Planner.plan}: also all that the pod keeps from others, or would. */
+/** The answer of {@link Planner.plan}, with everything that the pod would keep from others. */
 export interface PodPlan extends Plan, Holding {
-  /** By which the pod is on record, or would be. */
+  /** The uid of the pod; a new one if it has none. */
   readonly uid: string;
-  /** It is placed already, and keeps what it has. */
+  /** Whether the pod is admitted already and keeps what it has. */
   readonly alreadyAdmitted: boolean;
-  /** It is placed already, asks for something else now, and would give way to this. */
+  /** Whether the pod is admitted with another request, which this one would replace. */
   readonly replaced: boolean;
-  /** Under which it is placed, or would be. */
+  /** The topology policy. */
   readonly policy: string;
+  /** The topology scope. */
   readonly scope: string;
 }
 
-/** What {@link Planner.plan} takes beside the pod. */
+/** The options of {@link Planner.plan}. */
 export interface PlannerOptions extends AdmitOptions {
-  /** As {@link AdmitAllOptions}. */
+  /**
+   * As {@link AdmitAllOptions.replace}.
+   * @default `false`
+   */
   replace?: boolean;
 }
 
 /**
- * Made by {@link Manager.planner}: plans pods on what was on record at that moment, each on top of
- * those before it that would be admitted. Nothing is locked or changed. Custom providers are asked
- * for each pod as if it were the only one: what they offer to one, they may offer to the next.
+ * Plans several pods on top of each other; {@link Manager.planner} makes it. Each plan counts the
+ * pods before it that would be admitted. It locks and changes nothing. Custom hint providers see
+ * each pod as if it were the only one.
  */
 export class Planner {
-  /** Of the state that is planned on. */
+  /** The generation of the state that it plans on. */
   readonly generation: number;
   readonly #site: ReadOnlySite;
   readonly #placement: Placement;
@@ -62,9 +66,9 @@ export class Planner {
   }
 
   /**
-   * What {@link Manager.admit} would decide. A pod that is rejected takes nothing.
-   * @throws as {@link Manager.plan}; a pod without uid may not have the name of one before it
-   *   (ERR_POD_CONFLICT)
+   * Returns what {@link Manager.admit} would decide. A rejected pod takes nothing.
+   * @throws as {@link Manager.plan}; ERR_POD_CONFLICT for a pod without uid that has the name of
+   *   one before it
    */
   plan(spec: PodSpec, options: PlannerOptions = NO_OPTIONS): PodPlan {
     const { replace, rest } = replaceOf(options);

@@ -7,24 +7,24 @@ import type { TopologyHint } from '../machine/hints.js';
 
 /** What a container of an admitted pod has. */
 export interface PodContainer {
+  /** The name of the container. */
   readonly name: string;
+  /** What kind of container it is. */
   readonly kind: 'init' | 'sidecar' | 'app';
   /**
-   * Where it runs: on CPUs of its own, in the shared pool of its pod, or in that of the machine.
+   * Where it runs: on its own CPUs (`container`), in the shared pool of its pod (`pod`) or of the
+   * machine (`host`).
    */
   readonly isolation: Isolation;
-  /** Its exclusive CPUs, or the shared pool of its pod; null: it runs in that of the machine. */
+  /** Its exclusive CPUs, or the shared pool of its pod; null in the shared pool of the machine. */
   readonly cpus: CpuSet | null;
-  /** How much of the shared pool is booked for it beside `cpus`, in CPUs: 0.5, say; else 0. */
+  /** How many CPUs it has booked in the shared pool besides `cpus`, such as 0.5; else 0. */
   readonly mixed: number;
-  /** CPUs that are kept from others though nothing runs on them. */
+  /** CPUs that it keeps idle. */
   readonly held: CpuSet;
-  /** What the Topology Manager decided for it. */
+  /** The hint that the Topology Manager decided. */
   readonly hint: TopologyHint;
-  /**
-   * Its memory and hugepages, each type on NUMA nodes that share it; empty where none is booked for
-   * it.
-   */
+  /** Its booked memory and hugepages: each type on NUMA nodes that share it. */
   readonly memory: readonly MemoryBlock[];
   /** Its devices by resource. */
   readonly devices: Readonly<Record<string, readonly DeviceAssignment[]>>;

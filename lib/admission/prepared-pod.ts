@@ -23,7 +23,7 @@ function lasting(plan: Plan): Plan {
   return plan;
 }
 
-/** Made by {@link Manager.prepare}. */
+/** A checked pod; {@link Manager.prepare} makes it. */
 export class PreparedPod {
   readonly #site: () => ReadOnlySite;
   readonly #request: AdmissionRequest;

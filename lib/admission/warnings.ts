@@ -21,8 +21,9 @@ import type { StateRecovered } from '../state/store.js';
 import { freeHugepages, freeOfBooked } from './free-hugepages.js';
 
 /**
- * A device was asked for that nobody gives out here: no list of devices is registered for it, and
- * there are no custom hint providers.
+ * A pod asks for devices (`resource`) that are not registered here, and there is no hint provider. It is
+ * admitted without them.
+ * @remedy Call `registerDevices`, or add a hint provider.
  */
 export interface ResourceUnknown {
   readonly code: 'RESOURCE_UNKNOWN';
@@ -30,56 +31,71 @@ export interface ResourceUnknown {
   readonly resource: string;
 }
 
-/** A grant that stays until somebody releases it, as it was before the machine was started anew. */
+/** A persistent grant of a state of an earlier boot, with what it held. */
 export interface LapsedGrant extends Holding {
   readonly uid: string;
   readonly name: string;
 }
 
 /**
- * The state was of an earlier boot. Its grants are void; nothing of it is granted again by itself.
+ * The state is of an earlier boot and is kept as `file`. Its grants, also the persistent ones
+ * (`lapsed`), are void.
+ * @remedy Admit the pods again.
  */
 export interface StateArchived {
   readonly code: 'STATE_ARCHIVED';
   readonly message: string;
-  /** Where the state is kept, in the state folder. */
+  /** The name of the archived state in the state folder. */
   readonly file: string;
-  /** Of the archived state. */
+  /** The generation of the archived state. */
   readonly generation: number;
-  /** The persistent grants that were in it. */
+  /** The persistent grants of the archived state. */
   readonly lapsed: readonly LapsedGrant[];
 }
 
-/** What does not hold any more of a grant that is in force. */
+/**
+ * A grant (`uid`) has `flags`: something of it does not hold any more.
+ * @remedy See docs/changes.md.
+ */
 export interface GrantFlagged {
   readonly code: 'GRANT_FLAGGED';
   readonly message: string;
-  /** The grant's id. */
+  /** The uid of the grant. */
   readonly uid: string;
   readonly flags: readonly Flag[];
 }
 
 /**
- * A cgroup at or above the process that holds a grant lets it have less CPU time than the grant has
- * CPUs. A grant does not lift that.
+ * A cgroup (`path`) at or above the process has a quota of less CPU time (`cpus`) than the grant has
+ * CPUs: the kernel will throttle its threads.
+ * @remedy Raise the quota of that cgroup; a grant does not.
  */
 export interface CpuQuota {
   readonly code: 'CPU_QUOTA';
   readonly message: string;
   /** The folder of the cgroup. */
   readonly path: string;
-  /** How many CPUs' time there is. */
+  /** The quota, in CPUs. */
   readonly cpus: number;
 }
 
-/** A new grant is enforced less strongly than was aimed at. */
+/**
+ * The grant has a weaker enforcement level (`enforcement`) than expected: below the one that the request
+ * names, below `cpuset` though there is a `cgroupRoot`, without its partition, or with a shared member
+ * that did not leave. The message says why.
+ * @remedy Nothing, or what the message names. `require` a level to be rejected instead.
+ */
 export interface EnforcementShortfall {
   readonly code: 'ENFORCEMENT_SHORTFALL';
   readonly message: string;
   readonly enforcement: EnforcementLevel;
 }
 
-/** The machine's recorded settings name what it does not have at present. They stay as they are. */
+/**
+ * A recorded setting of the machine (`option`) names CPUs or memory that the machine does not have at
+ * present. The setting stays.
+ * @remedy Nothing, or `numalign configure`.
+ */
 export interface SettingUnmet {
   readonly code: 'SETTING_UNMET';
   readonly message: string;
@@ -87,8 +103,8 @@ export interface SettingUnmet {
 }
 
 /**
- * Something that stands in nobody's way, and that the caller should know: {@link Grant.warnings},
- * {@link Pod.warnings}, {@link Manager.warnings}.
+ * What you should know although nothing failed: {@link Grant.warnings}, {@link Pod.warnings},
+ * {@link Plan.warnings}, {@link Manager.warnings}. docs/reference/errors.md#warnings lists the codes.
  */
 export type Warning =
   | CpuQuota

@@ -12,31 +12,34 @@ import { CpuSet } from '../machine/cpu-set.js';
 
 /** What a container has, of which {@link Manager.adopt} is told. */
 export interface HeldByContainer {
-  /** Its exclusive CPUs. null (default): none, it runs in the shared pool. */
+  /** Its exclusive CPUs; null (the default): it runs in the shared pool. */
   readonly cpus?: CpuSet | string | null;
-  /** Its memory, each type on NUMA nodes that share it, ascending. Default: none is booked. */
+  /** Its memory, each type on NUMA nodes that share it, in ascending order; by default none. */
   readonly memory?: readonly MemoryBlock[];
-  /** Ids of its devices by resource. */
+  /** The ids of its devices by resource. */
   readonly devices?: Readonly<Record<string, readonly string[]>>;
 }
 
-/** A container and what it has. Without requests and limits it asks for what it has. */
+/** A container and what it holds. Without requests and limits, it asks for what it holds. */
 export interface AdoptedContainer extends ContainerSpec, HeldByContainer {}
 
-/** A pod that {@link Manager.adopt} puts on record. */
+/** A pod for {@link Manager.adopt}. */
 export interface AdoptedPod {
-  /** The grant's id; default: one is made up. */
+  /** The uid; by default numalign makes one. */
   readonly uid?: string;
-  /** Default: the uid. */
+  /** The name; by default the uid. */
   readonly name?: string;
   readonly initContainers?: readonly AdoptedContainer[];
   readonly containers: readonly AdoptedContainer[];
 }
 
-/** What {@link Manager.adopt} takes beside the pod. */
+/** The options of {@link Manager.adopt}. */
 export interface AdoptOptions
   extends Pick<RequestOptions, 'enforcement' | 'require' | 'unmovableMembers' | 'signal'> {
-  /** As of {@link RequestOptions}; default: `persistent`. A process cannot have been given it. */
+  /**
+   * `persistent`, or `{ cgroup }` as {@link RequestOptions.owner} has it.
+   * @default `persistent`
+   */
   owner?: LastingOwner;
 }
 

@@ -16,62 +16,57 @@ import {
 } from './counters.js';
 import type { Snapshot, TaskSnapshot, ThreadSnapshot } from './snapshot.js';
 
-/** What a thread of the grant has done since the beginning, or since it came to its CPUs. */
+/** What a thread of the grant did since the beginning, or since it came to these CPUs. */
 export interface ThreadAudit extends ThreadCounters {
   readonly pid: number;
   readonly tid: number;
-  /** Of threads of other processes only the main one is known. */
+  /** Its role. Of threads of other processes only the main one is known. */
   readonly role: ThreadSnapshot['role'];
-  /** Where it may run now. Not only on the grant's CPUs where nothing has been pinned. */
+  /** Where it may run now; also outside of the grant, if it is not pinned. */
   readonly cpus: CpuSet;
-  /** Where it runs, or ran last. */
+  /** The CPU that it runs on, or ran on last. */
   readonly processor: number;
 }
 
-/** A task that is not the grant's, but has been on one of its CPUs since the last look. */
+/** A task of another process that was on the CPUs since the last audit. */
 export interface ForeignTask {
   readonly pid: number;
   readonly tid: number;
   readonly command: string;
   /**
-   * `owner`: a thread of the grant's own processes that is free to run elsewhere too. `kernel`: a
-   * kernel thread.
+   * `user`: another process. `owner`: a thread of the grant's own processes that may also run
+   * elsewhere. `kernel`: a kernel thread.
    */
   readonly kind: TaskSnapshot['kind'];
-  /** A kernel thread that belongs to its CPU: nobody can keep it off. */
+  /** Whether it is a kernel thread that is bound to its CPU: nothing can keep it off. */
   readonly bound: boolean;
-  /**
-   * How long it has run since the last look, wherever that was; null where that is not known: it
-   * was on other CPUs then.
-   */
+  /** How long it ran since the last audit, on any CPU; null if it was on other CPUs then. */
   readonly runTimeNs: number | null;
 }
 
+/** What happened on one CPU. */
 export interface CpuAudit extends CpuCounters {
   readonly cpu: number;
-  /** At this moment; null where there is no cpufreq. */
+  /** The frequency at this moment; null without cpufreq. */
   readonly frequencyKHz: number | null;
-  /** null with `foreign: false`. */
+  /** The tasks of other processes on it; null with `foreign: false`. */
   readonly foreign: readonly ForeignTask[] | null;
 }
 
-/** Sums over all threads and CPUs, with what CPUs had done before the grant lost them. */
+/** Sums over all threads and CPUs, with what CPUs did before the grant lost them. */
 export interface AuditTotals extends ThreadCounters, CpuCounters {
-  /**
-   * Threads that have ended since, or left these CPUs; what they had done when last looked at is
-   * part of the sums.
-   */
+  /** Threads that ended or left these CPUs. The sums include what the last audit saw of them. */
   readonly endedThreads: number;
   /**
-   * How many times a task of another process (not of the kernel) was found that was not there at
-   * the look before. null: nobody has looked.
+   * How often a task of another process was found that the audit before did not find there; null
+   * with `foreign: false`.
    */
   readonly foreignTasks: number | null;
 }
 
 /**
- * What has happened since a grant was pinned. All amounts are since `since`, unless they say
- * otherwise; null is what cannot be read here.
+ * What happened since the grant was pinned. Amounts count from `since`; null is what cannot be read
+ * here.
  */
 export interface GrantAudit {
   readonly grant: string;
@@ -80,8 +75,8 @@ export interface GrantAudit {
   readonly since: string;
   readonly elapsedMs: number;
   /**
-   * Of the owner and its children: threads that are confined to the grant's CPUs. Of a grant of
-   * this process, while there are none: all its threads that may run there.
+   * The threads of the owner and its children that are confined to the grant's CPUs; if there are
+   * none, for a grant of this process, all its threads that may run there.
    */
   readonly threads: readonly ThreadAudit[];
   readonly cpus: readonly CpuAudit[];

@@ -1,21 +1,27 @@
 // AuditOptions: what an audit looks at, checked.
 import { checkOptions, invalidOption } from '../base/check-options.js';
 
-/** What {@link Grant.audit} looks at, and since when. */
+/** The options of {@link Grant.audit} and {@link Manager.audit}. */
 export interface AuditOptions {
-  /** Begins anew: all counters are 0 now, and count from here. Default false. */
+  /**
+   * Resets all counters to 0 first.
+   * @default `false`
+   */
   reset?: boolean;
   /**
-   * Also which tasks of others are on the CPUs, for which every process that /proc shows is looked
-   * at. Default true.
+   * Finds the tasks of other processes on the CPUs. It looks at every process that /proc shows.
+   * @default `true`
    */
   foreign?: boolean;
   /**
-   * Also interrupts. On a machine with many CPUs the kernel takes milliseconds to write out their
-   * table. Default true.
+   * Counts interrupts. On a machine with many CPUs the kernel takes milliseconds to write the table.
+   * @default `true`
    */
   interrupts?: boolean;
-  /** Also where the memory is, which takes time in proportion to it. Default false. */
+  /**
+   * Finds the NUMA nodes of the memory. The time grows with the amount of memory.
+   * @default `false`
+   */
   memory?: boolean;
 }
 

@@ -1,86 +1,42 @@
 // The errors of numalign: one class, literal codes, the offending value and what would be valid in
 // `details`.
 import { getSystemErrorName } from 'node:util';
+import type { ErrorCodes } from './codes/error-codes.js';
 import { plainJson } from './text/plain-json.js';
 
-/** What can go wrong. docs/errors.md says for each what it means and what to do. */
-export type ErrorCode =
-  | 'ERR_ADDON_MISSING'
-  | 'ERR_ADOPTION'
-  | 'ERR_ALREADY_PINNED'
-  | 'ERR_CGROUP'
-  | 'ERR_CHILD_ALIVE'
-  | 'ERR_COMMAND_FAILED'
-  | 'ERR_CONFIG_CONFLICT'
-  | 'ERR_ENFORCEMENT'
-  | 'ERR_GRANT_BUSY'
-  | 'ERR_GRANT_RELEASED'
-  | 'ERR_HINT_PROVIDER'
-  | 'ERR_INSUFFICIENT_CPUS'
-  | 'ERR_INSUFFICIENT_DEVICES'
-  | 'ERR_INSUFFICIENT_MEMORY'
-  | 'ERR_INVALID_ARGUMENT'
-  | 'ERR_INVALID_LIST'
-  | 'ERR_INVALID_OPTION'
-  | 'ERR_INVALID_POD'
-  | 'ERR_INVALID_QUANTITY'
-  | 'ERR_INVALID_TOPOLOGY'
-  | 'ERR_ISOLATED_NEEDS_PLACEMENT'
-  | 'ERR_KUBELET_CONFLICT'
-  | 'ERR_KUBELET_IMPORT'
-  | 'ERR_KUBELET_STATE'
-  | 'ERR_LOCK_TIMEOUT'
-  | 'ERR_MANAGER_CLOSED'
-  | 'ERR_MEMORY_SHORTAGE'
-  | 'ERR_MEMBER_UNMOVABLE'
-  | 'ERR_NOT_MOVABLE'
-  | 'ERR_NOT_MOVED'
-  | 'ERR_OPTIONAL_DEPENDENCY'
-  | 'ERR_OWNER_ALIVE'
-  | 'ERR_OWNER_SHARED'
-  | 'ERR_POD_CONFLICT'
-  | 'ERR_POD_POOL_EMPTY'
-  | 'ERR_PREFERRED_ALLOCATION'
-  | 'ERR_QUIET'
-  | 'ERR_SCHEDULING'
-  | 'ERR_SHARED_POOL_EMPTY'
-  | 'ERR_SHARED_POOL_FULL'
-  | 'ERR_SIMULATED_MACHINE'
-  | 'ERR_SMT_ALIGNMENT'
-  | 'ERR_STATE_CORRUPT'
-  | 'ERR_STATE_FOLDER'
-  | 'ERR_STATE_VERSION'
-  | 'ERR_SYSCALL'
-  | 'ERR_TOPOLOGY_AFFINITY'
-  | 'ERR_UNKNOWN_CONTAINER'
-  | 'ERR_UNKNOWN_GRANT'
-  | 'ERR_UNKNOWN_MEMBER'
-  | 'ERR_UNKNOWN_PART'
-  | 'ERR_UNKNOWN_TRANSFER'
-  | 'ERR_WORKER_START';
+/** What went wrong. docs/reference/errors.md says for each code what it means and what to do. */
+export type ErrorCode = keyof ErrorCodes;
 
 /**
- * Facts about the error, by name: the offending `value`, what is `valid`, and whatever the code's
- * description lists.
+ * Facts about the error, by name: the offending `value`, what is `valid`, and what the description of
+ * the code names. docs/reference/errors.md has them.
  */
 export interface ErrorDetails extends Record<string, unknown> {
   cause?: unknown;
 }
 
 /**
- * Every error that numalign throws on purpose. `code` is literal and stable; the message is for
- * people.
+ * Every error that numalign throws on purpose. `code` and the named `details` are stable; the message
+ * is for people and may change.
+ *
+ * After an error no grant is made, changed or lost, with two exceptions. If a hint provider fails at a
+ * release (ERR_HINT_PROVIDER), the grant is released all the same. If `takeOver` is aborted before the
+ * former owner has left (ERR_OWNER_ALIVE), the grant belongs to this process. A change of the machine
+ * is no error: see docs/changes.md.
+ *
+ * A `TypeError` means that a call breaks the TypeScript types. An aborted call throws the reason of its
+ * `signal` unchanged, by default an `AbortError`.
  */
 export class NumalignError extends Error {
+  /** What went wrong; literal and stable. */
   readonly code: ErrorCode;
+  /** Facts by name, such as `value` and `valid`. */
   readonly details: Readonly<ErrorDetails>;
-  /**
-   * With ERR_SYSCALL and ERR_CGROUP: the kernel's refusal as a positive errno, and its name, such
-   * as `EPERM`.
-   */
+  /** The errno of the kernel as a positive number, with ERR_SYSCALL and ERR_CGROUP. */
   declare readonly errno?: number;
+  /** Its name, such as `EPERM`. */
   declare readonly errnoName?: string;
-  /** With ERR_SYSCALL and ERR_CGROUP: which system call was refused. */
+  /** The refused system call, with ERR_SYSCALL and ERR_CGROUP. */
   declare readonly syscall?: string;
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
@@ -95,7 +51,10 @@ export class NumalignError extends Error {
     if (typeof facts.syscall === 'string') this.syscall = facts.syscall;
   }
 
-  /** What a log can have of it; details as far as JSON can have them. */
+  /**
+   * Name, code, message and details for a log. A bigint becomes its digits, a circular reference
+   * `[Circular]`.
+   */
   toJSON(): { name: string; code: ErrorCode; message: string; details: Record<string, unknown> } {
     const { name, code, message } = this;
     return { name, code, message, details: plainJson(this.details) as Record<string, unknown> };

@@ -17,6 +17,7 @@ export interface NativePinOutcome {
 
 /** What a thread of this process is, in the order of the core's enumerators. */
 export const THREAD_ROLES = ['main', 'worker', 'pool', 'v8', 'other'] as const;
+/** What a thread of this process is for, see {@link ThreadInfo}. */
 export type ThreadRole = (typeof THREAD_ROLES)[number];
 
 /** A scheduling class by the kernel's numbers. */

@@ -8,12 +8,16 @@ import { parsePlace, SHARED, type ThreadCpus } from '../threads/placement.js';
 import { realTimeCpus } from '../threads/scheduling.js';
 import { bornOn } from './birth.js';
 
+/** The options of {@link Grant.worker}. */
 export interface GrantWorkerOptions extends WorkerOptions {
-  /** Of the grant, for this Worker; default: what no part has. */
+  /**
+   * The part of the grant that the Worker runs on.
+   * @default the CPUs that no part has
+   */
   part?: string;
   /**
-   * Where it runs: CPUs of the grant, or of its part; default: where {@link Grant.placeThreads} has
-   * put the Workers, else all of them. Of isolated CPUs it gets one.
+   * CPUs of the grant, or of its `part`. On isolated CPUs the Worker gets one of them.
+   * @default where {@link Grant.placeThreads} puts Workers, else all of them
    */
   cpus?: CpuSet | string;
 }

@@ -6,6 +6,7 @@ import { findHierarchy, folderOf, type Hierarchy, pathIn } from './files/hierarc
 import type { Throttling } from './groups/cpuset-group.js';
 import { throttling } from './groups/cpuset-v2.js';
 
+/** A quota of CPU time and its cgroup. */
 export interface CpuLimit {
   /** The folder of the cgroup that has it. */
   path: string;
@@ -17,6 +18,7 @@ export interface CpuLimit {
   throttled: Throttling | null;
 }
 
+/** A limit of memory and its cgroup. */
 export interface MemoryLimit {
   path: string;
   bytes: number;

@@ -3,21 +3,25 @@ import type { DeviceAssignment } from '../account/pod-assignment.js';
 import type { CpuSet, NodeSet } from '../machine/cpu-set.js';
 
 /**
- * The uid of the grant, its CPUs and NUMA nodes as lists (`0-1,4`), the ids of its devices by
- * resource as a JSON object, and the state folder that has it on record. By NUMALIGN_GRANT
- * `numalign/preload` knows the grant to use.
+ * A program on a grant finds these variables: `numalign run`, {@link Grant.spawn}, {@link Grant.fork},
+ * {@link Grant.exec} and numalign/preload set them.
  */
 export interface ChildVariables {
+  /** The uid of the grant. If it is set, numalign/preload uses this grant and acquires none. */
   readonly NUMALIGN_GRANT: string;
+  /** The CPUs of the grant that no part has, as a list such as `0-1,4`. */
   readonly NUMALIGN_CPUS: string;
-  /** How much of the shared pool is booked beside them, in CPUs: `0.5`. */
+  /** How many CPUs a `mixed` grant has booked in the shared pool, such as `0.5`. */
   readonly NUMALIGN_MIXED?: string;
+  /** The NUMA nodes of these CPUs, as a list. */
   readonly NUMALIGN_NODES: string;
+  /** A JSON object: the ids of the grant's devices by resource. */
   readonly NUMALIGN_DEVICES: string;
+  /** The state folder that has the grant on record. */
   readonly NUMALIGN_STATE_DIR?: string;
   /**
-   * The process whose preload has acquired the grant: workers of its cluster do not use it. Empty: the
-   * grant is for this child.
+   * The process whose preload acquired the grant. Workers of its `node:cluster` acquire their own
+   * grants, workers of `numalign/cluster` do not. Empty if the grant is for this child.
    */
   readonly NUMALIGN_PRELOAD_PID: '';
 }

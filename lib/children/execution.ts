@@ -5,10 +5,17 @@ import { bornOn } from '../births/birth.js';
 import { type GrantedThreads, inGroup } from '../threads/granted-threads.js';
 import { type ChildOptions, environmentOf, type Inheritance } from './spawn.js';
 
+/** The options of {@link Grant.exec}. */
 export interface ExecOptions extends ChildOptions {
-  /** Default: this process's own environment. The variables of a grant come on top. */
+  /**
+   * The environment of the program. The variables of the grant take precedence.
+   * @default `process.env`
+   */
   env?: Readonly<Record<string, string | undefined>>;
-  /** What the program is told that it is called; default: `command`. */
+  /**
+   * The name that the program sees as its own.
+   * @default the command
+   */
   argv0?: string;
 }
 

@@ -2,6 +2,21 @@
 // acquire.
 import { NumalignError } from '../base/errors.js';
 
+/**
+ * `node --import numalign/preload` reads these variables. PM2's cluster mode passes them in `pm2_env`.
+ */
+export interface PreloadVariables {
+  /**
+   * The options of {@link Manager.acquire} as JSON. Required, unless NUMALIGN_GRANT is set.
+   * `${VARIABLE}` in the `name` stands for the value of that variable.
+   */
+  readonly NUMALIGN_ACQUIRE: string;
+  /** The options of {@link openManager} as JSON. */
+  readonly NUMALIGN_MANAGER?: string;
+  /** The options of {@link Grant.placeThreads} as JSON. */
+  readonly NUMALIGN_THREADS?: string;
+}
+
 type Variables = Readonly<Record<string, unknown>>;
 
 // PM2 starts a worker of its cluster mode with all variables of the app as JSON in this one, and sets

@@ -16,20 +16,20 @@ import { preferNodes } from '../threads/memory.js';
 import type { ChildVariables } from './child-variables.js';
 import { threadCounts } from './thread-counts.js';
 
-/** What {@link Grant.spawn} and {@link Grant.fork} take beside the options of Node. */
+/** The options that {@link Grant.spawn}, {@link Grant.fork} and {@link Grant.exec} add to Node's. */
 export interface ChildOptions {
   /**
-   * `auto`: the child's libraries start as many threads as the grant has CPUs for it, by variables
-   * such as OMP_NUM_THREADS and GOMAXPROCS where its environment does not have them. Default: nothing
-   * is set.
+   * `auto`: sets variables such as OMP_NUM_THREADS and GOMAXPROCS, unless the environment has them, so
+   * that libraries start as many threads as the child has CPUs. See docs/threads.md.
+   * @default nothing is set
    */
   threadCounts?: 'auto';
 }
 
-/** Options of {@link Grant.spawn}. */
+/** The options of {@link Grant.spawn}. */
 export interface GrantSpawnOptions extends SpawnOptions, ChildOptions {}
 
-/** Options of {@link Grant.fork}. */
+/** The options of {@link Grant.fork}. */
 export interface GrantForkOptions extends ForkOptions, ChildOptions {}
 
 /** What a child of a grant gets. */

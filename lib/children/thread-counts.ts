@@ -22,8 +22,9 @@ const COMPUTING = [
 const LEAST_OF_LIBUV = 4;
 
 /**
- * Variables that tell the libraries of a program to start a thread for each of its `cpus`: those
- * that `environment` does not have. libuv's pool is not made smaller than it is without.
+ * Returns variables, such as OMP_NUM_THREADS, that make the libraries of a program start one thread
+ * for each of `cpus`, without those that `environment` has. UV_THREADPOOL_SIZE is at least 4. See
+ * docs/threads.md.
  */
 export function threadCounts(
   cpus: number,

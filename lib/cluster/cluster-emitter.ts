@@ -19,14 +19,21 @@ type Event = keyof ClusterEvents;
 type Listener<E extends Event> = (...args: ClusterEvents[E]) => void;
 
 export interface ClusterEmitter extends Emitter {
+  /**
+   * As in `node:cluster`: `disconnect`, `exit`, `fork`, `listening`, `message`, `online`, `setup`.
+   */
   on<E extends Event>(event: E, listener: Listener<E>): this;
   on(...args: Parameters<Emitter['on']>): this;
+  /** As in `node:cluster`. */
   once<E extends Event>(event: E, listener: Listener<E>): this;
   once(...args: Parameters<Emitter['once']>): this;
+  /** As in `node:cluster`. */
   addListener<E extends Event>(event: E, listener: Listener<E>): this;
   addListener(...args: Parameters<Emitter['addListener']>): this;
+  /** As in `node:cluster`. */
   prependListener<E extends Event>(event: E, listener: Listener<E>): this;
   prependListener(...args: Parameters<Emitter['prependListener']>): this;
+  /** As in `node:cluster`. */
   prependOnceListener<E extends Event>(event: E, listener: Listener<E>): this;
   prependOnceListener(...args: Parameters<Emitter['prependOnceListener']>): this;
 }

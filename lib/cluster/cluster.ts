@@ -8,32 +8,36 @@ import type { Replacement, RestartOptions } from './rolling-restart.js';
 
 type Replaced = 'fork' | 'setupPrimary' | 'setupMaster' | 'workers' | keyof NodeJS.EventEmitter;
 
-/** As node:cluster, of which every other member is. In a worker it is node:cluster itself. */
+/**
+ * The module `node:cluster` with these members. Every other member is the one of `node:cluster`; in
+ * a worker all are. See docs/cluster.md.
+ */
 export interface Cluster extends Omit<NodeCluster, Replaced>, ClusterEmitter {
-  /** Those that live, by their ids. A worker that was forked by node:cluster has no `grant`. */
+  /** The living workers by id. A worker that `node:cluster` itself forked has no `grant`. */
   readonly workers?: NodeJS.Dict<GrantedWorker>;
+  /** The class of workers of `node:cluster`. */
   readonly Worker: typeof Worker;
   /**
-   * Acquires CPUs and forks a worker on them: it is there from its first instruction (see
-   * {@link Grant.spawn}), and has {@link GrantedWorker.grant}. Should it die, it is forked again, on
-   * the same CPUs. They are given back when it ends for good: after `disconnect()`, `kill()` or the
-   * exit code 0. In a listener of `exit` of a worker that is forked again it answers that next
-   * worker, and forks no second one.
+   * Acquires CPUs and forks a worker that runs on them from its first instruction, with its
+   * {@link GrantedWorker.grant}. A worker that dies is forked again on the same CPUs. They are released
+   * when it ends for good: after `disconnect()`, `kill()` or exit code 0. In an `exit` listener of
+   * a worker that is forked again, it resolves with that next worker.
    * @throws ERR_INVALID_OPTION; as {@link openManager}, {@link Manager.acquire} and
-   *   {@link Grant.spawn}; what node:cluster throws; the kernel's error where it starts no process.
-   *   No worker is there then, and no grant.
+   *   {@link Grant.spawn}; what `node:cluster` throws; the kernel's error if it starts no process;
+   *   ERR_WORKER_START in an `exit` listener that no next worker follows. There is no worker and no
+   *   grant then
    */
   fork(options?: ForkOptions): Promise<GrantedWorker>;
-  /** As of node:cluster; `manager` counts for workers that are forked from then on. */
+  /** As in `node:cluster`. `manager` applies to workers that are forked later. */
   setupPrimary(settings?: PrimarySettings): void;
-  /** @deprecated As of node:cluster: {@link setupPrimary}. */
+  /** @deprecated Use {@link setupPrimary}. */
   setupMaster(settings?: PrimarySettings): void;
   /**
-   * Replaces the workers one by one, each by a new one that serves before the old one is told to
-   * disconnect, where there are CPUs for both; else by one that gets its CPUs once it has ended. A
-   * worker that listens is replaced by one that listens. Calls run one after the other.
-   * @throws ERR_WORKER_START where a new one does not serve in time: where there were CPUs for both
-   *   it is ended, and the old one goes on; ERR_INVALID_OPTION; as {@link fork}; the signal's reason
+   * Replaces the workers one by one. If there are CPUs for both, the new worker serves before the
+   * old one is told to disconnect; else it starts after the old one has ended, on its CPUs. A
+   * listening worker is replaced by a listening one. Calls run one after the other.
+   * @throws ERR_WORKER_START if a new worker does not serve in time: it is ended if there were CPUs
+   *   for both, and the old one goes on; ERR_INVALID_OPTION; as {@link fork}; the signal's reason
    */
   restart(options?: RestartOptions): Promise<Replacement[]>;
 }

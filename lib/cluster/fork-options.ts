@@ -3,29 +3,35 @@ import { checkOptions, invalidOption } from '../base/check-options.js';
 import { ACQUIRE_OPTIONS, type AcquireOptions } from '../input/request.js';
 import { option } from '../input/values/option-values.js';
 
-/** How often a worker is forked again. */
+/** How often `cluster.fork` replaces a worker that died, see {@link ForkOptions.respawn}. */
 export interface RespawnOptions {
   /**
-   * After so many ends in a row, each within ten seconds of the worker's start, it is not forked
-   * again, and its CPUs are given back. Default: no limit.
+   * Gives up after so many deaths in a row within ten seconds of the start, and releases the CPUs.
+   * @default no limit
    */
   limit?: number;
 }
 
-/** What {@link Cluster.fork} takes: what {@link Manager.acquire} does, and what is the worker's. */
+/** The options of {@link Cluster.fork}. See docs/cluster.md. */
 export interface ForkOptions extends Omit<AcquireOptions, 'cpu' | 'weight' | 'owner' | 'parts' | 'onTaken'> {
-  /** How many exclusive CPUs the worker has. Default: 1. */
+  /**
+   * How many exclusive CPUs the worker gets.
+   * @default 1
+   */
   cpu?: number;
-  /** Variables of its environment, beside those of this process. */
+  /**
+   * Variables to add to the environment of the worker.
+   * @default none
+   */
   env?: Readonly<Record<string, string | undefined>>;
   /**
-   * Where the CPUs cannot be had, the worker runs in the shared pool, or where there is none as any
-   * process: its `grant` is null and its `refusal` says why. Default: false.
+   * Runs the worker in the shared pool if there is no room: its `grant` is null, its `refusal` says why.
+   * @default `false`
    */
   optional?: boolean;
   /**
-   * Whether a worker that dies is forked again, on the same CPUs: not after `disconnect()`, `kill()`
-   * or the exit code 0. Default: true.
+   * Forks a worker that dies again, on the same CPUs; not after `disconnect()`, `kill()` or exit code 0.
+   * @default `true`
    */
   respawn?: boolean | RespawnOptions;
 }

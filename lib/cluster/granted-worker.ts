@@ -7,11 +7,11 @@ import type { Grant } from '../grant.js';
 import type { Manager } from '../manager.js';
 import type { WorkerPlan } from './fork-options.js';
 
-/** A worker, and what it runs on. */
+/** A worker with its grant. */
 export interface GrantedWorker extends Worker {
-  /** The CPUs that are its own; null: it runs in the shared pool. */
+  /** The grant of the worker; null in the shared pool. */
   readonly grant: Grant | null;
-  /** Why it has no grant: an AdmissionError where there is no room. null where it has one. */
+  /** Why the worker has no grant, such as an {@link AdmissionError}; null with a grant. */
   readonly refusal: NumalignError | null;
 }
 

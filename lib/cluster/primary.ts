@@ -10,9 +10,12 @@ import type { GrantedWorker, Ground } from './granted-worker.js';
 import { parseRestart, type Replacement, type RestartOptions, restartAll } from './rolling-restart.js';
 import { Slot, type SlotOwner } from './slot.js';
 
-/** Settings of node:cluster, and the manager that CPUs come from. */
+/** The settings of `node:cluster`, and the manager that the CPUs come from. */
 export interface PrimarySettings extends ClusterSettings {
-  /** An open one, or how one is opened at the first fork. Default: the machine's. */
+  /**
+   * The manager that the CPUs come from, or its options; it is opened at the first fork.
+   * @default the machine's
+   */
   manager?: Manager | EmptyManager | ManagerOptions;
 }
 

@@ -8,23 +8,34 @@ import type { WorkerPlan } from './fork-options.js';
 import type { GrantedWorker, Ground } from './granted-worker.js';
 import { Slot, type SlotOwner } from './slot.js';
 
+/** The options of {@link Cluster.restart}. */
 export interface RestartOptions {
-  /** How long a worker may take from `disconnect()` to its end, until it is killed. Default: 30 s. */
+  /**
+   * How long a worker may take from `disconnect()` to its end, in milliseconds; then it is killed.
+   * @default 30,000
+   */
   deadlineMs?: number;
-  /** How long a new one may take until it serves. Default: 30 s. */
+  /**
+   * How long a new worker may take until it serves, in milliseconds.
+   * @default 30,000
+   */
   startDeadlineMs?: number;
-  /** Ends it between two workers. */
+  /**
+   * Ends the restart between two workers.
+   * @default none
+   */
   signal?: AbortSignal;
 }
 
-/** What {@link Cluster.restart} has done with a worker. */
+/** What {@link Cluster.restart} did with a worker. */
 export interface Replacement {
   /** The worker that has ended. */
   readonly before: Worker;
+  /** The new worker. */
   readonly worker: GrantedWorker;
-  /** The new one served, on CPUs of its own or in the shared pool, before the other was told to end. */
+  /** Whether the new worker served before the old one was told to end. */
   readonly overlapped: boolean;
-  /** It did not end in time. */
+  /** Whether the old worker did not end in time and was killed. */
   readonly killed: boolean;
 }
 

@@ -47,6 +47,7 @@ export interface Holder {
   readonly pid: number | null;
 }
 
+/** The part of one resource in an {@link Explanation}. */
 export interface ResourceExplanation {
   readonly resource: string;
   /** The custom provider's name; null: numalign itself. */
@@ -72,21 +73,22 @@ export interface ResourceExplanation {
   readonly holders: readonly Holder[];
 }
 
+/** Why a pod is rejected, see docs/admission.md. */
 export interface Explanation {
   readonly reason: AdmissionReason;
-  /** The container that failed; null: the pod as a whole (scope `pod`). */
+  /** The container that failed; null: the whole pod (scope `pod`). */
   readonly container: string | null;
   readonly policy: TopologyManagerPolicy;
   readonly resources: readonly ResourceExplanation[];
-  /** The weaker policies that would admit the pod now, the strictest of them first. */
+  /** The weaker policies that would admit the pod now, the strictest first. */
   readonly admittedUnder: readonly TopologyManagerPolicy[];
-  /** All of it for people, several lines. */
+  /** The explanation for people, in several lines. */
   readonly text: string;
 }
 
 declare module '../base/errors.js' {
   interface ErrorDetails {
-    /** Of a rejection: what was asked for, what is free and who holds it. */
+    /** Of a rejection: what the request asks for, what is free, and which grants hold the rest. */
     explanation?: Explanation;
   }
 }

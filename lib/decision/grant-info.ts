@@ -10,43 +10,38 @@ interface Unbalanced {
   readonly unbalanced: CpuSet;
 }
 
-/** What the state says of one grant. */
+/** A grant on record, of any process. */
 export interface GrantInfo extends Holding {
   readonly uid: string;
   readonly name: string;
-  /** What is booked for the pod as a whole; null: its containers are booked one by one. */
+  /** What is booked for the pod as a whole; null if its containers are booked one by one. */
   readonly booking: PodBooking | null;
-  /** How much of the shared pool is booked for it beside its CPUs, in CPUs: 0.5, say; else 0. */
+  /** How many CPUs a `mixed` grant has booked in the shared pool, such as 0.5; else 0. */
   readonly mixed: number;
-  /** Between how many CPUs it grows and shrinks by itself; null: their number is fixed. */
+  /** The range of CPUs in which it grows and shrinks by itself; null if their number is fixed. */
   readonly elastic: Elasticity | null;
-  /** Of the CPUs. */
+  /** The NUMA nodes of `cpus`. */
   readonly numaNodes: NodeSet;
   /** As {@link Grant.isIsolated}. */
   readonly isIsolated: boolean;
+  /** The enforcement level. */
   readonly enforcement: EnforcementLevel;
-  /**
-   * The cgroup by which it is enforced, as a path; made when something is to run in it. null where
-   * there is none.
-   */
+  /** The path of its cgroup, which is made when something runs in it; null without one. */
   readonly cgroup: string | null;
   readonly owner: {
     readonly kind: 'process' | 'cgroup' | 'persistent';
     readonly pid: number | null;
     readonly command: string | null;
-    /** The folder of a cgroup that owns it, as whoever named it sees it; else null. */
+    /** The folder of the cgroup that owns it, as the admitting process saw it; else null. */
     readonly cgroup: string | null;
   };
-  /** False: the owner is dead, and the next transaction takes the CPUs back. */
+  /** False: the owner is dead, and the next transaction takes the grant back. */
   readonly alive: boolean;
-  /** The CPUs that it is about to have instead, where a resize is announced; else null. */
+  /** The CPUs that it will have, while a resize or a move is announced; else null. */
   readonly upcoming: CpuSet | null;
-  /**
-   * What of it does not hold any more, since the machine or its settings have changed. It stays as
-   * it is.
-   */
+  /** What does not hold any more, see {@link Flag}. */
   readonly flags: readonly Flag[];
-  /** Wall-clock time in ISO 8601. */
+  /** When it was admitted, in ISO 8601. */
   readonly admittedAt: string;
 }
 

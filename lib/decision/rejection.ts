@@ -12,28 +12,28 @@ import { place } from './place.js';
 import { begin, type Offer, type Progress } from './progress.js';
 import { hintRequest, type Question, undo } from './question.js';
 
-/** The other answer to a request: why it is not admitted. */
+/** Why a request is not admitted, see {@link AdmissionError}. */
 export interface Rejection {
   readonly admitted: false;
-  /** In the kubelet's words. */
+  /** The reason in the kubelet's words. */
   readonly reason: AdmissionReason;
   readonly code: RejectionCode;
   /** The explanation in one line. */
   readonly message: string;
   readonly explanation: Explanation;
-  /** Everybody with exclusive CPUs. */
+  /** All grants with exclusive CPUs. */
   readonly holders: readonly Holder[];
-  /** The CPUs reserved for the system, as a list. */
+  /** The reserved CPUs, as a list. */
   readonly reserved: string;
-  /** Whether there is no room: a release by somebody else can change the answer. */
+  /** Whether there is no room, so that a release can change the answer. */
   readonly isShortage: boolean;
-  /** What was asked for and what can be had: `value`, `valid`, and whatever the code describes. */
+  /** The facts of the code, such as `value` and `valid`. */
   readonly facts: Readonly<Record<string, unknown>>;
-  /** What was merged, step by step, until it failed. */
+  /** The hints that were merged, step by step. */
   readonly offers: readonly Offer[];
-  /** What a callback threw that could not choose. */
+  /** What a callback threw. */
   readonly cause?: unknown;
-  /** What a hint provider threw that was to give back what it had allocated. */
+  /** What a hint provider threw while it released its allocation. */
   readonly rollback?: unknown;
 }
 

@@ -11,11 +11,17 @@ import type { Finding } from './finding.js';
 import { judge } from './judge.js';
 import { readMachineFacts } from './read-facts.js';
 
-/** What {@link diagnose} judges. */
+/** The options of {@link diagnose}. */
 export interface DiagnoseOptions {
-  /** The folder of the state. Default: the machine's. */
+  /**
+   * The state folder to judge.
+   * @default the machine's
+   */
   stateDir?: string;
-  /** The cgroup to be judged; null: none. Default: that on record, or the machine's. */
+  /**
+   * The cgroup to judge; null: none.
+   * @default the recorded one, else the machine's
+   */
   cgroupRoot?: string | null;
 }
 
@@ -27,9 +33,8 @@ export interface Diagnosis {
 }
 
 /**
- * Looks at this machine and this user, as `numalign doctor` does: nothing is made, locked or
- * changed, and no rights are needed. Synchronous but for the discovery, and of the order of a
- * hundred milliseconds: all of /proc and the interrupts are looked through.
+ * Checks this machine and this user, as `numalign doctor` does. It makes, locks and changes
+ * nothing, and needs no rights. It blocks the thread for about a hundred milliseconds.
  * @throws ERR_INVALID_OPTION
  */
 export async function diagnose(options: DiagnoseOptions = {}): Promise<Diagnosis> {

@@ -1,10 +1,11 @@
 // Findings: what was found of one thing that matters, and what to change.
 
 /**
- * `problem`: numalign does not work here, or a grant is not worth what it promises. `warning`: less
- * than the machine could give. `unknown`: it cannot be seen from here.
+ * What a finding can be. `ok`. `warning`: the machine could give more. `problem`: numalign does not
+ * work here, or a grant does not hold what it promises. `unknown`: this user cannot see it.
  */
 export const FINDING_STATUSES = ['ok', 'warning', 'problem', 'unknown'] as const;
+/** The status of a {@link Finding}. */
 export type FindingStatus = (typeof FINDING_STATUSES)[number];
 
 export interface Verdict {
@@ -14,6 +15,7 @@ export interface Verdict {
   readonly advice: string | null;
 }
 
+/** A finding of {@link diagnose}. */
 export interface Finding extends Verdict {
   /** The name of the check, the same on every machine. */
   readonly check: string;

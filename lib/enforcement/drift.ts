@@ -3,13 +3,13 @@ import type { NumalignError } from '../base/errors.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 
 /**
- * `thread`: a thread that runs for a grant and may run outside of it. `cgroup`: the cgroup of a
- * grant has other CPUs, or has lost threads. `partition`: the root is no valid partition, or one of
- * other CPUs. `memory`: the cgroup of a grant has other memory nodes than are booked. `pool`: a
- * cgroup of the shared pool has other CPUs. `member`: a shared member may run where it must not, or
- * may not where it could. `leftover`: a cgroup whose grant is gone. `level`: a grant is kept from
- * others less strongly than was on record. `quiet`: a setting of the kernel is not what quiet grants need,
- * or what is left of one that was.
+ * What kind of difference reconciling found. `thread`: a thread of a grant may run outside of it.
+ * `cgroup`: the cgroup of a grant has other CPUs, or lost threads. `partition`: the root is no
+ * valid partition, or has other CPUs. `memory`: the cgroup of a grant has other memory nodes than
+ * booked. `pool`: a cgroup of the shared pool has other CPUs. `member`: a shared member may run
+ * where it must not, or may not where it could. `leftover`: a cgroup without a grant. `level`: a
+ * grant has a weaker level than recorded. `quiet`: a kernel setting is not what quiet grants need,
+ * or a left-over of one.
  */
 export type DriftKind =
   | 'thread'
@@ -22,56 +22,56 @@ export type DriftKind =
   | 'level'
   | 'quiet';
 
-/** What a manager tells by its event `drift`. */
+/** A difference that reconciling found: the event `drift`. */
 export interface Drift {
   readonly kind: DriftKind;
-  /** The grant's id; null where it is nobody's in particular. */
+  /** The uid of the grant; null if it concerns no single grant. */
   readonly uid: string | null;
-  /** For people. */
+  /** A description for people. */
   readonly what: string;
   readonly repaired: boolean;
   /**
-   * It was repaired twice and is different again: it is left alone until it is found right, or the
-   * grant changes.
+   * Whether it differs again after two repairs. It is left alone until it is right or the grant
+   * changes.
    */
   readonly contested: boolean;
 }
 
 /**
- * CPUs of a grant of this process have gone offline, or are back; or the kubelet has taken them from
- * one that moves then (`onTaken`): what a manager tells by its event `hotplug`.
+ * CPUs of a grant of this process went offline or came back, or the kubelet took them from a grant
+ * with `onTaken: 'move'`: the event `hotplug`.
  */
 export interface Hotplug {
   readonly uid: string;
-  /** What the grant runs on now. */
+  /** The CPUs of the grant now. */
   readonly cpus: CpuSet;
+  /** The lost CPUs. */
   readonly lost: CpuSet;
-  /** What it has got for them. */
+  /** The CPUs that replace them. */
   readonly substitutes: CpuSet;
   /**
-   * Those of `lost` for which there was nothing: on record they stay the grant's, and are its own
-   * again once they are back.
+   * Those of `lost` without a replacement. They stay on record, and belong to the grant again when
+   * they are back.
    */
   readonly revoked: CpuSet;
+  /** The CPUs that came back. */
   readonly returned: CpuSet;
-  /**
-   * Nothing is left of it for the time being: the threads of this process wait in the shared pool.
-   */
+  /** Whether the grant has no CPU left: the threads of this process wait in the shared pool. */
   readonly isParked: boolean;
-  /** Why there was nothing. */
+  /** Why there is no replacement. */
   readonly error: NumalignError | null;
 }
 
-/** One round of reconciling. */
+/** One round of {@link Manager.reconcile}. */
 export interface ReconcileReport {
-  /** How many things were compared: threads, cgroups, members. */
+  /** How many threads, cgroups and members were compared. */
   readonly checked: number;
   readonly repaired: number;
-  /** What is left alone at present because somebody always changes it back. */
+  /** How many differences are left alone, because another program always changes them back. */
   readonly contested: number;
-  /** Masks set, writes to cgroups, and commits; 0 where all was as it should be. */
+  /** Masks set, writes to cgroups, and commits; 0 without a difference. */
   readonly writes: number;
-  /** What was not as it should be, but for what was contested before. */
+  /** The differences, without those that were contested before. */
   readonly drifts: readonly Drift[];
   readonly hotplug: readonly Hotplug[];
 }

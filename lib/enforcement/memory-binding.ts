@@ -10,28 +10,27 @@ import { type MemoryNodes, readMemoryNodes } from '../cgroups/files/memory-nodes
 import type { NodeSet } from '../machine/cpu-set.js';
 import { ALL_CONTAINERS, groupName, memoryNodesOf } from './layout/layout.js';
 
-/** Of a container with booked memory: what `cpuset.mems` of its cgroup makes of that. */
+/** The memory nodes that the cgroup of a container is bound to, see docs/memory.md. */
 export interface MemoryBinding {
-  /** Its name; null: processes that are attached to all containers of a pod. */
+  /** The container; null: processes that are attached to all containers of a pod. */
   readonly container: string | null;
-  /** The cgroup, as a path; null where there is none. */
+  /** The path of the cgroup; null without one. */
   readonly cgroup: string | null;
-  /** The nodes of what is booked. */
+  /** The nodes of the booked memory. */
   readonly wanted: NodeSet;
-  /** Where its memory can come from, read back; null where that cannot be read. */
+  /** The nodes that the kernel allows now; null if they cannot be read. */
   readonly nodes: NodeSet | null;
-  /** Whether these are those that are wanted. */
+  /** Whether `nodes` are the wanted ones. */
   readonly applied: boolean;
   /**
-   * Why not: `no-cgroup`; `not-made` where nothing has run in the cgroup yet, with which it is made;
-   * `outside-parent` and `clipped` where the cgroup above has none or not all of the nodes; the
-   * kernel's refusal, such as `EACCES`; `changed` where somebody else has written other nodes, until
-   * the next round of reconciling.
+   * Why they are not: `no-cgroup`; `not-made`, nothing has run in the cgroup yet; `outside-parent`
+   * or `clipped`, the parent cgroup has none or not all of the nodes; a refusal of the kernel, such
+   * as `EACCES`; `changed`, another program wrote other nodes, until the next round of reconciling.
    */
   readonly reason: string | null;
   /**
-   * Whether pages that are elsewhere move along, with processes that come in and when the nodes
-   * change; null where that cannot be read.
+   * Whether existing pages move to the nodes, of new processes and when the nodes change; null if
+   * that cannot be read.
    */
   readonly migrates: boolean | null;
 }

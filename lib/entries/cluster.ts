@@ -1,4 +1,5 @@
-// numalign/cluster: node:cluster, each worker on CPUs of its own.
+// numalign/cluster: `node:cluster` whose primary forks each worker onto CPUs of its own. The default
+// export is the whole module; every member that is not described here is the one of `node:cluster`.
 import type { Cluster as NodeCluster } from 'node:cluster';
 import { clusterOf } from '../cluster/cluster.js';
 

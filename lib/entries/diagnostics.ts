@@ -1,4 +1,5 @@
-// numalign/diagnostics: what numalign and the kernel do, and why.
+// numalign/diagnostics: what numalign and the kernel do, and why: threads, memory, audits, flags,
+// warnings, explanations, the status of the state, and the channels that managers publish on.
 
 export type { CpuMove } from '../account/cpu-identities.js';
 export type { CacheShare, QuietPart } from '../account/quiet/quiet-request.js';
@@ -46,6 +47,7 @@ export type { CpuFlag, CpuMoved, DeviceGone, MemoryGone } from '../decision/flag
 export type { CpuTaken, DeviceTaken, MemoryTaken } from '../decision/flags/kubelet-flags.js';
 export type { SharedPoolShort } from '../decision/flags/shared-pool-short.js';
 export type { HugepagesTaken } from '../decision/memory/hugepages-taken.js';
+export type { Offer } from '../decision/progress.js';
 export type {
   ProposedMove,
   RepackingReport,

@@ -1,4 +1,4 @@
-// numalign/kubelet: the names and files of the kubelet.
+// numalign/kubelet: the names, policies, manifests and state files of the kubelet.
 
 export type { KubeletContainer, KubeletPod } from '../account/kubelet-record.js';
 export type { AdmitAllOptions } from '../admission/grants/admit-all.js';

@@ -1,4 +1,5 @@
-// numalign/topology: machines, topology hints and their merge, devices and resources of your own.
+// numalign/topology: machines, topology hints and their merge, devices, and hint providers for your
+// own resources.
 
 export type {
   PreferredAllocation,

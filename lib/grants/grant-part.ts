@@ -6,8 +6,9 @@ import { NumalignError } from '../base/errors.js';
 import type { CpuSet, NodeSet } from '../machine/cpu-set.js';
 import type { GrantPinResult, PartPinOptions } from '../threads/pin.js';
 
-/** A part of a grant, as {@link Grant.part} gives it. */
+/** CPUs of a grant for single threads of its process; {@link Grant.part} makes it. */
 export class GrantPart {
+  /** The name of the part. */
   readonly name: string;
   readonly #record: GrantRecord;
   readonly #pin: (options: PartPinOptions) => GrantPinResult;
@@ -20,7 +21,7 @@ export class GrantPart {
     this.#pin = pin;
   }
 
-  /** The CPUs to run on, as they are now: others where some have gone offline. */
+  /** The CPUs to run on, as they are now. */
   get cpus(): CpuSet {
     return partCpus(this.#record, this.name);
   }
@@ -31,17 +32,17 @@ export class GrantPart {
   }
 
   /**
-   * Moves one thread of this process onto the part's CPUs: the calling one, or one by its id. It
-   * stays there, whatever puts the process on the grant, until {@link Grant.unpin} or
-   * {@link Grant.release}. Sets the memory policy of the calling thread as {@link Grant.pin} does.
-   * Threads that it starts by itself are born there too: start Workers by {@link Grant.worker},
-   * programs by {@link Grant.spawn}.
+   * Moves the calling thread, or the one with the id `threads`, onto the part's CPUs. It stays
+   * there until {@link Grant.unpin} or {@link Grant.release}, also if the process is pinned. It
+   * sets the memory policy of the calling thread as {@link Grant.pin} does. Threads that it starts
+   * inherit the part: start Workers with {@link Grant.worker}, programs with {@link Grant.spawn}.
    * @throws as {@link Grant.pin}
    */
   pin(options: PartPinOptions = {}): GrantPinResult {
     return this.#pin(options);
   }
 
+  /** All facts as a plain object. */
   toJSON() {
     const { name, cpus, numaNodes } = this;
     return { name, cpus, numaNodes };

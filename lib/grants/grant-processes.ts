@@ -34,24 +34,23 @@ export class GrantProcesses extends GrantView {
   }
 
   /**
-   * Starts a program on the grant's CPUs, without those of parts, there from its first instruction
-   * (with cgroup v2, where this process is not in the grant’s cgroup, moved right after its start),
-   * with the grant's memory nodes preferred where that is allowed (whatever policy this thread was
-   * pinned with). It also gets a copy of the owner's lock: should this process die, its grants live
-   * on until the child (and what it started) has ended. Same parameters as
-   * node:child_process.spawn; the child finds {@link ChildVariables} in its environment, and with
-   * `threadCounts: 'auto'` the number of threads to start.
-   * @throws ERR_SYSCALL where the CPUs cannot be used here, ERR_INVALID_OPTION,
-   *   ERR_SIMULATED_MACHINE, ERR_GRANT_RELEASED
+   * Starts a program on the grant's CPUs without those of parts, with the parameters of
+   * node:child_process.spawn. It runs there from its first instruction; with cgroup v2, and this
+   * process outside of the grant's cgroup, it moves right after its start. The grant's memory nodes
+   * are preferred where the system allows. The child inherits the owner's lock: if this process
+   * dies, its grants last until the child and what it started have ended. Its environment has
+   * variables such as NUMALIGN_CPUS, see docs/reference/configuration.md#environment-variables.
+   * @throws ERR_SYSCALL if the CPUs cannot be used here; ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE,
+   *   ERR_GRANT_RELEASED
    */
   spawn(command: string, args?: Arguments<GrantSpawnOptions>, options?: GrantSpawnOptions): ChildProcess {
     return this.startChild((inheritance) => spawnWith(inheritance, command, args, options));
   }
 
   /**
-   * Starts a module of JavaScript in a Node process with a channel for messages, as {@link spawn}
-   * starts a program. Same parameters as node:child_process.fork.
-   * @throws as {@link spawn}, and what node:child_process.fork throws
+   * Starts a JavaScript module in a Node process with a message channel, as {@link spawn} starts a
+   * program, with the parameters of node:child_process.fork.
+   * @throws as {@link spawn}; what node:child_process.fork throws
    */
   fork(
     modulePath: string | URL,
@@ -62,10 +61,11 @@ export class GrantProcesses extends GrantView {
   }
 
   /**
-   * Has `start` start a child process, synchronously, as {@link spawn} does: the child is born on
-   * the grant's CPUs, and counts as running on the grant until it exits. `start` passes on what a
-   * child inherits.
-   * @throws as {@link spawn}, and what `start` throws
+   * Calls `start`, which starts a child process synchronously by any means, so that the child runs
+   * on the grant from its first instruction until it ends. `start` gets what to pass on: the
+   * `variables` of the environment, `ownerFd` (the descriptor of the owner's lock, if there is one)
+   * and `parallelism`.
+   * @throws as {@link spawn}; what `start` throws
    */
   startChild(start: (inheritance: Inheritance) => ChildProcess): ChildProcess {
     const target = grantedThreads(this.#record, this, '');
@@ -77,17 +77,15 @@ export class GrantProcesses extends GrantView {
   }
 
   /**
-   * This process becomes another program (execve(2)), with the same pid: on the grant's CPUs and in
-   * its cgroup from its first instruction, with the grant's memory nodes preferred where that is
-   * allowed. The program owns from then on whatever this process did: it has the owner's lock open,
-   * and all that is granted by it ends with the program and what that has started. `command` is
-   * looked for as by {@link spawn}; the program finds {@link ChildVariables} in its environment, no
-   * signal ignored, and of the descriptors beside the standard streams its owner's lock and the
-   * sockets that systemd has opened for it. Nothing else of this process is left: what is to be
-   * written must be written, and `exit` is not emitted.
-   * @throws ERR_SYSCALL where the kernel refuses the program (`errnoName`: ENOENT where it is not
-   *   there) or the CPUs; then this process is as before. ERR_INVALID_OPTION, ERR_CGROUP,
-   *   ERR_SIMULATED_MACHINE, ERR_GRANT_RELEASED
+   * Replaces this process by a program (execve(2)) with the same pid, on the grant's CPUs and in
+   * its cgroup from its first instruction, with its memory nodes preferred where the system allows.
+   * The program owns the grant: it ends with the program and what that started. The program is
+   * found as by {@link spawn}, and has the same variables. It has no ignored signals and no open
+   * files but the standard streams, the owner's lock and the sockets of systemd. Nothing of this
+   * process remains: flush all output first; `exit` is not emitted.
+   * @throws ERR_SYSCALL if the kernel refuses the program (ENOENT: not found) or the CPUs, and this
+   *   process goes on as before; ERR_INVALID_OPTION, ERR_CGROUP, ERR_SIMULATED_MACHINE,
+   *   ERR_GRANT_RELEASED
    */
   exec(command: string, args: readonly string[] = [], options: ExecOptions = {}): never {
     const target = grantedThreads(this.#record, this, '');
@@ -97,14 +95,14 @@ export class GrantProcesses extends GrantView {
   }
 
   /**
-   * Moves another process, with all its threads, onto the grant's CPUs, without those of parts:
-   * into the grant's cgroup where it has one (cgroup.procs; also what it has started by now), else
-   * by the masks of its threads, of which some may be missed while they are being born. When the
-   * grant ends, it goes to the shared pool. In the cgroup its memory comes from the nodes of what is
-   * booked, see {@link memoryEnforcement}; `migrate`: what it has on others already moves there too.
-   * @throws ERR_CGROUP, ERR_SYSCALL where it cannot be moved; ERR_UNKNOWN_MEMBER where there is no
-   *   such process; ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE, ERR_GRANT_RELEASED,
-   *   ERR_LOCK_TIMEOUT, ERR_STATE_*
+   * Moves another process with all its threads onto the grant's CPUs without those of parts: into
+   * the grant's cgroup, if there is one, with the processes that it has started; else by thread
+   * masks, which can miss a thread that is just being created. In the cgroup its memory comes from
+   * the booked nodes ({@link memoryEnforcement}). When the grant ends, the process goes to the
+   * shared pool.
+   * @throws ERR_CGROUP or ERR_SYSCALL if it cannot be moved; ERR_UNKNOWN_MEMBER if there is no such
+   *   process; ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE, ERR_GRANT_RELEASED, ERR_LOCK_TIMEOUT,
+   *   ERR_STATE_*
    */
   async attach(pid: number, options: AttachOptions = {}): Promise<Attachment> {
     openGrant(this.uid, () => this.#record.checkUsable());

@@ -51,16 +51,14 @@ export class GrantThreads extends GrantProcesses {
   }
 
   /**
-   * Moves threads of this process onto the grant's CPUs, at once, and says what became of each. Of
-   * a grant with parts these are {@link Grant.sharedCpus}, and threads of parts stay where they are.
-   * Sets the memory policy of the calling thread, if it is one of them (set_mempolicy(2)); what the
-   * kernel denies of that is told in the result, and memory then comes from the node of the CPU
-   * that touches it first.
-   * @throws ERR_ALREADY_PINNED where a thread is pinned for another grant, ERR_SYSCALL where none
-   *   could be moved, ERR_ISOLATED_NEEDS_PLACEMENT for the process on several isolated CPUs,
-   *   ERR_ENFORCEMENT for `strict` memory without a cgroup, and for single threads in one that
-   *   takes whole processes only, ERR_CGROUP, ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE,
-   *   ERR_GRANT_RELEASED
+   * Moves threads of this process onto the grant's CPUs at once, and says what became of each. With
+   * parts these are the {@link Grant.sharedCpus}; threads of parts stay. It sets the memory policy
+   * of the calling thread, if that is among them; the result says what the kernel denies of it. See
+   * docs/threads.md.
+   * @throws ERR_ALREADY_PINNED if a thread is pinned for another grant; ERR_SYSCALL if no thread
+   *   could be moved; ERR_ISOLATED_NEEDS_PLACEMENT for the whole process on several isolated CPUs;
+   *   ERR_ENFORCEMENT for `strict` without a cgroup, or for a single thread in a cgroup that takes
+   *   whole processes; ERR_CGROUP, ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE, ERR_GRANT_RELEASED
    */
   pin(options: GrantPinOptions = {}): GrantPinResult {
     const request = parsePin(options);
@@ -77,7 +75,7 @@ export class GrantThreads extends GrantProcesses {
     });
   }
 
-  /** One of {@link Grant.parts}. @throws ERR_UNKNOWN_PART */
+  /** Returns one of {@link Grant.parts}. @throws ERR_UNKNOWN_PART */
   part(name: string): GrantPart {
     return new GrantPart(this.#record, name, (options) =>
       this.#pin(this.#threads(name), parsePartPin(options)),
@@ -85,10 +83,10 @@ export class GrantThreads extends GrantProcesses {
   }
 
   /**
-   * Undoes every pin of this grant; the grant stays. Each thread gets back what it had as far as
-   * that lies in the shared pool, else the whole pool: CPUs that have become somebody's since are
-   * never restored. The calling thread gets its earlier memory policy back, if it was pinned for
-   * this grant; those of other threads stay.
+   * Undoes every pin of this grant; the grant stays. Each thread gets its earlier mask back as far
+   * as that is in the shared pool, else the whole pool. The calling thread gets its earlier memory
+   * policy back, if it was pinned for this grant; other threads keep theirs.
+   * @throws ERR_GRANT_RELEASED, ERR_OWNER_ALIVE, ERR_LOCK_TIMEOUT, ERR_STATE_*
    */
   async unpin(): Promise<PinResult> {
     this.#record.checkUsable();
@@ -111,17 +109,15 @@ export class GrantThreads extends GrantProcesses {
   }
 
   /**
-   * Pins every thread of this process, each kind where it is to be; what is left out runs on all
-   * CPUs of the grant, but for those of parts, whose threads stay. Starts libuv's pool where it is
-   * not up. Afterwards {@link worker} puts Workers where `workers` says. A thread belongs to the
-   * grant as after {@link pin}, which can be called before or after; memory policies stay as they
-   * are. After a {@link Grant.resize} the threads are where their places were, as far as these are
-   * left: place them again. Of a mixed grant kinds may be `'shared'`: they run in the shared pool,
-   * and this process is a shared member from then on, also where its manager was opened without.
-   * @throws as {@link pin}; ERR_UNKNOWN_PART; ERR_INVALID_OPTION for CPUs that are not the grant's,
-   *   `'shared'` where nothing of the pool is booked, and on Node 20 for `v8` and `others` in
-   *   different places; for `'shared'` ERR_ENFORCEMENT where the grant has a cgroup of v2,
-   *   ERR_MEMBER_UNMOVABLE where this process is attached to CPUs, ERR_LOCK_TIMEOUT, ERR_STATE_*
+   * Pins every thread of this process, each kind where `options` says. It starts libuv's pool if
+   * necessary. {@link worker} puts later Workers where `workers` says. It leaves memory policies
+   * alone, and you can call {@link pin} before or after. After a {@link Grant.resize}, threads stay
+   * within the CPUs that are left: place them again. With `'shared'` this process becomes a shared
+   * member. See docs/threads.md.
+   * @throws as {@link pin}; ERR_UNKNOWN_PART; ERR_INVALID_OPTION for CPUs outside of the grant, for
+   *   `'shared'` without a mixed grant, and on Node 20 for `v8` and `others` in different places;
+   *   with `'shared'` also ERR_ENFORCEMENT if the grant has a cgroup v2, ERR_MEMBER_UNMOVABLE if
+   *   this process is attached to CPUs, ERR_LOCK_TIMEOUT, ERR_STATE_*
    */
   async placeThreads(options: PlaceThreadsOptions = {}): Promise<PlaceThreadsResult> {
     return tracedApply(this.#record.site, this, 'place', async () => {
@@ -133,9 +129,9 @@ export class GrantThreads extends GrantProcesses {
   }
 
   /**
-   * Starts libuv's pool on the grant's CPUs, without those of parts (file system, DNS, zlib and
-   * crypto jobs run there), or finds its threads and moves them; tells of them. `guaranteed`: all
-   * of them were found, which takes one second where one is busy, and are where they should be.
+   * Starts libuv's pool (file system, DNS, zlib and crypto jobs) on the grant's CPUs without those
+   * of parts, or moves its threads there. `guaranteed` in the result: all threads were found and
+   * are there. It takes a second if one is busy.
    * @throws as {@link pin}
    */
   async prewarmPool(options: PrewarmOptions = {}): Promise<PinResult> {
@@ -147,15 +143,12 @@ export class GrantThreads extends GrantProcesses {
   }
 
   /**
-   * A Worker (node:worker_threads) that is on the grant's CPUs, or with `part` on those of a part,
-   * and has its memory nodes preferred, from its first instruction: this thread takes their mask,
-   * starts it, and has its own again.
-   * What the Worker starts is born there too. Where {@link placeThreads} has put the Workers into the
-   * shared pool, it goes there right after. {@link placeThreads} knows it, and {@link unpin} and
-   * {@link Grant.release} move it away.
-   * @throws ERR_SCHEDULING where it would starve under real-time threads, ERR_SYSCALL where the
-   *   CPUs cannot be used here, ERR_UNKNOWN_PART, ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE,
-   *   ERR_GRANT_RELEASED, and what `new Worker` throws
+   * Starts a Worker (node:worker_threads) that runs on the grant's CPUs, or on those of a `part`,
+   * from its first instruction, with its memory nodes preferred. What the Worker starts inherits
+   * that. {@link unpin} and {@link Grant.release} move it away.
+   * @throws ERR_SCHEDULING if real-time threads would starve it; ERR_SYSCALL if the CPUs cannot be
+   *   used here; ERR_UNKNOWN_PART, ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE, ERR_GRANT_RELEASED;
+   *   what `new Worker` throws
    */
   worker(filename: string | URL, options: GrantWorkerOptions = {}): Worker {
     const worker = startWorker(this.#threads(), this.#workerCpus, filename, options);
@@ -164,14 +157,14 @@ export class GrantThreads extends GrantProcesses {
   }
 
   /**
-   * Gives a thread of this process that runs on the grant's CPUs another scheduling class, until
-   * {@link unpin} or {@link Grant.release}, and reads it back. With `fifo` it runs before all others
-   * there, and threads that it starts are ordinary ones. A later move of threads after which others
-   * could run nowhere but on its CPUs takes it back.
-   * @throws ERR_SCHEDULING where threads of this process could run nowhere but on CPUs of real-time
-   *   threads, where the thread runs on other CPUs than the grant's, or limits do not allow it;
-   *   ERR_SYSCALL where the kernel refuses all the same (EPERM: a control group without real-time
-   *   budget), ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE, ERR_GRANT_RELEASED
+   * Gives a thread of this process on the grant's CPUs another scheduling class, until
+   * {@link unpin} or {@link Grant.release}, and reads it back. Threads that it starts are ordinary
+   * ones. A later move that leaves other threads no other CPU than its own reverts it. See
+   * docs/threads.md.
+   * @throws ERR_SCHEDULING if threads of this process would have only CPUs of real-time threads, if
+   *   the thread is on other CPUs, or if limits forbid it; ERR_SYSCALL if the kernel refuses
+   *   (EPERM: a control group without real-time budget); ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE,
+   *   ERR_GRANT_RELEASED
    */
   schedule(options: ScheduleOptions): ThreadScheduling {
     const { grant } = this.#threads();
@@ -179,15 +172,14 @@ export class GrantThreads extends GrantProcesses {
   }
 
   /**
-   * A Buffer in memory of its own: with `node` all of it there, else on the grant's memory nodes
-   * while they have room; with `pageSize` in hugepages, which need not be booked (if some of that
-   * size are, their nodes are preferred). Every page is there when it returns, which takes as long
-   * as clearing the memory does. Freed once it is collected or its thread ends. Booked memory is
-   * accounted, not set aside: what is free decides.
-   * @throws ERR_MEMORY_SHORTAGE where there are too few pages, ERR_INVALID_OPTION for a node that
-   *   is not in {@link memoryNodes} or a page size that this machine has not, ERR_INVALID_QUANTITY,
-   *   ERR_SYSCALL where the memory is not on the node and mbind(2) is denied,
-   *   ERR_SIMULATED_MACHINE, ERR_GRANT_RELEASED
+   * Allocates a Buffer: with `node` entirely on that node, else preferably on the grant's memory
+   * nodes; with `pageSize` in hugepages, which need not be booked. Every page is allocated when it
+   * returns. The memory is freed with the Buffer or its thread. Free pages count, not booked ones.
+   * See docs/memory.md.
+   * @throws ERR_MEMORY_SHORTAGE if there are too few free pages; ERR_INVALID_OPTION for a `node`
+   *   outside of {@link memoryNodes} or a page size that the machine lacks; ERR_INVALID_QUANTITY;
+   *   ERR_SYSCALL if the memory is elsewhere and mbind(2) is denied; ERR_SIMULATED_MACHINE,
+   *   ERR_GRANT_RELEASED
    */
   buffer(bytes: Quantity, options: BufferOptions = {}): Buffer {
     const { pageSize, node } = checkBuffer(options);
@@ -204,7 +196,10 @@ export class GrantThreads extends GrantProcesses {
     return buffer;
   }
 
-  /** Where memory is: see {@link memoryPlacement}. */
+  /**
+   * Says on which NUMA nodes the memory of a buffer or of the process is: see
+   * {@link memoryPlacement}.
+   */
   memoryPlacement(buffer?: ArrayBufferView | ArrayBufferLike): MemoryPlacement {
     return memoryPlacement(buffer);
   }

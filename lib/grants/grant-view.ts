@@ -15,25 +15,27 @@ import type { MemoryBinding } from '../enforcement/memory-binding.js';
 import type { CpuSet, NodeSet } from '../machine/cpu-set.js';
 import type { QuietOutcome } from '../quiet/outcome.js';
 
-/** What {@link Grant} tells. Changes nothing. */
+/** What {@link Grant} is on record. */
 export class GrantView {
-  /** Its pod's uid, by which it is released. */
+  /** Identifies the grant: {@link Manager.release} and {@link Manager.grant} take it. */
   readonly uid: string;
+  /** The name that was asked for, else the uid. */
   readonly name: string;
   /**
-   * With `placement: 'joint'`, why it is on its NUMA nodes, for people; null: they were chosen as the
-   * kubelet does, or it was found on record.
+   * With `placement: 'joint'`, why the grant is on its NUMA nodes, in words; else, and for a grant
+   * that was found on record, null.
    */
   readonly explanation: string | null;
   readonly #record: GrantRecord;
   readonly #found: readonly Warning[];
   #warnings: readonly Warning[] | undefined;
 
-  /** Whether it is an {@link EmptyGrant}, which has the `reason`. */
+  /** Always false: see {@link EmptyGrant}. */
   get isEmpty(): false {
     return false;
   }
 
+  /** Always null: see {@link EmptyGrant}. */
   get reason(): null {
     return null;
   }
@@ -47,9 +49,8 @@ export class GrantView {
   }
 
   /**
-   * What its holder should know, as it was when it was acquired; whether a quota above this process
-   * is in its way is looked at once, when it is first asked for, and left out where the cgroups
-   * cannot be read.
+   * What the owner should know, as of the admission. The first access also checks for a CPU quota
+   * above this process.
    */
   get warnings(): readonly Warning[] {
     this.#warnings ??= [...this.#found, ...this.#quotaWarnings()];
@@ -63,58 +64,54 @@ export class GrantView {
   }
 
   /**
-   * The tightest CPU quota (`cpu.max`, `cpu.cfs_quota_us`) and memory limit (`memory.max`,
-   * `memory.limit_in_bytes`) of the cgroups at and above this process, with the cgroup that has
-   * each; null where there is none that can be seen from here. Read anew each time.
-   * @throws ERR_CGROUP where they cannot be read
+   * The tightest CPU quota and memory limit of the cgroups at and above this process, with the
+   * cgroup of each; null without one. It reads the files at each call.
+   * @throws ERR_CGROUP if they cannot be read
    */
   limits(): CgroupLimits {
     return limitsOfProcess(process.pid);
   }
 
-  /** The CPUs to run on, as they are now: {@link Grant.resize} changes them, wherever it is called. */
+  /** The CPUs to run on, as they are now: a {@link Grant.resize} or a move changes them. */
   get cpus(): CpuSet {
     return this.#record.cpus;
   }
 
-  /**
-   * Its parts by name: CPUs that none but some threads of this process have. Empty where it was
-   * acquired without.
-   */
+  /** The CPUs of each part by name, for single threads; empty without parts. */
   get parts(): Readonly<Record<string, CpuSet>> {
     const [, ...parts] = threadShares(this.#record.look());
     return Object.freeze(Object.fromEntries(parts.map(({ part, cpus }) => [part, cpus])));
   }
 
-  /** Those of `cpus` that no part has: where threads run that are of none. */
+  /** The CPUs of `cpus` that no part has. Threads of no part run there. */
   get sharedCpus(): CpuSet {
     return threadShares(this.#record.look())[0].cpus;
   }
 
-  /** How much of the shared pool is booked for it beside `cpus`, in CPUs: 0.5, say; else 0. */
+  /** How many CPUs a `mixed` grant has booked in the shared pool, such as 0.5; else 0. */
   get mixed(): number {
     return mixedCpus(this.#record.look());
   }
 
-  /** Between how many CPUs it grows and shrinks by itself; null: their number is fixed. */
+  /** The range of CPUs in which it grows and shrinks by itself; null if their number is fixed. */
   get elastic(): Elasticity | null {
     return this.#record.look().elastic ?? null;
   }
 
-  /** CPUs that are kept from others though nothing runs on them. */
+  /** CPUs that the grant keeps idle, such as SMT siblings. */
   get held(): CpuSet {
     return this.#record.held;
   }
 
-  /** The CPUs that it is about to have instead, while a resize is announced; else null. */
+  /** The CPUs that the grant will have, while a resize or a move is announced; else null. */
   get upcoming(): CpuSet | null {
     return this.#record.look().upcoming?.cpus ?? null;
   }
 
   /**
-   * How many threads can run at a time on the grant's CPUs, without those of its parts: the number
-   * to size pools by. os.availableParallelism() reads the mask of the calling thread, and answers 1
-   * where that was placed on a CPU of its own.
+   * How many threads can run at a time on `sharedCpus`: the size for pools.
+   * os.availableParallelism() reads the mask of the calling thread, and returns 1 for a thread on
+   * one CPU.
    */
   get availableParallelism(): number {
     return this.sharedCpus.size;
@@ -125,48 +122,47 @@ export class GrantView {
     return this.#record.site.topology.nodesOf(this.cpus);
   }
 
-  /** Memory and hugepages that are booked for it, each type on NUMA nodes that share it. */
+  /** Booked memory and hugepages: each type on NUMA nodes that share it. */
   get memory(): readonly MemoryBlock[] {
     return memoryOf(this.#record.look());
   }
 
-  /** Its devices by resource. */
+  /** The devices by resource. */
   get devices(): Readonly<Record<string, readonly DeviceAssignment[]>> {
     return devicesOf(this.#record.look());
   }
 
-  /** The NUMA nodes of the memory that it has booked, else those of `cpus`. */
+  /** The NUMA nodes of the booked memory, else those of `cpus`. */
   get memoryNodes(): NodeSet {
     const booked = nodesOf(this.memory);
     return booked.isEmpty ? this.numaNodes : booked;
   }
 
-  /** How strongly others are kept off. `recorded`: only other users of numalign keep off. */
+  /** The enforcement level, see docs/enforcement.md. */
   get enforcement(): EnforcementLevel {
     return this.#record.look().enforcement.level;
   }
 
   /**
-   * Which memory nodes the cgroups of its containers are bound to (cpuset.mems), by the memory that
-   * is booked for each, and whether the kernel has done so. Read anew each time.
+   * The memory nodes that the cgroups of the containers are bound to (cpuset.mems), and whether the
+   * kernel accepted them. Read at each access.
    */
   get memoryEnforcement(): readonly MemoryBinding[] {
     return this.#record.memoryBindings();
   }
 
   /**
-   * What of the `quiet` that it asks for is reached, part by part, and what stands in the way; null
-   * where it asks for none, or the record cannot be read. Each access reads the kernel's files: of
-   * all interrupts, say.
+   * How far each part of `quiet` is reached, and what prevents the rest; null if the grant asks for
+   * none, or the record cannot be read. Each access reads the kernel's files, such as those of all
+   * interrupts.
    */
   get quiet(): QuietOutcome | null {
     return this.#record.quietOutcome();
   }
 
   /**
-   * Whether it has isolated CPUs: taken as such, or such over which the kernel balances no load by
-   * now. A thread that may use several of these stays on one: such a grant needs threads that are
-   * placed one by one.
+   * Whether the grant has isolated CPUs, or CPUs between which the kernel does not balance load by
+   * now. Place its threads one by one.
    */
   get isIsolated(): boolean {
     return isIsolated(this.#record.look(), cpusNow(this.#record.site.topology));
@@ -178,14 +174,15 @@ export class GrantView {
   }
 
   /**
-   * What of it does not hold any more, since the machine or its settings have changed. It stays as
-   * it is all the same, until released. Read anew each time; nothing once it was released.
-   * @throws ERR_STATE_* where the record cannot be read
+   * What does not hold any more since the machine or its settings changed. The grant stays as it is
+   * until it is released; then there are no flags. Read at each call. See docs/changes.md.
+   * @throws ERR_STATE_* if the record cannot be read
    */
   flags(): readonly Flag[] {
     return flagsNow(this.#record.site, this.#record.pod);
   }
 
+  /** All facts as a plain object. */
   toJSON() {
     const { uid, name, cpus, mixed, parts, held, upcoming, numaNodes, memory, memoryNodes, devices } = this;
     const { elastic, isIsolated, enforcement, memoryEnforcement, quiet, warnings } = this;

@@ -19,54 +19,82 @@ import type { PlacementOptions } from './policies.js';
 import { parseDuration } from './values/duration.js';
 import { option, parseFlag } from './values/option-values.js';
 
-/** The state folder of the whole machine. Any other makes a manager private. */
+/**
+ * The state folder of the whole machine. A manager with another folder is private. Root makes this
+ * one, with mode 2770 and the group `numalign` if there is one: write access to it is the right to
+ * take any CPU. See docs/enforcement.md.
+ */
 export const MACHINE_STATE_DIR = '/run/numalign';
 
 /** The cgroup of the machine's folder. */
 export const MACHINE_CGROUP_ROOT = '/numalign';
 
-/** Options of {@link openManager}. */
+/**
+ * The options of {@link openManager}. With `optional: true`, it returns an {@link EmptyManager} if the
+ * machine cannot be opened, instead of throwing.
+ */
 export interface ManagerOptions extends MachineOptions, PlacementOptions {
   /**
-   * Default: /run/numalign; for a simulated machine memory alone. With another folder the manager
-   * is private and speaks only for those who share that folder.
+   * The state folder, an absolute path. A manager with another folder is private: it knows only the
+   * processes that share that folder. A simulated machine keeps its state in memory by default.
+   * @default `/run/numalign`
    */
   stateDir?: string;
-  /** The machine; default: this one, discovered anew. */
+  /**
+   * The machine, as {@link discover} returns it.
+   * @default this machine
+   */
   topology?: Topology;
   /**
-   * A KubeletConfiguration document. What it says, and Kubernetes' defaults for what it leaves out,
-   * holds where the options beside it say nothing.
+   * A parsed KubeletConfiguration document, see [its fields](#kubeletconfiguration). Other options take
+   * precedence.
+   * @default none
    */
   kubeletConfiguration?: object;
-  /** Devices by the name of their resource, as {@link Manager.registerDevices} takes them. */
+  /**
+   * Devices by resource, as {@link Manager.registerDevices} takes them. See docs/devices.md.
+   * @default none
+   */
   devices?: Readonly<Record<string, DeviceSelection>>;
-  /** How long to wait for the state's lock, in milliseconds. Default: 10,000. */
+  /**
+   * How long to wait for the lock of the state, in milliseconds, up to 2,147,483,647. Then the call
+   * throws ERR_LOCK_TIMEOUT.
+   * @default 10,000
+   */
   lockTimeoutMs?: number;
   /**
-   * How often what is so is compared with what should be, and repaired (see
-   * {@link Manager.reconcile}), besides after every change: milliseconds, or a duration such as
-   * `10s`; a tenth more or less. 0: only when it is told to. Default: 30 seconds.
+   * How often to compare the machine with the record and repair it ({@link Manager.reconcile}), besides
+   * after every change: milliseconds, or a duration such as `'10s'`, give or take a tenth. 0: only when
+   * you call it.
+   * @default `'30s'`
    */
   cpuManagerReconcilePeriod?: number | string;
   /**
-   * This process runs in the shared pool where it has no grant: it leaves CPUs that become
-   * somebody's. Default: true.
+   * Makes this process a shared member: it leaves CPUs that become exclusive, except its own grants.
+   * @default `true`
    */
   sharedMember?: boolean;
-  /** The strongest level of enforcement that grants aim at. Default: partition. */
+  /**
+   * The strongest enforcement level that grants aim at, see docs/enforcement.md.
+   * @default `partition`
+   */
   enforcement?: AimedLevel;
   /**
-   * A shared member that cannot be moved: `fail` (default) refuses the request, `report` grants all
-   * the same, at the level `recorded`, with a warning.
+   * What happens if a shared member cannot be moved. `fail` rejects the request. `report` grants it at
+   * the level `recorded`, with a warning.
+   * @default `fail`
    */
   unmovableMembers?: 'fail' | 'report';
   /**
-   * Speak for the machine though a kubelet manages it too, and may give the same CPUs to others.
-   * Default: false.
+   * Opens the machine although a kubelet may give the same CPUs away. Otherwise that is
+   * ERR_KUBELET_CONFLICT. See docs/kubelet.md.
+   * @default `false`
    */
   besideKubelet?: boolean;
-  /** True: only to look, see {@link ViewOptions}. Default: false. */
+  /**
+   * `true` returns a {@link ManagerView}, see {@link ViewOptions}.
+   * @default `false`
+   */
   readOnly?: false;
 }
 

@@ -158,8 +158,8 @@ function fits(device: PciDevice, pattern: DevicePattern): boolean {
 }
 
 /**
- * The PCI devices of a machine that fit a pattern, by id; none where none fits. A physical function
- * is listed beside its virtual functions where both fit, unless `isVirtualFunction` says which.
+ * Returns the PCI devices of a machine that match a pattern, by id. A physical function and its
+ * virtual functions can both match, unless the pattern has `isVirtualFunction`.
  * @throws ERR_INVALID_OPTION
  */
 export function selectDevices(topology: Pick<Topology, 'devices'>, pattern: DevicePattern): PciDevice[] {

@@ -13,6 +13,7 @@ export const AIMED_LEVELS = [
   'partition',
   'isolated',
 ] as const satisfies readonly EnforcementLevel[];
+/** The enforcement levels that a request can aim at, see docs/enforcement.md. */
 export type AimedLevel = (typeof AIMED_LEVELS)[number];
 
 export const DEFAULT_ENFORCEMENT: EnforcementRequest = {

@@ -13,21 +13,74 @@ import { option } from './values/option-values.js';
 import type { Quantity } from './values/quantity.js';
 
 /**
- * What numalign takes from a KubeletConfiguration; Kubernetes' defaults stand where the document
- * leaves a field out.
+ * `openManager({ kubeletConfiguration })` and `--config` take these fields of a document of kind
+ * `KubeletConfiguration`, `kubelet.config.k8s.io/v1beta1`, and ignore all others. A field that the
+ * document leaves out has Kubernetes' default, which is not always numalign's. Options beside the
+ * document take precedence: reserved amounts resource by resource, other options as a whole.
+ * `cpuManagerPolicyOptions` beside the document replaces all of its options; `--cpu-option` adds to them.
  */
 export interface KubeletOptions {
+  /**
+   * As {@link PlacementOptions.cpuManagerPolicy}.
+   * @default `none`
+   */
   readonly cpuManagerPolicy: CpuManagerPolicy;
+  /**
+   * As {@link PlacementOptions.cpuManagerPolicyOptions}.
+   * @default none
+   */
   readonly cpuManagerPolicyOptions: Readonly<Record<string, string>>;
+  /**
+   * As {@link PlacementOptions.topologyManagerPolicy}.
+   * @default `none`
+   */
   readonly topologyManagerPolicy: TopologyManagerPolicy;
+  /**
+   * As {@link PlacementOptions.topologyManagerPolicyOptions}.
+   * @default none
+   */
   readonly topologyManagerPolicyOptions: Readonly<Record<string, string>>;
+  /**
+   * As {@link PlacementOptions.topologyManagerScope}.
+   * @default `container`
+   */
   readonly topologyManagerScope: TopologyManagerScope;
+  /**
+   * As {@link MachineOptions.reservedSystemCPUs}. `static` does not require a reserved CPU, since
+   * numalign never empties the shared pool.
+   * @default none
+   */
   readonly reservedSystemCPUs?: string;
+  /**
+   * As {@link MachineOptions.systemReserved}.
+   * @default none
+   */
   readonly systemReserved?: Readonly<Record<string, Quantity>>;
+  /**
+   * As {@link MachineOptions.kubeReserved}.
+   * @default none
+   */
   readonly kubeReserved?: Readonly<Record<string, Quantity>>;
+  /**
+   * As {@link ManagerOptions.cpuManagerReconcilePeriod}; 0 stands for the default. Commands ignore it:
+   * `numalign agent` reconciles every 10 seconds.
+   * @default 30 s (the kubelet: 10 s)
+   */
   readonly cpuManagerReconcilePeriod?: string;
+  /**
+   * As {@link PlacementOptions.memoryManagerPolicy}.
+   * @default `None`
+   */
   readonly memoryManagerPolicy: MemoryManagerPolicy;
+  /**
+   * As {@link MachineOptions.reservedMemory}.
+   * @default none
+   */
   readonly reservedMemory?: readonly unknown[];
+  /**
+   * As {@link MachineOptions.featureGates}; other gates are ignored.
+   * @default those of the kubelet version
+   */
   readonly featureGates?: Partial<FeatureGates>;
 }
 

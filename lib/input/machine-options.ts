@@ -14,66 +14,86 @@ import { option, parseCpus, parseFlag } from './values/option-values.js';
 import { parseQuantity, type Quantity, wholeValue } from './values/quantity.js';
 
 /**
- * Amounts kept for the system, as in a KubeletConfiguration; only `cpu` has a meaning: memory is
- * reserved by NUMA node.
+ * Reserved amounts by resource, as in a KubeletConfiguration. Only `cpu` counts; `reservedMemory`
+ * reserves memory, by NUMA node.
  */
 export type ReservedAmounts = Readonly<Record<string, Quantity>>;
 
-/** What is kept for the system on one NUMA node, as in a KubeletConfiguration. */
+/** Memory that is reserved on one NUMA node, as in a KubeletConfiguration. */
 export interface ReservedMemory {
   readonly numaNode: number;
-  /** By memory type, such as `{ memory: '1Gi', 'hugepages-2Mi': '64Mi' }`. */
+  /** Amounts by memory type, such as `{ memory: '1Gi', 'hugepages-2Mi': '64Mi' }`. */
   readonly limits: ResourceAmounts;
 }
 
 /**
- * What a machine's users agree on: recorded with the state by the first opener, compared by every
- * later one.
+ * The settings that all users of a machine share. The first manager that opens the state records them.
+ * A later manager that names another value gets ERR_CONFIG_CONFLICT; one that leaves an option out
+ * takes the recorded value. {@link Manager.configure} and `numalign configure` change them for all.
+ * Settings and grants never empty the shared pool.
  */
 export interface MachineOptions {
-  /** The CPUs that numalign hands out or shares; null (the default at first): all online CPUs. */
+  /**
+   * The CPUs that numalign grants or shares. null: all online CPUs.
+   * @default null
+   */
   managedCPUs?: CpuSet | string | null;
   /**
-   * CPUs that are never exclusive; they stay in the shared pool unless `strictCPUReservation`.
-   * Default: none.
+   * CPUs that are never exclusive. They stay in the shared pool, unless `strictCPUReservation` is set.
+   * @default none
    */
   reservedSystemCPUs?: CpuSet | string;
   /**
-   * The reserved CPUs by amount, where they are not listed: both amounts of `cpu` added, rounded up
-   * to whole CPUs, and chosen by best fit from all managed ones that are not isolated.
+   * Reserves CPUs by amount, such as `{ cpu: '500m' }`: the sum with `kubeReserved`, rounded up to
+   * whole CPUs. numalign chooses them by best fit among the managed CPUs that are not isolated. A list
+   * of `reservedSystemCPUs` takes precedence. Other resources are ignored.
+   * @default none
    */
   systemReserved?: ReservedAmounts;
+  /**
+   * Reserves CPUs by amount, added to `systemReserved`.
+   * @default none
+   */
   kubeReserved?: ReservedAmounts;
   /**
-   * Keep the reserved CPUs out of the shared pool too (the kubelet's strict-cpu-reservation).
-   * Default: false.
+   * Keeps the reserved CPUs out of the shared pool too, as the kubelet's `strict-cpu-reservation`. The
+   * shared pool must have another CPU, else ERR_CONFIG_CONFLICT.
+   * @default false
    */
   strictCPUReservation?: boolean;
   /**
-   * CPUs that are a pool of their own: never shared, and only for requests that ask for them
-   * ({@link RequestPlacementOptions.isolation}). null (the default at first): those that the
-   * kernel isolates, as it tells each time (`isolcpus=`, `nohz_full=`, isolated partitions); of a
-   * simulated machine none. Those of them that are reserved stay reserved.
+   * CPUs that are never shared. Only requests with `isolation` get them. null: the CPUs that the kernel
+   * isolates at the time (`isolcpus=`, `nohz_full=`, isolated partitions); none on a simulated machine.
+   * Reserved CPUs among them stay reserved. See docs/isolated-cpus.md.
+   * @default null
    */
   isolatedCPUs?: CpuSet | string | null;
-  /** Memory that is never granted. Default: none. */
+  /**
+   * Memory that is never granted, such as `[{ numaNode: 0, limits: { memory: '1Gi' } }]`. Each type at
+   * most once a node.
+   * @default none
+   */
   reservedMemory?: readonly ReservedMemory[];
   /**
-   * The cgroup below which numalign makes its own, as a path in the hierarchy of cpusets, such as
-   * `/numalign`; nothing outside is ever touched. null: no cgroups are used. Default at first:
-   * `/numalign` for the machine's folder, unless this process lives in a cgroup namespace of its
-   * own; null for a private folder.
+   * The cgroup below which numalign makes its cgroups, as an absolute path in the cpuset hierarchy.
+   * numalign touches nothing outside. Partitions need it directly below the root of the hierarchy or
+   * below a partition. null: no cgroups. It cannot change while CPUs are exclusive
+   * (ERR_CONFIG_CONFLICT).
+   * @default `/numalign` for the machine's state folder; null with another `stateDir` or in a cgroup
+   *   namespace
    */
   cgroupRoot?: string | null;
   /**
-   * The kubelet whose decisions are followed. Default at first: v1.36; a state that was written
-   * before there was such a setting follows v1.32.
+   * The kubelet version whose decisions numalign follows, see docs/differences.md. A state older than
+   * this setting follows v1.32.
+   * @default `v1.36`
    */
   kubeletVersion?: KubeletVersion;
   /**
-   * Feature gates by the kubelet's names; those left out stay as they are. Default at first, and
-   * with another version: those of the kubelet of that version. v1.32 has none of them.
-   * `PodLevelResourceManagers` needs `PodLevelResources`.
+   * Feature gates by the kubelet's names: `PodLevelResources`, `PodLevelResourceManagers` (needs the
+   * first one), `DRAExtendedResource`. Gates that you leave out stay as they are; a change of
+   * `kubeletVersion` resets them to its defaults. v1.32 has none of them.
+   * @default `true`, `false`, `true`; with v1.32 all `false`
    */
   featureGates?: Partial<FeatureGates>;
 }

@@ -5,16 +5,23 @@ import { NodeSet } from '../machine/cpu-set.js';
 import { parseDuration } from './values/duration.js';
 import { option } from './values/option-values.js';
 
-/** On what terms a grant may be moved; see {@link RequestOptions.movable}. */
+/** The terms on which a grant consents to a move, see {@link RequestOptions.movable}. */
 export interface MovableOptions {
-  /** How many moves an hour at most. Default: as many as it takes. */
+  /**
+   * At most so many moves an hour, from 1.
+   * @default no limit
+   */
   readonly maxPerHour?: number;
   /**
-   * How long the owner has to answer: milliseconds, or a text such as `10s`. Where it does not, the
-   * grant stays where it is. Default: 5 seconds.
+   * How long the owner has to answer: milliseconds, or a duration such as `'10s'`. Without an answer the
+   * grant stays where it is.
+   * @default `'5s'`
    */
   readonly notice?: number | string;
-  /** NUMA nodes that it never moves to, such as `'1'`, `[0, 1]` or a NodeSet. Default: none. */
+  /**
+   * NUMA nodes that it never moves to, such as `'1'`, `[0, 1]` or a NodeSet.
+   * @default none
+   */
   readonly exclude?: NodeSet | string | Iterable<number>;
 }
 

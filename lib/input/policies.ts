@@ -4,124 +4,197 @@
 export const TOPOLOGY_MANAGER_POLICIES = ['none', 'best-effort', 'restricted', 'single-numa-node'] as const;
 
 /**
- * `none` asks no provider for hints; `best-effort` prefers the best hint; `restricted` admits only
- * a preferred one; `single-numa-node` only one of a single NUMA node.
+ * The policy of the Topology Manager. `none` uses no hints. `best-effort` uses the best hint.
+ * `restricted` admits only with a preferred hint, `single-numa-node` only with a preferred hint of one
+ * NUMA node. More than 64 NUMA nodes need `none`.
  */
 export type TopologyManagerPolicy = (typeof TOPOLOGY_MANAGER_POLICIES)[number];
 
-/** Whether hints are merged for each container, or once for the whole pod. */
+/** Merges hints for each container, or once for the whole pod. */
 export type TopologyManagerScope = 'container' | 'pod';
 
 /** The policies of the CPU Manager; the kubelet has no `dynamic`. */
 export const CPU_MANAGER_POLICIES = ['none', 'static', 'dynamic'] as const;
 
 /**
- * Whether Guaranteed containers with whole CPUs get exclusive ones. `dynamic`: as `static`; and where
- * a request is rejected though what is free in all would do, grants that consent move to make room
- * for it.
+ * The policy of the CPU Manager. `none` makes no CPUs exclusive. `static` gives exclusive CPUs to
+ * Guaranteed containers that ask for whole CPUs. `dynamic` does the same, and moves grants that consent
+ * if a request fits only then: see docs/dynamic.md.
  */
 export type CpuManagerPolicy = (typeof CPU_MANAGER_POLICIES)[number];
 
 /**
- * Whether memory and hugepages of Guaranteed pods are booked on NUMA nodes. `BestEffort`, which the
- * kubelet knows on Windows, decides as `Static` does, and means that nobody counts on its being
- * enforced.
+ * The policy of the Memory Manager. `None` books no memory. `Static` books memory and hugepages of
+ * Guaranteed pods on NUMA nodes. `BestEffort` decides as `Static` does, without the claim that it is
+ * enforced; the kubelet has it on Windows.
  */
 export type MemoryManagerPolicy = 'None' | 'Static' | 'BestEffort';
 
 /** The modes of {@link RequestPlacementOptions.isolation}. */
 export const ISOLATION_CHOICES = ['never', 'prefer', 'require'] as const;
+/** The values of {@link RequestPlacementOptions.isolation}. */
 export type IsolationChoice = (typeof ISOLATION_CHOICES)[number];
 
-/** The values of {@link RequestPlacementOptions.placement}. */
 export const PLACEMENT_CHOICES = ['kubelet', 'joint'] as const;
+/** The values of {@link RequestPlacementOptions.placement}. */
 export type PlacementChoice = (typeof PLACEMENT_CHOICES)[number];
 
 type Flag = boolean | 'true' | 'false';
 
 /**
- * Options of the static CPU policy, spelled as the kubelet spells them. Values may be booleans or
- * their text.
+ * Options of the CPU policies `static` and `dynamic`, by the kubelet's names. Values are booleans or
+ * `'true'` and `'false'`. All are off by default.
  */
 export interface CpuManagerPolicyOptions {
-  /** Whole cores only: a request must be a multiple of the threads of a core. */
+  /**
+   * Grants whole cores only, and never shares a core with another container or a reserved CPU. Other
+   * amounts are ERR_SMT_ALIGNMENT. Not with `distribute-cpus-across-cores`.
+   */
   'full-pcpus-only'?: Flag;
-  /** Balanced over the fewest NUMA nodes that fit, instead of packed. */
+  /**
+   * Balances the CPUs over the fewest NUMA nodes that fit. Not with `distribute-cpus-across-cores`,
+   * `prefer-align-cpus-by-uncorecache`.
+   */
   'distribute-cpus-across-numa'?: Flag;
-  /** Prefer NUMA nodes of one socket, even if there are more of them. */
+  /**
+   * Prefers NUMA nodes of one socket, even if these are more nodes. Not with the policy
+   * `single-numa-node`, nor on a machine with more sockets than NUMA nodes.
+   */
   'align-by-socket'?: Flag;
-  /** Single threads from all over the package instead of whole cores. */
+  /**
+   * Takes single threads from all cores of the package. Not with `full-pcpus-only`,
+   * `distribute-cpus-across-numa`, `prefer-align-cpus-by-uncorecache`.
+   */
   'distribute-cpus-across-cores'?: Flag;
-  /** Whole L3 groups where the request is that large, else the fewest of them. */
+  /**
+   * Takes whole L3 groups if the request is that large, else CPUs of the fewest L3 groups. Not with
+   * `distribute-cpus-across-numa`, `distribute-cpus-across-cores`.
+   */
   'prefer-align-cpus-by-uncorecache'?: Flag;
   /**
-   * The machine setting {@link MachineOptions.strictCPUReservation} by its kubelet name; not for a
-   * single request.
+   * {@link MachineOptions.strictCPUReservation} by its kubelet name. For managers, not for requests.
    */
   'strict-cpu-reservation'?: Flag;
 }
 
+/** Options of the Topology Manager, by the kubelet's names. */
 export interface TopologyManagerPolicyOptions {
-  /** Of hints with as many NUMA nodes the one whose nodes are closer to each other. */
+  /**
+   * Among hints with as many NUMA nodes, prefers the one whose nodes are closest to each other.
+   * @default `false`
+   */
   'prefer-closest-numa-nodes'?: Flag;
-  /** Refuse a machine with more NUMA nodes, at least 8; default: no limit. */
+  /**
+   * Refuses a machine with more NUMA nodes than this; at least 8.
+   * @default no limit
+   */
   'max-allowable-numa-nodes'?: number | string;
 }
 
-/** How requests are placed. Options of a manager, for requests that do not say otherwise. */
+/** How a manager places requests that do not choose for themselves. */
 export interface PlacementOptions {
-  /** Default: static. */
+  /**
+   * The policy of the CPU Manager: `none`, `static` or `dynamic`.
+   * @default `static`
+   */
   cpuManagerPolicy?: CpuManagerPolicy;
+  /**
+   * Options of the CPU policy. Refused with the policy `none`.
+   * @default none
+   */
   cpuManagerPolicyOptions?: CpuManagerPolicyOptions;
-  /** Default: Static. */
+  /**
+   * The policy of the Memory Manager: `None`, `Static` or `BestEffort`.
+   * @default `Static`
+   */
   memoryManagerPolicy?: MemoryManagerPolicy;
-  /** Default: best-effort. */
+  /**
+   * The policy of the Topology Manager: `none`, `best-effort`, `restricted` or `single-numa-node`.
+   * @default `best-effort`
+   */
   topologyManagerPolicy?: TopologyManagerPolicy;
+  /**
+   * Options of the Topology Manager.
+   * @default none
+   */
   topologyManagerPolicyOptions?: TopologyManagerPolicyOptions;
-  /** Default: container. */
+  /**
+   * What hints are merged for: each `container`, or the whole `pod`.
+   * @default `container`
+   */
   topologyManagerScope?: TopologyManagerScope;
-  /** As {@link RequestPlacementOptions.initContainerLookahead}. Default: false. */
+  /**
+   * As {@link RequestPlacementOptions.initContainerLookahead}.
+   * @default `false`
+   */
   initContainerLookahead?: boolean;
-  /** As {@link RequestPlacementOptions.strictHugepages}. Default: false. */
+  /**
+   * As {@link RequestPlacementOptions.strictHugepages}.
+   * @default `false`
+   */
   strictHugepages?: boolean;
-  /** As {@link RequestPlacementOptions.placement}. Default: kubelet. */
+  /**
+   * As {@link RequestPlacementOptions.placement}.
+   * @default `kubelet`
+   */
   placement?: PlacementChoice;
 }
 
-/** What a request may say of its placement; a manager's options are translated to it. */
+/** How one request is placed. */
 export interface RequestPlacementOptions {
-  /** The Topology Manager's policy. */
+  /**
+   * The policy of the Topology Manager, as {@link PlacementOptions.topologyManagerPolicy}.
+   * @default the manager's
+   */
   policy?: TopologyManagerPolicy;
+  /**
+   * What hints are merged for, as {@link PlacementOptions.topologyManagerScope}.
+   * @default the manager's
+   */
   scope?: TopologyManagerScope;
+  /**
+   * Options of the CPU policy, but `strict-cpu-reservation`. Each option that you leave out is the
+   * manager's.
+   * @default the manager's
+   */
   cpuManagerPolicyOptions?: CpuManagerPolicyOptions;
+  /**
+   * Options of the Topology Manager. Each option that you leave out is the manager's.
+   * @default the manager's
+   */
   topologyManagerPolicyOptions?: TopologyManagerPolicyOptions;
   /**
-   * With the scope `container`: the first init containers go to NUMA nodes where the whole pod fits,
-   * though others would do for themselves. It admits whatever is admitted without it, on no more
-   * nodes. Without effect where there are custom hint providers.
+   * With the scope `container`: places the first init containers on NUMA nodes that have room for the
+   * whole pod. It admits every pod that is admitted without it, on no more nodes. It has no effect with
+   * custom hint providers. The kubelet has no such option. See docs/admission.md.
+   * @default the manager's
    */
   initContainerLookahead?: boolean;
   /**
-   * No more hugepages of a NUMA node count as free than the kernel has free there, whatever is on
-   * record. Of a described machine nothing is read.
+   * Counts no more hugepages of a NUMA node as free than the kernel has free and unreserved there. A
+   * described machine has no kernel to ask. See docs/memory.md.
+   * @default the manager's
    */
   strictHugepages?: boolean;
   /**
-   * How NUMA nodes are chosen among those that the policy admits. `kubelet`: as the kubelet chooses
-   * them. `joint`: over CPUs, memory, hugepages and devices together, the fewest nodes first, then
-   * the nearest to each other, then those with the least free, then the lowest; with
-   * `initContainerLookahead`. It admits whatever `kubelet` admits.
+   * How to choose among the NUMA nodes that the policy admits. `kubelet`: as the kubelet does. `joint`:
+   * over CPUs, memory, hugepages and devices together: the fewest nodes, then the nearest to each
+   * other, then those with the least free, then the lowest; it includes `initContainerLookahead`, and
+   * admits every request that `kubelet` admits. See docs/dynamic.md.
+   * @default the manager's
    */
   placement?: PlacementChoice;
   /**
-   * Hold the SMT siblings of the CPUs too: `cpus` are one thread a core, `held` are the others, on
-   * which nothing runs.
+   * `hold-sibling`: one thread a core runs (`cpus`), the grant keeps its siblings idle (`held`).
+   * Refused with the CPU policy `none`.
+   * @default all threads run
    */
   smt?: 'hold-sibling';
   /**
-   * Isolated CPUs: `never` (default) takes none; `require` takes no others; `prefer` takes them
-   * where they will do for the whole pod, else others. The kernel balances no load over them:
-   * several of them need threads that are placed one by one.
+   * Whether to take isolated CPUs. `never`: none. `require`: only these. `prefer`: these if they are
+   * enough for the whole pod, else others. The kernel does not balance load between isolated CPUs:
+   * place threads one by one. With the CPU policy `none` only `never`. See docs/isolated-cpus.md.
+   * @default `never`
    */
   isolation?: IsolationChoice;
 }

@@ -10,22 +10,22 @@ import { option } from './values/option-values.js';
 
 export { QUIET_PARTS };
 
-/** What {@link RequestOptions.quiet} takes. Parts left out are not asked for. */
+/** The parts of {@link RequestOptions.quiet}. A part that you leave out is not asked for. */
 export interface QuietOptions {
-  /** The interrupts of devices. */
+  /** Moves the interrupts of devices to other CPUs. */
   interrupts?: boolean;
-  /** Kernel work that is bound to no CPU, writeback among it. */
+  /** Moves unbound kernel work, such as writeback, to other CPUs. */
   workqueues?: boolean;
-  /** Packets that the kernel steers (RPS, XPS). */
+  /** Moves the packets that the kernel steers (RPS, XPS) to other CPUs. */
   packets?: boolean;
   /**
-   * Idle states. `maxLatency`: microseconds that one may take to wake up, 10 where it is `true`. Where
-   * it is 0 the CPU polls.
+   * Disables deep idle states. `maxLatency`: the longest wake-up time that remains, in microseconds, up
+   * to 1,000,000; `true` stands for 10. With 0 the CPU polls.
    */
   idle?: boolean | { maxLatency: number };
-  /** The CPUs run at their greatest frequency all the time. */
+  /** Keeps the CPUs at their greatest frequency. */
   frequency?: boolean;
-  /** Ways of each L3 cache of its CPUs that no other task fills. */
+  /** Reserves ways of each L3 cache of the CPUs: no other task fills them. */
   cache?: CacheShare;
 }
 

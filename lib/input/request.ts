@@ -29,110 +29,123 @@ import { isMemoryType } from './values/memory-types.js';
 import { option, parseCpuCount, parseMixedCount } from './values/option-values.js';
 import type { Quantity } from './values/quantity.js';
 
-/** What {@link Manager.acquire} and {@link Manager.admit} both take. */
+/** The options that {@link Manager.acquire}, {@link Manager.admit} and {@link Manager.plan} share. */
 export interface RequestOptions extends RequestPlacementOptions {
   /**
-   * `process` (default): the grant ends with this process or Worker. `persistent`: it stays until
-   * released by its id. `{ cgroup }`, the absolute path of a cgroup's folder: it ends when no
-   * process is in the cgroup or below it any more; one must be when it is made.
+   * When the grant ends. `process`: with this process or Worker. `persistent`: when it is released by
+   * its uid. `{ cgroup }`, the absolute path of a cgroup's folder: when no process is left in it or
+   * below it; there must be one now.
+   * @default `process`
    */
   owner?: OwnerChoice;
   /**
-   * The weakest level of enforcement that will do, or that and the parts of `quiet` that must be
-   * reached wholly: `{ enforcement: 'partition', quiet: ['interrupts'] }`. Where it cannot be had the
-   * request is refused. Default: recorded.
+   * The weakest enforcement level that you accept, below it the request is ERR_ENFORCEMENT; or `{
+   * enforcement, quiet }`, with parts of `quiet` that must be fully reached (else ERR_QUIET).
+   * @default `recorded`
    */
   require?: EnforcementLevel | Requirement;
   /**
-   * What the kernel does on the CPUs besides running threads goes elsewhere, and comes back when the
-   * grant ends; {@link Grant.quiet} says what was reached. `true`: all parts but `cache`. Default:
-   * false.
+   * Moves the kernel's own work off the CPUs until the grant ends. `true`: every part but `cache`.
+   * {@link Grant.quiet} says what is reached. See docs/quiet.md.
+   * @default `false`
    */
   quiet?: boolean | QuietOptions;
-  /** The strongest level that is aimed at. Default: the manager's. */
+  /**
+   * The strongest enforcement level to aim at, not below `require`.
+   * @default the manager's; `isolated` if that is required
+   */
   enforcement?: AimedLevel;
-  /** Default: the manager's. */
+  /**
+   * As {@link ManagerOptions.unmovableMembers}.
+   * @default the manager's
+   */
   unmovableMembers?: 'fail' | 'report';
   /**
-   * What happens where the kubelet takes CPUs that the grant has, see {@link Manager.recordKubelet}.
-   * `keep` (default): it stays where it is, and is flagged CPU_TAKEN. `move`: a manager of this
-   * process gives it as many others in its rounds (`cpuManagerReconcilePeriod` above 0, or by
-   * {@link Manager.reconcile}), and its threads follow; where there is no room they leave what is
-   * taken. Only where the process is the owner.
+   * What happens if the kubelet takes CPUs of the grant, see {@link Manager.recordKubelet}. `keep`: the
+   * grant stays and gets the flag CPU_TAKEN. `move`: a manager of this process replaces the CPUs when
+   * it reconciles, and the threads follow; without room they only leave the taken CPUs. `move` needs
+   * the owner `process`. See docs/kubelet.md.
+   * @default `keep`
    */
   onTaken?: 'keep' | 'move';
   /**
-   * Of a fractional amount of CPU the whole CPUs are exclusive, and the rest is booked in the shared
-   * pool: `2.5` are two CPUs and half of a shared one. Of a pod it holds for containers that may have
-   * exclusive CPUs. Default: false, and a fraction makes nothing exclusive.
+   * Makes the whole CPUs of a fractional amount exclusive and books the rest in the shared pool: `2.5`
+   * are two exclusive CPUs and half of a shared one. Without it a fraction makes no CPU exclusive.
+   * Refused for a pod with resources as a whole. See docs/dynamic.md.
+   * @default `false`
    */
   mixed?: boolean;
   /**
-   * Consent to be moved to other CPUs and memory, on the terms given, where that makes room for
-   * another request: its threads, the pages of its processes, and the processes that are attached to
-   * it. Its owner hears of it before ({@link Grant.on}), and no grant is moved without. Default: false;
-   * of a manifest what its annotation `numalign.io/movable` says.
+   * Consents to a move to other CPUs and memory, on these terms, if that makes room for another
+   * request. Its threads, its memory and attached processes move. The owner hears of it first
+   * ({@link Grant.on}). No grant moves without consent. See docs/grants.md.
+   * @default `false`; for a manifest its annotation `numalign.io/movable`
    */
   movable?: boolean | MovableOptions;
-  /** Gives up waiting: for the state's lock, and with `wait` for room. */
+  /**
+   * Aborts the wait for the lock of the state and, with `wait`, for room.
+   * @default none
+   */
   signal?: AbortSignal;
   /**
-   * Where there is no room now, wait until there is: first come first served among all who wait, in
-   * whatever process. Whoever does not wait does not queue either. What could not be had on the
-   * empty machine is rejected at once. Default: false.
+   * Waits until there is room, in the order of arrival over all processes. A request that would not fit
+   * the empty machine is rejected at once. Requests without `wait` do not queue. See docs/grants.md.
+   * @default `false`
    */
   wait?: boolean;
 }
 
-/** What a request does not go without; see {@link RequestOptions.require}. */
+/** What a request insists on, see {@link RequestOptions.require}. */
 export interface Requirement {
   readonly enforcement?: EnforcementLevel;
   readonly quiet?: readonly QuietPart[];
 }
 
 /**
- * What {@link Manager.acquire} takes: a Guaranteed pod of one container. Placement options left out
- * are the manager's.
+ * The options of {@link Manager.acquire}, which requests a Guaranteed pod of one container. With
+ * `optional: true`, it returns an {@link EmptyGrant} if there is no room, instead of throwing.
  */
 export interface AcquireOptions extends RequestOptions {
   /**
-   * How many exclusive CPUs: a whole number of at least 1; with `mixed` any such as 2.5. Or a range
-   * such as `{ min: 2, max: 8 }`, by which the grant grows and shrinks by itself: as many as there is
-   * room for; it gives some up where others ask, and has more again where there is room
-   * (`resize` of {@link GrantEvents}). Only where the process is the owner.
+   * How many exclusive CPUs: a whole number from 1. With `mixed`, also a fraction such as 2.5. A range
+   * such as `{ min: 2, max: 8 }` gives as many as there are: the grant shrinks for requests and grows
+   * again when there is room. It requires that the process is the owner. See docs/dynamic.md.
+   * @default required
    */
   cpu: number | CpuRange;
   /**
-   * Of a range of CPUs, from 1 to 10000: of two such grants between their bounds one of twice the
-   * weight has twice as many. Default: 100.
+   * For a range of CPUs: its share beside other ranges, from 1 to 10000. Twice the weight gets twice
+   * the CPUs.
+   * @default `100`
    */
   weight?: number;
   /**
-   * Some of the CPUs for single threads of the process each, such as `{ main: 1, io: 1 }`: by name, of
-   * 1 to 63 small letters, digits and inner hyphens, whole CPUs. Fewer in all than `cpu`: what they
-   * leave is for all other threads. Default: none.
+   * CPUs of the grant for single threads, by part name: `{ main: 1, io: 1 }`. Whole CPUs, whole cores
+   * with `full-pcpus-only`, and fewer in all than `cpu`: all other threads share the rest. A name has 1
+   * to 63 lower-case letters, digits and inner hyphens. See docs/threads.md.
+   * @default none
    */
   parts?: Readonly<Record<string, number>>;
   /**
-   * Memory near the CPUs, such as `'2Gi'`: booked, so that others who ask are placed elsewhere.
-   * Default: none.
+   * Memory to book near the CPUs, such as `'2Gi'`. Refused with the memory policy `None`.
+   * @default none
    */
   memory?: Quantity;
   /**
-   * Hugepages and devices by the name of the resource, such as `{ 'hugepages-2Mi': '64Mi',
-   * 'example.com/nic': 1 }`.
+   * Hugepages and devices by resource: `{ 'hugepages-2Mi': '64Mi', 'example.com/nic': 1 }`. Each
+   * resource must be registered here.
+   * @default none
    */
   resources?: ResourceAmounts;
   /**
-   * For people, and for the next one: where the CPUs that the last grant of this name had are free,
-   * they are given again. Default: the grant's id.
+   * A name for people, of 1 to 253 characters. A grant gets the CPUs of the last grant of its name
+   * again, if they are free.
+   * @default the grant's uid
    */
   name?: string;
 }
 
-/**
- * What {@link Manager.admit} takes beside the pod. Placement options left out are the manager's.
- */
+/** The options of {@link Manager.admit} and {@link Manager.plan}. The pod has the amounts. */
 export type AdmitOptions = RequestOptions;
 
 /** CPUs of a grant that some threads of its process are to have alone. */

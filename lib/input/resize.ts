@@ -5,18 +5,27 @@ import { checkSignal } from './request.js';
 import { option, parseCpuCount } from './values/option-values.js';
 import type { Quantity } from './values/quantity.js';
 
-/** What {@link Grant.resize} takes: what is left out stays as it is. */
+/** The options of {@link Grant.resize}. What you leave out stays as it is. */
 export interface ResizeOptions {
-  /** How many exclusive CPUs in all: a whole number of at least 1. */
+  /**
+   * How many exclusive CPUs in all: a whole number from 1.
+   * @default unchanged
+   */
   cpu?: number;
-  /** How much memory in all. */
+  /**
+   * How much memory in all.
+   * @default unchanged
+   */
   memory?: Quantity;
   /**
-   * How long what is announced stands on record before it is carried out, for others who run on the
-   * grant. Default: 20.
+   * How long the resize is announced on record before it happens, in milliseconds.
+   * @default 20
    */
   noticeMs?: number;
-  /** Gives up waiting for the state's lock, and calls a resize off that is announced only. */
+  /**
+   * Aborts the wait for the lock of the state, and a resize that is only announced.
+   * @default none
+   */
   signal?: AbortSignal;
 }
 

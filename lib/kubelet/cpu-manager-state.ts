@@ -22,6 +22,7 @@ import {
 /** The names of the files in the kubelet's folder. */
 export const CPU_MANAGER_STATE = 'cpu_manager_state';
 
+/** The content of cpu_manager_state. */
 export interface CpuManagerState {
   /** `static` or `none`. */
   readonly policyName: string;
@@ -36,10 +37,12 @@ export interface CpuManagerState {
   readonly podEntries?: ReadonlyMap<string, { readonly cpuSet: CpuSet }>;
 }
 
+/** The options of {@link parseCpuManagerState}. */
 export interface CpuManagerFormatOptions extends KubeletFormatOptions {
   /**
-   * For files of the first version, which name containers by their ids: pod uid and container name
-   * by container id.
+   * Pod uid and container name by container id, for files of the first version, which have only
+   * container ids.
+   * @default none
    */
   readonly runningContainers?: Readonly<Record<string, readonly [podUid: string, containerName: string]>>;
 }
@@ -100,8 +103,8 @@ export function encodeCpu({
 }
 
 /**
- * The text of cpu_manager_state, as the kubelet would write it: one line, no newline. With
- * `podEntries`, if only empty ones, of the version that the gate PodLevelResourceManagers has.
+ * Returns the text of cpu_manager_state as the kubelet writes it: one line without a newline. With
+ * `podEntries`, also empty ones, it is the version of the feature gate PodLevelResourceManagers.
  */
 export function formatCpuManagerState(state: CpuManagerState): string {
   const file = encodeCpu(state);
@@ -180,10 +183,10 @@ function readOlderFile(
 }
 
 /**
- * Reads the text of cpu_manager_state, of the old format too. null: there is no file, and nothing
- * is given out under the policy (default: static).
- * @throws ERR_KUBELET_STATE where the kubelet would not take it, and for a file without a checksum
- *   unless `allowUnverified`; `verified` is then false
+ * Reads the text of cpu_manager_state, also of the old format. null: no file, so nothing is given
+ * out under the policy (default: static).
+ * @throws ERR_KUBELET_STATE if the kubelet would refuse it, and for a file without a checksum; with
+ *   `allowUnverified` the result has `verified: false` instead
  */
 export function parseCpuManagerState(
   file: string | null,

@@ -5,19 +5,23 @@ import { type ErrorDetails, NumalignError } from '../base/errors.js';
 import { type GoJson, GoObject, parseGoJson } from './go-json.js';
 import { type GoType, GoTypeError, text, uint64 } from './go-value.js';
 
+/** The options that the readers of the kubelet's state files share. */
 export interface KubeletFormatOptions {
-  /** The policy that the file must be of. Default: any. */
-  readonly policy?: string;
   /**
-   * Read a file with checksum 0 or none, as the kubelet does: nothing then tells damage from truth.
-   * Default: refuse it.
+   * The policy that the file must have.
+   * @default any
    */
-  readonly allowUnverified?: boolean;
+  policy?: string;
   /**
-   * Read the files that a kubelet with the feature gate PodLevelResourceManagers writes, as well as
-   * older ones, as it does. Default: only older ones, as a kubelet without it.
+   * Reads a file with checksum 0 or none, as the kubelet does. Damage goes unnoticed then.
+   * @default `false`
    */
-  readonly podLevelResourceManagers?: boolean;
+  allowUnverified?: boolean;
+  /**
+   * Reads the files of a kubelet with the feature gate PodLevelResourceManagers, and older ones.
+   * @default `false`: only older ones
+   */
+  podLevelResourceManagers?: boolean;
 }
 
 /** A value that was read, and whether its checksum vouches for it. */

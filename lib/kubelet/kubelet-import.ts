@@ -12,9 +12,13 @@ import type { KubeletFiles } from './kubelet-files.js';
 import type { KubeletStates } from './kubelet-states.js';
 import { parseMemoryManagerState } from './memory-manager-state.js';
 
-/** Options of {@link Manager.importKubelet}. */
+/** The options of {@link Manager.importKubelet}. */
 export interface KubeletImportOptions
   extends Pick<CpuManagerFormatOptions, 'allowUnverified' | 'runningContainers'> {
+  /**
+   * Aborts the wait for the lock of the state.
+   * @default none
+   */
   signal?: AbortSignal;
 }
 

@@ -20,6 +20,7 @@ import {
   verified,
 } from './kubelet-format.js';
 
+/** The file name of the Memory Manager's state. */
 export const MEMORY_MANAGER_STATE = 'memory_manager_state';
 
 /** What a NUMA node has of one type of memory, in bytes. */
@@ -32,6 +33,7 @@ export interface KubeletMemoryTable {
   readonly free: bigint;
 }
 
+/** A NUMA node, as the kubelet has it. */
 export interface KubeletNumaNode {
   /** How many memory blocks are on this node, those of no bytes too. */
   readonly numberOfAssignments: number;
@@ -41,6 +43,7 @@ export interface KubeletNumaNode {
   readonly cells: readonly number[];
 }
 
+/** Memory of a container, as the kubelet has it. */
 export interface KubeletMemoryBlock {
   readonly numaAffinity: readonly number[];
   readonly type: string;
@@ -48,6 +51,7 @@ export interface KubeletMemoryBlock {
   readonly size: bigint;
 }
 
+/** The content of memory_manager_state. */
 export interface MemoryManagerState {
   /** `Static` or `None`. */
   readonly policyName: string;
@@ -134,8 +138,9 @@ export const MEMORY_FILE_V2 = struct<MemoryFileWithPods>(CHECKPOINT, {
 });
 
 /**
- * The text of memory_manager_state, as the kubelet would write it: one line, no newline. With
- * `podEntries`, if only empty ones, of the version that the gate PodLevelResourceManagers has.
+ * Returns the text of memory_manager_state as the kubelet writes it: one line without a newline.
+ * With `podEntries`, also empty ones, it is the version of the feature gate
+ * PodLevelResourceManagers.
  */
 export function formatMemoryManagerState(state: MemoryManagerState): string {
   const { podEntries } = state;
@@ -170,10 +175,10 @@ const blocksOf = (blocks: readonly Block[] | null) =>
   (blocks ?? []).map((block) => ({ ...block, numaAffinity: block.numaAffinity ?? [] }));
 
 /**
- * Reads the text of memory_manager_state. null: there is no file, and nothing is given out under
- * the policy (default: Static).
- * @throws ERR_KUBELET_STATE where the kubelet would not take it, and for a file without a checksum
- *   unless `allowUnverified`; `verified` is then false
+ * Reads the text of memory_manager_state. null: no file, so nothing is given out under the policy
+ * (default: Static).
+ * @throws ERR_KUBELET_STATE if the kubelet would refuse it, and for a file without a checksum; with
+ *   `allowUnverified` the result has `verified: false` instead
  */
 export function parseMemoryManagerState(
   file: string | null,

@@ -10,8 +10,8 @@ import { CpuSet } from './cpu-set.js';
 import { readOnlineCpus } from './online-cpus.js';
 
 /**
- * Which threads: all of this process, the calling one, or one by its id; threads of other processes
- * are ESRCH.
+ * Which threads: `process`, all of this process; `current`, the calling one; or a thread id of this
+ * process (others are ESRCH).
  */
 export type Threads = 'process' | 'current' | number;
 
@@ -33,12 +33,13 @@ export interface UnmovableThread extends MovedThread {
   readonly reason: string;
 }
 
+/** What became of each thread of a pin. */
 export interface PinResult {
   readonly moved: readonly MovedThread[];
   readonly unmovable: readonly UnmovableThread[];
   /**
-   * Whether no thread can have been missed. False for a whole process: threads may be born while
-   * /proc/self/task is read; only a move by cgroup.procs could promise it.
+   * Whether no thread can be missing. False for a whole process that is moved by thread masks:
+   * threads can be created while /proc/self/task is read. Only a move of the cgroup is certain.
    */
   readonly guaranteed: boolean;
 }
@@ -58,8 +59,12 @@ export interface ThreadInfo {
   readonly cpus: CpuSet;
 }
 
+/** The options of {@link pin} with a list of CPUs. */
 export interface PinOptions {
-  /** Default: `process`. */
+  /**
+   * Which threads to pin: `process` (all of this process), `current`, or a thread id.
+   * @default `process`
+   */
   threads?: Threads;
 }
 
@@ -140,7 +145,8 @@ export function pinToCpus(cpus: CpuSet | string, options: PinOptions = {}): PinR
 }
 
 /**
- * Pins one thread of this process, by default the calling one. Same as {@link pinToCpus} with `threads`.
+ * Pins one thread of this process, by default the calling one, as {@link pin} does with CPUs.
+ * @throws as {@link pin}
  */
 export function pinThread(cpus: CpuSet | string, tid?: number): PinResult {
   return pinFor(CpuSet.coerce(cpus), tid ?? 'current', NOBODY);
@@ -178,7 +184,7 @@ export function moveProcess(pid: number, taken: CpuSet, pool: CpuSet): void {
 }
 
 /**
- * The CPUs on which a thread may run; default: the calling one.
+ * Returns the CPUs that a thread may run on, by default the calling one.
  * @throws ERR_SYSCALL (ESRCH: no such thread)
  */
 export function affinity(tid?: number): CpuSet {
@@ -186,12 +192,12 @@ export function affinity(tid?: number): CpuSet {
   return new CpuSet(native.affinity(tid === undefined ? 0 : toTid(tid)));
 }
 
-/** The Linux thread id of the calling thread, as gettid(2). */
+/** Returns the Linux id of the calling thread, as gettid(2). */
 export function threadId(): number {
   return native.threadId();
 }
 
-/** Every thread of this process at this moment. */
+/** Returns every thread of this process. */
 export function threads(): ThreadInfo[] {
   return native.threads().map(({ tid, role, cpus }) => ({ tid, role, cpus: new CpuSet(cpus) }));
 }

@@ -7,13 +7,13 @@ import { native } from '../base/native.js';
 import { parseMachine } from './machine-json.js';
 import { Topology } from './topology.js';
 
-/** Where {@link discover} finds the machine: exactly one of these, or none for this machine. */
+/** Where {@link discover} reads the machine. Give one option, or none for this machine. */
 export interface DiscoverOptions {
-  /** Path of an hwloc XML file. */
+  /** The path of an hwloc XML file. */
   xml?: string;
   /** An hwloc synthetic description, such as `package:2 numa:2 core:4 pu:2`. */
   synthetic?: string;
-  /** Path of a JSON machine, or the parsed object. */
+  /** The path of a JSON machine, or the parsed object: see {@link MachineJson}. */
   json?: string | object;
 }
 
@@ -30,10 +30,10 @@ async function readText(path: string): Promise<string> {
 }
 
 /**
- * Loads a machine, away from the event loop. Without options: this one, whole, whatever the caller
- * may use of it (hwloc_topology_load with HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED).
- * @throws ERR_INVALID_TOPOLOGY where the description cannot be read or contradicts itself,
- *   ERR_INVALID_ARGUMENT for more than one source.
+ * Loads a machine, off the event loop. Without options it is this machine with all its CPUs, also
+ * those that this process may not use.
+ * @throws ERR_INVALID_TOPOLOGY if the description cannot be read or contradicts itself;
+ *   ERR_INVALID_ARGUMENT for more than one source
  */
 export async function discover(options: DiscoverOptions = {}): Promise<Topology> {
   const given = Object.entries(checkOptions(options, ['xml', 'synthetic', 'json'], 'discover'));

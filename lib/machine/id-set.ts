@@ -76,10 +76,12 @@ export abstract class IdSet<Self extends IdSet<Self>> implements Iterable<number
     return n;
   }
 
+  /** Whether the set has no ids. */
   get isEmpty(): boolean {
     return this.words.length === 0;
   }
 
+  /** Whether the id is in the set. */
   has(id: number): boolean {
     return Number.isInteger(id) && id >= 0 && (((this.words[id >>> 5] ?? 0) >>> (id & 31)) & 1) === 1;
   }
@@ -90,6 +92,7 @@ export abstract class IdSet<Self extends IdSet<Self>> implements Iterable<number
     return undefined;
   }
 
+  /** The ids that are in either set. */
   union(other: Self): Self {
     if (other.words.length === 0) return this.self;
     if (this.words.length === 0 && other.constructor === this.constructor) return other;
@@ -100,6 +103,7 @@ export abstract class IdSet<Self extends IdSet<Self>> implements Iterable<number
     return this.make(words);
   }
 
+  /** The ids that are in both sets. */
   intersection(other: Self): Self {
     const own = this.words;
     const others = other.words;
@@ -120,16 +124,19 @@ export abstract class IdSet<Self extends IdSet<Self>> implements Iterable<number
     return this.make(words);
   }
 
+  /** Whether `other` has all ids of this set. */
   isSubsetOf(other: Self): boolean {
     return isWithin(this.words, other.words);
   }
 
+  /** Whether the sets have an id in common. */
   intersects(other: Self): boolean {
     const n = Math.min(this.words.length, other.words.length);
     for (let i = 0; i < n; i++) if ((this.words[i]! & other.words[i]!) !== 0) return true;
     return false;
   }
 
+  /** Whether both sets have the same ids. */
   equals(other: Self): boolean {
     const { words } = this;
     if (words.length !== other.words.length) return false;
@@ -146,6 +153,7 @@ export abstract class IdSet<Self extends IdSet<Self>> implements Iterable<number
     }
   }
 
+  /** The ids in ascending order. */
   toArray(): number[] {
     const ids = new Array<number>(this.size);
     let next = 0;
@@ -160,6 +168,7 @@ export abstract class IdSet<Self extends IdSet<Self>> implements Iterable<number
   /** The Linux list form, such as `0-3,8`: ascending, runs of two or more joined with `-`. */
   abstract toString(): string;
 
+  /** The list form. */
   toJSON(): string {
     return this.toString();
   }

@@ -23,6 +23,7 @@ export interface CpuGroup {
   readonly cpus: CpuSet;
 }
 
+/** A NUMA node of a {@link Topology}. */
 export interface NumaNode extends CpuGroup {
   /** Total memory in bytes, hugepages included; 0 where unknown or none. */
   readonly memoryBytes: number;
@@ -74,8 +75,16 @@ export interface PciDevice {
 }
 
 /**
- * A JSON machine, see docs/api.md. Counts and the kind of a device are derived: they are written,
- * and not read.
+ * A machine as JSON: {@link Topology.toJSON} and `numalign topology --output json` write it,
+ * {@link discover} and `--json` read it. A contradiction is ERR_INVALID_TOPOLOGY.
+ *
+ * `cpus` has a row for each CPU, in the order of `columns`: `core` is unique on the machine, `socket` is
+ * the package, `uncoreCache` the L3 group (without it the package is one), `die` the die (without it a
+ * package is one). `nodes` has every NUMA node, also those without CPUs: `memory` in bytes, `distances`
+ * to all nodes in ascending order of ids (or none anywhere), `hugepages`. `devices` have `id` (the PCI
+ * address), `class`, `vendor` and `device` (four hexadecimal digits), `driver`, `names`, `numaNodes`,
+ * `parent`. `possible`, `isolated` and `allowed` are lists of CPUs: by default all CPUs are possible and
+ * allowed, none is isolated. Counts such as `numCpus` and the `kind` of a device are written, not read.
  */
 export interface MachineJson {
   name?: string;
@@ -149,48 +158,84 @@ export function rows<Column extends string>(
   ) as Record<Column, number>[];
 }
 
-/** Placement options of {@link Topology.bestFit}. */
+/** The options of {@link Topology.bestFit}. A wrong value is ERR_INVALID_ARGUMENT. */
 export interface BestFitOptions {
   /**
-   * `packed` (default) keeps cores whole; `spread` takes single threads from all over the package.
+   * `packed` takes whole cores, `spread` single threads from all over the package.
+   * @default `packed`
    */
   strategy?: 'packed' | 'spread';
-  /** Balance over the fewest NUMA nodes that fit. */
+  /**
+   * Balances the CPUs over the fewest NUMA nodes that fit.
+   * @default `false`
+   */
   distributeAcrossNuma?: boolean;
-  /** When distributing, hand out CPUs in groups of this many; default 1. */
+  /**
+   * With `distributeAcrossNuma`: hands CPUs out in groups of this many.
+   * @default 1
+   */
   cpuGroupSize?: number;
   /**
-   * Whole L3 groups where the request is that large, else the fewest; ignored when distributing.
+   * Takes whole L3 groups if the request is that large, else CPUs of the fewest groups. Ignored with
+   * `distributeAcrossNuma`.
+   * @default `false`
    */
   preferAlignByUncoreCache?: boolean;
   /**
-   * The kubelet whose choice it is; default v1.36, which aligns by L3 also what is no multiple of the
-   * threads of a core.
+   * The kubelet version whose choice to make. v1.36 aligns by L3 also requests that are no multiple of
+   * the threads of a core.
+   * @default `v1.36`
    */
   kubeletVersion?: KubeletVersion;
-  /** Whole cores only, where the machine's cores differ in size; ignored when distributing. */
+  /**
+   * Takes whole cores only, on machines whose cores differ in size. Ignored with
+   * `distributeAcrossNuma`.
+   * @default `false`
+   */
   wholeCores?: boolean;
-  /** CPUs that are chosen in any case. */
+  /**
+   * CPUs that the choice must include.
+   * @default none
+   */
   mustInclude?: CpuSet | string;
-  /** NUMA nodes whose CPUs are taken first, such as a hint's. null (default): those of `mustInclude`. */
+  /**
+   * NUMA nodes whose CPUs to take first, such as those of a hint.
+   * @default the nodes of `mustInclude`
+   */
   nodes?: NodeSet | null;
 }
 
-/** A question for {@link Topology.cpuHints}. */
+/** The options of {@link Topology.cpuHints}. A wrong value is ERR_INVALID_ARGUMENT. */
 export interface CpuHintsOptions {
-  /** How many CPUs. */
+  /**
+   * How many CPUs.
+   * @default required
+   */
   request: number;
-  /** Free CPUs that are not reserved. */
+  /**
+   * The free CPUs, without reserved ones.
+   * @default required
+   */
   available: CpuSet | string;
-  /** CPUs that earlier containers of the pod leave behind; every hint includes their NUMA nodes. */
+  /**
+   * CPUs that earlier containers of the pod leave behind. Every hint includes their NUMA nodes.
+   * @default none
+   */
   reusable?: CpuSet | string;
-  /** What the container holds already: the hints are then of these CPUs alone. */
+  /**
+   * CPUs that the container has already. The hints are for these CPUs alone.
+   * @default none
+   */
   assigned?: CpuSet | string;
-  /** Prefer NUMA nodes of the fewest sockets (align-by-socket). */
+  /**
+   * Prefers NUMA nodes of the fewest sockets, as `align-by-socket`.
+   * @default `false`
+   */
   alignBySocket?: boolean;
   /**
-   * Count whole cores only, unless the request is no multiple of the threads of a core
-   * (full-pcpus-only).
+   * Counts whole cores only, unless the request is no multiple of the threads of a core, as
+   * `full-pcpus-only`.
+   * @default `false`
    */
   fullPhysicalCpusOnly?: boolean;
 }

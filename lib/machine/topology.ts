@@ -20,7 +20,7 @@ import {
   rows,
 } from './machine-description.js';
 
-/** An immutable machine. Made by {@link discover}. */
+/** An immutable machine; {@link discover} makes it. */
 export class Topology {
   /** `machine`, or what it was read from. */
   readonly source: 'machine' | 'xml' | 'synthetic' | 'json';
@@ -93,12 +93,11 @@ export class Topology {
 
   /**
    * Chooses `count` CPUs out of `available` as the kubelet's static CPU policy does: whole sockets
-   * or NUMA nodes first, then (where asked) whole L3 groups, then whole cores, then the CPUs that
-   * fragment least. With `nodes` as many as can be are of these, as an admission takes them by its
-   * hint; with `mustInclude` all of that is among them, and the rest is chosen as a grant grows.
-   * @throws ERR_INSUFFICIENT_CPUS where fewer are available, ERR_INVALID_ARGUMENT for a count or
-   *   group size that is no whole number, and where `mustInclude` is more than that, or not
-   *   available
+   * or NUMA nodes first, then whole L3 groups (if asked), whole cores, and the CPUs that fragment
+   * least. It takes CPUs of `nodes` first. It includes `mustInclude`, and chooses the rest as for a
+   * grant that grows.
+   * @throws ERR_INSUFFICIENT_CPUS if fewer are available; ERR_INVALID_ARGUMENT for a count or group
+   *   size that is no whole number, or a `mustInclude` that is larger or not available
    */
   bestFit(available: CpuSet | string, count: number, options: BestFitOptions = {}): CpuSet {
     return bestFit(this, CpuSet.coerce(available), count, options);
@@ -110,11 +109,10 @@ export class Topology {
   }
 
   /**
-   * The topology hints of a request for CPUs, as the kubelet's static CPU policy gives them: every
-   * set of NUMA nodes that has enough of them, preferred where it has as few nodes as the request
-   * could ever do with.
-   * @throws ERR_INVALID_ARGUMENT for a request that is no whole number of at least 1, or on a
-   *   machine of more than 64 NUMA nodes
+   * Returns the topology hints of a request for CPUs, as the kubelet's static CPU policy does:
+   * every set of NUMA nodes that has enough CPUs, preferred if no smaller set could ever be enough.
+   * @throws ERR_INVALID_ARGUMENT for a request that is no whole number from 1, or on a machine of
+   *   more than 64 NUMA nodes
    */
   cpuHints(options: CpuHintsOptions): HintFamily {
     const { request, available, reusable, assigned, alignBySocket, fullPhysicalCpusOnly } = checkOptions(

@@ -33,8 +33,13 @@ import type { Lifetime } from './lifetime.js';
 import { lookAgain } from './manager-emitter.js';
 import { ManagerView } from './manager-view.js';
 
-/** What {@link Manager.registerDevices} takes beside the devices. */
+/** The options of {@link Manager.registerDevices}. */
 export interface DeviceOptions {
+  /**
+   * A callback that chooses among the free devices, as a device plugin's GetPreferredAllocation. See
+   * docs/devices.md.
+   * @default none
+   */
   preferredAllocation?: PreferredAllocation;
 }
 
@@ -52,6 +57,7 @@ export interface ManagerParts {
 const RECLAIM_PAUSE_MS = 50;
 const RECLAIM_LONGEST_PAUSE_MS = 30_000;
 
+/** What a manager does for its machine: see {@link Manager}. */
 export class MachineManager extends ManagerView {
   readonly #parts: ManagerParts;
   readonly #reconciling: Reconciling;
@@ -96,11 +102,9 @@ export class MachineManager extends ManagerView {
   }
 
   /**
-   * Changes the machine's settings for all its users. Grants in force are kept, whatever the new
-   * settings say.
-   * @throws ERR_INVALID_OPTION; ERR_CONFIG_CONFLICT where nothing would be left to share, or
-   *   `cgroupRoot` would change while CPUs are exclusive; ERR_KUBELET_CONFLICT as
-   *   {@link openManager}
+   * Changes the machine's settings for all its users. Grants stay as they are.
+   * @throws ERR_INVALID_OPTION; ERR_CONFIG_CONFLICT if nothing would be left to share, or if
+   *   `cgroupRoot` changes while CPUs are exclusive; ERR_KUBELET_CONFLICT as {@link openManager}
    */
   async configure(options: MachineOptions): Promise<Settings> {
     await configure(this.#site, this.#parts.config, options);
@@ -108,11 +112,10 @@ export class MachineManager extends ManagerView {
   }
 
   /**
-   * Has devices take part in every admission of this manager: a list of them, or a pattern that
-   * selects some of {@link Topology.devices}. Once more for the same resource, it replaces the
-   * list: so a device that has fallen ill is told; the callback stays unless another is given. What
-   * is granted stays granted, whatever the list says, and so do devices of resources that this
-   * manager does not know.
+   * Adds devices to the admissions of this manager: a list, or a pattern that selects among
+   * {@link Topology.devices}. A second call for the resource replaces the list, for example if a
+   * device fails; the callback stays unless you give another. Granted devices stay granted,
+   * whatever the list says. See docs/devices.md.
    * @throws ERR_INVALID_OPTION
    */
   registerDevices(resource: string, selection: DeviceSelection, options: DeviceOptions = {}): void {
@@ -127,14 +130,13 @@ export class MachineManager extends ManagerView {
   }
 
   /**
-   * Puts on record what the kubelet has given out: CPUs, memory and devices that no numalign process
-   * grants from then on, and CPUs that its shared members leave. null: nothing is on record any
-   * more. This process is the keeper of the record, which it brings up to date by a call for each
-   * change. The record stays where the keeper ends, and another process may keep it then. What the
-   * kubelet takes counts: a grant that has some of it stays on record and is flagged (CPU_TAKEN,
-   * MEMORY_TAKEN, DEVICE_TAKEN). What is on record already is not committed again.
-   * @throws ERR_INVALID_OPTION, ERR_INVALID_LIST, ERR_INVALID_ARGUMENT; ERR_OWNER_ALIVE where another
-   *   process that lives keeps the record; ERR_LOCK_TIMEOUT, ERR_STATE_*, ERR_SYSCALL; the signal's
+   * Records what the kubelet gives out: numalign grants none of these CPUs, memory and devices, and
+   * shared members leave the CPUs. Call it at every change; null removes the record. This process
+   * becomes the keeper of the record, which stays when the keeper ends. A grant that shares
+   * something with the record stays, with the flag CPU_TAKEN, MEMORY_TAKEN or DEVICE_TAKEN. See
+   * docs/kubelet.md.
+   * @throws ERR_INVALID_OPTION, ERR_INVALID_LIST, ERR_INVALID_ARGUMENT; ERR_OWNER_ALIVE if another
+   *   living process keeps the record; ERR_LOCK_TIMEOUT, ERR_STATE_*, ERR_SYSCALL; the signal's
    *   reason
    */
   async recordKubelet(
@@ -148,43 +150,42 @@ export class MachineManager extends ManagerView {
   }
 
   /**
-   * Has a resource of your own take part in every admission of this manager, after numalign's and
-   * in the order of registration.
-   * @throws ERR_INVALID_OPTION for an object that is no provider, or a name that is taken
+   * Adds your own resource to the admissions of this manager, after numalign's resources and in the
+   * order of the calls. See docs/admission.md.
+   * @throws ERR_INVALID_OPTION for an object that is no provider, or for a name that is taken
    */
   addHintProvider(provider: HintProvider): void {
     this.#site.providers.add(provider);
   }
 
   /**
-   * Has a process (with all its threads), or every process in and below a cgroup, run in the shared
-   * pool from now on: it leaves CPUs before these are granted, which is read back, and comes back
-   * when they are given back. A process by its cpuset, where it can be moved into the shared group
-   * below `cgroupRoot`, else by the masks of its threads, of which each keeps its own choice in
-   * mind; a cgroup below `cgroupRoot` by its cpuset. A process stays a member until it ends.
-   * @throws ERR_UNKNOWN_MEMBER where there is no such process or cgroup; ERR_MEMBER_UNMOVABLE where
-   *   it cannot leave the CPUs that are granted, was attached to some of them, or this user may not
-   *   move it; ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE, ERR_LOCK_TIMEOUT, ERR_STATE_*
+   * Makes a process with all its threads, or every process in and below a cgroup, a shared member:
+   * it leaves CPUs before they become exclusive, which numalign verifies, and returns when they are
+   * released. A process moves into the shared cgroup below `cgroupRoot` if possible; otherwise
+   * numalign sets the masks of its threads, each of which keeps its own choice. A cgroup must be
+   * below `cgroupRoot`. A process stays a member until it ends. See docs/enforcement.md.
+   * @throws ERR_UNKNOWN_MEMBER if there is no such process or cgroup; ERR_MEMBER_UNMOVABLE if it
+   *   cannot leave exclusive CPUs, is attached to some, or this user may not move it;
+   *   ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE, ERR_LOCK_TIMEOUT, ERR_STATE_*
    */
   async addSharedMember(target: SharedMemberTarget): Promise<void> {
     await addSharedMember(this.#site, target);
   }
 
   /**
-   * Has `start` start a child process, synchronously, in the shared pool: it is born there, and a
-   * shared member until it ends, see {@link addSharedMember}. Resolves with what `start` answers.
-   * @throws ERR_MEMBER_UNMOVABLE where this user may not move it: it is ended then; as
-   *   {@link addSharedMember}, and what `start` throws
+   * Calls `start`, which starts a child process synchronously, so that the child is a shared member
+   * from its first instruction. The promise resolves with what `start` returns.
+   * @throws ERR_MEMBER_UNMOVABLE if this user may not move the child, which is ended then; as
+   *   {@link addSharedMember}; what `start` throws
    */
   async startChild(start: () => ChildProcess): Promise<ChildProcess> {
     return startShared(this.#site, start);
   }
 
   /**
-   * It is moved no more. A process goes back from the shared group to where it was taken from,
-   * where no CPU is exclusive and that is known (it was not attached to a grant); else it stays
-   * where it is. Resolves with the cgroup of the shared pool that the process is still in; null
-   * where it is in none, or is a member by itself.
+   * Ends a shared membership. While no CPU is exclusive, a process goes back to the cgroup that it
+   * came from, if numalign knows it; otherwise it stays. The promise resolves with the shared
+   * cgroup that the process is still in, or null.
    * @throws ERR_UNKNOWN_MEMBER; as {@link addSharedMember}
    */
   async removeSharedMember(target: SharedMemberTarget): Promise<SharedGroup | null> {
@@ -192,16 +193,14 @@ export class MachineManager extends ManagerView {
   }
 
   /**
-   * Compares what is so with what is on record, and repairs it: threads of this process that may
-   * run outside of the grant that they are pinned for (a mask inside of it is intent, and left
-   * alone) or are out of its cgroup; cgroups below `cgroupRoot` that have vanished, have other
-   * CPUs, or are left of grants that are gone; the partition; shared members on CPUs that are
-   * somebody's; CPUs of this process's grants that have gone offline or come back. Done after every
-   * change and every {@link ManagerOptions.cpuManagerReconcilePeriod} by itself, without keeping
-   * the process alive. Where nothing is different, nothing is written and no lock taken. What was
-   * repaired twice and is different again is `contested`: it is told once, and left alone until it
-   * is found right or the grants change. On a simulated machine there is nothing to do. Tells what
-   * it finds by the events `drift` and `hotplug` too.
+   * Compares the machine with the record and repairs differences: threads of this process outside
+   * of their grant or its cgroup (a narrower mask is left alone); missing, changed or left-over
+   * cgroups below `cgroupRoot`; the partition; shared members on exclusive CPUs; CPUs of its grants
+   * that went offline or came back. A manager does so after every change and every
+   * `cpuManagerReconcilePeriod`, without keeping the process alive. Without a difference it writes
+   * nothing and takes no lock. What differs again after two repairs is `contested`: reported once,
+   * then left alone until it is right or the grants change. The events `drift` and `hotplug` report
+   * what it finds. It does nothing on a simulated machine. See docs/reconcile.md.
    * @throws ERR_LOCK_TIMEOUT, ERR_STATE_*, ERR_CGROUP, ERR_MANAGER_CLOSED
    */
   async reconcile(): Promise<ReconcileReport> {

@@ -13,17 +13,15 @@ import type { Placement } from '../input/placement.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { Lifetime } from './lifetime.js';
 
-/** Events of a {@link Manager}, by name. A {@link ManagerView} has `change` and `error` alone. */
+/** The events of a {@link Manager}. A {@link ManagerView} has only `change` and `error`. */
 export interface ManagerEvents {
+  /** The state, or what flags depend on, has changed. A listener keeps the process alive. */
   change: [change: StateChange];
-  /**
-   * The state cannot be read, or what dead owners had not be taken back. Only told where somebody
-   * listens.
-   */
+  /** The state cannot be read, or grants of dead owners cannot be taken back. */
   error: [error: Error];
-  /** Something was not as it should be; see {@link Manager.reconcile}. */
+  /** Reconciling found a difference, see {@link Manager.reconcile}. */
   drift: [drift: Drift];
-  /** CPUs of a grant of this process have gone offline, or are back. */
+  /** CPUs of a grant of this process went offline, or came back. */
   hotplug: [hotplug: Hotplug];
 }
 
@@ -55,14 +53,14 @@ export let lookAgain: (manager: ManagerEmitter) => void;
 
 /** What every manager is beside its questions and verbs: an emitter that can be closed. */
 export abstract class ManagerEmitter extends EventEmitter<ManagerEvents & ListenerEvents> {
-  /** Tells the managers of this thread apart, in the messages of the diagnostics channels. */
+  /** Identifies the manager within its thread, in messages of the diagnostics channels. */
   readonly id: number;
   /**
-   * `machine`: speaks for the whole machine. `private`: only for those who share the folder.
-   * `memory`: only for this object.
+   * Whom it speaks for: `machine`; `private`, the processes that share the folder; `memory`,
+   * itself.
    */
   readonly scope: 'machine' | 'private' | 'memory';
-  /** Empty where nothing is kept on disk. */
+  /** The state folder; empty if nothing is kept on disk. */
   readonly stateDir: string;
   readonly #parts: ViewParts;
   readonly #watch: ManagerWatch;
@@ -110,7 +108,7 @@ export abstract class ManagerEmitter extends EventEmitter<ManagerEvents & Listen
     lookAgain = (manager) => setImmediate(() => manager.#watch.look());
   }
 
-  /** What JSON.stringify writes: nothing that has to be read from the state. */
+  /** A summary for JSON.stringify, without a look at the state. */
   toJSON() {
     const { id, scope, stateDir } = this;
     return { id, scope, stateDir, cpus: this.#parts.site.topology.cpus };
@@ -126,9 +124,9 @@ export abstract class ManagerEmitter extends EventEmitter<ManagerEvents & Listen
   abstract sharedPool(): CpuSet;
 
   /**
-   * Ends the use of this object, its events, and requests that wait (ERR_MANAGER_CLOSED). Grants
-   * stay as they are. The state folder is closed with the last manager, or with the last grant of
-   * this process where that comes later.
+   * Ends the use of this object, its events, and waiting requests (ERR_MANAGER_CLOSED). Grants
+   * stay. The state folder is closed with the last manager, or with the last grant of this process
+   * if that is later.
    */
   close(): void {
     const { lifetime, release } = this.#parts;
@@ -139,6 +137,7 @@ export abstract class ManagerEmitter extends EventEmitter<ManagerEvents & Listen
     for (const event of ['change', 'drift', 'hotplug', 'error'] as const) this.removeAllListeners(event);
   }
 
+  /** As {@link close}. */
   [Symbol.dispose](): void {
     this.close();
   }

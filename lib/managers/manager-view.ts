@@ -39,12 +39,15 @@ import { lookAgain, ManagerEmitter, type ViewParts } from './manager-emitter.js'
 export let livingPods: (view: ManagerView) => readonly PodAssignment[];
 
 /**
- * Made by {@link openManager} with `readOnly`: answers what a {@link Manager} answers, and changes
- * nothing. No folder, file, lock or cgroup is made, and this process becomes no shared member. It
- * needs the right to read the state folder, neither to write it nor to be in its group. Emits
- * `change` within milliseconds of anybody's commit, in a stream of commits once a second, with all
- * that has changed since the last; while somebody listens, it watches the folder and keeps the
- * process alive.
+ * A manager that only reads; {@link openManager} makes it with `readOnly: true`. It makes no
+ * folder, file, lock or cgroup, and this process becomes no shared member. It needs the right to
+ * read the state folder, not to write it. Without a state it answers as the first opener would find
+ * the machine, with generation 0, and sees a state that comes later. Grants of dead owners stay on
+ * record.
+ *
+ * It emits `change` within milliseconds of a commit of any process, in a stream of commits once a
+ * second, with everything that changed since the last event. A listener makes it watch the folder,
+ * which keeps the process alive.
  */
 export class ManagerView extends ManagerEmitter {
   readonly #parts: ViewParts;
@@ -61,10 +64,7 @@ export class ManagerView extends ManagerEmitter {
     return this.#parts.site;
   }
 
-  /**
-   * The machine. It is replaced by a new one once CPUs have come online that it does not have: by a
-   * {@link Manager}, and by {@link audits}.
-   */
+  /** The machine. {@link Manager} and {@link audits} replace it after unknown CPUs come online. */
   get topology(): Topology {
     return this.#parts.site.topology;
   }
@@ -78,39 +78,38 @@ export class ManagerView extends ManagerEmitter {
   }
 
   /**
-   * What opening has found: a state of an earlier boot, grants of which something does not hold any
-   * more, settings that the machine cannot meet at present. For how things are now, see
-   * {@link grants}. And whenever it was: a damaged state that this process has put together again.
+   * What opening found: a state of an earlier boot, grants with flags, settings that the machine
+   * cannot meet; and every recovery of a damaged state by this process. {@link grants} has the
+   * present flags.
    */
   get warnings(): readonly Warning[] {
     const { site, found } = this.#parts;
     return [...site.ledger.recoveries, ...found];
   }
 
-  /** The generation of the state that the synchronous getters answer for; 0 where there is none. */
+  /** The generation of the state that the synchronous methods answer for; 0 without a state. */
   generation(): number {
     this.#state();
     return this.#site.ledger.read()?.generation ?? 0;
   }
 
   /**
-   * CPUs for everything without exclusive ones. Synchronous: a stat, a look at which CPUs are
-   * online, and a read where the state has changed.
-   * @throws ERR_STATE_CORRUPT where somebody who lives may hold more than is known
+   * The CPUs for everything that has no exclusive CPUs. It reads the state only if it has changed.
+   * @throws ERR_STATE_CORRUPT if a living owner may hold more than is known
    */
   sharedPool(): CpuSet {
     return sharedPool(knownAssignments(this.#site), this.#now());
   }
 
-  /** Isolated CPUs that nobody holds, as {@link freeCpus}. */
+  /** The isolated CPUs that no grant holds. @throws as {@link freeCpus} */
   freeIsolatedCpus(): CpuSet {
     return freeCpus(knownAssignments(this.#site), this.#now(), 'isolated');
   }
 
   /**
-   * CPUs that nobody holds and that are neither reserved nor isolated. One grant cannot take all of
-   * them where nothing else would be left to share; those of dead owners count as taken until they
-   * were taken back.
+   * The CPUs that no grant holds and that are neither reserved nor isolated. One grant cannot take
+   * all of them if they are the whole shared pool. CPUs of dead owners are not free until they are
+   * taken back.
    * @throws ERR_STATE_CORRUPT as {@link sharedPool}
    */
   freeCpus(): CpuSet {
@@ -118,9 +117,9 @@ export class ManagerView extends ManagerEmitter {
   }
 
   /**
-   * Why nothing is granted or given back at present: ERR_STATE_CORRUPT, ERR_STATE_VERSION; else
-   * null. What is on record can be looked at all the same. Synchronous.
-   * @throws ERR_STATE_CORRUPT where the state is gone
+   * Why nothing can be granted or released at present: an error with ERR_STATE_CORRUPT or
+   * ERR_STATE_VERSION; else null. Reading works all the same.
+   * @throws ERR_STATE_CORRUPT if the state was removed
    */
   refusal(): NumalignError | null {
     this.#state();
@@ -128,21 +127,19 @@ export class ManagerView extends ManagerEmitter {
   }
 
   /**
-   * How requests are placed that do not say otherwise, as it was opened: each option, also where
-   * its default or a KubeletConfiguration says what it is.
+   * How requests are placed that do not choose for themselves: every option, with defaults and the
+   * KubeletConfiguration applied.
    */
   get placement(): Readonly<Required<PlacementOptions>> {
     return managerPlacement(this.#parts.placement);
   }
 
+  /** The settings of the machine in force. */
   settings(): Settings {
     return settingsNow(this.#state().settings, this.#now());
   }
 
-  /**
-   * What every NUMA node has of each type of memory, and how much of it is granted. The machine
-   * itself keeps no such account.
-   */
+  /** How much memory of each type each NUMA node has, and how much of it is granted. */
   memory(): readonly MemoryTable[] {
     return memoryTables(this.#state(), this.topology);
   }
@@ -155,31 +152,27 @@ export class ManagerView extends ManagerEmitter {
     };
   }
 
-  /**
-   * What the kubelet has given out, as {@link Manager.recordKubelet} has recorded it; null: nobody
-   * has. Synchronous.
-   */
+  /** What {@link Manager.recordKubelet} has recorded, and its keeper; null without a record. */
   kubelet(): KubeletStatus | null {
     const { owners } = this.#site.ledger;
     return kubeletStatus(this.#state().kubelet, (uuid) => owners.isProcessAlive(uuid));
   }
 
-  /** All grants on record, those of other processes too. */
+  /** All grants on record, of every process. */
   grants(): GrantInfo[] {
     const state = this.#state();
     return grantInfos(this.#site, state.pods, state);
   }
 
-  /** One of {@link grants}, for a small part of what all of them cost. @throws ERR_UNKNOWN_GRANT */
+  /** One of {@link grants}, at a fraction of the cost. @throws ERR_UNKNOWN_GRANT */
   grantInfo(uid: string): GrantInfo {
     return grantInfos(this.#site, [findOnRecord(this.#site, uid)], this.#state())[0]!;
   }
 
   /**
-   * What {@link Manager.admit} would decide now, without doing it: synchronous, nothing is locked
-   * or changed. Custom hint providers are asked to allocate, and to release at once, with `dryRun`
-   * set.
-   * @throws what {@link Manager.admit} throws before it decides, and ERR_HINT_PROVIDER
+   * Returns what {@link Manager.admit} would decide now, without a lock or a change. Custom hint
+   * providers allocate and release with `dryRun` set.
+   * @throws what {@link Manager.admit} throws before it decides; ERR_HINT_PROVIDER
    */
   plan(pod: PodSpec, options: AdmitOptions = NO_OPTIONS): PlanOnRecord {
     const site = this.#site;
@@ -187,26 +180,23 @@ export class ManagerView extends ManagerEmitter {
   }
 
   /**
-   * Reads and checks a pod once, to plan it again and again: its `plan()` answers what {@link plan}
-   * would, in less time. What is changed in `pod` or `options` afterwards does not count.
-   * @throws as {@link plan}, of the pod and the options
+   * Checks a pod once, to plan it often: its `plan()` answers as {@link plan}, in less time. Later
+   * changes of `pod` and `options` have no effect. See docs/admission.md.
+   * @throws as {@link plan}
    */
   prepare(pod: PodSpec, options: AdmitOptions = NO_OPTIONS): PreparedPod {
     return new PreparedPod(() => this.#site, requestFor(this.#site, this.#parts.placement, pod, options));
   }
 
-  /**
-   * Plans several pods, one on top of the other, on what is on record now.
-   * @throws ERR_STATE_CORRUPT as {@link sharedPool}
-   */
+  /** Plans several pods on top of each other. @throws ERR_STATE_CORRUPT as {@link sharedPool} */
   planner(): Planner {
     return new Planner(this.#site, this.#parts.placement);
   }
 
   /**
-   * For each container of a pod, in its order, why it would get no exclusive CPUs whatever is free:
-   * the CPU policy, the pod's QoS class, or a request that is no whole number of CPUs. null: it
-   * would get some.
+   * Says for each container of a pod why it gets no exclusive CPUs even on an empty machine: the
+   * CPU policy, the QoS class, or a request that is no whole number of CPUs; null for one that gets
+   * some.
    * @throws as {@link plan}
    */
   whyShared(pod: PodSpec, options: AdmitOptions = NO_OPTIONS): readonly (string | null)[] {
@@ -214,16 +204,15 @@ export class ManagerView extends ManagerEmitter {
   }
 
   /**
-   * The state as the kubelet would have written it: the texts of cpu_manager_state and
-   * memory_manager_state. A container's CPUs are all that it keeps from others. Grants of dead
-   * owners are left out, devices have no place there. Synchronous.
+   * Returns the state as texts of the kubelet's cpu_manager_state and memory_manager_state. A
+   * container's CPUs include held ones. Grants of dead owners and devices are left out.
    */
   exportKubelet(): KubeletFiles & Record<keyof KubeletFiles, string> {
     return exportKubelet(this.#site, this.#parts.placement);
   }
 
   /**
-   * As {@link Grant.audit}, of anybody's grant: since the first look at it.
+   * As {@link Grant.audit}, of a grant of any process, since the first call for it.
    * @throws ERR_UNKNOWN_GRANT, ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE
    */
   audit(uid: string, options: AuditOptions = {}): GrantAudit {
@@ -234,9 +223,8 @@ export class ManagerView extends ManagerEmitter {
   }
 
   /**
-   * As {@link audit}, of the grants of all living owners: since the last call, at the first look at
-   * a grant nothing yet. The machine is looked at once for all of them, and discovered again where
-   * CPUs have come online.
+   * Audits the grants of all living owners since the last call; a grant's first audit has no
+   * counts. It looks at the machine once for all of them. See docs/audit.md.
    * @throws ERR_SIMULATED_MACHINE
    */
   async audits(): Promise<GrantAudit[]> {
@@ -247,19 +235,17 @@ export class ManagerView extends ManagerEmitter {
   }
 
   /**
-   * All that the state says at this moment, of one generation, also where it is damaged. Synchronous;
-   * it reads the file at every call, and looks through /proc for processes that keep grants
-   * of owners that have ended.
-   * @throws ERR_STATE_FOLDER where the folder is closed to this process; ERR_STATE_CORRUPT where
-   *   nothing can be told; ERR_STATE_VERSION
+   * Everything that the state says at this moment, also a damaged one. It reads the file at every
+   * call, and looks through /proc for processes that keep grants of ended owners.
+   * @throws ERR_STATE_FOLDER if the folder is closed to this process; ERR_STATE_CORRUPT if nothing
+   *   is known; ERR_STATE_VERSION
    */
   status(): StateStatus {
     return readStatus(this.#site);
   }
 
   /**
-   * What the state folder keeps beside the state: states of earlier boots, and files that were put
-   * aside as damaged. Synchronous: reads all of them.
+   * States of earlier boots, and damaged files that were put aside. It reads all of them.
    * @throws ERR_STATE_FOLDER, ERR_SYSCALL
    */
   keptFiles(): KeptFiles {
@@ -267,10 +253,7 @@ export class ManagerView extends ManagerEmitter {
     return scope === 'memory' ? { archives: [], quarantine: [] } : readKeptFiles(path);
   }
 
-  /**
-   * The processes and cgroups that run in the shared pool, and leave CPUs before these are granted;
-   * those of other openers too.
-   */
+  /** The processes and cgroups that are shared members, of every process. */
   sharedMembers(): readonly SharedMember[] {
     this.#parts.lifetime.check();
     return this.#parts.sharedMembers();

@@ -31,15 +31,15 @@ const ASSIGNMENTS = ['node_exclusive', 'pod_exclusive', 'pod_shared'];
 function admissions(metrics: MetricSet): (message: AdmitMessage) => void {
   const requests = metrics.counter(
     'kubelet_topology_manager_admission_requests_total',
-    'The number of admission requests where resources have to be aligned.',
+    'The number of admission requests where resources have to be aligned. Requests for admitted pods count too.',
   );
   const errors = metrics.counter(
     'kubelet_topology_manager_admission_errors_total',
-    'The number of admission request failures where resources could not be aligned.',
+    'The number of admission request failures where resources could not be aligned. Rejections only, no other failures.',
   );
   const duration = metrics.histogram(
     'kubelet_topology_manager_admission_duration_ms',
-    'Duration in milliseconds to serve a pod admission request. Not of requests that wait for room.',
+    'Duration in milliseconds to serve a pod admission request, with the lock and the write. Requests with wait are left out.',
     KUBELET_BUCKETS_MS,
   );
   const cpuPinnings = metrics.counter(
@@ -52,7 +52,7 @@ function admissions(metrics: MetricSet): (message: AdmitMessage) => void {
   );
   const memoryPinnings = metrics.counter(
     'kubelet_memory_manager_pinning_requests_total',
-    'The number of memory pages allocations which required pinning.',
+    'The number of memory pages allocations which required pinning. For a pod that is booked as a whole: the pod, its init containers, and containers with their own memory.',
   );
   const memoryErrors = metrics.counter(
     'kubelet_memory_manager_pinning_errors_total',
@@ -60,17 +60,17 @@ function admissions(metrics: MetricSet): (message: AdmitMessage) => void {
   );
   const aligned = metrics.counter(
     'kubelet_container_aligned_compute_resources_count',
-    'Cumulative number of aligned compute resources allocated to containers by alignment type.',
+    'Cumulative number of aligned compute resources allocated to containers by alignment type. numa_node: containers (scope pod: pods) under single-numa-node. physical_cpu: containers with whole cores under full-pcpus-only. uncore_cache: containers whose exclusive CPUs are in one L3 group. A pod that is booked as a whole counts once in uncore_cache, never in physical_cpu.',
     ALIGNED,
   );
   const unaligned = metrics.counter(
     'kubelet_container_aligned_compute_resources_failure_count',
-    'Cumulative number of failures to allocate aligned compute resources to containers by alignment type.',
+    'Cumulative number of failures to allocate aligned compute resources to containers by alignment type. Of numa_node and physical_cpu.',
     ALIGNED,
   );
   const allocated = metrics.counter(
     'resource_manager_allocations_total',
-    'Number of exclusive resource allocations performed by a resource manager.',
+    'Number of exclusive resource allocations performed by a resource manager: CPUs by container, memory by type and container. For a pod that is booked as a whole (source pod), one for each container.',
     ['resource_name', 'source'],
   );
   const allocationErrors = metrics.counter(
@@ -80,17 +80,17 @@ function admissions(metrics: MetricSet): (message: AdmitMessage) => void {
   );
   const assignments = metrics.counter(
     'resource_manager_container_assignments',
-    'Number of containers with a specific type of resource assignment.',
+    'Number of containers with a specific type of resource assignment: their own from the machine (node_exclusive), their own from the pod (pod_exclusive), or the shared rest of the pod (pod_shared).',
     ['assignment_type', 'resource_name'],
   );
   const outcomes = metrics.counter(
     'admissions_total',
-    'Requests of this manager to be admitted, by their outcome.',
+    'Admission requests of this manager, by outcome and error code.',
     ['outcome', 'code'],
   );
   const waits = metrics.histogram(
     'admission_wait_duration_seconds',
-    'How long requests took that were ready to wait for room.',
+    'How long requests with wait took.',
     WAIT_BUCKETS_S,
   );
   for (const scope of ['container', 'pod']) {
@@ -150,23 +150,20 @@ function admissions(metrics: MetricSet): (message: AdmitMessage) => void {
 export function requests(metrics: MetricSet): Handlers {
   const releases = metrics.histogram(
     'release_duration_seconds',
-    'How long releases of this manager took.',
+    'How long releases of this manager took, also failed ones.',
     BUCKETS_S,
   );
   const applies = metrics.histogram(
     'apply_duration_seconds',
-    'How long it took to put threads on CPUs of a grant, or off them.',
+    'How long it took to move threads onto the CPUs of a grant or off them.',
     BUCKETS_S,
     ['action'],
   );
   const moved = metrics.counter(
     'threads_moved_total',
-    'Threads that were put on CPUs of a grant, or off them.',
+    'Threads that moved onto the CPUs of a grant or off them.',
   );
-  const unmovable = metrics.counter(
-    'threads_unmovable_total',
-    'Threads that were to be moved and could not be.',
-  );
+  const unmovable = metrics.counter('threads_unmovable_total', 'Threads that could not be moved.');
   return {
     admit: admissions(metrics),
     release: ({ durationMs }) => releases.observe(durationMs / 1000),

@@ -1,5 +1,5 @@
-// Metrics: what a manager does and what its state says, for Prometheus, by prom-client. The
-// package's `numalign/metrics`.
+// numalign/metrics: Prometheus metrics of what a manager does and what its state says. It needs the
+// package prom-client beside numalign.
 import type { Registry } from 'prom-client';
 import type { StateChange } from '../admission/manager-watch.js';
 import { invalidOption } from '../base/check-options.js';
@@ -14,20 +14,19 @@ import { state, stateLook } from './state.js';
 
 export type { GrantMetricsOptions, MetricsOptions } from './options.js';
 
-/** Metrics that are being collected. */
+/** The metrics that are being collected. `using` stops it. */
 export interface MetricsCollection {
   readonly register: Registry;
-  /** Ends collecting, and takes the metrics out of the registry. */
+  /** Stops collecting and removes the metrics from the registry. */
   stop(): void;
   [Symbol.dispose](): void;
 }
 
 /**
- * Makes metrics of what `manager` does from now on, and of what its state says when they are asked
- * for: counters and durations are of this manager alone, gauges of all who share its state.
- * docs/reference/metrics.md lists them.
- * @throws ERR_OPTIONAL_DEPENDENCY where prom-client is not installed; ERR_INVALID_OPTION, also
- *   where the registry has one of the names already; ERR_MANAGER_CLOSED with `watch`
+ * Collects Prometheus metrics of what `manager` does from now on, and of what its state says at
+ * each scrape. docs/reference/metrics.md lists them, docs/metrics.md explains them.
+ * @throws ERR_OPTIONAL_DEPENDENCY without prom-client; ERR_INVALID_OPTION, also if the registry has
+ *   one of the names; ERR_MANAGER_CLOSED with `watch`
  */
 export function collectMetrics(manager: ManagerView, options: MetricsOptions = {}): MetricsCollection {
   if (!(manager instanceof ManagerView)) invalidOption('manager', manager, 'a manager that openManager gave');
@@ -55,28 +54,27 @@ export function collectMetrics(manager: ManagerView, options: MetricsOptions = {
 function steps(metrics: MetricSet): Handlers {
   const reconciles = metrics.histogram(
     'reconcile_duration_seconds',
-    'How long it took to compare what is with what should be, and to repair it.',
+    'How long rounds of reconciling took.',
     BUCKETS_S,
   );
-  const checked = metrics.counter('reconcile_checks_total', 'What was compared.');
-  const repaired = metrics.counter(
-    'reconcile_repairs_total',
-    'What was not as it should be, and was repaired.',
+  const checked = metrics.counter('reconcile_checks_total', 'Items that reconciling compared.');
+  const repaired = metrics.counter('reconcile_repairs_total', 'Items that reconciling repaired.');
+  const writes = metrics.counter(
+    'reconcile_writes_total',
+    'Writes of reconciling to the kernel and to the state.',
   );
-  const writes = metrics.counter('reconcile_writes_total', 'Writes to the kernel and to the state for that.');
   const contested = metrics.gauge(
     'contested',
-    'What is not repaired any more, since somebody always changes it back.',
+    'Items that the last round did not repair, because another program always changes them back.',
   );
-  const drifts = metrics.counter('drift_total', 'What was not as it should be, by its kind.', [
+  const drifts = metrics.counter('drift_total', 'Differences that reconciling found, by kind.', [
     'kind',
     'repaired',
   ]);
-  const errors = metrics.counter(
-    'errors_total',
-    'Steps of this manager that failed. A rejection is no error.',
-    ['step', 'code'],
-  );
+  const errors = metrics.counter('errors_total', 'Failed steps of this manager. A rejection is no error.', [
+    'step',
+    'code',
+  ]);
   return {
     reconcile: (message) => {
       reconciles.observe(message.durationMs / 1000);
@@ -92,11 +90,11 @@ function steps(metrics: MetricSet): Handlers {
 }
 
 function changes(metrics: MetricSet): (change: StateChange) => void {
-  const added = metrics.counter('grants_added_total', 'Grants that have come, whichever process made them.');
-  const removed = metrics.counter(
-    'grants_removed_total',
-    'Grants that have ended, whichever process made them.',
+  const added = metrics.counter(
+    'grants_added_total',
+    'New grants of any process, with watch. A grant of a few milliseconds can be missed.',
   );
+  const removed = metrics.counter('grants_removed_total', 'Ended grants of any process, with watch.');
   return (change) => {
     added.inc(change.added.length);
     removed.inc(change.removed.length);

@@ -1,5 +1,4 @@
-// OpenTelemetry: what a manager's state says and what happens to each grant, for a meter. The
-// package's `numalign/opentelemetry`.
+// numalign/opentelemetry: the metrics of the state and of each grant, for a meter of OpenTelemetry.
 import type { BatchObservableCallback, Meter, Observable } from '@opentelemetry/api';
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { ManagerView } from '../managers/manager-view.js';
@@ -12,29 +11,37 @@ import { state, stateLook } from './state.js';
 
 export type { GrantMetricsOptions } from './options.js';
 
-/** What {@link registerMetrics} takes. */
+/** The options of {@link registerMetrics}. */
 export interface MeterOptions {
-  /** Where the instruments are made. Default: the meter `numalign` of the global provider. */
+  /**
+   * The meter that makes the instruments.
+   * @default the meter `numalign` of the global provider
+   */
   meter?: Meter;
-  /** As of collectMetrics: also show each grant of a living owner. Default: false. */
+  /**
+   * As {@link MetricsOptions.audit}.
+   * @default `false`
+   */
   audit?: boolean;
-  /** How grants are shown, with `audit`. */
+  /**
+   * How `audit` shows grants.
+   * @default `{ max: 100, memory: false }`
+   */
   grants?: GrantMetricsOptions;
 }
 
-/** Instruments that are registered with a meter. */
+/** The registered instruments. `using` stops them. */
 export interface MeterRegistration {
-  /** Ends it: nothing is observed any more. */
+  /** Stops observing. */
   stop(): void;
   [Symbol.dispose](): void;
 }
 
 /**
- * Makes observable instruments of what the state of `manager` says and, with `audit`, of what
- * happens to each grant. All of them are asked for in one callback, when a reader collects; nothing
- * happens in between. Without an SDK nothing is ever asked for. docs/reference/metrics.md lists them.
- * @throws ERR_OPTIONAL_DEPENDENCY where no meter is given and `@opentelemetry/api` is not installed;
- *   ERR_INVALID_OPTION
+ * Registers observable instruments of what the state of `manager` says and, with `audit`, of each
+ * grant. One callback reads everything when a reader collects; without an SDK nothing is read. See
+ * docs/metrics.md.
+ * @throws ERR_OPTIONAL_DEPENDENCY without a `meter` and `@opentelemetry/api`; ERR_INVALID_OPTION
  */
 export function registerMetrics(manager: ManagerView, options: MeterOptions = {}): MeterRegistration {
   if (!(manager instanceof ManagerView)) invalidOption('manager', manager, 'a manager that openManager gave');

@@ -3,49 +3,60 @@ import type { Registry } from 'prom-client';
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { KUBELET_PREFIX } from './sinks/metric-sink.js';
 
-/** How the metrics of each grant are made. */
+/** How `audit` shows grants. */
 export interface GrantMetricsOptions {
   /**
-   * How many grants have series of their own, the first ones on record: all others are summed under
-   * the label `other`. 0 to 10,000, default 100.
+   * How many grants have their own series, the first on record; the others are summed under the label
+   * `other`. 0 to 10,000.
+   * @default 100
    */
   max?: number;
   /**
-   * Also how much of their processes' memory is on other NUMA nodes. A scrape then has the kernel
-   * walk through all their memory, for a millisecond and more a process. Default: false.
+   * Measures how much memory of the grants' processes is on other NUMA nodes. The kernel walks through
+   * all their memory at each scrape, for a millisecond or more a process.
+   * @default `false`
    */
   memory?: boolean;
 }
 
-/** What {@link collectMetrics} takes. */
+/** The options of {@link collectMetrics}. */
 export interface MetricsOptions {
-  /** Where the metrics are registered. Default: prom-client's own registry. */
+  /**
+   * The registry, which must not have these names yet.
+   * @default prom-client's own
+   */
   register?: Registry;
-  /** Before the names of numalign's own metrics. Default: `numalign_`. */
+  /**
+   * The prefix of numalign's own metrics.
+   * @default `numalign_`
+   */
   prefix?: string;
   /**
-   * Before the names of what the kubelet has too. Default: `kubelet_`, as the kubelet exposes them;
-   * but for those that it exposes without: these have none by default.
+   * The prefix of the kubelet's metrics.
+   * @default `kubelet_`, and none for those that the kubelet has without it
    */
   kubeletPrefix?: string;
   /**
-   * Also count the grants that come and go, whichever process makes them. It listens to the
-   * manager's `change` for that: this keeps the process alive, and what dead owners had is taken
-   * back. Default: false.
+   * Counts grants of any process as they come and go. It listens to `change`: it keeps the process alive
+   * and takes grants of dead owners back.
+   * @default `false`
    */
   watch?: boolean;
   /**
-   * Also show each grant of a living owner, in whatever process it is: how it stands, and what
-   * happens on its CPUs: run delay, involuntary switches, interrupts, tasks of others. Each scrape
-   * then looks at every process of the machine, in this thread, for milliseconds (docs/audit.md). On
-   * a simulated machine only how they stand. Default: false.
+   * Shows each grant of a living owner, of any process. Each scrape looks at every process of the
+   * machine in this thread, for milliseconds: see docs/audit.md. A simulated machine has only the
+   * enforcement and the flags of grants.
+   * @default `false`
    */
   audit?: boolean;
-  /** How grants are shown, with `audit`. */
+  /**
+   * How `audit` shows grants.
+   * @default `{ max: 100, memory: false }`
+   */
   grants?: GrantMetricsOptions;
   /**
-   * Count what is asked of this manager itself: admissions, releases and moves of threads. A
-   * process that only watches over the grants of others has nothing to show there. Default: true.
+   * Counts the admissions, releases and thread moves of this manager.
+   * @default `true`
    */
   requests?: boolean;
 }

@@ -5,69 +5,71 @@ import type { CpuSet, NodeSet } from '../machine/cpu-set.js';
 import type { Store } from '../state/store.js';
 import type { MemoryMigration } from '../threads/memory.js';
 
-/** A grant is about to move; see {@link GrantEvents}. */
+/** The grant is about to move, see {@link GrantEvents} and docs/grants.md. */
 export interface MoveEvent {
   readonly uid: string;
-  /** What it runs on until then. */
+  /** The CPUs until then. */
   readonly before: CpuSet;
-  /** What it will run on. */
+  /** The CPUs after the move. */
   readonly cpus: CpuSet;
-  /** Their NUMA nodes. */
+  /** The NUMA nodes of `cpus`. */
   readonly nodes: NodeSet;
-  /** Where its memory will be. */
+  /** The NUMA nodes of its memory after the move. */
   readonly memoryNodes: NodeSet;
   /** The uid of the request that gets the room. */
   readonly for: string;
-  /** By then what {@link waitUntil} has been given must have settled, or the grant does not move. */
+  /**
+   * When all promises of {@link waitUntil} must have settled; otherwise the grant does not move.
+   */
   readonly deadline: Date;
-  /** Aborted where the move is called off meanwhile. */
+  /** Aborts if the move is called off. */
   readonly signal: AbortSignal;
   /**
-   * The move waits until the promise is fulfilled; where it is rejected, the grant stays where it is.
-   * To be called by the listener, before it returns.
+   * Delays the move until the promise is fulfilled. If it is rejected, the grant does not move.
+   * Call it before the listener returns.
    */
   waitUntil(promise: PromiseLike<unknown>): void;
 }
 
-/** How a move that was told of has ended. */
+/** How a move ended. */
 export interface MoveEnd {
   readonly uid: string;
-  /** False: the grant is where it was. */
+  /** Whether the grant has moved. */
   readonly isMoved: boolean;
-  /** As they are now. */
+  /** The CPUs now. */
   readonly cpus: CpuSet;
   readonly nodes: NodeSet;
   readonly memoryNodes: NodeSet;
-  /** What became of the threads of this process; null where it has not moved. */
+  /** What became of the threads of this process; null without a move. */
   readonly threads: PinResult | null;
-  /** What became of pages; null where there were none to move. */
+  /** What became of the pages; null if there were none to move. */
   readonly memory: MemoryMigration | null;
-  /** Why it has not moved; else null. */
+  /** Why the grant did not move; else null. */
   readonly error: Error | null;
 }
 
-/** A grant has grown or shrunk by itself. */
+/** A grant grew or shrank by itself. */
 export interface ResizeEvent {
   readonly uid: string;
-  /** What it ran on until now. */
+  /** The CPUs that it had. */
   readonly before: CpuSet;
-  /** As they are now. */
+  /** The CPUs that it has now. */
   readonly cpus: CpuSet;
-  /** Their NUMA nodes. */
+  /** The NUMA nodes of `cpus`. */
   readonly nodes: NodeSet;
   /** What became of the threads of this process. */
   readonly threads: PinResult;
-  /** The uid of the request that gets what it has given up; null: it has grown. */
+  /** The uid of the request that gets the CPUs; null if the grant grew. */
   readonly for: string | null;
 }
 
-/** Events of a {@link Grant}, by name. */
+/** The events of a {@link Grant}, in the process that owns it. */
 export interface GrantEvents {
-  /** Before it moves. Told in the process that owns it. */
+  /** Before it moves to make room for another request. */
   move: [event: MoveEvent];
-  /** After a `move`: it has moved, or does not. */
+  /** After a `move`: it has moved, or it stays. */
   moveEnd: [end: MoveEnd];
-  /** After it has grown or shrunk by itself. Told in the process that owns it. */
+  /** After it grew or shrank by itself. */
   resize: [event: ResizeEvent];
 }
 

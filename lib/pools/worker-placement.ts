@@ -14,34 +14,43 @@ import { checkPlace, parsePlace } from '../threads/placement.js';
 import { successorOn } from './balance.js';
 import { type Delivery, isWatching, unwatchBirths, type Witness, watchBirths } from './worker-births.js';
 
+/** The options of {@link Grant.placeWorkers}. */
 export interface PlaceWorkersOptions {
-  /** CPUs of the grant, or of its part; default: all of them that no part has. */
+  /**
+   * CPUs of the grant, or of its `part`.
+   * @default all CPUs that no part has
+   */
   cpus?: CpuSet | string;
-  /** On this part of the grant. */
+  /**
+   * The part of the grant that Workers run on.
+   * @default none
+   */
   part?: string;
   /**
-   * Each Worker has one CPU, that which has the fewest. Default: all of them, but of isolated CPUs
-   * one.
+   * Gives each Worker one CPU, the one with the fewest Workers.
+   * @default `false`; on isolated CPUs `true`
    */
   oneToOne?: boolean;
-  /** Ends it, as {@link WorkerPlacement.stop} does. */
+  /**
+   * Ends the placement, as {@link WorkerPlacement.stop} does.
+   * @default none
+   */
   signal?: AbortSignal;
 }
 
-/** What became of a Worker. */
+/** A Worker that {@link Grant.placeWorkers} saw. */
 export interface WorkerBirth {
   readonly worker: Worker;
-  /** The id of its thread; null where it is not known for certain. */
+  /** Its thread id; null if that is not certain. */
   readonly tid: number | null;
-  /** Where it may run, as the kernel says; where it was put, if its thread is not known. */
+  /** Where it may run, as the kernel says; if its thread is unknown, where it was put. */
   readonly cpus: CpuSet;
   /**
-   * `atBirth`: it has been there from its first instruction. `afterBirth`: it was put there before
-   * its constructor returned, while its thread had begun. `never`: it was not placed, and is where
-   * it was born.
+   * `atBirth`: placed before its first instruction. `afterBirth`: placed while it was starting,
+   * before its constructor returned. `never`: not placed.
    */
   readonly when: 'atBirth' | 'afterBirth' | 'never';
-  /** Why it was not placed; null where it was. */
+  /** Why it was not placed; else null. */
   readonly reason: string | null;
 }
 
@@ -60,7 +69,7 @@ export function checkPlaceWorkers(options: PlaceWorkersOptions) {
   return { stopSignal, place };
 }
 
-/** Made by {@link Grant.placeWorkers}. */
+/** The placement of Workers by {@link Grant.placeWorkers}. `using` stops it. */
 export class WorkerPlacement implements Disposable {
   readonly #grant: () => GrantedThreads;
   readonly #options: Omit<PlaceWorkersOptions, 'signal'>;
@@ -119,19 +128,19 @@ export class WorkerPlacement implements Disposable {
     }
   }
 
-  /** Whether Workers are seen. */
+  /** Whether new Workers are placed. */
   get isActive(): boolean {
     return isWatching(this.#witness) && !this.#hasEnded;
   }
 
-  /** The Workers that were born since and live, in the order of their births. */
+  /** The living Workers that it has seen, in the order of their births. */
   get workers(): readonly WorkerBirth[] {
     return [...this.#alive.values()].map(withCpusNow);
   }
 
   /**
-   * What became of a Worker, from when its constructor returns; undefined for one that was not seen:
-   * it is older, or was started by another thread or {@link Grant.worker}.
+   * Returns what became of a Worker; undefined for an older one, or one of another thread or
+   * {@link Grant.worker}.
    */
   of(worker: Worker): WorkerBirth | undefined {
     const living = this.#alive.get(worker);
@@ -140,7 +149,7 @@ export class WorkerPlacement implements Disposable {
     return birth && Object.freeze({ ...birth });
   }
 
-  /** Workers that are born from now on are not placed. Those that are stay where they are. */
+  /** Stops placing new Workers. Placed Workers stay where they are. */
   stop(): void {
     unwatchBirths(this.#witness);
     this.#signal?.removeEventListener('abort', this.#abort);

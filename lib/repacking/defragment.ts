@@ -27,11 +27,17 @@ import { option } from '../input/values/option-values.js';
 import { giveBackRoom } from '../moves/kept-room.js';
 import { AskedGrants } from './asked-grants.js';
 
-/** What {@link Manager.defragment} takes. */
+/** The options of {@link Manager.defragment}. */
 export interface DefragmentOptions {
-  /** Only say what would move. Default: false. */
+  /**
+   * Only reports what would move.
+   * @default `false`
+   */
   dryRun?: boolean;
-  /** Ends it between two moves, and calls off what has not begun. */
+  /**
+   * Ends it between two moves, and calls off moves that have not begun.
+   * @default none
+   */
   signal?: AbortSignal;
 }
 

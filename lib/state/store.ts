@@ -28,15 +28,18 @@ export interface Commit {
   readonly refusal?: NumalignError | undefined;
 }
 
-/** The state was damaged, and was put together again from what is known of it. */
+/**
+ * A damaged state is recovered. `quarantined` names the damaged files, `kept` the grants that are left.
+ * @remedy Find the cause: a full disk, a crash.
+ */
 export interface StateRecovered {
   readonly code: 'STATE_RECOVERED';
   readonly message: string;
-  /** Names in quarantine/. */
+  /** File names in quarantine/. */
   readonly quarantined: readonly string[];
-  /** Of the state as it was then. */
+  /** The generation of the recovered state. */
   readonly generation: number;
-  /** Ids of the grants that were kept. */
+  /** The uids of the grants that are left. */
   readonly kept: readonly string[];
 }
 

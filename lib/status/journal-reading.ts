@@ -44,17 +44,20 @@ const NOTHING = {
   lines: [],
 };
 
-/** Of {@link stateJournal}. */
+/** The options of {@link stateJournal}. */
 export interface StateJournalOptions {
-  /** The folder of the state. Default: the machine's. */
+  /**
+   * The state folder to read.
+   * @default the machine's
+   */
   stateDir?: string;
 }
 
 /**
- * The file of a state line by line, as `numalign state show` prints it: also where it is damaged, of a
- * newer version or of another machine. Synchronous: reads all of it, takes no lock and changes
- * nothing.
- * @throws ERR_INVALID_OPTION; ERR_STATE_FOLDER where the folder is closed to this process; ERR_SYSCALL
+ * Reads the file of a state line by line, as `numalign state show` prints it: also a damaged one,
+ * one of a newer version, or one of another machine. It takes no lock and changes nothing. See
+ * docs/state-format.md.
+ * @throws ERR_INVALID_OPTION; ERR_STATE_FOLDER if the folder is closed to this process; ERR_SYSCALL
  */
 export function stateJournal(options: StateJournalOptions = {}): StateJournal {
   const given = parseConfig(checkOptions(options, ['stateDir'], 'stateJournal'));

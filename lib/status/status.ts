@@ -14,13 +14,13 @@ import type { CpuSet } from '../machine/cpu-set.js';
 import type { QuietOutcome } from '../quiet/outcome.js';
 import type { Waiter } from '../state/wait-queue.js';
 
-/** A grant on record, with all that is known of it. */
+/** A grant on record with its containers, survivors and cgroups. */
 export interface GrantStatus extends GrantInfo {
   readonly containers: readonly PodContainer[];
-  /** Where the owner has ended or given it up: the processes that keep it. */
+  /** Processes that keep the grant after its owner has ended or handed it over. */
   readonly survivors: readonly Survivor[];
   /**
-   * The cgroups of its containers with exclusive CPUs, and that of all containers where there is
+   * The cgroups of its containers with exclusive CPUs, and the one of all containers, if there is
    * one.
    */
   readonly cgroups: readonly GrantCgroup[];
@@ -32,59 +32,61 @@ export interface GrantStatus extends GrantInfo {
 
 /** A cgroup of a grant, as a path. */
 export interface GrantCgroup {
-  /** null: all of them. */
+  /** The container; null: all of them. */
   readonly container: string | null;
   readonly path: string;
-  /** It is made when something is to run in it. */
+  /** Whether it exists. It is made when something runs in it. */
   readonly isMade: boolean;
 }
 
-/** A shared member; of a process also where it was attached, while there is that grant. */
+/** A shared member. A process also has the grant and container that it is attached to. */
 export type MemberStatus =
   | Extract<SharedMember, { kind: 'cgroup' }>
   | (Extract<SharedMember, { kind: 'process' }> & Pick<ProcessEntry, 'grant' | 'container'>);
 
-/** The settings in force, and whether the kernel or a list says what they are. */
+/** The settings in force, and where they come from. */
 export interface SettingsStatus extends Settings {
-  /** Every online CPU is managed, not a list of them. */
+  /** Whether every online CPU is managed, rather than a list. */
   readonly managesAll: boolean;
-  /** The isolated pool is what the kernel isolates, not a list of CPUs. */
+  /** Whether the isolated CPUs are those that the kernel isolates, rather than a list. */
   readonly isolatedByKernel: boolean;
 }
 
 /** The answer of {@link ManagerView.status}. */
 export interface StateStatus {
-  /** Empty where nothing is kept on disk. */
+  /** The state folder; empty if nothing is kept on disk. */
   readonly stateDir: string;
   readonly scope: 'machine' | 'private' | 'memory';
-  /** False: nobody has used the folder yet. The settings are those that its first opener would find. */
+  /**
+   * False: the folder has no state yet. The settings are those that its first opener would find.
+   */
   readonly exists: boolean;
   readonly generation: number;
-  /** Written before the machine was started: its grants are void and left out here. */
+  /** Whether the state is of an earlier boot. Its grants are void and left out. */
   readonly isOfEarlierBoot: boolean;
   readonly settings: SettingsStatus;
   readonly sharedPool: CpuSet;
   readonly free: CpuSet;
   readonly freeIsolated: CpuSet;
   readonly memory: readonly MemoryTable[];
-  /** What the kubelet has given out; null: nobody has recorded any. */
+  /** What the kubelet gives out; null without a record. */
   readonly kubelet: KubeletStatus | null;
   readonly grants: readonly GrantStatus[];
   readonly sharedMembers: readonly MemberStatus[];
-  /** The next first. */
+  /** The waiting requests, the next first. */
   readonly waiting: readonly Waiter[];
   /**
-   * What is wrong with the state's file, if anything: then this is what the next transaction makes
-   * of what is left.
+   * What is wrong with the state's file; else null. The status is then what the next transaction
+   * recovers.
    */
   readonly damage: string | null;
   /**
-   * Why nothing can be granted, if so: ERR_STATE_CORRUPT, ERR_STATE_VERSION. What is free is not
-   * known then.
+   * Why nothing can be granted: ERR_STATE_CORRUPT or ERR_STATE_VERSION; else null. Free CPUs are
+   * unknown then.
    */
   readonly refusal: NumalignError | null;
   /** The persistent grants of an earlier boot. */
   readonly lapsed: readonly LapsedGrant[];
-  /** What the settings name and the machine does not have at present. */
+  /** Settings that the machine cannot meet at present. */
   readonly warnings: readonly Warning[];
 }

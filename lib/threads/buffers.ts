@@ -15,11 +15,17 @@ import {
   readNumber,
 } from '../machine/hugepages.js';
 
-/** Options of {@link Grant.buffer}. */
+/** The options of {@link Grant.buffer}. */
 export interface BufferOptions {
-  /** Of the hugepages that it is to be in, such as `'2Mi'`. Default: ordinary pages. */
+  /**
+   * The size of the hugepages to use, such as `'2Mi'`.
+   * @default ordinary pages
+   */
   pageSize?: Quantity;
-  /** All of it there, or an error. Default: the grant's memory nodes are preferred. */
+  /**
+   * One of the grant's memory nodes for the whole buffer, or an error.
+   * @default the grant's memory nodes are preferred
+   */
   node?: number;
 }
 

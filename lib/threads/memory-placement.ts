@@ -5,15 +5,17 @@ import { native } from '../base/native.js';
 
 /** On which NUMA nodes memory is. Amounts are bytes. */
 export interface MemoryPlacement {
-  /** By the number of the node. */
+  /** Bytes by node id. */
   readonly byNode: Readonly<Record<number, number>>;
-  /** Of a buffer: not touched yet, or swapped out, and on no node. */
+  /** Bytes of a buffer that are on no node: not touched yet, or swapped out. */
   readonly absent: number;
-  /** Of a buffer: the kernel does not tell. */
+  /** Bytes of a buffer for which the kernel names no node. */
   readonly unknown: number;
-  /** `numa_maps` knows whole mappings only. null: nobody tells. */
+  /**
+   * Where the answer comes from. `numa_maps` knows only whole mappings. null: no source answers.
+   */
   readonly source: 'move_pages' | 'numa_maps' | null;
-  /** Why not a better source, such as `EPERM`; null where the best one answered. */
+  /** Why there is no better source, such as `EPERM`; null if the best one answered. */
   readonly reason: string | null;
 }
 
@@ -30,10 +32,10 @@ function bytesOf(buffer: ArrayBufferView | ArrayBufferLike): Uint8Array {
 }
 
 /**
- * Where memory is, read back from the kernel: of a buffer by move_pages(2), or where that is denied
- * by /proc/self/numa_maps; without one, of the whole process by numa_maps, where memory that is
- * mapped twice counts twice. Synchronous, and takes time in proportion to the memory.
- * @throws ERR_INVALID_OPTION for what is no buffer
+ * Says on which NUMA nodes memory is, as the kernel reports it: of a buffer (move_pages(2), else
+ * /proc/self/numa_maps), or of the whole process (numa_maps, where memory that is mapped twice
+ * counts twice). The time grows with the memory.
+ * @throws ERR_INVALID_OPTION for a value that is no buffer
  */
 export function memoryPlacement(buffer?: ArrayBufferView | ArrayBufferLike): MemoryPlacement {
   const { byNode, absent, unknown, source, errno } = native.memoryPlacement(

@@ -8,35 +8,52 @@ import { type GrantedThreads, inGroup } from './granted-threads.js';
 import { type MemoryPinResult, OTHER_THREAD, pinMemory } from './memory.js';
 import { checkMemoryMode, type MemoryMode } from './memory-mode.js';
 
+/** The options of {@link Grant.pin}. */
 export interface GrantPinOptions {
-  /** Which threads; default: every thread of this process. */
+  /**
+   * Which threads to pin: `process` (all of this process), `current`, or a thread id.
+   * @default `process`
+   */
   threads?: Threads;
-  /** Take over threads that are pinned for another grant, instead of ERR_ALREADY_PINNED. */
+  /**
+   * Takes threads over that are pinned for another grant. Otherwise these are ERR_ALREADY_PINNED.
+   * @default `false`
+   */
   replace?: boolean;
   /**
-   * Where the calling thread's memory comes from, as far as it touches it from now on: default
-   * `preferred`, from the grant's memory nodes. Other threads keep their policies, but those
-   * started from this one later have its own. `none` leaves it as it is. `strict`: as `bind`, and
-   * all memory of whatever runs in the grant's cgroup comes from these nodes only (cpuset.mems), to
-   * which pages move that are elsewhere.
+   * The memory policy of the calling thread, for pages that it touches from now on; threads that it
+   * starts later inherit it. `preferred`, `bind` and `interleave` use the grant's memory nodes. `none`
+   * leaves the policy alone. `strict`: as `bind`, and the grant's cgroup is bound to these nodes
+   * (cpuset.mems), to which existing pages move; it needs a cgroup. See docs/memory.md.
+   * @default `preferred`
    */
   memory?: MemoryMode | 'none' | 'strict';
-  /** Also move to the grant's memory nodes what this process has on others already. */
+  /**
+   * Moves the existing pages of this process to the grant's memory nodes too.
+   * @default `false`
+   */
   migrate?: boolean;
 }
 
-/** Options of {@link GrantPart.pin}. */
+/** The options of {@link GrantPart.pin}. */
 export interface PartPinOptions extends Pick<GrantPinOptions, 'replace' | 'migrate'> {
-  /** Which thread; default: the calling one. */
+  /**
+   * Which thread to pin: `current`, or a thread id.
+   * @default `current`
+   */
   threads?: Exclude<Threads, 'process'>;
-  /** As {@link GrantPinOptions.memory}. */
+  /**
+   * As {@link GrantPinOptions.memory}, without `strict`.
+   * @default `preferred`
+   */
   memory?: MemoryMode | 'none';
 }
 
+/** The result of {@link Grant.pin}. */
 export interface GrantPinResult extends PinResult {
   /**
-   * What became of the memory policy; null with `memory: 'none'`. Where it could not be set, the
-   * CPUs are pinned all the same.
+   * What became of the memory policy; null with `memory: 'none'`. The CPUs are pinned even if it
+   * could not be set.
    */
   readonly memory: MemoryPinResult | null;
 }

@@ -14,36 +14,53 @@ import {
 import { probePool } from './pool.js';
 
 /**
- * Where threads of one kind run: CPUs of the grant, each thread on any of them; or with `oneToOne`
- * each on one of its own (where there are more threads than CPUs, as few on each as can be),
- * `'one-to-one'` for short, out of all CPUs of the grant. A CPU that runs no JavaScript yet is
- * preferred. `part`: on that part of the grant; without it on CPUs that no part has. `'shared'`: of a
- * mixed grant, in the shared pool, which they follow as it changes.
+ * Where the threads of one kind run. A list of CPUs of the grant: each thread on any of them.
+ * `oneToOne`: each thread on one CPU, spread evenly, CPUs without JavaScript first; `'one-to-one'` is
+ * short for that on all CPUs. `part`: on that part of the grant, else on the CPUs that no part has.
+ * `'shared'`: in the shared pool, which the threads follow as it changes; for `mixed` grants.
  */
 export type ThreadCpus = CpuSet | string | { part?: string; cpus?: CpuSet | string; oneToOne?: boolean };
 
-/** Kinds that are left out: all CPUs of the grant that no part has. */
+/** Where each kind of thread runs. Kinds that you leave out run on all CPUs that no part has. */
 export interface ThreadPlacement {
-  /** The main thread. */
+  /**
+   * The main thread.
+   * @default all CPUs that no part has
+   */
   main?: ThreadCpus;
-  /** Workers that were started by {@link Grant.worker}, or have loaded numalign. */
+  /**
+   * Workers that {@link Grant.worker} started, or that have loaded numalign.
+   * @default all CPUs that no part has
+   */
   workers?: ThreadCpus;
-  /** The threads of libuv's pool. */
+  /**
+   * The threads of libuv's pool.
+   * @default all CPUs that no part has
+   */
   pool?: ThreadCpus;
   /**
-   * V8's helpers, for which the main thread waits in a garbage collection. Node 20 does not name
-   * them: there they are among the others, and the two go to the same place.
+   * V8's helper threads, which the main thread waits for during garbage collection. Node 20 does not
+   * name them: there they are among `others`, and both must be the same.
+   * @default all CPUs that no part has
    */
   v8?: ThreadCpus;
-  /** All others. */
+  /**
+   * All other threads.
+   * @default all CPUs that no part has
+   */
   others?: ThreadCpus;
 }
 
+/** The options of {@link Grant.placeThreads}. */
 export interface PlaceThreadsOptions extends ThreadPlacement {
-  /** Take over threads that are pinned for another grant, instead of ERR_ALREADY_PINNED. */
+  /**
+   * Takes threads over that are pinned for another grant. Otherwise these are ERR_ALREADY_PINNED.
+   * @default `false`
+   */
   replace?: boolean;
 }
 
+/** What became of the threads of each kind, see {@link Grant.placeThreads}. */
 export interface PlaceThreadsResult {
   /** `guaranteed`: it is where it was put. */
   readonly main: PinResult;

@@ -12,7 +12,7 @@ const MAX_THREADS = 1024;
 // incomplete.
 const TIMEOUT_MS = 1_000;
 
-/** The threads of libuv's pool, as {@link probePool} has found them. */
+/** The threads of libuv's pool that {@link probePool} found. */
 export interface PoolProbe {
   readonly tids: readonly number[];
   /**
@@ -22,10 +22,17 @@ export interface PoolProbe {
   readonly complete: boolean;
 }
 
+/** The options of {@link Grant.prewarmPool}. */
 export interface PrewarmOptions {
-  /** Where the threads of the pool run: CPUs of the grant. Default: all of them. */
+  /**
+   * CPUs of the grant for the threads of libuv's pool.
+   * @default all CPUs of the grant
+   */
   cpus?: CpuSet | string;
-  /** Take over threads that are pinned for another grant, instead of ERR_ALREADY_PINNED. */
+  /**
+   * Takes threads over that are pinned for another grant. Otherwise these are ERR_ALREADY_PINNED.
+   * @default `false`
+   */
   replace?: boolean;
 }
 
@@ -56,9 +63,8 @@ function initialVariable(): string | undefined {
 }
 
 /**
- * Finds the threads of libuv's pool: as many jobs as it has threads wait for each other, for a
- * second at most, so that each thread runs one. Starts the pool where it is not up. Other jobs wait
- * meanwhile, which is short unless a thread is busy.
+ * Finds the threads of libuv's pool, and starts it if necessary: as many jobs as it has threads
+ * wait for each other, for at most a second. Other jobs of the pool wait meanwhile.
  */
 export async function probePool(): Promise<PoolProbe> {
   const answers = await Promise.all(native.probePool(poolSize(), TIMEOUT_MS));

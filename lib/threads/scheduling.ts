@@ -9,17 +9,28 @@ import { affinity } from '../machine/affinity.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { GrantedThreads } from './granted-threads.js';
 
+/** The options of {@link Grant.schedule}. */
 export interface ScheduleOptions {
   /**
-   * `fifo`: SCHED_FIFO, before all ordinary threads of its CPUs, for as long as it likes. `other`
-   * (the default): an ordinary thread.
+   * `fifo`: SCHED_FIFO, which runs before all ordinary threads of its CPUs for as long as it wants.
+   * `other`: an ordinary thread.
+   * @default `other`
    */
   policy?: 'fifo' | 'other';
-  /** With `fifo`, where it is required: 1 to 99, more is before less. */
+  /**
+   * The priority with `fifo`: 1 to 99, the greater number runs first.
+   * @default required with `fifo`
+   */
   priority?: number;
-  /** With `other`: -20 to 19, less gets more time. Default: 0. */
+  /**
+   * The nice value with `other`: -20 to 19, the smaller number gets more time.
+   * @default 0
+   */
   nice?: number;
-  /** Which thread. Default: the calling one. */
+  /**
+   * Which thread: `current`, or a thread id.
+   * @default `current`
+   */
   threads?: 'current' | number;
 }
 

@@ -10,7 +10,7 @@ import { openManager } from '../../lib/index.js';
 import { parsePod } from '../../lib/input/pods/pod-request.js';
 import { MAIN, newFolder, numalign } from '../cli/numalign.js';
 import { type Call, checkedProgram, runShell } from '../support/documented-commands.js';
-import { BLOCKS, type CodeBlock, inlineCode, PAGES, ROOT, read } from '../support/documents.js';
+import { BLOCKS, type CodeBlock, inlineCode, PAGES, REFERENCE, ROOT, read } from '../support/documents.js';
 import { makeStateDir } from '../support/state-dir.js';
 
 const blocksIn = (...languages: string[]) => BLOCKS.filter(({ language }) => languages.includes(language));
@@ -158,7 +158,7 @@ describe('shell of the documents', () => {
     expect(runShell('no-such-program').status).toBe(127);
   });
 
-  it.each(PAGES)(
+  it.each([...PAGES, ...REFERENCE])(
     'that stands in the text of %s names commands, options and scripts that there are',
     (page) => {
       const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
@@ -184,7 +184,7 @@ describe('shell of the documents', () => {
     },
   );
 
-  it.each(PAGES)('and the files that %s names are there', (page) => {
+  it.each([...PAGES, ...REFERENCE])('and the files that %s names are there', (page) => {
     const paths = inlineCode(page).filter((code) =>
       /^(lib|native|test|scripts|bench|docs|examples)\/[a-z\d./_-]+$/.test(code),
     );
@@ -248,23 +248,24 @@ describe('the links of the documents', () => {
       .replace(/[^\p{L}\p{N}\s_-]/gu, '')
       .replace(/\s/g, '-');
 
-  const OTHERS = ['docs/reference/benchmarks.md', 'CHANGELOG.md', 'THIRD-PARTY-NOTICES.md'];
-
-  it.each([...PAGES, ...OTHERS])('%s leads to what is there', (page) => {
-    const text = read(page)
-      .replace(/^```.*?^```/gms, '')
-      .replace(/`[^`\n]*`/g, '');
-    for (const [, target] of text.matchAll(/\]\((?!https?:)([^)\s]+)\)/g)) {
-      const [path, anchor] = target!.split('#');
-      const file = path === '' ? `${ROOT}${page}` : resolve(ROOT, dirname(page), path!);
-      expect([target, existsSync(file)]).toEqual([target, true]);
-      if (anchor === undefined) continue;
-      const headings = [...readFileSync(file, 'utf8').matchAll(/^#+ (.*)$/gm)].map(([, heading]) =>
-        anchorOf(heading!),
-      );
-      expect([target, headings.includes(anchor)]).toEqual([target, true]);
-    }
-  });
+  it.each([...PAGES, ...REFERENCE, 'CHANGELOG.md', 'THIRD-PARTY-NOTICES.md'])(
+    '%s leads to what is there',
+    (page) => {
+      const text = read(page)
+        .replace(/^```.*?^```/gms, '')
+        .replace(/`[^`\n]*`/g, '');
+      for (const [, target] of text.matchAll(/\]\((?!https?:)([^)\s]+)\)/g)) {
+        const [path, anchor] = target!.split('#');
+        const file = path === '' ? `${ROOT}${page}` : resolve(ROOT, dirname(page), path!);
+        expect([target, existsSync(file)]).toEqual([target, true]);
+        if (anchor === undefined) continue;
+        const headings = [...readFileSync(file, 'utf8').matchAll(/^#+ (.*)$/gm)].map(([, heading]) =>
+          anchorOf(heading!),
+        );
+        expect([target, headings.includes(anchor)]).toEqual([target, true]);
+      }
+    },
+  );
 });
 
 describe('the figures of the documents', () => {
@@ -305,15 +306,5 @@ describe('the figures of the documents', () => {
     }
     const [counts] = /\d+ targets met, \d+ missed/.exec(benchmarks)!;
     expect(read('docs/benchmarks.md').replace(/\s+/g, ' ')).toContain(counts);
-  });
-});
-
-describe('the list of errors', () => {
-  it('has a row for every code, and none for others', () => {
-    const codes = (path: string, pattern: RegExp) =>
-      [...readFileSync(`${ROOT}${path}`, 'utf8').matchAll(pattern)].map((match) => match[1]!).sort();
-    expect(codes('docs/errors.md', /^\| `(ERR_\w+)` \|/gm)).toEqual(
-      codes('lib/base/errors.ts', /^ {2}\| '(ERR_\w+)'/gm),
-    );
   });
 });

@@ -13,6 +13,11 @@ export const PAGES: readonly string[] = [
   ...readdirSync(`${ROOT}docs`).flatMap((name) => (name.endsWith('.md') ? `docs/${name}` : [])),
 ];
 
+/** What `npm run docs` writes. */
+export const REFERENCE: readonly string[] = readdirSync(`${ROOT}docs/reference`).map(
+  (name) => `docs/reference/${name}`,
+);
+
 export interface CodeBlock {
   readonly page: string;
   readonly line: number;

@@ -2,6 +2,7 @@
 
 export const QUIET_PARTS = ['interrupts', 'workqueues', 'packets', 'idle', 'frequency', 'cache'] as const;
 
+/** The parts of {@link RequestOptions.quiet}. */
 export type QuietPart = (typeof QUIET_PARTS)[number];
 
 /** How much of each L3 cache a grant has to itself: ways, or percent of them, rounded up. */

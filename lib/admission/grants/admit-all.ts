@@ -29,11 +29,12 @@ import { type EnforcedCommit, transact } from '../transact.js';
 import { enforcementWarnings, warningsOf } from '../warnings.js';
 import { checkReleasable } from './held-grant.js';
 
-/** What {@link Manager.admitAll} takes beside the pods: for all of them. */
+/** The options of {@link Manager.admitAll}, for all pods of the list. */
 export interface AdmitAllOptions extends Omit<AdmitOptions, 'wait'> {
   /**
-   * A pod that is placed already and asks for something else now is released in the same step, and
-   * the CPUs that it had count as free. Default: false, it is ERR_POD_CONFLICT.
+   * Replaces a pod that is admitted with another request, in the same step; its CPUs count as free.
+   * Otherwise that is ERR_POD_CONFLICT.
+   * @default `false`
    */
   replace?: boolean;
 }

@@ -31,10 +31,12 @@ export interface Attachment {
   readonly memory: MemoryBinding | null;
 }
 
+/** The options of {@link Grant.attach} and of `attach` of a container. */
 export interface AttachOptions {
   /**
-   * Also move to the booked memory nodes what the process has on others already. Only cgroup v1 can
-   * leave it there: with v2 the kernel always moves it.
+   * Moves the existing pages of the process to the booked memory nodes too. With cgroup v2 the kernel
+   * always does.
+   * @default `false`
    */
   readonly migrate?: boolean;
 }

@@ -22,6 +22,7 @@ export interface Partition {
   effective: CpuSet;
 }
 
+/** How often and how long a quota stopped the threads of a cgroup. */
 export interface Throttling {
   /**
    * Periods in which the quota was used up, and the time that processes waited for the next, in µs.

@@ -68,6 +68,8 @@ All pods of the files are admitted, or none: as many of a Deployment, ReplicaSet
 many as run at a time, of a DaemonSet one. A pod is known by its uid, or by its namespace and name: what is admitted already stays as it is.
 Where it asks for something else now it is refused; with --replace it gives way to the new one, and stays where that has no room.
 
+JSON: pods (with quiet, replaced, qosClass, and whyShared of each container).
+
 Exit code: 0 where all pods are admitted; 1 where one is rejected, and for an error; 2 for a wrong command line.
 
 Examples:

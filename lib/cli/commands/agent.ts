@@ -77,6 +77,8 @@ Prints a line once it listens, and runs until SIGINT, SIGTERM, SIGHUP or SIGQUIT
   GET /metrics   for Prometheus; needs the package prom-client beside numalign
   GET /healthz   200 where the state can be read and changed and reconciling has succeeded, else 503 and why
 
+JSON: one line once it listens, with url, host, port, pid, stateDir, scope.
+
 Exit code: 0 when it is told to end; 1 for an error, such as a port that is in use; 2 for a wrong command line.
 
 Examples:

@@ -37,6 +37,8 @@ Into the grant's cgroup where it has one; else by the masks of the threads, of w
 has no exclusive CPUs the process becomes a shared member. A grant that belongs to a running process takes nobody in: such a process starts others
 on its CPUs itself.
 
+JSON: stateDir, grant, container, pid, cpus, guaranteed, memory (null: none is booked).
+
 Exit code: 0 where it was moved; 1 where it could not be, and for an error; 2 for a wrong command line.
 
 Examples:

@@ -73,6 +73,8 @@ export function addConfigure(program: Command): void {
       `
 Prints the settings before and after. Makes the state folder where there is none.
 
+JSON: stateDir, before, after, flagged.
+
 Exit code: 0 where they are as asked; 1 where they are refused, and for an error; 2 for a wrong command line.
 
 Examples:

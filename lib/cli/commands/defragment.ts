@@ -27,6 +27,8 @@ export function addDefragment(program: Command): void {
       `
 A grant moves only where it was acquired or admitted as movable, and where its owner does not refuse.
 
+JSON: dryRun, nodes (node, before, after), moves, unmoved, isBounded.
+
 Exit code: 0 also where nothing could be gained; 1 for an error; 2 for a wrong command line.
 
 Examples:

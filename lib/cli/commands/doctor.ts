@@ -31,7 +31,9 @@ export function addDoctor(program: Command): void {
 Only looks, and needs no rights: nothing is made, locked or changed.
 
 Each check has a status: ok; warning, less than the machine could give; problem, numalign does not work here, or a grant is not worth what it
-promises; unknown, it cannot be seen from here. As JSON { healthy, findings: [{ group, check, status, found, advice }] }.
+promises; unknown, it cannot be seen from here.
+
+JSON: healthy, findings (group, check, status, found, advice).
 
 Exit code: 0 where there is no problem, whatever the warnings; 1 where there is one, and for an error; 2 for a wrong command line.
 

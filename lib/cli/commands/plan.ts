@@ -81,6 +81,8 @@ is empty. Several pods are planned one on top of the other; one that is rejected
 Of a Deployment, ReplicaSet or StatefulSet as many pods are planned as it has replicas, of a Job or CronJob as many as run at a time, of
 a DaemonSet one. --cpus plans one pod of one container, without a file.
 
+JSON: admitted, workloads (kind, name, replicas, pods, fit), pods (in the order of the workloads, with qosClass, and whyShared of each container).
+
 Exit code: 0 where all pods would be admitted; 1 where one would not, and for an error; 2 for a wrong command line.
 
 Examples:

@@ -43,6 +43,8 @@ export function addRelease(program: Command): void {
     .addHelpText(
       'after',
       `
+JSON: stateDir, grant, name, cpus, alive.
+
 Exit code: 0 where it is released; 1 where there is none of that name, where its process still runs, and for an error; 2 for a wrong command line.
 
 Examples:

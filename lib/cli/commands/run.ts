@@ -167,6 +167,9 @@ others ask, and has more again where there is room. Of several such grants each 
 With --quiet (as root) interrupts, kernel work, packets, deep idle states and low frequencies are kept from its CPUs until it ends, and what could not
 be reached is told, a line a part. That changes settings of the machine, which --supervise restores.
 
+JSON: one line on stderr, with uid, name, cpus, mixed, parts, held, upcoming, numaNodes, memory, memoryNodes, devices, isIsolated, enforcement,
+memoryEnforcement, quiet, flags, warnings.
+
 Exit code: the command's, or its signal; 126 where it cannot be executed, 127 where it is not found; 1 where there are no CPUs
 for it; 2 for a wrong command line.
 

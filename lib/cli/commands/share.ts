@@ -39,6 +39,8 @@ A shared member leaves CPUs before they are granted, and comes back when they ar
 removed goes back to its cgroup where no CPU is exclusive; else it stays, and is told how to be moved out. Programs that use numalign are
 members by themselves.
 
+JSON: stateDir, sharedPool, sharedMembers, cpus (where the process may run now; null for a cgroup).
+
 Exit code: 0 where it is done; 1 where it could not be moved, and for an error; 2 for a wrong command line.
 
 Examples:

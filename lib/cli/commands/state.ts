@@ -63,6 +63,9 @@ function addShow(state: Command): void {
       `
 Only looks, and takes no lock. "+" is a grant that comes, "~" one that changes, "-" one that ends. docs/state-format.md describes the file.
 
+JSON: stateDir, file, version, bytes, generation, highest (committed), copy (its generation), damage, lines (offset, bytes, kind: head, state,
+change, damaged, unfinished or other, generation, writtenAt, record).
+
 Exit code: 0, also where there is no state; 1 where the file is damaged, and for an error; 2 for a wrong command line.
 
 Examples:
@@ -104,6 +107,8 @@ function addExport(state: Command): void {
       `
 Files that are there are replaced, both at once or neither. A kubelet that runs does not notice, and writes its own again: stop it first.
 Nothing in the state folder is changed. Grants of dead owners are left out.
+
+JSON: stateDir, generation, files, pods, sharedPool.
 
 Exit code: 0 where the files are written; 1 for an error; 2 for a wrong command line.
 
@@ -159,6 +164,8 @@ function addImport(state: Command): void {
       `
 All pods are taken over, or none: where their CPUs or memory are not free here, nothing is changed. One of the files may be missing. The
 kubelet should have ended: what it gives out later is not known here.
+
+JSON: stateDir, verified, pods, sharedPool.
 
 Exit code: 0 where all is taken over; 1 where nothing is, and for an error; 2 for a wrong command line.
 

@@ -32,6 +32,12 @@ With --watch, of each grant: how long its threads ran (of one CPU) and waited fo
 made to leave it, which tasks of others ran there, and interrupts and throttling. "-" is what cannot be read here, and 0+ that nobody was
 seen where not everybody is to be seen.
 
+JSON: stateDir, scope, exists, generation, isOfEarlierBoot, settings, sharedPool, free, freeIsolated, memory, kubelet, grants (with survivors:
+processes that keep it after its owner, and cgroups), sharedMembers (with the grant and container that a process is attached to), waiting (the next
+first), damage, refusal, lapsed, warnings, archives, quarantine; without a state stateDir, scope, exists, grants, archives, quarantine. If the
+machine's folder is closed to you: stateDir, scope, exists, closed (why), grants (null). With --watch: time, stateDir, generation, grants (with
+audit).
+
 Exit code: 0, also where there is no state, or the machine's is closed to you, and when --watch is interrupted; 1 for an error; 2 for a wrong command line.
 
 Examples:

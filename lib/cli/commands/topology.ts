@@ -35,6 +35,9 @@ export function addTopology(program: Command): void {
       `
 Only looks: no state folder is made or changed. Described machines have no state.
 
+JSON: numCpus, numCores, numSockets, numNumaNodes, numUncoreCaches, columns, cpus, nodes, devices, possible, isolated, allowed; with a state also
+stateDir, refusal, sharedPool, free, freeIsolated, reserved, grants. --json reads it.
+
 Exit code: 0; 1 for an error, such as a file that describes no machine; 2 for a wrong command line.
 
 Examples:

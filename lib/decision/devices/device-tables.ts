@@ -11,7 +11,7 @@ export interface DeviceEntry {
   /** The NUMA nodes it is near, ascending; null where it reports none. */
   readonly numaNodes: readonly number[] | null;
   readonly healthy: boolean;
-  /** It is healthy, and nobody holds it. */
+  /** Whether it is healthy and no grant holds it. */
   readonly free: boolean;
 }
 

@@ -23,9 +23,8 @@ import { type CpuTaken, type DeviceTaken, type MemoryTaken, takenFlags } from '.
 import { poolShortage, type SharedPoolShort, sharedPoolShort } from './shared-pool-short.js';
 
 /**
- * Held CPUs that are offline (they are the grant's again when they come back), reserved for the
- * system by now, or not managed any more; or of a grant of isolated CPUs those that are not
- * isolated any more.
+ * CPUs of the grant are offline (they belong to it again when they come back), reserved by now, no
+ * longer managed, or, for a grant of isolated CPUs, no longer isolated.
  */
 export interface CpuFlag {
   readonly code: 'CPU_OFFLINE' | 'CPU_RESERVED' | 'CPU_UNMANAGED' | 'CPU_NOT_ISOLATED';
@@ -33,7 +32,7 @@ export interface CpuFlag {
   readonly cpus: CpuSet;
 }
 
-/** Held CPUs are in another core, package or NUMA node than when they were granted. */
+/** CPUs of the grant are in another core, package or NUMA node than at the admission. */
 export interface CpuMoved {
   readonly code: 'CPU_MOVED';
   readonly message: string;
@@ -41,22 +40,25 @@ export interface CpuMoved {
   readonly moves: readonly CpuMove[];
 }
 
-/** NUMA nodes of the grant's memory are gone, or have less than is granted on them. */
+/** NUMA nodes of the grant's memory are missing, or have less than is granted on them. */
 export interface MemoryGone {
   readonly code: 'MEMORY_GONE';
   readonly message: string;
   /** The memory type. */
   readonly resource: string;
-  /** Those that share the memory, and those of them that are gone. */
+  /** The nodes that share the memory. */
   readonly nodes: readonly number[];
+  /** The missing ones among them. */
   readonly gone: readonly number[];
-  /** What this grant has there, what all grants have, and what they can have. */
+  /** What this grant has there. */
   readonly bytes: number;
+  /** What all grants have there. */
   readonly booked: number;
+  /** What grants can have there. */
   readonly allocatable: number;
 }
 
-/** Held devices are not there any more, or have fallen ill. */
+/** Devices of the grant are missing or unhealthy. */
 export interface DeviceGone {
   readonly code: 'DEVICE_GONE';
   readonly message: string;

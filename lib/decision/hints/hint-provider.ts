@@ -7,60 +7,61 @@ import type { QosClass } from '../../input/pods/pod-request.js';
 import type { HintFamily, TopologyHint } from '../../machine/hints.js';
 import { type ProviderHints, packHints } from './merge-hints.js';
 
-/** What a NUMA node has of a resource. */
+/** How much of a resource a NUMA node has. */
 export interface NodeAmount {
   readonly node: number;
   /**
-   * What the request could take now; CPUs under full-pcpus-only and hold-sibling in whole cores
-   * only.
+   * What the request could take now; whole cores only with `full-pcpus-only` and `hold-sibling`.
    */
   readonly free: number;
-  /** What the node could ever give: of CPUs the managed ones that are not reserved. */
+  /** What the node could give at most; for CPUs the managed ones that are not reserved. */
   readonly possible: number;
 }
 
-/** What a provider is asked for. */
+/** A request to a {@link HintProvider}. */
 export interface HintRequest {
   readonly pod: { readonly uid: string; readonly name: string; readonly qosClass: QosClass };
-  /** The container, or null where hints are for the whole pod (scope `pod`). */
+  /** The container; null for hints of the whole pod (scope `pod`). */
   readonly container: string | null;
   readonly kind: 'init' | 'sidecar' | 'app' | null;
   /**
-   * By resource: `cpu` in millicores, everything else in whole units. Of a whole pod: what it needs
-   * at one time.
+   * Amounts by resource: `cpu` in millicores, others in whole units. For a pod, what it needs at
+   * one time.
    */
   readonly requests: Readonly<Record<string, number>>;
   /**
-   * The decision is only planned: what is allocated will be released at once. The pod's uid is then
-   * one of its own.
+   * The decision is only planned: the allocation will be released at once. The pod has a temporary
+   * uid.
    */
   readonly dryRun: boolean;
 }
 
-/** A pod whose share a provider may take back. */
+/** A pod whose allocation a {@link HintProvider} releases. */
 export interface ReleaseRequest {
   readonly pod: { readonly uid: string; readonly name: string };
   readonly dryRun: boolean;
 }
 
 /**
- * A provider of topology hints, as the kubelet's managers are. Its functions are called under the
- * state's lock and must neither wait nor return a promise. What one of them throws rolls the whole
- * admission back (ERR_HINT_PROVIDER).
+ * A provider of topology hints for your own resource, as the kubelet's managers are. numalign calls
+ * its methods under the lock of the state: they must not wait or return a promise. If a method
+ * throws, the admission is rolled back (ERR_HINT_PROVIDER). See docs/admission.md.
  */
 export interface HintProvider {
   readonly name: string;
-  /** Where the request can be met now, by resource; null: no preference. Must change nothing. */
+  /**
+   * Returns the hints of the request by resource; null: no preference. It must not change anything.
+   */
   hints(request: HintRequest): ProviderHints;
-  /** Takes what one container asks for, near the merged hint as far as possible. */
+  /** Allocates what a container asks for, as near to the merged hint as possible. */
   allocate(request: HintRequest, hint: TopologyHint): void;
   /**
-   * Gives back what was taken for a pod: it is released (whoever did that: seen at this manager's
-   * next transaction), its owner has died, or its admission failed later on. Also called for a pod
-   * without any, and again where it has thrown.
+   * Releases the allocation of a pod: it was released by any process (this manager sees that at its
+   * next transaction), its owner died, or its admission failed. It is also called for a pod without
+   * an allocation, and again after it threw.
    */
   release(pod: ReleaseRequest): void;
-  /** What there is by resource, for the explanation of a rejection. May be left out. */
+  /** Optional: returns the amounts by resource, for the explanation of a rejection. */
   amounts?(request: HintRequest): Readonly<Record<string, readonly NodeAmount[]>>;
 }
 

@@ -22,18 +22,32 @@ import { familyAt, HintFamily, hintAt, type TopologyHint, unorderedHints } from 
  */
 export type ProviderHints = Readonly<Record<string, HintFamily | Iterable<TopologyHint> | null>> | null;
 
+/** The options of {@link mergeHints}. */
 export interface MergeOptions {
-  /** The machine's NUMA nodes: at most 64. */
+  /**
+   * The NUMA nodes of the machine, at most 64.
+   * @default required
+   */
   numaNodes: Iterable<number>;
+  /**
+   * The policy to merge under.
+   * @default required
+   */
   policy: TopologyManagerPolicy;
+  /**
+   * Options of the Topology Manager.
+   * @default none
+   */
   policyOptions?: TopologyManagerPolicyOptions;
   /**
-   * A row for each node with a distance to each node, both by ascending id. Without it
-   * `prefer-closest-numa-nodes` has no effect.
+   * A row for each node with its distance to each node, both by ascending id.
+   * `prefer-closest-numa-nodes` needs it.
+   * @default none
    */
   distances?: readonly (readonly number[])[];
 }
 
+/** The result of {@link mergeHints}. */
 export interface MergeResult {
   /**
    * `nodes: null` with the policy `none`, and with `single-numa-node` where no provider has a

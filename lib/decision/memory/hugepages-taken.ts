@@ -8,18 +8,20 @@ import type { FreeHugepages } from './memory-draft.js';
 import { allocatableOn, takenByKubelet } from './memory-tables.js';
 
 /**
- * The kernel has fewer hugepages free on some NUMA nodes than there should be: others use or
- * reserve them, or the pool has become smaller.
+ * The kernel has fewer hugepages free (`free`) on the grant's NUMA nodes than the record says
+ * (`expected`): other programs use or reserve them, or there are fewer by now. It is a warning and a
+ * {@link Flag}. See docs/memory.md.
+ * @remedy Have the kernel make more, or find the program that takes them.
  */
 export interface HugepagesTaken {
   readonly code: 'HUGEPAGES_TAKEN';
   readonly message: string;
-  /** The hugepage type. */
+  /** The type of hugepages, such as `hugepages-2Mi`. */
   readonly resource: string;
   readonly nodes: readonly number[];
-  /** Bytes that the kernel has free there, as far as no mapping has reserved them. */
+  /** Bytes that the kernel has free and unreserved there. */
   readonly free: number;
-  /** Bytes that should be free, by what is granted and reserved. */
+  /** Bytes that should be free by what is granted and reserved. */
   readonly expected: number;
 }
 

@@ -16,6 +16,7 @@ import {
 
 /** How Kubernetes ranks a pod. Only containers of Guaranteed pods get exclusive CPUs. */
 export const QOS_CLASSES = ['Guaranteed', 'Burstable', 'BestEffort'] as const;
+/** The QoS class of a pod. */
 export type QosClass = (typeof QOS_CLASSES)[number];
 
 export interface PodRequest {

@@ -99,15 +99,14 @@ export function workloadsOf(document: unknown): readonly Workload[] {
 }
 
 /**
- * The pods of a Kubernetes manifest, as `Manager.admit` takes them: of a Pod, of a Deployment,
- * ReplicaSet, StatefulSet, ReplicationController (its `replicas`), DaemonSet (one), Job or CronJob (as
- * many as run at a time), PodTemplate (one), or of a List, in which other kinds have none. The pods of
- * a workload are called by its name and a number: `web-0`. A pod that has a name and no uid gets one
- * that follows from its namespace and name: the same at every call. What the pods ask for is not
- * checked here.
- * @throws ERR_INVALID_POD, which names the field, for another kind, a wrong `apiVersion`, a template
- *   that is missing, a number of pods that is none or more than 1000 (10,000 in all), a List that is
- *   empty or has other kinds alone, or in it a kind that is not known and has containers
+ * Returns the pods of a Kubernetes manifest for {@link Manager.admit}: of a Pod, Deployment,
+ * ReplicaSet, StatefulSet, ReplicationController (`replicas`), DaemonSet (one), Job or CronJob (as
+ * many as run at a time), PodTemplate (one), or a List, whose other kinds count for none. The pods
+ * of a workload are named after it with a number: `web-0`. A pod with a name and no uid gets a uid
+ * that follows from its namespace and name. The amounts are not checked.
+ * @throws ERR_INVALID_POD, which names the field: another kind, a wrong `apiVersion`, a missing
+ *   template, no pods or more than 1,000 (10,000 in all), an empty List or one without pods, an
+ *   unknown kind with containers in a List
  */
 export function podsOf(manifest: unknown): PodSpec[] {
   return workloadsOf(manifest).flatMap(({ pods }) => pods());

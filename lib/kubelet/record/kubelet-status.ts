@@ -2,21 +2,21 @@
 import { type KubeletPod, type KubeletRecord, kubeletCpus } from '../../account/kubelet-record.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
 
-/** What the kubelet has given out, and who says so. */
+/** What the kubelet gives out, and which process records it. */
 export interface KubeletStatus {
-  /** Those that hold something. */
+  /** The pods that hold something. */
   readonly pods: readonly KubeletPod[];
-  /** All their CPUs. */
+  /** All CPUs of these pods. */
   readonly cpus: CpuSet;
-  /** The process that keeps the record. `alive`: else nobody does, and it stays as it was. */
+  /** The process that keeps the record; if it is not `alive`, the record stays as it was. */
   readonly keeper: {
     readonly pid: number | null;
     readonly command: string | null;
     readonly alive: boolean;
   };
-  /** When this process began to keep it: wall-clock time in ISO 8601. */
+  /** When the keeper began, in ISO 8601. */
   readonly since: string;
-  /** When what the kubelet holds changed last. */
+  /** When the record changed last, in ISO 8601. */
   readonly updatedAt: string;
 }
 

@@ -6,9 +6,12 @@ import { transact } from '../../admission/transact.js';
 import { NumalignError } from '../../base/errors.js';
 import type { OwnerRegistry } from '../../state/owners/owner-registry.js';
 
-/** Options of {@link Manager.recordKubelet}. */
+/** The options of {@link Manager.recordKubelet}. */
 export interface RecordKubeletOptions {
-  /** Gives up waiting for the state's lock. */
+  /**
+   * Aborts the wait for the lock of the state.
+   * @default none
+   */
   signal?: AbortSignal;
 }
 

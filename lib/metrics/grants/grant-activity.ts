@@ -12,7 +12,7 @@ type Series = GrantSnapshot['series'][number];
 export function grantActivity(metrics: MetricSink, { snapshot, memory }: GrantLook): void {
   metrics.gauge(
     'grant_info',
-    'A grant of a living owner: 1, and its id, its CPUs, their NUMA nodes, and how strongly others are kept off.',
+    '1 for a grant of a living owner, with its uid, CPUs, NUMA nodes and enforcement level, to join.',
     [...LABEL, 'uid', 'cpus', 'numa_nodes', 'enforcement'],
     () =>
       snapshot()?.infos.map(({ label, grant: { uid, cpus, numaNodes, enforcement } }) => {
@@ -21,7 +21,7 @@ export function grantActivity(metrics: MetricSink, { snapshot, memory }: GrantLo
   );
   metrics.gauge(
     'grant_enforcement',
-    'How strongly others are kept off the grant’s CPUs: 1 at its level, else 0; of several grants, how many are at the level.',
+    '1 at the enforcement level of the grant, 0 at others. Of grants that share a series, how many are at the level.',
     [...LABEL, 'level'],
     () =>
       snapshot()?.series.flatMap(({ label, gauges }) =>
@@ -30,7 +30,7 @@ export function grantActivity(metrics: MetricSink, { snapshot, memory }: GrantLo
   );
   metrics.gauge(
     'grant_flags',
-    'What does not hold any more of the grant, by its kind: how many times.',
+    'Flags of the grant by code. Without flags there is no series.',
     [...LABEL, 'code'],
     () =>
       snapshot()?.series.flatMap(({ label, gauges }) =>

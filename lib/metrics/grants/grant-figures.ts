@@ -24,23 +24,23 @@ const secondsOfThreads = (name: ThreadTotal) => unlessPersistent(({ totals }) =>
 
 export const GRANT_COUNTERS = {
   grant_run_seconds_total: {
-    help: 'How long threads of the grant have run on its CPUs.',
+    help: 'How long threads of the grant ran on its CPUs.',
     of: secondsOfThreads('runTimeNs'),
   },
   grant_run_delay_seconds_total: {
-    help: 'How long threads of the grant could have run and had to wait.',
+    help: 'How long threads of the grant waited while they were runnable.',
     of: secondsOfThreads('runDelayNs'),
   },
   grant_involuntary_switches_total: {
-    help: 'How many times a thread of the grant had to leave its CPU to another.',
+    help: 'How often a thread of the grant had to leave a CPU to another task.',
     of: ofThreads('involuntarySwitches'),
   },
   grant_migrations_total: {
-    help: 'How many times a thread of the grant came to another CPU.',
+    help: 'How often a thread of the grant changed its CPU.',
     of: ofThreads('migrations'),
   },
   grant_foreign_tasks_total: {
-    help: 'How many times a task of another process was found on CPUs of the grant that was not there at the scrape before.',
+    help: 'Tasks of other processes on CPUs of the grant that the scrape before did not find there.',
     of: unlessPersistent(({ totals }) => totals.foreignTasks),
   },
   grant_interrupts_total: {
@@ -52,22 +52,22 @@ export const GRANT_COUNTERS = {
     of: ({ totals }) => totals.deviceInterrupts,
   },
   grant_steal_seconds_total: {
-    help: 'How long the hypervisor ran somebody else on CPUs of the grant.',
+    help: 'How long the hypervisor ran other guests on CPUs of the grant.',
     of: ({ totals }) => seconds(totals.stealNs),
   },
   grant_throttled_seconds_total: {
-    help: 'How long a quota has stopped the cgroups of the grant’s processes.',
+    help: "How long a quota stopped the cgroups of the grant's processes.",
     of: ({ throttling }) => seconds(throttling?.throttledNs ?? null),
   },
 } as const satisfies Record<string, Definition>;
 
 export const GRANT_GAUGES = {
   grant_recent_foreign_tasks: {
-    help: 'Tasks of other processes that have run on CPUs of the grant since the scrape before.',
+    help: 'Tasks of other processes that ran on CPUs of the grant since the scrape before.',
     of: unlessPersistent(recentForeignTasks),
   },
   grant_memory_elsewhere_bytes: {
-    help: 'Memory of the grant’s processes that is on other NUMA nodes than the grant’s.',
+    help: "Memory of the grant's processes on other NUMA nodes than the grant's; with grants.memory.",
     of: unlessPersistent(({ offNodeBytes }) => offNodeBytes),
   },
 } as const satisfies Record<string, Definition>;

@@ -32,6 +32,8 @@ there keeps its own, and none is made. Members of the group numalign may use the
 It can be called again. A file that somebody has edited stays as it is, and is told. --remove leaves these too, a group that has members or was there
 before, and a folder with a state in it, until the next boot.
 
+JSON: root, dryRun, commands, notes, files (path, action: write, replace, unchanged, remove, kept or absent, text).
+
 Exit code: 0 where it is done; 1 for an error, such as a file that cannot be written; 2 for a wrong command line.
 
 Examples:

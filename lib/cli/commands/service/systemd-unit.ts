@@ -68,6 +68,8 @@ Every option of "numalign run" (see its --help) is one of systemd-unit too. With
 makes a template: each instance has a grant of its own. The unit has the paths that Node, numalign and the program have here. "numalign setup" makes
 the group, for --user, and the folder at each boot.
 
+JSON: name, text.
+
 Exit code: 0 when it is printed; 1 for a name that no unit can have, or an error; 2 for a wrong command line.
 
 Examples:

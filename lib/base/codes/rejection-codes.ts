@@ -1,0 +1,73 @@
+// RejectionCodes: why a request is not admitted. Types only: nothing is loaded at runtime.
+
+/** The codes of an {@link AdmissionError}, each with what it means and what to do. */
+export interface RejectionCodes {
+  /**
+   * A hint provider (`details.value`) threw in `details.method`, returned a promise, or returned
+   * hints of another shape. Its error is the `cause`. The request is not admitted. A release goes
+   * through all the same.
+   * @remedy Correct the provider.
+   */
+  ERR_HINT_PROVIDER: unknown;
+  /**
+   * Fewer CPUs are free than the request asks for. `details.free` has the free CPUs by NUMA node,
+   * `details.reserved` the reserved ones, `details.holders` who has the others. The kubelet's
+   * `reason` is `UnexpectedAdmissionError`.
+   * @remedy Ask for fewer, or use `wait` until a grant is released.
+   */
+  ERR_INSUFFICIENT_CPUS: unknown;
+  /**
+   * Fewer healthy devices of `details.resource` are free than the request asks for. The kubelet's
+   * `reason` is `UnexpectedAdmissionError`.
+   * @remedy Ask for fewer, or use `wait` until a grant is released.
+   */
+  ERR_INSUFFICIENT_DEVICES: unknown;
+  /**
+   * No NUMA nodes that can be allocated together have enough free memory or hugepages. With
+   * `strictHugepages`, only hugepages that the kernel has free count. `details.free` has what each
+   * node has. The kubelet's `reason` is `UnexpectedAdmissionError`.
+   * @remedy Ask for less, or use `wait` until a grant is released.
+   */
+  ERR_INSUFFICIENT_MEMORY: unknown;
+  /**
+   * In a pod with resources as a whole, the exclusive containers take all of `details.resource`, and
+   * another container has nothing left to share. The kubelet's `reason` is
+   * `EmptyPodSharedPoolError`, or `TopologyAffinityError` under `restricted` and
+   * `single-numa-node`.
+   * @remedy Give the pod more of the resource, or its exclusive containers less.
+   */
+  ERR_POD_POOL_EMPTY: unknown;
+  /**
+   * The preferred-allocation callback of a resource (`details.value`) threw, or chose devices that it
+   * was not offered. Its error is the `cause`. The request is not admitted.
+   * @remedy Correct the callback: it returns ids out of `available`, each once and at most `size` of
+   *   them, or null.
+   */
+  ERR_PREFERRED_ALLOCATION: unknown;
+  /**
+   * The request would take the last CPU of the shared pool, where everything else runs. The kubelet's
+   * `reason` is `UnexpectedAdmissionError`.
+   * @remedy Ask for fewer CPUs: `details.valid` says how many you can have.
+   */
+  ERR_SHARED_POOL_EMPTY: unknown;
+  /**
+   * The rest of the shared pool would be smaller than what `mixed` grants have booked in it. The
+   * kubelet's `reason` is `UnexpectedAdmissionError`.
+   * @remedy Ask for fewer CPUs, or for a smaller fraction: `details.valid` says how many CPUs you can
+   *   have in all.
+   */
+  ERR_SHARED_POOL_FULL: unknown;
+  /**
+   * Under `full-pcpus-only` the request is no multiple of the threads of a core, or too few whole
+   * cores are free. The kubelet's `reason` is `SMTAlignmentError`.
+   * @remedy Ask for whole cores, or for fewer.
+   */
+  ERR_SMT_ALIGNMENT: unknown;
+  /**
+   * The resources cannot be aligned as the topology policy demands. `details.explanation` says why,
+   * and under which policies the request would be admitted (`admittedUnder`). The kubelet's `reason`
+   * is `TopologyAffinityError`.
+   * @remedy Release what `details.holders` hold, ask for less, or use a weaker policy.
+   */
+  ERR_TOPOLOGY_AFFINITY: unknown;
+}

@@ -1,0 +1,262 @@
+// What the source says: the exports of the entry points, their members, signatures and doc comments.
+import { relative } from 'node:path';
+// The compiler that tsd uses. The API of `typescript` 7 has no type checker yet.
+import ts from '@tsd/typescript';
+import { root } from '../steps.mjs';
+
+const LIB = `${root}lib/`;
+
+/** `files`: paths below lib/. */
+export function openSource(files) {
+  const options = {
+    target: ts.ScriptTarget.ES2022,
+    module: ts.ModuleKind.NodeNext,
+    moduleResolution: ts.ModuleResolutionKind.NodeNext,
+    types: ['node'],
+    strict: true,
+    skipLibCheck: true,
+    noEmit: true,
+  };
+  const program = ts.createProgram(
+    files.map((file) => LIB + file),
+    options,
+  );
+  return new Source(program);
+}
+
+const isOfLib = (node) => node.getSourceFile().fileName.startsWith(LIB);
+
+export class Source {
+  #program;
+  #checker;
+
+  constructor(program) {
+    this.#program = program;
+    this.#checker = program.getTypeChecker();
+  }
+
+  /** The exports of a file below lib/, by name, each as {@link describe} has it. */
+  exportsOf(file) {
+    const module = this.#checker.getSymbolAtLocation(this.#program.getSourceFile(LIB + file));
+    return this.#checker
+      .getExportsOfModule(module)
+      .map((symbol) => this.#describe(symbol))
+      .sort((a, b) => (a.name < b.name ? -1 : 1));
+  }
+
+  /** A declaration of a file below lib/, exported or not. */
+  declaration(file, name) {
+    const source = this.#program.getSourceFile(LIB + file);
+    const node = source.statements
+      .flatMap((statement) => statement.declarationList?.declarations ?? [statement])
+      .find((each) => each.name?.text === name);
+    if (!node) throw new Error(`lib/${file} declares no ${name}`);
+    return this.#describe(this.#checker.getSymbolAtLocation(node.name));
+  }
+
+  /** The names of the members of a union of interfaces, in its order. */
+  partsOf(file, name) {
+    const { node } = this.declaration(file, name);
+    return node.type.types.map(({ typeName }) => this.#describe(this.#checker.getSymbolAtLocation(typeName)));
+  }
+
+  #describe(exported) {
+    const symbol =
+      exported.flags & ts.SymbolFlags.Alias ? this.#checker.getAliasedSymbol(exported) : exported;
+    const nodes = (symbol.declarations ?? []).filter(isOfLib);
+    const node = nodes[0] ?? exported.declarations[0];
+    return {
+      name: exported.name,
+      symbol,
+      node,
+      kind: kindOf(node, symbol),
+      file: relative(root, node.getSourceFile().fileName),
+      doc: nodes.map(docOf).find(Boolean) ?? '',
+    };
+  }
+
+  /** What a class, an interface or the type of a constant has; `isStatic`: of the class itself. */
+  membersOf({ symbol, node }, isStatic = false) {
+    const type =
+      isStatic || ts.isVariableDeclaration(node)
+        ? this.#checker.getTypeOfSymbol(symbol)
+        : this.#checker.getDeclaredTypeOfSymbol(symbol);
+    return type
+      .getProperties()
+      .filter(({ declarations = [] }) => declarations.some(isMember))
+      .map((member) => this.#member(member));
+  }
+
+  /** The members that an interface declares itself. */
+  ownMembersOf(described) {
+    const isOwn = ({ declarations }) => declarations.some(({ parent }) => parent === described.node);
+    return this.membersOf(described).filter(({ symbol }) => isOwn(symbol));
+  }
+
+  #member(symbol) {
+    const nodes = symbol.declarations.filter(isMember);
+    const doc = nodes.map(docOf).find(Boolean) ?? '';
+    const callable = nodes.filter((node) => isCallable(node));
+    // Of overloads the last declaration is the implementation.
+    const overloads = callable.length > 1 ? callable.filter(({ body }) => !body) : callable;
+    const name = nameOf(nodes[0]);
+    return {
+      name,
+      symbol,
+      doc,
+      isMethod: overloads.length > 0,
+      isOptional: nodes.some(({ questionToken }) => questionToken),
+      signatures: overloads.map((node) => this.signature(node.questionToken ? `${name}?` : name, node)),
+      type: overloads.length > 0 ? '' : this.#typeOf(symbol, nodes),
+    };
+  }
+
+  /** The signatures of a function, of overloads all but the implementation. */
+  signaturesOf({ name, symbol }) {
+    return this.overloadsOf({ symbol }).map((node) => this.signature(name, node));
+  }
+
+  /** The declarations of a function that its callers see. */
+  overloadsOf({ symbol }) {
+    const nodes = symbol.declarations.filter(ts.isFunctionDeclaration);
+    return nodes.length > 1 ? nodes.filter(({ body }) => !body) : nodes;
+  }
+
+  /** An interface or a type of lib/ by its name, exported from an entry or not. */
+  find(name) {
+    for (const file of this.#program.getSourceFiles()) {
+      if (!file.fileName.startsWith(LIB)) continue;
+      const node = file.statements.find(
+        (statement) =>
+          (ts.isInterfaceDeclaration(statement) || ts.isTypeAliasDeclaration(statement)) &&
+          statement.name.text === name,
+      );
+      if (node) return this.#describe(this.#checker.getSymbolAtLocation(node.name));
+    }
+    return undefined;
+  }
+
+  /**
+   * What an interface extends: the name of the other one, and which of its members it takes or
+   * leaves out.
+   */
+  basesOf({ node }) {
+    return (node.heritageClauses ?? []).flatMap((clause) =>
+      clause.types.map(({ expression, typeArguments = [] }) => {
+        const name = expression.getText();
+        const [base, keys] = typeArguments;
+        if (name !== 'Omit' && name !== 'Pick') return { name, isOfNode: !this.#isOfLib(expression) };
+        const chosen = [...keys.getText().matchAll(/'([^']+)'/g)].map(([, key]) => key);
+        const [nested, more] = base.typeArguments ?? [];
+        if (nested === undefined)
+          return { name: base.getText(), [name === 'Omit' ? 'without' : 'only']: chosen };
+        const outer = [...more.getText().matchAll(/'([^']+)'/g)].map(([, key]) => key);
+        return { name: nested.getText(), without: [...outer, ...chosen] };
+      }),
+    );
+  }
+
+  /** Whether a class implements the members of another one of lib/. */
+  implementsAnother({ node }) {
+    const clauses = node.heritageClauses ?? [];
+    const isImplementing = ({ token }) => token === ts.SyntaxKind.ImplementsKeyword;
+    return clauses.some((clause) => isImplementing(clause) && /^Same|Pick/.test(clause.types[0].getText()));
+  }
+
+  #isOfLib(expression) {
+    const { symbol } = this.#checker.getTypeAtLocation(expression);
+    return (symbol?.declarations ?? []).some(isOfLib);
+  }
+
+  /** The doc comments of declarations that have one. */
+  docsOf(nodes) {
+    return nodes.map(docOf).filter(Boolean);
+  }
+
+  signature(name, node) {
+    const parameters = node.parameters.map((parameter) => {
+      const isOptional = parameter.initializer || parameter.questionToken;
+      const dots = parameter.dotDotDotToken ? '...' : '';
+      return `${dots}${parameterName(parameter)}${isOptional ? '?' : ''}: ${this.#typeText(parameter)}`;
+    });
+    const generics = node.typeParameters ? `<${node.typeParameters.map(textOf).join(', ')}>` : '';
+    return `${name}${generics}(${parameters.join(', ')}): ${this.#returnOf(node)}`;
+  }
+
+  #returnOf(node) {
+    if (node.type) return textOf(node.type);
+    const signature = this.#checker.getSignatureFromDeclaration(node);
+    return this.#checker.typeToString(this.#checker.getReturnTypeOfSignature(signature));
+  }
+
+  #typeText(node) {
+    if (node.type) return textOf(node.type);
+    return this.#checker.typeToString(this.#checker.getTypeAtLocation(node));
+  }
+
+  #typeOf(symbol, nodes) {
+    const typed = nodes.find(({ type }) => type);
+    if (typed) return textOf(typed.type);
+    return this.#checker.typeToString(this.#checker.getTypeOfSymbol(symbol));
+  }
+
+  /** The type of a constant, as far as it fits on a line. */
+  typeOfConstant({ symbol, node }) {
+    return node.type ? textOf(node.type) : this.#checker.typeToString(this.#checker.getTypeOfSymbol(symbol));
+  }
+
+  /** The names of the types that a text of a declaration names. */
+  static namesIn(text) {
+    return [...text.matchAll(/\b[A-Z]\w+/g)].map(([name]) => name);
+  }
+}
+
+export const textOf = (node) =>
+  node
+    .getText()
+    .replace(/\/\*[\s\S]*?\*\//g, '')
+    .replace(/\s+/g, ' ')
+    .replace(/;? \}/g, ' }');
+
+function nameOf(node) {
+  const text = node.name.getText();
+  return ts.isStringLiteral(node.name) ? node.name.text : text;
+}
+
+// A parameter that is taken apart has no name: it is named by its type.
+function parameterName({ name }) {
+  return ts.isIdentifier(name) ? name.text : 'options';
+}
+
+function isCallable(node) {
+  return ts.isMethodDeclaration(node) || ts.isMethodSignature(node);
+}
+
+function isMember(node) {
+  if (!isOfLib(node) || !node.name || ts.isPrivateIdentifier(node.name)) return false;
+  const flags = ts.getCombinedModifierFlags(node);
+  if (flags & (ts.ModifierFlags.Private | ts.ModifierFlags.Protected)) return false;
+  return !(ts.isComputedPropertyName(node.name) && /inspect|iterator/.test(node.name.getText()));
+}
+
+function kindOf(node, symbol) {
+  if (ts.isClassDeclaration(node)) return 'class';
+  if (ts.isInterfaceDeclaration(node)) return 'interface';
+  if (ts.isTypeAliasDeclaration(node)) return 'type';
+  if (ts.isFunctionDeclaration(node)) return 'function';
+  // A member of another module that an entry exports by its name.
+  if (ts.isBindingElement(node)) return 'member';
+  return symbol.valueDeclaration ? 'constant' : 'type';
+}
+
+/** The text of a doc comment, without its stars; empty where there is none. */
+function docOf(node) {
+  const at = ts.isVariableDeclaration(node) ? node.parent.parent : node;
+  const comment = at.jsDoc?.at(-1)?.getText() ?? '';
+  return comment
+    .replace(/^\/\*\*|\*\/$/g, '')
+    .split('\n')
+    .map((line) => line.replace(/^\s*\* ?/, ''))
+    .join('\n')
+    .trim();
+}
