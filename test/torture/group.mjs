@@ -2,7 +2,7 @@
 // watches, and compares in the end of each round.
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -10,6 +10,8 @@ import { promisify } from 'node:util';
 import { AgentProcess, now } from './agent-process.mjs';
 import { Failpoints } from './failpoints.mjs';
 import { History } from './history.mjs';
+import { MoveWatch } from './move-watch.mjs';
+import { isLocked } from './owner-locks.mjs';
 import { isEnding, livingThreadsOf, MARK, marked, signal, standsStill } from './processes.mjs';
 import { QuietTree, TREE } from './quiet-tree.mjs';
 import { Random } from './random.mjs';
@@ -42,8 +44,6 @@ function inodesIn(folder) {
   }
 }
 
-const isLocked = (inode) => new RegExp(` \\w+:\\w+:${inode} `).test(readFileSync('/proc/locks', 'latin1'));
-
 export class Group {
   machine;
   operations = new Map();
@@ -64,6 +64,7 @@ export class Group {
     disturbed: 0,
     shared: 0,
     rested: 0,
+    moves: 0,
   };
   /** By slot. */
   slots;
@@ -89,6 +90,8 @@ export class Group {
   #isFaulty = true;
   // What quiet grants change.
   #tree;
+  // What moves do, in each round.
+  #watch;
   #quietSnapshots = [];
   #number = 0;
 
@@ -368,7 +371,12 @@ export class Group {
       for (const name of ['state.json', 'state.copy.json']) {
         const begun = now();
         try {
-          const state = readState(join(this.#stateDir, name));
+          const isFollowed = name === 'state.json' && !this.#vandal;
+          const state = readState(
+            join(this.#stateDir, name),
+            isFollowed ? (...seen) => this.#watch.sees(...seen) : undefined,
+          );
+          if (isFollowed) for (const text of this.#watch.flaws(begun / 1e6)) this.#violation(text);
           if (!state || name !== 'state.json') continue;
           this.counts.states++;
           this.#checkCapacity(state);
@@ -416,6 +424,7 @@ export class Group {
     }
     this.#tree?.make();
     rmSync(this.#calm, { force: true });
+    this.#watch = new MoveWatch(this.#stateDir);
     const until = now() + seconds * 1e9;
     this.#isRunning = true;
     for (let slot = 0; slot < this.slots.length; slot++) this.#start(slot);
@@ -427,6 +436,7 @@ export class Group {
     await Promise.all(last.map(({ ended }) => ended));
     await this.#clear();
     this.counts.rounds++;
+    this.counts.moves += this.#watch.moves;
     this.counts.holdings += this.#history.holdings().length;
     for (const text of new Set(this.#history.violations())) this.#violation(text);
     this.#checkSettings();
@@ -446,8 +456,16 @@ export class Group {
     writeFileSync(this.#calm, '');
     for (const agent of this.#agents) agent.tell({ rest: true });
     const isOver = await this.#within(REST_MS, () => [...this.#agents].every(({ isResting }) => isResting));
-    const { pods } = readState(join(this.#stateDir, 'state.json')) ?? { pods: new Map() };
-    if (!isOver || pods.size > 0) return;
+    const pods = () => readState(join(this.#stateDir, 'state.json'))?.pods ?? new Map();
+    if (!isOver) return;
+    // What is kept for requests that are over; a grant may stay that nobody could release.
+    const passing = () => [...pods().values()].filter((pod) => pod.isPlaceholder || pod.upcoming);
+    await this.#within(REST_MS, () => passing().length === 0);
+    for (const { uid, isPlaceholder } of passing())
+      this.#violation(
+        `${isPlaceholder ? 'room' : 'a change'} of ${uid} stays though nobody asks for anything`,
+      );
+    if (pods().size > 0) return;
     const places = () => inodesIn(join(this.#stateDir, 'waiting')).filter(([, inode]) => isLocked(inode));
     await this.#within(REST_MS, () => places().length === 0);
     for (const [name] of places())
@@ -536,12 +554,17 @@ export class Group {
     const there = new Map(
       grants.map(({ uid, cpus }) => [uid, new Set(parseList(cpus).map((cpu) => `cpu ${cpu}`))]),
     );
-    for (const [uid, keys] of must) {
+    for (const [uid, { keys, size }] of must) {
       const has = there.get(uid);
       const missing = [...keys].filter((key) => key.startsWith('cpu ') && !has?.has(key));
-      if (missing.length > 0) this.#violation(`persistent grant ${uid} has lost ${missing.join(', ')}`);
+      if (!has) this.#violation(`persistent grant ${uid} is lost`);
+      else if (missing.length > 0) this.#violation(`persistent grant ${uid} has lost ${missing.join(', ')}`);
+      else if (size !== undefined && size !== has.size)
+        this.#violation(`persistent grant ${uid} has ${has.size} CPUs, ${size} before it was moved`);
     }
-    for (const { uid, kind } of grants) {
+    for (const { uid, kind, upcoming } of grants) {
+      if (upcoming !== '')
+        this.#violation(`grant ${uid} is still about to have ${upcoming} though all are dead`);
       if (kind !== 'persistent') this.#violation(`grant ${uid} is on record though its owner is dead`);
       if (gone.has(uid)) this.#violation(`grant ${uid} is on record again though it was released`);
     }
