@@ -120,8 +120,7 @@ const operations = {
   persist: () => acquire({ ...request(), owner: 'persistent' }),
   wait: () => acquire({ ...request(), wait: true, signal: AbortSignal.timeout(50 + random.below(300)) }),
 
-  async release() {
-    const entry = choose(isFreeToEnd);
+  async release(entry = choose(isFreeToEnd)) {
     unpinned(entry);
     entry.isBusy = true;
     try {
@@ -205,6 +204,8 @@ const operations = {
     const entry = entryOf(grant, { isRoom: true });
     held.set(room, entry);
     holds(entry, false, asked);
+    // Other requests wait for room that is kept. Some is kept for long, all the same.
+    if (!random.chance(4)) await operations.release(entry);
   },
   async defragment() {
     const signal = random.chance(4) ? AbortSignal.timeout(random.below(300)) : undefined;
@@ -354,7 +355,7 @@ function choices(known) {
     takeOver: known.takeOver && tokens.length > 0 ? 100 : 0,
     adopt: known.adopt && !isReal && !setup.isDisturbed ? 4 : 0,
     outlive: known.outlive && own(isOwn) && !setup.isDisturbed ? (isReal ? 1 : 3) : 0,
-    kubelet: known.kubelet ? 6 : 0,
+    kubelet: known.kubelet ? (machine.hasMovesAbove ? 1 : 6) : 0,
     reopen: 2,
     look: 5,
   };

@@ -17,9 +17,12 @@ export class Failpoints {
   /** Points that somebody was to die at and did not come to: often there is no second time. */
   #missed = new Set();
   #random;
+  #oneInElse;
 
-  constructor(random) {
+  /** `oneInElse`: which part of the deaths is elsewhere than at what is special. */
+  constructor(random, oneInElse = 2) {
     this.#random = random;
+    this.#oneInElse = oneInElse;
   }
 
   met(kind) {
@@ -40,8 +43,9 @@ export class Failpoints {
   next() {
     const all = [...this.#hits];
     const special = all.filter(([point]) => point.includes(` ${TREE}/`) || MOVE_STEP.test(point));
-    // Where there are any, half of the deaths are in the middle of the kernel's settings, or of moves.
-    const points = special.length > 0 && this.#random.chance(2) ? special : all;
+    // Where there are any, half of the deaths or more are in the middle of the kernel's settings, or of moves.
+    const isSpecial = special.length > 0 && !this.#random.chance(this.#oneInElse);
+    const points = isSpecial ? special : all;
     const least = Math.min(...points.map(([, hits]) => hits));
     const rare = points.filter(([, hits]) => hits === least).map(([point]) => point);
     if (rare.length === 0) return undefined;

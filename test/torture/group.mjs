@@ -106,7 +106,7 @@ export class Group {
     this.#stateDir = join(folder, 'state');
     this.#calm = join(folder, 'calm');
     this.#random = new Random(settings.seed, machine.isReal ? 1 : 2);
-    this.failpoints = new Failpoints(this.#random);
+    this.failpoints = new Failpoints(this.#random, machine.hasMovesAbove ? 5 : 2);
     this.slots = Array.from({ length: processes }, () => ({ operations: 0, acquired: 0, longest: 0 }));
     mkdirSync(folder, { recursive: true });
     this.#makeLogs();
@@ -143,7 +143,7 @@ export class Group {
       isDisturbed: this.#vandal !== undefined,
       // Older packages leave a state alone in which the kubelet has something.
       hasKubelet: packages.length === 1 && !this.machine.isReal,
-      hasErrors: this.#isFaulty && this.#random.chance(3),
+      hasErrors: this.#isFaulty && this.#random.chance(this.machine.hasMovesAbove ? 8 : 3),
     };
     const errors = setup.hasErrors ? this.#errors(seed + number) : undefined;
     const inNamespaces = canUnshare && this.#random.chance(3);
@@ -171,7 +171,7 @@ export class Group {
 
   // Where it dies of itself, if at all: at a chosen step, or at any.
   #fate(seed, number) {
-    const fate = this.#random.weighted({ chosen: 3, any: 2, none: 3 });
+    const fate = this.#random.weighted({ chosen: this.machine.hasMovesAbove ? 12 : 3, any: 2, none: 3 });
     if (fate === 'chosen') return { fail: this.failpoints.next() };
     return fate === 'any' ? { random: { seed: seed + number, rate: STEPS_TO_LIVE } } : {};
   }
@@ -244,15 +244,16 @@ export class Group {
 
   async #disturb(until) {
     while (now() < until) {
-      await sleep(20 + this.#random.below(160));
+      await sleep((20 + this.#random.below(160)) * (this.machine.hasMovesAbove ? 3 : 1));
       const agents = [...this.#agents].filter(
         ({ isReady, isStopped, killedAt }) => isReady && !isStopped && killedAt === undefined,
       );
       if (agents.length === 0) continue;
       const victim = this.#random.pick(agents);
       const what = this.#random.weighted({
-        kill: 2,
-        stop: 8,
+        // Those that are to die in the middle of a move must live until then.
+        kill: this.machine.hasMovesAbove ? 1 : 2,
+        stop: this.machine.hasMovesAbove ? 12 : 8,
         childKill: 2,
         snapshot: this.#tree ? 16 : this.machine.isReal ? 6 : 0,
       });
@@ -407,7 +408,7 @@ export class Group {
   async round(seconds) {
     const canRemove = !this.machine.isReal;
     const { disturbed } = this.#settings;
-    const isDisturbed = !this.#tree && (this.#random.chance(3) || disturbed);
+    const isDisturbed = disturbed || !(this.#tree || this.machine.hasMovesAbove || !this.#random.chance(3));
     this.#vandal = isDisturbed ? new Vandal(this.#stateDir, this.#random, canRemove) : undefined;
     this.#isFaulty = !this.#tree || this.#random.chance(2);
     // A folder that somebody removes is made again as one of a single user.

@@ -20,6 +20,8 @@ export async function openMoves(folder, random, reserved) {
   const { moveGrant } = await load('moves/move-grant');
   const { NO_QUIETER } = await load('quiet/quieter');
   const { giveBackRoom } = await load('repacking/kept-room');
+  const { announceMove, beginMove, placeOf } = await load('account/moves/move-steps');
+  const { moveTime, resizesUnderWay, transact } = await load('admission/transact');
   const { Ledger } = await load('state/ledger');
 
   // Any of the CPUs that it has and of those that nobody has, and any node.
@@ -34,23 +36,38 @@ export async function openMoves(folder, random, reserved) {
     return { ...pod, containers: [{ ...container, cpus: CpuSet.from(cpus), memory, hint }] };
   }
 
+  function siteOf(manager) {
+    return {
+      ...{ managerId: 0, topology: manager.topology, ledger: Ledger.open(manager.stateDir) },
+      ...{ enforcer: NO_ENFORCER, quieter: NO_QUIETER, resources: new Map(), lockTimeoutMs: 3000 },
+      providers: new HintProviders(),
+      enforcement: { enforcement: 'recorded', require: 'recorded', unmovableMembers: 'report' },
+    };
+  }
+
+  // A move that goes no further.
+  function announce(manager, uid, step = (state) => state) {
+    const site = siteOf(manager);
+    site.ledger.registry.of(resizesUnderWay).add(uid);
+    return transact(site, undefined, async (state, commit) => {
+      const podIn = ({ pods }) => pods.find((each) => each.uid === uid);
+      const owner = site.ledger.owners.recordFor('process');
+      const asker = { request: randomUUID(), owner, ...moveTime(), deadline: moveTime().now };
+      const target = placeOf(podIn(state), placeFor(podIn(state), manager.sharedPool()));
+      const next = announceMove(state, podIn(state), target, asker, () => 0);
+      await commit(step(next, podIn(next), owner.uuid));
+    });
+  }
+
   return {
-    /** Undefined where there is no grant to be moved; else the uid of what keeps its room. */
-    async move(manager) {
-      const ledger = Ledger.open(manager.stateDir);
-      const pods = ledger.read().assignments.pods.filter(isReady);
+    /** `uid`: by default any. Undefined where there is no grant to be moved; else who keeps its room. */
+    async move(manager, uid) {
+      const site = siteOf(manager);
+      const pods = site.ledger
+        .read()
+        .assignments.pods.filter((pod) => isReady(pod) && (uid === undefined || pod.uid === uid));
       if (pods.length === 0) return undefined;
       const pod = random.pick(pods);
-      const site = {
-        ...{ managerId: 0, topology: manager.topology, ledger, lockTimeoutMs: 3000 },
-        ...{
-          enforcer: NO_ENFORCER,
-          quieter: NO_QUIETER,
-          resources: new Map(),
-          providers: new HintProviders(),
-        },
-        enforcement: { enforcement: 'recorded', require: 'recorded', unmovableMembers: 'report' },
-      };
       const room = randomUUID();
       const signal = random.chance(6) ? AbortSignal.timeout(random.below(200)) : undefined;
       try {
@@ -62,6 +79,10 @@ export async function openMoves(folder, random, reserved) {
         throw error;
       }
     },
+    /** What is on record while the owner of a grant has not answered. */
+    announce: (manager, uid) => announce(manager, uid),
+    /** What is on record while the pages of a grant follow. */
+    begin: (manager, uid) => announce(manager, uid, beginMove),
   };
 }
 

@@ -1,7 +1,7 @@
 // What agents ask for.
 
 const NOTICE_MS = 200;
-const MOVES_AN_HOUR = [undefined, undefined, 3, 100];
+const MOVES_AN_HOUR = [undefined, undefined, undefined, undefined, 3, 100];
 
 function quietParts(random) {
   const [interrupts, workqueues] = [random.chance(2), random.chance(2)];
@@ -10,7 +10,7 @@ function quietParts(random) {
 
 /** On what terms a grant may be moved; undefined: on none. */
 function consent(random) {
-  const [maxPerHour, isPicky] = [random.pick(MOVES_AN_HOUR), random.chance(6)];
+  const [maxPerHour, isPicky] = [random.pick(MOVES_AN_HOUR), random.chance(10)];
   return {
     notice: NOTICE_MS,
     ...(maxPerHour !== undefined && { maxPerHour }),

@@ -21,6 +21,8 @@ import { shimLibrary } from './shim.mjs';
 import { canBeUsers } from './users.mjs';
 
 const ROUND_SECONDS = 8;
+// Until grants stand in each other's way.
+const ROUND_SECONDS_OF_MOVES = 30;
 const MAX_SHOWN = 20;
 
 const given = parseOptions('test/torture/torture.mjs', {
@@ -91,11 +93,12 @@ if (!canUnshare) console.log('left out: agents in pid namespaces of their own (t
 if (!settings.hasUsers)
   console.log('left out: agents of several users (that takes root, and packages that all can read)');
 
+const roundSeconds = given.moves ? ROUND_SECONDS_OF_MOVES : ROUND_SECONDS;
 const end = Date.now() + given.seconds * 1000;
 while (Date.now() < end && groups.every(({ violations }) => violations.length === 0)) {
   const left = (end - Date.now()) / 1000;
   // No last round of a moment.
-  const seconds = left < 1.5 * ROUND_SECONDS ? left : ROUND_SECONDS;
+  const seconds = left < 1.5 * roundSeconds ? left : roundSeconds;
   await Promise.all(groups.map((group) => group.round(seconds)));
 }
 
