@@ -30,6 +30,18 @@ export function keysOfPod({ containers, upcoming }) {
   return new Set([...containers.flatMap(keysOfContainer), ...next]);
 }
 
+// What it says of moves, and of the shared pool.
+function termsOf({ movable, moves, mixed, upcoming }) {
+  const { for: request, deadline, target, refusal } = upcoming?.move ?? {};
+  const targetKeys = target ? keysOfPod({ containers: target.containers, upcoming: null }) : null;
+  return {
+    mixed: mixed ?? null,
+    movable: movable ? { ...movable, exclude: new Set(movable.exclude) } : null,
+    moves: moves ?? null,
+    move: upcoming?.move ? { request, deadline, refusal, targetKeys } : null,
+  };
+}
+
 /** Whether a pod keeps what others leave for a request. */
 export const isPlaceholder = ({ containers }) => containers[0]?.name === '.room';
 
@@ -163,6 +175,7 @@ export function decodeState(bytes, seen) {
     name: pod.name,
     quiet: pod.quiet ?? null,
     upcoming: pod.upcoming,
+    terms: termsOf(pod),
     isPlaceholder: isPlaceholder(pod),
   }));
   checkDisjoint(entries);
