@@ -122,10 +122,21 @@ export class MoveWatch {
       const known = before.get(text) ?? { since: now };
       const isDead = isDeadOwner(this.#stateDir, owner);
       const dead = isDead ? (known.dead ?? { since: now, generation }) : undefined;
-      this.#passing.set(text, { since: known.since, dead });
-      if (isShort && now - known.since > LONGEST_MS) this.#found.push(`${text} does not end`);
-      if (dead && now - dead.since > DEAD_MS && generation - dead.generation > DEAD_GENERATIONS)
+      this.#passing.set(text, Object.assign(known, { dead }));
+      // Said once.
+      if (isShort && now - known.since > LONGEST_MS && !known.isTold) {
+        this.#found.push(`${text} does not end`);
+        known.isTold = true;
+      }
+      if (
+        dead &&
+        !dead.isTold &&
+        now - dead.since > DEAD_MS &&
+        generation - dead.generation > DEAD_GENERATIONS
+      ) {
         this.#found.push(`${text} is there though ${owner} is dead`);
+        dead.isTold = true;
+      }
     }
     return this.#found.splice(0);
   }

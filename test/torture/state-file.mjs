@@ -36,7 +36,7 @@ function termsOf({ movable, moves, mixed, upcoming }) {
   const targetKeys = target ? keysOfPod({ containers: target.containers, upcoming: null }) : null;
   return {
     mixed: mixed ?? null,
-    movable: movable ? { ...movable, exclude: new Set(movable.exclude) } : null,
+    movable: movable ? [movable.maxPerHour, movable.noticeMs, new Set(movable.exclude)] : null,
     moves: moves ?? null,
     move: upcoming?.move ? { request, deadline, refusal, targetKeys } : null,
   };
