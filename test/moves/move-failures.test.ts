@@ -19,7 +19,7 @@ function failTransaction(manager: Manager, nth: number, when: 'before' | 'after'
   const { ledger } = siteOf(manager);
   const real = ledger.transact.bind(ledger);
   let count = 0;
-  const spy = vi.spyOn(ledger, 'transact').mockImplementation(async (...options: unknown[]) => {
+  const spy = vi.spyOn(ledger, 'transact').mockImplementation(async (...options: Parameters<typeof real>) => {
     const fails = ++count === nth;
     const answer = fails && when === 'before' ? undefined : await real(...options);
     if (fails) throw new NumalignError('ERR_SYSCALL', 'the disk is full');
