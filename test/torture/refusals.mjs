@@ -22,7 +22,8 @@ const DISTURBANCES = new Set(['ERR_STATE_FOLDER', 'ERR_STATE_CORRUPT', 'ERR_SYSC
 const FAILURES = new Set(['ERR_STATE_FOLDER', 'ERR_SYSCALL']);
 // By operation, beside those.
 const OF_OPERATIONS = {
-  move: /^ERR_(NOT_MOVED|NOT_MOVABLE|GRANT_BUSY)$/,
+  // The grant may have been resized meanwhile.
+  move: /^ERR_(NOT_MOVED|NOT_MOVABLE|GRANT_BUSY|INVALID_ARGUMENT)$/,
   adopt: /^ERR_ADOPTION$/,
   kubelet: /^ERR_OWNER_ALIVE$/,
   // A grant that moves is handed to nobody.
