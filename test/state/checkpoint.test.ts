@@ -404,7 +404,10 @@ describe('the state file', () => {
     const [own] = fc.sample(pod, 1);
     const sample = {
       ...SAMPLE,
-      assignments: { ...SAMPLE.assignments, pods: [{ ...own!, containers: [], booking: null }] },
+      assignments: {
+        ...SAMPLE.assignments,
+        pods: [{ ...own!, containers: [], booking: null, upcoming: null }],
+      },
     };
     const [file, depth] = [encodeCheckpoint(sample), 200_000];
     const deep = `"deep":${'['.repeat(depth)}${']'.repeat(depth)}`;
@@ -484,7 +487,7 @@ describe('the state file', () => {
       const pods = own.map((part, i) => ({
         ...shape!,
         uid: String(i),
-        booking: null,
+        ...{ booking: null, upcoming: null },
         containers: [{ ...plain, ...part }],
       }));
       return codeOf(
