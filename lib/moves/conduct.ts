@@ -34,6 +34,8 @@ export async function conduct(site: Site, pod: MovingPod): Promise<void> {
     underWay.add(uid);
     tell(site, pod, await carryOut(site, pod));
   } catch (error) {
+    // A listener may wait for something in vain.
+    off.abort(error);
     await refuse(site, pod, error as Error);
     tell(site, pod, error as Error);
   } finally {
