@@ -37,6 +37,8 @@ export async function conduct(site: Site, pod: MovingPod): Promise<void> {
     tell(site, pod, await carryOut(site, pod));
   } catch (error) {
     stop();
+    // A listener may wait for something in vain.
+    off.abort(error);
     await refuse(site, pod, error as Error);
     tell(site, pod, error as Error);
   } finally {

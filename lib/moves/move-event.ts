@@ -20,11 +20,13 @@ export interface MoveEvent {
   readonly for: string;
   /** By then what {@link waitUntil} has been given must have settled, or the grant does not move. */
   readonly deadline: Date;
-  /** Aborted where the move is called off meanwhile. */
+  /** Aborted once the grant does not move: refused, not answered in time, or called off. */
   readonly signal: AbortSignal;
   /**
    * The move waits until the promise is fulfilled; where it is rejected, the grant stays where it is.
-   * To be called by the listener, before it returns.
+   * So it does with the promise of an asynchronous listener. To be called by the listener, or while
+   * something is waited for.
+   * @throws ERR_INVALID_ARGUMENT later
    */
   waitUntil(promise: PromiseLike<unknown>): void;
 }
@@ -71,7 +73,7 @@ export interface GrantEvents {
   resize: [event: ResizeEvent];
 }
 
-export type GrantListener<Event extends keyof GrantEvents> = (...args: GrantEvents[Event]) => void;
+export type GrantListener<Event extends keyof GrantEvents> = (...args: GrantEvents[Event]) => unknown;
 
 export type GrantEmitter = EventEmitter<GrantEvents>;
 
