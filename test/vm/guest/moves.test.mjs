@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, afterEach, before, describe, it } from 'node:test';
 import { affinity } from '../../../dist/entries/diagnostics.js';
@@ -23,6 +23,8 @@ const CGROUP_ROOT = '/numalign-moves';
 const FOLDER = join('/sys/fs/cgroup', CGROUP_ROOT);
 const OWN_CPUS = affinity();
 const nodes = kernel.wholeNodes();
+/** By both grants together: 200 over all levels in a long run. */
+const MOVES = budget(68, 2);
 const BYTES = budget(kernel.bytesOfNode(nodes.at(-1)) > 700 * MI ? 256 : 96, 8) * MI;
 // So many that each grant is one node's.
 const CPUS = 3;
@@ -105,10 +107,8 @@ const SPINNING_WORKER = `
     if (rests) Atomics.wait(rest, 0, 0, 2);
   }`;
 
-/** A process with a grant of its own, a thread that spins and memory that it has touched. */
-async function owner(settings, request, { bytes, rests }, pinning = 'pin', options = {}) {
-  const process = actor(options);
-  await process.open(settings);
+/** A process has a grant of its own, a thread that spins and memory that it has touched. */
+async function occupy(process, request, { bytes, rests }, pinning = 'pin') {
   const { uid } = await process.acquire(request);
   await process.do(
     async (_, mine, size, code, method, rests) => {
@@ -118,24 +118,26 @@ async function owner(settings, request, { bytes, rests }, pinning = 'pin', optio
       await new Promise((resolve) => mine.worker.once('online', resolve));
       mine.grants.a[method](method === 'pin' ? undefined : {});
       mine.memory = new Uint8Array(size).fill(1);
-      mine.ends = [];
-      mine.grants.a.on('moveEnd', ({ isMoved, error, memory }) =>
-        mine.ends.push(isMoved ? memory : String(error)),
-      );
     },
     bytes,
     SPINNING_WORKER,
     pinning,
     rests,
   );
+  return uid;
+}
+
+async function owner(settings, request, work, pinning) {
+  const process = actor();
+  await process.open(settings);
+  const uid = await occupy(process, request, work, pinning);
   const gap = () =>
     process.do((_, mine) => {
       const longest = mine.gap[0];
       mine.gap[0] = 0;
       return longest;
     });
-  const ends = () => process.do((_, mine) => mine.ends.splice(0));
-  return { uid, pid: process.pid, actor: process, gap, ends };
+  return { uid, pid: process.pid, gap };
 }
 
 /** A grant of no process, to which one is attached. */
@@ -203,98 +205,87 @@ class Recorder {
   }
 }
 
-for (const { level, request: more, pinning } of LEVELS) {
-  describe(`grants of the level ${level}`, () => {
-    for (const isAttached of level === 'isolated' ? [false] : [false, true]) {
-      const who = isAttached ? 'an attached process' : 'the process that owns them';
-      it(`move with ${who}: pages follow, and no CPU ever has two owners`, async (t) => {
-        const settings = { stateDir: newStateDir(), cgroupRoot: CGROUP_ROOT };
-        const manager = await open({ ...settings, sharedMember: true });
-        const wanderer = start('perl', '-e', WANDERER);
-        await manager.addSharedMember({ pid: wanderer.pid });
-        const movers = [];
-        for (const work of [
-          { bytes: BYTES, rests: !isAttached && !isLong },
-          { bytes: BYTES / 4, rests: true },
-        ]) {
-          const request = { ...MOVABLE, memory: memoryFor(work.bytes), ...more };
-          const mover = isAttached
-            ? await attached(manager, request, work)
-            : await owner(settings, request, work, pinning);
-          movers.push({ ...work, ...mover });
-        }
-        assert.deepEqual(
-          manager.grants().map(({ enforcement }) => enforcement),
-          [level, level],
-        );
-        const pids = movers.map(({ uid, pid }) => [uid, pid]);
-        watch = await new RecordWatch(settings.stateDir, pids).start();
-        const recorder = new Recorder();
-        const gaps = [];
-        let place = ROOM;
-        let most = 0;
-        for (let i = 0; i < budget(40, isAttached ? 4 : 2); i++) {
-          const mover = movers[i % 2];
-          const { cpus, memoryNodes } = manager.grant(mover.uid);
-          const left = { cpus: String(cpus), node: memoryNodes.first };
-          await mover.gap();
-          await recorder.during(async () => {
-            await move(manager, mover.uid, place);
-            await releaseReally(manager, 'asker');
-          });
-          most = Math.max(most, assertAt(mover, place, left.node));
-          if (mover === movers[0]) gaps.push(await mover.gap());
-          // The other one goes where this one was.
-          place = left;
-        }
-        const { periods, strays } = await watch.stop();
-        const known = periods.reduce((sum, { from, to }) => sum + to - from, 0);
-        t.diagnostic(
-          `longest gaps of a thread while it moved: ${gaps.map((gap) => `${Math.round(gap)} ms`).join(', ')}`,
-        );
-        t.diagnostic(
-          `${recorder.runs.length} runs against ${periods.length} periods of the record, of ${Math.round(known / 1e6)} s; at most ${most / 1024} KiB left behind`,
-        );
-        assert.deepEqual(strays, []);
-        const owners = new Map(movers.map(({ uid, pid }) => [pid, uid]));
-        const members = [process.pid, wanderer.pid];
-        const isBound = (pid) => level !== 'members' || members.includes(pid);
-        assert.deepEqual(intrusions(recorder.runs, periods, owners, isBound), []);
-        for (const { uid } of movers) if (isAttached) await manager.release(uid);
-      });
-    }
-  });
+/** Of some durations, in milliseconds. */
+function spread(times) {
+  const sorted = times.toSorted((a, b) => a - b);
+  const [median, p99, most] = [0.5, 0.99, 1].map((part) => sorted[Math.ceil(part * sorted.length) - 1]);
+  return `${sorted.length} moves, median ${Math.round(median)} ms, p99 ${Math.round(p99)} ms, most ${Math.round(most)} ms`;
 }
+
+describe('grants that move', () => {
+  for (const { level, request: more, pinning } of LEVELS) {
+    it(`of the level ${level} have their pages follow, and no CPU ever has two owners`, async (t) => {
+      const settings = { stateDir: newStateDir(), cgroupRoot: CGROUP_ROOT };
+      const manager = await open({ ...settings, sharedMember: true });
+      const wanderer = start('perl', '-e', WANDERER);
+      await manager.addSharedMember({ pid: wanderer.pid });
+      const requestFor = ({ bytes }) => ({ ...MOVABLE, memory: memoryFor(bytes), ...more });
+      const [first, second] = [
+        { what: 'its own process', bytes: BYTES, rests: !isLong },
+        { what: 'an attached process', bytes: BYTES / 4, rests: true },
+      ];
+      // The kernel spreads no threads over isolated CPUs: only who owns them can.
+      if (level === 'isolated') second.what = 'its own process, too';
+      const movers = [
+        { ...first, ...(await owner(settings, requestFor(first), first, pinning)) },
+        {
+          ...second,
+          ...(level === 'isolated'
+            ? await owner(settings, requestFor(second), second, pinning)
+            : await attached(manager, requestFor(second), second)),
+        },
+      ];
+      assert.deepEqual(
+        manager.grants().map(({ enforcement }) => enforcement),
+        [level, level],
+      );
+      const pids = movers.map(({ uid, pid }) => [uid, pid]);
+      watch = await new RecordWatch(settings.stateDir, pids).start();
+      const recorder = new Recorder();
+      const gaps = movers.map(() => []);
+      let place = ROOM;
+      let most = 0;
+      for (let i = 0; i < MOVES; i++) {
+        const mover = movers[i % 2];
+        const { cpus, memoryNodes } = manager.grant(mover.uid);
+        const left = { cpus: String(cpus), node: memoryNodes.first };
+        await mover.gap();
+        await recorder.during(async () => {
+          await move(manager, mover.uid, place);
+          await releaseReally(manager, 'asker');
+        });
+        gaps[i % 2].push(await mover.gap());
+        most = Math.max(most, assertAt(mover, place, left.node));
+        // The other one goes where this one was.
+        place = left;
+      }
+      const { periods, strays } = await watch.stop();
+      const known = periods.reduce((sum, { from, to }) => sum + to - from, 0);
+      for (const [i, { what, bytes, rests }] of movers.entries())
+        t.diagnostic(
+          `longest gap of a thread that ${rests ? 'wakes all the time' : 'spins'}, ${bytes / MI} MiB, ${what}: ${spread(gaps[i])}`,
+        );
+      t.diagnostic(
+        `${recorder.runs.length} runs against ${periods.length} periods of the record, of ${Math.round(known / 1e6)} s; at most ${most / 1024} KiB left behind`,
+      );
+      assert.deepEqual(strays, []);
+      const owners = new Map(movers.map(({ uid, pid }) => [pid, uid]));
+      const members = [process.pid, wanderer.pid];
+      const isBound = (pid) => level !== 'members' || members.includes(pid);
+      assert.deepEqual(intrusions(recorder.runs, periods, owners, isBound), []);
+      for (const { uid, owner: by } of manager.grants())
+        if (by.kind === 'persistent') await manager.release(uid);
+    });
+  }
+});
 
 const MOVES_MODULE = new URL('../../support/moves.mjs', import.meta.url).href;
 const ALL_CPUS = CpuSet.from(kernel.online());
 const KILLED = { bytes: 4 * MI, rests: true };
-const KILLS = 3;
-// Steps that fail are counted, and in no trace.
-const FAILURES = 10;
 const COMMIT = 'fsync state.json';
 
-/**
- * The steps that a process is killed at, of those that came before a move and those after it: in a long
- * run all of them, else just after each commit, or some on cgroups.
- */
-function killPoints(before, after) {
-  const range = (first, last, stride) =>
-    Array.from({ length: Math.ceil((last - first + 1) / stride) }, (_, i) => first + i * stride);
-  const [first, last] = [before.length + 1, after.length + FAILURES];
-  if (isLong)
-    return range(first, last, 1).flatMap((nth) => ['before', 'after'].map((when) => ({ nth, when })));
-  const commits = (kinds) => kinds.filter((kind) => kind === COMMIT).length;
-  if (commits(after) > 0)
-    return range(commits(before) + 1, commits(after), 1).map((nth) => ({ nth, when: 'after', kind: COMMIT }));
-  return range(first, after.length, Math.ceil((after.length - first) / KILLS)).map((nth) => ({
-    nth,
-    when: 'after',
-  }));
-}
-
 /** What must be so whoever has died at whichever step, once somebody has made the next one. */
-async function assertOnePlace(manager, level, uid, { pid: tenant, first }) {
+async function assertOnePlace(manager, level, uid, { pid: tenant, home }) {
   await releaseReally(manager, 'asker');
   const grants = manager.grants();
   assert.deepEqual(
@@ -305,128 +296,116 @@ async function assertOnePlace(manager, level, uid, { pid: tenant, first }) {
   assert.equal(String(manager.sharedPool()), String(ALL_CPUS.difference(held)));
   if (level === 'partition' && existsSync(FOLDER))
     assert.equal(kernel.read(FOLDER, 'cpuset.cpus'), String(held));
-  for (const { cpus, upcoming } of grants) {
+  for (const { cpus, upcoming, memoryNodes } of grants) {
     assert.deepEqual([cpus.size, upcoming], [MOVABLE.cpu, null]);
-    const [node] = manager.grant(uid).memoryNodes;
+    const [node] = memoryNodes;
     assert.deepEqual(kernel.nodesOf(cpus.toArray()), [node]);
-    assertAt(
-      { ...KILLED, pid: tenant },
-      { cpus: String(cpus), node },
-      node === ROOM.node ? first : ROOM.node,
-    );
+    const other = node === ROOM.node ? home.node : ROOM.node;
+    assertAt({ ...KILLED, pid: tenant }, { cpus: String(cpus), node }, other);
   }
   // Nothing of memory is lost either.
   const booked = manager.memory().reduce((sum, { reserved }) => sum + reserved, 0);
   assert.equal(booked, grants.length * memoryFor(KILLED.bytes));
 }
 
-for (const { level, request: more } of LEVELS.slice(0, 2)) {
-  describe(`a move of a grant of the level ${level}`, {
-    skip: nodes.length > 4 && 'of another machine',
-  }, () => {
-    const request = { ...MOVABLE, memory: memoryFor(KILLED.bytes), ...more };
-    let manager;
-    const stage = async () => {
-      const settings = { stateDir: newStateDir(), cgroupRoot: CGROUP_ROOT };
-      manager = await open(settings);
-      return { settings, manager };
-    };
-    /** What is on record, and whatever runs, ends. */
-    async function tidy() {
-      for (const each of actors) await each.kill();
-      actors.clear();
-      for (const { uid } of manager.grants()) await manager.release(uid).catch(() => {});
-      for (const child of processes) child.kill('SIGKILL');
-    }
+const placeOf = ({ cpus, memoryNodes }) => ({ cpus: String(cpus), node: memoryNodes.first });
 
-    /** A persistent grant with a process, and one that is to move it. */
-    async function withAsker(environment) {
-      const { settings, manager } = await stage();
-      const { uid, pid } = await attached(manager, request, KILLED);
-      const { stateDir } = settings;
-      const asker = actor({ env: { ...process.env, ...environment(stateDir) } });
-      await asker.open(settings);
-      const ask = () =>
-        asker.do(
-          async ({ importModule }, { manager: opened }, moves, id, to) => {
-            const { moveReally } = await importModule(moves);
-            await moveReally(opened, id, to, { for: 'asker' });
-          },
-          MOVES_MODULE,
-          uid,
-          ROOM,
-        );
-      return {
-        manager,
+/** A persistent grant with a process; whoever is killed moves it. Answers how that one gets ready. */
+async function askers(settings, manager, request) {
+  const { uid, pid } = await attached(manager, request, KILLED);
+  return async (victim) => {
+    await victim.open(settings);
+    const ask = (to) =>
+      victim.do(
+        async ({ importModule }, { manager: opened }, moves, id, place) => {
+          const { moveReally } = await importModule(moves);
+          await moveReally(opened, id, place, { for: 'asker' });
+        },
+        MOVES_MODULE,
         uid,
-        pid,
-        victim: asker,
-        ask,
-        first: manager.grant(uid).memoryNodes.first,
-        remaining: uid,
-      };
-    }
-
-    /** A process that owns a grant, and is to move it. */
-    async function withOwner(environment) {
-      const { settings, manager } = await stage();
-      const env = { ...process.env, ...environment(settings.stateDir) };
-      const { uid, pid, actor: victim } = await owner(settings, request, KILLED, 'pin', { env });
-      const ask = () => move(manager, uid, ROOM);
-      return {
-        manager,
-        uid,
-        pid,
-        victim,
-        ask,
-        first: manager.grant(uid).memoryNodes.first,
-        remaining: undefined,
-      };
-    }
-
-    for (const [who, prepare, where] of [
-      ['the process that asks', withAsker, 'state folder'],
-      ['the process that asks', withAsker, 'cgroups'],
-      ['the owner', withOwner, 'state folder'],
-    ]) {
-      if (where === 'cgroups' && level === 'members') continue;
-      it(`is done or undone whole where ${who} is killed at a step on the ${where}`, async (t) => {
-        const folderOf = (stateDir) => (where === 'cgroups' ? FOLDER : stateDir);
-        const steps = join(newStateDir(), '..', `steps-${who}-${where}-${level}`.replaceAll(' ', '-'));
-        const kinds = () =>
-          kernel
-            .read(steps)
-            .split('\n')
-            .map((line) => JSON.parse(line))
-            .filter(({ op }) => op !== 'close')
-            .map(({ op, path }) => `${op} ${path}`);
-        const whole = await prepare((stateDir) =>
-          shimEnvironment({ folder: folderOf(stateDir), trace: steps }),
-        );
-        const before = existsSync(steps) && kernel.read(steps) !== '' ? kinds() : [];
-        await whole.ask();
-        const after = kinds();
-        await assertOnePlace(whole.manager, level, whole.uid, whole);
-        await tidy();
-        const points = killPoints(before, after);
-        let deaths = 0;
-        for (const fail of points) {
-          // Steps that fail are in no trace: some of these are before the move.
-          const scene = await prepare((stateDir) =>
-            shimEnvironment({ folder: folderOf(stateDir), fail }),
-          ).catch(() => undefined);
-          if (!scene) {
-            await tidy();
-            continue;
-          }
-          await scene.ask().catch(() => {});
-          if (await scene.victim.endsWithin(2_000)) deaths++;
-          await assertOnePlace(scene.manager, level, scene.remaining, scene);
-          await tidy();
-        }
-        t.diagnostic(`killed ${deaths} times in ${after.length - before.length} steps`);
-        assert.ok(deaths > 0);
-      });
-    }
-  });
+        to,
+      );
+    return { uid, pid, remaining: uid, ask };
+  };
 }
+
+/** The one that is killed owns the grant, which this process asks to move. */
+const owners = (settings, manager, request) => async (victim) => {
+  await victim.open(settings);
+  const uid = await occupy(victim, request, KILLED);
+  return { uid, pid: victim.pid, remaining: undefined, ask: (to) => move(manager, uid, to) };
+};
+
+/** Steps of its that are in a file of the shim, without those that change nothing. */
+const stepsIn = (path) =>
+  existsSync(path)
+    ? readFileSync(path, 'utf8')
+        .split('\n')
+        .filter((line) => line && JSON.parse(line).op !== 'close').length
+    : 0;
+
+const KILLS = [
+  { who: 'the process that asks', prepare: askers, commits: 0, where: 'state folder', level: 'partition' },
+  { who: 'the owner', prepare: owners, commits: 1, where: 'state folder', level: 'members' },
+  { who: 'the process that asks', prepare: askers, where: 'cgroups', level: 'partition' },
+  { who: 'the process that asks', prepare: askers, commits: 0, where: 'state folder', level: 'members' },
+  { who: 'the owner', prepare: owners, commits: 1, where: 'state folder', level: 'partition' },
+].map((kill, i) => ({ ...kill, isOfLong: i > 1 }));
+
+describe('a move', { skip: nodes.length > 4 && 'of another machine' }, () => {
+  for (const { who, prepare, commits, where, level, isOfLong } of KILLS) {
+    // Just after each commit; in a long run after each step.
+    const skip = isOfLong && !isLong && 'of a long run';
+    it(`of the level ${level} is done or undone whole where ${who} is killed at a step on the ${where}`, {
+      skip,
+    }, async (t) => {
+      const settings = { stateDir: newStateDir(), cgroupRoot: CGROUP_ROOT };
+      const manager = await open(settings);
+      const folder = where === 'cgroups' ? FOLDER : settings.stateDir;
+      const { request: more } = LEVELS.find((each) => each.level === level);
+      const ready = await prepare(settings, manager, {
+        ...MOVABLE,
+        memory: memoryFor(KILLED.bytes),
+        ...more,
+      });
+      let home;
+      // Answers whether it has died in the move, or undefined where it has before.
+      async function kill(victim, begun = () => {}) {
+        const scene = await ready(victim).catch(() => undefined);
+        if (!scene) return undefined;
+        const at = placeOf(manager.grant(scene.uid));
+        if (at.node !== ROOM.node) home = at;
+        begun();
+        await scene.ask(at.node === ROOM.node ? home : ROOM).catch(() => {});
+        const hasDied = await victim.endsWithin(2_000);
+        await assertOnePlace(manager, level, hasDied ? scene.remaining : scene.uid, { ...scene, home });
+        await victim.kill();
+        return hasDied;
+      }
+      const victimWith = (shim) =>
+        actor({ env: { ...process.env, ...shimEnvironment({ folder, ...shim }) } });
+      let first = commits + 1;
+      if (isLong) {
+        const trace = join(settings.stateDir, '..', `steps of ${who} on ${where} of ${level}`);
+        await kill(victimWith({ trace }), () => (first = stepsIn(trace) + 1));
+        await releaseReally(manager, 'asker');
+      }
+      const victimAt = (nth) =>
+        victimWith({ fail: { nth, when: 'after', ...(!isLong && { kind: COMMIT }) } });
+      let deaths = 0;
+      let next = victimAt(first);
+      for (let nth = first; ; nth++) {
+        const victim = next;
+        // It starts meanwhile.
+        next = victimAt(nth + 1);
+        const hasDied = await kill(victim);
+        // Steps that fail are in no trace: some of these are before the move.
+        if (hasDied === false) break;
+        if (hasDied) deaths++;
+      }
+      t.diagnostic(`killed ${deaths} times`);
+      assert.ok(deaths > 1);
+      for (const { uid } of manager.grants()) await manager.release(uid);
+    });
+  }
+});

@@ -8,6 +8,9 @@ import { Ledger } from '../../../dist/state/ledger.js';
 import { now } from './kernel-trace.mjs';
 import * as kernel from './kernel-view.mjs';
 
+/** So many times as long as it looks it rests: those that it watches need the CPU. */
+const REST = 4;
+
 export class RecordWatch {
   #worker;
   #isOver = new Int32Array(new SharedArrayBuffer(4));
@@ -67,6 +70,7 @@ function watch({ stateDir, pids, isOver }) {
   let last = look();
   parentPort.postMessage('begun');
   while (Atomics.load(isOver, 0) === 0) {
+    const begin = now();
     const masks = pids.map(([uid, pid]) => [uid, pid, masksOf(pid)]);
     const before = now();
     const next = look();
@@ -81,8 +85,7 @@ function watch({ stateDir, pids, isOver }) {
       }
     }
     last = next;
-    // So that it takes no CPU from those that it watches.
-    Atomics.wait(isOver, 0, 0, 1);
+    Atomics.wait(isOver, 0, 0, (REST * (now() - begin)) / 1000);
   }
   parentPort.postMessage({ periods, strays });
 }
