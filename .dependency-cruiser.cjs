@@ -47,6 +47,7 @@ const ROOMS = [
   'quiet',
   'admission/room',
   'admission',
+  'admission/planning',
   'admission/grants',
   'moves',
   'elastic',
