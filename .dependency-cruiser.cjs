@@ -48,6 +48,7 @@ const ROOMS = [
   'quiet',
   'admission/room',
   'admission',
+  'admission/planning',
   'admission/grants',
   'moves',
   'elastic',

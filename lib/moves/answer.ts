@@ -25,6 +25,20 @@ export function notMoved(uid: string, reason: string, why: string, cause?: unkno
   });
 }
 
+const tooLate = (uid: string) =>
+  new NumalignError('ERR_INVALID_ARGUMENT', `whether grant ${uid} moves is answered already`, {
+    value: uid,
+    valid: 'waitUntil is called by a listener, or while what it waits for is pending',
+  });
+
+/** Once all are fulfilled, those that have come meanwhile as well. */
+async function allOf(waits: readonly PromiseLike<unknown>[]): Promise<void> {
+  for (let count = 0; count < waits.length; ) {
+    count = waits.length;
+    await Promise.all(waits);
+  }
+}
+
 /**
  * Tells the listeners, and waits for those that have asked for it.
  * @throws ERR_NOT_MOVED where one refuses (with its error as the cause), the deadline passes, or the
@@ -38,22 +52,32 @@ export async function askListeners(
 ): Promise<void> {
   const { uid, upcoming } = pod;
   const target = upcoming.move.target!;
-  const promises: PromiseLike<unknown>[] = [];
+  const waits: PromiseLike<unknown>[] = [];
+  let isOpen = true;
+  const waitFor = (answer: unknown) => {
+    if (!isOpen) throw tooLate(uid);
+    const wait = Promise.resolve(answer);
+    // It may be rejected while nobody but us waits for another one.
+    wait.catch(() => {});
+    waits.push(wait);
+  };
   const cpus = runningCpus(target);
   const event: MoveEvent = {
     ...{ uid, before: runningCpus(pod), cpus, nodes: topology.nodesOf(cpus) },
     ...{ memoryNodes: memoryNodesAt(topology, target), for: upcoming.move.for, signal },
     deadline: new Date(upcoming.move.deadline),
-    waitUntil: (promise) => void promises.push(promise),
+    waitUntil: waitFor,
   };
+  Object.freeze(event);
   const refused = (cause: unknown) => notMoved(uid, 'refused', 'its owner refuses', cause);
   try {
-    emitter.emit('move', Object.freeze(event));
+    // One that is asynchronous answers once its promise is settled.
+    for (const listener of emitter.rawListeners('move')) waitFor(listener.call(emitter, event));
   } catch (error) {
+    isOpen = false;
     throw refused(error);
   }
-  if (promises.length === 0) return;
-  const answers = Promise.all(promises).catch((error) => {
+  const answers = allOf(waits).catch((error) => {
     throw refused(error);
   });
   let timer: NodeJS.Timeout | undefined;
@@ -67,6 +91,7 @@ export async function askListeners(
   try {
     await Promise.race([answers, limit]);
   } finally {
+    isOpen = false;
     clearTimeout(timer);
     // Nobody may be listening any more.
     answers.catch(() => {});

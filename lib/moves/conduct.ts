@@ -1,6 +1,7 @@
 // Conduct: the process that moves a grant tells its listeners, moves it, and tells them again; or puts
 // on record why it does not.
-import { changesSize, type MovingPod, refuseMove } from '../account/moves/move-steps.js';
+import { type Assignments, findPod } from '../account/assignments.js';
+import { changesSize, isMoving, type MovingPod, refuseMove } from '../account/moves/move-steps.js';
 import { runningCpus } from '../account/pod-holdings.js';
 import { publishError } from '../admission/diagnostics.js';
 import { assignmentsOf } from '../admission/on-record.js';
@@ -8,7 +9,7 @@ import type { Site } from '../admission/site.js';
 import { resizesUnderWay, transact } from '../admission/transact.js';
 import { NumalignError, unlessRefused } from '../base/errors.js';
 import { askListeners, memoryNodesAt, notMoved } from './answer.js';
-import { announcedPod, carryOut, codeOf, type MovedGrant } from './carry-out.js';
+import { announcedPod, carryOut, codeOf, conclude, type MovedGrant } from './carry-out.js';
 import { emitterOf, type MoveEnd, type ResizeEvent } from './move-event.js';
 
 /** How a move was answered that nobody carries out from here any more. */
@@ -36,6 +37,8 @@ export async function conduct(site: Site, pod: MovingPod): Promise<void> {
     tell(site, pod, await carryOut(site, pod));
   } catch (error) {
     stop();
+    // A listener may wait for something in vain.
+    off.abort(error);
     await refuse(site, pod, error as Error);
     tell(site, pod, error as Error);
   } finally {
@@ -47,14 +50,27 @@ export async function conduct(site: Site, pod: MovingPod): Promise<void> {
 async function refuse(site: Site, pod: MovingPod, error: Error): Promise<void> {
   if (error instanceof NumalignError && SILENT.includes(String(error.details.reason))) return;
   try {
-    await transact(site, undefined, async (state, commit) => {
+    const isConcluded = await transact(site, undefined, async (state, commit) => {
       const now = announcedPod(state, pod);
       if (now && !commit.refusal) await commit(refuseMove(state, now, codeOf(error)), true);
+      return now !== undefined || !isBegunHere(site, state, pod);
     });
+    if (!isConcluded) conclude(site, pod.uid);
   } catch (failure) {
-    // Whoever asks hears of it when the notice has passed.
     publishError(site, 'apply', failure);
+    conclude(site, pod.uid);
   }
+}
+
+// A commit that has failed may be on record all the same.
+function isBegunHere({ ledger }: Site, state: Assignments, { uid }: MovingPod): boolean {
+  const pod = findPod(state, uid);
+  return (
+    pod !== undefined &&
+    isMoving(pod) &&
+    pod.upcoming.move.target === null &&
+    ledger.owners.isOwnProcess(pod.upcoming.by)
+  );
 }
 
 function tell(site: Site, before: MovingPod, outcome: MovedGrant | Error): void {

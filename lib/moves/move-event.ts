@@ -22,11 +22,13 @@ export interface MoveEvent {
    * When all promises of {@link waitUntil} must have settled; otherwise the grant does not move.
    */
   readonly deadline: Date;
-  /** Aborts if the move is called off. */
+  /** Aborts if the grant stays: it refuses, does not answer in time, or the move is called off. */
   readonly signal: AbortSignal;
   /**
-   * Delays the move until the promise is fulfilled. If it is rejected, the grant does not move.
-   * Call it before the listener returns.
+   * Delays the move until the promise is fulfilled. If it is rejected, the grant does not move. The
+   * promise of an asynchronous listener counts, too. Call it in the listener, or while another promise
+   * is pending.
+   * @throws ERR_INVALID_ARGUMENT later
    */
   waitUntil(promise: PromiseLike<unknown>): void;
 }
@@ -73,7 +75,7 @@ export interface GrantEvents {
   resize: [event: ResizeEvent];
 }
 
-export type GrantListener<Event extends keyof GrantEvents> = (...args: GrantEvents[Event]) => void;
+export type GrantListener<Event extends keyof GrantEvents> = (...args: GrantEvents[Event]) => unknown;
 
 export type GrantEmitter = EventEmitter<GrantEvents>;
 

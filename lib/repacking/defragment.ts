@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { Assignments } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
 import { PERSISTENT_OWNER } from '../admission/placed-pod.js';
-import { planningGround } from '../admission/planning-ground.js';
+import { planningGround } from '../admission/planning/planning-ground.js';
 import type { Site } from '../admission/site.js';
 import { moveTime } from '../admission/transact.js';
 import { checkOptions } from '../base/check-options.js';

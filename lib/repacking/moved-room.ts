@@ -12,6 +12,7 @@ import { moveTime } from '../admission/transact.js';
 import type { Question } from '../decision/question.js';
 import type { Rejection } from '../decision/rejection.js';
 import type { Move } from '../decision/repacking/move.js';
+import type { NoRepacking } from '../decision/repacking/repacking.js';
 import { reportOf, withReport } from '../decision/repacking/repacking-report.js';
 import { searchMoves } from '../decision/repacking/search.js';
 import { giveBackRoom } from '../moves/kept-room.js';
@@ -20,6 +21,9 @@ import { AskedGrants } from './asked-grants.js';
 
 // How long a request waits for moves that others have asked for, and are under way.
 const OTHERS_MS = 10_000;
+
+// What moves of others may change: a grant that moves has two places, and cannot be asked.
+const PASSING: readonly NoRepacking['reason'][] = ['grants', 'sum'];
 
 export class MovedRoom implements RoomSource {
   readonly #uid: string;
@@ -46,7 +50,7 @@ export class MovedRoom implements RoomSource {
       for (const move of answer.moves) if (!(await this.#move(move))) break;
       return undefined;
     }
-    if (answer.reason === 'grants' && (await this.#othersAreDone())) return undefined;
+    if (PASSING.includes(answer.reason) && (await this.#othersAreDone(shortage.state))) return undefined;
     const rejected = withReport(rejection, reportOf(topology, answer, this.#asked.unmoved));
     this.#none = { state: shortage.state, rejection: rejected };
     return rejected;
@@ -58,17 +62,17 @@ export class MovedRoom implements RoomSource {
   }
 
   /**
-   * What others move may be out of the way then, or movable again: false where nobody does. Nothing is
+   * What others move may be out of the way then, or movable again: false where nobody did. Nothing is
    * kept meanwhile, so that two requests do not wait for each other.
    */
-  async #othersAreDone(): Promise<boolean> {
+  async #othersAreDone({ pods }: Assignments): Promise<boolean> {
     const { ledger } = this.#site;
     const { owners } = ledger;
     const isOthers = (pod: PodAssignment) =>
       (isMoving(pod) && pod.upcoming.move.for !== this.#uid && owners.isProcessAlive(pod.upcoming.by)) ||
       (isPlaceholder(pod) && pod.uid !== this.#uid && owners.isAlive(pod.owner));
     const look = () => (this.#recorded().pods.some(isOthers) ? undefined : true);
-    if (look()) return false;
+    if (!pods.some(isOthers)) return false;
     await giveBackRoom(this.#site, this.#uid);
     const limit = AbortSignal.timeout(OTHERS_MS);
     try {

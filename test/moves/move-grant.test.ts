@@ -74,6 +74,7 @@ describe('a move within one process', () => {
 
   it.each([
     ['rejects', (event: MoveEvent) => event.waitUntil(Promise.reject(new Error('not now')))],
+    ['is asynchronous and rejects', () => Promise.reject(new Error('not now'))],
     [
       'throws',
       () => {

@@ -16,7 +16,7 @@ import {
 } from '../../account/pod-assignment.js';
 import { CpuSet, NodeSet } from '../../machine/cpu-set.js';
 import type { TopologyHint } from '../../machine/hints.js';
-import { decodeConsent, decodeUpcoming } from './move-section.js';
+import { checkTarget, decodeConsent, decodeUpcoming } from './move-section.js';
 import { decodeQuietRequest } from './quiet-section.js';
 import { corrupt } from './sealed-json.js';
 import {
@@ -182,7 +182,7 @@ function podAmounts(value: unknown, where: string): PodAmounts {
 
 export function decodePod(value: unknown, where: string): PodAssignment {
   const given = object(value, where);
-  return {
+  const pod = {
     uid: text(given.uid, 'uid'),
     name: text(given.name, 'name'),
     namespace: orNull(given.namespace ?? null, 'namespace', text) ?? undefined,
@@ -204,4 +204,6 @@ export function decodePod(value: unknown, where: string): PodAssignment {
     admittedAt: text(given.admittedAt, 'admittedAt'),
     unknown: unknownOf(given, POD_MEMBERS),
   };
+  checkTarget(pod);
+  return pod;
 }

@@ -1,22 +1,22 @@
 // Plan: a decision that is not carried out.
-import type { Assignments } from '../account/assignments.js';
-import type { PodAssignment } from '../account/pod-assignment.js';
-import type { ErrorCode } from '../base/errors.js';
-import type { AdmissionReason } from '../base/refusal.js';
-import { decide } from '../decision/decision.js';
-import { roomByShrinking } from '../decision/elastic-grants/room-by-shrinking.js';
-import type { Explanation } from '../decision/explanation.js';
-import type { Offer } from '../decision/progress.js';
-import { type Question, undo } from '../decision/question.js';
-import { type RepackingReport, reportOf, withReport } from '../decision/repacking/repacking-report.js';
-import { searchMoves } from '../decision/repacking/search.js';
-import type { AdmissionRequest } from '../input/request.js';
-import { placedPod } from './placed-pod.js';
+import type { Assignments } from '../../account/assignments.js';
+import type { PodAssignment } from '../../account/pod-assignment.js';
+import type { ErrorCode } from '../../base/errors.js';
+import type { AdmissionReason } from '../../base/refusal.js';
+import { decide } from '../../decision/decision.js';
+import { roomByShrinking } from '../../decision/elastic-grants/room-by-shrinking.js';
+import type { Explanation } from '../../decision/explanation.js';
+import type { Offer } from '../../decision/progress.js';
+import { type Question, undo } from '../../decision/question.js';
+import { type RepackingReport, reportOf, withReport } from '../../decision/repacking/repacking-report.js';
+import { searchMoves } from '../../decision/repacking/search.js';
+import type { AdmissionRequest } from '../../input/request.js';
+import { placedPod } from '../placed-pod.js';
+import { type PodContainer, podContainer } from '../pod-container.js';
+import type { ReadOnlySite } from '../site.js';
+import { moveTime } from '../transact.js';
+import { type Warning, warningsOf } from '../warnings.js';
 import { type PlanningGround, planningGround, planningQuestion } from './planning-ground.js';
-import { type PodContainer, podContainer } from './pod-container.js';
-import type { ReadOnlySite } from './site.js';
-import { moveTime } from './transact.js';
-import { type Warning, warningsOf } from './warnings.js';
 
 /** The answer of a plan. */
 export interface Plan {
