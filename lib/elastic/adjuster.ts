@@ -93,10 +93,7 @@ class Adjuster {
   #ownGrants(): readonly ElasticPod[] | undefined {
     const { owners } = this.#store;
     const state = unlessRefused(() => this.#store.read()?.assignments);
-    return (
-      state &&
-      elasticPods(state).filter(({ owner }) => owner.kind === 'process' && owners.isOwn(owner))
-    );
+    return state && elasticPods(state).filter(({ owner }) => owner.kind === 'process' && owners.isOwn(owner));
   }
 
   #generation(): number | undefined {

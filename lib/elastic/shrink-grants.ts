@@ -3,7 +3,12 @@ import type { PodAssignment } from '../account/pod-assignment.js';
 import { runningCpus } from '../account/pod-holdings.js';
 import type { Site } from '../admission/site.js';
 import { NumalignError } from '../base/errors.js';
-import { type ElasticPod, elasticGrant, elasticPods, isSettled } from '../decision/elastic-grants/elastic-view.js';
+import {
+  type ElasticPod,
+  elasticGrant,
+  elasticPods,
+  isSettled,
+} from '../decision/elastic-grants/elastic-view.js';
 import { noticeMsOf } from '../moves/answer.js';
 import { type MoveRequest, moveGrant } from '../moves/move-grant.js';
 import { until } from '../state/until.js';
@@ -45,8 +50,7 @@ export async function shrinkGrants(
 export async function settledGrants(site: Site, signal: AbortSignal | undefined): Promise<boolean> {
   const couldGive = (pod: ElasticPod) =>
     Math.max(runningCpus(pod).size, elasticGrant(pod).cpus) > pod.elastic.min;
-  const unsettled = () =>
-    elasticPods(livingState(site)).filter((pod) => !isSettled(pod) && couldGive(pod));
+  const unsettled = () => elasticPods(livingState(site)).filter((pod) => !isSettled(pod) && couldGive(pod));
   const first = unsettled();
   if (first.length === 0) return false;
   const notice = AbortSignal.timeout(Math.max(...first.map(noticeMsOf)));
