@@ -60,7 +60,12 @@ class Adjuster {
     this.#look();
   }
 
+  // A record that cannot be read says nothing: the change that mends it is heard of.
   #look(): void {
+    unlessRefused(() => this.#lookAtRecord());
+  }
+
+  #lookAtRecord(): void {
     const own = this.#ownGrants();
     if (!own) return;
     if (own.length === 0) {
@@ -89,7 +94,7 @@ class Adjuster {
     }, due - performance.now()).unref();
   }
 
-  // Undefined where the record cannot be read: the change that mends it is heard of.
+  // Undefined where there is no record at present.
   #ownGrants(): readonly ElasticPod[] | undefined {
     const { owners } = this.#store;
     const state = unlessRefused(() => this.#store.read()?.assignments);
@@ -123,12 +128,10 @@ class Adjuster {
     if (hasFailed)
       this.#pauseEnd =
         performance.now() + Math.min(GROWTH_DELAY_MS * 2 ** ++this.#failures, LONGEST_PAUSE_MS);
-    unlessRefused(() => {
-      // Commits that came meanwhile have not been looked at.
-      if (hasFailed || this.#generation() !== before) this.#look();
-    });
-    for (const next of [this.#refusals.next(), this.#laggards.next()])
-      if (next !== undefined) this.#adjustAt(Math.max(next, this.#pauseEnd));
+    // Commits that came meanwhile have not been looked at.
+    if (hasFailed || this.#generation() !== before) this.#look();
+    const next = [this.#refusals.next(), this.#laggards.next()].filter((time) => time !== undefined);
+    if (this.#stop && next.length > 0) this.#adjustAt(Math.max(Math.min(...next), this.#pauseEnd));
   }
 
   // What stands in the way of one does not keep the others from theirs.
