@@ -18,7 +18,6 @@ export type { Flag } from './decision/flags/flags.js';
 export type { GrantInfo } from './decision/grant-info.js';
 export type { Settings } from './decision/machine-settings.js';
 export type { MemoryTable } from './decision/memory/memory-tables.js';
-export type { Offer } from './decision/progress.js';
 export type { Rejection } from './decision/rejection.js';
 export type { EmptyGrant, Optional } from './empty-grant.js';
 export type { EmptyManager } from './empty-manager.js';

@@ -46,6 +46,7 @@ export type { CpuFlag, CpuMoved, DeviceGone, MemoryGone } from '../decision/flag
 export type { CpuTaken, DeviceTaken, MemoryTaken } from '../decision/flags/kubelet-flags.js';
 export type { SharedPoolShort } from '../decision/flags/shared-pool-short.js';
 export type { HugepagesTaken } from '../decision/memory/hugepages-taken.js';
+export type { Offer } from '../decision/progress.js';
 export type {
   ProposedMove,
   RepackingReport,
