@@ -1,9 +1,8 @@
-import { randomInt } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { discover } from '../../lib/entries/topology.js';
-import { isLong } from '../support/budget.mjs';
+import { firstAndAnother } from '../support/budget.mjs';
 import {
   endLater,
   isRunning,
@@ -184,7 +183,7 @@ describe('numalign run', () => {
     },
   );
 
-  it.each(['SIGTERM', 'SIGINT', 'SIGKILL', 'SIGPIPE'] as const)(
+  it.each(firstAndAnother(['SIGKILL', 'SIGTERM', 'SIGINT', 'SIGPIPE'] as const))(
     'dies of %s where the command did, after the release',
     async (name) => {
       const folder = newFolder();
@@ -213,22 +212,27 @@ describe('numalign run', () => {
     expect({ code, signal }).toEqual({ code: 128 + 11, signal: null });
   });
 
-  // The usual one and another by default, for the processes it takes.
-  const others = ['SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGCONT', 'SIGWINCH'] as const;
-  it.each(isLong ? ['SIGTERM' as const, ...others] : ['SIGTERM' as const, others[randomInt(others.length)]!])(
-    'sends %s on to the command',
-    async (name) => {
-      const folder = newFolder();
-      // A `wait` is ended by the signal, the trap runs at once; sleep is ended by its pid.
-      const script = `trap 'echo got; kill $s; exit 5' ${name.slice(3)}; sleep 1000 & s=$!; echo $$; wait`;
-      const run = start([...SUPERVISE, folder, '--', 'sh', '-c', script]);
-      await printedPid(run);
-      run.process.kill(name);
-      const { code, stdout } = await run.ended;
-      expect(code).toBe(5);
-      expect(stdout).toMatch(/got\n$/);
-    },
-  );
+  const SENT = [
+    'SIGTERM',
+    'SIGHUP',
+    'SIGINT',
+    'SIGQUIT',
+    'SIGUSR1',
+    'SIGUSR2',
+    'SIGCONT',
+    'SIGWINCH',
+  ] as const;
+  it.each(firstAndAnother(SENT))('sends %s on to the command', async (name) => {
+    const folder = newFolder();
+    // A `wait` is ended by the signal, the trap runs at once; sleep is ended by its pid.
+    const script = `trap 'echo got; kill $s; exit 5' ${name.slice(3)}; sleep 1000 & s=$!; echo $$; wait`;
+    const run = start([...SUPERVISE, folder, '--', 'sh', '-c', script]);
+    await printedPid(run);
+    run.process.kill(name);
+    const { code, stdout } = await run.ended;
+    expect(code).toBe(5);
+    expect(stdout).toMatch(/got\n$/);
+  });
 
   it.skipIf(!existsSync('/usr/bin/script'))(
     'leaves a typed interrupt to the terminal, which has delivered it already',
