@@ -46,6 +46,8 @@ const STATES = [
 
 // The same, and it leaves a trace in its process, such as a pin.
 const PROCESSES = [
+  'test/cluster/*.test.ts',
+  tests('admission', 'changed-machine,hotplug'),
   tests('cli', 'admit,run-in-place'),
   tests('managers', 'devices,dispose,listeners,manager,manager-view,messages,optional,resize'),
   'test/{lifecycle,metrics}/*.test.ts',
