@@ -76,6 +76,7 @@ export class EmptyGrant implements Same {
   readonly sharedCpus = CpuSet.EMPTY;
   readonly mixed = 0;
   readonly held = CpuSet.EMPTY;
+  readonly movable = null;
   readonly upcoming = null;
   readonly numaNodes = NodeSet.EMPTY;
   readonly memoryNodes = NodeSet.EMPTY;

@@ -1,5 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { type Grant, type Manager, type MoveEnd, type MoveEvent, openManager } from '../../lib/index.js';
+import type { MoveEnd } from '../../lib/entries/diagnostics.js';
+import { type Grant, type Manager, type MoveEvent, openManager } from '../../lib/index.js';
 import { errorOf } from '../support/error-of.js';
 import { GI, machineOf } from '../support/memory-machine.js';
 import { move, release } from '../support/moves.mjs';

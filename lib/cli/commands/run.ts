@@ -29,6 +29,7 @@ import {
   enforcementOptions,
   enforcementRequest,
 } from '../arguments/enforcement.js';
+import { type MovableFlags, movableOption } from '../arguments/movable.js';
 import {
   agreedCgroupRootOption,
   cpuPolicyOption,
@@ -50,7 +51,7 @@ import { dieOf } from '../terminal/signals.js';
 import { jsonLine } from '../terminal/text.js';
 import { becomeCommand, superviseCommand } from './command-end.js';
 
-interface RunFlags extends PodFlags, EnforcementFlags, DeviceFlags {
+interface RunFlags extends PodFlags, EnforcementFlags, DeviceFlags, MovableFlags {
   name?: string;
   reserved?: CpuSet;
   isolated?: CpuSet;
@@ -88,6 +89,7 @@ export function addRun(program: Command): void {
     )
     .option('--wait', 'wait until there is room, after all who have waited longer')
     .addOption(reservedOption())
+    .addOption(movableOption())
     .addOption(isolationOption())
     .addOption(strictHugepagesOption())
     .addOption(placementOption())
@@ -129,7 +131,10 @@ export function addRun(program: Command): void {
         'auto: libraries of the command start a thread for each of its CPUs, by OMP_NUM_THREADS and others',
       ).choices(['auto']),
     )
-    .option('--supervise', 'stay beside the command, and end its grant with it (default with --quiet)')
+    .option(
+      '--supervise',
+      'stay beside the command, and end its grant with it (default with --quiet and --movable)',
+    )
     .option('--no-supervise', 'become the command, with --quiet too')
     .option('--silent', 'print nothing but errors')
     .passThroughOptions()
@@ -152,6 +157,8 @@ the command's; with --output json the grant is one line of JSON there, and so is
 With --quiet (as root) interrupts, kernel work, packets, deep idle states and low frequencies are kept from its CPUs until it ends, and what could not
 be reached is told, a line a part. That changes settings of the machine, which --supervise restores.
 
+With --movable it goes to other CPUs, and its memory to other NUMA nodes, where that makes room for others: numalign moves it, and stays beside it.
+
 Exit code: the command's, or its signal; 126 where it cannot be executed, 127 where it is not found; 1 where there are no CPUs
 for it; 2 for a wrong command line.
 
@@ -165,6 +172,7 @@ Examples:
   $ numalign run --cpus 1 --isolation require -- ./poller
   $ numalign run --cpus 2 --require cpuset -- ./server
   $ numalign run --cpus 1 --quiet interrupts,workqueues --require-quiet interrupts -- ./poller
+  $ numalign run --cpus 2 --movable notice=1s -- ./server
   $ numalign run --cpus 1 --reserved 0 --state-dir ~/numalign -- sh -c 'grep Cpus_allowed_list /proc/self/status'`,
     )
     .action((program: string, args: string[], flags: RunFlags) => {
@@ -172,6 +180,8 @@ Examples:
       // suggested.
       if (flags.cpus === undefined) command.error("error: required option '--cpus <n>' not specified");
       checkCpus(command, flags);
+      if (flags.movable && flags.supervise === false)
+        command.error("error: option '--movable [terms]' cannot be used with option '--no-supervise'");
       return run(program, args, { ...flags, cpus: flags.cpus });
     });
 }
@@ -189,7 +199,7 @@ async function run(
   const tell: Tell = (text) => {
     if (!flags.silent) tellLine(text);
   };
-  const isSupervised = flags.supervise ?? flags.quiet !== undefined;
+  const isSupervised = flags.supervise ?? (flags.quiet !== undefined || flags.movable !== undefined);
   nameAfter(command, args, isSupervised);
   if (!isSupervised) delayNotices(NOTICE_DELAY_MS);
   const { manager, grant } = await acquire(flags, tell);
@@ -227,10 +237,11 @@ interface Acquired {
 
 async function acquire(flags: RunFlags & { cpus: number }, tell: Tell): Promise<Acquired> {
   const { cpus, memory, resource, name, policy, smt, isolation, wait = false } = flags;
-  const { strictHugepages, placement, mixed } = flags;
+  const { strictHugepages, placement, mixed, movable } = flags;
   const request: AcquireOptions = {
     cpu: cpus,
     ...(mixed && { mixed }),
+    ...(movable && { movable }),
     ...(memory !== undefined && { memory }),
     ...(resource && { resources: resource }),
     ...(name !== undefined && { name }),
