@@ -81,7 +81,6 @@ export async function askListeners(
     timer = setTimeout(late, movable!.noticeMs);
     const off = () => reject(notMoved(uid, 'called-off', 'the move was called off'));
     signal.addEventListener('abort', off, { once: true });
-    if (signal.aborted) off();
   });
   try {
     await Promise.race([answers, limit]);
