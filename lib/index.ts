@@ -7,7 +7,7 @@ export type { Attachment } from './admission/grants/attachment.js';
 export type { SharedGroup } from './admission/grants/shared-group.js';
 export type { SharedMemberTarget } from './admission/grants/shared-membership.js';
 export type { StateChange } from './admission/manager-watch.js';
-export type { Plan, PlanOnRecord } from './admission/plan.js';
+export type { Plan, PlanOnRecord } from './admission/planning/plan.js';
 export type { PodContainer } from './admission/pod-container.js';
 export type { Warning } from './admission/warnings.js';
 export { type ErrorCode, type ErrorDetails, NumalignError } from './base/errors.js';

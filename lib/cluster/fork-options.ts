@@ -13,7 +13,7 @@ export interface RespawnOptions {
 }
 
 /** What {@link Cluster.fork} takes: what {@link Manager.acquire} does, and what is the worker's. */
-export interface ForkOptions extends Omit<AcquireOptions, 'cpu' | 'owner' | 'parts' | 'onTaken'> {
+export interface ForkOptions extends Omit<AcquireOptions, 'cpu' | 'weight' | 'owner' | 'parts' | 'onTaken'> {
   /** How many exclusive CPUs the worker has. Default: 1. */
   cpu?: number;
   /** Variables of its environment, beside those of this process. */

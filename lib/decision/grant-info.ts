@@ -1,5 +1,11 @@
 // GrantInfo: what is told of a grant on record.
-import type { EnforcementLevel, MoveConsent, PodAssignment, PodBooking } from '../account/pod-assignment.js';
+import type {
+  Elasticity,
+  EnforcementLevel,
+  MoveConsent,
+  PodAssignment,
+  PodBooking,
+} from '../account/pod-assignment.js';
 import { devicesOf, type Holding, memoryOf, poolOf, presentCpus } from '../account/pod-holdings.js';
 import { MILLI } from '../input/values/quantity.js';
 import type { CpuSet, NodeSet } from '../machine/cpu-set.js';
@@ -18,6 +24,8 @@ export interface GrantInfo extends Holding {
   readonly booking: PodBooking | null;
   /** How much of the shared pool is booked for it beside its CPUs, in CPUs: 0.5, say; else 0. */
   readonly mixed: number;
+  /** Between how many CPUs it grows and shrinks by itself; null: their number is fixed. */
+  readonly elastic: Elasticity | null;
   /** Of the CPUs. */
   readonly numaNodes: NodeSet;
   /** As {@link Grant.isIsolated}. */
@@ -77,6 +85,7 @@ export function grantInfo(
     name: pod.name,
     cpus,
     mixed: mixedCpus(pod),
+    elastic: pod.elastic ?? null,
     numaNodes: topology.nodesOf(cpus),
     booking: pod.booking,
     memory: memoryOf(pod),

@@ -19,8 +19,8 @@ export {
   type ReleaseMessage,
   type WaitMessage,
 } from '../admission/diagnostics.js';
-export type { Planner, PlannerOptions, PodPlan } from '../admission/planner.js';
-export type { PreparedPod } from '../admission/prepared-pod.js';
+export type { Planner, PlannerOptions, PodPlan } from '../admission/planning/planner.js';
+export type { PreparedPod } from '../admission/planning/prepared-pod.js';
 export type {
   CpuQuota,
   EnforcementShortfall,

@@ -2,7 +2,12 @@
 import { type InspectOptions, inspect } from 'node:util';
 import type { MemoryBlock } from '../account/booked-memory.js';
 import { cpusNow } from '../account/cpus-now.js';
-import type { DeviceAssignment, EnforcementLevel, MoveConsent } from '../account/pod-assignment.js';
+import type {
+  DeviceAssignment,
+  Elasticity,
+  EnforcementLevel,
+  MoveConsent,
+} from '../account/pod-assignment.js';
 import { devicesOf, memoryOf, nodesOf, threadShares } from '../account/pod-holdings.js';
 import type { GrantRecord } from '../admission/grants/grant-record.js';
 import { flagsNow } from '../admission/on-record.js';
@@ -94,6 +99,11 @@ export class GrantView {
   /** How much of the shared pool is booked for it beside `cpus`, in CPUs: 0.5, say; else 0. */
   get mixed(): number {
     return mixedCpus(this.#record.look());
+  }
+
+  /** Between how many CPUs it grows and shrinks by itself; null: their number is fixed. */
+  get elastic(): Elasticity | null {
+    return this.#record.look().elastic ?? null;
   }
 
   /** CPUs that are kept from others though nothing runs on them. */
@@ -188,10 +198,11 @@ export class GrantView {
 
   toJSON() {
     const { uid, name, cpus, mixed, parts, held, upcoming, numaNodes, memory, memoryNodes, devices } = this;
-    const { movable, isIsolated, enforcement, memoryEnforcement, quiet, warnings } = this;
+    const { elastic, movable, isIsolated, enforcement, memoryEnforcement, quiet, warnings } = this;
     return {
-      ...{ uid, name, cpus, mixed, parts, held, upcoming, numaNodes, memory, memoryNodes, devices },
-      ...{ movable, isIsolated, enforcement, memoryEnforcement, quiet, flags: this.flags(), warnings },
+      ...{ uid, name, cpus, mixed, elastic, parts, held, upcoming, numaNodes, memory, memoryNodes },
+      ...{ devices, movable, isIsolated, enforcement, memoryEnforcement, quiet },
+      ...{ flags: this.flags(), warnings },
     };
   }
 

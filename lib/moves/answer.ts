@@ -1,7 +1,9 @@
 // Answer: what the listeners of a grant say to a move.
 import type { MovingPod, Place } from '../account/moves/move-steps.js';
+import type { PodAssignment } from '../account/pod-assignment.js';
 import { memoryOf, nodesOf, runningCpus } from '../account/pod-holdings.js';
 import { NumalignError } from '../base/errors.js';
+import { MOVABLE } from '../input/movable.js';
 import type { Topology } from '../machine/topology.js';
 import type { GrantEmitter, MoveEvent } from './move-event.js';
 
@@ -10,6 +12,9 @@ export function memoryNodesAt(topology: Topology, place: Place) {
   const booked = nodesOf(memoryOf(place));
   return booked.isEmpty ? topology.nodesOf(runningCpus(place)) : booked;
 }
+
+/** How long the owner of a grant has to answer. */
+export const noticeMsOf = ({ movable = MOVABLE }: Pick<PodAssignment, 'movable'>): number => movable.noticeMs;
 
 /** @throws ERR_NOT_MOVED, always: why a grant stays where it is */
 export function notMoved(uid: string, reason: string, why: string, cause?: unknown): NumalignError {
@@ -45,7 +50,7 @@ export async function askListeners(
   pod: MovingPod,
   signal: AbortSignal,
 ): Promise<void> {
-  const { uid, movable, upcoming } = pod;
+  const { uid, upcoming } = pod;
   const target = upcoming.move.target!;
   const waits: PromiseLike<unknown>[] = [];
   let isOpen = true;
@@ -78,7 +83,7 @@ export async function askListeners(
   let timer: NodeJS.Timeout | undefined;
   const limit = new Promise<never>((_, reject) => {
     const late = () => reject(notMoved(uid, 'no-answer', 'its owner has not answered in time'));
-    timer = setTimeout(late, movable!.noticeMs);
+    timer = setTimeout(late, noticeMsOf(pod));
     const off = () => reject(notMoved(uid, 'called-off', 'the move was called off'));
     signal.addEventListener('abort', off, { once: true });
   });

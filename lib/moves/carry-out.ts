@@ -7,8 +7,9 @@ import { beginMove, finishMove, isMoving, type MovingPod, undoMove } from '../ac
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { presentCpus } from '../account/pod-holdings.js';
 import { publishError } from '../admission/diagnostics.js';
+import { retry } from '../admission/retry.js';
 import type { Site } from '../admission/site.js';
-import { type EnforcedCommit, moveTime, transact } from '../admission/transact.js';
+import { type EnforcedCommit, moveTime, reclaim, resizesUnderWay, transact } from '../admission/transact.js';
 import { NumalignError, unlessRefused } from '../base/errors.js';
 import { checkThreads, relocate } from '../enforcement/relocation.js';
 import type { PinResult } from '../machine/affinity.js';
@@ -114,7 +115,7 @@ async function comeBack(
   if (!site.topology.isSimulated) site.enforcer.apply(undone);
 }
 
-/** What it has left is given up. Where that fails, the next transaction does so. */
+/** What it has left is given up; where that fails, later. */
 async function finish(site: Site, begun: MovingPod): Promise<PodAssignment> {
   try {
     return await transact(site, undefined, async (state, commit) => {
@@ -127,6 +128,16 @@ async function finish(site: Site, begun: MovingPod): Promise<PodAssignment> {
     });
   } catch (error) {
     publishError(site, 'apply', error);
+    conclude(site, begun.uid);
     return begun;
   }
+}
+
+/**
+ * Nobody here carries it out any more: it is called off where it has not begun, and finished where it
+ * has, by the next transaction of this process. There may be none for long, and others wait.
+ */
+export function conclude(site: Site, uid: string): void {
+  site.ledger.registry.of(resizesUnderWay).delete(uid);
+  void retry(site, () => reclaim(site));
 }

@@ -1,7 +1,7 @@
 // Conduct: the process that moves a grant tells its listeners, moves it, and tells them again; or puts
 // on record why it does not.
-import { type MovingPod, refuseMove } from '../account/moves/move-steps.js';
-import type { PodAssignment } from '../account/pod-assignment.js';
+import { type Assignments, findPod } from '../account/assignments.js';
+import { changesSize, isMoving, type MovingPod, refuseMove } from '../account/moves/move-steps.js';
 import { runningCpus } from '../account/pod-holdings.js';
 import { publishError } from '../admission/diagnostics.js';
 import { assignmentsOf } from '../admission/on-record.js';
@@ -9,8 +9,8 @@ import type { Site } from '../admission/site.js';
 import { resizesUnderWay, transact } from '../admission/transact.js';
 import { NumalignError, unlessRefused } from '../base/errors.js';
 import { askListeners, memoryNodesAt, notMoved } from './answer.js';
-import { announcedPod, carryOut, codeOf, type MovedGrant } from './carry-out.js';
-import { emitterOf, type MoveEnd } from './move-event.js';
+import { announcedPod, carryOut, codeOf, conclude, type MovedGrant } from './carry-out.js';
+import { emitterOf, type MoveEnd, type ResizeEvent } from './move-event.js';
 
 /** How a move was answered that nobody carries out from here any more. */
 const SILENT = ['no-answer', 'called-off'];
@@ -30,10 +30,13 @@ export async function conduct(site: Site, pod: MovingPod): Promise<void> {
   };
   const stop = ledger.watch(look, { isQuiet: true });
   try {
-    await askListeners(emitterOf(ledger, uid), site.topology, pod, off.signal).finally(stop);
+    // Who asks for a range has agreed to what is in it.
+    if (!changesSize(pod)) await askListeners(emitterOf(ledger, uid), site.topology, pod, off.signal);
+    stop();
     underWay.add(uid);
     tell(site, pod, await carryOut(site, pod));
   } catch (error) {
+    stop();
     // A listener may wait for something in vain.
     off.abort(error);
     await refuse(site, pod, error as Error);
@@ -47,17 +50,48 @@ export async function conduct(site: Site, pod: MovingPod): Promise<void> {
 async function refuse(site: Site, pod: MovingPod, error: Error): Promise<void> {
   if (error instanceof NumalignError && SILENT.includes(String(error.details.reason))) return;
   try {
-    await transact(site, undefined, async (state, commit) => {
+    const isConcluded = await transact(site, undefined, async (state, commit) => {
       const now = announcedPod(state, pod);
       if (now && !commit.refusal) await commit(refuseMove(state, now, codeOf(error)), true);
+      return now !== undefined || !isBegunHere(site, state, pod);
     });
+    if (!isConcluded) conclude(site, pod.uid);
   } catch (failure) {
-    // Whoever asks hears of it when the notice has passed.
     publishError(site, 'apply', failure);
+    conclude(site, pod.uid);
   }
 }
 
-function tell(site: Site, before: PodAssignment, outcome: MovedGrant | Error): void {
+// A commit that has failed may be on record all the same.
+function isBegunHere({ ledger }: Site, state: Assignments, { uid }: MovingPod): boolean {
+  const pod = findPod(state, uid);
+  return (
+    pod !== undefined &&
+    isMoving(pod) &&
+    pod.upcoming.move.target === null &&
+    ledger.owners.isOwnProcess(pod.upcoming.by)
+  );
+}
+
+function tell(site: Site, before: MovingPod, outcome: MovedGrant | Error): void {
+  if (changesSize(before)) tellSize(site, before, outcome);
+  else tellPlace(site, before, outcome);
+}
+
+function tellSize({ ledger, topology }: Site, pod: MovingPod, outcome: MovedGrant | Error): void {
+  const emitter = emitterOf(ledger, pod.uid);
+  if (outcome instanceof Error || emitter.listenerCount('resize') === 0) return;
+  const { uid, upcoming } = pod;
+  const cpus = runningCpus(outcome.pod);
+  const event: ResizeEvent = {
+    ...{ uid, before: runningCpus(pod), cpus, nodes: topology.nodesOf(cpus), threads: outcome.threads },
+    for: cpus.size < runningCpus(pod).size ? upcoming.move.for : null,
+  };
+  // What a listener throws is its own.
+  setImmediate(() => emitter.emit('resize', Object.freeze(event)));
+}
+
+function tellPlace(site: Site, before: MovingPod, outcome: MovedGrant | Error): void {
   const emitter = emitterOf(site.ledger, before.uid);
   if (emitter.listenerCount('moveEnd') === 0) return;
   const isMoved = !(outcome instanceof Error);

@@ -48,12 +48,29 @@ export interface MoveEnd {
   readonly error: Error | null;
 }
 
+/** A grant has grown or shrunk by itself. */
+export interface ResizeEvent {
+  readonly uid: string;
+  /** What it ran on until now. */
+  readonly before: CpuSet;
+  /** As they are now. */
+  readonly cpus: CpuSet;
+  /** Their NUMA nodes. */
+  readonly nodes: NodeSet;
+  /** What became of the threads of this process. */
+  readonly threads: PinResult;
+  /** The uid of the request that gets what it has given up; null: it has grown. */
+  readonly for: string | null;
+}
+
 /** Events of a {@link Grant}, by name. */
 export interface GrantEvents {
   /** Before it moves. Told in the process that owns it. */
   move: [event: MoveEvent];
   /** After a `move`: it has moved, or does not. */
   moveEnd: [end: MoveEnd];
+  /** After it has grown or shrunk by itself. Told in the process that owns it. */
+  resize: [event: ResizeEvent];
 }
 
 export type GrantListener<Event extends keyof GrantEvents> = (...args: GrantEvents[Event]) => unknown;

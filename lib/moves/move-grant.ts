@@ -19,7 +19,7 @@ import { assignmentsOf } from '../admission/on-record.js';
 import type { Site } from '../admission/site.js';
 import { moveTime, resizesUnderWay, transact } from '../admission/transact.js';
 import { until } from '../state/until.js';
-import { notMoved } from './answer.js';
+import { noticeMsOf, notMoved } from './answer.js';
 import { busyMove, withAnnouncement } from './move-target.js';
 import { moverOf } from './mover.js';
 
@@ -27,6 +27,8 @@ import { moverOf } from './mover.js';
 export interface MoveRequest {
   /** The uid of the request: of the placeholder, until the admission replaces it. */
   readonly for: string;
+  /** Of room that is kept for another uid the grant takes what it needs; the rest is free at once. */
+  readonly room?: string | undefined;
   /** Ends the waiting, and calls the move off where it has not begun. */
   readonly signal?: AbortSignal | undefined;
 }
@@ -93,10 +95,11 @@ function announce(
   site: Site,
   uid: string,
   after: Place,
-  { for: request, signal }: MoveRequest,
+  { for: request, room, signal }: MoveRequest,
 ): Promise<MovingPod> {
-  return transact(site, signal, async (state, commit) => {
+  return transact(site, signal, async (given, commit) => {
     if (commit.refusal) throw commit.refusal;
+    const state = room === undefined ? given : withoutPlaceholder(given, room);
     const pod = findPod(state, uid);
     if (!pod) throw unknownGrant(uid, state, site.ledger.path);
     const now = new Date();
@@ -105,7 +108,7 @@ function announce(
         request,
         owner: site.ledger.owners.recordFor('process'),
         ...moveTime(now),
-        deadline: new Date(now.getTime() + (pod.movable?.noticeMs ?? 0)).toISOString(),
+        deadline: new Date(now.getTime() + noticeMsOf(pod)).toISOString(),
       }),
     );
     return findPod(next, uid) as MovingPod;
@@ -123,7 +126,7 @@ async function outcome(
 ): Promise<PodAssignment> {
   const { ledger } = site;
   const look = () => seen(assignmentsOf(site, ledger.read()), announced);
-  const notice = AbortSignal.timeout(announced.movable!.noticeMs);
+  const notice = AbortSignal.timeout(noticeMsOf(announced));
   try {
     return await until(ledger, signal ? AbortSignal.any([signal, notice]) : notice, look);
   } catch (error) {

@@ -367,6 +367,28 @@ describe('numalign run', () => {
     expect(await grants(folder)).toEqual([]);
   });
 
+  it('has as many CPUs of a range as there is room for, and stays beside the command', async () => {
+    const folder = newFolder();
+    await numalign(['configure', '--managed', '0-1', '--state-dir', folder]);
+    const run = [
+      'run',
+      '--cpus',
+      '1..2',
+      '--weight',
+      '7',
+      '--state-dir',
+      folder,
+      '--',
+      'sh',
+      '-c',
+      'echo $PPID',
+    ];
+    const running = start(run);
+    const { code, stdout, stderr } = await running.ended;
+    expect([code, stdout]).toEqual([0, `${running.process.pid}\n`]);
+    expect(stderr).toMatch(/^numalign: CPU \d of 1\.\.2 on NUMA node/);
+  });
+
   it('suggests another folder where the one it should use is closed', async () => {
     const file = join(newFolder(), 'file');
     writeFileSync(file, '');
@@ -386,6 +408,12 @@ describe('numalign run', () => {
     ],
     [['--cpus', '1', '--memory', '-1', '--', 'true'], 'It must be zero or more.'],
     [['--cpus', '1', '--resource', 'hugepages-2Mi=many', '--', 'true'], 'It must be a quantity'],
+    [['--cpus', '4..2', '--', 'true'], 'from the least to the most CPUs, such as 2..8'],
+    [['--cpus', '0..2', '--', 'true'], 'whole number of CPUs'],
+    [['--cpus', '2', '--weight', '7', '--', 'true'], "'--weight <n>' goes with a range of CPUs only"],
+    [['--cpus', '1..2', '--weight', '0', '--', 'true'], 'whole number from 1 to 10000'],
+    [['--cpus', '1..2', '--mixed', '--', 'true'], "'--mixed' cannot be used with a range of CPUs"],
+    [['--cpus', '1..2', '--no-supervise', '--', 'true'], 'cannot be used with a range of CPUs'],
     [['--', 'true'], "required option '--cpus <n>' not specified"],
     [['--cpu', '1', '--', 'true'], 'Did you mean --cpus?'],
     [['--cpus', '1'], "missing required argument 'command'"],

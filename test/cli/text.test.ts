@@ -136,6 +136,7 @@ describe('the table of grants', () => {
       name: 'job',
       cpus: cpus.union(held),
       mixed: 0,
+      elastic: null,
       numaNodes: NodeSet.of(0),
       memory: [],
       devices: {},

@@ -52,6 +52,7 @@ function grant(name: string, list: string, alive = true): StateStatus['grants'][
     name,
     cpus: cpus(list),
     mixed: 0,
+    elastic: null,
     numaNodes: NodeSet.of(0),
     memory: [],
     devices: {},

@@ -188,6 +188,46 @@ const BUGS = [
     find: 'torture.mjs',
     options: ['--quiet'],
   },
+  {
+    name: 'a move gives up what it leaves before its pages have followed',
+    file: 'lib/account/moves/move-steps.ts',
+    before: ['const next = replacePod(state, { ...pod, ...move.target, upcoming });'],
+    after: 'const next = replacePod(state, { ...pod, ...move.target, upcoming: null });',
+    find: 'torture.mjs',
+    options: ['--moves'],
+  },
+  {
+    name: 'what a grant has left is kept for nobody',
+    file: 'lib/account/moves/move-steps.ts',
+    before: ['return keeper ? replacePod(next, withRoom(keeper, left)) : next;'],
+    after: 'return keeper ? replacePod(next, withRoom(keeper, left.difference(left))) : next;',
+    find: 'torture.mjs',
+    options: ['--moves'],
+  },
+  {
+    name: 'a move goes on that was called off meanwhile',
+    file: 'lib/moves/carry-out.ts',
+    before: ['const pod = announcedPod(state, announced);\n    if (!pod)'],
+    after: 'const pod = announced;\n    if (!pod)',
+    find: 'torture.mjs',
+    options: ['--moves'],
+  },
+  {
+    name: 'what a process was about to change is not called off once it is dead',
+    file: 'lib/admission/transact.ts',
+    before: ['return !owners.isProcessAlive(by) || ('],
+    after: 'return (',
+    find: 'torture.mjs',
+    options: ['--moves'],
+  },
+  {
+    name: 'room is not given back that its request does not get',
+    file: 'lib/repacking/kept-room.ts',
+    before: ['if (withoutPlaceholder(state, request) !== state) await'],
+    after: 'if (withoutPlaceholder(state, request) === undefined) await',
+    find: 'torture.mjs',
+    options: ['--moves'],
+  },
 ];
 
 // `from`: the number of the first bug, from 0.

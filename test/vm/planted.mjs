@@ -57,8 +57,8 @@ const BUGS = [
     after: `await commit(
     finishMove(beginMove(state, pod, uuid), findPod(beginMove(state, pod, uuid), pod.uid) as MovingPod, moveTime()),
   );`,
-    test: 'moves',
-    find: 'is done or undone whole where the process that asks is killed at a step on the state folder',
+    test: 'move-crashes',
+    find: 'of the level partition is done or undone whole where the process that asks is killed at a step on the state folder',
   },
   {
     name: 'a device is near every node',

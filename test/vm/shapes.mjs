@@ -108,6 +108,7 @@ export const SHAPES = [
       'grants',
       'memory',
       'moves',
+      'move-crashes',
       'hugepages',
       'cgroups-v2',
       'enforcement',

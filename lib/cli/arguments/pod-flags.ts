@@ -1,7 +1,7 @@
 // What is asked for on the command line itself, in place of a file.
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { MAX_REPLICAS, workloadsOf } from '../../input/pods/workload.js';
-import { cpuAmount, quantity, resource, WHOLE_CPUS } from './arguments.js';
+import { cpuAmount, cpuAmountOrRange, quantity, resource, WHOLE_CPUS, weight } from './arguments.js';
 import { type FileWorkload, fileWorkload } from './pod-file.js';
 
 export interface PodFlags {
@@ -12,9 +12,9 @@ export interface PodFlags {
 }
 
 /** Of what asks for exclusive CPUs. */
-export function podOptions(): Option[] {
+export function podOptions(cpus = new Option('--cpus <n>', 'how many CPUs').argParser(cpuAmount)): Option[] {
   return [
-    new Option('--cpus <n>', 'how many CPUs').argParser(cpuAmount),
+    cpus,
     mixedOption(),
     new Option('--memory <quantity>', 'memory to book near them, such as 2Gi').argParser(quantity),
     new Option('--resource <name=quantity>', 'hugepages-2Mi=64Mi, or devices; may be repeated').argParser(
@@ -28,6 +28,19 @@ export const mixedOption = () =>
     '--mixed',
     'of a fraction of CPUs, such as 2.5, the whole ones are exclusive, the rest is shared',
   );
+
+/** In place of `--cpus` of {@link podOptions}, and what goes with it. */
+export const cpusOrRangeOption = () =>
+  new Option(
+    '--cpus <n>',
+    'how many CPUs; 2..8: at least 2, and as many up to 8 as there is room for',
+  ).argParser(cpuAmountOrRange);
+
+export const weightOption = () =>
+  new Option(
+    '--weight <n>',
+    'of a range of CPUs: its share beside others, 1 to 10000 (default: 100)',
+  ).argParser(weight);
 
 /** Ends the command where a fraction of CPUs is asked for without `--mixed`. */
 export function checkCpus(command: Command, { cpus, mixed = false }: PodFlags): void {

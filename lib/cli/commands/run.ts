@@ -40,18 +40,26 @@ import {
   reservedOption,
   strictHugepagesOption,
 } from '../arguments/placement.js';
-import { checkCpus, type PodFlags, podOptions } from '../arguments/pod-flags.js';
+import {
+  checkCpus,
+  cpusOrRangeOption,
+  type PodFlags,
+  podOptions,
+  weightOption,
+} from '../arguments/pod-flags.js';
 import { besideKubeletOption, stateDirOption } from '../arguments/state-dir.js';
 import { openingLines, warningLines } from '../pages/pod-text.js';
 import { quietLines, quietText } from '../pages/quiet-text.js';
-import { besideText, withMixed } from '../pages/resource-text.js';
+import { besideText, elasticText, withMixed } from '../pages/resource-text.js';
 import { printToStderr, tell as tellLine } from '../terminal/output.js';
 import { errorJson } from '../terminal/report-error.js';
 import { dieOf } from '../terminal/signals.js';
 import { jsonLine } from '../terminal/text.js';
 import { becomeCommand, superviseCommand } from './command-end.js';
 
-interface RunFlags extends PodFlags, EnforcementFlags, DeviceFlags, MovableFlags {
+interface RunFlags extends Omit<PodFlags, 'cpus'>, EnforcementFlags, DeviceFlags, MovableFlags {
+  cpus?: AcquireOptions['cpu'];
+  weight?: number;
   name?: string;
   reserved?: CpuSet;
   isolated?: CpuSet;
@@ -81,8 +89,9 @@ export function addRun(program: Command): void {
     .argument('<command>', 'the program')
     .argument('[args...]', 'its arguments')
     .usage('--cpus <n> [options] -- <command> [args...]');
-  for (const option of podOptions()) command.addOption(option);
+  for (const option of podOptions(cpusOrRangeOption())) command.addOption(option);
   command
+    .addOption(weightOption())
     .option(
       '--name <name>',
       'what to call the grant (default: its uid); the same CPUs again as the last of that name, where they are free',
@@ -133,7 +142,7 @@ export function addRun(program: Command): void {
     )
     .option(
       '--supervise',
-      'stay beside the command, and end its grant with it (default with --quiet and --movable)',
+      'stay beside the command, and end its grant with it (default with --quiet, --movable, and a range of CPUs)',
     )
     .option('--no-supervise', 'become the command, with --quiet too')
     .option('--silent', 'print nothing but errors')
@@ -154,6 +163,9 @@ It runs in a cgroup of its own where the state has a cgroup root that this user 
 are kept off is in the line that is printed when it starts; with --require it is not run below that level. All this goes to stderr, as stdout is
 the command's; with --output json the grant is one line of JSON there, and so is an error.
 
+With a range such as --cpus 2..8 numalign stays beside the command as well. It has as many of these CPUs as there is room for, gives some up where
+others ask, and has more again where there is room. Of several such grants each has its share by --weight.
+
 With --quiet (as root) interrupts, kernel work, packets, deep idle states and low frequencies are kept from its CPUs until it ends, and what could not
 be reached is told, a line a part. That changes settings of the machine, which --supervise restores.
 
@@ -166,6 +178,7 @@ Examples:
   $ numalign run --cpus 2 -- ./server --port 8080
   $ numalign run --cpus 4 --name gateway --align-l3 -- node gateway.js
   $ numalign run --cpus 4 --wait -- make -j4
+  $ numalign run --cpus 2..8 -- ./server
   $ numalign run --cpus 2.5 --mixed -- node --import numalign/preload app.mjs
   $ numalign run --cpus 2 --memory 2Gi --resource example.com/nic=1 --device example.com/nic=class:0200 -- ./server
   $ numalign run --cpus 2 --policy single-numa-node --smt hold-sibling -- ./server
@@ -179,11 +192,25 @@ Examples:
       // Not by makeOptionMandatory(): a misspelled --cpus would be called missing, and no spelling
       // suggested.
       if (flags.cpus === undefined) command.error("error: required option '--cpus <n>' not specified");
-      checkCpus(command, flags);
+      checkRange(command, flags);
       if (flags.movable && flags.supervise === false)
         command.error("error: option '--movable [terms]' cannot be used with option '--no-supervise'");
       return run(program, args, { ...flags, cpus: flags.cpus });
     });
+}
+
+// Nobody else could have the command leave CPUs.
+function checkRange(command: Command, flags: RunFlags): void {
+  const { cpus, ...others } = flags;
+  const { weight, mixed, supervise } = others;
+  const conflict = (option: string, why: string) => command.error(`error: option '${option}' ${why}`);
+  if (typeof cpus !== 'object') {
+    if (weight !== undefined) conflict('--weight <n>', 'goes with a range of CPUs only, such as --cpus 2..8');
+    checkCpus(command, { ...others, ...(cpus !== undefined && { cpus }) });
+    return;
+  }
+  if (mixed) conflict('--mixed', 'cannot be used with a range of CPUs');
+  if (supervise === false) conflict('--no-supervise', 'cannot be used with a range of CPUs');
 }
 
 type Tell = (text: string) => void;
@@ -191,15 +218,13 @@ type Tell = (text: string) => void;
 // Longer than it takes where there is room, and shorter than others wait for a member's answer (1 s).
 const NOTICE_DELAY_MS = 500;
 
-async function run(
-  command: string,
-  args: readonly string[],
-  flags: RunFlags & { cpus: number },
-): Promise<void> {
+async function run(command: string, args: readonly string[], flags: RunFlags & Asked): Promise<void> {
   const tell: Tell = (text) => {
     if (!flags.silent) tellLine(text);
   };
-  const isSupervised = flags.supervise ?? (flags.quiet !== undefined || flags.movable !== undefined);
+  const isSupervised =
+    flags.supervise ??
+    (flags.quiet !== undefined || flags.movable !== undefined || typeof flags.cpus === 'object');
   nameAfter(command, args, isSupervised);
   if (!isSupervised) delayNotices(NOTICE_DELAY_MS);
   const { manager, grant } = await acquire(flags, tell);
@@ -230,18 +255,24 @@ function nameAfter(command: string, args: readonly string[], isSupervised: boole
   process.argv = [node, script, 'run', ...(isSupervised ? ['--supervise'] : []), '--', command, ...args];
 }
 
+interface Asked {
+  readonly cpus: AcquireOptions['cpu'];
+}
+
 interface Acquired {
   readonly manager: Manager;
   readonly grant: Grant;
 }
 
-async function acquire(flags: RunFlags & { cpus: number }, tell: Tell): Promise<Acquired> {
+async function acquire(flags: RunFlags & Asked, tell: Tell): Promise<Acquired> {
   const { cpus, memory, resource, name, policy, smt, isolation, wait = false } = flags;
-  const { strictHugepages, placement, mixed, movable } = flags;
+  const { strictHugepages, placement, mixed, movable, weight } = flags;
+  const least = typeof cpus === 'object' ? cpus.min : cpus;
   const request: AcquireOptions = {
     cpu: cpus,
     ...(mixed && { mixed }),
     ...(movable && { movable }),
+    ...(weight !== undefined && { weight }),
     ...(memory !== undefined && { memory }),
     ...(resource && { resources: resource }),
     ...(name !== undefined && { name }),
@@ -255,7 +286,7 @@ async function acquire(flags: RunFlags & { cpus: number }, tell: Tell): Promise<
   };
   const manager = await openManager(await openingOptions(flags));
   openingLines(manager.warnings).forEach(tell);
-  const tellWait = () => tell(`waiting for ${cpus} CPU${cpus === 1 ? '' : 's'}`);
+  const tellWait = () => tell(`waiting for ${least} CPU${least === 1 ? '' : 's'}`);
   subscribe(DIAGNOSTICS_CHANNELS.wait, tellWait);
   try {
     return { manager, grant: await manager.acquire(request) };
@@ -303,10 +334,10 @@ function placementOf({
 }
 
 function grantLines(grant: Grant): string[] {
-  const { uid, cpus, mixed, held, numaNodes, memory, devices, isIsolated, enforcement, quiet, warnings } =
-    grant;
+  const { uid, cpus, mixed, elastic, held, numaNodes, memory, devices } = grant;
+  const { isIsolated, enforcement, quiet, warnings } = grant;
   const parts = [
-    `${isIsolated ? 'isolated ' : ''}${withMixed(cpusNamed(cpus), mixed)}${held.isEmpty ? '' : ` (held: ${held})`} on NUMA node${numaNodes.size === 1 ? '' : 's'} ${numaNodes} (${enforcement})`,
+    `${isIsolated ? 'isolated ' : ''}${withMixed(cpusNamed(cpus), mixed)}${elasticText(elastic)}${held.isEmpty ? '' : ` (held: ${held})`} on NUMA node${numaNodes.size === 1 ? '' : 's'} ${numaNodes} (${enforcement})`,
     besideText(memory, devices),
     quietText(quiet),
     `grant ${uid}`,

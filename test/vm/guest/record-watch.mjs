@@ -8,6 +8,11 @@ import { Ledger } from '../../../dist/state/ledger.js';
 import { now } from './kernel-trace.mjs';
 import * as kernel from './kernel-view.mjs';
 
+/** Between two looks at the record, which are cheap. */
+const PERIOD_MS = 5;
+/** It looks at masks, then not for so many times as long: those that it watches need the CPU. */
+const REST = 4;
+
 export class RecordWatch {
   #worker;
   #isOver = new Int32Array(new SharedArrayBuffer(4));
@@ -66,9 +71,13 @@ function watch({ stateDir, pids, isOver }) {
   };
   let last = look();
   parentPort.postMessage('begun');
+  let restsUntil = 0;
   while (Atomics.load(isOver, 0) === 0) {
-    const masks = pids.map(([uid, pid]) => [uid, pid, masksOf(pid)]);
+    const begin = now();
+    const isDue = begin >= restsUntil;
+    const masks = isDue ? pids.map(([uid, pid]) => [uid, pid, masksOf(pid)]) : [];
     const before = now();
+    if (isDue) restsUntil = before + REST * (before - begin);
     const next = look();
     if (next.generation === last.generation) {
       judge(last.pods, masks);
@@ -81,8 +90,7 @@ function watch({ stateDir, pids, isOver }) {
       }
     }
     last = next;
-    // So that it takes no CPU from those that it watches.
-    Atomics.wait(isOver, 0, 0, 1);
+    Atomics.wait(isOver, 0, 0, PERIOD_MS);
   }
   parentPort.postMessage({ periods, strays });
 }
