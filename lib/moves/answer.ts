@@ -92,8 +92,5 @@ export async function askListeners(
   } finally {
     isOpen = false;
     clearTimeout(timer);
-    // Nobody may be listening any more.
-    answers.catch(() => {});
-    limit.catch(() => {});
   }
 }
