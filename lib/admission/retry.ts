@@ -7,14 +7,14 @@ const PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 30_000;
 
 /**
- * Does it, and where that fails tries again after a while. Never throws: what fails is published. It
- * does not keep the process alive.
+ * Does it, and where that fails, or answers false, tries again after a while. Never throws: what fails
+ * is published. It does not keep the process alive.
  */
-export async function retry(site: Site, action: () => Promise<void>, pauseMs = PAUSE_MS): Promise<void> {
+export async function retry(site: Site, action: () => Promise<unknown>, pauseMs = PAUSE_MS): Promise<void> {
   try {
-    await action();
+    if ((await action()) !== false) return;
   } catch (error) {
     publishError(site, 'apply', error);
-    setTimeout(retry, pauseMs, site, action, Math.min(2 * pauseMs, LONGEST_PAUSE_MS)).unref();
   }
+  setTimeout(retry, pauseMs, site, action, Math.min(2 * pauseMs, LONGEST_PAUSE_MS)).unref();
 }

@@ -1,5 +1,11 @@
 // GrantInfo: what is told of a grant on record.
-import type { Elasticity, EnforcementLevel, PodAssignment, PodBooking } from '../account/pod-assignment.js';
+import type {
+  Elasticity,
+  EnforcementLevel,
+  MoveConsent,
+  PodAssignment,
+  PodBooking,
+} from '../account/pod-assignment.js';
 import { devicesOf, type Holding, memoryOf, poolOf, presentCpus } from '../account/pod-holdings.js';
 import { MILLI } from '../input/values/quantity.js';
 import type { CpuSet, NodeSet } from '../machine/cpu-set.js';
@@ -39,7 +45,9 @@ export interface GrantInfo extends Holding {
   };
   /** False: the owner is dead, and the next transaction takes the CPUs back. */
   readonly alive: boolean;
-  /** The CPUs that it is about to have instead, where a resize is announced; else null. */
+  /** On what terms it may be moved to make room for others; null: it never is. */
+  readonly movable: MoveConsent | null;
+  /** The CPUs that it is about to have instead, where a resize or a move is announced; else null. */
   readonly upcoming: CpuSet | null;
   /**
    * What of it does not hold any more, since the machine or its settings have changed. It stays as
@@ -87,6 +95,7 @@ export function grantInfo(
     cgroup: pod.enforcement.target,
     owner: { kind, pid, command, cgroup: cgroup?.path ?? null },
     alive,
+    movable: pod.movable ?? null,
     upcoming: pod.upcoming?.cpus ?? null,
     flags,
     admittedAt: pod.admittedAt,

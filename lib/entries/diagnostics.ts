@@ -1,6 +1,7 @@
 // numalign/diagnostics: what numalign and the kernel do, and why.
 
 export type { CpuMove } from '../account/cpu-identities.js';
+export type { MoveConsent } from '../account/pod-assignment.js';
 export type { CacheShare, QuietPart } from '../account/quiet/quiet-request.js';
 export {
   type AdmitMessage,
@@ -56,6 +57,7 @@ export { type DiagnoseOptions, type Diagnosis, diagnose } from '../doctor/diagno
 export { FINDING_STATUSES, type Finding, type FindingStatus } from '../doctor/finding.js';
 export type { Drift, DriftKind, Hotplug, ReconcileReport } from '../enforcement/drift.js';
 export type { Survivor } from '../enforcement/members/survivors.js';
+export type { MovableOptions } from '../input/movable.js';
 export type { QuietOptions } from '../input/quiet.js';
 export type { Requirement } from '../input/request.js';
 export {
@@ -66,6 +68,7 @@ export {
   threads,
   type UnmovableThread,
 } from '../machine/affinity.js';
+export type { MoveEnd } from '../moves/move-event.js';
 export type { PartOutcome, QuietOutcome } from '../quiet/outcome.js';
 export type { Defragmentation, DefragmentOptions, NodeGain } from '../repacking/defragment.js';
 export type { JournalLine } from '../state/format/journal-lines.js';

@@ -375,6 +375,16 @@ describe('numalign run', () => {
     expect(await grants(folder)).toMatchObject([{ cpus: cpu, mixed: 0.25 }]);
   });
 
+  it('stays beside a command that may be moved, and answers for it', async () => {
+    const folder = newFolder();
+    await numalign(['configure', '--managed', '0-1', '--state-dir', folder]);
+    const script = `console.log(require('fs').readFileSync('/proc/' + process.ppid + '/cmdline', 'utf8'))`;
+    const run = ['run', '--cpus', '1', '--movable', 'notice=1s', '--state-dir', folder, '--'];
+    const { stdout } = await numalign([...run, process.execPath, '-e', script]);
+    expect(stdout).toContain('--movable\0notice=1s');
+    expect(await grants(folder)).toEqual([]);
+  });
+
   it('has as many CPUs of a range as there is room for, and stays beside the command', async () => {
     const folder = newFolder();
     await numalign(['configure', '--managed', '0-1', '--state-dir', folder]);

@@ -60,6 +60,15 @@ export function moveReally(manager, uid, { cpus, node }, request) {
   return moveGrant(site, uid, placeAt(podOf(site, uid), cpus, node), request);
 }
 
+/** The move of a grant begins, as its owner would have it that then does nothing more. */
+export function beginFor(manager, uid) {
+  const site = siteOf(manager);
+  return transact(site, undefined, async (state, commit) => {
+    const pod = state.pods.find((each) => each.uid === uid);
+    await commit(beginMove(state, pod, pod.owner.uuid));
+  });
+}
+
 /** The uuid of a process that has ended. */
 const DEAD = '00000000-0000-4000-8000-000000000000';
 

@@ -29,6 +29,7 @@ import {
   enforcementOptions,
   enforcementRequest,
 } from '../arguments/enforcement.js';
+import { type MovableFlags, movableOption } from '../arguments/movable.js';
 import {
   agreedCgroupRootOption,
   cpuPolicyOption,
@@ -56,7 +57,7 @@ import { dieOf } from '../terminal/signals.js';
 import { jsonLine } from '../terminal/text.js';
 import { becomeCommand, superviseCommand } from './command-end.js';
 
-interface RunFlags extends Omit<PodFlags, 'cpus'>, EnforcementFlags, DeviceFlags {
+interface RunFlags extends Omit<PodFlags, 'cpus'>, EnforcementFlags, DeviceFlags, MovableFlags {
   cpus?: AcquireOptions['cpu'];
   weight?: number;
   name?: string;
@@ -97,6 +98,7 @@ export function addRun(program: Command): void {
     )
     .option('--wait', 'wait until there is room, after all who have waited longer')
     .addOption(reservedOption())
+    .addOption(movableOption())
     .addOption(isolationOption())
     .addOption(strictHugepagesOption())
     .addOption(placementOption())
@@ -140,7 +142,7 @@ export function addRun(program: Command): void {
     )
     .option(
       '--supervise',
-      'stay beside the command, and end its grant with it (default with --quiet, and with a range of CPUs)',
+      'stay beside the command, and end its grant with it (default with --quiet, --movable, and a range of CPUs)',
     )
     .option('--no-supervise', 'become the command, with --quiet too')
     .option('--silent', 'print nothing but errors')
@@ -167,6 +169,8 @@ others ask, and has more again where there is room. Of several such grants each 
 With --quiet (as root) interrupts, kernel work, packets, deep idle states and low frequencies are kept from its CPUs until it ends, and what could not
 be reached is told, a line a part. That changes settings of the machine, which --supervise restores.
 
+With --movable it goes to other CPUs, and its memory to other NUMA nodes, where that makes room for others: numalign moves it, and stays beside it.
+
 Exit code: the command's, or its signal; 126 where it cannot be executed, 127 where it is not found; 1 where there are no CPUs
 for it; 2 for a wrong command line.
 
@@ -181,6 +185,7 @@ Examples:
   $ numalign run --cpus 1 --isolation require -- ./poller
   $ numalign run --cpus 2 --require cpuset -- ./server
   $ numalign run --cpus 1 --quiet interrupts,workqueues --require-quiet interrupts -- ./poller
+  $ numalign run --cpus 2 --movable notice=1s -- ./server
   $ numalign run --cpus 1 --reserved 0 --state-dir ~/numalign -- sh -c 'grep Cpus_allowed_list /proc/self/status'`,
     )
     .action((program: string, args: string[], flags: RunFlags) => {
@@ -188,6 +193,8 @@ Examples:
       // suggested.
       if (flags.cpus === undefined) command.error("error: required option '--cpus <n>' not specified");
       checkRange(command, flags);
+      if (flags.movable && flags.supervise === false)
+        command.error("error: option '--movable [terms]' cannot be used with option '--no-supervise'");
       return run(program, args, { ...flags, cpus: flags.cpus });
     });
 }
@@ -215,7 +222,9 @@ async function run(command: string, args: readonly string[], flags: RunFlags & A
   const tell: Tell = (text) => {
     if (!flags.silent) tellLine(text);
   };
-  const isSupervised = flags.supervise ?? (flags.quiet !== undefined || typeof flags.cpus === 'object');
+  const isSupervised =
+    flags.supervise ??
+    (flags.quiet !== undefined || flags.movable !== undefined || typeof flags.cpus === 'object');
   nameAfter(command, args, isSupervised);
   if (!isSupervised) delayNotices(NOTICE_DELAY_MS);
   const { manager, grant } = await acquire(flags, tell);
@@ -257,11 +266,12 @@ interface Acquired {
 
 async function acquire(flags: RunFlags & Asked, tell: Tell): Promise<Acquired> {
   const { cpus, memory, resource, name, policy, smt, isolation, wait = false } = flags;
-  const { strictHugepages, placement, mixed, weight } = flags;
+  const { strictHugepages, placement, mixed, movable, weight } = flags;
   const least = typeof cpus === 'object' ? cpus.min : cpus;
   const request: AcquireOptions = {
     cpu: cpus,
     ...(mixed && { mixed }),
+    ...(movable && { movable }),
     ...(weight !== undefined && { weight }),
     ...(memory !== undefined && { memory }),
     ...(resource && { resources: resource }),
