@@ -124,7 +124,6 @@ describe('docs/configuration.md', () => {
       mergeHints: (options) => numalign.mergeHints([], options),
       'cluster.fork': (options) => cluster.fork(options),
       'cluster.restart': (options) => cluster.restart(options),
-      'manager.defragment': (options) => manager.defragment(options),
       collectMetrics: (options) => collectMetrics(manager, options),
       registerMetrics: (options) => registerMetrics(manager, options),
     };

@@ -41,7 +41,7 @@ import {
   strictHugepagesOption,
 } from '../arguments/placement.js';
 import {
-  checkCpus,
+  checkCpusOrRange,
   cpusOrRangeOption,
   type PodFlags,
   podOptions,
@@ -192,25 +192,11 @@ Examples:
       // Not by makeOptionMandatory(): a misspelled --cpus would be called missing, and no spelling
       // suggested.
       if (flags.cpus === undefined) command.error("error: required option '--cpus <n>' not specified");
-      checkRange(command, flags);
+      checkCpusOrRange(command, flags);
       if (flags.movable && flags.supervise === false)
         command.error("error: option '--movable [terms]' cannot be used with option '--no-supervise'");
       return run(program, args, { ...flags, cpus: flags.cpus });
     });
-}
-
-// Nobody else could have the command leave CPUs.
-function checkRange(command: Command, flags: RunFlags): void {
-  const { cpus, ...others } = flags;
-  const { weight, mixed, supervise } = others;
-  const conflict = (option: string, why: string) => command.error(`error: option '${option}' ${why}`);
-  if (typeof cpus !== 'object') {
-    if (weight !== undefined) conflict('--weight <n>', 'goes with a range of CPUs only, such as --cpus 2..8');
-    checkCpus(command, { ...others, ...(cpus !== undefined && { cpus }) });
-    return;
-  }
-  if (mixed) conflict('--mixed', 'cannot be used with a range of CPUs');
-  if (supervise === false) conflict('--no-supervise', 'cannot be used with a range of CPUs');
 }
 
 type Tell = (text: string) => void;
