@@ -44,6 +44,7 @@ const ROOMS = [
   'quiet/resctrl',
   'quiet/parts',
   'quiet',
+  'admission/changes',
   'admission/room',
   'admission',
   'admission/grants',

@@ -4,10 +4,11 @@ import { type Assignments, findPod } from '../account/assignments.js';
 import { isMoving, type MovingPod, refuseMove } from '../account/moves/move-steps.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { runningCpus } from '../account/pod-holdings.js';
+import { changesUnderWay } from '../admission/changes/changes-under-way.js';
 import { publishError } from '../admission/diagnostics.js';
 import { assignmentsOf } from '../admission/on-record.js';
 import type { Site } from '../admission/site.js';
-import { resizesUnderWay, transact } from '../admission/transact.js';
+import { transact } from '../admission/transact.js';
 import { NumalignError, unlessRefused } from '../base/errors.js';
 import { askListeners, memoryNodesAt, notMoved } from './answer.js';
 import { announcedPod, carryOut, codeOf, conclude, type MovedGrant } from './carry-out.js';
@@ -20,9 +21,8 @@ const SILENT = ['no-answer', 'called-off'];
 export async function conduct(site: Site, pod: MovingPod): Promise<void> {
   const { ledger } = site;
   const { uid } = pod;
-  const underWay = ledger.registry.of(resizesUnderWay);
-  const isAsker = underWay.has(uid);
   const end = ledger.use();
+  let endChange: (() => void) | undefined;
   const off = new AbortController();
   const look = () => {
     // A record that cannot be read says nothing.
@@ -32,13 +32,13 @@ export async function conduct(site: Site, pod: MovingPod): Promise<void> {
   const stop = ledger.watch(look, { isQuiet: true });
   try {
     await askListeners(emitterOf(ledger, uid), site.topology, pod, off.signal).finally(stop);
-    underWay.add(uid);
+    endChange = ledger.registry.of(changesUnderWay).begin(uid);
     tell(site, pod, await carryOut(site, pod));
   } catch (error) {
     await refuse(site, pod, error as Error);
     tell(site, pod, error as Error);
   } finally {
-    if (!isAsker) underWay.delete(uid);
+    endChange?.();
     end();
   }
 }

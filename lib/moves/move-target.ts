@@ -3,6 +3,7 @@
 import { type Assignments, findPod } from '../account/assignments.js';
 import { type MemoryBlock, memoryBlocks } from '../account/booked-memory.js';
 import { cpusNow } from '../account/cpus-now.js';
+import { mixedOfPods } from '../account/cpus-of-pods.js';
 import { bookingFlaw } from '../account/memory-of-pods.js';
 import {
   announceMove,
@@ -22,6 +23,7 @@ import { freeCpus, sharedPool } from '../account/pools.js';
 import type { Site } from '../admission/site.js';
 import { NumalignError } from '../base/errors.js';
 import { type MemoryTable, memoryTables } from '../decision/memory/memory-tables.js';
+import { MILLI } from '../input/values/quantity.js';
 import { notMoved } from './answer.js';
 
 /**
@@ -66,6 +68,9 @@ export function withAnnouncement(
   if (bookingFlaw(next.memory, next.pods) !== undefined) throw taken('the memory of these NUMA nodes');
   if (sharedPool(next, now).isEmpty && !sharedPool(state, now).isEmpty)
     throw taken('a CPU for the shared pool while it moves');
+  const left = freeCpus(next, now).size;
+  if (left < freeCpus(state, now).size && mixedOfPods(next.pods) > left * MILLI)
+    throw taken('what is booked of the shared pool for mixed grants, while it moves,');
   return next;
 }
 

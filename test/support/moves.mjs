@@ -1,6 +1,7 @@
 // Moves as the package's own modules make them: for tests, and for processes that tests start.
 import { announceMove, beginMove, placeOf } from '../../dist/account/moves/move-steps.js';
-import { moveTime, resizesUnderWay, transact } from '../../dist/admission/transact.js';
+import { changesUnderWay } from '../../dist/admission/changes/changes-under-way.js';
+import { moveTime, transact } from '../../dist/admission/transact.js';
 import { HintProviders } from '../../dist/decision/hints/hint-providers.js';
 import { NO_ENFORCER } from '../../dist/enforcement/enforcer.js';
 import { CpuSet, NodeSet } from '../../dist/index.js';
@@ -86,8 +87,7 @@ export function abandonMove(site, uid, cpus, hasBegun) {
  * machine of two CPUs there is no other.
  */
 export async function moveAnyway(site, uid, cpus) {
-  const underWay = site.ledger.registry.of(resizesUnderWay);
-  underWay.add(uid);
+  const end = site.ledger.registry.of(changesUnderWay).begin(uid);
   try {
     const pod = await transact(site, undefined, async (state, commit) => {
       const { next } = await commit(announced(state, uid, cpus, site.ledger.owners.recordFor('process')));
@@ -95,6 +95,6 @@ export async function moveAnyway(site, uid, cpus) {
     });
     await moverOf(site.ledger).conduct(site, pod);
   } finally {
-    underWay.delete(uid);
+    end();
   }
 }

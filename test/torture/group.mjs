@@ -425,7 +425,7 @@ export class Group {
     }
     this.#tree?.make();
     rmSync(this.#calm, { force: true });
-    this.#watch = new MoveWatch(this.#stateDir);
+    this.#watch = new MoveWatch(this.#stateDir, this.machine.grantable);
     const until = now() + seconds * 1e9;
     this.#isRunning = true;
     for (let slot = 0; slot < this.slots.length; slot++) this.#start(slot);

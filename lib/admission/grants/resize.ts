@@ -16,8 +16,9 @@ import { MILLI } from '../../input/pods/resource-amounts.js';
 import type { ResizeRequest } from '../../input/resize.js';
 import type { Followers } from '../../threads/followers.js';
 import { AdmissionError } from '../admission-error.js';
+import { changesUnderWay } from '../changes/changes-under-way.js';
 import type { Site } from '../site.js';
-import { type EnforcedCommit, reclaim, resizesUnderWay, transact } from '../transact.js';
+import { type EnforcedCommit, reclaim, transact } from '../transact.js';
 import { heldGrant } from './held-grant.js';
 
 /**
@@ -50,9 +51,9 @@ export async function resize<T>(
         'a grant of acquire without parts, or a pod of one container with exclusive CPUs, without resources as a whole',
     });
   }
-  const underWay = site.ledger.registry.of(resizesUnderWay);
+  const underWay = site.ledger.registry.of(changesUnderWay);
   if (underWay.has(uid)) throw busy(uid);
-  underWay.add(uid);
+  const endChange = underWay.begin(uid);
   // It is announced by the lock of this environment, whosever the grant is.
   const end = site.ledger.use();
   let isAnnounced = false;
@@ -69,7 +70,7 @@ export async function resize<T>(
       if (done) return done;
     }
   } finally {
-    underWay.delete(uid);
+    endChange();
     // Every transaction of this process calls off what it has announced and does not do any more:
     // this one need not be waited for.
     if (isAnnounced) reclaim(site).catch(() => {});
@@ -166,7 +167,8 @@ async function carryOut<T>(
 /** The grant as it is on record. @throws ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE, ERR_GRANT_BUSY */
 function current(site: Site, state: Assignments, grant: PodAssignment): PodAssignment {
   const pod = heldGrant(site, state, grant);
-  if (pod.upcoming && !site.ledger.owners.isOwnProcess(pod.upcoming.by)) throw busy(pod.uid);
+  const { upcoming } = pod;
+  if (upcoming && (upcoming.move || !site.ledger.owners.isOwnProcess(upcoming.by))) throw busy(pod.uid);
   return pod;
 }
 
