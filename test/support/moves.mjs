@@ -72,6 +72,17 @@ const announced = (state, uid, cpus, owner) => {
   return announceMove(state, pod, place, asker, () => 0);
 };
 
+/** The listeners of a grant hear of a move that was called off meanwhile. */
+export function conductLate(manager, uid, { cpus, node }) {
+  const site = siteOf(manager);
+  const pod = podOf(site, uid);
+  const target = placeOf(pod, placeAt(pod, cpus, node));
+  const deadline = new Date(Date.now() + 60_000).toISOString();
+  const move = { for: 'asker', deadline, target, refusal: null };
+  const upcoming = { container: 'main', cpus: target.containers[0].cpus, held: CpuSet.EMPTY, by: DEAD, move };
+  return moverOf(site.ledger).conduct(site, { ...pod, upcoming });
+}
+
 /** What a process leaves behind that dies in the middle of a move, begun or not. */
 export function abandonMove(site, uid, cpus, hasBegun) {
   return transact(site, undefined, async (state, commit) => {
