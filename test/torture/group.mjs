@@ -459,6 +459,11 @@ export class Group {
     for (const agent of this.#agents) agent.tell({ rest: true });
     const isOver = await this.#within(REST_MS, () => [...this.#agents].every(({ isResting }) => isResting));
     const pods = () => readState(join(this.#stateDir, 'state.json'))?.pods ?? new Map();
+    const atWork = [...this.#agents].filter(({ isResting }) => !isResting);
+    // On this machine one may have no CPU for long.
+    if (!isOver && this.machine.hasMovesAbove)
+      for (const { number, traits } of atWork)
+        this.#violation(`agent ${number} (${traits}) does not come to rest`);
     if (!isOver) return;
     // What is kept for requests that are over; a grant may stay that nobody could release.
     const passing = () => [...pods().values()].filter((pod) => pod.isPlaceholder || pod.upcoming);

@@ -167,8 +167,7 @@ async function carryOut<T>(
 /** The grant as it is on record. @throws ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE, ERR_GRANT_BUSY */
 function current(site: Site, state: Assignments, grant: PodAssignment): PodAssignment {
   const pod = heldGrant(site, state, grant);
-  const { upcoming } = pod;
-  if (upcoming && (upcoming.move || !site.ledger.owners.isOwnProcess(upcoming.by))) throw busy(pod.uid);
+  if (pod.upcoming && !site.ledger.owners.isOwnProcess(pod.upcoming.by)) throw busy(pod.uid);
   return pod;
 }
 
