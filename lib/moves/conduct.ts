@@ -33,10 +33,10 @@ export async function conduct(site: Site, pod: MovingPod): Promise<void> {
   try {
     await askListeners(emitterOf(ledger, uid), site.topology, pod, off.signal).finally(stop);
     endChange = ledger.registry.of(changesUnderWay).begin(uid);
-    tell(site, pod, await carryOut(site, pod));
+    await tell(site, pod, await carryOut(site, pod));
   } catch (error) {
     await refuse(site, pod, error as Error);
-    tell(site, pod, error as Error);
+    await tell(site, pod, error as Error);
   } finally {
     endChange?.();
     end();
@@ -69,7 +69,7 @@ function isBegunHere({ ledger }: Site, state: Assignments, { uid }: MovingPod): 
   );
 }
 
-function tell(site: Site, before: PodAssignment, outcome: MovedGrant | Error): void {
+async function tell(site: Site, before: PodAssignment, outcome: MovedGrant | Error): Promise<void> {
   const emitter = emitterOf(site.ledger, before.uid);
   if (emitter.listenerCount('moveEnd') === 0) return;
   const isMoved = !(outcome instanceof Error);
@@ -83,5 +83,10 @@ function tell(site: Site, before: PodAssignment, outcome: MovedGrant | Error): v
     error: isMoved ? null : outcome,
   };
   // What a listener throws is its own, and nothing of the move.
-  setImmediate(() => emitter.emit('moveEnd', Object.freeze(moveEnd)));
+  await new Promise<void>((resolve) =>
+    setImmediate(() => {
+      resolve();
+      emitter.emit('moveEnd', Object.freeze(moveEnd));
+    }),
+  );
 }

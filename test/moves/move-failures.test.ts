@@ -47,6 +47,18 @@ describe.each(['process', 'persistent'] as const)('a move of a grant of a %s own
   });
 });
 
+describe('a listener', () => {
+  it('hears how a move has ended before it hears of the next', async () => {
+    const manager = await open();
+    const grant = await manager.acquire({ cpu: 2, movable: true });
+    const heard: string[] = [];
+    grant.on('move', ({ cpus }) => heard.push(`to ${cpus}`));
+    grant.on('moveEnd', ({ isMoved }) => heard.push(isMoved ? 'moved' : 'stays'));
+    await Promise.all(['4-5', '6-7'].map((cpus) => conductLate(manager, grant.uid, { cpus, node: 1 })));
+    expect(heard).toEqual(['to 4-5', 'stays', 'to 6-7', 'stays']);
+  });
+});
+
 describe('a resize', () => {
   it('goes on where a move that was called off before ends meanwhile', async () => {
     const manager = await open();

@@ -77,7 +77,7 @@ export function conductLate(manager, uid, { cpus, node }) {
   const site = siteOf(manager);
   const pod = podOf(site, uid);
   const target = placeOf(pod, placeAt(pod, cpus, node));
-  const deadline = new Date(Date.now() + 60_000).toISOString();
+  const deadline = new Date(Date.now() + 60_000 + target.containers[0].cpus.first).toISOString();
   const move = { for: 'asker', deadline, target, refusal: null };
   const upcoming = { container: 'main', cpus: target.containers[0].cpus, held: CpuSet.EMPTY, by: DEAD, move };
   return moverOf(site.ledger).conduct(site, { ...pod, upcoming });

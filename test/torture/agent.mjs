@@ -347,7 +347,8 @@ async function features() {
 }
 
 function choices(known) {
-  const room = held.size < MAX_GRANTS;
+  // Where the machine is full nothing can move.
+  const room = held.size < (machine.hasMovesAbove ? MAX_GRANTS - 1 : MAX_GRANTS);
   const own = (filter) => mine(filter).length > 0;
   const isReal = machine.isReal;
   return {
@@ -356,7 +357,7 @@ function choices(known) {
     persist: room && !setup.isDisturbed ? (isReal ? 1 : 4) : 0,
     wait: room && known.wait ? 10 : 0,
     admit: room && moves ? 6 : 0,
-    release: own(isFreeToEnd) ? 25 : 0,
+    release: own(isFreeToEnd) ? (machine.hasMovesAbove ? 40 : 25) : 0,
     releaseById: isReal ? 8 : 3,
     pin: isReal && own(({ isPersistent }) => !isPersistent) ? 15 : 0,
     unpin: isReal && own(({ isPinned }) => isPinned) ? 5 : 0,

@@ -431,8 +431,7 @@ export class Group {
     for (let slot = 0; slot < this.slots.length; slot++) this.#start(slot);
     await Promise.all([this.#disturb(until), this.#observe(until)]);
     this.#isRunning = false;
-    const isToRest = this.#isShared || this.machine.hasMovesAbove || this.#random.chance(2);
-    if (this.#vandal === undefined && isToRest) await this.#rest();
+    if (this.#vandal === undefined && (this.#isShared || this.#random.chance(2))) await this.#rest();
     const last = [...this.#agents];
     for (const agent of last) agent.kill();
     await Promise.all(last.map(({ ended }) => ended));

@@ -32,7 +32,7 @@ export function randomRequest(random, machine, hasMoves) {
   if (options.cpu > 1 && random.chance(6)) options.parts = { main: 1 };
   else if (random.chance(5)) Object.assign(options, { cpu: options.cpu + 0.5, mixed: true });
   if (random.chance(2)) options.policy = 'single-numa-node';
-  if (random.chance(2)) options.movable = consent(random);
+  if (!random.chance(machine.hasMovesAbove ? 4 : 2)) options.movable = consent(random);
   return options;
 }
 
