@@ -354,11 +354,12 @@ function choices(known) {
   return {
     acquire: room ? 30 : 0,
     // Nobody writes again what is nobody's.
-    persist: room && !setup.isDisturbed ? (isReal ? 1 : 4) : 0,
+    // Who asks for a move of such moves it: others have to end what the dead have begun.
+    persist: room && !setup.isDisturbed ? (isReal ? 1 : machine.hasMovesAbove ? 20 : 4) : 0,
     wait: room && known.wait ? 10 : 0,
     admit: room && moves ? 6 : 0,
     release: own(isFreeToEnd) ? (machine.hasMovesAbove ? 40 : 25) : 0,
-    releaseById: isReal ? 8 : 3,
+    releaseById: isReal || machine.hasMovesAbove ? 8 : 3,
     pin: isReal && own(({ isPersistent }) => !isPersistent) ? 15 : 0,
     unpin: isReal && own(({ isPinned }) => isPinned) ? 5 : 0,
     spawn: isReal && own(isOwn) ? 2 : 0,
