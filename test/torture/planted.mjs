@@ -214,15 +214,6 @@ const BUGS = [
     options: ['--moves'],
   },
   {
-    name: 'what a process was about to change is not called off once it is dead',
-    file: 'lib/admission/transact.ts',
-    before: ['return !owners.isProcessAlive(by) || ('],
-    after: 'return (',
-    find: 'torture.mjs',
-    options: ['--moves', '--pause', '0'],
-    seconds: 120,
-  },
-  {
     name: 'room is not given back that its request does not get',
     file: 'lib/repacking/kept-room.ts',
     before: ['if (withoutPlaceholder(state, request) !== state) await'],
