@@ -1,9 +1,9 @@
 // Kept room: what grants have left for a request, given back where the request does not get it.
 import { withoutPlaceholder } from '../account/moves/move-steps.js';
 import { assignmentsOf } from '../admission/on-record.js';
-import { retry } from '../admission/retry.js';
 import type { Site } from '../admission/site.js';
 import { releaseRoom } from './move-grant.js';
+import { retry } from './retry.js';
 
 /**
  * Gives it back, if there is any. Where that fails it is tried again later: the room is this process's,

@@ -14,10 +14,11 @@ import {
   withoutPlaceholder,
 } from '../account/moves/move-steps.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
+import { changesUnderWay } from '../admission/changes/changes-under-way.js';
 import { findGrant, unknownGrant } from '../admission/grants/held-grant.js';
 import { assignmentsOf } from '../admission/on-record.js';
 import type { Site } from '../admission/site.js';
-import { moveTime, resizesUnderWay, transact } from '../admission/transact.js';
+import { moveTime, transact } from '../admission/transact.js';
 import { until } from '../state/until.js';
 import { noticeMsOf, notMoved } from './answer.js';
 import { busyMove, withAnnouncement } from './move-target.js';
@@ -50,9 +51,9 @@ export async function moveGrant(
   request: MoveRequest,
 ): Promise<PodAssignment> {
   const { ledger } = site;
-  const underWay = ledger.registry.of(resizesUnderWay);
+  const underWay = ledger.registry.of(changesUnderWay);
   if (underWay.has(uid)) throw busyMove(uid);
-  underWay.add(uid);
+  const endChange = underWay.begin(uid);
   const end = ledger.use();
   let announced: MovingPod | undefined;
   try {
@@ -66,7 +67,7 @@ export async function moveGrant(
     announced = undefined;
     return moved;
   } finally {
-    underWay.delete(uid);
+    endChange();
     if (announced) await callOff(site, request.for).catch(() => {});
     end();
   }

@@ -233,6 +233,22 @@ describe('a move that may not be', () => {
     expect(error).toMatchObject({ code: 'ERR_NOT_MOVED', details: { reason: 'no-room' } });
   });
 
+  it('leaves mixed grants what they have booked of the shared pool, both places being held', async () => {
+    const manager = await open();
+    const grant = await onFirst(manager);
+    const [mixed] = await Promise.all(
+      Array.from({ length: 3 }, () => manager.acquire({ cpu: 1.5, mixed: true, name: 'mixed' })),
+    );
+    const free = [...manager.freeCpus()].slice(0, 2);
+    const to = { cpus: String(free), node: 1 };
+    const error = await errorOf(() => move(manager, grant.uid, to, { for: 'asker' }));
+    expect(error).toMatchObject({ code: 'ERR_NOT_MOVED', details: { reason: 'no-room' } });
+    expect(String(grant.cpus)).toBe('0-1');
+    await mixed!.release();
+    await move(manager, grant.uid, to, { for: 'asker' });
+    expect([...grant.cpus]).toEqual(free);
+  });
+
   it('is refused where the target is another amount', async () => {
     const manager = await open();
     const grant = await onFirst(manager);

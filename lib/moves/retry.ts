@@ -1,7 +1,7 @@
 // Retry: what has to be done in the end, and may not be possible now. A lock is held for long, a disk is
 // full.
-import { publishError } from './diagnostics.js';
-import type { Site } from './site.js';
+import { publishError } from '../admission/diagnostics.js';
+import type { Site } from '../admission/site.js';
 
 const PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 30_000;
