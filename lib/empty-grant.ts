@@ -75,7 +75,9 @@ export class EmptyGrant implements Same {
   readonly cpus = CpuSet.EMPTY;
   readonly sharedCpus = CpuSet.EMPTY;
   readonly mixed = 0;
+  readonly elastic = null;
   readonly held = CpuSet.EMPTY;
+  readonly movable = null;
   readonly upcoming = null;
   readonly numaNodes = NodeSet.EMPTY;
   readonly memoryNodes = NodeSet.EMPTY;
@@ -246,11 +248,12 @@ export class EmptyGrant implements Same {
 
   /** As of a {@link Grant}, with `isEmpty` and `reason`. */
   toJSON() {
-    const { isEmpty, reason, uid, name, cpus, parts, held, upcoming, numaNodes, memory } = this;
+    const { isEmpty, reason, uid, name, cpus, mixed, elastic, parts, held, upcoming, numaNodes, memory } =
+      this;
     const { memoryNodes, devices, isIsolated, enforcement, memoryEnforcement, quiet, warnings } = this;
     return {
-      ...{ isEmpty, reason: reason.toJSON(), uid, name, cpus, parts, held, upcoming, numaNodes, memory },
-      ...{ memoryNodes, devices, isIsolated, enforcement, memoryEnforcement, quiet },
+      ...{ isEmpty, reason: reason.toJSON(), uid, name, cpus, mixed, elastic, parts, held, upcoming },
+      ...{ numaNodes, memory, memoryNodes, devices, isIsolated, enforcement, memoryEnforcement, quiet },
       ...{ flags: this.flags(), warnings },
     };
   }

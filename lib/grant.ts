@@ -91,6 +91,8 @@ export class Grant extends GrantPools {
     }
     this.#record.checkHeld();
     const { site, pod: before } = this.#record;
+    if (request.cpu !== undefined && before.elastic)
+      invalidOption('cpu', options.cpu, 'left out for a grant that grows and shrinks by itself');
     return tracedApply(site, this, 'resize', async () => {
       const { pod, followed } = await resize(
         site,
@@ -108,7 +110,8 @@ export class Grant extends GrantPools {
 
   /**
    * Has `listener` called before this grant moves to make room for another request (`move`), and
-   * after (`moveEnd`): see {@link GrantEvents}. That is told in the process that owns it, and
+   * after (`moveEnd`), or after it has grown or shrunk by itself (`resize`): see {@link GrantEvents}.
+   * That is told in the process that owns it, and
    * whichever object of the grant is listened to. Does not keep the process alive.
    * @throws ERR_GRANT_RELEASED
    */

@@ -37,7 +37,7 @@ import {
   defragment,
   parseDefragment,
 } from './repacking/defragment.js';
-import { roomFor } from './repacking/moved-room.js';
+import { requestRoom } from './repacking/request-room.js';
 
 /** What {@link Manager.importKubelet} has taken over. */
 export interface KubeletImport {
@@ -72,23 +72,15 @@ export class Manager extends MachineManager {
     return this.#parts.site;
   }
 
-  // Nobody would hear of what a closed manager gets.
-  #untilClosed(
-    { wait, placement }: Pick<AdmissionRequest, 'wait' | 'placement'>,
-    signal: AbortSignal | undefined,
-  ): AbortSignal | undefined {
+  // What a closed manager gets would be of no use.
+  #untilClosed(signal: AbortSignal | undefined): AbortSignal {
     const closing = this.#parts.lifetime.signal;
-    if (!wait && placement.cpuPolicy !== 'dynamic') return signal;
     return signal ? AbortSignal.any([signal, closing]) : closing;
   }
 
-  // Under the static policy nobody is moved, and nothing of that is loaded.
-  #roomFor(
-    { placement }: AdmissionRequest,
-    uid: string | undefined,
-    signal: AbortSignal | undefined,
-  ): Room | undefined {
-    return placement.cpuPolicy === 'dynamic' ? roomFor(this.#site, uid, signal) : undefined;
+  #roomFor({ placement }: AdmissionRequest, uid: string | undefined, signal: AbortSignal | undefined): Room {
+    const isDynamic = placement.cpuPolicy === 'dynamic';
+    return requestRoom(this.#site, { uid, isDynamic, signal: () => this.#untilClosed(signal) });
   }
 
   #admitted(site: Site, request: AdmissionRequest, signal: AbortSignal | undefined): Promise<Admission> {
@@ -117,7 +109,7 @@ export class Manager extends MachineManager {
     checkPlacement(request.placement, this.topology);
     checkParts(request, this.topology);
     checkAcquirable(request, this.#parts.resources.keys(), !site.providers.isEmpty);
-    const signal = this.#untilClosed(request, options.signal);
+    const signal = request.wait ? this.#untilClosed(options.signal) : options.signal;
     const admission = await this.#admitted(site, request, signal);
     return new Grant(site, this.#parts.config.placement, admission.pod, admission);
   }
@@ -137,7 +129,7 @@ export class Manager extends MachineManager {
     const site = this.#site;
     const request = parseAdmit(pod, options, this.#parts.config.placement);
     checkPlacement(request.placement, this.topology);
-    const signal = this.#untilClosed(request, options.signal);
+    const signal = request.wait ? this.#untilClosed(options.signal) : options.signal;
     return new Pod(site, await this.#admitted(site, request, signal));
   }
 
@@ -153,8 +145,7 @@ export class Manager extends MachineManager {
     const batch = parseBatch(pods, options, this.#parts.config.placement);
     for (const { placement } of batch.requests) checkPlacement(placement, this.topology);
     if (batch.requests.length === 0) return [];
-    const signal = this.#untilClosed(batch.requests[0]!, options.signal);
-    const admissions = await this.#admittedAll(site, batch, signal);
+    const admissions = await this.#admittedAll(site, batch, options.signal);
     return admissions.map((admission) => new Pod(site, admission));
   }
 

@@ -99,11 +99,11 @@ export interface UpcomingCpus {
   readonly held: CpuSet;
   /** The uuid of the process that changes them: once it is dead, the change is off. */
   readonly by: string;
-  /** The grant moves; undefined: it is resized. */
+  /** The grant moves, or makes itself larger or smaller; undefined: its owner resizes it. */
   readonly move?: Move | undefined;
 }
 
-/** Of a grant that makes room for somebody else. */
+/** Of a grant that makes room for somebody else, or grows and shrinks by itself. */
 export interface Move {
   /** The uid of the request that asks for the room; what the grant leaves is kept for it. */
   readonly for: string;
@@ -126,6 +126,15 @@ export interface MoveConsent {
   readonly noticeMs: number;
   /** NUMA nodes that it never moves to. */
   readonly exclude: NodeSet;
+}
+
+/** Of a grant that grows and shrinks by itself. */
+export interface Elasticity {
+  /** How many CPUs it has at least and at most. */
+  readonly min: number;
+  readonly max: number;
+  /** Of two such grants one of twice the weight has twice as many. */
+  readonly weight: number;
 }
 
 /**
@@ -168,6 +177,8 @@ export interface PodAssignment {
   readonly owner: OwnerRecord;
   /** Millicores of the shared pool that are booked for it beside its CPUs; undefined: none. */
   readonly mixed?: number | undefined;
+  /** undefined: the number of its CPUs is fixed. */
+  readonly elastic?: Elasticity | undefined;
   /** What it keeps away from its CPUs besides other threads; undefined: nothing. */
   readonly quiet?: QuietRequest | undefined;
   /** undefined: it is never moved. */

@@ -8,6 +8,7 @@ import type { PodAssignment } from '../account/pod-assignment.js';
 import { removePods, withoutPods } from '../account/pod-changes.js';
 import { freeCpus } from '../account/pools.js';
 import { type Decision, decide, decideIn } from '../decision/decision.js';
+import { largestQuestion } from '../decision/elastic-grants/largest-question.js';
 import { NEVER, type Question, undo } from '../decision/question.js';
 import { type Rejection, withRollback } from '../decision/rejection.js';
 import type { AdmissionRequest } from '../input/request.js';
@@ -116,14 +117,14 @@ async function tryAdmit(
   if (commit.refusal) throw commit.refusal;
   const owner = ledger.owners.recordFor(request.owner);
   const uid = request.pod.uid ?? room?.uid ?? randomUUID();
-  const question = {
+  const question = largestQuestion({
     ...questionOf(site, request, state, recorded.pods),
     hugepages: freeForStrict(request, site.topology),
     owner,
     uid,
     now: new Date().toISOString(),
     dryRun: false,
-  };
+  });
   const decision = decideNamed(question);
   if (!decision.admitted)
     return again() ?? { rejection: decision, shortage: decision.isShortage ? question : undefined };

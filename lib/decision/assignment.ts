@@ -35,6 +35,7 @@ export function podAssignment(progress: Progress): PodAssignment {
     owner,
     // Left out of the record where it is none.
     mixed: mixedMilli(pod, placement) || undefined,
+    elastic: request.elastic,
     quiet: request.quiet,
     movable: request.movable,
     enforcement: JUST_PLACED.enforcement,

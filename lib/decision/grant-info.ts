@@ -1,5 +1,11 @@
 // GrantInfo: what is told of a grant on record.
-import type { EnforcementLevel, PodAssignment, PodBooking } from '../account/pod-assignment.js';
+import type {
+  Elasticity,
+  EnforcementLevel,
+  MoveConsent,
+  PodAssignment,
+  PodBooking,
+} from '../account/pod-assignment.js';
 import { devicesOf, type Holding, memoryOf, poolOf, presentCpus } from '../account/pod-holdings.js';
 import { MILLI } from '../input/values/quantity.js';
 import type { CpuSet, NodeSet } from '../machine/cpu-set.js';
@@ -18,6 +24,8 @@ export interface GrantInfo extends Holding {
   readonly booking: PodBooking | null;
   /** How much of the shared pool is booked for it beside its CPUs, in CPUs: 0.5, say; else 0. */
   readonly mixed: number;
+  /** Between how many CPUs it grows and shrinks by itself; null: their number is fixed. */
+  readonly elastic: Elasticity | null;
   /** Of the CPUs. */
   readonly numaNodes: NodeSet;
   /** As {@link Grant.isIsolated}. */
@@ -37,7 +45,9 @@ export interface GrantInfo extends Holding {
   };
   /** False: the owner is dead, and the next transaction takes the CPUs back. */
   readonly alive: boolean;
-  /** The CPUs that it is about to have instead, where a resize is announced; else null. */
+  /** On what terms it may be moved to make room for others; null: it never is. */
+  readonly movable: MoveConsent | null;
+  /** The CPUs that it is about to have instead, where a resize or a move is announced; else null. */
   readonly upcoming: CpuSet | null;
   /**
    * What of it does not hold any more, since the machine or its settings have changed. It stays as
@@ -75,6 +85,7 @@ export function grantInfo(
     name: pod.name,
     cpus,
     mixed: mixedCpus(pod),
+    elastic: pod.elastic ?? null,
     numaNodes: topology.nodesOf(cpus),
     booking: pod.booking,
     memory: memoryOf(pod),
@@ -84,6 +95,7 @@ export function grantInfo(
     cgroup: pod.enforcement.target,
     owner: { kind, pid, command, cgroup: cgroup?.path ?? null },
     alive,
+    movable: pod.movable ?? null,
     upcoming: pod.upcoming?.cpus ?? null,
     flags,
     admittedAt: pod.admittedAt,

@@ -1,6 +1,7 @@
 // numalign/diagnostics: what numalign and the kernel do, and why.
 
 export type { CpuMove } from '../account/cpu-identities.js';
+export type { MoveConsent } from '../account/pod-assignment.js';
 export type { CacheShare, QuietPart } from '../account/quiet/quiet-request.js';
 export {
   type AdmitMessage,
@@ -18,8 +19,8 @@ export {
   type ReleaseMessage,
   type WaitMessage,
 } from '../admission/diagnostics.js';
-export type { Planner, PlannerOptions, PodPlan } from '../admission/planner.js';
-export type { PreparedPod } from '../admission/prepared-pod.js';
+export type { Planner, PlannerOptions, PodPlan } from '../admission/planning/planner.js';
+export type { PreparedPod } from '../admission/planning/prepared-pod.js';
 export type {
   CpuQuota,
   EnforcementShortfall,
@@ -46,6 +47,7 @@ export type { CpuFlag, CpuMoved, DeviceGone, MemoryGone } from '../decision/flag
 export type { CpuTaken, DeviceTaken, MemoryTaken } from '../decision/flags/kubelet-flags.js';
 export type { SharedPoolShort } from '../decision/flags/shared-pool-short.js';
 export type { HugepagesTaken } from '../decision/memory/hugepages-taken.js';
+export type { Offer } from '../decision/progress.js';
 export type {
   ProposedMove,
   RepackingReport,
@@ -55,6 +57,7 @@ export { type DiagnoseOptions, type Diagnosis, diagnose } from '../doctor/diagno
 export { FINDING_STATUSES, type Finding, type FindingStatus } from '../doctor/finding.js';
 export type { Drift, DriftKind, Hotplug, ReconcileReport } from '../enforcement/drift.js';
 export type { Survivor } from '../enforcement/members/survivors.js';
+export type { MovableOptions } from '../input/movable.js';
 export type { QuietOptions } from '../input/quiet.js';
 export type { Requirement } from '../input/request.js';
 export {
@@ -65,6 +68,7 @@ export {
   threads,
   type UnmovableThread,
 } from '../machine/affinity.js';
+export type { MoveEnd } from '../moves/move-event.js';
 export type { PartOutcome, QuietOutcome } from '../quiet/outcome.js';
 export type { Defragmentation, DefragmentOptions, NodeGain } from '../repacking/defragment.js';
 export type { JournalLine } from '../state/format/journal-lines.js';

@@ -2,7 +2,12 @@
 import { type InspectOptions, inspect } from 'node:util';
 import type { MemoryBlock } from '../account/booked-memory.js';
 import { cpusNow } from '../account/cpus-now.js';
-import type { DeviceAssignment, EnforcementLevel } from '../account/pod-assignment.js';
+import type {
+  DeviceAssignment,
+  Elasticity,
+  EnforcementLevel,
+  MoveConsent,
+} from '../account/pod-assignment.js';
 import { devicesOf, memoryOf, nodesOf, threadShares } from '../account/pod-holdings.js';
 import type { GrantRecord } from '../admission/grants/grant-record.js';
 import { flagsNow } from '../admission/on-record.js';
@@ -96,12 +101,22 @@ export class GrantView {
     return mixedCpus(this.#record.look());
   }
 
+  /** Between how many CPUs it grows and shrinks by itself; null: their number is fixed. */
+  get elastic(): Elasticity | null {
+    return this.#record.look().elastic ?? null;
+  }
+
   /** CPUs that are kept from others though nothing runs on them. */
   get held(): CpuSet {
     return this.#record.held;
   }
 
-  /** The CPUs that it is about to have instead, while a resize is announced; else null. */
+  /** On what terms it may be moved to make room for others; null: it never is. */
+  get movable(): MoveConsent | null {
+    return this.#record.look().movable ?? null;
+  }
+
+  /** The CPUs that it is about to have instead, while a resize or a move is announced; else null. */
   get upcoming(): CpuSet | null {
     return this.#record.look().upcoming?.cpus ?? null;
   }
@@ -183,10 +198,11 @@ export class GrantView {
 
   toJSON() {
     const { uid, name, cpus, mixed, parts, held, upcoming, numaNodes, memory, memoryNodes, devices } = this;
-    const { isIsolated, enforcement, memoryEnforcement, quiet, warnings } = this;
+    const { elastic, movable, isIsolated, enforcement, memoryEnforcement, quiet, warnings } = this;
     return {
-      ...{ uid, name, cpus, mixed, parts, held, upcoming, numaNodes, memory, memoryNodes, devices },
-      ...{ isIsolated, enforcement, memoryEnforcement, quiet, flags: this.flags(), warnings },
+      ...{ uid, name, cpus, mixed, elastic, parts, held, upcoming, numaNodes, memory, memoryNodes },
+      ...{ devices, movable, isIsolated, enforcement, memoryEnforcement, quiet },
+      ...{ flags: this.flags(), warnings },
     };
   }
 

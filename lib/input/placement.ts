@@ -71,7 +71,7 @@ const EXCLUSIVE_OPTIONS = [
   ['distribute-cpus-across-numa', 'distribute-cpus-across-cores', 'prefer-align-cpus-by-uncorecache'],
 ] as const;
 
-const DEFAULT_PLACEMENT: Placement = Object.freeze({
+export const DEFAULT_PLACEMENT: Placement = Object.freeze({
   cpuPolicy: 'static',
   fullPhysicalCpusOnly: false,
   distributeAcrossNuma: false,

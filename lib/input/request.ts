@@ -1,10 +1,11 @@
 // Requests as callers give them -> checked, frozen requests.
 import type { EnforcementRequest } from '../account/levels.js';
-import type { EnforcementLevel, MoveConsent } from '../account/pod-assignment.js';
+import type { Elasticity, EnforcementLevel, MoveConsent } from '../account/pod-assignment.js';
 import type { QuietPart, QuietRequest } from '../account/quiet/quiet-request.js';
 import { checkOptions, invalidOption, isName, NAME } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import type { Topology } from '../machine/topology.js';
+import { type CpuRange, parseElastic } from './elastic.js';
 import { type AimedLevel, parseAim } from './enforcement-options.js';
 import { MOVABLE, type MovableOptions, parseMovable } from './movable.js';
 import { type OwnerChoice, parseOwner } from './owner.js';
@@ -94,8 +95,18 @@ export interface Requirement {
  * are the manager's.
  */
 export interface AcquireOptions extends RequestOptions {
-  /** How many exclusive CPUs: a whole number of at least 1; with `mixed` any such as 2.5. */
-  cpu: number;
+  /**
+   * How many exclusive CPUs: a whole number of at least 1; with `mixed` any such as 2.5. Or a range
+   * such as `{ min: 2, max: 8 }`, by which the grant grows and shrinks by itself: as many as there is
+   * room for; it gives some up where others ask, and has more again where there is room
+   * (`resize` of {@link GrantEvents}). Only where the process is the owner.
+   */
+  cpu: number | CpuRange;
+  /**
+   * Of a range of CPUs, from 1 to 10000: of two such grants between their bounds one of twice the
+   * weight has twice as many. Default: 100.
+   */
+  weight?: number;
   /**
    * Some of the CPUs for single threads of the process each, such as `{ main: 1, io: 1 }`: by name, of
    * 1 to 63 small letters, digits and inner hyphens, whole CPUs. Fewer in all than `cpu`: what they
@@ -150,6 +161,8 @@ export interface AdmissionRequest {
   readonly movesWhenTaken?: boolean | undefined;
   /** On what terms it may be moved to make room for others; undefined: never. */
   readonly movable?: MoveConsent | undefined;
+  /** It asks for its least CPUs, and gets as many more as there is room for. */
+  readonly elastic?: Elasticity | undefined;
 }
 
 /** The names of {@link RequestOptions}. */
@@ -178,6 +191,7 @@ export const REQUEST_OPTIONS = [
 /** The names of {@link AcquireOptions}. */
 export const ACQUIRE_OPTIONS = [
   'cpu',
+  'weight',
   'parts',
   'memory',
   'resources',
@@ -275,7 +289,9 @@ export function parseAcquire(options: AcquireOptions, placement: Placement): Adm
   const given = checkOptions(options, ACQUIRE_OPTIONS, 'acquire');
   option.optional(given.optional, 'optional', option.flag);
   const { isMixed, ...common } = parseCommon(given, placement);
-  const milli = isMixed ? parseMixedCount(given.cpu, 'cpu') : parseCpuCount(given.cpu, 'cpu') * MILLI;
+  const elastic = parseElastic(given, common.owner);
+  const cpu = elastic?.min ?? given.cpu;
+  const milli = isMixed ? parseMixedCount(cpu, 'cpu') : parseCpuCount(cpu, 'cpu') * MILLI;
   const name = given.name === undefined ? undefined : option.that(given.name, 'name', isName, NAME);
   const requests = Object.freeze({ cpu: milli, ...parseResources(given.memory, given.resources) });
   const container: ContainerRequest = Object.freeze({ name: 'main', kind: 'app', requests });
@@ -292,7 +308,7 @@ export function parseAcquire(options: AcquireOptions, placement: Placement): Adm
     );
   }
   const parts = parseParts(given.parts ?? {}, Math.floor(milli / MILLI));
-  return Object.freeze({ pod, parts, isForCaller: true, ...common });
+  return Object.freeze({ pod, parts, isForCaller: true, elastic, ...common });
 }
 
 /**

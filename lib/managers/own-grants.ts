@@ -3,6 +3,7 @@ import type { PodAssignment } from '../account/pod-assignment.js';
 import { findGrant } from '../admission/grants/held-grant.js';
 import { assignmentsOf } from '../admission/on-record.js';
 import type { Site } from '../admission/site.js';
+import { followGrowth } from '../elastic/adjuster.js';
 import { releaseGrant } from '../grants/release-grant.js';
 import { answerMoves } from '../moves/mover.js';
 
@@ -35,6 +36,7 @@ export class OwnGrants {
   #add(pod: PodAssignment): void {
     this.#pods.push(pod);
     answerMoves(this.#site, pod);
+    if (pod.elastic) followGrowth(this.#site, pod);
     if (this.#pods.length < this.#limit) return;
     this.#pods = this.#held();
     this.#limit = Math.max(FIRST_LIMIT, 2 * this.#pods.length);

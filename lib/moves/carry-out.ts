@@ -6,9 +6,10 @@ import { kubeletCpus } from '../account/kubelet-record.js';
 import { beginMove, finishMove, isMoving, type MovingPod, undoMove } from '../account/moves/move-steps.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { presentCpus } from '../account/pod-holdings.js';
+import { changesUnderWay } from '../admission/changes/changes-under-way.js';
 import { publishError } from '../admission/diagnostics.js';
 import type { Site } from '../admission/site.js';
-import { type EnforcedCommit, moveTime, transact } from '../admission/transact.js';
+import { type EnforcedCommit, moveTime, reclaim, transact } from '../admission/transact.js';
 import { NumalignError, unlessRefused } from '../base/errors.js';
 import { checkThreads, relocate } from '../enforcement/relocation.js';
 import type { PinResult } from '../machine/affinity.js';
@@ -17,6 +18,7 @@ import type { MemoryMigration } from '../threads/memory.js';
 import { moveThreads } from '../threads/thread-move.js';
 import { notMoved } from './answer.js';
 import { movePages } from './pages.js';
+import { retry } from './retry.js';
 
 /** A grant that has moved. */
 export interface MovedGrant {
@@ -114,7 +116,7 @@ async function comeBack(
   if (!site.topology.isSimulated) site.enforcer.apply(undone);
 }
 
-/** What it has left is given up. Where that fails, the next transaction does so. */
+/** What it has left is given up; where that fails, later. */
 async function finish(site: Site, begun: MovingPod): Promise<PodAssignment> {
   try {
     return await transact(site, undefined, async (state, commit) => {
@@ -127,6 +129,16 @@ async function finish(site: Site, begun: MovingPod): Promise<PodAssignment> {
     });
   } catch (error) {
     publishError(site, 'apply', error);
+    conclude(site, begun.uid);
     return begun;
   }
+}
+
+/**
+ * Nobody here carries it out any more: it is called off where it has not begun, and finished where it
+ * has, by the next transaction of this process. There may be none for long, and others wait.
+ */
+export function conclude(site: Site, uid: string): void {
+  site.ledger.registry.of(changesUnderWay).drop(uid);
+  void retry(site, () => reclaim(site));
 }

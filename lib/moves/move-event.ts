@@ -20,11 +20,13 @@ export interface MoveEvent {
   readonly for: string;
   /** By then what {@link waitUntil} has been given must have settled, or the grant does not move. */
   readonly deadline: Date;
-  /** Aborted where the move is called off meanwhile. */
+  /** Aborted once the grant does not move: refused, not answered in time, or called off. */
   readonly signal: AbortSignal;
   /**
    * The move waits until the promise is fulfilled; where it is rejected, the grant stays where it is.
-   * To be called by the listener, before it returns.
+   * So it does with the promise of an asynchronous listener. To be called by the listener, or while
+   * something is waited for.
+   * @throws ERR_INVALID_ARGUMENT later
    */
   waitUntil(promise: PromiseLike<unknown>): void;
 }
@@ -46,15 +48,32 @@ export interface MoveEnd {
   readonly error: Error | null;
 }
 
+/** A grant has grown or shrunk by itself. */
+export interface ResizeEvent {
+  readonly uid: string;
+  /** What it ran on until now. */
+  readonly before: CpuSet;
+  /** As they are now. */
+  readonly cpus: CpuSet;
+  /** Their NUMA nodes. */
+  readonly nodes: NodeSet;
+  /** What became of the threads of this process. */
+  readonly threads: PinResult;
+  /** The uid of the request that gets what it has given up; null: it has grown. */
+  readonly for: string | null;
+}
+
 /** Events of a {@link Grant}, by name. */
 export interface GrantEvents {
   /** Before it moves. Told in the process that owns it. */
   move: [event: MoveEvent];
   /** After a `move`: it has moved, or does not. */
   moveEnd: [end: MoveEnd];
+  /** After it has grown or shrunk by itself. Told in the process that owns it. */
+  resize: [event: ResizeEvent];
 }
 
-export type GrantListener<Event extends keyof GrantEvents> = (...args: GrantEvents[Event]) => void;
+export type GrantListener<Event extends keyof GrantEvents> = (...args: GrantEvents[Event]) => unknown;
 
 export type GrantEmitter = EventEmitter<GrantEvents>;
 

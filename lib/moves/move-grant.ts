@@ -6,6 +6,7 @@ import { findPod } from '../account/assignments.js';
 import {
   callOffMove,
   isAt,
+  isAwaited,
   isMoving,
   type MovingPod,
   type Place,
@@ -13,12 +14,13 @@ import {
   withoutPlaceholder,
 } from '../account/moves/move-steps.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
+import { changesUnderWay } from '../admission/changes/changes-under-way.js';
 import { findGrant, unknownGrant } from '../admission/grants/held-grant.js';
 import { assignmentsOf } from '../admission/on-record.js';
 import type { Site } from '../admission/site.js';
-import { moveTime, resizesUnderWay, transact } from '../admission/transact.js';
+import { moveTime, transact } from '../admission/transact.js';
 import { until } from '../state/until.js';
-import { notMoved } from './answer.js';
+import { noticeMsOf, notMoved } from './answer.js';
 import { busyMove, withAnnouncement } from './move-target.js';
 import { moverOf } from './mover.js';
 
@@ -26,7 +28,9 @@ import { moverOf } from './mover.js';
 export interface MoveRequest {
   /** The uid of the request: of the placeholder, until the admission replaces it. */
   readonly for: string;
-  /** Calls the move off where it has not begun. */
+  /** Of room that is kept for another uid the grant takes what it needs; the rest is free at once. */
+  readonly room?: string | undefined;
+  /** Ends the waiting, and calls the move off where it has not begun. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -47,9 +51,9 @@ export async function moveGrant(
   request: MoveRequest,
 ): Promise<PodAssignment> {
   const { ledger } = site;
-  const underWay = ledger.registry.of(resizesUnderWay);
+  const underWay = ledger.registry.of(changesUnderWay);
   if (underWay.has(uid)) throw busyMove(uid);
-  underWay.add(uid);
+  const endChange = underWay.begin(uid);
   const end = ledger.use();
   let announced: MovingPod | undefined;
   try {
@@ -63,7 +67,7 @@ export async function moveGrant(
     announced = undefined;
     return moved;
   } finally {
-    underWay.delete(uid);
+    endChange();
     if (announced) await callOff(site, request.for).catch(() => {});
     end();
   }
@@ -92,10 +96,11 @@ function announce(
   site: Site,
   uid: string,
   after: Place,
-  { for: request, signal }: MoveRequest,
+  { for: request, room, signal }: MoveRequest,
 ): Promise<MovingPod> {
-  return transact(site, signal, async (state, commit) => {
+  return transact(site, signal, async (given, commit) => {
     if (commit.refusal) throw commit.refusal;
+    const state = room === undefined ? given : withoutPlaceholder(given, room);
     const pod = findPod(state, uid);
     if (!pod) throw unknownGrant(uid, state, site.ledger.path);
     const now = new Date();
@@ -104,14 +109,17 @@ function announce(
         request,
         owner: site.ledger.owners.recordFor('process'),
         ...moveTime(now),
-        deadline: new Date(now.getTime() + (pod.movable?.noticeMs ?? 0)).toISOString(),
+        deadline: new Date(now.getTime() + noticeMsOf(pod)).toISOString(),
       }),
     );
     return findPod(next, uid) as MovingPod;
   });
 }
 
-/** Waits for the owner, as long as its notice is; once the move has begun, until it is done. */
+/**
+ * Waits for the owner, as long as its notice is; once the move has begun, until it is done. Then an
+ * abort only ends the waiting.
+ */
 async function outcome(
   site: Site,
   announced: MovingPod,
@@ -119,7 +127,7 @@ async function outcome(
 ): Promise<PodAssignment> {
   const { ledger } = site;
   const look = () => seen(assignmentsOf(site, ledger.read()), announced);
-  const notice = AbortSignal.timeout(announced.movable!.noticeMs);
+  const notice = AbortSignal.timeout(noticeMsOf(announced));
   try {
     return await until(ledger, signal ? AbortSignal.any([signal, notice]) : notice, look);
   } catch (error) {
@@ -130,7 +138,7 @@ async function outcome(
       if (isStill) await commit(callOffMove(state, pod), true);
       return !isStill;
     });
-    if (hasBegun) return until(ledger, undefined, look);
+    if (hasBegun) return until(ledger, signal, look);
     signal?.throwIfAborted();
     throw notMoved(announced.uid, 'no-answer', 'its owner has not answered in time');
   }
@@ -150,10 +158,12 @@ function seen(state: Assignments, announced: MovingPod): PodAssignment | undefin
   throw notMoved(uid, 'called-off', 'the move was called off');
 }
 
-/** What was kept for a request is free again. */
-export function releaseRoom(site: Site, request: string): Promise<void> {
+/** What was kept for a request is free again; false: not yet, a grant is still on its way. */
+export function releaseRoom(site: Site, request: string): Promise<boolean> {
   return transact(site, undefined, async (state, commit, recorded) => {
-    const next = withoutPlaceholder(state, request);
+    const isKept = isAwaited(state, request);
+    const next = isKept ? state : withoutPlaceholder(state, request);
     if (next !== recorded) await commit(next, true);
+    return !isKept;
   });
 }

@@ -3,6 +3,7 @@
 import { type Assignments, findPod } from '../account/assignments.js';
 import { type MemoryBlock, memoryBlocks } from '../account/booked-memory.js';
 import { cpusNow } from '../account/cpus-now.js';
+import { mixedOfPods } from '../account/cpus-of-pods.js';
 import { bookingFlaw } from '../account/memory-of-pods.js';
 import {
   announceMove,
@@ -16,12 +17,13 @@ import {
   yieldRoom,
 } from '../account/moves/move-steps.js';
 import { isPlaceholder } from '../account/moves/placeholder.js';
-import type { PodAssignment } from '../account/pod-assignment.js';
+import type { Elasticity, PodAssignment } from '../account/pod-assignment.js';
 import { nodesOf, poolOf, presentCpus, runningCpus } from '../account/pod-holdings.js';
 import { freeCpus, sharedPool } from '../account/pools.js';
 import type { Site } from '../admission/site.js';
 import { NumalignError } from '../base/errors.js';
 import { type MemoryTable, memoryTables } from '../decision/memory/memory-tables.js';
+import { MILLI } from '../input/values/quantity.js';
 import { notMoved } from './answer.js';
 
 /**
@@ -37,12 +39,14 @@ export function withAnnouncement(
   asker: MoveAsker,
 ): Assignments {
   if (pod.upcoming || pod.transfer !== null || pod.formerOwner !== null) throw busyMove(pod.uid);
-  checkShape(pod, after);
+  const isResize = pod.elastic !== undefined && runningCpus(after).size !== runningCpus(pod).size;
+  if (isResize) checkRange(pod, pod.elastic, after);
+  else checkShape(pod, after);
   const target = placeOf(pod, after);
   const more = blocksLeft(target, pod);
   const fresh = presentCpus(target).difference(presentCpus(pod));
-  checkConsent(pod, asker, topology.nodesOf(fresh).union(nodesOf(more)).toArray());
-  const keeper = findPod(state, asker.request);
+  if (!isResize) checkConsent(pod, asker, topology.nodesOf(fresh).union(nodesOf(more)).toArray());
+  const keeper = asker.request === pod.uid ? undefined : findPod(state, asker.request);
   const isTheirs = keeper && isPlaceholder(keeper) && ledger.owners.isOwn(keeper.owner);
   if (keeper && !isTheirs) {
     throw new NumalignError('ERR_POD_CONFLICT', `room cannot be kept for ${asker.request}: it is on record`, {
@@ -66,6 +70,9 @@ export function withAnnouncement(
   if (bookingFlaw(next.memory, next.pods) !== undefined) throw taken('the memory of these NUMA nodes');
   if (sharedPool(next, now).isEmpty && !sharedPool(state, now).isEmpty)
     throw taken('a CPU for the shared pool while it moves');
+  const left = freeCpus(next, now).size;
+  if (left < freeCpus(state, now).size && mixedOfPods(next.pods) > left * MILLI)
+    throw taken('what is booked of the shared pool for mixed grants, while it moves,');
   return next;
 }
 
@@ -102,6 +109,18 @@ function checkShape(pod: PodAssignment, after: Place): void {
   throw new NumalignError('ERR_INVALID_ARGUMENT', `${pod.uid} cannot become another grant by a move`, {
     value: then,
     valid: now,
+  });
+}
+
+// It keeps its memory, and what it has of CPUs or a part of it.
+function checkRange(pod: PodAssignment, { min, max }: Elasticity, after: Place): void {
+  const [now, then] = [runningCpus(pod), runningCpus(after)];
+  const isPart = now.isSubsetOf(then) || then.isSubsetOf(now);
+  const isSame = blocksLeft(pod, after).length + blocksLeft(after, pod).length === 0;
+  if (isPart && isSame && then.size >= min && then.size <= max) return;
+  throw new NumalignError('ERR_INVALID_ARGUMENT', `${pod.uid} cannot have the CPUs ${then} by itself`, {
+    value: then.toString(),
+    valid: `${min} to ${max} CPUs, with all or some of ${now}`,
   });
 }
 

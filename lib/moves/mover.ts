@@ -1,6 +1,6 @@
 // Mover: answers the moves that others announce for grants of this environment. One for each state:
 // it looks after commits while there is such a grant, and nothing wakes it in between.
-import { isMoving, type MovingPod } from '../account/moves/move-steps.js';
+import { changesSize, isMoving, type MovingPod } from '../account/moves/move-steps.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { podsThat } from '../account/pod-list-changes.js';
 import { publishError } from '../admission/diagnostics.js';
@@ -9,7 +9,9 @@ import { unlessRefused } from '../base/errors.js';
 import type { Store } from '../state/store.js';
 import { conduct } from './conduct.js';
 
-const movablePods = podsThat(({ movable }) => movable !== undefined);
+const isMovable = ({ movable, elastic }: PodAssignment) => movable !== undefined || elastic !== undefined;
+
+const movablePods = podsThat(isMovable);
 
 /** Grants of this environment that others have announced to move, and that may be moved. */
 function movesToConduct(site: Site, pods: readonly PodAssignment[]): readonly MovingPod[] {
@@ -17,7 +19,7 @@ function movesToConduct(site: Site, pods: readonly PodAssignment[]): readonly Mo
   return pods.filter(
     (pod): pod is MovingPod =>
       isMoving(pod) &&
-      pod.movable !== undefined &&
+      (changesSize(pod) ? pod.elastic : pod.movable) !== undefined &&
       pod.upcoming.move.target !== null &&
       pod.upcoming.move.refusal === null &&
       pod.owner.kind === 'process' &&
@@ -33,6 +35,8 @@ class Mover {
   #site: Site | undefined;
   #stop: (() => void) | undefined;
   readonly #conducted = new Map<string, Promise<void>>();
+  // By the grant's id: the last of them.
+  readonly #latest = new Map<string, Promise<void>>();
 
   constructor(store: Store) {
     this.#store = store;
@@ -45,7 +49,7 @@ class Mover {
     // What stands in the way of a look is seen by the next one.
     const look = () => unlessRefused(() => this.#look());
     this.#stop = this.#store.watch(look, { isQuiet: true });
-    // Whoever has just got the grant listens first.
+    // The process that has just got the grant adds its listeners first.
     setImmediate(look);
   }
 
@@ -62,15 +66,21 @@ class Mover {
     for (const pod of movesToConduct(site, movable)) void this.conduct(site, pod);
   }
 
-  /** Once for each announcement, whoever calls. */
+  /** Once for each announcement, whoever calls. Listeners hear how one has ended before the next. */
   conduct(site: Site, pod: MovingPod): Promise<void> {
     const key = keyOf(pod);
     const known = this.#conducted.get(key);
     if (known) return known;
-    const conducted = (async () => conduct(site, pod))()
+    const { uid } = pod;
+    const conducted = (this.#latest.get(uid) ?? Promise.resolve())
+      .then(() => conduct(site, pod))
       .catch((error) => publishError(site, 'apply', error))
-      .finally(() => this.#conducted.delete(key));
+      .finally(() => {
+        this.#conducted.delete(key);
+        if (this.#latest.get(uid) === conducted) this.#latest.delete(uid);
+      });
     this.#conducted.set(key, conducted);
+    this.#latest.set(uid, conducted);
     return conducted;
   }
 }
@@ -80,7 +90,8 @@ const newMover = (store: Store) => new Mover(store);
 export const moverOf = ({ registry }: Store): Mover => registry.of(newMover);
 
 /** A grant has become this environment's: where it may be moved, moves of it are answered. */
-export function answerMoves(site: Site, { movable, owner }: PodAssignment): void {
-  if (movable === undefined || owner.kind !== 'process' || !site.ledger.owners.isOwn(owner)) return;
+export function answerMoves(site: Site, pod: PodAssignment): void {
+  const { owner } = pod;
+  if (!isMovable(pod) || owner.kind !== 'process' || !site.ledger.owners.isOwn(owner)) return;
   moverOf(site.ledger).follow(site);
 }

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { Assignments } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
 import { PERSISTENT_OWNER } from '../admission/placed-pod.js';
-import { planningGround } from '../admission/planning-ground.js';
+import { planningGround } from '../admission/planning/planning-ground.js';
 import type { Site } from '../admission/site.js';
 import { moveTime } from '../admission/transact.js';
 import { checkOptions } from '../base/check-options.js';
@@ -24,8 +24,8 @@ import { searchMoves } from '../decision/repacking/search.js';
 import type { Placement } from '../input/placement.js';
 import { checkSignal } from '../input/request.js';
 import { option } from '../input/values/option-values.js';
+import { giveBackRoom } from '../moves/kept-room.js';
 import { AskedGrants } from './asked-grants.js';
-import { giveBackRoom } from './kept-room.js';
 
 /** What {@link Manager.defragment} takes. */
 export interface DefragmentOptions {

@@ -21,9 +21,11 @@ function placedThreads(uid: string, place: Booked): readonly PlacedThread[] {
   );
 }
 
-/** The n-th CPU of one set for the n-th of another. */
+/** What stays of a grant that becomes larger or smaller; else the n-th CPU of one set for the n-th of another. */
 function counterparts(cpus: CpuSet, from: CpuSet, to: CpuSet): CpuSet {
   const [old, next] = [from.toArray(), to.toArray()];
+  const kept = from.isSubsetOf(to) || to.isSubsetOf(from) ? cpus.intersection(to) : CpuSet.EMPTY;
+  if (!kept.isEmpty) return kept;
   return CpuSet.from([...cpus].map((cpu) => next[old.indexOf(cpu) % next.length]!));
 }
 

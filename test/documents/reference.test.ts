@@ -110,6 +110,7 @@ describe('docs/configuration.md', () => {
       'grant.audit': (options) => grant.audit(options),
       'manager.audit': (options) => manager.audit(grant.uid, options),
       'grant.resize': (options) => grant.resize(options),
+      'manager.defragment': (options) => manager.defragment(options),
       'manager.takeOver': (options) => manager.takeOver('', options),
       'manager.registerDevices': (options) => manager.registerDevices('example.com/nic', [], options),
       'manager.admitAll': (options) => manager.admitAll([], options),

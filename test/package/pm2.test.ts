@@ -13,7 +13,8 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { makeProject, npm, ROOT, run } from './tarball.js';
+import { makeProject } from './project.js';
+import { npm, ROOT, run } from './tarball.js';
 
 const poll: typeof expect.poll = (ask) => expect.poll(ask, { timeout: 60_000, interval: 100 });
 

@@ -1,10 +1,8 @@
-// The tarball that `npm pack` makes, and empty projects to install it into.
+// The tarball that `npm pack` makes, and commands as a user's shell runs them.
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { onTestFinished } from 'vitest';
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -97,14 +95,3 @@ export function run(
 }
 
 export const npm = (args: string[], options: Options) => run('npm', args, options);
-
-/** An empty project, removed with the test. */
-export function makeProject(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'numalign-consumer-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  writeFileSync(
-    join(folder, 'package.json'),
-    JSON.stringify({ name: 'consumer', private: true, type: 'module' }),
-  );
-  return folder;
-}

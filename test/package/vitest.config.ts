@@ -5,6 +5,9 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     include: ['test/package/**/*.test.ts'],
+    globalSetup: 'test/package/global-setup.ts',
+    // They wait for npm half of the time.
+    maxWorkers: '100%',
     testTimeout: 5 * 60_000,
     // Debian's packages for the compilers of prebuilt addons come over the network.
     hookTimeout: 20 * 60_000,

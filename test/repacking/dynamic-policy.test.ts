@@ -266,6 +266,24 @@ describe('two requests at a time', () => {
   });
 });
 
+describe('a request that comes while others have a grant moved', () => {
+  it('waits for what the grant holds of both places', async () => {
+    const manager = await openTwoNodes(DYNAMIC, 5);
+    const { mover } = await fragment(manager);
+    const isAsked = new Promise<() => void>((resolve) => {
+      mover.on('move', () => new Promise((_, reject) => resolve(() => reject(new Error('not now')))));
+    });
+    const first = errorOf(() => askForThree(manager, { cpu: 4 }));
+    const refuse = await isAsked;
+    expect(manager.freeCpus().size).toBe(4);
+    const second = manager.acquire({ cpu: 5, name: 'second', policy: 'best-effort' });
+    // It is decided before that is on record.
+    refuse();
+    expect(await first).toMatchObject({ code: 'ERR_TOPOLOGY_AFFINITY' });
+    expect((await second).cpus.size).toBe(5);
+  });
+});
+
 describe('an abort', () => {
   it('ends the request, and leaves grants and room as they were', async () => {
     const manager = await openTwoNodes();

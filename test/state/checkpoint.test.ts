@@ -88,7 +88,7 @@ const move = fc.record({
   refusal: fc.option(text),
 });
 
-const pod: fc.Arbitrary<PodAssignment> = fc.record({
+const anyPod: fc.Arbitrary<PodAssignment> = fc.record({
   uid: text,
   name: text,
   containers: fc.array(container, { minLength: 1, maxLength: 3 }),
@@ -133,6 +133,28 @@ const pod: fc.Arbitrary<PodAssignment> = fc.record({
   unknown,
 });
 
+type Upcoming = NonNullable<PodAssignment['upcoming']>;
+
+// The same containers elsewhere.
+function goingTo({ booking, containers }: PodAssignment, upcoming: Upcoming, hand: CpuSet): Upcoming {
+  const move = upcoming.move;
+  const place = (c: ContainerAssignment, n: number): ContainerAssignment => ({
+    ...(move?.target?.containers[n] ?? c),
+    ...{ name: c.name, cpus: n === 0 ? hand : CpuSet.EMPTY },
+    isolation: n === 0 && !hand.isEmpty ? 'container' : 'host',
+  });
+  const target = move?.target && {
+    booking: booking && { ...booking, cpus: hand },
+    containers: containers.map(place),
+  };
+  return { ...upcoming, cpus: hand, ...(move && { move: { ...move, target: target ?? null } }) };
+}
+
+const pod = anyPod.map((each) => ({
+  ...each,
+  upcoming: each.upcoming && goingTo(each, each.upcoming, CpuSet.EMPTY),
+}));
+
 // Devices are of one pod each.
 function withOwnDevices(each: PodAssignment, i: number): PodAssignment {
   const own = (list: ContainerAssignment['devices']) =>
@@ -162,7 +184,7 @@ function deal(pods: PodAssignment[], hands: CpuSet[]): PodAssignment[] {
       ...each,
       containers: each.containers.map((c, n) => ({ ...c, ...(n === 0 ? own : other) })),
       booking: each.booking && { ...each.booking, cpus: hand },
-      upcoming: each.upcoming && { ...each.upcoming, cpus: hand },
+      upcoming: each.upcoming && goingTo(each, each.upcoming, hand),
     };
   });
 }
@@ -382,7 +404,10 @@ describe('the state file', () => {
     const [own] = fc.sample(pod, 1);
     const sample = {
       ...SAMPLE,
-      assignments: { ...SAMPLE.assignments, pods: [{ ...own!, containers: [], booking: null }] },
+      assignments: {
+        ...SAMPLE.assignments,
+        pods: [{ ...own!, containers: [], booking: null, upcoming: null }],
+      },
     };
     const [file, depth] = [encodeCheckpoint(sample), 200_000];
     const deep = `"deep":${'['.repeat(depth)}${']'.repeat(depth)}`;
@@ -431,6 +456,24 @@ describe('the state file', () => {
     );
   });
 
+  it('is refused where a pod is about to move to another place than it holds', () => {
+    const request = { ...fc.sample(pod, 1)[0]!, booking: null };
+    const [container1] = fc.sample(container, 1);
+    const at = (cpus: string) => [{ ...container1!, name: 'main', cpus: CpuSet.parse(cpus) }];
+    const code = (containers: ContainerAssignment[]) => {
+      const move = { for: 'asker', deadline: '', target: { booking: null, containers }, refusal: null };
+      const held = { cpus: CpuSet.parse('4-5'), held: CpuSet.EMPTY };
+      const upcoming = { container: 'main', ...held, by: request.owner.uuid, move };
+      const pods = [{ ...request, containers: at('0-1'), upcoming }];
+      const value = { ...SAMPLE, assignments: { ...SAMPLE.assignments, pods, memory: bookAll(pods) } };
+      return codeOf(Buffer.from(encodeCheckpoint(value)));
+    };
+    expect(code(at('4-5'))).toBeUndefined();
+    expect(code(at('4,6'))).toBe('ERR_STATE_CORRUPT');
+    expect(code([])).toBe('ERR_STATE_CORRUPT');
+    expect(code([...at('4-5'), ...at('')])).toBe('ERR_STATE_CORRUPT');
+  });
+
   it('is refused where two pods hold one device, or memory is not booked as the pods hold it', () => {
     const [first] = fc.sample(container, 1);
     const plain = {
@@ -444,7 +487,7 @@ describe('the state file', () => {
       const pods = own.map((part, i) => ({
         ...shape!,
         uid: String(i),
-        booking: null,
+        ...{ booking: null, upcoming: null },
         containers: [{ ...plain, ...part }],
       }));
       return codeOf(

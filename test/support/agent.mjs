@@ -72,6 +72,9 @@ const verbs = {
         told.push({ name: 'moveEnd', isMoved, cpus, reason: error?.details.reason ?? null }),
       );
   },
+  listenToResizes({ uid }) {
+    grants.get(uid).on('resize', ({ before, cpus, for: asker }) => told.push({ before, cpus, for: asker }));
+  },
   told: () => told,
   letGo: () => letGo(),
   async move({ uid, to, ...request }) {

@@ -7,9 +7,11 @@ import { writeSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
-import { openMoves } from './moves.mjs';
+import { answerMoves, openMoves } from './moves.mjs';
 import { openQuietManager } from './quiet-manager.mjs';
 import { Random } from './random.mjs';
+import { GONE, isExpected, REFUSALS } from './refusals.mjs';
+import { randomPod, randomRequest } from './requests.mjs';
 import { parseList } from './state-file.mjs';
 
 const CHILD_SECONDS = 2;
@@ -20,6 +22,8 @@ const { machine, stateDir } = setup;
 const numalign = await import(pathToFileURL(`${setup.package}/dist/index.js`));
 const { discover } = await import(pathToFileURL(`${setup.package}/dist/entries/topology.js`));
 const random = new Random(setup.seed);
+// For what others ask, whenever that is.
+const answers = new Random(setup.seed, 1);
 
 const now = () => Number(process.hrtime.bigint());
 function report(event, facts = {}) {
@@ -28,7 +32,7 @@ function report(event, facts = {}) {
 
 // ---- what this agent has
 
-/** By uid: { grant, isPersistent, isPinned, child, isMovable, isMoving, isBusy, isRoom } */
+/** By uid: { grant, isPersistent, isPinned, child, isMovable, isMoving, isBusy, isRoom, isFixed } */
 const held = new Map();
 const tokens = [];
 
@@ -39,38 +43,37 @@ function keysOf({ cpus, held: siblings, devices }) {
   return [...[cpus, siblings].flatMap((set) => parseList(String(set))).map((cpu) => `cpu ${cpu}`), ...owned];
 }
 
+// What lasts may be released by anybody, and where it consents, be moved by anybody too: of that only
+// the devices are known, and how many CPUs it has.
+function factsOf({ grant, isPersistent, isMovable }) {
+  const keys = keysOf(grant);
+  if (!isPersistent || !isMovable) return { keys };
+  const isCpu = (key) => key.startsWith('cpu ');
+  return { keys: keys.filter((key) => !isCpu(key)), size: keys.filter(isCpu).length };
+}
+
 // `bridge`: what it has now and had when it was dropped, it has had all the while. `asked`: it was
 // decided since then.
-function holds(grant, isPersistent, bridge = false, asked = undefined) {
-  report('holds', { uid: grant.uid, keys: keysOf(grant), persistent: isPersistent, bridge, asked });
+function holds(entry, bridge = false, asked = undefined) {
+  const { grant, isPersistent } = entry;
+  report('holds', { uid: grant.uid, ...factsOf(entry), persistent: isPersistent, bridge, asked });
 }
 
 const mine = (filter = () => true) => [...held.values()].filter(filter);
 const isFreeToEnd = ({ child }) => child === undefined;
-const isOwn = ({ child, isPersistent, isRoom }) => child === undefined && !isPersistent && !isRoom;
-const isResizable = ({ child, isRoom }) => child === undefined && !isRoom;
-
-// What is nobody's anybody may move, under whoever holds it.
-const isLasting = (entry) => isOwn(entry) && !entry.isMovable;
+const isOwn = ({ child, isPersistent, isRoom, isFixed }) =>
+  child === undefined && !isPersistent && !isRoom && !isFixed;
+// What has several containers or parts is not resized, and is not given to others either.
+const isResizable = ({ child, isRoom, isFixed }) => child === undefined && !isRoom && !isFixed;
 
 function entryOf(grant, more) {
   const entry = { grant, isPersistent: false, isPinned: false, child: undefined, ...more };
-  if (entry.isMovable) listen(entry);
+  if (!entry.isMovable || entry.isPersistent) return entry;
+  answerMoves(entry, answers, {
+    drops: () => report('drops', { uid: grant.uid }),
+    holds: () => held.get(grant.uid) === entry && holds(entry, true),
+  });
   return entry;
-}
-
-// From when it is told of a move it may begin to give away what it has. An operation that is about the
-// grant has told so already, and tells afterwards what it has unless a move is still to end.
-function listen(entry) {
-  const { grant } = entry;
-  grant.on('move', () => {
-    entry.isMoving = true;
-    if (!entry.isBusy) report('drops', { uid: grant.uid });
-  });
-  grant.on('moveEnd', () => {
-    entry.isMoving = false;
-    if (!entry.isBusy && held.get(grant.uid) === entry) holds(grant, false, true);
-  });
 }
 
 // The grant that the running operation is about.
@@ -89,30 +92,20 @@ const NOTHING_TO_DO = Symbol('nothing to do');
 
 // ---- what it does. Each operation answers nothing, or throws what numalign throws.
 
-function request() {
-  const { cpu, memory, devices } = machine.amounts;
-  const options = { cpu: random.pick(cpu) };
-  if (memory.length > 0 && random.chance(2)) options.memory = random.pick(memory);
-  if (devices.length > 0 && random.chance(3))
-    options.resources = { [machine.resource]: random.pick(devices) };
-  if (random.chance(4)) options.name = `name-${random.below(4)}`;
-  if (machine.isQuiet && !random.chance(4)) options.quiet = quietParts();
-  return options;
-}
-
-function quietParts() {
-  const [interrupts, workqueues] = [random.chance(2), random.chance(2)];
-  return { interrupts, workqueues, idle: random.chance(2) && { maxLatency: random.below(100) } };
-}
+const request = () => randomRequest(random, machine, moves !== undefined);
 
 async function acquire(options) {
   const isPersistent = options.owner === 'persistent';
   const asked = now();
   report('asks', { persistent: isPersistent });
-  const isMovable = moves !== undefined && !isPersistent && random.chance(2);
-  const grant = await manager.acquire(isMovable ? { ...options, movable: { notice: 200 } } : options);
-  held.set(grant.uid, entryOf(grant, { isPersistent, isMovable }));
-  holds(grant, isPersistent, false, asked);
+  const grant = await manager.acquire(options);
+  const isFixed = options.parts !== undefined;
+  keep(entryOf(grant, { isPersistent, isMovable: options.movable !== undefined, isFixed }), asked);
+}
+
+function keep(entry, asked) {
+  held.set(entry.grant.uid, entry);
+  holds(entry, false, asked);
 }
 
 async function releaseBy(uid, isPersistent, release) {
@@ -128,12 +121,19 @@ async function releaseBy(uid, isPersistent, release) {
 }
 
 const operations = {
-  acquire: () => acquire(request()),
+  acquire: () =>
+    acquire({ ...request(), ...(random.chance(8) && { signal: AbortSignal.timeout(random.below(300)) }) }),
   persist: () => acquire({ ...request(), owner: 'persistent' }),
   wait: () => acquire({ ...request(), wait: true, signal: AbortSignal.timeout(50 + random.below(300)) }),
 
-  async release() {
-    const entry = choose(isFreeToEnd);
+  async admit() {
+    const asked = now();
+    report('asks', { persistent: false });
+    const { pod, options } = randomPod(random, machine);
+    const { uid } = await manager.admit(pod, options);
+    keep(entryOf(manager.grant(uid), { isMovable: options.movable !== undefined, isFixed: true }), asked);
+  },
+  async release(entry = choose(isFreeToEnd)) {
     unpinned(entry);
     entry.isBusy = true;
     try {
@@ -142,7 +142,7 @@ const operations = {
       // It stays, with everything it had. Of a persistent one that cannot be known: others may
       // release it too.
       entry.isBusy = false;
-      if (!entry.isPersistent && !entry.isMoving) holds(entry.grant, false, true);
+      if (!entry.isPersistent && !entry.isMoving) holds(entry, true);
       throw error;
     }
   },
@@ -201,12 +201,11 @@ const operations = {
       // one is that moves.
       const isKnown = !isPersistent && !entry.isMoving && error.code !== 'ERR_GRANT_BUSY';
       entry.isBusy = false;
-      if (isKnown && (REFUSALS.has(error.code) || isExpected('resize', error)))
-        holds(grant, isPersistent, true);
+      if (isKnown && (REFUSALS.has(error.code) || isExpected('resize', error, setup))) holds(entry, true);
       throw error;
     }
     entry.isBusy = false;
-    if (!entry.isMoving) holds(grant, isPersistent, true);
+    if (!entry.isMoving) holds(entry, true);
   },
   // A grant of anybody's makes room; what it has left is kept here until it is released.
   async move() {
@@ -215,8 +214,14 @@ const operations = {
     const room = await moves.move(manager);
     if (room === undefined) return NOTHING_TO_DO;
     const grant = manager.grant(room);
-    held.set(room, entryOf(grant, { isRoom: true }));
-    holds(grant, false, false, asked);
+    const entry = entryOf(grant, { isRoom: true });
+    keep(entry, asked);
+    // Other requests wait for room that is kept. Some is kept for long, all the same.
+    if (!random.chance(4)) await operations.release(entry);
+  },
+  async defragment() {
+    const signal = random.chance(4) ? AbortSignal.timeout(random.below(300)) : undefined;
+    await manager.defragment({ dryRun: random.chance(4), signal });
   },
   async transfer() {
     const entry = choose(isOwn);
@@ -225,7 +230,11 @@ const operations = {
     report('drops', { uid: grant.uid });
     entry.isBusy = true;
     held.delete(grant.uid);
-    const transfer = await grant.transfer();
+    const transfer = await grant.transfer().catch((error) => {
+      entry.isBusy = false;
+      held.set(grant.uid, entry);
+      throw error;
+    });
     const accepted = transfer.accepted.then(
       () => {
         report('left', { uid: grant.uid });
@@ -245,12 +254,13 @@ const operations = {
     const { uid, token } = tokens.shift();
     const grant = await manager.takeOver(token);
     if (grant.uid !== uid) throw new Error(`took over ${grant.uid} instead of ${uid}`);
-    held.set(grant.uid, entryOf(grant, { isMovable: moves !== undefined }));
-    holds(grant, false, true);
+    const entry = entryOf(grant, { isMovable: moves !== undefined });
+    held.set(grant.uid, entry);
+    holds(entry, true);
   },
   // From now on anybody may release it, under threads that run on it.
   async outlive() {
-    const entry = choose(isLasting);
+    const entry = choose(isOwn);
     const { grant } = entry;
     if (entry.isPinned) {
       unpinned(entry);
@@ -258,6 +268,7 @@ const operations = {
     }
     report('asks', { persistent: true });
     report('drops', { uid: grant.uid });
+    entry.isBusy = true;
     try {
       await manager.pod(grant.uid).setOwner('persistent');
     } catch (error) {
@@ -268,7 +279,8 @@ const operations = {
       throw error;
     }
     entry.isPersistent = true;
-    holds(grant, true, true);
+    entry.isBusy = false;
+    holds(entry, true);
   },
   // What somebody says to have already, wherever that is.
   async adopt() {
@@ -309,45 +321,6 @@ const operations = {
   },
 };
 
-// ---- refusals that are part of the game
-
-const REFUSALS = new Set([
-  'ERR_INSUFFICIENT_CPUS',
-  'ERR_INSUFFICIENT_MEMORY',
-  'ERR_INSUFFICIENT_DEVICES',
-  'ERR_SHARED_POOL_EMPTY',
-  'ERR_TOPOLOGY_AFFINITY',
-  'ERR_GRANT_BUSY',
-  // An agent in a pid namespace of its own, which is stopped, or has no CPU, for longer than it is
-  // waited for.
-  'ERR_MEMBER_UNMOVABLE',
-]);
-const GONE = new Set(['ERR_UNKNOWN_GRANT', 'ERR_GRANT_RELEASED', 'ERR_OWNER_ALIVE']);
-const ALWAYS = new Set(['ERR_LOCK_TIMEOUT']);
-// The folder is removed in the middle of a transaction, or an owner is stopped that would have to
-// write its file again.
-const DISTURBANCES = new Set(['ERR_STATE_FOLDER', 'ERR_STATE_CORRUPT', 'ERR_SYSCALL']);
-const FAILURES = new Set(['ERR_STATE_FOLDER', 'ERR_SYSCALL']);
-
-function isExpected(operation, error) {
-  if (ALWAYS.has(error.code) || (setup.isDisturbed && DISTURBANCES.has(error.code))) return true;
-  if (setup.hasErrors && FAILURES.has(error.code)) return true;
-  if (['acquire', 'persist', 'resize', 'wait'].includes(operation) && REFUSALS.has(error.code)) return true;
-  if (operation === 'move' && /^ERR_(NOT_MOVED|NOT_MOVABLE|GRANT_BUSY)$/.test(error.code ?? '')) return true;
-  if (operation === 'adopt' && error.code === 'ERR_ADOPTION') return true;
-  if (operation === 'kubelet' && error.code === 'ERR_OWNER_ALIVE') return true;
-  if (operation === 'wait' && error.name === 'TimeoutError') return true;
-  // A persistent grant may have been released by anybody meanwhile, and one that was offered is
-  // gone with whoever offered it. One's own is never gone.
-  if (GONE.has(error.code))
-    return subject ? subject.isPersistent : ['releaseById', 'takeOver', 'move'].includes(operation);
-  // Whoever waits in vain for a successor, or comes too late, is told.
-  return (
-    ['takeOver', 'transfer'].includes(operation) &&
-    /^ERR_(TRANSFER|UNKNOWN_TRANSFER|INVALID_TOKEN)/.test(error.code ?? '')
-  );
-}
-
 // ---- which operations there are
 
 /**
@@ -369,30 +342,35 @@ async function features() {
     outlive: has('adopt', numalign.Manager),
     kubelet: has('recordKubelet', numalign.Manager) && setup.hasKubelet,
     move: has('on', numalign.Grant),
+    defragment: has('defragment', numalign.Manager),
   };
 }
 
 function choices(known) {
-  const room = held.size < MAX_GRANTS;
+  // Where the machine is full nothing can move.
+  const room = held.size < (machine.hasMovesAbove ? MAX_GRANTS - 1 : MAX_GRANTS);
   const own = (filter) => mine(filter).length > 0;
   const isReal = machine.isReal;
   return {
     acquire: room ? 30 : 0,
     // Nobody writes again what is nobody's.
-    persist: room && !setup.isDisturbed ? (isReal ? 1 : 4) : 0,
+    // Who asks for a move of such moves it: others have to end what the dead have begun.
+    persist: room && !setup.isDisturbed ? (isReal ? 1 : machine.hasMovesAbove ? 20 : 4) : 0,
     wait: room && known.wait ? 10 : 0,
-    release: own(isFreeToEnd) ? 25 : 0,
-    releaseById: isReal ? 8 : 3,
+    admit: room && moves ? 6 : 0,
+    release: own(isFreeToEnd) ? (machine.hasMovesAbove ? 40 : 25) : 0,
+    releaseById: isReal || machine.hasMovesAbove ? 8 : 3,
     pin: isReal && own(({ isPersistent }) => !isPersistent) ? 15 : 0,
     unpin: isReal && own(({ isPinned }) => isPinned) ? 5 : 0,
     spawn: isReal && own(isOwn) ? 2 : 0,
     resize: known.resize && own(isResizable) ? 12 : 0,
-    move: moves && room ? 12 : 0,
+    move: moves && room ? (machine.hasMovesAbove ? 60 : 12) : 0,
+    defragment: moves ? (machine.hasMovesAbove ? 15 : 3) : 0,
     transfer: known.transfer && own(isOwn) ? 4 : 0,
     takeOver: known.takeOver && tokens.length > 0 ? 100 : 0,
     adopt: known.adopt && !isReal && !setup.isDisturbed ? 4 : 0,
-    outlive: known.outlive && own(isLasting) && !setup.isDisturbed ? (isReal ? 1 : 3) : 0,
-    kubelet: known.kubelet ? 6 : 0,
+    outlive: known.outlive && own(isOwn) && !setup.isDisturbed ? (isReal ? 1 : 3) : 0,
+    kubelet: known.kubelet ? (machine.hasMovesAbove ? 1 : 6) : 0,
     reopen: 2,
     look: 5,
   };
@@ -405,6 +383,7 @@ function watch() {
 async function open() {
   const topology = machine.isReal ? {} : { topology: await discover({ synthetic: machine.synthetic }) };
   const options = { ...machine.options, ...topology, stateDir, lockTimeoutMs: 3000 };
+  if (moves && !random.chance(3)) options.cpuManagerPolicy = 'dynamic';
   return machine.isQuiet ? openQuietManager(setup.package, options) : numalign.openManager(options);
 }
 
@@ -421,10 +400,10 @@ async function openAtLast() {
         operation: 'open',
         code: error.code ?? error.name,
         took: 0,
-        expected: isExpected('open', error),
+        expected: isExpected('open', error, setup),
         message: error.message,
       });
-      if (!isExpected('open', error)) process.exit(1);
+      if (!isExpected('open', error, setup)) process.exit(1);
     }
   }
 }
@@ -440,7 +419,7 @@ for (let isWatching = false; !isWatching; ) {
     watch();
     isWatching = true;
   } catch (error) {
-    if (!isExpected('open', error)) throw error;
+    if (!isExpected('open', error, setup)) throw error;
     await sleep(10);
   }
 }
@@ -485,7 +464,7 @@ for (;;) {
   }
   const took = now() - begun;
   if (error) {
-    const expected = isExpected(operation, error);
+    const expected = isExpected(operation, error, setup, subject);
     const message = expected ? undefined : (error.stack ?? String(error));
     // An abort's code is a number.
     const code = typeof error.code === 'string' ? error.code : (error.name ?? String(error));

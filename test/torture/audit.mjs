@@ -14,9 +14,10 @@ const options = { ...machine.options, ...topology, stateDir, lockTimeoutMs: 10_0
 const manager = machine.isQuiet ? await openQuietManager(folder, options) : await openManager(options);
 
 function tell() {
-  const grants = manager
-    .grants()
-    .map(({ uid, cpus, owner }) => ({ uid, cpus: String(cpus), kind: owner.kind }));
+  const grants = manager.grants().map(({ uid, cpus, upcoming, owner }) => ({
+    ...{ uid, cpus: String(cpus), kind: owner.kind },
+    upcoming: String(upcoming ?? ''),
+  }));
   const [generation, memory] = [manager.generation(), manager.memory()];
   const [free, pool] = [manager.freeCpus(), manager.sharedPool()].map(String);
   const kubelet = String(manager.kubelet?.()?.cpus ?? '');

@@ -3,8 +3,10 @@
 
 import { TREE } from './quiet-tree.mjs';
 
-// A transaction takes most kinds of steps once.
+// A transaction takes most kinds of steps once, and few are about a move.
 const MOST_TIMES = 12;
+const MOST_MOVES = 3;
+const MOVE_STEP = /^(\w+) write .* (announce|refuse|begin|finish|keep)$/;
 const WHENS = ['before', 'during', 'after'];
 // Half of a call can only be done of a write; the kernel takes what is written to its settings whole.
 const hasHalf = (kind) => kind.startsWith('write ') && !kind.startsWith(`write ${TREE}/`);
@@ -15,9 +17,12 @@ export class Failpoints {
   /** Points that somebody was to die at and did not come to: often there is no second time. */
   #missed = new Set();
   #random;
+  #oneInElse;
 
-  constructor(random) {
+  /** `oneInElse`: which part of the deaths is elsewhere than at what is special. */
+  constructor(random, oneInElse = 2) {
     this.#random = random;
+    this.#oneInElse = oneInElse;
   }
 
   met(kind) {
@@ -37,16 +42,18 @@ export class Failpoints {
   /** One of those that were hit the least: { nth, when, kind }. Undefined while none is known. */
   next() {
     const all = [...this.#hits];
-    const ofKernel = all.filter(([point]) => point.includes(` ${TREE}/`));
-    // Where there are any, half of the deaths are in the middle of the kernel's settings.
-    const points = ofKernel.length > 0 && this.#random.chance(2) ? ofKernel : all;
+    const special = all.filter(([point]) => point.includes(` ${TREE}/`) || MOVE_STEP.test(point));
+    // Where there are any, half of the deaths or more are in the middle of the kernel's settings, or of moves.
+    const isSpecial = special.length > 0 && !this.#random.chance(this.#oneInElse);
+    const points = isSpecial ? special : all;
     const least = Math.min(...points.map(([, hits]) => hits));
     const rare = points.filter(([, hits]) => hits === least).map(([point]) => point);
     if (rare.length === 0) return undefined;
     const [, when, kind] = /^(\w+) (.*)$/.exec(this.#random.pick(rare));
     // The first is in the opening, the later ones are in what comes after.
     const isFirst = this.#missed.has(`${when} ${kind}`) || this.#random.chance(3);
-    return { nth: isFirst ? 1 : 1 + this.#random.below(MOST_TIMES), when, kind };
+    const most = MOVE_STEP.test(`${when} ${kind}`) ? MOST_MOVES : MOST_TIMES;
+    return { nth: isFirst ? 1 : 1 + this.#random.below(most), when, kind };
   }
 
   get counts() {
@@ -56,6 +63,16 @@ export class Failpoints {
       hit: hits.filter((n) => n > 0).length,
       total: hits.reduce((a, b) => a + b, 0),
     };
+  }
+
+  /** Deaths by the step of a move, and whether before, during or after it is on record. */
+  get ofMoves() {
+    const deaths = new Map();
+    for (const [point, hits] of this.#hits) {
+      const [, when, step] = MOVE_STEP.exec(point) ?? [];
+      if (hits > 0 && step) deaths.set(`${when} ${step}`, (deaths.get(`${when} ${step}`) ?? 0) + hits);
+    }
+    return deaths;
   }
 
   get never() {

@@ -44,6 +44,8 @@ const { decodeCheckpoint, encodeCheckpoint, encodeJournal, readJournal } =
 const { decodeOwnerFile, encodeOwnerFile } = await load('state/format/owner-file.js');
 const { JournalFollower } = await load('state/files/journal-follower.js');
 const { openFolder } = await load('state/folder/folder.js');
+const { beginMove, callOffMove, finishMove, isMoving, undoMove } = await load('account/moves/move-steps.js');
+const { heldCpus } = await load('account/cpus-of-pods.js');
 const formats = [
   {
     name: 'state',
@@ -61,7 +63,7 @@ const formats = [
 async function sampleFiles() {
   const folder = scratchFolder('fuzz');
   const stateDir = join(folder, 'state');
-  const process_ = spawn(process.execPath, [SAMPLE, resolve(given.packages[0]), stateDir], {
+  const process_ = spawn(process.execPath, [SAMPLE, resolve(given.packages[0]), stateDir, 'moves'], {
     stdio: ['pipe', 'pipe', 'inherit'],
   });
   await new Promise((done, failed) => {
@@ -158,6 +160,9 @@ const ODD_KEYS = [
   'upcoming',
   'move',
   'movable',
+  'moves',
+  'mixed',
+  'target',
   'transfer',
 ];
 const oddValue = () =>
@@ -184,6 +189,9 @@ function places(value, found = []) {
   return found;
 }
 
+/** A place and all below it. */
+const within = ([holder, key]) => [[holder, key], ...places(holder[key])];
+
 // As an own member whatever it is called.
 const put = (holder, key, value) =>
   Object.defineProperty(holder, key, { value, enumerable: true, writable: true, configurable: true });
@@ -204,8 +212,14 @@ function nearby(value) {
   return oddValue();
 }
 
+// What is about moves and the shared pool: one change in three is in the middle of that.
+const isOfMoves = ([holder, key]) => OF_MOVES.has(key) || holder.deadline !== undefined;
+const OF_MOVES = new Set(['mixed', 'movable', 'moves', 'upcoming', 'exclude', 'maxPerHour', 'noticeMs']);
+
 function changeOne(body) {
-  const all = places(body);
+  const everything = places(body);
+  const ofMoves = random.chance(3) ? everything.filter(isOfMoves).flatMap(within) : [];
+  const all = ofMoves.length > 0 ? ofMoves : everything;
   const [holder, key] = random.pick(all);
   const [otherHolder, otherKey] = random.pick(all);
   switch (random.below(8)) {
@@ -378,13 +392,46 @@ function flaw({ decode, encode, agrees, follows }, bytes, seen) {
   } catch (error) {
     return `the document's reader does not take what was accepted: ${error.stack}`;
   }
-  return follows?.(bytes);
+  return (agrees && moveFlaw(value)) ?? follows?.(bytes);
+}
+
+/** What is wrong with what becomes of moves under way, whatever of them is on record. */
+function moveFlaw(value) {
+  const state = value.assignments;
+  const time = { now: '2026-01-01T00:00:00.000Z', hourAgo: '2025-12-31T23:00:00.000Z' };
+  for (const pod of state.pods.filter(isMoving)) {
+    try {
+      if (!pod.upcoming.move.target) checkStep(state, finishMove(state, pod, time));
+      else {
+        checkStep(state, callOffMove(state, pod));
+        const begun = beginMove(state, pod, pod.upcoming.by);
+        checkStep(state, begun);
+        checkStep(state, undoMove(begun, pod, 'ERR_NOT_MOVED'));
+        checkStep(state, finishMove(begun, begun.pods.find(isSameUid(pod)), time));
+      }
+    } catch (error) {
+      return `a step of the move of ${pod.uid}: ${error.stack}`;
+    }
+  }
+  return undefined;
+}
+
+const isSameUid =
+  ({ uid }) =>
+  (pod) =>
+    pod.uid === uid;
+
+// No step gives anybody what nobody on record holds.
+function checkStep(before, after) {
+  const [held, now] = [before, after].map(({ pods }) => heldCpus(pods));
+  if (!now.isDisjoint) throw new Error('two grants have the same CPU');
+  if (!now.cpus.isSubsetOf(held.cpus)) throw new Error(`CPUs ${now.cpus} are held, ${held.cpus} before`);
 }
 
 // Without what one may write in several ways.
 const gistOf = ({ generation, bootId, memory, cpus, pods }) => ({
   ...{ generation, bootId, memory, cpus },
-  pods: [...pods.values()].map(({ uid, keys }) => ({ uid, keys })),
+  pods: [...pods.values()].map(({ uid, keys, terms }) => ({ uid, keys, terms })),
 });
 
 /** What is wrong with what a reader that follows a file makes of it; undefined where nothing is. */

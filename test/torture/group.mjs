@@ -2,7 +2,7 @@
 // watches, and compares in the end of each round.
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -10,6 +10,8 @@ import { promisify } from 'node:util';
 import { AgentProcess, now } from './agent-process.mjs';
 import { Failpoints } from './failpoints.mjs';
 import { History } from './history.mjs';
+import { MoveWatch } from './move-watch.mjs';
+import { isLocked } from './owner-locks.mjs';
 import { isEnding, livingThreadsOf, MARK, marked, signal, standsStill } from './processes.mjs';
 import { QuietTree, TREE } from './quiet-tree.mjs';
 import { Random } from './random.mjs';
@@ -42,8 +44,6 @@ function inodesIn(folder) {
   }
 }
 
-const isLocked = (inode) => new RegExp(` \\w+:\\w+:${inode} `).test(readFileSync('/proc/locks', 'latin1'));
-
 export class Group {
   machine;
   operations = new Map();
@@ -64,6 +64,7 @@ export class Group {
     disturbed: 0,
     shared: 0,
     rested: 0,
+    moves: 0,
   };
   /** By slot. */
   slots;
@@ -89,6 +90,8 @@ export class Group {
   #isFaulty = true;
   // What quiet grants change.
   #tree;
+  // What moves do, in each round.
+  #watch;
   #quietSnapshots = [];
   #number = 0;
 
@@ -103,7 +106,7 @@ export class Group {
     this.#stateDir = join(folder, 'state');
     this.#calm = join(folder, 'calm');
     this.#random = new Random(settings.seed, machine.isReal ? 1 : 2);
-    this.failpoints = new Failpoints(this.#random);
+    this.failpoints = new Failpoints(this.#random, machine.hasMovesAbove ? 5 : 2);
     this.slots = Array.from({ length: processes }, () => ({ operations: 0, acquired: 0, longest: 0 }));
     mkdirSync(folder, { recursive: true });
     this.#makeLogs();
@@ -140,7 +143,7 @@ export class Group {
       isDisturbed: this.#vandal !== undefined,
       // Older packages leave a state alone in which the kubelet has something.
       hasKubelet: packages.length === 1 && !this.machine.isReal,
-      hasErrors: this.#isFaulty && this.#random.chance(3),
+      hasErrors: this.#isFaulty && this.#random.chance(this.machine.hasMovesAbove ? 8 : 3),
     };
     const errors = setup.hasErrors ? this.#errors(seed + number) : undefined;
     const inNamespaces = canUnshare && this.#random.chance(3);
@@ -168,7 +171,7 @@ export class Group {
 
   // Where it dies of itself, if at all: at a chosen step, or at any.
   #fate(seed, number) {
-    const fate = this.#random.weighted({ chosen: 3, any: 2, none: 3 });
+    const fate = this.#random.weighted({ chosen: this.machine.hasMovesAbove ? 12 : 3, any: 2, none: 3 });
     if (fate === 'chosen') return { fail: this.failpoints.next() };
     return fate === 'any' ? { random: { seed: seed + number, rate: STEPS_TO_LIVE } } : {};
   }
@@ -241,15 +244,16 @@ export class Group {
 
   async #disturb(until) {
     while (now() < until) {
-      await sleep(20 + this.#random.below(160));
+      await sleep((20 + this.#random.below(160)) * (this.machine.hasMovesAbove ? 3 : 1));
       const agents = [...this.#agents].filter(
         ({ isReady, isStopped, killedAt }) => isReady && !isStopped && killedAt === undefined,
       );
       if (agents.length === 0) continue;
       const victim = this.#random.pick(agents);
       const what = this.#random.weighted({
-        kill: 2,
-        stop: 8,
+        // Those that are to die in the middle of a move must live until then.
+        kill: this.machine.hasMovesAbove ? 1 : 2,
+        stop: this.machine.hasMovesAbove ? 12 : 8,
         childKill: 2,
         snapshot: this.#tree ? 16 : this.machine.isReal ? 6 : 0,
       });
@@ -368,7 +372,12 @@ export class Group {
       for (const name of ['state.json', 'state.copy.json']) {
         const begun = now();
         try {
-          const state = readState(join(this.#stateDir, name));
+          const isFollowed = name === 'state.json' && !this.#vandal;
+          const state = readState(
+            join(this.#stateDir, name),
+            isFollowed ? (...seen) => this.#watch.sees(...seen) : undefined,
+          );
+          if (isFollowed) for (const text of this.#watch.flaws(begun / 1e6)) this.#violation(text);
           if (!state || name !== 'state.json') continue;
           this.counts.states++;
           this.#checkCapacity(state);
@@ -399,7 +408,7 @@ export class Group {
   async round(seconds) {
     const canRemove = !this.machine.isReal;
     const { disturbed } = this.#settings;
-    const isDisturbed = !this.#tree && (this.#random.chance(3) || disturbed);
+    const isDisturbed = disturbed || !(this.#tree || this.machine.hasMovesAbove || !this.#random.chance(3));
     this.#vandal = isDisturbed ? new Vandal(this.#stateDir, this.#random, canRemove) : undefined;
     this.#isFaulty = !this.#tree || this.#random.chance(2);
     // A folder that somebody removes is made again as one of a single user.
@@ -416,6 +425,7 @@ export class Group {
     }
     this.#tree?.make();
     rmSync(this.#calm, { force: true });
+    this.#watch = new MoveWatch(this.#stateDir, this.machine.grantable);
     const until = now() + seconds * 1e9;
     this.#isRunning = true;
     for (let slot = 0; slot < this.slots.length; slot++) this.#start(slot);
@@ -427,6 +437,7 @@ export class Group {
     await Promise.all(last.map(({ ended }) => ended));
     await this.#clear();
     this.counts.rounds++;
+    this.counts.moves += this.#watch.moves;
     this.counts.holdings += this.#history.holdings().length;
     for (const text of new Set(this.#history.violations())) this.#violation(text);
     this.#checkSettings();
@@ -446,8 +457,21 @@ export class Group {
     writeFileSync(this.#calm, '');
     for (const agent of this.#agents) agent.tell({ rest: true });
     const isOver = await this.#within(REST_MS, () => [...this.#agents].every(({ isResting }) => isResting));
-    const { pods } = readState(join(this.#stateDir, 'state.json')) ?? { pods: new Map() };
-    if (!isOver || pods.size > 0) return;
+    const pods = () => readState(join(this.#stateDir, 'state.json'))?.pods ?? new Map();
+    const atWork = [...this.#agents].filter(({ isResting }) => !isResting);
+    // On this machine one may have no CPU for long.
+    if (!isOver && this.machine.hasMovesAbove)
+      for (const { number, traits } of atWork)
+        this.#violation(`agent ${number} (${traits}) does not come to rest`);
+    if (!isOver) return;
+    // What is kept for requests that are over; a grant may stay that nobody could release.
+    const passing = () => [...pods().values()].filter((pod) => pod.isPlaceholder || pod.upcoming);
+    await this.#within(REST_MS, () => passing().length === 0);
+    for (const { uid, isPlaceholder } of passing())
+      this.#violation(
+        `${isPlaceholder ? 'room' : 'a change'} of ${uid} stays though nobody asks for anything`,
+      );
+    if (pods().size > 0) return;
     const places = () => inodesIn(join(this.#stateDir, 'waiting')).filter(([, inode]) => isLocked(inode));
     await this.#within(REST_MS, () => places().length === 0);
     for (const [name] of places())
@@ -536,12 +560,17 @@ export class Group {
     const there = new Map(
       grants.map(({ uid, cpus }) => [uid, new Set(parseList(cpus).map((cpu) => `cpu ${cpu}`))]),
     );
-    for (const [uid, keys] of must) {
+    for (const [uid, { keys, size }] of must) {
       const has = there.get(uid);
       const missing = [...keys].filter((key) => key.startsWith('cpu ') && !has?.has(key));
-      if (missing.length > 0) this.#violation(`persistent grant ${uid} has lost ${missing.join(', ')}`);
+      if (!has) this.#violation(`persistent grant ${uid} is lost`);
+      else if (missing.length > 0) this.#violation(`persistent grant ${uid} has lost ${missing.join(', ')}`);
+      else if (size !== undefined && size !== has.size)
+        this.#violation(`persistent grant ${uid} has ${has.size} CPUs, ${size} before it was moved`);
     }
-    for (const { uid, kind } of grants) {
+    for (const { uid, kind, upcoming } of grants) {
+      if (upcoming !== '')
+        this.#violation(`grant ${uid} is still about to have ${upcoming} though all are dead`);
       if (kind !== 'persistent') this.#violation(`grant ${uid} is on record though its owner is dead`);
       if (gone.has(uid)) this.#violation(`grant ${uid} is on record again though it was released`);
     }

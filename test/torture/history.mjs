@@ -91,7 +91,7 @@ export class History {
       last.set(uid, holding);
       if (holding.to > holding.from) all.push(holding);
     };
-    for (const { event, agent, uid, keys, persistent, bridge, time } of events) {
+    for (const { event, agent, uid, keys, size, persistent, bridge, time } of events) {
       if (event === 'drops') close(uid, time);
       if (event !== 'holds') continue;
       close(uid, time);
@@ -102,20 +102,20 @@ export class History {
         const both = keys.filter((key) => before.keys.has(key));
         all.push({ uid, agent, persistent, keys: new Set(both), from: before.to, to: time });
       }
-      open.set(uid, { uid, agent, persistent, keys: new Set(keys), from: time, to: HOLDS_ON });
+      open.set(uid, { uid, agent, persistent, keys: new Set(keys), size, from: time, to: HOLDS_ON });
     }
     for (const uid of [...open.keys()]) close(uid, HOLDS_ON);
     return all;
   }
 
   /**
-   * Persistent grants that must be there, by id with what they have; those that must not; and how
-   * many may be there that nobody was told of.
+   * Persistent grants that must be there, by id with what they have, and how many CPUs where it is
+   * not known which; those that must not; and those that somebody was told of.
    */
   persistent() {
     const must = new Map();
-    for (const { uid, keys, persistent, to } of this.holdings())
-      if (persistent && to === HOLDS_ON) must.set(uid, keys);
+    for (const { uid, keys, size, persistent, to } of this.holdings())
+      if (persistent && to === HOLDS_ON) must.set(uid, { keys, size });
     const gone = new Set(this.#events.filter(({ event }) => event === 'released').map(({ uid }) => uid));
     const known = new Set(this.#events.filter(({ event }) => event === 'holds').map(({ uid }) => uid));
     return { must, gone, known };

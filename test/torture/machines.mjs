@@ -52,19 +52,21 @@ export function quietMachine() {
 
 const RESOURCE = 'example.com/nic';
 
-export function simulatedMachine() {
+/** `hasMovesAbove`: most of what agents do there is about moves. */
+export function simulatedMachine(hasMovesAbove = false) {
   const managed = Array.from({ length: 24 }, (_, cpu) => cpu);
   const devices = Array.from({ length: 6 }, (_, i) => ({ id: `nic-${i}`, numaNodes: [i % 2] }));
   return {
     name: 'simulated',
     isReal: false,
+    hasMovesAbove,
     synthetic: 'package:2 [numa(memory=8GB)] l3:1 core:6 pu:2',
     options: { reservedSystemCPUs: '0', devices: { [RESOURCE]: devices } },
     grantable: managed.filter((cpu) => cpu !== 0),
     managed,
     // Of each NUMA node; decimal or binary gigabytes, hwloc's are no more than these.
     capacity: { memory: 8 * GI },
-    amounts: { cpu: [1, 2, 3, 6], memory: ['1Gi', '3Gi'], devices: [1, 2] },
+    amounts: { cpu: hasMovesAbove ? [1, 1, 2, 3, 5] : [1, 2, 3, 6], memory: ['1Gi', '3Gi'], devices: [1, 2] },
     resource: RESOURCE,
   };
 }

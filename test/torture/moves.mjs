@@ -1,19 +1,28 @@
-// Moves of grants on a simulated machine, as an agent asks for them: by the modules of its package.
+// Moves of grants on a simulated machine: how an agent asks for them, by the modules of its package,
+// and how it answers them.
 import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 
-const isReady = ({ movable, upcoming, transfer, formerOwner }) =>
-  movable && upcoming === null && transfer === null && formerOwner === null;
+const isReady = ({ movable, upcoming, transfer, formerOwner, containers }) =>
+  movable && upcoming === null && transfer === null && formerOwner === null && containers.length === 1;
 
-/** `reserved`: CPUs that nobody can have. Answers undefined where the package has no moves. */
+/**
+ * `reserved`: CPUs that nobody can have. Answers undefined where the package has no moves, or not the
+ * dynamic policy.
+ */
 export async function openMoves(folder, random, reserved) {
   const load = (name) => import(pathToFileURL(`${folder}/dist/${name}.js`));
-  const { CpuSet, Grant, NodeSet } = await load('index');
-  if (typeof Grant.prototype.on !== 'function') return undefined;
+  const { CpuSet, Manager, NodeSet } = await load('index');
+  if (typeof Manager.prototype.defragment !== 'function') return undefined;
   const { HintProviders } = await load('decision/hints/hint-providers');
   const { NO_ENFORCER } = await load('enforcement/enforcer');
   const { moveGrant } = await load('moves/move-grant');
   const { NO_QUIETER } = await load('quiet/quieter');
+  const { giveBackRoom } = await load('repacking/kept-room');
+  const { announceMove, beginMove, placeOf } = await load('account/moves/move-steps');
+  const { changesUnderWay } = await load('admission/changes/changes-under-way');
+  const { moveTime, transact } = await load('admission/transact');
   const { Ledger } = await load('state/ledger');
 
   // Any of the CPUs that it has and of those that nobody has, and any node.
@@ -28,26 +37,86 @@ export async function openMoves(folder, random, reserved) {
     return { ...pod, containers: [{ ...container, cpus: CpuSet.from(cpus), memory, hint }] };
   }
 
+  function siteOf(manager) {
+    return {
+      ...{ managerId: 0, topology: manager.topology, ledger: Ledger.open(manager.stateDir) },
+      ...{ enforcer: NO_ENFORCER, quieter: NO_QUIETER, resources: new Map(), lockTimeoutMs: 3000 },
+      providers: new HintProviders(),
+      enforcement: { enforcement: 'recorded', require: 'recorded', unmovableMembers: 'report' },
+    };
+  }
+
+  // A move that goes no further.
+  function announce(manager, uid, step = (state) => state) {
+    const site = siteOf(manager);
+    site.ledger.registry.of(changesUnderWay).begin(uid);
+    return transact(site, undefined, async (state, commit) => {
+      const podIn = ({ pods }) => pods.find((each) => each.uid === uid);
+      const owner = site.ledger.owners.recordFor('process');
+      const asker = { request: randomUUID(), owner, ...moveTime(), deadline: moveTime().now };
+      const target = placeOf(podIn(state), placeFor(podIn(state), manager.sharedPool()));
+      const next = announceMove(state, podIn(state), target, asker, () => 0);
+      await commit(step(next, podIn(next), owner.uuid));
+    });
+  }
+
   return {
-    /** Undefined where there is no grant to be moved; else the uid of what keeps its room. */
-    async move(manager) {
-      const ledger = Ledger.open(manager.stateDir);
-      const pods = ledger.read().assignments.pods.filter(isReady);
+    /** `uid`: by default any. Undefined where there is no grant to be moved; else who keeps its room. */
+    async move(manager, uid) {
+      const site = siteOf(manager);
+      const pods = site.ledger
+        .read()
+        .assignments.pods.filter((pod) => isReady(pod) && (uid === undefined || pod.uid === uid));
       if (pods.length === 0) return undefined;
       const pod = random.pick(pods);
-      const site = {
-        ...{ managerId: 0, topology: manager.topology, ledger, lockTimeoutMs: 3000 },
-        ...{
-          enforcer: NO_ENFORCER,
-          quieter: NO_QUIETER,
-          resources: new Map(),
-          providers: new HintProviders(),
-        },
-        enforcement: { enforcement: 'recorded', require: 'recorded', unmovableMembers: 'report' },
-      };
       const room = randomUUID();
-      await moveGrant(site, pod.uid, placeFor(pod, manager.sharedPool()), { for: room });
-      return room;
+      const signal = random.chance(6) ? AbortSignal.timeout(random.below(200)) : undefined;
+      try {
+        await moveGrant(site, pod.uid, placeFor(pod, manager.sharedPool()), { for: room, signal });
+        return room;
+      } catch (error) {
+        // It may have moved all the same.
+        await giveBackRoom(site, room);
+        throw error;
+      }
     },
+    /** What is on record while the owner of a grant has not answered. */
+    announce: (manager, uid) => announce(manager, uid),
+    /** What is on record while the pages of a grant follow. */
+    begin: (manager, uid) => announce(manager, uid, beginMove),
   };
+}
+
+// Some answer at once, some after a while or after their notice, and some refuse.
+function answer({ waitUntil }, random) {
+  const what = random.weighted({ atOnce: 6, later: 4, late: 1, refuse: 1, reject: 1 });
+  if (what === 'later') waitUntil(sleep(random.below(150)));
+  if (what === 'late') waitUntil(sleep(150 + random.below(300)));
+  if (what === 'refuse') throw new Error('it stays');
+  if (what === 'reject')
+    waitUntil(
+      sleep(random.below(100)).then(() => {
+        throw new Error('it stays, after some thought');
+      }),
+    );
+}
+
+/**
+ * Answers the moves of a grant of this agent. `entry`: { grant, isPersistent, isBusy, isMoving };
+ * `drops`, `holds`: tell that it begins to give away what it has, and that it has something.
+ */
+export function answerMoves(entry, random, { drops, holds }) {
+  const { grant } = entry;
+  // From when it is told of a move it may begin to give away what it has. An operation that is about
+  // the grant has told so already, and tells afterwards what it has unless a move is still to end.
+  const isTold = () => !entry.isBusy && !entry.isPersistent;
+  grant.on('move', (event) => {
+    entry.isMoving = true;
+    if (isTold()) drops();
+    answer(event, random);
+  });
+  grant.on('moveEnd', () => {
+    entry.isMoving = false;
+    if (isTold()) holds();
+  });
 }

@@ -10,7 +10,8 @@ import { copyPackage, plant, run } from '../support/planting.mjs';
 import { freshSeed, parseOptions } from './options.mjs';
 
 // `before`: texts, exactly one of which is there, and once; `after` stands there instead; `also`: more
-// of the kind. `find`: the script that must fail, `options` what it is told beside the seed.
+// of the kind. `find`: the script that must fail, `options` what it is told beside the seed, `seconds`
+// how long it takes where that is longer than the others.
 const BUGS = [
   {
     name: 'the new file is not synced before it is renamed',
@@ -188,6 +189,39 @@ const BUGS = [
     find: 'torture.mjs',
     options: ['--quiet'],
   },
+  {
+    name: 'a move gives up what it leaves before its pages have followed',
+    file: 'lib/account/moves/move-steps.ts',
+    before: ['const next = replacePod(state, { ...pod, ...move.target, upcoming });'],
+    after: 'const next = replacePod(state, { ...pod, ...move.target, upcoming: null });',
+    find: 'torture.mjs',
+    options: ['--moves'],
+  },
+  {
+    name: 'what a grant has left is kept for nobody',
+    file: 'lib/account/moves/move-steps.ts',
+    before: ['return keeper ? replacePod(next, withRoom(keeper, left)) : next;'],
+    after: 'return keeper ? replacePod(next, withRoom(keeper, left.difference(left))) : next;',
+    find: 'torture.mjs',
+    options: ['--moves'],
+  },
+  {
+    name: 'a move goes on that was called off meanwhile',
+    file: 'lib/moves/carry-out.ts',
+    before: ['const pod = announcedPod(state, announced);\n    if (!pod)'],
+    after: 'const pod = announced;\n    if (!pod)',
+    find: 'torture.mjs',
+    options: ['--moves'],
+  },
+  {
+    name: 'room is not given back that its request does not get',
+    file: 'lib/repacking/kept-room.ts',
+    before: ['if (withoutPlaceholder(state, request) !== state) await'],
+    after: 'if (withoutPlaceholder(state, request) === undefined) await',
+    find: 'torture.mjs',
+    options: ['--moves', '--pause', '0'],
+    seconds: 120,
+  },
 ];
 
 // `from`: the number of the first bug, from 0.
@@ -203,7 +237,7 @@ for (const bug of BUGS.slice(given.from)) {
     for (const part of [bug, ...(bug.also ?? [])]) plant(folder, part);
     const script = fileURLToPath(new URL(bug.find, import.meta.url));
     const seconds = ['torture.mjs', 'fuzz-state.mjs'].includes(bug.find)
-      ? ['--seconds', String(given.seconds)]
+      ? ['--seconds', String(bug.seconds ?? given.seconds)]
       : [];
     const seed = bug.find === 'lost-writes.mjs' ? [] : ['--seed', String(given.seed)];
     const options = [...(bug.options ?? []), ...seconds, ...seed];

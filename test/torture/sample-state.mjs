@@ -2,11 +2,15 @@
 // or mutate its files. The process that runs this lives as the owner until its input ends; it
 // answers { stateDir, grants: by uid the CPUs } when it is done.
 //
-//   node sample-state.mjs PACKAGE STATEDIR
+//   node sample-state.mjs PACKAGE STATEDIR [moves]
+//
+// With `moves` some grants have moved, some are in the middle of it, and some are mixed.
 import { once } from 'node:events';
 import { pathToFileURL } from 'node:url';
+import { openMoves } from './moves.mjs';
+import { Random } from './random.mjs';
 
-const [folder, stateDir] = process.argv.slice(2);
+const [folder, stateDir, withMoves] = process.argv.slice(2);
 const { discover } = await import(pathToFileURL(`${folder}/dist/entries/topology.js`));
 const { openManager } = await import(pathToFileURL(`${folder}/dist/index.js`));
 const { simulatedMachine } = await import('./machines.mjs');
@@ -37,6 +41,18 @@ await manager.admit({
   metadata: { uid: 'pod-3', name: 'last' },
   spec: { containers: pod.spec.containers },
 });
+
+if (withMoves) {
+  const moves = await openMoves(folder, new Random(8), options.reservedSystemCPUs);
+  const movable = { maxPerHour: 20, notice: 3_600_000, exclude: [7] };
+  await manager.acquire({ cpu: 1.5, mixed: true, name: 'mixed', owner: 'persistent' });
+  const movers = [];
+  for (const owner of ['process', 'persistent', 'persistent'])
+    movers.push(await manager.acquire({ cpu: 1, memory: '1Gi', policy: 'single-numa-node', movable, owner }));
+  await moves.move(manager, movers[0].uid);
+  await moves.announce(manager, movers[1].uid);
+  await moves.begin(manager, movers[2].uid);
+}
 
 const grants = Object.fromEntries(manager.grants().map(({ uid, cpus }) => [uid, String(cpus)]));
 console.log(JSON.stringify({ stateDir, grants }));

@@ -13,7 +13,8 @@
 //   NUMALIGN_SHIM_BOOT_ID  a file that is read instead of /proc/sys/kernel/random/boot_id
 //
 // A kind is a call and the file it is about, such as "rename state.json"; a file in a folder below is
-// "owners/*". Both files hold one JSON object a line.
+// "owners/*". Of what is written there it names the step of a move, such as "write state.json begin".
+// Both files hold one JSON object a line.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -218,11 +219,11 @@ static int is_calm(void) { return calm_file != NULL && access(calm_file, F_OK) =
 
 // Counts a step and decides its fate. Where it is traced, the mutex is held until end_step, so that the order
 // of the lines is that of the calls.
-static Step begin_step(const char* op, const char* path) {
+static Step begin_named_step(const char* op, const char* path, const char* name) {
   Step step = {.dies = -1};
   const char* slash = strchr(path, '/');
   int length = slash == NULL ? (int)strlen(path) : (int)(slash - path);
-  snprintf(step.kind, sizeof step.kind, "%s %.*s%s", op, length, path, slash == NULL ? "" : "/*");
+  snprintf(step.kind, sizeof step.kind, "%s %.*s%s%s", op, length, path, slash == NULL ? "" : "/*", name);
   pthread_mutex_lock(&mutex);
   steps++;
   unsigned long count = 0;
@@ -258,6 +259,8 @@ static Step begin_step(const char* op, const char* path) {
 
 // The result of the step's call; it is not made where the step is to fail.
 #define UNLESS_REFUSED(step, call) ((step).error != 0 ? (errno = (step).error, -1) : (call))
+
+static Step begin_step(const char* op, const char* path) { return begin_named_step(op, path, ""); }
 
 static void end_step(const Step* step) {
   int error = errno;
@@ -357,10 +360,23 @@ OPENAT(openat64)
 OPEN(open)
 OPEN(open64)
 
+// The step of a move that is put on record by these bytes, behind a blank; "" where it is none.
+static const char* move_step(const char* path, const void* bytes, size_t size) {
+#define SAYS(text) (memmem(bytes, size, text, sizeof text - 1) != NULL)
+  if (strcmp(path, "state.json") != 0 && strncmp(path, "owners/", 7) != 0) return "";
+  if (SAYS("\"move\":{\"for\":")) {
+    if (SAYS("\"refusal\":\"")) return " refuse";
+    return SAYS("\"target\":null,\"refusal\":") ? " begin" : " announce";
+  }
+  if (!SAYS("\"name\":\".room\"")) return "";
+  return SAYS("\"moves\":[\"") ? " finish" : " keep";
+#undef SAYS
+}
+
 static ssize_t pwrite_step(int fd, const void* bytes, size_t size, off_t offset) {
   char path[4096];
   if (!ours(fd, path, sizeof path)) return REAL(pwrite)(fd, bytes, size, offset);
-  Step step = begin_step("write", path);
+  Step step = begin_named_step("write", path, move_step(path, bytes, size));
   if (step.dies == DURING) size = (size + 1) / 2;
   ssize_t n = UNLESS_REFUSED(step, REAL(pwrite)(fd, bytes, size, offset));
   if (n > 0) trace_bytes(path, fd, bytes, (size_t)n, (long long)offset);
@@ -377,7 +393,7 @@ ssize_t pwrite64(int fd, const void* bytes, size_t size, off_t offset) {
 ssize_t write(int fd, const void* bytes, size_t size) {
   char path[4096];
   if (!ours(fd, path, sizeof path)) return REAL(write)(fd, bytes, size);
-  Step step = begin_step("write", path);
+  Step step = begin_named_step("write", path, move_step(path, bytes, size));
   if (step.dies == DURING) size = (size + 1) / 2;
   long long offset = (long long)lseek(fd, 0, SEEK_CUR);
   ssize_t n = UNLESS_REFUSED(step, REAL(write)(fd, bytes, size));

@@ -24,10 +24,26 @@ function keysOfContainer({ cpus, held, devices, reusable }) {
   return [...lists.map((cpu) => `cpu ${cpu}`), ...owned];
 }
 
-function keysOfPod({ containers, upcoming }) {
+/** All that a pod keeps from others: `cpu 3`, `example.com/nic nic-0`. */
+export function keysOfPod({ containers, upcoming }) {
   const next = upcoming ? [upcoming.cpus, upcoming.held].flatMap(parseList).map((cpu) => `cpu ${cpu}`) : [];
   return new Set([...containers.flatMap(keysOfContainer), ...next]);
 }
+
+// What it says of moves, and of the shared pool.
+function termsOf({ movable, moves, mixed, upcoming }) {
+  const { for: request, deadline, target, refusal } = upcoming?.move ?? {};
+  const targetKeys = target ? keysOfPod({ containers: target.containers, upcoming: null }) : null;
+  return {
+    mixed: mixed ?? null,
+    movable: movable ? [movable.maxPerHour, movable.noticeMs, new Set(movable.exclude)] : null,
+    moves: moves ?? null,
+    move: upcoming?.move ? { request, deadline, refusal, targetKeys } : null,
+  };
+}
+
+/** Whether a pod keeps what others leave for a request. */
+export const isPlaceholder = ({ containers }) => containers[0]?.name === '.room';
 
 function checkDisjoint(pods) {
   const holders = new Map();
@@ -83,9 +99,10 @@ function linesOf(bytes) {
 
 /**
  * The members of a state, as they stand after every line of the file. Throws where it is damaged. A
- * last line that was not finished does not count.
+ * last line that was not finished does not count. `seen`: is told of each generation, with its members,
+ * its pods by uid (until the next) and the change that made it.
  */
-export function decodeMembers(bytes) {
+export function decodeMembers(bytes, seen = () => {}) {
   const { lines, rest } = linesOf(bytes);
   if (!/^\{"format":"numalign-state","version":[23],/.test(lines[0]))
     throw new Error('it does not begin like a state file');
@@ -99,6 +116,7 @@ export function decodeMembers(bytes) {
   if (end >= 0 && (end < changes.length - 1 || rest !== '')) throw new Error('a line in it is damaged');
   const pods = new Map(state.pods.map((pod) => [pod.uid, pod]));
   let members = state;
+  seen(members, pods, undefined);
   for (const change of end < 0 ? changes : changes.slice(0, end)) {
     if (change.line !== 'change' || change.generation !== members.generation + 1)
       throw new Error(`after generation ${members.generation} comes ${change.line} ${change.generation}`);
@@ -106,6 +124,7 @@ export function decodeMembers(bytes) {
     for (const uid of released) if (!pods.delete(uid)) throw new Error(`${uid} is released and not there`);
     for (const pod of list) pods.set(pod.uid, pod);
     members = { ...members, ...others, lastCpus: lastCpusAfter(members.lastCpus, change) };
+    seen(members, pods, change);
   }
   const { line: _line, checksum: _checksum, named: _named, ...whole } = members;
   return { ...whole, pods: [...pods.values()] };
@@ -144,9 +163,9 @@ export function decodeOwner(bytes) {
   return { ...whole, pods: [...pods.values()] };
 }
 
-/** The state in the bytes of a file. Throws where it is damaged or contradicts itself. */
-export function decodeState(bytes) {
-  const { generation, bootId, pods, memory, cpus, settings, quiet } = decodeMembers(bytes);
+/** The state in the bytes of a file. Throws where it is damaged or contradicts itself. `seen`: as above. */
+export function decodeState(bytes, seen) {
+  const { generation, bootId, pods, memory, cpus, settings, quiet } = decodeMembers(bytes, seen);
   if (!Number.isSafeInteger(generation) || generation < 0 || generation >= 2 ** 52)
     throw new Error(`no generation: ${generation}`);
   const entries = pods.map((pod) => ({
@@ -155,6 +174,9 @@ export function decodeState(bytes) {
     owner: pod.owner,
     name: pod.name,
     quiet: pod.quiet ?? null,
+    upcoming: pod.upcoming,
+    terms: termsOf(pod),
+    isPlaceholder: isPlaceholder(pod),
   }));
   checkDisjoint(entries);
   checkMemory(memory, pods);
@@ -170,7 +192,7 @@ export function decodeState(bytes) {
 }
 
 /** As {@link decodeState}, of a file; undefined where there is none. */
-export function readState(path) {
+export function readState(path, seen) {
   let bytes;
   try {
     bytes = readFileSync(path);
@@ -178,7 +200,7 @@ export function readState(path) {
     if (error.code === 'ENOENT') return undefined;
     throw error;
   }
-  return decodeState(bytes);
+  return decodeState(bytes, seen);
 }
 
 const NUMBER_DIGITS = 16;

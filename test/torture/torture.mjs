@@ -2,11 +2,11 @@
 // and are killed at every step; a checker outside compares what they were told, the state file and
 // the kernel's masks.
 //
-//   npm run torture -- --seconds N --processes P --seed S [--disturbed] [--quiet] [--package DIR ...]
+//   npm run torture -- --seconds N --processes P --seed S [--disturbed] [--quiet] [--moves] [--package DIR ...]
 //
 // `--disturbed`: somebody is at work in the folder in every round, and not only in some. `--quiet`: grants
-// change settings of a kernel that is a folder tree, and nothing else is tried. Ends with 1
-// where any promise was broken. The seed decides what agents do and where they fail; how they are
+// change settings of a kernel that is a folder tree, and nothing else is tried. `--moves`: on a simulated
+// machine alone, most of what is done has grants move. Ends with 1 where any promise was broken. The seed decides what agents do and where they fail; how they are
 // interleaved is the machine's.
 import { spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
@@ -21,6 +21,8 @@ import { shimLibrary } from './shim.mjs';
 import { canBeUsers } from './users.mjs';
 
 const ROUND_SECONDS = 8;
+// Until grants stand in each other's way.
+const ROUND_SECONDS_OF_MOVES = 30;
 const MAX_SHOWN = 20;
 
 const given = parseOptions('test/torture/torture.mjs', {
@@ -30,6 +32,7 @@ const given = parseOptions('test/torture/torture.mjs', {
   pause: 4,
   disturbed: false,
   quiet: false,
+  moves: false,
 });
 shimLibrary();
 const run = randomUUID();
@@ -62,7 +65,11 @@ const settings = {
   disturbed: given.disturbed,
   folderOf,
 };
-const machines = given.quiet ? [quietMachine()] : [realMachine(), simulatedMachine()].filter(Boolean);
+const machines = given.quiet
+  ? [quietMachine()]
+  : given.moves
+    ? [simulatedMachine(true)]
+    : [realMachine(), simulatedMachine()].filter(Boolean);
 // Half on each; the larger half where there is more room.
 const groups = machines.map((machine, i) => {
   const share = Math.max(
@@ -71,7 +78,7 @@ const groups = machines.map((machine, i) => {
       ? Math.ceil(given.processes / machines.length)
       : Math.floor(given.processes / machines.length),
   );
-  const place = machine.isReal || machine.isQuiet ? memory : folder;
+  const place = machine.isReal || machine.isQuiet || given.moves ? memory : folder;
   return new Group(machine, share, settings, join(place, machine.name), machine.isReal);
 });
 
@@ -79,17 +86,19 @@ console.log(
   `torture: seed ${given.seed}, ${given.seconds} s, ${groups.map(({ machine, slots }) => `${slots.length} processes on the ${machine.name} machine`).join(', ')}`,
 );
 for (const path of settings.packages) console.log(`package ${path}`);
-if (machines.length < 2 && !given.quiet) console.log('left out: the real machine, which has too few CPUs');
+if (machines.length < 2 && !given.quiet && !given.moves)
+  console.log('left out: the real machine, which has too few CPUs');
 if (!canUnshare) console.log('left out: agents in pid namespaces of their own (that takes root and unshare)');
 
 if (!settings.hasUsers)
   console.log('left out: agents of several users (that takes root, and packages that all can read)');
 
+const roundSeconds = given.moves ? ROUND_SECONDS_OF_MOVES : ROUND_SECONDS;
 const end = Date.now() + given.seconds * 1000;
 while (Date.now() < end && groups.every(({ violations }) => violations.length === 0)) {
   const left = (end - Date.now()) / 1000;
   // No last round of a moment.
-  const seconds = left < 1.5 * ROUND_SECONDS ? left : ROUND_SECONDS;
+  const seconds = left < 1.5 * roundSeconds ? left : roundSeconds;
   await Promise.all(groups.map((group) => group.round(seconds)));
 }
 
@@ -111,6 +120,8 @@ for (const { machine, operations, refusals, counts, failpoints, slots, features 
   console.log(
     `  died at failpoints ${total}, ${hit} of ${known} different ones${hit < known ? `; not yet: ${failpoints.never.slice(0, 8).join(', ')}${known - hit > 8 ? ' ...' : ''}` : ''}`,
   );
+  if (counts.moves > 0)
+    console.log(`  moves ${counts.moves}, deaths at their steps: ${text(failpoints.ofMoves)}`);
   console.log(
     `  checked: ${counts.holdings} holdings, ${counts.states} states, ${counts.snapshots} snapshots of the kernel's ${machine.isQuiet ? 'settings' : 'masks'}`,
   );
@@ -124,7 +135,7 @@ console.log(`\n${violations.length} violations`);
 for (const violation of violations.slice(0, MAX_SHOWN)) console.log(`VIOLATION ${violation}`);
 if (violations.length > 0) {
   console.log(
-    `again: npm run torture -- --seconds ${given.seconds} --processes ${given.processes} --seed ${given.seed}${given.quiet ? ' --quiet' : ''}`,
+    `again: npm run torture -- --seconds ${given.seconds} --processes ${given.processes} --seed ${given.seed}${given.quiet ? ' --quiet' : ''}${given.moves ? ' --moves' : ''}`,
   );
   console.log(`the state folders and histories are in ${folder}`);
   console.log(`the state folders and histories are in ${memory}`);

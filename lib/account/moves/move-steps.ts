@@ -34,6 +34,12 @@ export type MovingPod = PodAssignment & { readonly upcoming: UpcomingCpus & { re
 
 export const isMoving = (pod: PodAssignment): pod is MovingPod => pod.upcoming?.move !== undefined;
 
+/**
+ * Whether it becomes larger or smaller by that, and stays where it is otherwise: before it has begun
+ * and after.
+ */
+export const changesSize = (pod: MovingPod): boolean => pod.upcoming.cpus.size !== runningCpus(pod).size;
+
 /** Wall-clock times in ISO 8601, of UTC: they sort as texts do. */
 export interface MoveTime {
   readonly now: string;
@@ -42,7 +48,7 @@ export interface MoveTime {
 
 /** Who asks for a move, and until when it may begin. */
 export interface MoveAsker extends MoveTime {
-  /** The uid of the request that gets the room. */
+  /** The uid of the request that gets the room; the grant's own: nothing is kept. */
   readonly request: string;
   readonly owner: OwnerRecord;
   readonly deadline: string;
@@ -53,8 +59,16 @@ export function placeOf(pod: PodAssignment, after: Place): Place {
   return {
     booking: after.booking,
     containers: pod.containers.map((now, i) => {
-      const { cpus, held, hint, memory, reusable } = after.containers[i]!;
-      return { ...now, cpus, held, hint, memory, reusable: { ...reusable, devices: now.reusable.devices } };
+      const { request, cpus, held, hint, memory, reusable } = after.containers[i]!;
+      return {
+        ...now,
+        request,
+        cpus,
+        held,
+        hint,
+        memory,
+        reusable: { ...reusable, devices: now.reusable.devices },
+      };
     }),
   };
 }
@@ -99,6 +113,7 @@ export function announceMove(
   );
   const upcoming = upcomingOf(target, owner.uuid, { for: request, deadline, target, refusal: null });
   const next = replacePod(state, { ...pod, upcoming }, memory);
+  if (request === pod.uid) return next;
   const known = findPod(state, request);
   const keeper = withTarget(
     known ?? placeholder(request, owner, poolOf(pod), now),
@@ -147,8 +162,8 @@ export function undoMove(state: Assignments, before: MovingPod, refusal: string)
 /** Moves of more than an hour ago are forgotten. */
 export function finishMove(state: Assignments, pod: MovingPod, time: MoveTime): Assignments {
   const { cpus, held, move } = pod.upcoming;
-  const moves = [...movesSince(pod, time), time.now];
-  const next = replacePod(state, { ...pod, upcoming: null, moves });
+  const moves = changesSize(pod) ? {} : { moves: [...movesSince(pod, time), time.now] };
+  const next = replacePod(state, { ...pod, upcoming: null, ...moves });
   const keeper = keeperOf(state, move);
   const left = cpus.union(held).difference(presentCpus(pod)).difference(kubeletCpus(state.kubelet));
   return keeper ? replacePod(next, withRoom(keeper, left)) : next;
@@ -160,13 +175,17 @@ export function callOffMove(state: Assignments, pod: MovingPod): Assignments {
   return withoutAim(replacePod(state, { ...pod, upcoming: null }), move.for);
 }
 
+/** Whether a grant is about to make room for a request. */
+export const isAwaited = ({ pods }: Assignments, request: string): boolean =>
+  pods.some(({ upcoming }) => upcoming?.move?.for === request);
+
 /**
  * What is kept beside room for a request is kept for no grant any more: the one that was to move has
  * ended, or stays.
  */
 export function withoutAim(state: Assignments, request: string): Assignments {
   const keeper = keeperOf(state, { for: request });
-  if (!keeper || state.pods.some(({ upcoming }) => upcoming?.move?.for === request)) return state;
+  if (!keeper || isAwaited(state, request)) return state;
   const left = withoutTarget(keeper);
   if (isEmpty(left)) return removePods(state, new Set([request]));
   const dropped = blocksLeft(keeper, left);

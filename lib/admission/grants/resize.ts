@@ -2,22 +2,20 @@
 // then done, so that whoever runs there hears of it before.
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Assignments } from '../../account/assignments.js';
-import { type MemoryBlock, releaseMemory } from '../../account/booked-memory.js';
 import { cpusNow } from '../../account/cpus-now.js';
 import type { ContainerAssignment, PodAssignment } from '../../account/pod-assignment.js';
-import { removePods, replacePod } from '../../account/pod-changes.js';
+import { replacePod } from '../../account/pod-changes.js';
 import { hasParts, runningCpus } from '../../account/pod-holdings.js';
 import { NumalignError } from '../../base/errors.js';
 import { decide } from '../../decision/decision.js';
-import { NEVER } from '../../decision/question.js';
-import { type Placement, recordedPlacement } from '../../input/placement.js';
-import { guaranteedPod } from '../../input/pods/pod-request.js';
-import { MILLI } from '../../input/pods/resource-amounts.js';
+import { type Resized, type ResizedAmounts, resizedPod, resizeQuestion } from '../../decision/resized-pod.js';
+import type { Placement } from '../../input/placement.js';
 import type { ResizeRequest } from '../../input/resize.js';
 import type { Followers } from '../../threads/followers.js';
 import { AdmissionError } from '../admission-error.js';
+import { changesUnderWay } from '../changes/changes-under-way.js';
 import type { Site } from '../site.js';
-import { type EnforcedCommit, reclaim, resizesUnderWay, transact } from '../transact.js';
+import { type EnforcedCommit, reclaim, transact } from '../transact.js';
 import { heldGrant } from './held-grant.js';
 
 /**
@@ -50,9 +48,9 @@ export async function resize<T>(
         'a grant of acquire without parts, or a pod of one container with exclusive CPUs, without resources as a whole',
     });
   }
-  const underWay = site.ledger.registry.of(resizesUnderWay);
+  const underWay = site.ledger.registry.of(changesUnderWay);
   if (underWay.has(uid)) throw busy(uid);
-  underWay.add(uid);
+  const endChange = underWay.begin(uid);
   // It is announced by the lock of this environment, whosever the grant is.
   const end = site.ledger.use();
   let isAnnounced = false;
@@ -69,7 +67,7 @@ export async function resize<T>(
       if (done) return done;
     }
   } finally {
-    underWay.delete(uid);
+    endChange();
     // Every transaction of this process calls off what it has announced and does not do any more:
     // this one need not be waited for.
     if (isAnnounced) reclaim(site).catch(() => {});
@@ -96,11 +94,6 @@ function announce(
     const isSame = after!.cpus.equals(before!.cpus) && after!.held.equals(before!.held);
     return record(isSame ? resized : announcement(site, state, pod, after!), commit);
   });
-}
-
-interface Resized {
-  readonly pod: PodAssignment;
-  readonly next: Assignments;
 }
 
 function announcement(
@@ -185,49 +178,12 @@ function decided(
   { topology, resources }: Site,
   state: Assignments,
   pod: PodAssignment,
-  { cpu, memory }: ResizeRequest,
+  amounts: ResizedAmounts,
   defaults: Placement,
 ): Resized {
-  const [now] = pod.containers as [ContainerAssignment];
-  const requests: Record<string, number> = {
-    ...now.request,
-    ...(cpu !== undefined && { cpu: cpu * MILLI + (pod.mixed ?? 0) }),
-    ...(memory !== undefined && { memory }),
-  };
-  const container = { name: now.name, kind: now.kind, requests };
-  const decision = decide({
-    topology,
-    present: cpusNow(topology, state.pods),
-    state: removePods(state, new Set([pod.uid])),
-    request: {
-      pod: guaranteedPod(pod, container, pod.mixed !== undefined),
-      owner: 'process',
-      placement: recordedPlacement(pod, defaults),
-      enforcement: {},
-      isForCaller: pod.owner.kind === 'process',
-      wait: false,
-    },
-    resources,
-    // What they hold for the pod stays as it is.
-    providers: [],
-    owner: pod.owner,
-    uid: pod.uid,
-    trialUid: '',
-    now: NEVER,
-    dryRun: false,
-    resized: pod,
-  });
+  const present = cpusNow(topology, state.pods);
+  const question = resizeQuestion({ topology, present, resources, state }, pod, amounts, defaults);
+  const decision = decide(question);
   if (!decision.admitted) throw new AdmissionError(decision);
-  const [{ cpus, held, hint, memory: blocks }] = decision.pod.containers as [ContainerAssignment];
-  const isAsked = ({ type }: MemoryBlock) => (requests[type] ?? 0) > 0;
-  const isBookedAnew = blocks.length > 0;
-  // Memory of which no amount has changed stays booked where it is, whatever has become of the
-  // nodes; what is not asked for any more is given back.
-  const left = now.memory.filter((block) => !isAsked(block)).reduce(releaseMemory, state.memory);
-  const after = {
-    ...{ ...now, request: requests, cpus, held, hint },
-    memory: isBookedAnew ? blocks : now.memory.filter(isAsked),
-  };
-  const resized = { ...pod, upcoming: null, containers: [after] };
-  return { pod: resized, next: replacePod(state, resized, isBookedAnew ? decision.next().memory : left) };
+  return resizedPod(question, decision);
 }

@@ -9,15 +9,19 @@ export interface Rejected {
   readonly shortage?: Question | undefined;
 }
 
-/** Makes room for one request. */
-export interface Room {
-  /** By which what is kept for the request is on record. */
-  readonly uid: string;
+/** A way to make room. */
+export interface RoomSource {
   /**
    * undefined: it is worth another attempt. Else the rejection, which says why there is no more room.
    * @throws the signal's reason, the ledger's errors
    */
   make(shortage: Question, rejection: Rejection): Promise<Rejection | undefined>;
+}
+
+/** Makes room for one request. */
+export interface Room extends RoomSource {
+  /** By which what is kept for the request is on record. */
+  readonly uid: string;
   /** Gives back what is kept for the request, if anything is. Never throws. */
   giveBack(): Promise<void>;
 }
@@ -33,15 +37,16 @@ export async function withRoom<T extends object | undefined>(
   room: Room | undefined,
   attempt: () => Promise<T | Rejected>,
 ): Promise<T | Rejected> {
-  if (!room) return attempt();
+  let hasRoom = false;
   try {
     for (let left = MOST_ATTEMPTS; ; left--) {
       const answer = await attempt();
-      if (!isRejected(answer) || !answer.shortage || left === 0) return answer;
+      if (!room || !isRejected(answer) || !answer.shortage || left === 0) return answer;
+      hasRoom = true;
       const rejection = await room.make(answer.shortage, answer.rejection);
       if (rejection) return { ...answer, rejection };
     }
   } finally {
-    await room.giveBack();
+    if (hasRoom) await room?.giveBack();
   }
 }

@@ -3,7 +3,7 @@ import { InvalidArgumentError, Option } from 'commander';
 import { NumalignError } from '../../base/errors.js';
 import { type FeatureGates, KUBELET_VERSIONS } from '../../base/kubelet-features.js';
 import type { CpuManagerPolicyOptions, ReservedMemory } from '../../entries/kubelet.js';
-import { CpuSet } from '../../index.js';
+import { type AcquireOptions, CpuSet } from '../../index.js';
 import { parseConfig } from '../../input/config.js';
 import { parseMachineOptions } from '../../input/machine-options.js';
 import { parseQuantity } from '../../input/values/quantity.js';
@@ -46,6 +46,23 @@ export function cpuAmount(value: string): number {
     throw new InvalidArgumentError(WHOLE_CPUS);
   }
   return amount;
+}
+
+/** As {@link cpuAmount}, or a range such as `2..8`. */
+export function cpuAmountOrRange(value: string): AcquireOptions['cpu'] {
+  const [, least, most] = /^(\d+)\.\.(\d+)$/.exec(value) ?? [];
+  if (least === undefined || most === undefined) return cpuAmount(value);
+  const [min, max] = [cpuAmount(least), cpuAmount(most)];
+  if (max >= min) return { min, max };
+  throw new InvalidArgumentError('A range must be from the least to the most CPUs, such as 2..8.');
+}
+
+const MOST_WEIGHT = 10_000;
+
+export function weight(value: string): number {
+  const given = Number(value);
+  if (/^\d+$/.test(value) && given >= 1 && given <= MOST_WEIGHT) return given;
+  throw new InvalidArgumentError(`It must be a whole number from 1 to ${MOST_WEIGHT}.`);
 }
 
 // Linux gives no higher ones (PID_MAX_LIMIT).

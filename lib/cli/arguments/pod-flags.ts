@@ -1,7 +1,7 @@
 // What is asked for on the command line itself, in place of a file.
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { MAX_REPLICAS, workloadsOf } from '../../input/pods/workload.js';
-import { cpuAmount, quantity, resource, WHOLE_CPUS } from './arguments.js';
+import { cpuAmount, cpuAmountOrRange, quantity, resource, WHOLE_CPUS, weight } from './arguments.js';
 import { type FileWorkload, fileWorkload } from './pod-file.js';
 
 export interface PodFlags {
@@ -12,9 +12,9 @@ export interface PodFlags {
 }
 
 /** Of what asks for exclusive CPUs. */
-export function podOptions(): Option[] {
+export function podOptions(cpus = new Option('--cpus <n>', 'how many CPUs').argParser(cpuAmount)): Option[] {
   return [
-    new Option('--cpus <n>', 'how many CPUs').argParser(cpuAmount),
+    cpus,
     mixedOption(),
     new Option('--memory <quantity>', 'memory to book near them, such as 2Gi').argParser(quantity),
     new Option('--resource <name=quantity>', 'hugepages-2Mi=64Mi, or devices; may be repeated').argParser(
@@ -29,11 +29,42 @@ export const mixedOption = () =>
     'of a fraction of CPUs, such as 2.5, the whole ones are exclusive, the rest is shared',
   );
 
+/** In place of `--cpus` of {@link podOptions}, and what goes with it. */
+export const cpusOrRangeOption = () =>
+  new Option(
+    '--cpus <n>',
+    'how many CPUs; 2..8: at least 2, and as many up to 8 as there is room for',
+  ).argParser(cpuAmountOrRange);
+
+export const weightOption = () =>
+  new Option(
+    '--weight <n>',
+    'of a range of CPUs: its share beside others, 1 to 10000 (default: 100)',
+  ).argParser(weight);
+
 /** Ends the command where a fraction of CPUs is asked for without `--mixed`. */
 export function checkCpus(command: Command, { cpus, mixed = false }: PodFlags): void {
   if (cpus === undefined || mixed || Number.isInteger(cpus)) return;
   const valid = `${WHOLE_CPUS} With --mixed it may be a fraction.`;
   command.error(`error: option '--cpus <n>' argument '${cpus}' is invalid. ${valid}`);
+}
+
+interface RangeFlags extends Omit<PodFlags, 'cpus'> {
+  cpus?: number | { readonly min: number; readonly max: number };
+  weight?: number;
+  supervise?: boolean;
+}
+
+/** As {@link checkCpus}; of a range what cannot go with it. Only numalign beside it can have the command leave CPUs. */
+export function checkCpusOrRange(command: Command, { cpus, weight, supervise, ...flags }: RangeFlags): void {
+  const conflict = (option: string, why: string) => command.error(`error: option '${option}' ${why}`);
+  if (typeof cpus !== 'object') {
+    if (weight !== undefined) conflict('--weight <n>', 'goes with a range of CPUs only, such as --cpus 2..8');
+    checkCpus(command, { ...flags, ...(cpus !== undefined && { cpus }) });
+    return;
+  }
+  if (flags.mixed) conflict('--mixed', 'cannot be used with a range of CPUs');
+  if (supervise === false) conflict('--no-supervise', 'cannot be used with a range of CPUs');
 }
 
 /** How many pods of each workload. */

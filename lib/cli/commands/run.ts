@@ -29,6 +29,7 @@ import {
   enforcementOptions,
   enforcementRequest,
 } from '../arguments/enforcement.js';
+import { type MovableFlags, movableOption } from '../arguments/movable.js';
 import {
   agreedCgroupRootOption,
   cpuPolicyOption,
@@ -39,18 +40,26 @@ import {
   reservedOption,
   strictHugepagesOption,
 } from '../arguments/placement.js';
-import { checkCpus, type PodFlags, podOptions } from '../arguments/pod-flags.js';
+import {
+  checkCpusOrRange,
+  cpusOrRangeOption,
+  type PodFlags,
+  podOptions,
+  weightOption,
+} from '../arguments/pod-flags.js';
 import { besideKubeletOption, stateDirOption } from '../arguments/state-dir.js';
 import { openingLines, warningLines } from '../pages/pod-text.js';
 import { quietLines, quietText } from '../pages/quiet-text.js';
-import { besideText, withMixed } from '../pages/resource-text.js';
+import { besideText, elasticText, withMixed } from '../pages/resource-text.js';
 import { printToStderr, tell as tellLine } from '../terminal/output.js';
 import { errorJson } from '../terminal/report-error.js';
 import { dieOf } from '../terminal/signals.js';
 import { jsonLine } from '../terminal/text.js';
 import { becomeCommand, superviseCommand } from './command-end.js';
 
-interface RunFlags extends PodFlags, EnforcementFlags, DeviceFlags {
+interface RunFlags extends Omit<PodFlags, 'cpus'>, EnforcementFlags, DeviceFlags, MovableFlags {
+  cpus?: AcquireOptions['cpu'];
+  weight?: number;
   name?: string;
   reserved?: CpuSet;
   isolated?: CpuSet;
@@ -80,14 +89,16 @@ export function addRun(program: Command): void {
     .argument('<command>', 'the program')
     .argument('[args...]', 'its arguments')
     .usage('--cpus <n> [options] -- <command> [args...]');
-  for (const option of podOptions()) command.addOption(option);
+  for (const option of podOptions(cpusOrRangeOption())) command.addOption(option);
   command
+    .addOption(weightOption())
     .option(
       '--name <name>',
       'what to call the grant (default: its uid); the same CPUs again as the last of that name, where they are free',
     )
     .option('--wait', 'wait until there is room, after all who have waited longer')
     .addOption(reservedOption())
+    .addOption(movableOption())
     .addOption(isolationOption())
     .addOption(strictHugepagesOption())
     .addOption(placementOption())
@@ -129,7 +140,10 @@ export function addRun(program: Command): void {
         'auto: libraries of the command start a thread for each of its CPUs, by OMP_NUM_THREADS and others',
       ).choices(['auto']),
     )
-    .option('--supervise', 'stay beside the command, and end its grant with it (default with --quiet)')
+    .option(
+      '--supervise',
+      'stay beside the command, and end its grant with it (default with --quiet, --movable, and a range of CPUs)',
+    )
     .option('--no-supervise', 'become the command, with --quiet too')
     .option('--silent', 'print nothing but errors')
     .passThroughOptions()
@@ -149,8 +163,13 @@ It runs in a cgroup of its own where the state has a cgroup root that this user 
 are kept off is in the line that is printed when it starts; with --require it is not run below that level. All this goes to stderr, as stdout is
 the command's; with --output json the grant is one line of JSON there, and so is an error.
 
+With a range such as --cpus 2..8 numalign stays beside the command as well. It has as many of these CPUs as there is room for, gives some up where
+others ask, and has more again where there is room. Of several such grants each has its share by --weight.
+
 With --quiet (as root) interrupts, kernel work, packets, deep idle states and low frequencies are kept from its CPUs until it ends, and what could not
 be reached is told, a line a part. That changes settings of the machine, which --supervise restores.
+
+With --movable it goes to other CPUs, and its memory to other NUMA nodes, where that makes room for others: numalign moves it, and stays beside it.
 
 Exit code: the command's, or its signal; 126 where it cannot be executed, 127 where it is not found; 1 where there are no CPUs
 for it; 2 for a wrong command line.
@@ -159,19 +178,23 @@ Examples:
   $ numalign run --cpus 2 -- ./server --port 8080
   $ numalign run --cpus 4 --name gateway --align-l3 -- node gateway.js
   $ numalign run --cpus 4 --wait -- make -j4
+  $ numalign run --cpus 2..8 -- ./server
   $ numalign run --cpus 2.5 --mixed -- node --import numalign/preload app.mjs
   $ numalign run --cpus 2 --memory 2Gi --resource example.com/nic=1 --device example.com/nic=class:0200 -- ./server
   $ numalign run --cpus 2 --policy single-numa-node --smt hold-sibling -- ./server
   $ numalign run --cpus 1 --isolation require -- ./poller
   $ numalign run --cpus 2 --require cpuset -- ./server
   $ numalign run --cpus 1 --quiet interrupts,workqueues --require-quiet interrupts -- ./poller
+  $ numalign run --cpus 2 --movable notice=1s -- ./server
   $ numalign run --cpus 1 --reserved 0 --state-dir ~/numalign -- sh -c 'grep Cpus_allowed_list /proc/self/status'`,
     )
     .action((program: string, args: string[], flags: RunFlags) => {
       // Not by makeOptionMandatory(): a misspelled --cpus would be called missing, and no spelling
       // suggested.
       if (flags.cpus === undefined) command.error("error: required option '--cpus <n>' not specified");
-      checkCpus(command, flags);
+      checkCpusOrRange(command, flags);
+      if (flags.movable && flags.supervise === false)
+        command.error("error: option '--movable [terms]' cannot be used with option '--no-supervise'");
       return run(program, args, { ...flags, cpus: flags.cpus });
     });
 }
@@ -181,15 +204,13 @@ type Tell = (text: string) => void;
 // Longer than it takes where there is room, and shorter than others wait for a member's answer (1 s).
 const NOTICE_DELAY_MS = 500;
 
-async function run(
-  command: string,
-  args: readonly string[],
-  flags: RunFlags & { cpus: number },
-): Promise<void> {
+async function run(command: string, args: readonly string[], flags: RunFlags & Asked): Promise<void> {
   const tell: Tell = (text) => {
     if (!flags.silent) tellLine(text);
   };
-  const isSupervised = flags.supervise ?? flags.quiet !== undefined;
+  const isSupervised =
+    flags.supervise ??
+    (flags.quiet !== undefined || flags.movable !== undefined || typeof flags.cpus === 'object');
   nameAfter(command, args, isSupervised);
   if (!isSupervised) delayNotices(NOTICE_DELAY_MS);
   const { manager, grant } = await acquire(flags, tell);
@@ -220,17 +241,24 @@ function nameAfter(command: string, args: readonly string[], isSupervised: boole
   process.argv = [node, script, 'run', ...(isSupervised ? ['--supervise'] : []), '--', command, ...args];
 }
 
+interface Asked {
+  readonly cpus: AcquireOptions['cpu'];
+}
+
 interface Acquired {
   readonly manager: Manager;
   readonly grant: Grant;
 }
 
-async function acquire(flags: RunFlags & { cpus: number }, tell: Tell): Promise<Acquired> {
+async function acquire(flags: RunFlags & Asked, tell: Tell): Promise<Acquired> {
   const { cpus, memory, resource, name, policy, smt, isolation, wait = false } = flags;
-  const { strictHugepages, placement, mixed } = flags;
+  const { strictHugepages, placement, mixed, movable, weight } = flags;
+  const least = typeof cpus === 'object' ? cpus.min : cpus;
   const request: AcquireOptions = {
     cpu: cpus,
     ...(mixed && { mixed }),
+    ...(movable && { movable }),
+    ...(weight !== undefined && { weight }),
     ...(memory !== undefined && { memory }),
     ...(resource && { resources: resource }),
     ...(name !== undefined && { name }),
@@ -244,7 +272,7 @@ async function acquire(flags: RunFlags & { cpus: number }, tell: Tell): Promise<
   };
   const manager = await openManager(await openingOptions(flags));
   openingLines(manager.warnings).forEach(tell);
-  const tellWait = () => tell(`waiting for ${cpus} CPU${cpus === 1 ? '' : 's'}`);
+  const tellWait = () => tell(`waiting for ${least} CPU${least === 1 ? '' : 's'}`);
   subscribe(DIAGNOSTICS_CHANNELS.wait, tellWait);
   try {
     return { manager, grant: await manager.acquire(request) };
@@ -292,10 +320,10 @@ function placementOf({
 }
 
 function grantLines(grant: Grant): string[] {
-  const { uid, cpus, mixed, held, numaNodes, memory, devices, isIsolated, enforcement, quiet, warnings } =
-    grant;
+  const { uid, cpus, mixed, elastic, held, numaNodes, memory, devices } = grant;
+  const { isIsolated, enforcement, quiet, warnings } = grant;
   const parts = [
-    `${isIsolated ? 'isolated ' : ''}${withMixed(cpusNamed(cpus), mixed)}${held.isEmpty ? '' : ` (held: ${held})`} on NUMA node${numaNodes.size === 1 ? '' : 's'} ${numaNodes} (${enforcement})`,
+    `${isIsolated ? 'isolated ' : ''}${withMixed(cpusNamed(cpus), mixed)}${elasticText(elastic)}${held.isEmpty ? '' : ` (held: ${held})`} on NUMA node${numaNodes.size === 1 ? '' : 's'} ${numaNodes} (${enforcement})`,
     besideText(memory, devices),
     quietText(quiet),
     `grant ${uid}`,

@@ -1,5 +1,5 @@
 // What somebody holds of each kind of resource, in words. Pure.
-import { type CpuSet, type MemoryBlock, NodeSet, type PodContainer } from '../../index.js';
+import { type CpuSet, type GrantInfo, type MemoryBlock, NodeSet, type PodContainer } from '../../index.js';
 import { MEMORY } from '../../input/values/memory-types.js';
 import { formatBytes, printable } from '../terminal/text.js';
 
@@ -7,6 +7,10 @@ import { formatBytes, printable } from '../terminal/text.js';
 export function cpusText(cpus: CpuSet | null): string {
   return cpus === null || cpus.isEmpty ? 'shared pool' : cpus.toString();
 }
+
+/** Behind the CPUs of a grant that grows and shrinks by itself: ` of 2..8`. */
+export const elasticText = (elastic: GrantInfo['elastic']) =>
+  elastic ? ` of ${elastic.min}..${elastic.max}` : '';
 
 /** CPUs, and what is booked in the shared pool beside them: `0-1 + 0.5 shared`. */
 export const withMixed = (cpus: string, mixed: number) => (mixed > 0 ? `${cpus} + ${mixed} shared` : cpus);

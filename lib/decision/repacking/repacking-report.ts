@@ -9,7 +9,7 @@ import type { Rejection } from '../rejection.js';
 import type { Move } from './move.js';
 import type { NoRepacking, Repacking } from './repacking.js';
 
-/** Where a grant would go to make room. */
+/** What a grant would run on once it has made room: elsewhere, or on fewer of its CPUs. */
 export interface ProposedMove {
   readonly uid: string;
   readonly name: string;
@@ -31,7 +31,7 @@ export interface UnmovedGrant {
   readonly reason: string | null;
 }
 
-/** What moves of grants that consent would make of a request that is rejected. */
+/** What grants that can make room would make of a request that is rejected. */
 export interface RepackingReport {
   /** By which it would be admitted, in their order; empty where none are known. */
   readonly moves: readonly ProposedMove[];
@@ -70,7 +70,7 @@ export function proposedMove(topology: Topology, { uid, before, after }: Move): 
 
 export function reportOf(
   topology: Topology,
-  answer: Repacking | NoRepacking,
+  answer: Pick<Repacking, 'isFound' | 'moves' | 'isBounded'> | NoRepacking,
   unmoved: readonly UnmovedGrant[] = [],
 ): RepackingReport {
   const moves = answer.isFound ? answer.moves.map((move) => proposedMove(topology, move)) : [];
@@ -80,7 +80,7 @@ export function reportOf(
     ...unmoved.map(
       ({ name, reason, code }) => `"${name}" would have made room, and has not moved (${reason ?? code})`,
     ),
-    reason === null ? `would be admitted after moving ${listOf(moves.map(moveText))}` : NO_MOVES[reason],
+    reason === null ? `would be admitted after ${stepsText(moves)}` : NO_MOVES[reason],
     ...(isBounded && reason !== null ? ['not all moves were tried'] : []),
   ];
   return { moves, reason, unmoved, isBounded, text: printable(texts.join('; ')) };
@@ -88,6 +88,12 @@ export function reportOf(
 
 const moveText = ({ name, before, cpus }: ProposedMove) =>
   before.isEmpty ? `"${name}"` : `"${name}" (${cpusNamed(before)} to ${cpus})`;
+
+// They all move, or all shrink.
+function stepsText(moves: readonly ProposedMove[]): string {
+  const shrinks = moves.every(({ before, cpus }) => cpus.size < before.size);
+  return `${shrinks ? 'shrinking' : 'moving'} ${listOf(moves.map(moveText))}`;
+}
 
 function listOf(texts: readonly string[]): string {
   const last = texts.length - 1;

@@ -1,7 +1,9 @@
 // What a pod on record says of moves: consent to them, and the one that is under way. Pure.
 import type { Move, MoveConsent, PodAssignment, UpcomingCpus } from '../../account/pod-assignment.js';
+import { presentCpus } from '../../account/pod-holdings.js';
 import type { Shape } from '../../base/shapes.js';
 import { NodeSet } from '../../machine/cpu-set.js';
+import { corrupt } from './sealed-json.js';
 import { cpuSet, nodeIds, object, orNull, text, uuid, whole } from './shapes.js';
 
 export function decodeConsent(value: unknown, where: string): MoveConsent {
@@ -40,6 +42,25 @@ function decodeMove(value: unknown, where: string, targetShape: Shape<Target>): 
     target: orNull(target, 'upcoming.move.target', targetShape),
     refusal: orNull(refusal, 'upcoming.move.refusal', text),
   };
+}
+
+const shapeOf = ({ booking, containers }: Target) =>
+  JSON.stringify([booking !== null, containers.map(({ name }) => name)]);
+
+/**
+ * A pod is about to have just what it holds for that, container by container.
+ * @throws ERR_STATE_CORRUPT
+ */
+export function checkTarget(pod: Target & Pick<PodAssignment, 'uid' | 'upcoming'>): void {
+  const { uid, upcoming } = pod;
+  const target = upcoming?.move?.target;
+  if (!target) return;
+  const held = upcoming.cpus.union(upcoming.held);
+  const cpus = presentCpus(target);
+  if (shapeOf(target) !== shapeOf(pod))
+    corrupt(`${uid} is about to move to a place for other containers`, target);
+  if (!cpus.equals(held))
+    corrupt(`${uid} is about to move to CPUs ${cpus}, and holds ${held} for that`, target);
 }
 
 /** `encode`: how what a pod has is written. */

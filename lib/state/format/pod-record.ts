@@ -4,6 +4,7 @@ import {
   type CgroupIdentity,
   type ContainerAssignment,
   type DeviceAssignment,
+  type Elasticity,
   ENFORCEMENT_LEVELS,
   ISOLATIONS,
   type OwnerRecord,
@@ -15,7 +16,7 @@ import {
 } from '../../account/pod-assignment.js';
 import { CpuSet, NodeSet } from '../../machine/cpu-set.js';
 import type { TopologyHint } from '../../machine/hints.js';
-import { decodeConsent, decodeUpcoming } from './move-section.js';
+import { checkTarget, decodeConsent, decodeUpcoming } from './move-section.js';
 import { decodeQuietRequest } from './quiet-section.js';
 import { corrupt } from './sealed-json.js';
 import {
@@ -127,7 +128,7 @@ function decodeEnforcement(value: unknown, where: string): PodAssignment['enforc
 }
 
 const POD_MEMBERS =
-  'uid name namespace containers resources booking policy scope options owner mixed quiet movable moves enforcement upcoming transfer formerOwner admittedAt'.split(
+  'uid name namespace containers resources booking policy scope options owner mixed elastic quiet movable moves enforcement upcoming transfer formerOwner admittedAt'.split(
     ' ',
   );
 
@@ -162,6 +163,15 @@ function upcomingOf(value: unknown, where: string): UpcomingCpus {
   });
 }
 
+function elasticity(value: unknown, where: string): Elasticity {
+  const { min, max, weight } = object(value, where);
+  return {
+    min: whole(min, 'elastic.min'),
+    max: whole(max, 'elastic.max'),
+    weight: whole(weight, 'elastic.weight'),
+  };
+}
+
 function podAmounts(value: unknown, where: string): PodAmounts {
   const { requests, limits } = object(value, where);
   return {
@@ -172,7 +182,7 @@ function podAmounts(value: unknown, where: string): PodAmounts {
 
 export function decodePod(value: unknown, where: string): PodAssignment {
   const given = object(value, where);
-  return {
+  const pod = {
     uid: text(given.uid, 'uid'),
     name: text(given.name, 'name'),
     namespace: orNull(given.namespace ?? null, 'namespace', text) ?? undefined,
@@ -183,6 +193,7 @@ export function decodePod(value: unknown, where: string): PodAssignment {
     options: recordOf(given.options, 'options', flag),
     owner: decodeOwner(given.owner, 'owner'),
     mixed: orNull(given.mixed ?? null, 'mixed', whole) ?? undefined,
+    elastic: orNull(given.elastic ?? null, 'elastic', elasticity) ?? undefined,
     quiet: orNull(given.quiet ?? null, 'quiet', decodeQuietRequest) ?? undefined,
     movable: orNull(given.movable ?? null, 'movable', decodeConsent) ?? undefined,
     moves: given.moves === undefined ? undefined : listOf(given.moves, 'moves', text),
@@ -193,4 +204,6 @@ export function decodePod(value: unknown, where: string): PodAssignment {
     admittedAt: text(given.admittedAt, 'admittedAt'),
     unknown: unknownOf(given, POD_MEMBERS),
   };
+  checkTarget(pod);
+  return pod;
 }

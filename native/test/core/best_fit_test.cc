@@ -10,7 +10,6 @@
 #include <random>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "core/id_list.h"
@@ -664,28 +663,6 @@ TEST(BestFit, LeavesTheNodesAsEvenAsCanBeWhenDistributing) {
     }
   }
   EXPECT_GT(balanced, 100);
-}
-
-TEST(BestFit, LetsThreadsShareATopology) {
-  SCOPED_TRACE(test::where(0));
-  test::Between between = test::choices(0);
-  auto topology = Topology::create(test::random_machine(between, {.max_nodes = 6, .max_cpus = 96})).value();
-  CpuSet available = topology->cpus();
-  auto answers = [&] {
-    std::vector<CpuSet> all;
-    for (int count = 0; count <= available.size(); count++) {
-      for (const BestFitOptions& options : test::all_best_fit_options()) {
-        all.push_back(best_fit(*topology, available, count, options).value());
-      }
-    }
-    return all;
-  };
-  std::vector<CpuSet> expected = answers();
-  std::vector<std::vector<CpuSet>> found(4);
-  std::vector<std::thread> threads;
-  for (auto& result : found) threads.emplace_back([&] { result = answers(); });
-  for (std::thread& thread : threads) thread.join();
-  for (const auto& result : found) EXPECT_EQ(result, expected);
 }
 
 // Every amount that free cores can add up to is had in whole cores, and no other.

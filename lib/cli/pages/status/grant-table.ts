@@ -3,7 +3,7 @@ import type { GrantStatus } from '../../../entries/diagnostics.js';
 import { table } from '../../terminal/table.js';
 import type { Page } from '../../terminal/terminal.js';
 import { listed, printable } from '../../terminal/text.js';
-import { besideText, containerCpusText, cpusText, withMixed } from '../resource-text.js';
+import { besideText, containerCpusText, cpusText, elasticText, withMixed } from '../resource-text.js';
 import { ownerText } from './member-text.js';
 
 const SHOWN_ID = 8;
@@ -55,11 +55,11 @@ export function grantTable(grants: readonly GrantStatus[], page: Page): string[]
     [
       printable(grant.uid.slice(0, length)),
       grant.name === grant.uid ? '-' : printable(grant.name),
-      `${withMixed(cpusText(grant.cpus), grant.mixed)}${grant.isIsolated ? ' (isolated)' : ''}`,
+      `${withMixed(cpusText(grant.cpus), grant.mixed)}${elasticText(grant.elastic)}${grant.isIsolated ? ' (isolated)' : ''}`,
       grant.cpus.isEmpty ? '-' : listed(grant.numaNodes),
       ...(isBeside ? [besideText(grant.memory, grant.devices) || '-'] : []),
       ownerText(grant),
-      `${grant.alive ? 'alive' : 'dead'}${grant.flags.length > 0 ? ', flagged' : ''}${grant.quiet ? ', quiet' : ''}`,
+      `${grant.alive ? 'alive' : 'dead'}${grant.flags.length > 0 ? ', flagged' : ''}${grant.quiet ? ', quiet' : ''}${grant.movable ? ', movable' : ''}`,
       grant.enforcement,
       since(grant.admittedAt),
     ],

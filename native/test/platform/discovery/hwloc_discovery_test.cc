@@ -2,63 +2,30 @@
 
 #include <gtest/gtest.h>
 #include <hwloc.h>
-#include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
-#include <fstream>
-#include <iterator>
-#include <map>
 #include <memory>
 #include <set>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include "core/id_list.h"
-#include "platform/discovery/pci_devices.h"
+#include "support/descriptions.h"
 #include "support/seed.h"
 
 namespace numalign {
 namespace {
 
+using test::captured;
+using test::described;
+using test::fixture;
+using test::refusal;
+using test::synthetic;
 using Source = DiscoverySource;
-
-std::string read_file(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-std::string fixture(const std::string& name) {
-  std::string text = read_file(std::string(NUMALIGN_FIXTURES) + "/machines/" + name);
-  EXPECT_FALSE(text.empty()) << name;
-  return text;
-}
-
-// The machine, which must also be one that Topology accepts.
-TopologySpec described(Source source, const std::string& text) {
-  Result<TopologySpec> spec = discover(source, text);
-  EXPECT_TRUE(spec.ok()) << (spec.ok() ? "" : spec.error().message);
-  if (!spec.ok()) return {};
-  auto topology = Topology::create(spec.value());
-  EXPECT_TRUE(topology.ok()) << (topology.ok() ? "" : topology.error().message);
-  return spec.value();
-}
-TopologySpec captured(const std::string& name) { return described(Source::kXml, fixture(name)); }
-TopologySpec synthetic(const std::string& text) { return described(Source::kSynthetic, text); }
-
-// The message, or "" where the text was accepted.
-std::string refusal(Source source, const std::string& text) {
-  Result<TopologySpec> spec = discover(source, text);
-  if (spec.ok()) return "";
-  EXPECT_EQ(spec.error().code, ErrorCode::kHwloc);
-  EXPECT_FALSE(spec.error().message.empty());
-  return spec.error().message;
-}
 
 std::vector<int> column(const TopologySpec& spec, int CpuInfo::*member) {
   std::vector<int> values;
@@ -88,120 +55,6 @@ class CapturedStderr {
  private:
   int saved_, file_;
 };
-
-// ---- this machine ----
-
-TEST(HwlocDiscovery, SeesEveryOnlineCpuOfThisMachine) {
-  TopologySpec spec = described(Source::kMachine, "");
-  std::string online = read_file("/sys/devices/system/cpu/online");
-  std::string possible = read_file("/sys/devices/system/cpu/possible");
-  CpuSet cpus;
-  for (const CpuInfo& cpu : spec.cpus) cpus.insert(cpu.cpu);
-  EXPECT_EQ(format_id_list(cpus) + "\n", online);
-  EXPECT_EQ(format_id_list(spec.possible) + "\n", possible);
-  EXPECT_EQ(format_id_list(spec.isolated) + "\n", read_file("/sys/devices/system/cpu/isolated"));
-  EXPECT_TRUE(spec.allowed.is_subset_of(cpus));
-  EXPECT_FALSE(spec.allowed.empty());
-}
-
-TEST(HwlocDiscovery, SeesTheWholeMachineUnderARestrictedMask) {
-  TopologySpec before = described(Source::kMachine, "");
-  std::thread([&] {
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(before.allowed.last(), &one);
-    ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
-    TopologySpec under = described(Source::kMachine, "");
-    EXPECT_EQ(under.cpus, before.cpus);
-    EXPECT_EQ(under.possible, before.possible);
-    EXPECT_EQ(under.allowed, before.allowed) << "the mask is not the cpuset";
-    cpu_set_t after;
-    ASSERT_EQ(sched_getaffinity(0, sizeof after, &after), 0);
-    EXPECT_TRUE(CPU_EQUAL(&one, &after)) << "discovery leaves the caller's mask alone";
-  }).join();
-}
-
-std::string hugepage_file(int node, const HugepagePool& pool) {
-  return "/sys/devices/system/node/node" + std::to_string(node) + "/hugepages/hugepages-" +
-         std::to_string(pool.page_bytes / 1024) + "kB/nr_hugepages";
-}
-
-// The counts of hugepages by the files that tell them.
-std::map<std::string, std::string> hugepage_counts(const TopologySpec& spec) {
-  std::map<std::string, std::string> counts;
-  for (const NodeInfo& node : spec.nodes) {
-    for (const HugepagePool& pool : node.hugepages) {
-      std::string file = hugepage_file(node.node, pool);
-      counts[file] = read_file(file);
-    }
-  }
-  return counts;
-}
-
-TEST(HwlocDiscovery, SaysOfNodesWhatLinuxSays) {
-  // Somebody may reserve hugepages meanwhile: then they cannot be compared.
-  const auto before = hugepage_counts(described(Source::kMachine, ""));
-  TopologySpec spec = described(Source::kMachine, "");
-  const auto after = hugepage_counts(spec);
-  for (const NodeInfo& node : spec.nodes) {
-    std::string folder = "/sys/devices/system/node/node" + std::to_string(node.node) + "/";
-    std::string cpulist = read_file(folder + "cpulist");
-    if (cpulist.empty()) GTEST_SKIP() << "a kernel without NUMA nodes";
-    CpuSet cpus;
-    for (const CpuInfo& cpu : spec.cpus) {
-      if (cpu.node == node.node) cpus.insert(cpu.cpu);
-    }
-    EXPECT_EQ(format_id_list(cpus) + "\n", cpulist);
-    ASSERT_EQ(node.distances.size(), spec.nodes.size());
-    std::string distances;
-    for (uint32_t distance : node.distances)
-      distances += (distances.empty() ? "" : " ") + std::to_string(distance);
-    EXPECT_EQ(distances + "\n", read_file(folder + "distance"));
-    // Memory can be plugged in between the two readings; it stays in the same order of size. 0 is a node
-    // without any.
-    std::string meminfo = read_file(folder + "meminfo");
-    uint64_t total = std::strtoull(meminfo.c_str() + meminfo.find("MemTotal:") + 9, nullptr, 10) * 1024;
-    EXPECT_GE(node.memory_bytes, total / 2);
-    EXPECT_LE(node.memory_bytes, total * 2);
-    for (const HugepagePool& pool : node.hugepages) {
-      std::string file = hugepage_file(node.node, pool);
-      if (before.at(file) != after.at(file)) continue;
-      EXPECT_EQ(std::to_string(pool.count) + "\n", after.at(file));
-    }
-  }
-}
-
-TEST(HwlocDiscovery, SeesThePciDevicesOfThisMachineOnNodesThatItHas) {
-  std::vector<PciDevice> listed = read_pci_devices("/sys");
-  TopologySpec spec = described(Source::kMachine, "");
-  ASSERT_EQ(spec.devices.size(), listed.size());
-  for (size_t i = 0; i < listed.size(); i++) EXPECT_EQ(spec.devices[i].id, listed[i].id);
-}
-
-TEST(HwlocDiscovery, CanRunOnSeveralThreadsAtOnce) {
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 4; i++) {
-    threads.emplace_back([i] {
-      for (int round = 0; round < 5; round++) {
-        if (i % 2 == 0) {
-          EXPECT_EQ(synthetic("package:2 core:2 pu:2").cpus.size(), 8u);
-          EXPECT_NE(refusal(Source::kXml, "<topology"), "");
-        } else {
-          EXPECT_EQ(captured("holes.xml").cpus.size(), 8u);
-          EXPECT_FALSE(described(Source::kMachine, "").cpus.empty());
-        }
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-}
-
-TEST(HwlocDiscovery, RefusesAnEnvironmentThatReplacesThisMachine) {
-  setenv("HWLOC_SYNTHETIC", "pu:3", 1);
-  std::string message = refusal(Source::kMachine, "");
-  unsetenv("HWLOC_SYNTHETIC");
-  EXPECT_NE(message.find("HWLOC_SYNTHETIC"), message.npos) << message;
-}
 
 // ---- captured machines ----
 

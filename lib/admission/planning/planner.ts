@@ -1,24 +1,24 @@
 // Planner: pods planned one on top of the other.
 import { randomUUID } from 'node:crypto';
-import { type Assignments, findPod } from '../account/assignments.js';
-import type { PodAssignment } from '../account/pod-assignment.js';
-import { removePods } from '../account/pod-changes.js';
-import { type Holding, holdingOf } from '../account/pod-holdings.js';
-import { freeCpus, sharedPool } from '../account/pools.js';
-import { isObject } from '../base/shapes.js';
-import { whyShared } from '../decision/cpus/cpu-choices.js';
-import { type DeviceEntry, deviceTable } from '../decision/devices/device-tables.js';
-import { type MemoryTable, memoryTables } from '../decision/memory/memory-tables.js';
-import { checkPlacement, type Placement } from '../input/placement.js';
-import type { PodSpec } from '../input/pods/pod-request.js';
-import { type AdmissionRequest, type AdmitOptions, NO_OPTIONS, parseAdmit } from '../input/request.js';
-import { option } from '../input/values/option-values.js';
-import { CpuSet } from '../machine/cpu-set.js';
-import { managedPod } from './on-record.js';
-import { placedOrOld } from './placed-pod.js';
+import { type Assignments, findPod } from '../../account/assignments.js';
+import type { PodAssignment } from '../../account/pod-assignment.js';
+import { removePods } from '../../account/pod-changes.js';
+import { type Holding, holdingOf } from '../../account/pod-holdings.js';
+import { freeCpus, sharedPool } from '../../account/pools.js';
+import { isObject } from '../../base/shapes.js';
+import { whyShared } from '../../decision/cpus/cpu-choices.js';
+import { type DeviceEntry, deviceTable } from '../../decision/devices/device-tables.js';
+import { type MemoryTable, memoryTables } from '../../decision/memory/memory-tables.js';
+import { checkPlacement, type Placement } from '../../input/placement.js';
+import type { PodSpec } from '../../input/pods/pod-request.js';
+import { type AdmissionRequest, type AdmitOptions, NO_OPTIONS, parseAdmit } from '../../input/request.js';
+import { option } from '../../input/values/option-values.js';
+import { CpuSet } from '../../machine/cpu-set.js';
+import { managedPod } from '../on-record.js';
+import { placedOrOld } from '../placed-pod.js';
+import type { ReadOnlySite } from '../site.js';
 import { type Plan, plan, planOfPlaced } from './plan.js';
 import { type PlanningGround, planningGround, planningQuestion } from './planning-ground.js';
-import type { ReadOnlySite } from './site.js';
 
 const NOTHING: Holding = { cpus: CpuSet.EMPTY, memory: [], devices: {} };
 

@@ -1,12 +1,12 @@
 // PreparedPod: a pod whose request is read and checked once, to be planned again and again.
-import type { DeviceResource } from '../decision/devices/device-resources.js';
-import { checkPlacement } from '../input/placement.js';
-import type { AdmissionRequest } from '../input/request.js';
-import { pageBytes } from '../input/values/memory-types.js';
-import type { Topology } from '../machine/topology.js';
+import type { DeviceResource } from '../../decision/devices/device-resources.js';
+import { checkPlacement } from '../../input/placement.js';
+import type { AdmissionRequest } from '../../input/request.js';
+import { pageBytes } from '../../input/values/memory-types.js';
+import type { Topology } from '../../machine/topology.js';
+import type { ReadOnlySite } from '../site.js';
 import { onRecord, type Plan, type PlanOnRecord, planOn } from './plan.js';
 import { type PlanningGround, planningGround } from './planning-ground.js';
-import type { ReadOnlySite } from './site.js';
 
 /** An answer, and all that it follows from beside the request. */
 interface Known {

@@ -1,16 +1,16 @@
 // What pods are planned on.
 import { randomUUID } from 'node:crypto';
-import type { Assignments } from '../account/assignments.js';
-import { cpusNow } from '../account/cpus-now.js';
-import type { PodAssignment } from '../account/pod-assignment.js';
-import { removePods } from '../account/pod-changes.js';
-import type { CpuSnapshot } from '../account/pools.js';
-import { NEVER, type Question } from '../decision/question.js';
-import type { AdmissionRequest } from '../input/request.js';
-import { freeForStrict } from './free-hugepages.js';
-import { knownCheckpoint } from './on-record.js';
-import { PERSISTENT_OWNER } from './placed-pod.js';
-import type { ReadOnlySite } from './site.js';
+import type { Assignments } from '../../account/assignments.js';
+import { cpusNow } from '../../account/cpus-now.js';
+import type { PodAssignment } from '../../account/pod-assignment.js';
+import { removePods } from '../../account/pod-changes.js';
+import type { CpuSnapshot } from '../../account/pools.js';
+import { NEVER, type Question } from '../../decision/question.js';
+import type { AdmissionRequest } from '../../input/request.js';
+import { freeForStrict } from '../free-hugepages.js';
+import { knownCheckpoint } from '../on-record.js';
+import { PERSISTENT_OWNER } from '../placed-pod.js';
+import type { ReadOnlySite } from '../site.js';
 
 /** What pods are planned on: what is on record, without the grants of dead owners. */
 export interface PlanningGround {

@@ -1,21 +1,22 @@
 // Plan: a decision that is not carried out.
-import type { Assignments } from '../account/assignments.js';
-import type { PodAssignment } from '../account/pod-assignment.js';
-import type { ErrorCode } from '../base/errors.js';
-import type { AdmissionReason } from '../base/refusal.js';
-import { decide } from '../decision/decision.js';
-import type { Explanation } from '../decision/explanation.js';
-import type { Offer } from '../decision/progress.js';
-import { type Question, undo } from '../decision/question.js';
-import { type RepackingReport, reportOf, withReport } from '../decision/repacking/repacking-report.js';
-import { searchMoves } from '../decision/repacking/search.js';
-import type { AdmissionRequest } from '../input/request.js';
-import { placedPod } from './placed-pod.js';
+import type { Assignments } from '../../account/assignments.js';
+import type { PodAssignment } from '../../account/pod-assignment.js';
+import type { ErrorCode } from '../../base/errors.js';
+import type { AdmissionReason } from '../../base/refusal.js';
+import { decide } from '../../decision/decision.js';
+import { roomByShrinking } from '../../decision/elastic-grants/room-by-shrinking.js';
+import type { Explanation } from '../../decision/explanation.js';
+import type { Offer } from '../../decision/progress.js';
+import { type Question, undo } from '../../decision/question.js';
+import { type RepackingReport, reportOf, withReport } from '../../decision/repacking/repacking-report.js';
+import { searchMoves } from '../../decision/repacking/search.js';
+import type { AdmissionRequest } from '../../input/request.js';
+import { placedPod } from '../placed-pod.js';
+import { type PodContainer, podContainer } from '../pod-container.js';
+import type { ReadOnlySite } from '../site.js';
+import { moveTime } from '../transact.js';
+import { type Warning, warningsOf } from '../warnings.js';
 import { type PlanningGround, planningGround, planningQuestion } from './planning-ground.js';
-import { type PodContainer, podContainer } from './pod-container.js';
-import type { ReadOnlySite } from './site.js';
-import { moveTime } from './transact.js';
-import { type Warning, warningsOf } from './warnings.js';
 
 /** The answer to {@link Manager.plan}. */
 export interface Plan {
@@ -34,8 +35,8 @@ export interface Plan {
   readonly explanation: Explanation | null;
   readonly warnings: readonly Warning[];
   /**
-   * Rejected under the CPU policy `dynamic`: after which moves of grants that consent it would be
-   * admitted, or why after none; else null.
+   * Of a rejection: the grants that would make room for it, by fewer CPUs of a range, or by a move
+   * under the CPU policy `dynamic`; under that policy also why none does. Else null.
    */
   readonly repacking: RepackingReport | null;
   /** False: on a machine of more than 16 NUMA nodes a better hint may exist. */
@@ -80,8 +81,7 @@ export function plan(question: Question): {
   const hints = decision.offers;
   const exact = hints.every(({ merged }) => merged.exact);
   if (!decision.admitted) {
-    const mayMove = decision.isShortage && question.request.placement.cpuPolicy === 'dynamic';
-    const repacking = mayMove ? reportOf(question.topology, searchMoves(question, moveTime())) : null;
+    const repacking = decision.isShortage ? repackingFor(question) : null;
     const { code, reason, explanation } = repacking ? withReport(decision, repacking) : decision;
     const rejected = {
       admitted: false,
@@ -102,6 +102,15 @@ export function plan(question: Question): {
   const { pod, next, explanation: choice } = decision;
   const warnings = warningsOf(pod, question);
   return { plan: admittedPlan(pod, { hints, warnings, exact, choice }), next };
+}
+
+// As an admission makes room: grants that shrink by themselves come first.
+function repackingFor(question: Question): RepackingReport | null {
+  const { topology, request } = question;
+  const shrinks = roomByShrinking(question);
+  if (shrinks) return reportOf(topology, { isFound: true, moves: shrinks, isBounded: false });
+  const mayMove = request.placement.cpuPolicy === 'dynamic';
+  return mayMove ? reportOf(topology, searchMoves(question, moveTime())) : null;
 }
 
 /**

@@ -1,0 +1,45 @@
+// Elastic view: the grants of a state that grow and shrink by themselves, as the rule sees them. Pure.
+import type { Assignments } from '../../account/assignments.js';
+import { mixedOfPods } from '../../account/cpus-of-pods.js';
+import { isMoving } from '../../account/moves/move-steps.js';
+import type { Elasticity, PodAssignment } from '../../account/pod-assignment.js';
+import { type CpuPool, poolOf, runningCpus } from '../../account/pod-holdings.js';
+import { podsThat } from '../../account/pod-list-changes.js';
+import { type CpuSnapshot, freeCpus, sharedPool } from '../../account/pools.js';
+import { type ElasticGrant, spareCpus } from '../elastic/elastic-targets.js';
+
+/** A grant that grows and shrinks by itself. */
+export type ElasticPod = PodAssignment & { readonly elastic: Elasticity };
+
+const isElastic = (pod: PodAssignment): pod is ElasticPod => pod.elastic !== undefined;
+
+const allElastic = podsThat(isElastic);
+
+/** Those of a state. */
+export const elasticPods = ({ pods }: Pick<Assignments, 'pods'>): readonly ElasticPod[] =>
+  allElastic(pods) as readonly ElasticPod[];
+
+/** Whether nobody is about to change it. */
+export const isSettled = ({ upcoming, transfer, formerOwner }: PodAssignment): boolean =>
+  upcoming === null && transfer === null && formerOwner === null;
+
+export function elasticGrant(pod: ElasticPod): ElasticGrant {
+  const target = isMoving(pod) ? pod.upcoming.move.target : null;
+  return { uid: pod.uid, ...pod.elastic, cpus: runningCpus(target ?? pod).size };
+}
+
+/** Grants that have CPUs of one pool, and what is free there for them. */
+export interface ElasticView {
+  readonly grants: readonly ElasticGrant[];
+  readonly spare: number;
+}
+
+export function elasticView(state: Assignments, present: CpuSnapshot, pool: CpuPool): ElasticView {
+  const grants = elasticPods(state)
+    .filter((pod) => poolOf(pod) === pool)
+    .map(elasticGrant);
+  const free = freeCpus(state, present, pool).size;
+  if (pool === 'isolated') return { grants, spare: free };
+  const shared = sharedPool(state, present).size;
+  return { grants, spare: spareCpus({ free, shared, mixed: mixedOfPods(state.pods) }) };
+}

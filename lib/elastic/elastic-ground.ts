@@ -1,0 +1,19 @@
+// What is decided about grants that grow and shrink by themselves goes by this.
+import type { Assignments } from '../account/assignments.js';
+import { cpusNow } from '../account/cpus-now.js';
+import { removePods } from '../account/pod-changes.js';
+import { assignmentsOf } from '../admission/on-record.js';
+import type { Site } from '../admission/site.js';
+import type { ResizeGround } from '../decision/resized-pod.js';
+
+/** What is on record, without the grants of dead owners. */
+export function livingState(site: Site): Assignments {
+  const { ledger } = site;
+  const recorded = assignmentsOf(site, ledger.read());
+  return removePods(recorded, new Set(ledger.owners.deadPods(recorded.pods).map(({ uid }) => uid)));
+}
+
+export const groundOf = ({ topology, resources }: Site, state: Assignments): ResizeGround => ({
+  ...{ topology, resources, state },
+  present: cpusNow(topology, state.pods),
+});

@@ -1,0 +1,31 @@
+// ShrunkRoom: room for a request that is rejected, from grants that shrink by themselves.
+import type { RoomSource } from '../admission/room/room.js';
+import type { Site } from '../admission/site.js';
+import { elasticPods } from '../decision/elastic-grants/elastic-view.js';
+import { roomByShrinking } from '../decision/elastic-grants/room-by-shrinking.js';
+import type { Question } from '../decision/question.js';
+import type { Rejection } from '../decision/rejection.js';
+import { Refusals } from './refusals.js';
+import { settledGrants, shrinkGrants } from './shrink-grants.js';
+
+export class ShrunkRoom implements RoomSource {
+  readonly #uid: string;
+  readonly #site: Site;
+  readonly #signal: AbortSignal | undefined;
+  readonly #refusals = new Refusals();
+
+  constructor(site: Site, uid: string, signal: AbortSignal | undefined) {
+    this.#site = site;
+    this.#uid = uid;
+    this.#signal = signal;
+  }
+
+  async make(shortage: Question, rejection: Rejection): Promise<Rejection | undefined> {
+    if (elasticPods(shortage.state).length === 0) return rejection;
+    const shrinks = roomByShrinking(shortage, ({ uid }) => !this.#refusals.has(uid));
+    if (!shrinks) return (await settledGrants(this.#site, this.#signal)) ? undefined : rejection;
+    const pods = shrinks.map(({ after }) => after);
+    this.#refusals.add(await shrinkGrants(this.#site, pods, { for: this.#uid, signal: this.#signal }));
+    return undefined;
+  }
+}

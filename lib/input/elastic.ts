@@ -1,0 +1,44 @@
+// A range of CPUs, as callers give it -> checked, frozen.
+import type { Elasticity } from '../account/pod-assignment.js';
+import { checkOptions, invalidOption } from '../base/check-options.js';
+import { option, parseCpuCount } from './values/option-values.js';
+
+/** How many exclusive CPUs at least and at most; see {@link AcquireOptions.cpu}. */
+export interface CpuRange {
+  readonly min: number;
+  readonly max: number;
+}
+
+const WEIGHT = 100;
+const MOST_WEIGHT = 10_000;
+const WEIGHTS = `a whole number from 1 to ${MOST_WEIGHT}`;
+
+const isWeight = (value: unknown): value is number =>
+  Number.isInteger(value) && (value as number) >= 1 && (value as number) <= MOST_WEIGHT;
+
+const isRange = (cpu: unknown): cpu is object =>
+  typeof cpu === 'object' && cpu !== null && ('min' in cpu || 'max' in cpu);
+
+/** undefined: it has a fixed number of CPUs. @throws ERR_INVALID_OPTION */
+export function parseElastic(
+  { cpu, weight, parts, mixed }: Readonly<Record<string, unknown>>,
+  owner: unknown,
+): Elasticity | undefined {
+  if (!isRange(cpu)) {
+    if (weight !== undefined) invalidOption('weight', weight, 'left out without a range of CPUs');
+    return undefined;
+  }
+  const range = checkOptions(cpu, ['min', 'max'], 'cpu');
+  const min = parseCpuCount(range.min, 'cpu.min');
+  const max = parseCpuCount(range.max, 'cpu.max');
+  if (max < min) invalidOption('cpu.max', max, `at least cpu.min, which is ${min}`);
+  // Nobody else could have its threads leave.
+  if (owner !== 'process') invalidOption('cpu', cpu, 'a number of CPUs where the owner is no process');
+  if (parts !== undefined) invalidOption('parts', parts, 'left out with a range of CPUs');
+  if (mixed === true) invalidOption('mixed', mixed, 'left out with a range of CPUs');
+  return Object.freeze({
+    min,
+    max,
+    weight: weight === undefined ? WEIGHT : option.that(weight, 'weight', isWeight, WEIGHTS),
+  });
+}

@@ -1,0 +1,38 @@
+// Request room: all that makes room for one request, the cheapest first.
+import { randomUUID } from 'node:crypto';
+import type { Room, RoomSource } from '../admission/room/room.js';
+import type { Site } from '../admission/site.js';
+import { ShrunkRoom } from '../elastic/shrunk-room.js';
+import { giveBackRoom } from '../moves/kept-room.js';
+import { MovedRoom } from './moved-room.js';
+
+export interface RoomOptions {
+  /** The pod's, where it has one. */
+  readonly uid?: string | undefined;
+  /** Under the CPU policy `dynamic` grants that consent move, too. */
+  readonly isDynamic: boolean;
+  /** Read once room is needed. */
+  readonly signal: () => AbortSignal;
+}
+
+/** Grants that shrink by themselves come first: nothing of them moves to other memory. */
+export function requestRoom(site: Site, { uid = randomUUID(), isDynamic, signal }: RoomOptions): Room {
+  let sources: readonly RoomSource[] | undefined;
+  return {
+    uid,
+    async make(shortage, rejection) {
+      sources ??= [
+        new ShrunkRoom(site, uid, signal()),
+        ...(isDynamic ? [new MovedRoom(site, uid, signal())] : []),
+      ];
+      let last = rejection;
+      for (const source of sources) {
+        const answer = await source.make(shortage, last);
+        if (!answer) return undefined;
+        last = answer;
+      }
+      return last;
+    },
+    giveBack: () => giveBackRoom(site, uid),
+  };
+}

@@ -1,0 +1,106 @@
+// Whatever comes and goes: the grants of ranges become what the rule says of what is on record.
+import { setImmediate } from 'node:timers/promises';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { elasticTargets } from '../../lib/decision/elastic/elastic-targets.js';
+import { discover } from '../../lib/entries/topology.js';
+import { CpuSet, type Grant, type Manager, openManager } from '../../lib/index.js';
+import { budget } from '../support/budget.mjs';
+import { seenState } from '../support/seen-state.js';
+
+const SIMULATE = 'package:2 core:6 pu:1';
+
+const range = fc.record({
+  kind: fc.constant('range' as const),
+  min: fc.integer({ min: 1, max: 4 }),
+  more: fc.integer({ min: 0, max: 8 }),
+  weight: fc.integer({ min: 1, max: 4 }),
+});
+const number = fc.record({ kind: fc.constant('number' as const), cpu: fc.integer({ min: 1, max: 5 }) });
+const release = fc.record({ kind: fc.constant('release' as const), which: fc.nat() });
+const steps = fc
+  .tuple(range, range, fc.array(fc.oneof(range, number, release), { minLength: 1, maxLength: 6 }))
+  .map(([first, second, more]) => [first, second, ...more]);
+
+function check(manager: Manager): void {
+  let seen = CpuSet.EMPTY;
+  for (const { cpus, elastic } of manager.grants()) {
+    expect(cpus.intersects(seen)).toBe(false);
+    seen = seen.union(cpus);
+    if (!elastic) continue;
+    expect(cpus.size).toBeGreaterThanOrEqual(elastic.min);
+    expect(cpus.size).toBeLessThanOrEqual(elastic.max);
+  }
+  expect(manager.sharedPool().isEmpty).toBe(false);
+}
+
+/** Whether every grant has what the rule says, and nothing is left that one could take. */
+function isAtTargets(manager: Manager): boolean {
+  const grants = manager
+    .grants()
+    .flatMap(({ uid, cpus, elastic, upcoming }) =>
+      elastic && !upcoming ? [{ uid, ...elastic, cpus: cpus.size }] : [],
+    );
+  if (manager.grants().some(({ upcoming }) => upcoming !== null)) return false;
+  const targets = elasticTargets(grants, { spare: manager.sharedPool().size - 1 });
+  return grants.every(({ uid, cpus }) => targets?.get(uid) === cpus);
+}
+
+const settle = (manager: Manager) =>
+  seenState(manager, () => {
+    check(manager);
+    return isAtTargets(manager);
+  });
+
+describe('grants of ranges', () => {
+  it('reach what the rule says whatever comes and goes, within their bounds, and none to and fro', async () => {
+    const topology = await discover({ synthetic: SIMULATE });
+    await fc.assert(
+      fc.asyncProperty(steps, fc.boolean(), async (all, isSlow) => {
+        const manager = await openManager({ topology });
+        const grants: Grant[] = [];
+        const directions = new Map<string, Set<number>>();
+        try {
+          for (const [i, step] of all.entries()) {
+            // Of what comes to rest between, each step has its own effect.
+            if (isSlow || i === all.length - 1) await settle(manager);
+            // What is told of the steps before has been told by then.
+            for (let turn = 0; turn < 10; turn++) await setImmediate();
+            directions.clear();
+            if (step.kind === 'release') {
+              const [grant] = grants.splice(step.which % Math.max(grants.length, 1), 1);
+              await grant?.release();
+            } else {
+              const { kind, ...asked } = step;
+              const options =
+                'cpu' in asked
+                  ? { cpu: asked.cpu }
+                  : { cpu: { min: asked.min, max: asked.min + asked.more }, weight: asked.weight };
+              const held = manager
+                .grants()
+                .reduce((sum, { cpus, elastic }) => sum + (elastic?.min ?? cpus.size), 0);
+              const least = 'cpu' in asked ? asked.cpu : asked.min;
+              // Rejected only where the least of all leave too few.
+              const grant = await manager.acquire(options).catch((error) => {
+                expect(held + least).toBeGreaterThanOrEqual(topology.cpus.size);
+                expect(error).toMatchObject({ code: expect.stringMatching(/INSUFFICIENT_CPUS|SHARED_POOL/) });
+              });
+              if (grant) grants.push(grant);
+              grant?.on('resize', (event) => {
+                const all = directions.get(event.uid) ?? new Set();
+                directions.set(event.uid, all.add(Math.sign(event.cpus.size - event.before.size)));
+              });
+            }
+            check(manager);
+          }
+          await settle(manager);
+          for (const signs of directions.values()) expect(signs.size).toBe(1);
+        } finally {
+          for (const grant of grants) await grant.release();
+          manager.close();
+        }
+      }),
+      { numRuns: budget(300, 20) },
+    );
+  });
+});

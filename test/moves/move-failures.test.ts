@@ -1,0 +1,79 @@
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { type Manager, NumalignError, openManager } from '../../lib/index.js';
+import { GI, machineOf } from '../support/memory-machine.js';
+import { conductLate, move, release, siteOf } from '../support/moves.mjs';
+import { makeStateDir } from '../support/state-dir.js';
+
+async function open(): Promise<Manager> {
+  const topology = await machineOf([0, 1].map(() => ({ cpus: 4, memory: 8 * GI })));
+  const manager = await openManager({ topology, stateDir: makeStateDir() });
+  onTestFinished(() => manager.close());
+  return manager;
+}
+
+/** The transactions of a move, in their order. */
+const TRANSACTIONS = { announcement: 1, begin: 2, end: 3 };
+
+/** One of the transactions from now on fails, before or after it has committed. */
+function failTransaction(manager: Manager, nth: number, when: 'before' | 'after'): void {
+  const { ledger } = siteOf(manager);
+  const real = ledger.transact.bind(ledger);
+  let count = 0;
+  const spy = vi.spyOn(ledger, 'transact').mockImplementation(async (...options: Parameters<typeof real>) => {
+    const fails = ++count === nth;
+    const answer = fails && when === 'before' ? undefined : await real(...options);
+    if (fails) throw new NumalignError('ERR_SYSCALL', 'the disk is full');
+    return answer;
+  });
+  onTestFinished(() => spy.mockRestore());
+}
+
+describe.each(['process', 'persistent'] as const)('a move of a grant of a %s owner', (owner) => {
+  it.each([
+    ['cannot give up what it leaves', 'end', 'before'],
+    ['is not told that it has begun', 'begin', 'after'],
+  ] as const)('is done in the end where it %s at first', async (_, step, when) => {
+    const manager = await open();
+    const request = { cpu: 2, memory: '2Gi', policy: 'single-numa-node', movable: true } as const;
+    const { uid } = await manager.acquire({ ...request, owner });
+    failTransaction(manager, TRANSACTIONS[step], when);
+    await move(manager, uid, { cpus: '4-5', node: 1 }, { for: 'asker' });
+    const [grant] = manager.grants();
+    expect(String(grant!.cpus)).toBe('4-5');
+    expect(grant!.upcoming).toBeNull();
+    await release(manager, 'asker');
+    expect(manager.memory().map(({ reserved }) => reserved / GI)).toEqual([0, 2]);
+    await manager.release(uid);
+  });
+});
+
+describe('a listener', () => {
+  it('hears how a move has ended before it hears of the next', async () => {
+    const manager = await open();
+    const grant = await manager.acquire({ cpu: 2, movable: true });
+    const heard: string[] = [];
+    grant.on('move', ({ cpus }) => heard.push(`to ${cpus}`));
+    grant.on('moveEnd', ({ isMoved }) => heard.push(isMoved ? 'moved' : 'stays'));
+    await Promise.all(['4-5', '6-7'].map((cpus) => conductLate(manager, grant.uid, { cpus, node: 1 })));
+    expect(heard).toEqual(['to 4-5', 'stays', 'to 6-7', 'stays']);
+  });
+});
+
+describe('a resize', () => {
+  it('goes on where a move that was called off before ends meanwhile', async () => {
+    const manager = await open();
+    const grant = await manager.acquire({ cpu: 2, movable: true });
+    const hears = new Promise((resolve) =>
+      grant.on('move', (event) => {
+        event.waitUntil(new Promise(() => {}));
+        resolve(event);
+      }),
+    );
+    const late = conductLate(manager, grant.uid, { cpus: '4-5', node: 1 });
+    await hears;
+    await grant.resize({ cpu: 3, noticeMs: 50 });
+    await late;
+    expect(grant.cpus.size).toBe(3);
+    expect(grant.upcoming).toBeNull();
+  });
+});

