@@ -78,7 +78,7 @@ describe('a grant that does not take what is its own', () => {
   });
 
   it('is not awaited where its policy refuses that', async () => {
-    const topology = await discover({ synthetic: 'package:2 core:4 pu:1' });
+    const topology = await discover({ synthetic: 'package:2 [numa] core:4 pu:1' });
     const manager = await openManager({ topology, stateDir: makeStateDir() });
     onTestFinished(() => manager.close());
     const aligned = { policy: 'single-numa-node' } as const;
