@@ -1,4 +1,5 @@
 // Shrink: grants give up CPUs for somebody, all at once, each by its owner; what they give up is kept.
+import type { Assignments } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { runningCpus } from '../account/pod-holdings.js';
 import type { Site } from '../admission/site.js';
@@ -45,13 +46,18 @@ export async function shrinkGrants(
 
 /**
  * Waits until nobody is about to change a grant that could make room, as long as the longest notice
- * of one is. Answers whether one could not before and may now.
+ * of one is. Answers whether one could not by the state that was `seen`, and may now.
  */
-export async function settledGrants(site: Site, signal: AbortSignal | undefined): Promise<boolean> {
+export async function settledGrants(
+  site: Site,
+  seen: Assignments,
+  signal: AbortSignal | undefined,
+): Promise<boolean> {
   const couldGive = (pod: ElasticPod) =>
     Math.max(runningCpus(pod).size, elasticGrant(pod).cpus) > pod.elastic.min;
-  const unsettled = () => elasticPods(livingState(site)).filter((pod) => !isSettled(pod) && couldGive(pod));
-  const first = unsettled();
+  const unsettled = (state = livingState(site)) =>
+    elasticPods(state).filter((pod) => !isSettled(pod) && couldGive(pod));
+  const first = unsettled(seen);
   if (first.length === 0) return false;
   const notice = AbortSignal.timeout(Math.max(...first.map(noticeMsOf)));
   const either = signal ? AbortSignal.any([signal, notice]) : notice;

@@ -23,7 +23,8 @@ export class ShrunkRoom implements RoomSource {
   async make(shortage: Question, rejection: Rejection): Promise<Rejection | undefined> {
     if (elasticPods(shortage.state).length === 0) return rejection;
     const shrinks = roomByShrinking(shortage, ({ uid }) => !this.#refusals.has(uid));
-    if (!shrinks) return (await settledGrants(this.#site, this.#signal)) ? undefined : rejection;
+    if (!shrinks)
+      return (await settledGrants(this.#site, shortage.state, this.#signal)) ? undefined : rejection;
     const pods = shrinks.map(({ after }) => after);
     this.#refusals.add(await shrinkGrants(this.#site, pods, { for: this.#uid, signal: this.#signal }));
     return undefined;

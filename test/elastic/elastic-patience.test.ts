@@ -1,6 +1,7 @@
 // What grants of ranges do about others that do not answer, or do not take what is theirs.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { livingState } from '../../lib/elastic/elastic-ground.js';
 import { settledGrants } from '../../lib/elastic/shrink-grants.js';
 import { DIAGNOSTICS_CHANNELS } from '../../lib/entries/diagnostics.js';
 import { discover } from '../../lib/entries/topology.js';
@@ -136,7 +137,8 @@ describe('grants of ranges that may make room later', () => {
     const manager = await open(makeStateDir());
     const grant = await manager.acquire(range('elastic'));
     await grant.transfer();
-    expect(await settledGrants(siteOf(manager), undefined)).toBe(false);
+    const site = siteOf(manager);
+    expect(await settledGrants(site, livingState(site), undefined)).toBe(false);
     expect(await errorOf(() => manager.acquire({ cpu: 4 }))).toMatchObject({ code: 'ERR_INSUFFICIENT_CPUS' });
   });
 
@@ -144,6 +146,17 @@ describe('grants of ranges that may make room later', () => {
     const manager = await open(makeStateDir());
     const grant = await manager.acquire({ cpu: { min: 4, max: 4 }, movable: { notice: 3_600_000 } });
     await grant.transfer();
-    expect(await settledGrants(siteOf(manager), undefined)).toBe(false);
+    const site = siteOf(manager);
+    expect(await settledGrants(site, livingState(site), undefined)).toBe(false);
+  });
+
+  it('are not waited for where they have settled since the request was decided on', async () => {
+    const manager = await open(makeStateDir());
+    const grant = await manager.acquire(range('elastic'));
+    const site = siteOf(manager);
+    const transfer = await grant.transfer();
+    const seen = livingState(site);
+    await transfer.cancel();
+    expect(await settledGrants(site, seen, undefined)).toBe(true);
   });
 });
