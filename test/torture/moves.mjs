@@ -19,7 +19,7 @@ export async function openMoves(folder, random, reserved) {
   const { NO_ENFORCER } = await load('enforcement/enforcer');
   const { moveGrant } = await load('moves/move-grant');
   const { NO_QUIETER } = await load('quiet/quieter');
-  const { giveBackRoom } = await load('repacking/kept-room');
+  const { giveBackRoom } = await load('moves/kept-room');
   const { announceMove, beginMove, placeOf } = await load('account/moves/move-steps');
   const { changesUnderWay } = await load('admission/changes/changes-under-way');
   const { moveTime, transact } = await load('admission/transact');

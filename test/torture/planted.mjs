@@ -215,7 +215,7 @@ const BUGS = [
   },
   {
     name: 'room is not given back that its request does not get',
-    file: 'lib/repacking/kept-room.ts',
+    file: 'lib/moves/kept-room.ts',
     before: ['if (withoutPlaceholder(state, request) !== state) await'],
     after: 'if (withoutPlaceholder(state, request) === undefined) await',
     find: 'torture.mjs',
