@@ -1,5 +1,6 @@
 // What grants of ranges do about others that do not answer, or do not take what is theirs.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { livingState } from '../../lib/elastic/elastic-ground.js';
 import { settledGrants } from '../../lib/elastic/shrink-grants.js';
@@ -68,6 +69,8 @@ async function refused() {
 describe('a grant of a range that another has refused CPUs', () => {
   it('takes at once what is free', async () => {
     const { manager, last } = await refused();
+    // Until it has nothing more to try: nothing tells that.
+    await delay(1500);
     await last.release();
     await settled(manager, ({ small }) => small === 2);
   });
