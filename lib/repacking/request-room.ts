@@ -6,6 +6,9 @@ import { ShrunkRoom } from '../elastic/shrunk-room.js';
 import { giveBackRoom } from '../moves/kept-room.js';
 import { MovedRoom } from './moved-room.js';
 
+// A request that waits asks again after a while: a process that was stopped goes on.
+const MEMORY_MS = 60_000;
+
 export interface RoomOptions {
   /** The pod's, where it has one. */
   readonly uid?: string | undefined;
@@ -18,9 +21,13 @@ export interface RoomOptions {
 /** Grants that shrink by themselves come first: nothing of them moves to other memory. */
 export function requestRoom(site: Site, { uid = randomUUID(), isDynamic, signal }: RoomOptions): Room {
   let sources: readonly RoomSource[] | undefined;
+  let end = 0;
   return {
     uid,
     async make(shortage, rejection) {
+      const now = performance.now();
+      if (now > end) sources = undefined;
+      if (!sources) end = now + MEMORY_MS;
       sources ??= [
         new ShrunkRoom(site, uid, signal()),
         ...(isDynamic ? [new MovedRoom(site, uid, signal())] : []),
