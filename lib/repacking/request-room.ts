@@ -20,18 +20,17 @@ export interface RoomOptions {
 
 /** Grants that shrink by themselves come first: nothing of them moves to other memory. */
 export function requestRoom(site: Site, { uid = randomUUID(), isDynamic, signal }: RoomOptions): Room {
-  let sources: readonly RoomSource[] | undefined;
+  let sources: readonly RoomSource[] = [];
   let end = 0;
   return {
     uid,
     async make(shortage, rejection) {
       const now = performance.now();
-      if (now > end) sources = undefined;
-      if (!sources) end = now + MEMORY_MS;
-      sources ??= [
-        new ShrunkRoom(site, uid, signal()),
-        ...(isDynamic ? [new MovedRoom(site, uid, signal())] : []),
-      ];
+      if (now >= end) {
+        const shrunk = new ShrunkRoom(site, uid, signal());
+        sources = isDynamic ? [shrunk, new MovedRoom(site, uid, signal())] : [shrunk];
+        end = now + MEMORY_MS;
+      }
       let last = rejection;
       for (const source of sources) {
         const answer = await source.make(shortage, last);
