@@ -46,6 +46,7 @@ const ROOMS = [
   'quiet/resctrl',
   'quiet/parts',
   'quiet',
+  'admission/changes',
   'admission/room',
   'admission',
   'admission/planning',

@@ -29,20 +29,18 @@ const FILES = {
   'cli/commands': /^cli\//,
   kubelet: /^(kubelet\/(?!record\/kubelet-status)|entries\/kubelet|input\/pods\/workload)/,
   pools: /^pools\//,
-  // Of grants that move.
+  // Grants that move, grow and shrink.
   moves:
-    /^(moves\/(answer|carry-out|conduct|move-grant|move-target|pages)|(decision\/)?repacking\/.*|threads\/thread-move)$/,
+    /^(moves\/(?!move-event|mover).*|elastic\/.*|decision\/(elastic|elastic-grants\/(?!largest-question).*|repacking)(\/.*)?|repacking\/(?!request-room).*|threads\/thread-move)$/,
   // Of grants that ask for it.
   quiet: /^quiet\/(?!quieter|kernel\/demands)/,
   doctor: /^(doctor|entries\/diagnostics)/,
   cgroups: /^(cgroups|enforcement\/cpusets)\/(?!files\/mounts)/,
   // Programs that look, recover, repair; kinds of machines and states that few have.
   rare: /^(empty-(grant|manager)|grants\/empty-part|status\/|admission\/pod-container|enforcement\/(.*comparison|drift|grant-group|layout\/(differences|facts|steps)|members\/survivors|outsiders)|input\/kubelet-configuration|machine\/(hugepages|machine-json)|processes\/(cgroup-owner|named-processes)|reconcile\/(granted-threads|repair)|state\/(difference|memory-store|read-only-store|folder\/machine-group))/,
-  // Where a request is rejected.
-  repacking: /^decision\/repacking\//,
   // From acquire() to release().
   admission:
-    /^(account\/levels|admission\/(?!diagnostics|free-hugepages|manager-watch|on-record|transact|warnings)|audit\/(?!watched-grants)|births\/|children\/|decision\/(?!flags|grant-info|hints\/hint-providers|machine-settings|memory\/(hugepages-taken|memory-draft|memory-tables))|enforcement\/clearing|input\/(?!enforcement-options|placement|values\/(duration|memory-types|option-values))|machine\/hint|state\/owners\/own-owner|threads\/)/,
+    /^(account\/levels|repacking\/request-room|admission\/(?!changes\/changes-under-way|diagnostics|free-hugepages|manager-watch|on-record|transact|warnings)|audit\/(?!watched-grants)|births\/|children\/|decision\/(?!flags|grant-info|hints\/hint-providers|machine-settings|memory\/(hugepages-taken|memory-draft|memory-tables))|enforcement\/clearing|input\/(?!enforcement-options|placement|values\/(duration|memory-types|option-values))|machine\/hint|state\/owners\/own-owner|threads\/)/,
   // openManager().
   opening: /./,
 };

@@ -17,7 +17,7 @@ const DECISIONS = [
   tests('quiet/kernel', 'cpu-mask,recent'),
   tests('quiet/parts', 'coming-and-going,frequency,idle,interrupts,irqbalance,masks,packets,workqueues'),
   'test/{audit,doctor}/{account,foreign-cpusets,hardware-facts,interrupts,judge}.test.ts',
-  tests('cli', 'completion,devices,program,quiet,text,topology,topology-tree,yaml-text'),
+  tests('cli', 'completion,devices,movable,program,quiet,text,topology,topology-tree,yaml-text'),
   tests('quiet', 'crashes,kernel-work,outcome,plan,refusals,turns'),
   tests('state', 'checkpoint,owner-files,recovery'),
   'test/{account/moves,quiet/cache}/*.test.ts',
@@ -46,6 +46,8 @@ const STATES = [
 
 // The same, and it leaves a trace in its process, such as a pin.
 const PROCESSES = [
+  'test/cluster/*.test.ts',
+  tests('admission', 'changed-machine,hotplug'),
   tests('cli', 'admit,run-in-place'),
   tests('managers', 'devices,dispose,listeners,manager,manager-view,messages,optional,resize'),
   'test/{lifecycle,metrics}/*.test.ts',

@@ -82,6 +82,7 @@ export class EmptyGrant implements Same {
   readonly mixed = 0;
   readonly elastic = null;
   readonly held = CpuSet.EMPTY;
+  readonly movable = null;
   readonly upcoming = null;
   readonly numaNodes = NodeSet.EMPTY;
   readonly memoryNodes = NodeSet.EMPTY;

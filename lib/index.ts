@@ -46,7 +46,7 @@ export { Manager } from './manager.js';
 export type { DeviceOptions } from './managers/machine-manager.js';
 export type { ManagerEvents } from './managers/manager-emitter.js';
 export { ManagerView } from './managers/manager-view.js';
-export type { GrantEvents, MoveEnd, MoveEvent } from './moves/move-event.js';
+export type { GrantEvents, MoveEvent } from './moves/move-event.js';
 export { openManager, type ViewOptions } from './open-manager.js';
 export { pin } from './pin.js';
 export type { PinAcquireOptions } from './pin-to-grant.js';

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds and runs the C++ unit tests: scripts/core-tests.sh [none|address|thread]
-# address: AddressSanitizer and UndefinedBehaviorSanitizer; thread: ThreadSanitizer.
+# address: AddressSanitizer and UndefinedBehaviorSanitizer; thread: ThreadSanitizer, for the files of tests that
+# start threads.
 # JOBS=n bounds how many compilers and tests run at a time.
 # NUMALIGN_TEST_SEED=n repeats the random tests of the run that printed n.
 set -euo pipefail

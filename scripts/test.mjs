@@ -25,15 +25,15 @@ const project = (...names) =>
     names[0],
     names.flatMap((name) => ['--project', name]),
   );
-// Four things at a time: what touches the machine one file after the other, and beside it what does
-// not, and what waits for processes most of the time.
+// Four things at a time, of about the same length: what touches the machine one file after the
+// other, and beside it what does not, and what waits for processes most of the time.
 if (args.length > 0) await vitest('vitest', args);
 else
   await Promise.all([
-    project('decisions', 'mocks', 'visits'),
+    project('decisions', 'mocks', 'kubernetes'),
     project('machine'),
-    project('states'),
-    project('processes', 'kubernetes'),
+    project('states', 'visits'),
+    project('processes'),
   ]);
 const leftovers = foldersOfTests().filter((name) => !foldersBefore.has(name));
 if (leftovers.length > 0) {

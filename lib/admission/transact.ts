@@ -26,6 +26,7 @@ import type { QuietReview, QuietStep } from '../quiet/quieter.js';
 import type { Checkpoint } from '../state/format/checkpoint.js';
 import type { Commit } from '../state/store.js';
 import { migrate } from '../threads/memory.js';
+import { changesUnderWay } from './changes/changes-under-way.js';
 import { publish, publishError } from './diagnostics.js';
 import { assignmentsOf } from './on-record.js';
 import type { Site } from './site.js';
@@ -236,7 +237,7 @@ export function withoutDead(
   // Who was to do it is dead, or has failed.
   function isOff({ uid, upcoming }: PodAssignment): boolean {
     const { by } = upcoming!;
-    return !owners.isProcessAlive(by) || (owners.isOwnProcess(by) && !registry.of(resizesUnderWay).has(uid));
+    return !owners.isProcessAlive(by) || (owners.isOwnProcess(by) && !registry.of(changesUnderWay).has(uid));
   }
 }
 
@@ -280,12 +281,6 @@ function recallPages({ topology, enforcer }: MoveSite, { pods }: Assignments, po
 }
 
 const podsToResize = podsThat(({ upcoming }) => upcoming !== null);
-
-/**
- * Ids of the grants that this environment is resizing or moving: the others that it has announced will not
- * come.
- */
-export const resizesUnderWay = () => new Set<string>();
 
 function callOff(state: Assignments, pod: PodAssignment): Assignments {
   if (!isMoving(pod)) return replacePod(state, { ...pod, upcoming: null });

@@ -45,8 +45,9 @@ export interface WorkerPlan {
   readonly mostShortLives: number;
 }
 
-// `owner`: the grant is this process's. `parts` and `onTaken` are about threads of this process.
-const NOT_OF_WORKERS: readonly string[] = ['owner', 'parts', 'onTaken'];
+// `owner`: the grant is this process's. `parts` and `onTaken` are about threads of this process. A worker's
+// CPUs do not grow and shrink.
+const NOT_OF_WORKERS: readonly string[] = ['owner', 'parts', 'onTaken', 'weight'];
 const OWN = ['env', 'optional', 'respawn'] as const;
 // Only at a fork: what acquires is not loaded before.
 const forkOptions = () => [
@@ -57,6 +58,7 @@ const forkOptions = () => [
 export function parseFork(options: ForkOptions): WorkerPlan {
   checkOptions(options, forkOptions(), 'fork');
   const { env = {}, optional = false, respawn = true, cpu = 1, ...request } = options;
+  if (typeof cpu !== 'number') invalidOption('cpu', cpu, 'a whole number of at least 1');
   return {
     request: { ...request, cpu },
     env: option.object(env, 'env', 'variables by name') as WorkerPlan['env'],

@@ -1,5 +1,11 @@
 // GrantInfo: what is told of a grant on record.
-import type { Elasticity, EnforcementLevel, PodAssignment, PodBooking } from '../account/pod-assignment.js';
+import type {
+  Elasticity,
+  EnforcementLevel,
+  MoveConsent,
+  PodAssignment,
+  PodBooking,
+} from '../account/pod-assignment.js';
 import { devicesOf, type Holding, memoryOf, poolOf, presentCpus } from '../account/pod-holdings.js';
 import { MILLI } from '../input/values/quantity.js';
 import type { CpuSet, NodeSet } from '../machine/cpu-set.js';
@@ -37,6 +43,8 @@ export interface GrantInfo extends Holding {
   };
   /** False: the owner is dead, and the next transaction takes the grant back. */
   readonly alive: boolean;
+  /** On what terms it may move to make room for other requests; null if it never moves. */
+  readonly movable: MoveConsent | null;
   /** The CPUs that it will have, while a resize or a move is announced; else null. */
   readonly upcoming: CpuSet | null;
   /** What does not hold any more, see {@link Flag}. */
@@ -82,6 +90,7 @@ export function grantInfo(
     cgroup: pod.enforcement.target,
     owner: { kind, pid, command, cgroup: cgroup?.path ?? null },
     alive,
+    movable: pod.movable ?? null,
     upcoming: pod.upcoming?.cpus ?? null,
     flags,
     admittedAt: pod.admittedAt,

@@ -1,6 +1,6 @@
 // Adjuster: has the grants of this environment grow where there is room, and ask others for their
-// share. One for each state: it looks after commits while there is such a grant, and nothing wakes it
-// in between. Not at once: what is free for a moment only is left to those who ask for it.
+// share. One for each state: it looks after commits while there is such a grant, and in between only
+// where a pause ends. Not at once: what is free for a moment only is left to those who ask for it.
 import { randomUUID } from 'node:crypto';
 import { withoutPlaceholder } from '../account/moves/move-steps.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
@@ -12,6 +12,7 @@ import { elasticTargets } from '../decision/elastic/elastic-targets.js';
 import { elasticSize } from '../decision/elastic-grants/elastic-size.js';
 import {
   type ElasticPod,
+  elasticGrant,
   elasticPods,
   elasticView,
   isSettled,
@@ -21,25 +22,32 @@ import { giveBackRoom } from '../moves/kept-room.js';
 import { moveGrant } from '../moves/move-grant.js';
 import type { Store } from '../state/store.js';
 import { groundOf, livingState } from './elastic-ground.js';
+import { Laggards } from './laggards.js';
+import { Refusals } from './refusals.js';
 import { shrinkGrants } from './shrink-grants.js';
 
 const GROWTH_DELAY_MS = 200;
-/** A grant whose owner has refused, or has not answered, is not asked again for so long. */
-const REFUSAL_MS = 60_000;
+const LONGEST_PAUSE_MS = 60_000;
 
-// What the next change of the state tells.
+// It may be otherwise by the next attempt.
 const LATER = ['ERR_GRANT_BUSY', 'ERR_UNKNOWN_GRANT', 'ERR_NOT_MOVED', 'ERR_INVALID_ARGUMENT'];
+
+/** What became of an attempt; undefined: there is nothing to have. */
+type Attempt = 'grown' | 'failed' | undefined;
 
 class Adjuster {
   readonly #store: Store;
   #site: Site | undefined;
   #stop: (() => void) | undefined;
   #timer: NodeJS.Timeout | undefined;
+  // When that is due.
+  #due = 0;
   #isAtWork = false;
-  // How often in a row others gave up CPUs, or came and went, and nothing has grown.
+  // How many attempts in a row have failed, and until when there is none.
   #failures = 0;
-  // When, by the uid of the grant.
-  readonly #refusals = new Map<string, number>();
+  #pauseEnd = 0;
+  readonly #refusals = new Refusals();
+  readonly #laggards = new Laggards();
 
   constructor(store: Store) {
     this.#store = store;
@@ -52,8 +60,13 @@ class Adjuster {
     this.#look();
   }
 
-  #look(delayMs = GROWTH_DELAY_MS): void {
-    const own = unlessRefused(() => this.#ownGrants());
+  // A record that cannot be read says nothing: the change that mends it is heard of.
+  #look(): void {
+    unlessRefused(() => this.#lookAtRecord());
+  }
+
+  #lookAtRecord(): void {
+    const own = this.#ownGrants();
     if (!own) return;
     if (own.length === 0) {
       this.#stop?.();
@@ -62,93 +75,107 @@ class Adjuster {
       this.#timer = undefined;
       return;
     }
-    if (this.#timer || this.#isAtWork || !own.some((pod) => this.#mayGrow(pod))) return;
+    if (this.#isAtWork) return;
+    const due = Math.max(performance.now() + GROWTH_DELAY_MS, this.#pauseEnd);
+    if (!this.#isDueBy(due) && this.#mayGrow(own)) this.#adjustAt(due);
+  }
+
+  #isDueBy(time: number): boolean {
+    return this.#timer !== undefined && this.#due <= time;
+  }
+
+  #adjustAt(due: number): void {
+    if (this.#isDueBy(due)) return;
+    clearTimeout(this.#timer);
+    this.#due = due;
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
       void this.#adjust();
-    }, delayMs).unref();
+    }, due - performance.now()).unref();
   }
 
-  #ownGrants(): readonly ElasticPod[] {
+  // Undefined where there is no record at present.
+  #ownGrants(): readonly ElasticPod[] | undefined {
     const { owners } = this.#store;
-    const state = this.#store.read()?.assignments;
-    return state
-      ? elasticPods(state).filter(({ owner }) => owner.kind === 'process' && owners.isOwn(owner))
-      : [];
+    const state = unlessRefused(() => this.#store.read()?.assignments);
+    return state && elasticPods(state).filter(({ owner }) => owner.kind === 'process' && owners.isOwn(owner));
   }
 
-  // By numbers alone: whether a look is worth while.
-  #mayGrow(pod: ElasticPod): boolean {
+  #generation(): number | undefined {
+    return unlessRefused(() => this.#store.read()?.generation);
+  }
+
+  // By numbers alone: whether an attempt is worth while.
+  #mayGrow(own: readonly ElasticPod[]): boolean {
     const { state, present } = groundOf(this.#site!, livingState(this.#site!));
-    const { grants, spare } = elasticView(state, present, poolOf(pod));
-    const own = grants.find(({ uid }) => uid === pod.uid)!;
-    if (!isSettled(pod) || own.cpus === own.max) return false;
-    return spare > 0 || (elasticTargets(grants, { spare })?.get(pod.uid) ?? 0) > own.cpus;
-  }
-
-  async #adjust(): Promise<void> {
-    const before = this.#store.read()?.generation;
-    this.#isAtWork = true;
-    const end = this.#store.use();
-    let hasGrown = false;
-    try {
-      for (const { uid } of this.#ownGrants()) if (await this.#grow(uid)) hasGrown = true;
-    } catch (error) {
-      publishError(this.#site!, 'apply', error);
-    } finally {
-      this.#isAtWork = false;
-      end();
-    }
-    unlessRefused(() => {
-      // Commits that came meanwhile have not been looked at.
-      const isChanged = this.#store.read()?.generation !== before;
-      this.#failures = hasGrown || !isChanged ? 0 : this.#failures + 1;
-      if (isChanged) this.#look(Math.min(GROWTH_DELAY_MS * 2 ** this.#failures, REFUSAL_MS));
-      else if (this.#refusals.size > 0) this.#look(REFUSAL_MS);
+    return own.some((pod) => {
+      if (!isSettled(pod) || elasticGrant(pod).cpus === pod.elastic.max) return false;
+      const { grants, spare } = elasticView(state, present, poolOf(pod));
+      return spare > 0 || (elasticTargets(grants, { spare })?.get(pod.uid) ?? 0) > elasticGrant(pod).cpus;
     });
   }
 
-  async #grow(uid: string): Promise<boolean> {
+  async #adjust(): Promise<void> {
+    const before = this.#generation();
+    this.#isAtWork = true;
+    const end = this.#store.use();
+    const attempts: Attempt[] = [];
+    for (const { uid } of this.#ownGrants() ?? []) attempts.push(await this.#attempt(uid));
+    this.#isAtWork = false;
+    end();
+    const hasFailed = attempts.includes('failed');
+    if (attempts.includes('grown')) this.#failures = 0;
+    if (hasFailed)
+      this.#pauseEnd =
+        performance.now() + Math.min(GROWTH_DELAY_MS * 2 ** ++this.#failures, LONGEST_PAUSE_MS);
+    // Commits that came meanwhile have not been looked at.
+    if (hasFailed || this.#generation() !== before) this.#look();
+    const next = [this.#refusals.next(), this.#laggards.next()].filter((time) => time !== undefined);
+    if (this.#stop && next.length > 0) this.#adjustAt(Math.max(Math.min(...next), this.#pauseEnd));
+  }
+
+  // What stands in the way of one does not keep the others from theirs.
+  async #attempt(uid: string): Promise<Attempt> {
+    try {
+      return await this.#grow(uid);
+    } catch (error) {
+      publishError(this.#site!, 'apply', error);
+      return 'failed';
+    }
+  }
+
+  async #grow(uid: string): Promise<Attempt> {
     const site = this.#site!;
     const find = (state: ReturnType<typeof livingState>) =>
       elasticPods(state).find((each) => each.uid === uid);
     const state = livingState(site);
     const pod = find(state);
-    if (!pod) return false;
+    if (!pod) return undefined;
     const ground = groundOf(site, state);
-    const grown = growthOf(ground, pod);
+    const grown = growthOf(ground, pod, (each) => this.#laggards.isAwaited(each));
     if (grown) return this.#resize(grown, uid);
-    const asked = growthRequest(ground, pod, (each) => !this.#hasRefused(each.uid));
-    if (!asked) return false;
+    const asked = growthRequest(ground, pod, (each) => !this.#refusals.has(each.uid));
+    if (!asked) return undefined;
     const request = randomUUID();
     try {
-      const refused = await shrinkGrants(site, asked.shrinks, { for: request });
-      for (const each of refused) this.#refusals.set(each, Date.now());
+      this.#refusals.add(await shrinkGrants(site, asked.shrinks, { for: request }));
       const open = withoutPlaceholder(livingState(site), request);
       const now = find(open);
       const larger = now && isSettled(now) ? elasticSize(groundOf(site, open), now, asked.cpus) : undefined;
-      return larger ? await this.#resize(larger.pod, uid, request) : false;
+      return larger ? await this.#resize(larger.pod, uid, request) : 'failed';
     } finally {
       await giveBackRoom(site, request);
     }
   }
 
-  // Whether it is so.
-  async #resize(grown: PodAssignment, uid: string, room?: string): Promise<boolean> {
+  async #resize(grown: PodAssignment, uid: string, room?: string): Promise<Attempt> {
     try {
       await moveGrant(this.#site!, uid, grown, { for: uid, room });
-      return true;
+      return 'grown';
     } catch (error) {
-      if (error instanceof NumalignError && LATER.includes(error.code)) return false;
+      if (error instanceof NumalignError && LATER.includes(error.code)) return 'failed';
       throw error;
     }
-  }
-
-  #hasRefused(uid: string): boolean {
-    const at = this.#refusals.get(uid);
-    if (at !== undefined && Date.now() - at < REFUSAL_MS) return true;
-    this.#refusals.delete(uid);
-    return false;
   }
 }
 

@@ -1,8 +1,15 @@
 // Shrink: grants give up CPUs for somebody, all at once, each by its owner; what they give up is kept.
+import type { Assignments } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
+import { runningCpus } from '../account/pod-holdings.js';
 import type { Site } from '../admission/site.js';
 import { NumalignError } from '../base/errors.js';
-import { elasticPods, isSettled } from '../decision/elastic-grants/elastic-view.js';
+import {
+  type ElasticPod,
+  elasticGrant,
+  elasticPods,
+  isSettled,
+} from '../decision/elastic-grants/elastic-view.js';
 import { noticeMsOf } from '../moves/answer.js';
 import { type MoveRequest, moveGrant } from '../moves/move-grant.js';
 import { until } from '../state/until.js';
@@ -39,17 +46,27 @@ export async function shrinkGrants(
 
 /**
  * Waits until nobody is about to change a grant that could make room, as long as the longest notice
- * of one is. Answers whether there was anything to wait for.
+ * of one is. Answers whether one could not by the state that was `seen`, and may now.
  */
-export async function settledGrants(site: Site, signal: AbortSignal | undefined): Promise<boolean> {
-  const unsettled = () => elasticPods(livingState(site)).filter((pod) => !isSettled(pod));
-  const first = unsettled();
+export async function settledGrants(
+  site: Site,
+  seen: Assignments,
+  signal: AbortSignal | undefined,
+): Promise<boolean> {
+  const couldGive = (pod: ElasticPod) =>
+    Math.max(runningCpus(pod).size, elasticGrant(pod).cpus) > pod.elastic.min;
+  const unsettled = (state = livingState(site)) =>
+    elasticPods(state).filter((pod) => !isSettled(pod) && couldGive(pod));
+  const first = unsettled(seen);
   if (first.length === 0) return false;
   const notice = AbortSignal.timeout(Math.max(...first.map(noticeMsOf)));
   const either = signal ? AbortSignal.any([signal, notice]) : notice;
-  await until(site.ledger, either, () => unsettled().length === 0 || undefined).catch((error) => {
+  try {
+    return await until(site.ledger, either, () => unsettled().length === 0 || undefined);
+  } catch (error) {
     signal?.throwIfAborted();
     if (!notice.aborted) throw error;
-  });
-  return true;
+    const left = new Set(unsettled().map(({ uid }) => uid));
+    return first.some(({ uid }) => !left.has(uid));
+  }
 }

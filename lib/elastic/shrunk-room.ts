@@ -5,14 +5,14 @@ import { elasticPods } from '../decision/elastic-grants/elastic-view.js';
 import { roomByShrinking } from '../decision/elastic-grants/room-by-shrinking.js';
 import type { Question } from '../decision/question.js';
 import type { Rejection } from '../decision/rejection.js';
+import { Refusals } from './refusals.js';
 import { settledGrants, shrinkGrants } from './shrink-grants.js';
 
 export class ShrunkRoom implements RoomSource {
   readonly #uid: string;
   readonly #site: Site;
   readonly #signal: AbortSignal | undefined;
-  // Grants whose owners have refused, or have not answered.
-  readonly #refused = new Set<string>();
+  readonly #refusals = new Refusals();
 
   constructor(site: Site, uid: string, signal: AbortSignal | undefined) {
     this.#site = site;
@@ -22,11 +22,11 @@ export class ShrunkRoom implements RoomSource {
 
   async make(shortage: Question, rejection: Rejection): Promise<Rejection | undefined> {
     if (elasticPods(shortage.state).length === 0) return rejection;
-    const shrinks = roomByShrinking(shortage, ({ uid }) => !this.#refused.has(uid));
-    if (!shrinks) return (await settledGrants(this.#site, this.#signal)) ? undefined : rejection;
+    const shrinks = roomByShrinking(shortage, ({ uid }) => !this.#refusals.has(uid));
+    if (!shrinks)
+      return (await settledGrants(this.#site, shortage.state, this.#signal)) ? undefined : rejection;
     const pods = shrinks.map(({ after }) => after);
-    const refused = await shrinkGrants(this.#site, pods, { for: this.#uid, signal: this.#signal });
-    for (const uid of refused) this.#refused.add(uid);
+    this.#refusals.add(await shrinkGrants(this.#site, pods, { for: this.#uid, signal: this.#signal }));
     return undefined;
   }
 }

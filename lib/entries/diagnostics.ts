@@ -2,6 +2,7 @@
 // warnings, explanations, the status of the state, and the channels that managers publish on.
 
 export type { CpuMove } from '../account/cpu-identities.js';
+export type { MoveConsent } from '../account/pod-assignment.js';
 export type { CacheShare, QuietPart } from '../account/quiet/quiet-request.js';
 export {
   type AdmitMessage,
@@ -57,6 +58,7 @@ export { type DiagnoseOptions, type Diagnosis, diagnose } from '../doctor/diagno
 export { FINDING_STATUSES, type Finding, type FindingStatus } from '../doctor/finding.js';
 export type { Drift, DriftKind, Hotplug, ReconcileReport } from '../enforcement/drift.js';
 export type { Survivor } from '../enforcement/members/survivors.js';
+export type { MovableOptions } from '../input/movable.js';
 export type { QuietOptions } from '../input/quiet.js';
 export type { Requirement } from '../input/request.js';
 export {
@@ -67,6 +69,7 @@ export {
   threads,
   type UnmovableThread,
 } from '../machine/affinity.js';
+export type { MoveEnd } from '../moves/move-event.js';
 export type { PartOutcome, QuietOutcome } from '../quiet/outcome.js';
 export type { Defragmentation, DefragmentOptions, NodeGain } from '../repacking/defragment.js';
 export type { JournalLine } from '../state/format/journal-lines.js';

@@ -2,7 +2,12 @@
 import { type InspectOptions, inspect } from 'node:util';
 import type { MemoryBlock } from '../account/booked-memory.js';
 import { cpusNow } from '../account/cpus-now.js';
-import type { DeviceAssignment, Elasticity, EnforcementLevel } from '../account/pod-assignment.js';
+import type {
+  DeviceAssignment,
+  Elasticity,
+  EnforcementLevel,
+  MoveConsent,
+} from '../account/pod-assignment.js';
 import { devicesOf, memoryOf, nodesOf, threadShares } from '../account/pod-holdings.js';
 import type { GrantRecord } from '../admission/grants/grant-record.js';
 import { flagsNow } from '../admission/on-record.js';
@@ -103,6 +108,11 @@ export class GrantView {
     return this.#record.held;
   }
 
+  /** On what terms it may move to make room for other requests; null if it never moves. */
+  get movable(): MoveConsent | null {
+    return this.#record.look().movable ?? null;
+  }
+
   /** The CPUs that the grant will have, while a resize or a move is announced; else null. */
   get upcoming(): CpuSet | null {
     return this.#record.look().upcoming?.cpus ?? null;
@@ -185,10 +195,11 @@ export class GrantView {
   /** All facts as a plain object. */
   toJSON() {
     const { uid, name, cpus, mixed, parts, held, upcoming, numaNodes, memory, memoryNodes, devices } = this;
-    const { elastic, isIsolated, enforcement, memoryEnforcement, quiet, warnings } = this;
+    const { elastic, movable, isIsolated, enforcement, memoryEnforcement, quiet, warnings } = this;
     return {
       ...{ uid, name, cpus, mixed, elastic, parts, held, upcoming, numaNodes, memory, memoryNodes },
-      ...{ devices, isIsolated, enforcement, memoryEnforcement, quiet, flags: this.flags(), warnings },
+      ...{ devices, movable, isIsolated, enforcement, memoryEnforcement, quiet },
+      ...{ flags: this.flags(), warnings },
     };
   }
 

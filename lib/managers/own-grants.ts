@@ -36,7 +36,7 @@ export class OwnGrants {
   #add(pod: PodAssignment): void {
     this.#pods.push(pod);
     answerMoves(this.#site, pod);
-    followGrowth(this.#site, pod);
+    if (pod.elastic) followGrowth(this.#site, pod);
     if (this.#pods.length < this.#limit) return;
     this.#pods = this.#held();
     this.#limit = Math.max(FIRST_LIMIT, 2 * this.#pods.length);

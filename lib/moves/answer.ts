@@ -86,15 +86,11 @@ export async function askListeners(
     timer = setTimeout(late, noticeMsOf(pod));
     const off = () => reject(notMoved(uid, 'called-off', 'the move was called off'));
     signal.addEventListener('abort', off, { once: true });
-    if (signal.aborted) off();
   });
   try {
     await Promise.race([answers, limit]);
   } finally {
     isOpen = false;
     clearTimeout(timer);
-    // Nobody may be listening any more.
-    answers.catch(() => {});
-    limit.catch(() => {});
   }
 }

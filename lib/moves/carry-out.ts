@@ -6,10 +6,10 @@ import { kubeletCpus } from '../account/kubelet-record.js';
 import { beginMove, finishMove, isMoving, type MovingPod, undoMove } from '../account/moves/move-steps.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { presentCpus } from '../account/pod-holdings.js';
+import { changesUnderWay } from '../admission/changes/changes-under-way.js';
 import { publishError } from '../admission/diagnostics.js';
-import { retry } from '../admission/retry.js';
 import type { Site } from '../admission/site.js';
-import { type EnforcedCommit, moveTime, reclaim, resizesUnderWay, transact } from '../admission/transact.js';
+import { type EnforcedCommit, moveTime, reclaim, transact } from '../admission/transact.js';
 import { NumalignError, unlessRefused } from '../base/errors.js';
 import { checkThreads, relocate } from '../enforcement/relocation.js';
 import type { PinResult } from '../machine/affinity.js';
@@ -18,6 +18,7 @@ import type { MemoryMigration } from '../threads/memory.js';
 import { moveThreads } from '../threads/thread-move.js';
 import { notMoved } from './answer.js';
 import { movePages } from './pages.js';
+import { retry } from './retry.js';
 
 /** A grant that has moved. */
 export interface MovedGrant {
@@ -138,6 +139,6 @@ async function finish(site: Site, begun: MovingPod): Promise<PodAssignment> {
  * has, by the next transaction of this process. There may be none for long, and others wait.
  */
 export function conclude(site: Site, uid: string): void {
-  site.ledger.registry.of(resizesUnderWay).delete(uid);
+  site.ledger.registry.of(changesUnderWay).drop(uid);
   void retry(site, () => reclaim(site));
 }

@@ -3,10 +3,11 @@
 import { type Assignments, findPod } from '../account/assignments.js';
 import { changesSize, isMoving, type MovingPod, refuseMove } from '../account/moves/move-steps.js';
 import { runningCpus } from '../account/pod-holdings.js';
+import { changesUnderWay } from '../admission/changes/changes-under-way.js';
 import { publishError } from '../admission/diagnostics.js';
 import { assignmentsOf } from '../admission/on-record.js';
 import type { Site } from '../admission/site.js';
-import { resizesUnderWay, transact } from '../admission/transact.js';
+import { transact } from '../admission/transact.js';
 import { NumalignError, unlessRefused } from '../base/errors.js';
 import { askListeners, memoryNodesAt, notMoved } from './answer.js';
 import { announcedPod, carryOut, codeOf, conclude, type MovedGrant } from './carry-out.js';
@@ -19,9 +20,8 @@ const SILENT = ['no-answer', 'called-off'];
 export async function conduct(site: Site, pod: MovingPod): Promise<void> {
   const { ledger } = site;
   const { uid } = pod;
-  const underWay = ledger.registry.of(resizesUnderWay);
-  const isAsker = underWay.has(uid);
   const end = ledger.use();
+  let endChange: (() => void) | undefined;
   const off = new AbortController();
   const look = () => {
     // A record that cannot be read says nothing.
@@ -33,16 +33,16 @@ export async function conduct(site: Site, pod: MovingPod): Promise<void> {
     // Who asks for a range has agreed to what is in it.
     if (!changesSize(pod)) await askListeners(emitterOf(ledger, uid), site.topology, pod, off.signal);
     stop();
-    underWay.add(uid);
-    tell(site, pod, await carryOut(site, pod));
+    endChange = ledger.registry.of(changesUnderWay).begin(uid);
+    await tell(site, pod, await carryOut(site, pod));
   } catch (error) {
     stop();
     // A listener may wait for something in vain.
     off.abort(error);
     await refuse(site, pod, error as Error);
-    tell(site, pod, error as Error);
+    await tell(site, pod, error as Error);
   } finally {
-    if (!isAsker) underWay.delete(uid);
+    endChange?.();
     end();
   }
 }
@@ -73,37 +73,47 @@ function isBegunHere({ ledger }: Site, state: Assignments, { uid }: MovingPod): 
   );
 }
 
-function tell(site: Site, before: MovingPod, outcome: MovedGrant | Error): void {
-  if (changesSize(before)) tellSize(site, before, outcome);
-  else tellPlace(site, before, outcome);
-}
-
-function tellSize({ ledger, topology }: Site, pod: MovingPod, outcome: MovedGrant | Error): void {
-  const emitter = emitterOf(ledger, pod.uid);
-  if (outcome instanceof Error || emitter.listenerCount('resize') === 0) return;
-  const { uid, upcoming } = pod;
-  const cpus = runningCpus(outcome.pod);
-  const event: ResizeEvent = {
-    ...{ uid, before: runningCpus(pod), cpus, nodes: topology.nodesOf(cpus), threads: outcome.threads },
-    for: cpus.size < runningCpus(pod).size ? upcoming.move.for : null,
-  };
-  // What a listener throws is its own.
-  setImmediate(() => emitter.emit('resize', Object.freeze(event)));
-}
-
-function tellPlace(site: Site, before: MovingPod, outcome: MovedGrant | Error): void {
+// Resolves once the listeners were called: what they hear of the next change comes later.
+async function tell(site: Site, before: MovingPod, outcome: MovedGrant | Error): Promise<void> {
   const emitter = emitterOf(site.ledger, before.uid);
-  if (emitter.listenerCount('moveEnd') === 0) return;
+  const isResize = changesSize(before);
+  if (emitter.listenerCount(isResize ? 'resize' : 'moveEnd') === 0) return;
+  const emit = isResize
+    ? outcome instanceof Error
+      ? undefined
+      : () => emitter.emit('resize', resizeEvent(site, before, outcome))
+    : () => emitter.emit('moveEnd', moveEnd(site, before, outcome));
+  if (!emit) return;
+  // What a listener throws is its own, and nothing of the change.
+  await new Promise<void>((resolve) =>
+    setImmediate(() => {
+      resolve();
+      emit();
+    }),
+  );
+}
+
+function resizeEvent(
+  { topology }: Site,
+  { uid, upcoming, ...pod }: MovingPod,
+  outcome: MovedGrant,
+): ResizeEvent {
+  const [before, cpus] = [runningCpus(pod), runningCpus(outcome.pod)];
+  return Object.freeze({
+    ...{ uid, before, cpus, nodes: topology.nodesOf(cpus), threads: outcome.threads },
+    for: cpus.size < before.size ? upcoming.move.for : null,
+  });
+}
+
+function moveEnd({ topology }: Site, before: MovingPod, outcome: MovedGrant | Error): MoveEnd {
   const isMoved = !(outcome instanceof Error);
   const pod = isMoved ? outcome.pod : before;
   const cpus = runningCpus(pod);
-  const moveEnd: MoveEnd = {
-    ...{ uid: pod.uid, isMoved, cpus, nodes: site.topology.nodesOf(cpus) },
-    memoryNodes: memoryNodesAt(site.topology, pod),
+  return Object.freeze({
+    ...{ uid: pod.uid, isMoved, cpus, nodes: topology.nodesOf(cpus) },
+    memoryNodes: memoryNodesAt(topology, pod),
     threads: isMoved ? outcome.threads : null,
     memory: isMoved ? outcome.memory : null,
     error: isMoved ? null : outcome,
-  };
-  // What a listener throws is its own, and nothing of the move.
-  setImmediate(() => emitter.emit('moveEnd', Object.freeze(moveEnd)));
+  });
 }

@@ -6,6 +6,7 @@ import { findPod } from '../account/assignments.js';
 import {
   callOffMove,
   isAt,
+  isAwaited,
   isMoving,
   type MovingPod,
   type Place,
@@ -13,10 +14,11 @@ import {
   withoutPlaceholder,
 } from '../account/moves/move-steps.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
+import { changesUnderWay } from '../admission/changes/changes-under-way.js';
 import { findGrant, unknownGrant } from '../admission/grants/held-grant.js';
 import { assignmentsOf } from '../admission/on-record.js';
 import type { Site } from '../admission/site.js';
-import { moveTime, resizesUnderWay, transact } from '../admission/transact.js';
+import { moveTime, transact } from '../admission/transact.js';
 import { until } from '../state/until.js';
 import { noticeMsOf, notMoved } from './answer.js';
 import { busyMove, withAnnouncement } from './move-target.js';
@@ -28,7 +30,7 @@ export interface MoveRequest {
   readonly for: string;
   /** Of room that is kept for another uid the grant takes what it needs; the rest is free at once. */
   readonly room?: string | undefined;
-  /** Calls the move off where it has not begun. */
+  /** Ends the waiting, and calls the move off where it has not begun. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -49,9 +51,9 @@ export async function moveGrant(
   request: MoveRequest,
 ): Promise<PodAssignment> {
   const { ledger } = site;
-  const underWay = ledger.registry.of(resizesUnderWay);
+  const underWay = ledger.registry.of(changesUnderWay);
   if (underWay.has(uid)) throw busyMove(uid);
-  underWay.add(uid);
+  const endChange = underWay.begin(uid);
   const end = ledger.use();
   let announced: MovingPod | undefined;
   try {
@@ -65,7 +67,7 @@ export async function moveGrant(
     announced = undefined;
     return moved;
   } finally {
-    underWay.delete(uid);
+    endChange();
     if (announced) await callOff(site, request.for).catch(() => {});
     end();
   }
@@ -114,7 +116,10 @@ function announce(
   });
 }
 
-/** Waits for the owner, as long as its notice is; once the move has begun, until it is done. */
+/**
+ * Waits for the owner, as long as its notice is; once the move has begun, until it is done. Then an
+ * abort only ends the waiting.
+ */
 async function outcome(
   site: Site,
   announced: MovingPod,
@@ -133,7 +138,7 @@ async function outcome(
       if (isStill) await commit(callOffMove(state, pod), true);
       return !isStill;
     });
-    if (hasBegun) return until(ledger, undefined, look);
+    if (hasBegun) return until(ledger, signal, look);
     signal?.throwIfAborted();
     throw notMoved(announced.uid, 'no-answer', 'its owner has not answered in time');
   }
@@ -153,10 +158,12 @@ function seen(state: Assignments, announced: MovingPod): PodAssignment | undefin
   throw notMoved(uid, 'called-off', 'the move was called off');
 }
 
-/** What was kept for a request is free again. */
-export function releaseRoom(site: Site, request: string): Promise<void> {
+/** What was kept for a request is free again; false: not yet, a grant is still on its way. */
+export function releaseRoom(site: Site, request: string): Promise<boolean> {
   return transact(site, undefined, async (state, commit, recorded) => {
-    const next = withoutPlaceholder(state, request);
+    const isKept = isAwaited(state, request);
+    const next = isKept ? state : withoutPlaceholder(state, request);
     if (next !== recorded) await commit(next, true);
+    return !isKept;
   });
 }

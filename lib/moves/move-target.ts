@@ -70,8 +70,9 @@ export function withAnnouncement(
   if (bookingFlaw(next.memory, next.pods) !== undefined) throw taken('the memory of these NUMA nodes');
   if (sharedPool(next, now).isEmpty && !sharedPool(state, now).isEmpty)
     throw taken('a CPU for the shared pool while it moves');
-  if (isResize && !fresh.isEmpty && mixedOfPods(next.pods) > freeCpus(next, now).size * MILLI)
-    throw taken('what mixed grants have booked of the shared pool');
+  const left = freeCpus(next, now).size;
+  if (left < freeCpus(state, now).size && mixedOfPods(next.pods) > left * MILLI)
+    throw taken('what is booked of the shared pool for mixed grants, while it moves,');
   return next;
 }
 

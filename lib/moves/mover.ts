@@ -35,6 +35,8 @@ class Mover {
   #site: Site | undefined;
   #stop: (() => void) | undefined;
   readonly #conducted = new Map<string, Promise<void>>();
+  // By the grant's id: the last of them.
+  readonly #latest = new Map<string, Promise<void>>();
 
   constructor(store: Store) {
     this.#store = store;
@@ -64,15 +66,21 @@ class Mover {
     for (const pod of movesToConduct(site, movable)) void this.conduct(site, pod);
   }
 
-  /** Once for each announcement, whoever calls. */
+  /** Once for each announcement, whoever calls. Listeners hear how one has ended before the next. */
   conduct(site: Site, pod: MovingPod): Promise<void> {
     const key = keyOf(pod);
     const known = this.#conducted.get(key);
     if (known) return known;
-    const conducted = (async () => conduct(site, pod))()
+    const { uid } = pod;
+    const conducted = (this.#latest.get(uid) ?? Promise.resolve())
+      .then(() => conduct(site, pod))
       .catch((error) => publishError(site, 'apply', error))
-      .finally(() => this.#conducted.delete(key));
+      .finally(() => {
+        this.#conducted.delete(key);
+        if (this.#latest.get(uid) === conducted) this.#latest.delete(uid);
+      });
     this.#conducted.set(key, conducted);
+    this.#latest.set(uid, conducted);
     return conducted;
   }
 }

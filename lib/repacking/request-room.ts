@@ -6,6 +6,9 @@ import { ShrunkRoom } from '../elastic/shrunk-room.js';
 import { giveBackRoom } from '../moves/kept-room.js';
 import { MovedRoom } from './moved-room.js';
 
+// A request that waits asks again after a while: a process that was stopped goes on.
+const MEMORY_MS = 60_000;
+
 export interface RoomOptions {
   /** The pod's, where it has one. */
   readonly uid?: string | undefined;
@@ -17,14 +20,17 @@ export interface RoomOptions {
 
 /** Grants that shrink by themselves come first: nothing of them moves to other memory. */
 export function requestRoom(site: Site, { uid = randomUUID(), isDynamic, signal }: RoomOptions): Room {
-  let sources: readonly RoomSource[] | undefined;
+  let sources: readonly RoomSource[] = [];
+  let end = 0;
   return {
     uid,
     async make(shortage, rejection) {
-      sources ??= [
-        new ShrunkRoom(site, uid, signal()),
-        ...(isDynamic ? [new MovedRoom(site, uid, signal())] : []),
-      ];
+      const now = performance.now();
+      if (now >= end) {
+        const shrunk = new ShrunkRoom(site, uid, signal());
+        sources = isDynamic ? [shrunk, new MovedRoom(site, uid, signal())] : [shrunk];
+        end = now + MEMORY_MS;
+      }
       let last = rejection;
       for (const source of sources) {
         const answer = await source.make(shortage, last);

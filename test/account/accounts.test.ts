@@ -183,7 +183,7 @@ describe('random sequences of admit, start, release and reopen', () => {
           manager.close();
         },
       ),
-      { numRuns: budget(1_500, 60) },
+      { numRuns: budget(1_500, 30) },
     );
   });
 });

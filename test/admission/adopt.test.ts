@@ -8,6 +8,7 @@ import type { AdmitMessage } from '../../lib/entries/diagnostics.js';
 import type { AdoptedPod } from '../../lib/entries/kubelet.js';
 import { discover } from '../../lib/entries/topology.js';
 import { CpuSet, type Manager, type ManagerOptions, NumalignError, openManager } from '../../lib/index.js';
+import { budget } from '../support/budget.mjs';
 import { errorOf } from '../support/error-of.js';
 import { GI, MI, machineOf } from '../support/memory-machine.js';
 import { guaranteed } from '../support/simulated.js';
@@ -385,7 +386,7 @@ describe('whatever was admitted on one machine', () => {
           );
         expect(holdings(to)).toEqual(holdings(from));
       }),
-      { numRuns: 60 },
+      { numRuns: budget(200, 25) },
     );
   });
 });

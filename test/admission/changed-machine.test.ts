@@ -11,6 +11,7 @@ import { CpuSet, type Manager, type ManagerOptions, openManager } from '../../li
 import { decodeCheckpoint } from '../../lib/state/format/journal.js';
 import { rewrite } from '../conformance/state-file.js';
 import { Agent } from '../support/agent.js';
+import { budget } from '../support/budget.mjs';
 import { type MachineState, machineAt } from '../support/changing-machine.js';
 import { errorOf } from '../support/error-of.js';
 import { GI } from '../support/memory-machine.js';
@@ -354,7 +355,7 @@ describe('a machine that changes again and again', () => {
           manager.close();
         }
       }),
-      { numRuns: 60 },
+      { numRuns: budget(300, 25) },
     );
   });
 

@@ -27,6 +27,7 @@ import { refreshSite, refreshTopology } from '../../lib/machine/topology-refresh
 import { NO_QUIETER } from '../../lib/quiet/quieter.js';
 import { Ledger } from '../../lib/state/ledger.js';
 import type { GrantThreads } from '../../lib/threads/followers.js';
+import { budget } from '../support/budget.mjs';
 import { machineAt } from '../support/changing-machine.js';
 import { guaranteed } from '../support/simulated.js';
 import { makeStateDir } from '../support/state-dir.js';
@@ -393,7 +394,7 @@ describe('whatever goes offline', () => {
           machine.manager.close();
         },
       ),
-      { numRuns: 100 },
+      { numRuns: budget(500, 30) },
     );
   });
 });
@@ -501,7 +502,7 @@ describe('a grant that moves when the kubelet takes CPUs', () => {
           machine.manager.close();
         },
       ),
-      { numRuns: 60 },
+      { numRuns: budget(300, 20) },
     );
   });
 });

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { budget } from '../support/budget.mjs';
 
 const PACKING = fileURLToPath(new URL('../../bench/packing', import.meta.url));
 
@@ -124,7 +125,7 @@ describe('A simulation', () => {
           expect(() => checkSums(sums)).not.toThrow();
         },
       ),
-      { numRuns: 30 },
+      { numRuns: budget(100, 8) },
     );
   });
 
@@ -303,7 +304,7 @@ describe('An arrangement', () => {
         if (answer) possible++;
         expect(canArrange(free, asked)).toBe(answer);
       }),
-      { numRuns: 2000 },
+      { numRuns: budget(5_000, 2_000) },
     );
     expect(possible).toBeGreaterThan(100);
   });

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { native } from '../../lib/base/native.js';
 import type { NativeFolder, NativeLock } from '../../lib/base/native-files.js';
+import { NodeSet } from '../../lib/index.js';
 import { newFolder, numalign, start, until } from './numalign.js';
 import { documents, newFile, pod } from './pods.js';
 
@@ -107,6 +108,27 @@ describe('numalign admit', () => {
     ]);
     const tree = await numalign(['topology', '--state-dir', folder]);
     expect(tree.stdout).toMatch(/^exclusive: +1 \(gateway\)$/m);
+  });
+
+  it.each([
+    ['as its manifest says', '"true"', [], { maxPerHour: null, noticeMs: 5000, exclude: [] }],
+    [
+      'on the terms of the command line',
+      '"true"',
+      ['--movable', 'notice=1s,exclude=1'],
+      { maxPerHour: null, noticeMs: 1000, exclude: [1] },
+    ],
+    ['or does not', '"false"', [], null],
+  ])('consents to be moved %s', async (_, annotation, args, movable) => {
+    const folder = await newState();
+    const metadata = `, annotations: {numalign.io/movable: ${annotation}}`;
+    expect((await admit(folder, pod('one', 1, metadata), ...args)).code).toBe(0);
+    const [grant] = (await status(folder)).grants;
+    expect(grant.movable && { ...grant.movable, exclude: [...NodeSet.parse(grant.movable.exclude)] }).toEqual(
+      movable,
+    );
+    const { stdout } = await numalign(['status', '--state-dir', folder]);
+    expect(stdout.includes('alive, movable')).toBe(movable !== null);
   });
 
   it('gives pods back by name or uid', async () => {

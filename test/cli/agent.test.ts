@@ -8,6 +8,7 @@ import { Rounds } from '../../lib/cli/agent/agent-rounds.js';
 import { end, listen } from '../../lib/cli/agent/agent-server.js';
 import { openManager } from '../../lib/index.js';
 import { Agent } from '../support/agent.js';
+import { firstAndAnother } from '../support/budget.mjs';
 import { makeNewer } from '../support/newer-state.js';
 import { Scrape } from '../support/scrape.js';
 import { makeStateDir } from '../support/state-dir.js';
@@ -180,7 +181,7 @@ describe('numalign agent', () => {
     }
   });
 
-  it.each(['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'] as const)(
+  it.each(firstAndAnother(['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'] as const))(
     'ends with 0 at %s, also while somebody stays connected, and leaves grants as they are',
     async (name) => {
       const folder = newFolder();

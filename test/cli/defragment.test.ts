@@ -37,6 +37,10 @@ describe('numalign defragment', () => {
       'NUMA node 1: one request can have 1 CPU',
     ]);
     expect(linesOf({ ...done, dryRun: true })[0]).toBe('would move web: CPUs 0-1 to 6-7, NUMA 1');
+    expect(linesOf({ ...done, moves: [], nodes: [], isBounded: true })).toEqual([
+      'not moved db?: refused',
+      'not all moves were tried',
+    ]);
   });
 });
 

@@ -108,8 +108,10 @@ function inTurn<T>(action: () => Promise<T>): Promise<T> {
   return result;
 }
 
-/** Runs it here: a process takes twenty times as long. */
-async function runHere(args: readonly string[]): Promise<Result> {
+/** Runs it here, alone: a process takes twenty times as long. */
+export const runHere = (args: readonly string[]): Promise<Result> => inTurn(() => runAlone(args));
+
+async function runAlone(args: readonly string[]): Promise<Result> {
   const output = { stdout: '', stderr: '' };
   const { exitCode, env } = process;
   const write = { stdout: process.stdout.write, stderr: process.stderr.write };
@@ -138,7 +140,7 @@ async function runHere(args: readonly string[]): Promise<Result> {
 export function numalign(args: readonly string[], options: StartOptions = {}): Promise<Result> {
   const own = args.includes('--') ? args.slice(0, args.indexOf('--')) : args;
   const isPassing = (PASSING.includes(own[0]!) && !own.includes('--watch')) || own.includes('--help');
-  if (isPassing && !options.env && !options.program) return inTurn(() => runHere(args));
+  if (isPassing && !options.env && !options.program) return runHere(args);
   const { process: child, ended } = start(args, options);
   child.stdin?.end();
   return ended;

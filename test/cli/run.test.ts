@@ -2,7 +2,18 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { discover } from '../../lib/entries/topology.js';
-import { endLater, isRunning, MAIN, newFolder, numalign, type Running, start, until } from './numalign.js';
+import { firstAndAnother } from '../support/budget.mjs';
+import {
+  endLater,
+  isRunning,
+  MAIN,
+  newFolder,
+  numalign,
+  type Running,
+  runHere,
+  start,
+  until,
+} from './numalign.js';
 
 // With CPU 0 reserved, a machine of two CPUs has one to give.
 const RUN = ['run', '--cpus', '1', '--reserved', '0', '--state-dir'];
@@ -172,7 +183,7 @@ describe('numalign run', () => {
     },
   );
 
-  it.each(['SIGTERM', 'SIGINT', 'SIGKILL', 'SIGPIPE'] as const)(
+  it.each(firstAndAnother(['SIGKILL', 'SIGTERM', 'SIGINT', 'SIGPIPE'] as const))(
     'dies of %s where the command did, after the release',
     async (name) => {
       const folder = newFolder();
@@ -201,20 +212,27 @@ describe('numalign run', () => {
     expect({ code, signal }).toEqual({ code: 128 + 11, signal: null });
   });
 
-  it.each(['SIGTERM', 'SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGCONT', 'SIGWINCH'] as const)(
-    'sends %s on to the command',
-    async (name) => {
-      const folder = newFolder();
-      // A `wait` is ended by the signal, the trap runs at once; sleep is ended by its pid.
-      const script = `trap 'echo got; kill $s; exit 5' ${name.slice(3)}; sleep 1000 & s=$!; echo $$; wait`;
-      const run = start([...SUPERVISE, folder, '--', 'sh', '-c', script]);
-      await printedPid(run);
-      run.process.kill(name);
-      const { code, stdout } = await run.ended;
-      expect(code).toBe(5);
-      expect(stdout).toMatch(/got\n$/);
-    },
-  );
+  const SENT = [
+    'SIGTERM',
+    'SIGHUP',
+    'SIGINT',
+    'SIGQUIT',
+    'SIGUSR1',
+    'SIGUSR2',
+    'SIGCONT',
+    'SIGWINCH',
+  ] as const;
+  it.each(firstAndAnother(SENT))('sends %s on to the command', async (name) => {
+    const folder = newFolder();
+    // A `wait` is ended by the signal, the trap runs at once; sleep is ended by its pid.
+    const script = `trap 'echo got; kill $s; exit 5' ${name.slice(3)}; sleep 1000 & s=$!; echo $$; wait`;
+    const run = start([...SUPERVISE, folder, '--', 'sh', '-c', script]);
+    await printedPid(run);
+    run.process.kill(name);
+    const { code, stdout } = await run.ended;
+    expect(code).toBe(5);
+    expect(stdout).toMatch(/got\n$/);
+  });
 
   it.skipIf(!existsSync('/usr/bin/script'))(
     'leaves a typed interrupt to the terminal, which has delivered it already',
@@ -357,6 +375,16 @@ describe('numalign run', () => {
     expect(await grants(folder)).toMatchObject([{ cpus: cpu, mixed: 0.25 }]);
   });
 
+  it('stays beside a command that may be moved, and answers for it', async () => {
+    const folder = newFolder();
+    await numalign(['configure', '--managed', '0-1', '--state-dir', folder]);
+    const script = `console.log(require('fs').readFileSync('/proc/' + process.ppid + '/cmdline', 'utf8'))`;
+    const run = ['run', '--cpus', '1', '--movable', 'notice=1s', '--state-dir', folder, '--'];
+    const { stdout } = await numalign([...run, process.execPath, '-e', script]);
+    expect(stdout).toContain('--movable\0notice=1s');
+    expect(await grants(folder)).toEqual([]);
+  });
+
   it('has as many CPUs of a range as there is room for, and stays beside the command', async () => {
     const folder = newFolder();
     await numalign(['configure', '--managed', '0-1', '--state-dir', folder]);
@@ -415,7 +443,8 @@ describe('numalign run', () => {
     [['--cpus', '1', '--policy', 'strict', '--', 'true'], 'Allowed choices are none, best-effort'],
     [['--cpus', '1', '--smt', 'off', '--', 'true'], 'Allowed choices are hold-sibling.'],
   ])('calls %j a wrong command line', async (args, message) => {
-    const { code, stderr } = await numalign(['run', ...args]);
+    // Refused before it does anything, as a program and here.
+    const { code, stderr } = await runHere(['run', ...args]);
     expect(code).toBe(2);
     expect(stderr).toContain(message);
   });

@@ -146,6 +146,7 @@ describe('the table of grants', () => {
       owner: { kind: 'persistent' as const, pid: null, command: null, cgroup: null },
       alive: true,
       booking: null,
+      movable: null,
       upcoming: null,
       flags: [],
       admittedAt: '2026-01-02T03:04:05.678Z',

@@ -62,6 +62,7 @@ function grant(name: string, list: string, alive = true): StateStatus['grants'][
     owner: { kind: 'process', pid: 1, command: 'x', cgroup: null },
     alive,
     booking: null,
+    movable: null,
     upcoming: null,
     flags: [],
     admittedAt: '2026-01-02T03:04:05.678Z',

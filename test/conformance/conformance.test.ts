@@ -85,17 +85,17 @@ describe('the recorded cases', () => {
     expect(letters).toEqual({ D1: 1, D9: 1, D11: 1 });
   });
 
-  // All of them: `npm run conformance`, and in a long run above.
+  // All of them: `npm run conformance`, which .ci/run runs, and in a long run above.
   it.each(['scenario', 'newer/scenario-136'])(
-    'of %s are answered as recorded, an eighth of them, another one in each run',
+    'of %s are answered as recorded, a part of them, another one in each run',
     async (name) => {
       const file = readCases(vectors(name))!;
-      const eighth = randomInt(8);
-      const cases = file.cases.filter((_, i) => i % 8 === eighth);
+      const part = randomInt(16);
+      const cases = file.cases.filter((_, i) => i % 16 === part);
       const { failures, passed, diverged } = await replay({ ...file, cases }, numalign);
       expect(failures).toEqual([]);
       expect(passed + diverged).toBe(cases.length);
-      expect(cases.length).toBeGreaterThan(30);
+      expect(cases.length).toBeGreaterThan(15);
     },
   );
 

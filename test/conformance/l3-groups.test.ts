@@ -114,7 +114,7 @@ describe('CPUs that prefer to be aligned by L3', () => {
           expect(countL3Groups(machine, ours)).toBeLessThanOrEqual(countL3Groups(machine, theirs));
         },
       ),
-      { numRuns: budget(20_000, 500) },
+      { numRuns: budget(20_000, 200) },
     );
   });
 });

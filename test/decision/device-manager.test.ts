@@ -6,6 +6,7 @@ import type {
   PreferredAllocationRequest,
 } from '../../lib/entries/topology.js';
 import { type Manager, openManager } from '../../lib/index.js';
+import { budget } from '../support/budget.mjs';
 import { errorOf } from '../support/error-of.js';
 import { GI, machineOf } from '../support/memory-machine.js';
 import { guaranteed, simulate } from '../support/simulated.js';
@@ -384,7 +385,7 @@ describe('the preferred allocation', () => {
           expect(new Set(given).size).toBe(given.length);
         },
       ),
-      { numRuns: 200 },
+      { numRuns: budget(1_000, 70) },
     );
   });
 });

@@ -67,6 +67,11 @@ describe('targets', () => {
       4, 5,
     ]);
   });
+
+  it('lift who has one less than its least by now, though nothing is free', () => {
+    const grants = [grant('a', 2, 8, 1, 1), grant('b', 1, 2, 1, 2)];
+    expect(listOf(elasticTargets(grants, { spare: 0 }))).toEqual([2, 1]);
+  });
 });
 
 describe('spare CPUs', () => {

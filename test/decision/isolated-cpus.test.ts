@@ -9,6 +9,7 @@ import { discover } from '../../lib/entries/topology.js';
 import { CpuSet, type Manager, type ManagerOptions, NumalignError, openManager } from '../../lib/index.js';
 import { hasNoLoadBalancing, kernelIsolatedCpus } from '../../lib/machine/isolated-cpus.js';
 import { decodeCheckpoint } from '../../lib/state/format/journal.js';
+import { budget } from '../support/budget.mjs';
 import { machineAt } from '../support/changing-machine.js';
 import { errorOf } from '../support/error-of.js';
 import { guaranteed, simulate } from '../support/simulated.js';
@@ -348,7 +349,7 @@ describe('whatever is isolated, reserved and granted', () => {
           manager.close();
         },
       ),
-      { numRuns: 300 },
+      { numRuns: budget(1_000, 100) },
     );
   });
 

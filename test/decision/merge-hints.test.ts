@@ -64,7 +64,7 @@ describe('mergeHints', () => {
         expect({ hint: plain(merged.hint), admitted: merged.admitted }).toEqual(walked);
         expect(merged.exact).toBe(true);
       }),
-      { numRuns: budget(3_000, 1_000) },
+      { numRuns: budget(3_000, 400) },
     );
   });
 

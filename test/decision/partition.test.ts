@@ -199,7 +199,7 @@ describe('random sequences of admit, release and reopen', () => {
         checkOnDisk(manager);
         manager.close();
       }),
-      { numRuns: budget(10_000, 100) },
+      { numRuns: budget(10_000, 50) },
     );
   }, 600_000);
 });

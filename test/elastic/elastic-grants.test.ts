@@ -113,6 +113,16 @@ describe('a grant of a range of CPUs', () => {
     expect(grant.cpus.size).toBe(3);
   });
 
+  it('gives up what a request needs on one NUMA node, and others nothing in vain', async () => {
+    const manager = await open();
+    const aligned = { policy: 'single-numa-node' } as const;
+    await manager.acquire({ cpu: { min: 1, max: 4 }, name: 'first', ...aligned });
+    await manager.acquire({ cpu: { min: 1, max: 4 }, name: 'second', ...aligned });
+    expect(sizesOf(manager)).toEqual({ first: 4, second: 3 });
+    await manager.acquire({ cpu: 3, name: 'other', ...aligned });
+    expect(sizesOf(manager)).toEqual({ first: 1, second: 3, other: 3 });
+  });
+
   it('makes room for pods that are admitted', async () => {
     const manager = await open();
     await manager.acquire(TO_ALL);

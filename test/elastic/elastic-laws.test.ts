@@ -2,11 +2,10 @@
 import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { elasticTargets } from '../../lib/decision/elastic/elastic-targets.js';
 import { discover } from '../../lib/entries/topology.js';
-import { CpuSet, type Grant, type Manager, openManager } from '../../lib/index.js';
+import { type Grant, openManager } from '../../lib/index.js';
 import { budget } from '../support/budget.mjs';
-import { seenState } from '../support/seen-state.js';
+import { expectRanges, restOfRanges } from '../support/elastic.js';
 
 const SIMULATE = 'package:2 core:6 pu:1';
 
@@ -22,36 +21,6 @@ const steps = fc
   .tuple(range, range, fc.array(fc.oneof(range, number, release), { minLength: 1, maxLength: 6 }))
   .map(([first, second, more]) => [first, second, ...more]);
 
-function check(manager: Manager): void {
-  let seen = CpuSet.EMPTY;
-  for (const { cpus, elastic } of manager.grants()) {
-    expect(cpus.intersects(seen)).toBe(false);
-    seen = seen.union(cpus);
-    if (!elastic) continue;
-    expect(cpus.size).toBeGreaterThanOrEqual(elastic.min);
-    expect(cpus.size).toBeLessThanOrEqual(elastic.max);
-  }
-  expect(manager.sharedPool().isEmpty).toBe(false);
-}
-
-/** Whether every grant has what the rule says, and nothing is left that one could take. */
-function isAtTargets(manager: Manager): boolean {
-  const grants = manager
-    .grants()
-    .flatMap(({ uid, cpus, elastic, upcoming }) =>
-      elastic && !upcoming ? [{ uid, ...elastic, cpus: cpus.size }] : [],
-    );
-  if (manager.grants().some(({ upcoming }) => upcoming !== null)) return false;
-  const targets = elasticTargets(grants, { spare: manager.sharedPool().size - 1 });
-  return grants.every(({ uid, cpus }) => targets?.get(uid) === cpus);
-}
-
-const settle = (manager: Manager) =>
-  seenState(manager, () => {
-    check(manager);
-    return isAtTargets(manager);
-  });
-
 describe('grants of ranges', () => {
   it('reach what the rule says whatever comes and goes, within their bounds, and none to and fro', async () => {
     const topology = await discover({ synthetic: SIMULATE });
@@ -63,7 +32,7 @@ describe('grants of ranges', () => {
         try {
           for (const [i, step] of all.entries()) {
             // Of what comes to rest between, each step has its own effect.
-            if (isSlow || i === all.length - 1) await settle(manager);
+            if (isSlow || i === all.length - 1) await restOfRanges(manager);
             // What is told of the steps before has been told by then.
             for (let turn = 0; turn < 10; turn++) await setImmediate();
             directions.clear();
@@ -91,9 +60,9 @@ describe('grants of ranges', () => {
                 directions.set(event.uid, all.add(Math.sign(event.cpus.size - event.before.size)));
               });
             }
-            check(manager);
+            expectRanges(manager);
           }
-          await settle(manager);
+          await restOfRanges(manager);
           for (const signs of directions.values()) expect(signs.size).toBe(1);
         } finally {
           for (const grant of grants) await grant.release();

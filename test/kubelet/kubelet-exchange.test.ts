@@ -9,6 +9,7 @@ import {
 } from '../../lib/entries/kubelet.js';
 import { discover, type Topology } from '../../lib/entries/topology.js';
 import { CpuSet, type Manager, NumalignError, openManager } from '../../lib/index.js';
+import { budget } from '../support/budget.mjs';
 import { errorOf } from '../support/error-of.js';
 import { GI, MI, machineOf } from '../support/memory-machine.js';
 import { guaranteed, simulate } from '../support/simulated.js';
@@ -320,7 +321,7 @@ describe('whatever is granted', () => {
           if (!taken.has(uid)) expect(from.pod(uid).containers.every(holdsNothing)).toBe(true);
         }
       }),
-      { numRuns: 200 },
+      { numRuns: budget(500, 60) },
     );
   });
 });

@@ -479,7 +479,7 @@ describe.each([
           expect(error).toMatchObject({ code: 'ERR_KUBELET_STATE' });
         }
       }),
-      { numRuns: budget(3_000, 1_000) },
+      { numRuns: budget(3_000, 400) },
     );
   });
 });

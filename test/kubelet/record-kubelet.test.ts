@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { KubeletPodHoldings } from '../../lib/entries/kubelet.js';
 import { discover } from '../../lib/entries/topology.js';
 import { AdmissionError, CpuSet, type Manager, openManager } from '../../lib/index.js';
+import { budget } from '../support/budget.mjs';
 import { errorOf } from '../support/error-of.js';
 import { guaranteed, simulate, view } from '../support/simulated.js';
 import { makeStateDir } from '../support/state-dir.js';
@@ -290,7 +291,7 @@ it('grants, what the kubelet has, and the shared pool are all CPUs after every s
       }
       manager.close();
     }),
-    { numRuns: 150 },
+    { numRuns: budget(500, 50) },
   );
 });
 

@@ -8,6 +8,7 @@ import { affinity } from '../../lib/entries/diagnostics.js';
 import { discover } from '../../lib/entries/topology.js';
 import { CpuSet, type Manager, openManager, pin, type StateChange } from '../../lib/index.js';
 import { Agent } from '../support/agent.js';
+import { budget } from '../support/budget.mjs';
 import { errorOf } from '../support/error-of.js';
 import { makeNewer } from '../support/newer-state.js';
 import { makeStateDir } from '../support/state-dir.js';
@@ -425,7 +426,7 @@ describe('grant.resize', () => {
           }
         },
       ),
-      { numRuns: 60 },
+      { numRuns: budget(200, 20) },
     );
   });
 });

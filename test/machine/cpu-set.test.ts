@@ -59,7 +59,7 @@ describe('CpuSet', () => {
         expect([undefined, 'ERR_INVALID_LIST']).toContain(code);
         if (code === undefined) expect(list).toMatch(/^[0-9,+-]*$/);
       }),
-      { numRuns: budget(2_000, 500) },
+      { numRuns: budget(2_000, 200) },
     );
   });
 

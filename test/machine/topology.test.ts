@@ -14,6 +14,7 @@ import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { discover, type MachineJson, Topology } from '../../lib/entries/topology.js';
 import { CpuSet } from '../../lib/index.js';
+import { budget } from '../support/budget.mjs';
 
 const sysfs = (path: string) => readFileSync(`/sys/devices/system/${path}`, 'utf8').trim();
 
@@ -191,7 +192,7 @@ describe('discover', () => {
           expect(result instanceof Topology || result === 'ERR_INVALID_TOPOLOGY', String(result)).toBe(true);
         }
       }),
-      { numRuns: 1000 },
+      { numRuns: budget(3_000, 300) },
     );
   });
 

@@ -1,14 +1,10 @@
-import { readFileSync, realpathSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Manager, openManager } from '../../lib/index.js';
-import { Agent } from '../support/agent.js';
 import { budget } from '../support/budget.mjs';
+import { type Failpoint, killAtEachStep, mortalAgent, type Scene } from '../support/deaths.js';
 import { GI, machineOf } from '../support/memory-machine.js';
 import { move, release } from '../support/moves.mjs';
 import { makeStateDir } from '../support/state-dir.js';
-// @ts-expect-error without declarations
-import { shimEnvironment } from '../torture/shim.mjs';
 
 const SIMULATE = 'package:2 [numa(memory=8GiB)] core:4 pu:1';
 const SECOND = { cpus: '4-5', node: 1 };
@@ -22,34 +18,12 @@ const MOVER = {
 // Of some hundred milliseconds each.
 const STRIDE = budget(1, 6);
 
-interface Failpoint {
-  readonly nth: number;
-  readonly when: 'before' | 'after';
-}
-
 async function open(stateDir: string): Promise<Manager> {
   const topology = await machineOf([0, 1].map(() => ({ cpus: 4, memory: 8 * GI })));
   const manager = await openManager({ topology, stateDir });
   onTestFinished(() => manager.close());
   return manager;
 }
-
-/** A process that dies at a step on the state folder; without one it writes down all of them. */
-async function agentIn(stateDir: string, fail?: Failpoint): Promise<Agent> {
-  const folder = realpathSync(stateDir);
-  const trace = fail ? undefined : join(stateDir, '..', 'steps');
-  const variables = shimEnvironment({ folder, fail, trace });
-  const agent = new Agent(['env', ...Object.entries(variables).map(([name, value]) => `${name}=${value}`)]);
-  // It may have died before it is told something.
-  agent.process.stdin!.on('error', () => {});
-  await agent.tell('open', { stateDir, simulate: SIMULATE });
-  return agent;
-}
-
-const stepsIn = (stateDir: string) =>
-  readFileSync(join(stateDir, '..', 'steps'), 'utf8')
-    .split('\n')
-    .filter((line) => line !== '' && JSON.parse(line).op !== 'close').length;
 
 const reservedOf = (manager: Manager) => manager.memory().map(({ reserved }) => reserved / GI);
 
@@ -70,54 +44,17 @@ async function expectOnePlace(manager: Manager, isMoverThere: boolean): Promise<
   await rest.release();
 }
 
-/** A process that is ready to be killed in the middle of a move; undefined where it has died before. */
-type Prepare = (fail?: Failpoint) => Promise<Scene>;
-
-interface Scene {
-  readonly stateDir: string;
-  readonly manager: Manager;
-  readonly agent: Agent;
-  /** Answers once the move is done, or is not. */
-  move(): Promise<unknown>;
-}
-
-/** Kills a process at every step of its move, one after the other. Answers how many times. */
-async function killAtEachStep(
-  when: Failpoint['when'],
-  prepare: Prepare,
-  check: (manager: Manager) => Promise<void>,
-): Promise<number> {
-  const whole = await prepare();
-  // Steps that fail are in no trace: some of these are before the move.
-  const first = stepsIn(whole.stateDir);
-  await whole.move();
-  let deaths = 0;
-  for (let nth = first; ; nth += STRIDE) {
-    const scene = await prepare({ nth, when }).catch(() => undefined);
-    if (!scene) continue;
-    await scene.move().catch(() => {});
-    const isDead = await scene.agent.tell('mask').then(
-      () => false,
-      () => true,
-    );
-    if (isDead) deaths++;
-    else await scene.agent.kill();
-    await check(scene.manager);
-    if (!isDead) return deaths;
-  }
-}
-
 describe.each(['before', 'after'] as const)('a move with a process that dies %s a step', (when) => {
   it('is done or undone by others where it is the one that asks', async () => {
-    const prepare: Prepare = async (fail) => {
+    const prepare = async (fail?: Failpoint): Promise<Scene> => {
       const stateDir = makeStateDir();
       const manager = await open(stateDir);
       const { uid } = await manager.acquire({ ...MOVER, owner: 'persistent' });
-      const agent = await agentIn(stateDir, fail);
+      const agent = await mortalAgent(stateDir, SIMULATE, fail);
       const ask = () => agent.tell('move', { uid, to: SECOND, for: 'asker' });
-      return { stateDir, manager, agent, move: ask };
+      return { stateDir, manager, agent, act: ask };
     };
-    const deaths = await killAtEachStep(when, prepare, async (manager) => {
+    const deaths = await killAtEachStep({ when, stride: STRIDE }, prepare, async (manager) => {
       await expectOnePlace(manager, true);
       await manager.release(manager.grants()[0]!.uid);
     });
@@ -125,14 +62,16 @@ describe.each(['before', 'after'] as const)('a move with a process that dies %s 
   });
 
   it('is done or undone by others where it is the owner of the grant', async () => {
-    const prepare: Prepare = async (fail) => {
+    const prepare = async (fail?: Failpoint): Promise<Scene> => {
       const stateDir = makeStateDir();
       const manager = await open(stateDir);
-      const agent = await agentIn(stateDir, fail);
+      const agent = await mortalAgent(stateDir, SIMULATE, fail);
       const { uid } = await agent.tell('acquire', MOVER);
-      return { stateDir, manager, agent, move: () => move(manager, uid, SECOND, { for: 'asker' }) };
+      return { stateDir, manager, agent, act: () => move(manager, uid, SECOND, { for: 'asker' }) };
     };
-    const deaths = await killAtEachStep(when, prepare, (manager) => expectOnePlace(manager, false));
+    const deaths = await killAtEachStep({ when, stride: STRIDE }, prepare, (manager) =>
+      expectOnePlace(manager, false),
+    );
     expect(deaths).toBeGreaterThan(10 / STRIDE);
   });
 });

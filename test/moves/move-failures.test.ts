@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type Manager, NumalignError, openManager } from '../../lib/index.js';
 import { GI, machineOf } from '../support/memory-machine.js';
-import { move, release, siteOf } from '../support/moves.mjs';
+import { conductLate, move, release, siteOf } from '../support/moves.mjs';
 import { makeStateDir } from '../support/state-dir.js';
 
 async function open(): Promise<Manager> {
@@ -44,5 +44,36 @@ describe.each(['process', 'persistent'] as const)('a move of a grant of a %s own
     await release(manager, 'asker');
     expect(manager.memory().map(({ reserved }) => reserved / GI)).toEqual([0, 2]);
     await manager.release(uid);
+  });
+});
+
+describe('a listener', () => {
+  it('hears how a move has ended before it hears of the next', async () => {
+    const manager = await open();
+    const grant = await manager.acquire({ cpu: 2, movable: true });
+    const heard: string[] = [];
+    grant.on('move', ({ cpus }) => heard.push(`to ${cpus}`));
+    grant.on('moveEnd', ({ isMoved }) => heard.push(isMoved ? 'moved' : 'stays'));
+    await Promise.all(['4-5', '6-7'].map((cpus) => conductLate(manager, grant.uid, { cpus, node: 1 })));
+    expect(heard).toEqual(['to 4-5', 'stays', 'to 6-7', 'stays']);
+  });
+});
+
+describe('a resize', () => {
+  it('goes on where a move that was called off before ends meanwhile', async () => {
+    const manager = await open();
+    const grant = await manager.acquire({ cpu: 2, movable: true });
+    const hears = new Promise((resolve) =>
+      grant.on('move', (event) => {
+        event.waitUntil(new Promise(() => {}));
+        resolve(event);
+      }),
+    );
+    const late = conductLate(manager, grant.uid, { cpus: '4-5', node: 1 });
+    await hears;
+    await grant.resize({ cpu: 3, noticeMs: 50 });
+    await late;
+    expect(grant.cpus.size).toBe(3);
+    expect(grant.upcoming).toBeNull();
   });
 });

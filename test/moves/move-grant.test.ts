@@ -1,5 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { type Grant, type Manager, type MoveEnd, type MoveEvent, openManager } from '../../lib/index.js';
+import type { MoveEnd } from '../../lib/entries/diagnostics.js';
+import { type Grant, type Manager, type MoveEvent, openManager } from '../../lib/index.js';
 import { errorOf } from '../support/error-of.js';
 import { GI, machineOf } from '../support/memory-machine.js';
 import { move, release } from '../support/moves.mjs';
@@ -206,6 +207,46 @@ describe('a move that may not be', () => {
     const error = await errorOf(() => move(manager, grant.uid, to, { for: 'asker' }));
     expect(error).toMatchObject({ code: 'ERR_NOT_MOVED', details: { reason: 'no-room' } });
     expect(String(grant.cpus)).toBe('0-1');
+  });
+
+  it('is refused where no CPU would be shared while it holds both places', async () => {
+    const manager = await open();
+    const grant = await onFirst(manager);
+    await manager.acquire({ cpu: 4, policy: 'none' });
+    const [free] = [manager.freeCpus()];
+    expect(free.size).toBe(2);
+    const to = { cpus: String(free), node: 1 };
+    const error = await errorOf(() => move(manager, grant.uid, to, { for: 'asker' }));
+    expect(error).toMatchObject({ code: 'ERR_NOT_MOVED', details: { reason: 'no-room' } });
+    expect(String(grant.cpus)).toBe('0-1');
+  });
+
+  it('is refused where memory of the node is allocated together with that of others', async () => {
+    const topology = await machineOf([0, 1, 2].map(() => ({ cpus: 4, memory: 8 * GI })));
+    const manager = await openManager({ topology, stateDir: makeStateDir() });
+    onTestFinished(() => manager.close());
+    const grant = await onFirst(manager);
+    const spread = await manager.acquire({ cpu: 1, memory: '10Gi', policy: 'best-effort' });
+    expect(spread.memory[0]!.nodes).toEqual([1, 2]);
+    const to = { cpus: '10-11', node: 2 };
+    const error = await errorOf(() => move(manager, grant.uid, to, { for: 'asker' }));
+    expect(error).toMatchObject({ code: 'ERR_NOT_MOVED', details: { reason: 'no-room' } });
+  });
+
+  it('leaves mixed grants what they have booked of the shared pool, both places being held', async () => {
+    const manager = await open();
+    const grant = await onFirst(manager);
+    const [mixed] = await Promise.all(
+      Array.from({ length: 3 }, () => manager.acquire({ cpu: 1.5, mixed: true, name: 'mixed' })),
+    );
+    const free = [...manager.freeCpus()].slice(0, 2);
+    const to = { cpus: String(free), node: 1 };
+    const error = await errorOf(() => move(manager, grant.uid, to, { for: 'asker' }));
+    expect(error).toMatchObject({ code: 'ERR_NOT_MOVED', details: { reason: 'no-room' } });
+    expect(String(grant.cpus)).toBe('0-1');
+    await mixed!.release();
+    await move(manager, grant.uid, to, { for: 'asker' });
+    expect([...grant.cpus]).toEqual(free);
   });
 
   it('is refused where the target is another amount', async () => {

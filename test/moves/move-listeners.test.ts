@@ -89,6 +89,17 @@ describe('a listener of a move', () => {
     expect((await abort).reason).toMatchObject({ code: 'ERR_NOT_MOVED', details: { reason } });
   });
 
+  it('harms nobody where what it waits for is rejected too late', async () => {
+    const { grant, begin } = await scene({ notice: 50 });
+    let reject = (_: Error) => {};
+    grant.on('move', ({ waitUntil }) => waitUntil(new Promise((_, no) => (reject = no))));
+    expect(await errorOf(begin)).toMatchObject({ details: { reason: 'no-answer' } });
+    reject(new Error('not now'));
+    // By then an unhandled rejection would have been told.
+    await new Promise(setImmediate);
+    expect(String(grant.cpus)).toBe('0-1');
+  });
+
   it('is called once where it listens for one event', async () => {
     const { grant, begin } = await scene();
     let calls = 0;

@@ -144,7 +144,7 @@ describe('settings of the kernel that grants want quiet', () => {
         expect(world.disturbances).toEqual([]);
         await endAll(world);
       }),
-      runs(5000, 120),
+      runs(5000, 50),
     );
   });
 
@@ -214,7 +214,7 @@ describe('settings of the kernel that grants want quiet', () => {
           await endAll(world);
         },
       ),
-      runs(5000, 120),
+      runs(5000, 50),
     );
   });
 
@@ -225,7 +225,7 @@ describe('settings of the kernel that grants want quiet', () => {
         await liveThrough(world, happens);
         await endAll(world);
       }),
-      runs(5000, 120),
+      runs(5000, 50),
     );
   });
 

@@ -7,6 +7,7 @@ import { budget } from '../support/budget.mjs';
 import { changed } from '../support/changed.js';
 import { cpusByName, DYNAMIC, SINGLE } from '../support/fragmented.js';
 import { GI, machineOf } from '../support/memory-machine.js';
+import { beginFor } from '../support/moves.mjs';
 import { makeStateDir } from '../support/state-dir.js';
 // @ts-expect-error without declarations
 import { shimEnvironment } from '../torture/shim.mjs';
@@ -74,6 +75,28 @@ describe('a grant of another process', () => {
     owner.process.kill('SIGCONT');
     const nodes = manager.grants().map(({ name, numaNodes }) => `${name} ${numaNodes}`);
     expect(nodes).toEqual(['mover 0', 'second 1', 'filler 1', 'asker 0']);
+  });
+});
+
+describe('a request whose room is made by a process that has stopped meanwhile', () => {
+  it('ends with its signal, and what the grant leaves is kept until it has left', async () => {
+    const stateDir = makeStateDir();
+    const [manager, owner] = [await open(stateDir), await agentIn(stateDir)];
+    const uid = await fragment(manager, owner, { movable: { notice: 200 } });
+    owner.process.kill('SIGSTOP');
+    const abort = new AbortController();
+    const asking = manager.acquire({ ...ASKER, signal: abort.signal }).catch((error) => error);
+    await changed(manager, () => isAnnounced(manager));
+    await beginFor(manager, uid);
+    abort.abort(new Error('enough'));
+    expect(await asking).toMatchObject({ message: 'enough' });
+    expect(reservedOf(manager)).toEqual([2, 2]);
+    const [mover] = manager.grants();
+    expect([String(mover!.cpus), String(mover!.upcoming)]).toEqual(['6-7', '0-1']);
+    await owner.kill();
+    await changed(manager, () => manager.grants().length === 1);
+    expect(namesOf(manager)).toEqual(['filler']);
+    expect(reservedOf(manager)).toEqual([0, 0]);
   });
 });
 

@@ -1,6 +1,5 @@
 // A state folder of which somebody puts back, removes or replaces files while owners live: no CPU
 // is granted twice.
-import { randomInt } from 'node:crypto';
 import {
   copyFileSync,
   cpSync,
@@ -16,7 +15,7 @@ import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { CpuSet } from '../../lib/index.js';
 import { Agent } from '../support/agent.js';
-import { isLong } from '../support/budget.mjs';
+import { firstAndAnother } from '../support/budget.mjs';
 import { makeStateDir } from '../support/state-dir.js';
 import { stateBefore } from '../support/state-text.js';
 import { stopWithoutLock } from '../support/stop.js';
@@ -164,8 +163,7 @@ describe('an owner whose file was removed', () => {
     ['with the folder', removed],
     ['as the folder was moved away', (stateDir) => renameSync(stateDir, `${stateDir}.away`)],
   ];
-  // The first and another by default, for the time it takes.
-  const removals = isLong ? all : [all[0]!, all[1 + randomInt(all.length - 1)]!];
+  const removals = firstAndAnother(all);
 
   it.each(removals)('%s keeps its grants, while its manager is open', async (_, remove) => {
     const stateDir = makeStateDir();

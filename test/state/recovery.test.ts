@@ -97,8 +97,8 @@ async function expectNoDoubleGrant(manager: Manager, held: object): Promise<void
 // Samples, for the time it takes; in a long run the first completely. Not the second: a folder once
 // opened stays open for the life of the process, which may open so many files only.
 describe.each([
-  ['added', budget(1, 31)],
-  ['released', budget(9, 61)],
+  ['added', budget(1, 61)],
+  ['released', budget(9, 121)],
 ] as const)('a state file whose last step %s a grant', (last, stride) => {
   async function tryAll(damage: (file: Buffer) => Iterable<Buffer>): Promise<number> {
     const { stateDir, held } = await lived(last);

@@ -35,8 +35,11 @@ export async function fragment(manager: Manager, options: Partial<AcquireOptions
 }
 
 /** `a` and `b` have a CPU and 1 GiB of node 0 each, `filler` two CPUs of node 1; the rest is free. */
-export async function fragmentByTwo(manager: Manager): Promise<readonly Grant[]> {
-  const small = { cpu: 1, memory: '1Gi', movable: true, ...SINGLE } as const;
+export async function fragmentByTwo(
+  manager: Manager,
+  options: Partial<AcquireOptions> = { movable: true },
+): Promise<readonly Grant[]> {
+  const small = { cpu: 1, memory: '1Gi', ...SINGLE, ...options } as const;
   const movers = [
     await manager.acquire({ ...small, name: 'a' }),
     await manager.acquire({ ...small, name: 'b' }),

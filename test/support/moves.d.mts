@@ -19,8 +19,10 @@ export function moveReally(
   to: { cpus: string; node: number },
   request: MoveRequest,
 ): Promise<PodAssignment>;
-export function releaseReally(manager: Manager, request: string): Promise<void>;
-export function release(manager: Manager, request: string): Promise<void>;
+export function releaseReally(manager: Manager, request: string): Promise<boolean>;
+export function release(manager: Manager, request: string): Promise<boolean>;
+export function beginFor(manager: Manager, uid: string): Promise<void>;
 export function realSiteOf(manager: Pick<Manager, 'topology' | 'stateDir'>): Site;
 export function moveAnyway(site: Site, uid: string, cpus: string): Promise<void>;
+export function conductLate(manager: Manager, uid: string, to: { cpus: string; node: number }): Promise<void>;
 export function abandonMove(site: Site, uid: string, cpus: string, hasBegun: boolean): Promise<void>;

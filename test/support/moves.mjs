@@ -1,6 +1,7 @@
 // Moves as the package's own modules make them: for tests, and for processes that tests start.
 import { announceMove, beginMove, placeOf } from '../../dist/account/moves/move-steps.js';
-import { moveTime, resizesUnderWay, transact } from '../../dist/admission/transact.js';
+import { changesUnderWay } from '../../dist/admission/changes/changes-under-way.js';
+import { moveTime, transact } from '../../dist/admission/transact.js';
 import { HintProviders } from '../../dist/decision/hints/hint-providers.js';
 import { NO_ENFORCER } from '../../dist/enforcement/enforcer.js';
 import { CpuSet, NodeSet } from '../../dist/index.js';
@@ -60,6 +61,15 @@ export function moveReally(manager, uid, { cpus, node }, request) {
   return moveGrant(site, uid, placeAt(podOf(site, uid), cpus, node), request);
 }
 
+/** The move of a grant begins, as its owner would have it that then does nothing more. */
+export function beginFor(manager, uid) {
+  const site = siteOf(manager);
+  return transact(site, undefined, async (state, commit) => {
+    const pod = state.pods.find((each) => each.uid === uid);
+    await commit(beginMove(state, pod, pod.owner.uuid));
+  });
+}
+
 /** The uuid of a process that has ended. */
 const DEAD = '00000000-0000-4000-8000-000000000000';
 
@@ -70,6 +80,17 @@ const announced = (state, uid, cpus, owner) => {
   const asker = { request: 'asker', owner, ...time, deadline: time.now };
   return announceMove(state, pod, place, asker, () => 0);
 };
+
+/** The listeners of a grant hear of a move that was called off meanwhile. */
+export function conductLate(manager, uid, { cpus, node }) {
+  const site = siteOf(manager);
+  const pod = podOf(site, uid);
+  const target = placeOf(pod, placeAt(pod, cpus, node));
+  const deadline = new Date(Date.now() + 60_000 + target.containers[0].cpus.first).toISOString();
+  const move = { for: 'asker', deadline, target, refusal: null };
+  const upcoming = { container: 'main', cpus: target.containers[0].cpus, held: CpuSet.EMPTY, by: DEAD, move };
+  return moverOf(site.ledger).conduct(site, { ...pod, upcoming });
+}
 
 /** What a process leaves behind that dies in the middle of a move, begun or not. */
 export function abandonMove(site, uid, cpus, hasBegun) {
@@ -86,8 +107,7 @@ export function abandonMove(site, uid, cpus, hasBegun) {
  * machine of two CPUs there is no other.
  */
 export async function moveAnyway(site, uid, cpus) {
-  const underWay = site.ledger.registry.of(resizesUnderWay);
-  underWay.add(uid);
+  const end = site.ledger.registry.of(changesUnderWay).begin(uid);
   try {
     const pod = await transact(site, undefined, async (state, commit) => {
       const { next } = await commit(announced(state, uid, cpus, site.ledger.owners.recordFor('process')));
@@ -95,6 +115,6 @@ export async function moveAnyway(site, uid, cpus) {
     });
     await moverOf(site.ledger).conduct(site, pod);
   } finally {
-    underWay.delete(uid);
+    end();
   }
 }

@@ -11,7 +11,7 @@ import { answerMoves, openMoves } from './moves.mjs';
 import { openQuietManager } from './quiet-manager.mjs';
 import { Random } from './random.mjs';
 import { GONE, isExpected, REFUSALS } from './refusals.mjs';
-import { randomRequest } from './requests.mjs';
+import { randomPod, randomRequest } from './requests.mjs';
 import { parseList } from './state-file.mjs';
 
 const CHILD_SECONDS = 2;
@@ -32,7 +32,7 @@ function report(event, facts = {}) {
 
 // ---- what this agent has
 
-/** By uid: { grant, isPersistent, isPinned, child, isMovable, isMoving, isBusy, isRoom } */
+/** By uid: { grant, isPersistent, isPinned, child, isMovable, isMoving, isBusy, isRoom, isFixed } */
 const held = new Map();
 const tokens = [];
 
@@ -61,8 +61,10 @@ function holds(entry, bridge = false, asked = undefined) {
 
 const mine = (filter = () => true) => [...held.values()].filter(filter);
 const isFreeToEnd = ({ child }) => child === undefined;
-const isOwn = ({ child, isPersistent, isRoom }) => child === undefined && !isPersistent && !isRoom;
-const isResizable = ({ child, isRoom }) => child === undefined && !isRoom;
+const isOwn = ({ child, isPersistent, isRoom, isFixed }) =>
+  child === undefined && !isPersistent && !isRoom && !isFixed;
+// What has several containers or parts is not resized, and is not given to others either.
+const isResizable = ({ child, isRoom, isFixed }) => child === undefined && !isRoom && !isFixed;
 
 function entryOf(grant, more) {
   const entry = { grant, isPersistent: false, isPinned: false, child: undefined, ...more };
@@ -97,8 +99,12 @@ async function acquire(options) {
   const asked = now();
   report('asks', { persistent: isPersistent });
   const grant = await manager.acquire(options);
-  const entry = entryOf(grant, { isPersistent, isMovable: options.movable !== undefined });
-  held.set(grant.uid, entry);
+  const isFixed = options.parts !== undefined;
+  keep(entryOf(grant, { isPersistent, isMovable: options.movable !== undefined, isFixed }), asked);
+}
+
+function keep(entry, asked) {
+  held.set(entry.grant.uid, entry);
   holds(entry, false, asked);
 }
 
@@ -120,6 +126,13 @@ const operations = {
   persist: () => acquire({ ...request(), owner: 'persistent' }),
   wait: () => acquire({ ...request(), wait: true, signal: AbortSignal.timeout(50 + random.below(300)) }),
 
+  async admit() {
+    const asked = now();
+    report('asks', { persistent: false });
+    const { pod, options } = randomPod(random, machine);
+    const { uid } = await manager.admit(pod, options);
+    keep(entryOf(manager.grant(uid), { isMovable: options.movable !== undefined, isFixed: true }), asked);
+  },
   async release(entry = choose(isFreeToEnd)) {
     unpinned(entry);
     entry.isBusy = true;
@@ -202,8 +215,7 @@ const operations = {
     if (room === undefined) return NOTHING_TO_DO;
     const grant = manager.grant(room);
     const entry = entryOf(grant, { isRoom: true });
-    held.set(room, entry);
-    holds(entry, false, asked);
+    keep(entry, asked);
     // Other requests wait for room that is kept. Some is kept for long, all the same.
     if (!random.chance(4)) await operations.release(entry);
   },
@@ -335,16 +347,19 @@ async function features() {
 }
 
 function choices(known) {
-  const room = held.size < MAX_GRANTS;
+  // Where the machine is full nothing can move.
+  const room = held.size < (machine.hasMovesAbove ? MAX_GRANTS - 1 : MAX_GRANTS);
   const own = (filter) => mine(filter).length > 0;
   const isReal = machine.isReal;
   return {
     acquire: room ? 30 : 0,
     // Nobody writes again what is nobody's.
-    persist: room && !setup.isDisturbed ? (isReal ? 1 : 4) : 0,
+    // Who asks for a move of such moves it: others have to end what the dead have begun.
+    persist: room && !setup.isDisturbed ? (isReal ? 1 : machine.hasMovesAbove ? 20 : 4) : 0,
     wait: room && known.wait ? 10 : 0,
-    release: own(isFreeToEnd) ? 25 : 0,
-    releaseById: isReal ? 8 : 3,
+    admit: room && moves ? 6 : 0,
+    release: own(isFreeToEnd) ? (machine.hasMovesAbove ? 40 : 25) : 0,
+    releaseById: isReal || machine.hasMovesAbove ? 8 : 3,
     pin: isReal && own(({ isPersistent }) => !isPersistent) ? 15 : 0,
     unpin: isReal && own(({ isPinned }) => isPinned) ? 5 : 0,
     spawn: isReal && own(isOwn) ? 2 : 0,

@@ -425,14 +425,13 @@ export class Group {
     }
     this.#tree?.make();
     rmSync(this.#calm, { force: true });
-    this.#watch = new MoveWatch(this.#stateDir);
+    this.#watch = new MoveWatch(this.#stateDir, this.machine.grantable);
     const until = now() + seconds * 1e9;
     this.#isRunning = true;
     for (let slot = 0; slot < this.slots.length; slot++) this.#start(slot);
     await Promise.all([this.#disturb(until), this.#observe(until)]);
     this.#isRunning = false;
-    const isToRest = this.#isShared || this.machine.hasMovesAbove || this.#random.chance(2);
-    if (this.#vandal === undefined && isToRest) await this.#rest();
+    if (this.#vandal === undefined && (this.#isShared || this.#random.chance(2))) await this.#rest();
     const last = [...this.#agents];
     for (const agent of last) agent.kill();
     await Promise.all(last.map(({ ended }) => ended));
@@ -459,6 +458,11 @@ export class Group {
     for (const agent of this.#agents) agent.tell({ rest: true });
     const isOver = await this.#within(REST_MS, () => [...this.#agents].every(({ isResting }) => isResting));
     const pods = () => readState(join(this.#stateDir, 'state.json'))?.pods ?? new Map();
+    const atWork = [...this.#agents].filter(({ isResting }) => !isResting);
+    // On this machine one may have no CPU for long.
+    if (!isOver && this.machine.hasMovesAbove)
+      for (const { number, traits } of atWork)
+        this.#violation(`agent ${number} (${traits}) does not come to rest`);
     if (!isOver) return;
     // What is kept for requests that are over; a grant may stay that nobody could release.
     const passing = () => [...pods().values()].filter((pod) => pod.isPlaceholder || pod.upcoming);

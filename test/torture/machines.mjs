@@ -66,7 +66,7 @@ export function simulatedMachine(hasMovesAbove = false) {
     managed,
     // Of each NUMA node; decimal or binary gigabytes, hwloc's are no more than these.
     capacity: { memory: 8 * GI },
-    amounts: { cpu: [1, 2, 3, 6], memory: ['1Gi', '3Gi'], devices: [1, 2] },
+    amounts: { cpu: hasMovesAbove ? [1, 1, 2, 3, 5] : [1, 2, 3, 6], memory: ['1Gi', '3Gi'], devices: [1, 2] },
     resource: RESOURCE,
   };
 }

@@ -82,16 +82,27 @@ function passingOf(pods) {
   });
 }
 
+// Millicores of the shared pool that are booked for mixed grants, and what is left of it for them.
+function sharedOf(pods, grantable) {
+  const held = new Set([...pods.values()].flatMap((pod) => [...keysOfPod(pod)]));
+  const free = grantable.filter((cpu) => !held.has(`cpu ${cpu}`)).length;
+  const booked = [...pods.values()].reduce((sum, { mixed = 0 }) => sum + mixed, 0);
+  return { free, booked };
+}
+
 export class MoveWatch {
   #stateDir;
+  #grantable;
   #last = { generation: 0, pods: new Map(), hasKubelet: false };
   #moves = new Set();
   // By its text: since when it is there; and where its owner is dead, since when and which generation.
   #passing = new Map();
   #found = [];
 
-  constructor(stateDir) {
+  /** `grantable`: the CPUs that grants may have. */
+  constructor(stateDir, grantable) {
     this.#stateDir = stateDir;
+    this.#grantable = grantable;
   }
 
   /** How many moves were seen to be done. */
@@ -109,8 +120,19 @@ export class MoveWatch {
       // What the kubelet takes is nobody's any more.
       const flaw = isNext && !kubelet && !hasKubelet ? flawOf(were.get(pod.uid), pod, pods) : undefined;
       if (flaw) this.#found.push(`generation ${generation}: grant ${pod.uid} ${flaw}`);
+      const isAnnounced = isNext && moveOf(pod)?.target && !moveOf(were.get(pod.uid)) && !kubelet;
+      if (isAnnounced) this.#checkShared(generation, pods, were);
     }
     this.#last = { generation, pods: new Map(pods), hasKubelet: Boolean(kubelet) };
+  }
+
+  // A move takes of the shared pool what is not booked there.
+  #checkShared(generation, pods, were) {
+    const [{ free, booked }, before] = [pods, were].map((all) => sharedOf(all, this.#grantable));
+    if (free < before.free && booked > free * 1000)
+      this.#found.push(
+        `generation ${generation}: ${booked}m of the shared pool are booked, ${free} CPUs left`,
+      );
   }
 
   /** What was wrong since the last call, in words, and what has not passed by now (in ms). */

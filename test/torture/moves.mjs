@@ -19,9 +19,10 @@ export async function openMoves(folder, random, reserved) {
   const { NO_ENFORCER } = await load('enforcement/enforcer');
   const { moveGrant } = await load('moves/move-grant');
   const { NO_QUIETER } = await load('quiet/quieter');
-  const { giveBackRoom } = await load('repacking/kept-room');
+  const { giveBackRoom } = await load('moves/kept-room');
   const { announceMove, beginMove, placeOf } = await load('account/moves/move-steps');
-  const { moveTime, resizesUnderWay, transact } = await load('admission/transact');
+  const { changesUnderWay } = await load('admission/changes/changes-under-way');
+  const { moveTime, transact } = await load('admission/transact');
   const { Ledger } = await load('state/ledger');
 
   // Any of the CPUs that it has and of those that nobody has, and any node.
@@ -48,7 +49,7 @@ export async function openMoves(folder, random, reserved) {
   // A move that goes no further.
   function announce(manager, uid, step = (state) => state) {
     const site = siteOf(manager);
-    site.ledger.registry.of(resizesUnderWay).add(uid);
+    site.ledger.registry.of(changesUnderWay).begin(uid);
     return transact(site, undefined, async (state, commit) => {
       const podIn = ({ pods }) => pods.find((each) => each.uid === uid);
       const owner = site.ledger.owners.recordFor('process');

@@ -33,7 +33,7 @@ const OF_OPERATIONS = {
   takeOver: /^ERR_(TRANSFER|UNKNOWN_TRANSFER|INVALID_TOKEN)/,
 };
 const MAY_TIME_OUT = ['wait', 'acquire', 'move', 'defragment'];
-const MAY_BE_REFUSED = ['acquire', 'persist', 'resize', 'wait'];
+const MAY_BE_REFUSED = ['acquire', 'admit', 'persist', 'resize', 'wait'];
 
 /** `setup`: the agent's; `subject`: the grant that the operation is about, if it is about one. */
 export function isExpected(operation, error, setup, subject) {

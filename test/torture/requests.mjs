@@ -1,4 +1,5 @@
 // What agents ask for.
+import { randomUUID } from 'node:crypto';
 
 const NOTICE_MS = 200;
 const MOVES_AN_HOUR = [undefined, undefined, undefined, undefined, 3, 100];
@@ -28,8 +29,26 @@ export function randomRequest(random, machine, hasMoves) {
   if (random.chance(4)) options.name = `name-${random.below(4)}`;
   if (machine.isQuiet && !random.chance(4)) options.quiet = quietParts(random);
   if (!hasMoves) return options;
-  if (random.chance(5)) Object.assign(options, { cpu: options.cpu + 0.5, mixed: true });
+  if (options.cpu > 1 && random.chance(6)) options.parts = { main: 1 };
+  else if (random.chance(5)) Object.assign(options, { cpu: options.cpu + 0.5, mixed: true });
   if (random.chance(2)) options.policy = 'single-numa-node';
-  if (random.chance(2)) options.movable = consent(random);
+  if (!random.chance(machine.hasMovesAbove ? 4 : 2)) options.movable = consent(random);
   return options;
+}
+
+/** A pod of two containers, and before them perhaps one that ends; with the options of its admission. */
+export function randomPod(random, machine) {
+  const { cpu, memory } = machine.amounts;
+  const container = (name) => ({
+    name,
+    limits: { cpu: random.pick(cpu.slice(0, 3)), memory: random.pick(memory) },
+  });
+  const pod = {
+    uid: randomUUID(),
+    name: 'pod',
+    containers: [container('web'), container('cache')],
+    ...(random.chance(3) && { initContainers: [container('init')] }),
+  };
+  const policy = random.chance(2) ? { policy: 'single-numa-node', scope: 'pod' } : {};
+  return { pod, options: { ...policy, ...(random.chance(2) && { movable: consent(random) }) } };
 }

@@ -366,7 +366,7 @@ static const char* move_step(const char* path, const void* bytes, size_t size) {
   if (strcmp(path, "state.json") != 0 && strncmp(path, "owners/", 7) != 0) return "";
   if (SAYS("\"move\":{\"for\":")) {
     if (SAYS("\"refusal\":\"")) return " refuse";
-    return SAYS("\"target\":null") ? " begin" : " announce";
+    return SAYS("\"target\":null,\"refusal\":") ? " begin" : " announce";
   }
   if (!SAYS("\"name\":\".room\"")) return "";
   return SAYS("\"moves\":[\"") ? " finish" : " keep";

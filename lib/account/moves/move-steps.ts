@@ -175,13 +175,17 @@ export function callOffMove(state: Assignments, pod: MovingPod): Assignments {
   return withoutAim(replacePod(state, { ...pod, upcoming: null }), move.for);
 }
 
+/** Whether a grant is about to make room for a request. */
+export const isAwaited = ({ pods }: Assignments, request: string): boolean =>
+  pods.some(({ upcoming }) => upcoming?.move?.for === request);
+
 /**
  * What is kept beside room for a request is kept for no grant any more: the one that was to move has
  * ended, or stays.
  */
 export function withoutAim(state: Assignments, request: string): Assignments {
   const keeper = keeperOf(state, { for: request });
-  if (!keeper || state.pods.some(({ upcoming }) => upcoming?.move?.for === request)) return state;
+  if (!keeper || isAwaited(state, request)) return state;
   const left = withoutTarget(keeper);
   if (isEmpty(left)) return removePods(state, new Set([request]));
   const dropped = blocksLeft(keeper, left);

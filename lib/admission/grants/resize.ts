@@ -13,8 +13,9 @@ import type { Placement } from '../../input/placement.js';
 import type { ResizeRequest } from '../../input/resize.js';
 import type { Followers } from '../../threads/followers.js';
 import { AdmissionError } from '../admission-error.js';
+import { changesUnderWay } from '../changes/changes-under-way.js';
 import type { Site } from '../site.js';
-import { type EnforcedCommit, reclaim, resizesUnderWay, transact } from '../transact.js';
+import { type EnforcedCommit, reclaim, transact } from '../transact.js';
 import { heldGrant } from './held-grant.js';
 
 /**
@@ -47,9 +48,9 @@ export async function resize<T>(
         'a grant of acquire without parts, or a pod of one container with exclusive CPUs, without resources as a whole',
     });
   }
-  const underWay = site.ledger.registry.of(resizesUnderWay);
+  const underWay = site.ledger.registry.of(changesUnderWay);
   if (underWay.has(uid)) throw busy(uid);
-  underWay.add(uid);
+  const endChange = underWay.begin(uid);
   // It is announced by the lock of this environment, whosever the grant is.
   const end = site.ledger.use();
   let isAnnounced = false;
@@ -66,7 +67,7 @@ export async function resize<T>(
       if (done) return done;
     }
   } finally {
-    underWay.delete(uid);
+    endChange();
     // Every transaction of this process calls off what it has announced and does not do any more:
     // this one need not be waited for.
     if (isAnnounced) reclaim(site).catch(() => {});

@@ -49,6 +49,24 @@ export function checkCpus(command: Command, { cpus, mixed = false }: PodFlags): 
   command.error(`error: option '--cpus <n>' argument '${cpus}' is invalid. ${valid}`);
 }
 
+interface RangeFlags extends Omit<PodFlags, 'cpus'> {
+  cpus?: number | { readonly min: number; readonly max: number };
+  weight?: number;
+  supervise?: boolean;
+}
+
+/** As {@link checkCpus}; of a range what cannot go with it. Only numalign beside it can have the command leave CPUs. */
+export function checkCpusOrRange(command: Command, { cpus, weight, supervise, ...flags }: RangeFlags): void {
+  const conflict = (option: string, why: string) => command.error(`error: option '${option}' ${why}`);
+  if (typeof cpus !== 'object') {
+    if (weight !== undefined) conflict('--weight <n>', 'goes with a range of CPUs only, such as --cpus 2..8');
+    checkCpus(command, { ...flags, ...(cpus !== undefined && { cpus }) });
+    return;
+  }
+  if (flags.mixed) conflict('--mixed', 'cannot be used with a range of CPUs');
+  if (supervise === false) conflict('--no-supervise', 'cannot be used with a range of CPUs');
+}
+
 /** How many pods of each workload. */
 export function replicasOption(): Option {
   return new Option(

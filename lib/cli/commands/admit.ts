@@ -8,6 +8,7 @@ import type { PodRequest } from '../../input/pods/pod-request.js';
 import { outputOption } from '../arguments/arguments.js';
 import { type DeviceFlags, deviceOptions, devicesOf } from '../arguments/devices.js';
 import { type EnforcementFlags, enforcementOptions, enforcementRequest } from '../arguments/enforcement.js';
+import { type MovableFlags, movableOption } from '../arguments/movable.js';
 import { managerOptions, type PlacementFlags, placementOptions } from '../arguments/placement.js';
 import {
   type FilePod,
@@ -35,7 +36,7 @@ import { abortedByEnd, dieOf, exitCodeOf } from '../terminal/signals.js';
 import { stdoutPage } from '../terminal/terminal.js';
 import { fitted, formatJson, printable } from '../terminal/text.js';
 
-interface AdmitFlags extends PlacementFlags, EnforcementFlags, DeviceFlags {
+interface AdmitFlags extends PlacementFlags, EnforcementFlags, DeviceFlags, MovableFlags {
   file?: string[];
   stateDir?: string;
   replace?: boolean;
@@ -58,6 +59,7 @@ export function addAdmit(program: Command): void {
       'pods that are admitted already and ask for something else now give way to the new ones',
     )
     .addOption(mixedOption())
+    .addOption(movableOption())
     .addOption(stateDirOption())
     .addOption(besideKubeletOption())
     .addOption(outputOption())
@@ -94,7 +96,12 @@ async function admit(files: readonly string[], flags: AdmitFlags): Promise<void>
   });
   try {
     openingLines(manager.warnings).forEach(tell);
-    const request = { isolation, replace, mixed, ...enforcementRequest(flags) };
+    const request = {
+      ...{ isolation, replace, mixed },
+      // Else what their manifests say.
+      ...(flags.movable && { movable: flags.movable }),
+      ...enforcementRequest(flags),
+    };
     const admitted = await admitAll(manager, pods, request);
     if (!admitted) return;
     const answers = admitted.map((pod, i) => {

@@ -55,7 +55,7 @@ async function defragment({
 }
 
 /** For people. */
-export function linesOf({ dryRun, nodes, moves, unmoved }: Defragmentation): string[] {
+export function linesOf({ dryRun, nodes, moves, unmoved, isBounded }: Defragmentation): string[] {
   const name = (grant: { readonly name: string }) => printable(grant.name);
   return [
     ...moves.map((move) => {
@@ -63,7 +63,8 @@ export function linesOf({ dryRun, nodes, moves, unmoved }: Defragmentation): str
       return `${dryRun ? 'would move' : 'moved'} ${name(move)}${from}, NUMA ${move.nodes}`;
     }),
     ...unmoved.map((grant) => `not moved ${name(grant)}: ${grant.reason ?? grant.code}`),
-    ...(moves.length === 0 ? ['nothing to be gained by moves of grants that consent'] : []),
+    ...(moves.length + unmoved.length === 0 ? ['nothing to be gained by moves of grants that consent'] : []),
+    ...(isBounded ? ['not all moves were tried'] : []),
     ...nodes.map(({ node, before, after }) => {
       const earlier = before === after ? '' : ` (${before} before)`;
       return `NUMA node ${node}: one request can have ${after} CPU${after === 1 ? '' : 's'}${earlier}`;

@@ -29,6 +29,7 @@ import {
   enforcementOptions,
   enforcementRequest,
 } from '../arguments/enforcement.js';
+import { type MovableFlags, movableOption } from '../arguments/movable.js';
 import {
   agreedCgroupRootOption,
   cpuPolicyOption,
@@ -40,7 +41,7 @@ import {
   strictHugepagesOption,
 } from '../arguments/placement.js';
 import {
-  checkCpus,
+  checkCpusOrRange,
   cpusOrRangeOption,
   type PodFlags,
   podOptions,
@@ -56,7 +57,7 @@ import { dieOf } from '../terminal/signals.js';
 import { jsonLine } from '../terminal/text.js';
 import { becomeCommand, superviseCommand } from './command-end.js';
 
-interface RunFlags extends Omit<PodFlags, 'cpus'>, EnforcementFlags, DeviceFlags {
+interface RunFlags extends Omit<PodFlags, 'cpus'>, EnforcementFlags, DeviceFlags, MovableFlags {
   cpus?: AcquireOptions['cpu'];
   weight?: number;
   name?: string;
@@ -97,6 +98,7 @@ export function addRun(program: Command): void {
     )
     .option('--wait', 'wait until there is room, after all who have waited longer')
     .addOption(reservedOption())
+    .addOption(movableOption())
     .addOption(isolationOption())
     .addOption(strictHugepagesOption())
     .addOption(placementOption())
@@ -140,7 +142,7 @@ export function addRun(program: Command): void {
     )
     .option(
       '--supervise',
-      'stay beside the command, and end its grant with it (default with --quiet, and with a range of CPUs)',
+      'stay beside the command, and end its grant with it (default with --quiet, --movable, and a range of CPUs)',
     )
     .option('--no-supervise', 'become the command, with --quiet too')
     .option('--silent', 'print nothing but errors')
@@ -167,8 +169,10 @@ others ask, and has more again where there is room. Of several such grants each 
 With --quiet (as root) interrupts, kernel work, packets, deep idle states and low frequencies are kept from its CPUs until it ends, and what could not
 be reached is told, a line a part. That changes settings of the machine, which --supervise restores.
 
-JSON: one line on stderr, with uid, name, cpus, mixed, parts, held, upcoming, numaNodes, memory, memoryNodes, devices, isIsolated, enforcement,
-memoryEnforcement, quiet, flags, warnings.
+With --movable it goes to other CPUs, and its memory to other NUMA nodes, where that makes room for others: numalign moves it, and stays beside it.
+
+JSON: one line on stderr, with uid, name, cpus, mixed, elastic, parts, held, upcoming, numaNodes, memory, memoryNodes, devices, movable, isIsolated,
+enforcement, memoryEnforcement, quiet, flags, warnings.
 
 Exit code: the command's, or its signal; 126 where it cannot be executed, 127 where it is not found; 1 where there are no CPUs
 for it; 2 for a wrong command line.
@@ -184,29 +188,18 @@ Examples:
   $ numalign run --cpus 1 --isolation require -- ./poller
   $ numalign run --cpus 2 --require cpuset -- ./server
   $ numalign run --cpus 1 --quiet interrupts,workqueues --require-quiet interrupts -- ./poller
+  $ numalign run --cpus 2 --movable notice=1s -- ./server
   $ numalign run --cpus 1 --reserved 0 --state-dir ~/numalign -- sh -c 'grep Cpus_allowed_list /proc/self/status'`,
     )
     .action((program: string, args: string[], flags: RunFlags) => {
       // Not by makeOptionMandatory(): a misspelled --cpus would be called missing, and no spelling
       // suggested.
       if (flags.cpus === undefined) command.error("error: required option '--cpus <n>' not specified");
-      checkRange(command, flags);
+      checkCpusOrRange(command, flags);
+      if (flags.movable && flags.supervise === false)
+        command.error("error: option '--movable [terms]' cannot be used with option '--no-supervise'");
       return run(program, args, { ...flags, cpus: flags.cpus });
     });
-}
-
-// Nobody else could have the command leave CPUs.
-function checkRange(command: Command, flags: RunFlags): void {
-  const { cpus, ...others } = flags;
-  const { weight, mixed, supervise } = others;
-  const conflict = (option: string, why: string) => command.error(`error: option '${option}' ${why}`);
-  if (typeof cpus !== 'object') {
-    if (weight !== undefined) conflict('--weight <n>', 'goes with a range of CPUs only, such as --cpus 2..8');
-    checkCpus(command, { ...others, ...(cpus !== undefined && { cpus }) });
-    return;
-  }
-  if (mixed) conflict('--mixed', 'cannot be used with a range of CPUs');
-  if (supervise === false) conflict('--no-supervise', 'cannot be used with a range of CPUs');
 }
 
 type Tell = (text: string) => void;
@@ -218,7 +211,9 @@ async function run(command: string, args: readonly string[], flags: RunFlags & A
   const tell: Tell = (text) => {
     if (!flags.silent) tellLine(text);
   };
-  const isSupervised = flags.supervise ?? (flags.quiet !== undefined || typeof flags.cpus === 'object');
+  const isSupervised =
+    flags.supervise ??
+    (flags.quiet !== undefined || flags.movable !== undefined || typeof flags.cpus === 'object');
   nameAfter(command, args, isSupervised);
   if (!isSupervised) delayNotices(NOTICE_DELAY_MS);
   const { manager, grant } = await acquire(flags, tell);
@@ -260,11 +255,12 @@ interface Acquired {
 
 async function acquire(flags: RunFlags & Asked, tell: Tell): Promise<Acquired> {
   const { cpus, memory, resource, name, policy, smt, isolation, wait = false } = flags;
-  const { strictHugepages, placement, mixed, weight } = flags;
+  const { strictHugepages, placement, mixed, movable, weight } = flags;
   const least = typeof cpus === 'object' ? cpus.min : cpus;
   const request: AcquireOptions = {
     cpu: cpus,
     ...(mixed && { mixed }),
+    ...(movable && { movable }),
     ...(weight !== undefined && { weight }),
     ...(memory !== undefined && { memory }),
     ...(resource && { resources: resource }),

@@ -21,9 +21,14 @@ function largest(ground: ResizeGround, pod: ElasticPod, most: number): PodAssign
 
 /**
  * A grant as it is with what is free and its own by the rule. What others cannot take, whose policies
- * refuse it, is there for the rest. undefined: nothing is.
+ * refuse it, is there for the rest; so is what others could take that are not awaited any more.
+ * undefined: nothing is.
  */
-export function growthOf(ground: ResizeGround, pod: ElasticPod): PodAssignment | undefined {
+export function growthOf(
+  ground: ResizeGround,
+  pod: ElasticPod,
+  isAwaited: (pod: ElasticPod) => boolean = () => true,
+): PodAssignment | undefined {
   const { state, present } = ground;
   const { grants, spare } = elasticView(state, present, poolOf(pod));
   if (spare === 0 || !isSettled(pod)) return undefined;
@@ -40,7 +45,8 @@ export function growthOf(ground: ResizeGround, pod: ElasticPod): PodAssignment |
       growing
         .filter(({ uid }) => {
           const each = pods.get(uid)!;
-          return uid === pod.uid || (isSettled(each) && !largest(ground, each, targets.get(uid)!));
+          const isRefused = () => isSettled(each) && !largest(ground, each, targets.get(uid)!);
+          return uid === pod.uid || isRefused() || !isAwaited(each);
         })
         .map(({ uid }) => uid),
     );

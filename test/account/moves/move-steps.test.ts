@@ -22,6 +22,7 @@ import {
 } from '../../../lib/account/moves/move-steps.js';
 import { placeholder } from '../../../lib/account/moves/placeholder.js';
 import type { OwnerRecord, PodAssignment } from '../../../lib/account/pod-assignment.js';
+import { replacePod } from '../../../lib/account/pod-changes.js';
 import { cpusOf } from '../../../lib/account/pod-holdings.js';
 import { exclusiveCpus } from '../../../lib/account/pools.js';
 import { CpuSet, NodeSet } from '../../../lib/index.js';
@@ -159,5 +160,19 @@ describe('the steps of a move', () => {
         expect(left.pods.map(({ uid }) => uid)).toEqual(['other']);
       }),
     );
+  });
+
+  it('forget moves of more than an hour ago, and keep those since', () => {
+    const { state, pod, place } = fc.sample(moves, 1)[0]!;
+    const since = '2024-05-01T09:00:00.001Z';
+    const moved = { ...pod, moves: ['2024-05-01T08:00:00.000Z', TIME.hourAgo, since] };
+    const first = announced({ state: replacePod(state, moved), pod: moved, place });
+    const begun = beginMove(first, mover(first), 'b0');
+    expect(mover(finishMove(begun, mover(begun), TIME)).moves).toEqual([since, TIME.now]);
+  });
+
+  it('give nobody a pod that is admitted for room that is kept', () => {
+    const { state } = fc.sample(moves, 1)[0]!;
+    expect(withoutPlaceholder(state, 'other')).toBe(state);
   });
 });

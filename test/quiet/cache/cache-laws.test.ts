@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { discover } from '../../../lib/entries/topology.js';
+import { budget } from '../../support/budget.mjs';
 import { CacheRun, cacheDemand } from './cache-run.js';
 import { FakeResctrl } from './fake-resctrl.js';
 
@@ -76,7 +77,7 @@ describe('grants with ways of caches', () => {
         expect(run.files.dump()).toBe(before);
         expect(run.record.size).toBe(0);
       }),
-      { numRuns: 300 },
+      { numRuns: budget(1_000, 100) },
     );
   });
 
@@ -93,7 +94,7 @@ describe('grants with ways of caches', () => {
         for (const uid of refused) expect(run.obstacles.join('\n')).toContain(`left for grant ${uid} `);
         expect(run.obstacles).toHaveLength(refused.length);
       }),
-      { numRuns: 200 },
+      { numRuns: budget(1_000, 70) },
     );
   });
 
@@ -131,7 +132,7 @@ describe('grants with ways of caches', () => {
           expect(run.record.size).toBe(0);
         },
       ),
-      { numRuns: 500 },
+      { numRuns: budget(2_000, 150) },
     );
   });
 });

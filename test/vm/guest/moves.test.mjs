@@ -65,15 +65,15 @@ function firstIndex(list, isSo) {
   return low;
 }
 
-/** `moves`: by both grants together, 200 over all levels in a long run. */
+/** `moves`: by both grants together; in a long run 100 on each of two machines. */
 const LEVELS = [
-  { level: 'members', request: { enforcement: 'members' }, moves: budget(80, 2) },
-  { level: 'partition', request: {}, moves: budget(80, 2) },
+  { level: 'members', request: { enforcement: 'members' }, moves: budget(40, 2) },
+  { level: 'partition', request: {}, moves: budget(40, 2) },
   // The kernel spreads no threads over isolated CPUs.
-  { level: 'isolated', request: { require: 'isolated' }, pinning: 'placeThreads', moves: budget(40, 2) },
+  { level: 'isolated', request: { require: 'isolated' }, pinning: 'placeThreads', moves: budget(20, 2) },
 ];
 /** Of so many moves one is of the first grant: of a process with many threads it takes long. */
-const PERIOD = budget(20, 2);
+const PERIOD = budget(10, 2);
 /** The kernel's trace of one step after the other; of tasks that are not its own. */
 class Recorder {
   #isOfKernel = trace.kernelTasks();

@@ -3,7 +3,7 @@ import { basename, resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { NumalignError } from '../../../base/errors.js';
 import { outputOption } from '../../arguments/arguments.js';
-import { checkCpus } from '../../arguments/pod-flags.js';
+import { checkCpusOrRange } from '../../arguments/pod-flags.js';
 import { serviceUnit, type UnitWord } from '../../systemd/service-unit.js';
 import { SLICE } from '../../systemd/setup-files.js';
 import { isSliceName, isTemplate, serviceName } from '../../systemd/unit-name.js';
@@ -15,7 +15,9 @@ import { installedLauncher, programPath } from './installed.js';
 import { PassedOptions } from './passed-options.js';
 
 interface UnitFlags {
-  cpus?: number;
+  cpus?: number | { readonly min: number; readonly max: number };
+  weight?: number;
+  supervise?: boolean;
   mixed?: boolean;
   name?: string;
   user?: string;
@@ -79,7 +81,7 @@ Examples:
     .action((executable: string, args: string[], flags: UnitFlags) => {
       // As run does.
       if (flags.cpus === undefined) command.error("error: required option '--cpus <n>' not specified");
-      checkCpus(command, flags);
+      checkCpusOrRange(command, flags);
       printUnit([executable, ...args], flags, passed);
     });
 }

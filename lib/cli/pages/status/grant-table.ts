@@ -59,7 +59,7 @@ export function grantTable(grants: readonly GrantStatus[], page: Page): string[]
       grant.cpus.isEmpty ? '-' : listed(grant.numaNodes),
       ...(isBeside ? [besideText(grant.memory, grant.devices) || '-'] : []),
       ownerText(grant),
-      `${grant.alive ? 'alive' : 'dead'}${grant.flags.length > 0 ? ', flagged' : ''}${grant.quiet ? ', quiet' : ''}`,
+      `${grant.alive ? 'alive' : 'dead'}${grant.flags.length > 0 ? ', flagged' : ''}${grant.quiet ? ', quiet' : ''}${grant.movable ? ', movable' : ''}`,
       grant.enforcement,
       since(grant.admittedAt),
     ],

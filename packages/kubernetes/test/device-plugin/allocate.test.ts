@@ -4,6 +4,7 @@ import { status } from '@grpc/grpc-js';
 import fc from 'fast-check';
 import { CpuSet, type GrantInfo } from 'numalign';
 import { afterEach, describe, expect, it } from 'vitest';
+import { budget } from '../../../../test/support/budget.mjs';
 import { end, hierarchies, makeCgroup, populate } from '../../../../test/support/owner-cgroups.js';
 import { grantsOf, isAllocation, parseAllocationName } from '../../lib/placement/allocation.js';
 import { PluggedMachine } from './plugged-machine.js';
@@ -321,7 +322,7 @@ describe('What is preferred', () => {
         expect(available).toEqual(expect.arrayContaining(chosen));
         expect(chosen).toEqual(expect.arrayContaining(must));
       }),
-      { numRuns: 60 },
+      { numRuns: budget(200, 20) },
     );
   });
 });
@@ -376,7 +377,7 @@ describe('Whatever is allocated, released and granted to others', () => {
             .toEqual([...good].map((cpu) => `cpu${cpu}`));
         }
       }),
-      { numRuns: 25 },
+      { numRuns: budget(100, 10) },
     );
   });
 });

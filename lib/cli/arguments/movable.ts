@@ -1,0 +1,35 @@
+// Consent to be moved, as commands are told it.
+import { InvalidArgumentError, Option } from 'commander';
+import { type MovableOptions, parseMovable } from '../../input/movable.js';
+import { asArgument } from './arguments.js';
+
+export interface MovableFlags {
+  /** `true`: given without terms. */
+  movable?: true | MovableOptions;
+}
+
+const VALID = 'maxPerHour=NUMBER, notice=DURATION, exclude=NODES. `--` goes before a command';
+
+// A list of nodes has commas, too.
+const BETWEEN = /,(?=\w+=)/;
+
+function termOf(text: string): [name: string, value: string | number] {
+  const [, name, value] = /^(maxPerHour|notice|exclude)=(.+)$/.exec(text) ?? [];
+  if (name === undefined || value === undefined)
+    throw new InvalidArgumentError(`"${text}" is none of ${VALID}.`);
+  return [name, name === 'exclude' || !/^\d+$/.test(value) ? value : Number(value)];
+}
+
+/** `maxPerHour=4,notice=2s,exclude=0,2`. */
+export function movableTerms(value: string): MovableOptions {
+  const terms = Object.fromEntries(value.split(BETWEEN).map(termOf));
+  asArgument(() => parseMovable(terms));
+  return terms;
+}
+
+/** Of one request. */
+export const movableOption = () =>
+  new Option(
+    '--movable [terms]',
+    'it may be moved to make room for others, always or on terms such as maxPerHour=4,notice=2s,exclude=1',
+  ).argParser(movableTerms);
