@@ -1,4 +1,4 @@
-// What a pod on record says of moves: consent to them, and the one that is under way. Pure.
+// The part of a pod's record about moves: consent, and a move that is under way. Pure.
 import type { Move, MoveConsent, PodAssignment, UpcomingCpus } from '../../account/pod-assignment.js';
 import type { Shape } from '../../base/shapes.js';
 import { NodeSet } from '../../machine/cpu-set.js';
@@ -20,7 +20,7 @@ export const encodeConsent = ({ exclude, ...consent }: MoveConsent) => ({
 
 type Target = Pick<PodAssignment, 'booking' | 'containers'>;
 
-/** `target`: how what a pod has is read. */
+/** `target`: decodes the holdings of a pod. */
 export function decodeUpcoming(value: unknown, where: string, target: Shape<Target>): UpcomingCpus {
   const { container, cpus, held, by, move } = object(value, where);
   return {
@@ -42,7 +42,7 @@ function decodeMove(value: unknown, where: string, targetShape: Shape<Target>): 
   };
 }
 
-/** `encode`: how what a pod has is written. */
+/** `encode`: encodes the holdings of a pod. */
 export function encodeUpcoming(upcoming: UpcomingCpus, encode: (target: Target) => object) {
   const { move } = upcoming;
   if (!move) return upcoming;
