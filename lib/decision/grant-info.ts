@@ -1,4 +1,4 @@
-// GrantInfo: what is told of a grant on record.
+// GrantInfo: the public description of a grant on record.
 import type { Elasticity, EnforcementLevel, PodAssignment, PodBooking } from '../account/pod-assignment.js';
 import { devicesOf, type Holding, memoryOf, poolOf, presentCpus } from '../account/pod-holdings.js';
 import { MILLI } from '../input/values/quantity.js';
@@ -10,40 +10,45 @@ interface Unbalanced {
   readonly unbalanced: CpuSet;
 }
 
-/** What the state says of one grant. */
+/** The state of one grant. */
 export interface GrantInfo extends Holding {
   readonly uid: string;
   readonly name: string;
-  /** What is booked for the pod as a whole; null: its containers are booked one by one. */
+  /** Booked for the pod as a whole; null if its containers are booked one by one. */
   readonly booking: PodBooking | null;
-  /** How much of the shared pool is booked for it beside its CPUs, in CPUs: 0.5, say; else 0. */
+  /**
+   * The part of the shared pool that the grant books beside its CPUs, in CPUs, for example 0.5;
+   * else 0.
+   */
   readonly mixed: number;
-  /** Between how many CPUs it grows and shrinks by itself; null: their number is fixed. */
+  /**
+   * The limits within which it grows and shrinks by itself; null if its number of CPUs is fixed.
+   */
   readonly elastic: Elasticity | null;
-  /** Of the CPUs. */
+  /** The NUMA nodes of the CPUs. */
   readonly numaNodes: NodeSet;
-  /** As {@link Grant.isIsolated}. */
+  /** See {@link Grant.isIsolated}. */
   readonly isIsolated: boolean;
   readonly enforcement: EnforcementLevel;
   /**
-   * The cgroup by which it is enforced, as a path; made when something is to run in it. null where
-   * there is none.
+   * The path of the cgroup that enforces the grant, made when something runs in it; null if there
+   * is none.
    */
   readonly cgroup: string | null;
   readonly owner: {
     readonly kind: 'process' | 'cgroup' | 'persistent';
     readonly pid: number | null;
     readonly command: string | null;
-    /** The folder of a cgroup that owns it, as whoever named it sees it; else null. */
+    /** The folder of the owning cgroup, as the process that named it sees it; else null. */
     readonly cgroup: string | null;
   };
   /** False: the owner is dead, and the next transaction takes the CPUs back. */
   readonly alive: boolean;
-  /** The CPUs that it is about to have instead, where a resize is announced; else null. */
+  /** The CPUs that an announced resize gives it; else null. */
   readonly upcoming: CpuSet | null;
   /**
-   * What of it does not hold any more, since the machine or its settings have changed. It stays as
-   * it is.
+   * What no longer holds, because the machine or its settings have changed. The grant stays as it
+   * is.
    */
   readonly flags: readonly Flag[];
   /** Wall-clock time in ISO 8601. */
@@ -51,18 +56,18 @@ export interface GrantInfo extends Holding {
 }
 
 /**
- * Whether a pod has isolated CPUs: taken as such, or such over which the kernel balances no load
- * (`unbalanced`) by now.
+ * True if a pod has isolated CPUs: it took them as isolated, or the kernel now balances no load
+ * over them (`unbalanced`).
  */
 export function isIsolated(pod: PodAssignment, { unbalanced }: Unbalanced): boolean {
   const isTaken = poolOf(pod) === 'isolated' || pod.enforcement.level === 'isolated';
   return isTaken || presentCpus(pod).intersects(unbalanced);
 }
 
-/** How much of the shared pool is booked for a pod beside its CPUs, in CPUs. */
+/** The part of the shared pool that a pod books beside its CPUs, in CPUs. */
 export const mixedCpus = ({ mixed = 0 }: Pick<PodAssignment, 'mixed'>): number => mixed / MILLI;
 
-/** What is told of a grant on record. */
+/** The description of a grant on record. */
 export function grantInfo(
   pod: PodAssignment,
   topology: Topology,

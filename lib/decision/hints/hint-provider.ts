@@ -1,5 +1,5 @@
-// HintProvider: a resource of the caller's own that takes part in admission. What it answers is
-// checked here.
+// HintProvider: a caller's own resource that takes part in admission. Checks the answers of
+// providers.
 import { checkOptions, invalidOption, isName, NAME, thrownText } from '../../base/check-options.js';
 import { NumalignError } from '../../base/errors.js';
 import { Refusal } from '../../base/refusal.js';
@@ -7,99 +7,96 @@ import type { QosClass } from '../../input/pods/pod-request.js';
 import type { HintFamily, TopologyHint } from '../../machine/hints.js';
 import { type ProviderHints, packHints } from './merge-hints.js';
 
-/** What a NUMA node has of a resource. */
+/** The amount of a resource on a NUMA node. */
 export interface NodeAmount {
   readonly node: number;
   /**
-   * What the request could take now; CPUs under full-pcpus-only and hold-sibling in whole cores
-   * only.
+   * What the request could take now. Under full-pcpus-only and hold-sibling, only CPUs of whole
+   * cores count.
    */
   readonly free: number;
-  /** What the node could ever give: of CPUs the managed ones that are not reserved. */
+  /** What the node could ever give. For CPUs: the managed ones that are not reserved. */
   readonly possible: number;
 }
 
-/** What a provider is asked for. */
+/** A request to a provider. */
 export interface HintRequest {
   readonly pod: { readonly uid: string; readonly name: string; readonly qosClass: QosClass };
-  /** The container, or null where hints are for the whole pod (scope `pod`). */
+  /** The container, or null if the hints are for the whole pod (scope `pod`). */
   readonly container: string | null;
   readonly kind: 'init' | 'sidecar' | 'app' | null;
   /**
-   * By resource: `cpu` in millicores, everything else in whole units. Of a whole pod: what it needs
-   * at one time.
+   * By resource: `cpu` in millicores, all others in whole units. For a whole pod: what it needs at
+   * one time.
    */
   readonly requests: Readonly<Record<string, number>>;
-  /**
-   * The decision is only planned: what is allocated will be released at once. The pod's uid is then
-   * one of its own.
-   */
+  /** True for a plan: what is allocated is released at once. The pod then has a uid of its own. */
   readonly dryRun: boolean;
 }
 
-/** A pod whose share a provider may take back. */
+/** A pod whose share the provider may take back. */
 export interface ReleaseRequest {
   readonly pod: { readonly uid: string; readonly name: string };
   readonly dryRun: boolean;
 }
 
 /**
- * A provider of topology hints, as the kubelet's managers are. Its functions are called under the
- * state's lock and must neither wait nor return a promise. What one of them throws rolls the whole
- * admission back (ERR_HINT_PROVIDER).
+ * A provider of topology hints, like the kubelet's managers. numalign calls its functions under the
+ * state's lock, so they must neither wait nor return a promise. If one throws, the whole admission
+ * is rolled back (ERR_HINT_PROVIDER).
  */
 export interface HintProvider {
   readonly name: string;
-  /** Where the request can be met now, by resource; null: no preference. Must change nothing. */
+  /** Where the request fits now, by resource; null: no preference. Must change nothing. */
   hints(request: HintRequest): ProviderHints;
-  /** Takes what one container asks for, near the merged hint as far as possible. */
+  /** Takes what one container requests, as near to the merged hint as possible. */
   allocate(request: HintRequest, hint: TopologyHint): void;
   /**
-   * Gives back what was taken for a pod: it is released (whoever did that: seen at this manager's
-   * next transaction), its owner has died, or its admission failed later on. Also called for a pod
-   * without any, and again where it has thrown.
+   * Gives back what was taken for a pod. Called when the pod is released, its owner dies, or its
+   * admission fails later. A release by another manager or process shows at this manager's next
+   * transaction. Also called for pods that took nothing, and again after it threw.
    */
   release(pod: ReleaseRequest): void;
-  /** What there is by resource, for the explanation of a rejection. May be left out. */
+  /** The amounts by resource, for the explanation of a rejection. Optional. */
   amounts?(request: HintRequest): Readonly<Record<string, readonly NodeAmount[]>>;
 }
 
 const METHODS = ['hints', 'allocate', 'release'] as const;
 
-/** The provider with the name it has now. @throws ERR_INVALID_OPTION */
+/** Checks a provider and keeps its current name. @throws ERR_INVALID_OPTION */
 export function checkProvider(provider: unknown): HintProvider {
   if (typeof provider !== 'object' || provider === null)
     invalidOption('provider', provider, 'a HintProvider');
-  const given = provider as HintProvider;
-  const { name } = given;
+  const candidate = provider as HintProvider;
+  const { name } = candidate;
   if (!isName(name)) invalidOption('name', name, NAME);
   for (const method of METHODS) {
-    if (typeof given[method] !== 'function') invalidOption(method, given[method], 'a function');
+    if (typeof candidate[method] !== 'function') invalidOption(method, candidate[method], 'a function');
   }
-  const { amounts } = given;
+  const { amounts } = candidate;
   if (amounts !== undefined && typeof amounts !== 'function') invalidOption('amounts', amounts, 'a function');
-  // A class may have more.
+  // An instance of a class may have more members.
   if (Object.getPrototypeOf(provider) === Object.prototype) {
     checkOptions(provider, ['name', ...METHODS, 'amounts'], 'a HintProvider');
   }
   return Object.freeze({
     name,
-    hints: (request: HintRequest) => given.hints(request),
-    allocate: (request: HintRequest, hint: TopologyHint) => given.allocate(request, hint),
-    release: (pod: ReleaseRequest) => given.release(pod),
-    amounts: (request: HintRequest) => given.amounts?.(request) ?? {},
+    hints: (request: HintRequest) => candidate.hints(request),
+    allocate: (request: HintRequest, hint: TopologyHint) => candidate.allocate(request, hint),
+    release: (pod: ReleaseRequest) => candidate.release(pod),
+    amounts: (request: HintRequest) => candidate.amounts?.(request) ?? {},
   });
 }
 
-// Promises in an answer that is refused: nobody will wait for them, and that they fail must not end
-// the process.
+// Swallows promises in a refused answer: nobody waits for them, and a rejection must not end the
+// process.
 export function abandon(answer: unknown, depth = 2): void {
   if (typeof answer !== 'object' || answer === null) return;
   try {
     if (typeof (answer as { then?: unknown }).then === 'function') Promise.resolve(answer).catch(() => {});
     else if (depth > 0) for (const item of Object.values(answer)) abandon(item, depth - 1);
   } catch {
-    // Whatever a getter throws: the answer is refused anyway.
+    // A getter threw. The answer is refused anyway.
   }
 }
 
@@ -152,8 +149,8 @@ function isAmount(value: unknown): value is NodeAmount {
 }
 
 /**
- * What a provider tells of a resource; nothing where it does not, or fails: the reason of a
- * rejection must not be lost.
+ * The amounts that a provider reports for a resource. Empty if it reports none or fails, so that
+ * the reason of a rejection is not lost.
  */
 export function askForAmounts(
   provider: HintProvider | undefined,
@@ -175,7 +172,7 @@ export function askForAmounts(
   }
 }
 
-/** Calls every one of them, whatever the others do. Answers the first error, ERR_HINT_PROVIDER. */
+/** Calls all providers, even if some fail. Returns the first error, ERR_HINT_PROVIDER. */
 export function askToRelease(providers: readonly HintProvider[], request: ReleaseRequest): unknown {
   let first: unknown;
   for (const provider of providers) {
