@@ -1,4 +1,4 @@
-// Discovery: this machine or another as a Topology. Follows hwloc_topology_load and
+// Discovery: loads this machine or another as a Topology. Follows hwloc_topology_load and
 // hwloc_topology_set_xmlbuffer.
 import { readFile } from 'node:fs/promises';
 import { checkOptions } from '../base/check-options.js';
@@ -7,13 +7,13 @@ import { native } from '../base/native.js';
 import { parseMachine } from './machine-json.js';
 import { Topology } from './topology.js';
 
-/** Where {@link discover} finds the machine: exactly one of these, or none for this machine. */
+/** The source of {@link discover}: one of these, or none for this machine. */
 export interface DiscoverOptions {
-  /** Path of an hwloc XML file. */
+  /** The path of an hwloc XML file. */
   xml?: string;
-  /** An hwloc synthetic description, such as `package:2 numa:2 core:4 pu:2`. */
+  /** An hwloc synthetic description, for example `package:2 numa:2 core:4 pu:2`. */
   synthetic?: string;
-  /** Path of a JSON machine, or the parsed object. */
+  /** The path of a JSON machine, or the parsed object. */
   json?: string | object;
 }
 
@@ -30,14 +30,15 @@ async function readText(path: string): Promise<string> {
 }
 
 /**
- * Loads a machine, away from the event loop. Without options: this one, whole, whatever the caller
- * may use of it (hwloc_topology_load with HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED).
- * @throws ERR_INVALID_TOPOLOGY where the description cannot be read or contradicts itself,
- *   ERR_INVALID_ARGUMENT for more than one source.
+ * Loads a machine without blocking the event loop. Without options, loads the whole of this
+ * machine, even CPUs that the caller may not use (hwloc_topology_load with
+ * HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED).
+ * @throws ERR_INVALID_TOPOLOGY if the description cannot be read or contradicts itself,
+ *   ERR_INVALID_ARGUMENT for more than one source
  */
 export async function discover(options: DiscoverOptions = {}): Promise<Topology> {
-  const given = Object.entries(checkOptions(options, ['xml', 'synthetic', 'json'], 'discover'));
-  const [kind, value] = (given[0] ?? ['machine', undefined]) as [
+  const sources = Object.entries(checkOptions(options, ['xml', 'synthetic', 'json'], 'discover'));
+  const [kind, value] = (sources[0] ?? ['machine', undefined]) as [
     Topology['source'],
     string | object | undefined,
   ];
@@ -45,7 +46,7 @@ export async function discover(options: DiscoverOptions = {}): Promise<Topology>
     kind === 'machine' ||
     typeof value === 'string' ||
     (kind === 'json' && typeof value === 'object' && value);
-  if (given.length > 1 || !isRight) {
+  if (sources.length > 1 || !isRight) {
     throw new NumalignError(
       'ERR_INVALID_ARGUMENT',
       'discover takes one of { xml: path }, { synthetic: description }, { json: path or object }, or nothing for this machine',

@@ -90,7 +90,7 @@ describe('an error', () => {
   it.each([CpuSet, NodeSet])('of new $name() says how a set is made', (kind) => {
     const error = thrownBy(() => new kind([1] as never));
     expect(error?.code).toBe('ERR_INVALID_ARGUMENT');
-    expect(error?.message).toContain(`not [ 1 ]; a set is made by ${kind.name}.of(0, 1)`);
+    expect(error?.message).toContain(`not [ 1 ]; make a set by ${kind.name}.of(0, 1)`);
   });
 });
 
