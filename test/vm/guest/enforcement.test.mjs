@@ -330,7 +330,7 @@ describe('a partition', () => {
       await mine.manager.acquire({ cpu: 2, require: 'partition' });
     });
     assert.equal(error.code, 'ERR_ENFORCEMENT');
-    assert.match(error.message, /^partition is required, but only members can be had here: .*beside/);
+    assert.match(error.message, /^partition is required, but only members is possible here: .*beside/);
     assert.deepEqual([maskOf(actor.pid), maskOf(free)], masks);
     assertNoPartition();
     assert.deepEqual(await actor.do((_, mine) => mine.manager.grants()), []);
