@@ -379,7 +379,7 @@ describe.skipIf(!isUsable)('cgroup v1', () => {
       expect(error).toMatchObject({
         code: 'ERR_CGROUP',
         errnoName: 'ERANGE',
-        message: expect.stringContaining('what it was before could not be restored'),
+        message: expect.stringContaining('the former value could not be restored'),
         details: { reason: expect.any(String), path: file, restored: false },
       });
     });
