@@ -5,7 +5,6 @@
 // one other id now and no other CPU has that id. Only CPUs known both then and now count. In all
 // other cases ids decide, which reports too many moves rather than too few. The id of a NUMA node
 // also locates memory: for a pod with memory, a CPU with another node id has moved away from it.
-// another node id is not near it any more, whoever moved along.
 import type { Topology } from '../machine/topology.js';
 import type { Assignments } from './assignments.js';
 import type { CpuIdentity, PodAssignment } from './pod-assignment.js';

@@ -125,13 +125,13 @@ function holders({ pods, kubelet }: Assignments, heldBy: HeldText, byKubelet: Ku
 
 /** All holders of exclusive CPUs; the pod's own containers come last. */
 export function holdersOf({ state, pod, taken }: Draft): Holder[] {
-  const own = { uid: pod.uid ?? '', name: 'the pod itself', holds: taken.toString(), pid: null };
+  const podItself = { uid: pod.uid ?? '', name: 'the pod itself', holds: taken.toString(), pid: null };
   const held = holders(
     state,
     (each) => cpusOf(each).toString(),
     (each) => cpusOfKubeletPod(each).toString(),
   );
-  return taken.isEmpty ? held : [...held, own];
+  return taken.isEmpty ? held : [...held, podItself];
 }
 
 function containerOf({ pod }: Draft, name: string | null): ContainerRequest | undefined {
@@ -181,14 +181,14 @@ function memoryExplanations({ draft, container, offered }: RejectionFacts): Reso
   const text = ({ nodes, bytes }: { nodes: readonly number[]; bytes: number }) =>
     `${formatBytes(bytes)} of NUMA node${nodes.length > 1 ? 's' : ''} ${nodes.join(', ')}`;
   return memoryRequests(draft, containerOf(draft, container)).map(({ type: resource, bytes: asked }) => {
-    const own = tables.filter(({ type }) => type === resource);
+    const tablesOfType = tables.filter(({ type }) => type === resource);
     const blocksText = (blocks: readonly MemoryBlock[]) =>
       blocks
         .filter(({ type }) => type === resource)
         .map(text)
         .join(', ');
     const { free } = memoryRow(draft, resource);
-    const reserved = own
+    const reserved = tablesOfType
       .filter(({ systemReserved }) => systemReserved > 0)
       .map(({ node, systemReserved }) => text({ nodes: [node], bytes: systemReserved }));
     return {
@@ -200,7 +200,7 @@ function memoryExplanations({ draft, container, offered }: RejectionFacts): Reso
         unusable: null,
         hints: ownHints(offered, resource),
       },
-      nodes: own.map(({ node, allocatable }) => {
+      nodes: tablesOfType.map(({ node, allocatable }) => {
         return { node, free: free[topology.numaNodes.indexOf(node)]!, possible: allocatable };
       }),
       reserved: reserved.length > 0 ? reserved.join(', ') : null,

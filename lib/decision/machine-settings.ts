@@ -144,9 +144,9 @@ export function checkKnown(
   topology: Topology,
   recorded = DEFAULT_SETTINGS,
 ): void {
-  const known = topology.cpus.union(topology.possible);
+  const possible = topology.cpus.union(topology.possible);
   for (const name of ['managedCPUs', 'reservedSystemCPUs', 'isolatedCPUs'] as const) {
-    const beyond = required[name]?.difference(known).difference(recorded[name] ?? CpuSet.EMPTY);
+    const beyond = required[name]?.difference(possible).difference(recorded[name] ?? CpuSet.EMPTY);
     if (!beyond || beyond.isEmpty) continue;
     throw new NumalignError(
       'ERR_INVALID_OPTION',
@@ -154,7 +154,7 @@ export function checkKnown(
       {
         option: name,
         value: required[name]?.toString(),
-        valid: known.toString(),
+        valid: possible.toString(),
       },
     );
   }

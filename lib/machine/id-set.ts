@@ -100,13 +100,13 @@ export abstract class IdSet<Self extends IdSet<Self>> implements Iterable<number
   }
 
   intersection(other: Self): Self {
-    const own = this.words;
+    const { words: members } = this;
     const others = other.words;
-    if (isWithin(own, others)) return this.self;
-    let length = Math.min(own.length, others.length);
-    while (length > 0 && (own[length - 1]! & others[length - 1]!) === 0) length--;
+    if (isWithin(members, others)) return this.self;
+    let length = Math.min(members.length, others.length);
+    while (length > 0 && (members[length - 1]! & others[length - 1]!) === 0) length--;
     const words = new Uint32Array(length);
-    for (let i = 0; i < length; i++) words[i] = own[i]! & others[i]!;
+    for (let i = 0; i < length; i++) words[i] = members[i]! & others[i]!;
     return this.make(words);
   }
 

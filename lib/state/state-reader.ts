@@ -21,7 +21,7 @@ export class StateReader {
   readonly #owners: Owners;
   #bootId: string;
   // The last good checkpoint read.
-  #known: Checkpoint | undefined;
+  #lastRead: Checkpoint | undefined;
   #hasTransacted = false;
   #generation = 0;
   // True if the path has another folder than the one that was open.
@@ -56,8 +56,8 @@ export class StateReader {
   }
 
   /** The last good checkpoint read. */
-  get known(): Checkpoint | undefined {
-    return this.#known;
+  get lastRead(): Checkpoint | undefined {
+    return this.#lastRead;
   }
 
   /** See {@link Ledger.read}. */
@@ -87,7 +87,7 @@ export class StateReader {
       return damaged(why, { generation: checkpoint.generation, checkpoint });
     }
     this.#generation = checkpoint.generation;
-    this.#known = checkpoint;
+    this.#lastRead = checkpoint;
     return found;
   }
 
@@ -102,7 +102,7 @@ export class StateReader {
   /** Takes over a committed checkpoint, so that it is not decoded again. */
   noteCommitted(checkpoint: Checkpoint): void {
     if (checkpoint.generation < this.#generation) return;
-    this.#known = checkpoint;
+    this.#lastRead = checkpoint;
     this.raise(checkpoint.generation);
   }
 
@@ -140,7 +140,7 @@ export class StateReader {
   /** Collects what is left of a damaged or missing state. */
   gather(found: FoundState): Clues {
     const previous = findState(this.#folder, COPY_FILE);
-    const base = lastGood(found, previous, () => this.#folder.read(COPY_FILE), this.#known);
+    const base = lastGood(found, previous, () => this.#folder.read(COPY_FILE), this.#lastRead);
     if (base) this.#adoptBoot(base);
     return { found, previous, base, owners: this.#owners.find(), highest: highestOf(this.#folder) };
   }
@@ -183,7 +183,7 @@ export class StateReader {
 
   #forgetRead(): void {
     this.#hasTransacted = false;
-    this.#known = undefined;
+    this.#lastRead = undefined;
     this.#generation = 0;
   }
 }

@@ -231,7 +231,7 @@ export class StateWriter {
         await archive(this.#folder, clues.base);
       await this.commit(view.bootId, undefined, view.assignments, lock);
     }
-    const checkpoint = view && reader.known;
+    const checkpoint = view && reader.lastRead;
     const kept = (checkpoint?.assignments.pods ?? []).map(({ uid }) => uid);
     this.recoveries.push(this.#recovered(clues, quarantined, kept));
     return checkpoint;

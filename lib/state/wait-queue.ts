@@ -41,8 +41,8 @@ export class FolderQueue implements WaitQueue {
   }
 
   isFirst(ticket: Ticket | undefined): boolean {
-    const own = ticket && nameOf(ticket);
-    return !this.#names().some((name) => (own === undefined || name < own) && this.#isWaiting(name));
+    const place = ticket && nameOf(ticket);
+    return !this.#names().some((name) => (place === undefined || name < place) && this.#isWaiting(name));
   }
 
   // Other files in the folder are ignored.

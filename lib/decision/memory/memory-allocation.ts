@@ -109,7 +109,7 @@ function haveEnough(draft: MemoryGround, requests: MemoryRequests, ids: readonly
 }
 
 function insufficient(draft: MemoryGround, requests: MemoryRequests, why: string): Refusal {
-  const asked = requests.map(({ type, bytes }) => `${formatBytes(bytes)} of ${type}`).join(' and ');
+  const request = requests.map(({ type, bytes }) => `${formatBytes(bytes)} of ${type}`).join(' and ');
   const details = {
     value: Object.fromEntries(requests.map(({ type, bytes }) => [type, bytes])),
     free: Object.fromEntries(
@@ -122,6 +122,6 @@ function insufficient(draft: MemoryGround, requests: MemoryRequests, why: string
   const counted = requests.some(({ type }) => draft.hugepages?.has(type))
     ? '; numalign counts no more hugepages as free than the kernel has'
     : '';
-  const message = `${asked} asked for: ${why}${counted}`;
+  const message = `${request} asked for: ${why}${counted}`;
   return new Refusal('UnexpectedAdmissionError', 'ERR_INSUFFICIENT_MEMORY', message, details);
 }

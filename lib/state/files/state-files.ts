@@ -44,9 +44,9 @@ export type FoundState = { readonly kind: 'missing' } | GoodState | DamagedState
 
 export function damaged(
   why: string,
-  { bytes, generation, ...known }: Partial<Omit<DamagedState, 'kind' | 'why'>>,
+  { bytes, generation, ...facts }: Partial<Omit<DamagedState, 'kind' | 'why'>>,
 ): DamagedState {
-  return { kind: 'damaged', why, generation: generation ?? (bytes ? highestIn(bytes) : 0), bytes, ...known };
+  return { kind: 'damaged', why, generation: generation ?? (bytes ? highestIn(bytes) : 0), bytes, ...facts };
 }
 
 // The name leads to something else than a file of numalign: a link, a folder, a device, or a file
@@ -60,12 +60,12 @@ const NO_STATE_FILE: Readonly<Record<string, string>> = {
 };
 
 /**
- * Reads a state file. state.json must have every committed generation. `known`: an earlier result;
+ * Reads a state file. state.json must have every committed generation. `earlier`: an earlier result;
  * it is reused if the file has the same bytes.
  * @throws ERR_STATE_VERSION, and ERR_SYSCALL if the file cannot be read for reasons outside the
  *   file
  */
-export function findState(folder: NativeFolder, name: string, known?: GoodState): FoundState {
+export function findState(folder: NativeFolder, name: string, earlier?: GoodState): FoundState {
   // Read before the file, because it is written after each commit.
   const highest = name === STATE_FILE ? highestOf(folder) : 0;
   let bytes: Buffer | undefined;
@@ -76,31 +76,31 @@ export function findState(folder: NativeFolder, name: string, known?: GoodState)
     if (found === undefined) throw error;
     return found;
   }
-  return bytes ? judgeState(bytes, highest, known) : { kind: 'missing' };
+  return bytes ? judgeState(bytes, highest, earlier) : { kind: 'missing' };
 }
 
 // The checksum of the whole file behind each result.
 const sums = new WeakMap<GoodState, string>();
 
 /**
- * Judges the bytes of a state file. `highest`: the lowest generation that passes. `known`: as in
+ * Judges the bytes of a state file. `highest`: the lowest generation that passes. `earlier`: as in
  * {@link findState}.
  * @throws ERR_STATE_VERSION
  */
-export const judgeState = (bytes: Buffer, highest: number, known?: GoodState): GoodState | DamagedState =>
-  inOneGo(judgementSteps(bytes, highest, known));
+export const judgeState = (bytes: Buffer, highest: number, earlier?: GoodState): GoodState | DamagedState =>
+  inOneGo(judgementSteps(bytes, highest, earlier));
 
 /** Like {@link judgeState}, in steps for a long file. @throws the same codes */
 export function* judgementSteps(
   bytes: Buffer,
   highest: number,
-  known?: GoodState,
+  earlier?: GoodState,
 ): Steps<GoodState | DamagedState> {
   try {
     const sum = checksum(bytes);
     // The checksum made Node load its crypto module.
     yield;
-    const { checkpoint, place } = known && sums.get(known) === sum ? known : yield* journalSteps(bytes);
+    const { checkpoint, place } = earlier && sums.get(earlier) === sum ? earlier : yield* journalSteps(bytes);
     const { generation } = checkpoint;
     if (generation >= highest || checkpoint.refusal) {
       const good: GoodState = { kind: 'good', checkpoint, place };
@@ -201,7 +201,7 @@ export interface OnRecord {
 
 /**
  * Reads all owners' files. `own`: this process's own file, as it knows it. `path`: the state
- * folder; if given, finds owners whose files were removed too. `known`: skips files that add
+ * folder; if given, finds owners whose files were removed too. `recorded`: skips files that add
  * nothing to this state, which are unlocked files of owners on record and files of earlier
  * generations. REQUIRES: the state's lock, because a file may be half written without it.
  */
@@ -210,7 +210,7 @@ export function findOwners(
   bootId: string,
   own?: OwnerFile,
   path?: string,
-  known?: OnRecord,
+  recorded?: OnRecord,
 ): FoundOwners {
   const living: OwnerFile[] = own ? [own] : [];
   const unknown: UnknownOwner[] = [];
@@ -220,10 +220,10 @@ export function findOwners(
   for (const uuid of uuids) {
     if (uuid === own?.uuid) continue;
     const locked = isLocked(owners, uuid) || locks?.has(uuid) === true;
-    if (!locked && known?.owners.has(uuid)) continue;
+    if (!locked && recorded?.owners.has(uuid)) continue;
     try {
       const bytes = readOwner(owners, uuid);
-      if (known && (generationIn(bytes) ?? Number.POSITIVE_INFINITY) < known.generation) continue;
+      if (recorded && (generationIn(bytes) ?? Number.POSITIVE_INFINITY) < recorded.generation) continue;
       const file = decodeOwnerFile(bytes);
       if (file.uuid !== uuid) throw new NumalignError('ERR_STATE_CORRUPT', `it is of owner ${file.uuid}`);
       // A held lock belongs to this boot even if the boot id in the file differs: a container may

@@ -133,10 +133,10 @@ export class Owners implements OwnerRegistry {
    * REQUIRES: no transaction of this environment.
    */
   reassert(): boolean {
-    const own = this.#own;
-    if (!own) return false;
-    if (this.isNeeded) return own.reassert();
-    if (!own.isCurrent) this.close();
+    const self = this.#own;
+    if (!self) return false;
+    if (this.isNeeded) return self.reassert();
+    if (!self.isCurrent) this.close();
     return false;
   }
 
@@ -204,56 +204,56 @@ export class Owners implements OwnerRegistry {
   }
 
   #claimOwn(before: Assignments | undefined, next: Assignments, taken: readonly PodAssignment[]): void {
-    const own = this.#own;
-    if (!own) return;
+    const self = this.#own;
+    if (!self) return;
     if (before === undefined) {
       // The file may be damaged too after a recovery.
       this.#followed = undefined;
-      own.writeAll(
+      self.writeAll(
         this.#header!,
         union(
-          own.file.pods,
-          next.pods.filter((pod) => own.holds(pod)),
+          self.file.pods,
+          next.pods.filter((pod) => self.holds(pod)),
         ),
       );
     } else {
-      own.write(
+      self.write(
         this.#header!,
-        taken.filter((pod) => own.holds(pod)),
+        taken.filter((pod) => self.holds(pod)),
         [],
       );
     }
     const { kubelet } = next;
-    if (kubelet && this.isOwn(kubelet.keeper)) own.keep(this.#header!, kubelet);
+    if (kubelet && this.isOwn(kubelet.keeper)) self.keep(this.#header!, kubelet);
   }
 
   #followOwn(pods: readonly PodAssignment[], kubelet: Assignments['kubelet']): void {
-    const own = this.#own;
-    if (!own) return;
-    own.keep(this.#header!, kubelet && this.isOwn(kubelet.keeper) ? kubelet : null);
+    const self = this.#own;
+    if (!self) return;
+    self.keep(this.#header!, kubelet && this.isOwn(kubelet.keeper) ? kubelet : null);
     if (this.#followed === pods) return;
     const last = this.#followed;
     this.#followed = undefined;
     if (last) {
       const changes = podListChanges(last, pods);
-      const kept = podsAfter(changes).filter((pod) => own.holds(pod));
+      const kept = podsAfter(changes).filter((pod) => self.holds(pod));
       const uids = new Set(kept.map(({ uid }) => uid));
       const released = podsBefore(changes).flatMap(({ uid }) => (uids.has(uid) ? [] : [uid]));
-      own.write(this.#header!, kept, released);
+      self.write(this.#header!, kept, released);
     } else {
-      own.agree(
+      self.agree(
         this.#header!,
-        pods.filter((pod) => own.holds(pod)),
+        pods.filter((pod) => self.holds(pod)),
       );
     }
     this.#followed = pods;
   }
 
   handOver(uid: string): boolean {
-    const own = this.#own;
-    const pods = own?.file.pods ?? [];
-    if (!own || !pods.some((pod) => pod.uid === uid)) return false;
-    const { keepsKubelet } = own;
+    const self = this.#own;
+    const pods = self?.file.pods ?? [];
+    if (!self || !pods.some((pod) => pod.uid === uid)) return false;
+    const { keepsKubelet } = self;
     if (pods.length > 1 || keepsKubelet) {
       const others = keepsKubelet ? 'a grant and the record of the kubelet' : `${pods.length} grants`;
       throw new NumalignError(
@@ -263,7 +263,7 @@ export class Owners implements OwnerRegistry {
       );
     }
     this.close();
-    return isLocked(this.#folder, own.record.uuid, this.#path);
+    return isLocked(this.#folder, self.record.uuid, this.#path);
   }
 
   /** This environment owns nothing from now on. */
@@ -310,10 +310,10 @@ export class Owners implements OwnerRegistry {
    * lack.
    */
   find(checkpoint?: Checkpoint): FoundOwners {
-    const known = checkpoint && {
+    const recorded = checkpoint && {
       generation: checkpoint.generation,
       owners: new Set(checkpoint.assignments.pods.map(({ owner }) => owner.uuid)),
     };
-    return findOwners(this.#folder, this.#bootId, this.#own?.file, this.#path, known);
+    return findOwners(this.#folder, this.#bootId, this.#own?.file, this.#path, recorded);
   }
 }

@@ -32,21 +32,21 @@ export interface Clues {
 }
 
 /**
- * The last good generation in the state file, its copy, or `known`, which this process read before.
+ * The last good generation in the state file, its copy, or `remembered`, which this process read before.
  * The lines of both files together may show a later one than each file.
  */
 export function lastGood(
   found: FoundState,
   previous: FoundState,
   readPrevious: () => Buffer | undefined,
-  known?: Checkpoint,
+  remembered?: Checkpoint,
 ): Checkpoint | undefined {
   const good = [found, previous].flatMap((file) => (file.kind === 'missing' ? [] : (file.checkpoint ?? [])));
-  const own = found.kind === 'damaged' ? found.bytes : undefined;
+  const damagedBytes = found.kind === 'damaged' ? found.bytes : undefined;
   const copied = previous.kind === 'damaged' ? previous.bytes : readPrevious();
-  const parts = found.kind === 'good' ? [] : [[copied], [own], [copied, own]];
+  const parts = found.kind === 'good' ? [] : [[copied], [damagedBytes], [copied, damagedBytes]];
   const remains = parts.flatMap((files) => remainsOf(files.filter((bytes) => bytes !== undefined)) ?? []);
-  return [...remains, ...good, ...(known ? [known] : [])].reduce<Checkpoint | undefined>(
+  return [...remains, ...good, ...(remembered ? [remembered] : [])].reduce<Checkpoint | undefined>(
     (best, each) => (best && best.generation >= each.generation ? best : each),
     undefined,
   );
