@@ -466,7 +466,13 @@ describe('a device', () => {
     expect(grant.flags()).toEqual([]);
     before.registerDevices(nic, [{ id: 'a' }, { id: 'b', healthy: false }]);
     const flags = [
-      { code: 'DEVICE_GONE', message: `${nic}: c missing; b unhealthy`, resource: nic, gone: ['c'], ill: ['b'] },
+      {
+        code: 'DEVICE_GONE',
+        message: `${nic}: c missing; b unhealthy`,
+        resource: nic,
+        gone: ['c'],
+        ill: ['b'],
+      },
     ];
     expect(grant.flags()).toEqual(flags);
     expect(flagsIn(before)).toEqual({ net: ['DEVICE_GONE'] });
