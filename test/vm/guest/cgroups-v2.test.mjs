@@ -553,7 +553,7 @@ describe('partitions', () => {
     const { tree } = madeRoot();
     assert.match(
       assertRefused(() => tree.group('a').setPartition('isolated', cpus('4')), 'partition-invalid').message,
-      /make that one first/,
+      /make that a partition first/,
     );
     assert.deepEqual(tree.list(), []);
   });
@@ -694,10 +694,10 @@ describe('a subtree that is delegated to a user', () => {
       { inside: false },
     );
     assert.deepEqual(said.partition.slice(0, 3), ['ERR_CGROUP', 'not-delegated', null]);
-    assert.match(said.partition[3], /only who owns what is above that one/);
+    assert.match(said.partition[3], /only the owner of the cgroup above that/);
     assert.deepEqual(said.own.slice(0, 3), ['ERR_CGROUP', 'no-access', 'EACCES']);
     assert.deepEqual(said.foreign.slice(0, 3), ['ERR_CGROUP', 'no-access', 'EACCES']);
-    assert.match(said.foreign[3], /comes from outside of what was delegated/);
+    assert.match(said.foreign[3], /comes from outside the cgroup delegated/);
     assert.equal(said.canWrite, false);
     assert.deepEqual(said.top.slice(0, 3), ['ERR_CGROUP', 'no-access', 'EACCES']);
     assert.deepEqual(said.whole.slice(0, 3), ['ERR_CGROUP', 'no-access', 'EACCES']);
