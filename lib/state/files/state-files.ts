@@ -60,8 +60,8 @@ const NO_STATE_FILE: Readonly<Record<string, string>> = {
 };
 
 /**
- * Reads a state file. state.json must have every committed generation. `earlier`: an earlier result;
- * it is reused if the file has the same bytes.
+ * Reads a state file. state.json must have every committed generation. `earlier`: an earlier
+ * result; it is reused if the file has the same bytes.
  * @throws ERR_STATE_VERSION, and ERR_SYSCALL if the file cannot be read for reasons outside the
  *   file
  */
