@@ -54,8 +54,8 @@ export function damaged(
 const NO_STATE_FILE: Readonly<Record<string, string>> = {
   ELOOP: 'it is a symbolic link',
   EISDIR: 'it is a folder',
-  ENXIO: 'it is no ordinary file',
-  ENODEV: 'it is no ordinary file',
+  ENXIO: 'it is not an ordinary file',
+  ENODEV: 'it is not an ordinary file',
   EFBIG: 'it is far too large',
 };
 

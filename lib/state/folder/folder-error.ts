@@ -24,7 +24,7 @@ function fileAbove(path: string): string | undefined {
 /** REQUIRES: the kernel returned ENOTDIR for the path or the folder above it. */
 export function whyNoFolder(path: string): string {
   const file = fileAbove(path);
-  return file === undefined ? 'it is a link or no folder' : `it is below ${file}, which is no folder`;
+  return file === undefined ? 'it is a link or not a folder' : `it is below ${file}, which is not a folder`;
 }
 
 // Errno numbers: Node has no names for some of them.
