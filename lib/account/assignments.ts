@@ -1,4 +1,4 @@
-// Assignments: who holds what, as an immutable value. Pure: no clock, no files.
+// Assignments: what every pod holds, as an immutable value. Pure: no clock, no files.
 import { LayeredMap } from '../base/collections/layered-map.js';
 import type { FeatureGates, KubeletVersion } from '../base/kubelet-features.js';
 import type { CpuSet } from '../machine/cpu-set.js';
@@ -8,31 +8,31 @@ import type { CpuIdentity, PodAssignment, UnknownFields } from './pod-assignment
 import { oncePerPods, podsAfter, podsBefore } from './pod-list-changes.js';
 import type { QuietRecord } from './quiet/quiet-record.js';
 
-/** Recorded once for the machine; see MachineOptions. */
+/** The machine's settings, recorded once; see MachineOptions. */
 export interface MachineSettings {
   /** null: every online CPU. */
   readonly managedCPUs: CpuSet | null;
   readonly reservedSystemCPUs: CpuSet;
   readonly strictCPUReservation: boolean;
-  /** CPUs that are a pool of their own; null: those that the kernel isolates. */
+  /** The CPUs of the isolated pool; null: those that the kernel isolates. */
   readonly isolatedCPUs: CpuSet | null;
-  /** Bytes kept for the system by NUMA node and memory type. */
+  /** Bytes reserved for the system by NUMA node and memory type. */
   readonly reservedMemory: BookedMemory;
   /**
-   * Below it are the cgroups that numalign makes: a path in the hierarchy of cpusets. null: none
-   * are used.
+   * The parent of numalign's cgroups: a path in the hierarchy of cpusets. null: numalign uses no
+   * cgroups.
    */
   readonly cgroupRoot: string | null;
-  /** The kubelet whose decisions are followed. */
+  /** The kubelet version whose decisions numalign follows. */
   readonly kubeletVersion: KubeletVersion;
   readonly featureGates: FeatureGates;
-  /** The state is of a simulated machine. */
+  /** True if the state belongs to a simulated machine. */
   readonly simulated: boolean;
   readonly unknown: UnknownFields;
 }
 
 /**
- * The CPUs that the last grant of a name had, so that the next one of that name can have them
+ * The CPUs of the last grant with a name, so that the next grant with that name can have them
  * again.
  */
 export interface NamedCpus {
@@ -45,13 +45,13 @@ export interface Assignments {
   /** The machine's CPUs when the state was last written. */
   readonly cpus: readonly CpuIdentity[];
   readonly pods: readonly PodAssignment[];
-  /** What the memory blocks of all pods take from each NUMA node. */
+  /** The memory that all pods' blocks take from each NUMA node. */
   readonly memory: BookedMemory;
-  /** Of grants that have ended, the latest last. */
+  /** The CPUs of ended grants, the latest last. */
   readonly lastCpus: readonly NamedCpus[];
-  /** What the kubelet has given out; null: nobody has recorded any. */
+  /** What the kubelet has given out; null if no process records it. */
   readonly kubelet: KubeletRecord | null;
-  /** Settings of the kernel that are changed for grants; null: none. */
+  /** Kernel settings that numalign changed for grants; null: none. */
   readonly quiet: QuietRecord | null;
   readonly unknown: UnknownFields;
 }
@@ -77,8 +77,8 @@ export function findPod({ pods }: Pick<Assignments, 'pods'>, uid: string): PodAs
 }
 
 /**
- * Whether threads of a process may be on a pod's CPUs by right: it is its owner, or was and has not
- * left them yet.
+ * True if a process's threads may be on a pod's CPUs: the process owns the pod, or it was the owner
+ * and has not left yet.
  */
 export function isHeldBy(
   { owner, formerOwner }: Pick<PodAssignment, 'owner' | 'formerOwner'>,

@@ -1,14 +1,13 @@
-// Booked memory: how many bytes of each memory type are taken on each NUMA node, and by which
-// groups of nodes. Pure.
+// Booked memory: the bytes of each memory type taken on each NUMA node, and the groups of nodes
+// that hold them. Pure.
 
 /**
- * Bytes by NUMA node and memory type. Nodes of a group share what is allocated on them, and which
- * of them gives a freed byte back depends on what came before: hence it is recorded and not
- * derived.
+ * Bytes by NUMA node and memory type. Nodes of a group share an allocation, and which of them gets
+ * a freed byte back depends on history. So the record holds it; it cannot be derived.
  */
 export type BookedMemory = Readonly<Record<number, Readonly<Record<string, number>>>>;
 
-/** What a NUMA node has of a type of memory, in bytes. */
+/** The memory of a type on a NUMA node, in bytes. */
 export type TotalOn = (node: number, type: string) => number;
 
 export const NOTHING_BOOKED: BookedMemory = Object.freeze({});
@@ -18,7 +17,7 @@ export function bookedOn(booked: BookedMemory, node: number, type: string): numb
   return types && Object.hasOwn(types, type) ? types[type]! : 0;
 }
 
-// A type may have any name, and an assignment to this one would set the prototype.
+// A type may have this name, and a plain assignment would set the prototype.
 const PROTO = '__proto__';
 
 function put<Value>(to: Record<string, Value>, name: string, value: Value): void {
@@ -26,8 +25,8 @@ function put<Value>(to: Record<string, Value>, name: string, value: Value): void
   else Object.defineProperty(to, name, { value, writable: true, enumerable: true, configurable: true });
 }
 
-// A copy that members can be added to. Much faster than a rest of destructuring, or than `put` for
-// each.
+// A copy that members can be added to. Much faster than rest destructuring, or than `put` for each
+// member.
 function without<Value>(members: Readonly<Record<string, Value>>, name: string): Record<string, Value> {
   const copy: Record<string, Value> = {};
   for (const key of Object.keys(members)) {
@@ -48,8 +47,8 @@ function withBytes(booked: BookedMemory, node: number, type: string, bytes: numb
 }
 
 /**
- * Takes bytes from the block's nodes, each as far as it goes, ascending. REQUIRES: they have as
- * much between them.
+ * Takes a block's bytes from its nodes, ascending, as much as each has free. REQUIRES: the nodes
+ * have enough together.
  */
 export function bookMemory(
   booked: BookedMemory,
@@ -66,8 +65,8 @@ export function bookMemory(
 }
 
 /**
- * Takes a block that somebody has, whether or not there is room for it. `allocatableOn`: what grants
- * can have.
+ * Takes a block that is already held, even beyond the free room. `allocatableOn`: what grants can
+ * have.
  */
 export function bookHeldMemory(
   booked: BookedMemory,
@@ -78,19 +77,22 @@ export function bookHeldMemory(
   const sum = (of: BookedMemory) => nodes.reduce((total, node) => total + bookedOn(of, node, type), 0);
   const freeOn = (node: number) => allocatableOn(node, type) - bookedOn(booked, node, type);
   const next = bookMemory(booked, block, freeOn);
-  // What the nodes do not have is booked all the same.
+  // Books the rest even though the nodes do not have it.
   const left = bytes - (sum(next) - sum(booked));
   return left > 0 ? bookMemory(next, { nodes, type, bytes: left }, () => left) : next;
 }
 
-/** Gives a block back: from its nodes, each as far as it goes, ascending, as the kubelet does. */
+/**
+ * Gives a block back to its nodes, ascending, as much as each has booked. The kubelet does the
+ * same.
+ */
 export function releaseMemory(booked: BookedMemory, { nodes, type, bytes }: MemoryBlock): BookedMemory {
   let [next, left] = [booked, bytes];
   for (const node of nodes) {
     const taken = bookedOn(next, node, type);
-    const given = Math.min(left, taken);
-    if (given > 0) next = withBytes(next, node, type, taken - given);
-    left -= given;
+    const returned = Math.min(left, taken);
+    if (returned > 0) next = withBytes(next, node, type, taken - returned);
+    left -= returned;
   }
   return next;
 }
@@ -99,13 +101,13 @@ interface WithMemory {
   readonly memory: readonly MemoryBlock[];
 }
 
-/** A pod, as far as its memory goes. */
+/** The memory of a pod. */
 interface PodMemory {
   readonly booking: WithMemory | null;
   readonly containers: readonly WithMemory[];
 }
 
-/** What a pod's memory is booked by: the pod as a whole, or its containers. */
+/** The units that book a pod's memory: the pod as a whole, or its containers. */
 export const memoryBookings = ({ booking, containers }: PodMemory): readonly WithMemory[] =>
   booking ? [booking] : containers;
 
@@ -119,7 +121,7 @@ export function memoryBlocks(pods: readonly PodMemory[]): MemoryBlock[] {
 /** Booked memory of one type, on NUMA nodes that share it. */
 export interface MemoryBlock {
   readonly nodes: readonly number[];
-  /** `memory`, or a hugepage type such as `hugepages-2Mi`. */
+  /** `memory`, or a hugepage type like `hugepages-2Mi`. */
   readonly type: string;
   readonly bytes: number;
 }

@@ -1,11 +1,10 @@
-// CPU identities: where CPUs were when they were granted, and where they are now. Pure.
+// CPU identities: the location of CPUs when they were granted, and now. Pure.
 //
-// Ids of cores and packages are only names: a core is called by its lowest online CPU, and has
-// another id as soon as that goes offline. A group of CPUs counts as renamed, and nobody has moved,
-// where all its CPUs are under one other id now and nobody else is; of CPUs that are known both
-// then and now. Everything else goes by the ids: it says too much rather than too little. The id of
-// a NUMA node is a name too, but also where memory is: for a pod with memory on record a CPU with
-// another node id is not near it any more, whoever moved along.
+// Ids of cores and packages are only names: a core has the id of its lowest online CPU, and gets
+// another id when that goes offline. A group counts as renamed, not moved, if all its CPUs share
+// one other id now and no other CPU has that id. Only CPUs known both then and now count. In all
+// other cases ids decide, which reports too many moves rather than too few. The id of a NUMA node
+// also locates memory: for a pod with memory, a CPU with another node id has moved away from it.
 import type { Topology } from '../machine/topology.js';
 import type { Assignments } from './assignments.js';
 import type { CpuIdentity, PodAssignment } from './pod-assignment.js';
@@ -13,10 +12,10 @@ import { cpusOf, memoryOf } from './pod-holdings.js';
 
 const machines = new WeakMap<object, readonly CpuIdentity[]>();
 
-/** The machine's CPUs as they are now. */
+/** The machine's CPUs now. */
 export function identitiesOf(topology: Pick<Topology, 'locations'>): readonly CpuIdentity[] {
-  const known = machines.get(topology);
-  if (known) return known;
+  const cached = machines.get(topology);
+  if (cached) return cached;
   const identities = topology.locations.map((at): CpuIdentity => [at.cpu, at.core, at.package, at.node]);
   machines.set(topology, identities);
   return identities;
@@ -24,7 +23,7 @@ export function identitiesOf(topology: Pick<Topology, 'locations'>): readonly Cp
 
 type Rows = ReadonlyMap<number, CpuIdentity>;
 
-// Asked for once for each of many grants.
+// Cached: many grants ask for the same table.
 const tables = new WeakMap<readonly CpuIdentity[], Rows>();
 
 function rowsOf(identities: readonly CpuIdentity[]): Rows {
@@ -35,7 +34,7 @@ function rowsOf(identities: readonly CpuIdentity[]): Rows {
 
 type Column = 1 | 2 | 3;
 
-// From an id on record to today's id of the same group; to itself where there is no telling.
+// Maps an id on record to the group's id now; to itself if that is ambiguous.
 function namesNow(before: Rows, now: Rows, column: Column): (id: number) => number {
   const [forth, back] = [new Map<number, Set<number>>(), new Map<number, Set<number>>()];
   const add = (sets: Map<number, Set<number>>, from: number, to: number) =>
@@ -52,7 +51,7 @@ function namesNow(before: Rows, now: Rows, column: Column): (id: number) => numb
   };
 }
 
-// Rows on record under today's ids.
+// Translates rows on record to ids of now.
 function translation(before: Rows, now: Rows) {
   const [core, socket, node] = ([1, 2, 3] as const).map((column) => namesNow(before, now, column));
   return (row: CpuIdentity, pod: PodAssignment): CpuIdentity => [
@@ -66,7 +65,7 @@ function translation(before: Rows, now: Rows) {
 const isSame = (a: CpuIdentity | undefined, b: CpuIdentity) =>
   a !== undefined && a[0] === b[0] && a[1] === b[1] && a[2] === b[2] && a[3] === b[3];
 
-// For the rows on record, the list of today's CPUs that says the same.
+// Caches the equal list of CPUs of now for a list on record.
 const sameRows = new WeakMap<readonly CpuIdentity[], readonly CpuIdentity[]>();
 
 function areSame(recorded: readonly CpuIdentity[], now: readonly CpuIdentity[]): boolean {
@@ -77,9 +76,8 @@ function areSame(recorded: readonly CpuIdentity[], now: readonly CpuIdentity[]):
 }
 
 /**
- * The next state with the machine's CPUs as they are now; but those that a grant holds and held
- * before stay where they were when it got them, also while they are offline. Where none has
- * changed, the list is that on record.
+ * Adds the machine's CPUs of now to the next state. A CPU that the same grant held before keeps its
+ * old row, even while offline. Returns the recorded list if nothing has changed.
  */
 export function withIdentities(next: Assignments, recorded: Assignments, topology: Topology): Assignments {
   const identities = identitiesOf(topology);
@@ -100,7 +98,7 @@ function mergedIdentities(
   const earlier = new Map(recorded.pods.map((pod) => [pod.uid, pod]));
   for (const pod of next.pods) {
     const was = earlier.get(pod.uid);
-    // Another pod may have come under its uid.
+    // Another pod may have the same uid now.
     if (was?.admittedAt !== pod.admittedAt) continue;
     for (const cpu of cpusOf(pod).intersection(cpusOf(was))) {
       const row = before.get(cpu);
@@ -111,11 +109,11 @@ function mergedIdentities(
   return areSame(recorded.cpus, merged) ? recorded.cpus : merged;
 }
 
-/** Whether all CPUs are where they were when the state was written. */
+/** True if all CPUs are where they were when the state was written. */
 export const areInPlace = ({ cpus }: Pick<Assignments, 'cpus'>, topology: Topology): boolean =>
   areSame(cpus, identitiesOf(topology));
 
-/** A CPU that is elsewhere than when it was granted. */
+/** A CPU whose location has changed since it was granted. */
 export interface CpuMove {
   readonly cpu: number;
   readonly before: { readonly core: number; readonly package: number; readonly node: number };
@@ -124,7 +122,7 @@ export interface CpuMove {
 
 const place = ([, core, socket, node]: CpuIdentity) => Object.freeze({ core, package: socket, node });
 
-/** The CPUs of a pod on record that are elsewhere now; not those that are offline. */
+/** The online CPUs of a pod on record whose location has changed. */
 export function movedCpus(
   pod: PodAssignment,
   { cpus }: Pick<Assignments, 'cpus'>,

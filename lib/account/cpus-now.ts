@@ -1,4 +1,4 @@
-// Reads what decisions look at of a machine's CPUs: the one file here that asks the machine.
+// Reads the machine's CPUs for decisions. The only file in this room that reads the machine.
 import { CpuSet } from '../machine/cpu-set.js';
 import { type KernelCpus, kernelCpus } from '../machine/isolated-cpus.js';
 import { cpusAmong } from '../machine/online-cpus.js';
@@ -13,9 +13,9 @@ export interface CpusNow extends CpuSnapshot {
 }
 
 /**
- * The CPUs as they are at this moment, read once. Of a described machine none is isolated but by
- * its settings. `pods`: grants on record, which may have made ordinary CPUs an isolated partition:
- * these are not isolated for others.
+ * Reads the CPUs once. On a described machine, only settings isolate CPUs. `pods`: grants on
+ * record, which may have made ordinary CPUs an isolated partition. Those do not count as isolated
+ * for others.
  */
 export function cpusNow(topology: Topology, pods: readonly PodAssignment[] = []): CpusNow {
   const kernel = topology.isSimulated ? NO_KERNEL : kernelCpus();
@@ -31,7 +31,7 @@ export function cpusNow(topology: Topology, pods: readonly PodAssignment[] = [])
   return now;
 }
 
-// Of a described machine.
+// The kernel's part for a described machine.
 const NO_KERNEL: KernelCpus = { online: undefined, isolated: CpuSet.EMPTY, unbalanced: CpuSet.EMPTY };
 
 interface Last {
@@ -42,7 +42,7 @@ interface Last {
 
 const lastOf = new WeakMap<Topology, Last>();
 
-// The same object as long as nothing has changed: what follows from it need not be found once more.
+// Returns the same object while nothing changes, so that derived results stay cached.
 function sameAs(last: CpusNow | undefined, now: CpusNow): CpusNow {
   if (
     last?.online.equals(now.online) &&

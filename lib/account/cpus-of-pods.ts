@@ -7,13 +7,13 @@ import { oncePerPods, podsAfter, podsBefore } from './pod-list-changes.js';
 
 interface HeldCpus {
   readonly cpus: CpuSet;
-  /** No CPU is held twice. Only then a pod that leaves takes all of its CPUs with it. */
+  /** True if no CPU is held twice. Only then does a leaving pod take all of its CPUs with it. */
   readonly isDisjoint: boolean;
 }
 
 const NOTHING: HeldCpus = { cpus: CpuSet.EMPTY, isDisjoint: true };
 
-// In one bitmap for all of them: each union of sets would make another.
+// Uses one bitmap, because each union would make another set.
 function add({ cpus, isDisjoint }: HeldCpus, pods: readonly PodAssignment[]): HeldCpus {
   let all: Words | undefined;
   let isStillDisjoint = isDisjoint;
@@ -26,24 +26,25 @@ function add({ cpus, isDisjoint }: HeldCpus, pods: readonly PodAssignment[]): He
   return { cpus: all ? new CpuSet(all) : cpus, isDisjoint: isStillDisjoint };
 }
 
-// `least`: how many words it has at least.
+// `least`: the least number of words in the copy.
 function copyOf(words: Words, least: number): Words {
   const copy = new Uint32Array(Math.max(words.length, least));
   copy.set(words);
   return copy;
 }
 
-// Whether none of them was there. A function of its own: V8 compiles it after a few pods.
+// Returns true if no CPU was there before. A separate function, so that V8 compiles it after a few
+// pods.
 function addWords(all: Words, words: Words): boolean {
-  let areNew = true;
+  let isDisjoint = true;
   for (let i = 0; i < words.length; i++) {
-    if ((all[i]! & words[i]!) !== 0) areNew = false;
+    if ((all[i]! & words[i]!) !== 0) isDisjoint = false;
     all[i]! |= words[i]!;
   }
-  return areNew;
+  return isDisjoint;
 }
 
-// Of pods of one kind, counted once for each list.
+// The CPUs of pods of one kind, computed once per list.
 const heldBy = (isOne: (pod: PodAssignment) => boolean) =>
   oncePerPods(
     (pods) => add(NOTHING, pods.filter(isOne)),
@@ -61,8 +62,8 @@ export const cpusOfPods = (pods: readonly PodAssignment[]): CpuSet => heldCpus(p
 const heldByPartitions = heldBy((pod) => pod.enforcement.level === 'isolated' && poolOf(pod) === 'ordinary');
 
 /**
- * Ordinary CPUs that grants have made isolated partitions. The same object for lists between which
- * these have not changed.
+ * Ordinary CPUs that grants have made isolated partitions. Returns the same object while these do
+ * not change.
  */
 export const cpusOfPartitions = (pods: readonly PodAssignment[]): CpuSet => heldByPartitions(pods).cpus;
 
@@ -75,8 +76,8 @@ const mixedBooking = oncePerPods(
   }),
 );
 
-/** Millicores of the shared pool that are booked for pods beside their CPUs. */
+/** Millicores of the shared pool that pods book beside their CPUs. */
 export const mixedOfPods = (pods: readonly PodAssignment[]): number => mixedBooking(pods).milli;
 
-/** The CPUs of pods that are no whole state, counted at each call. */
+/** The CPUs of some pods of a state, computed at each call. */
 export const cpusOfSome = (pods: readonly PodAssignment[]): CpuSet => add(NOTHING, pods).cpus;

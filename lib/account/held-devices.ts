@@ -1,4 +1,4 @@
-// Which devices pods have. Pure.
+// The devices of pods. Pure.
 import { PCI_ADDRESS } from '../machine/machine-description.js';
 import type { Assignments } from './assignments.js';
 import type { KubeletPod, KubeletRecord } from './kubelet-record.js';
@@ -6,8 +6,8 @@ import type { DeviceAssignment, PodAssignment } from './pod-assignment.js';
 import { oncePerPods, podsAfter, podsBefore } from './pod-list-changes.js';
 
 /**
- * What tells devices apart: the address of a PCI device whatever the resource is called, else the
- * id and its resource.
+ * The key of a device: its PCI address, whatever the resource is called, or else the resource and
+ * the id.
  */
 export function deviceKey(resource: string, id: string): string {
   return PCI_ADDRESS.test(id) ? id : `${resource} ${id}`;
@@ -23,7 +23,10 @@ export function deviceKeys(devices: Readonly<Record<string, readonly DeviceAssig
 
 const NONE: ReadonlySet<string> = new Set();
 
-/** The {@link deviceKey}s of a pod's devices, each once: later containers may have those of init containers. */
+/**
+ * The {@link deviceKey}s of a pod's devices, without duplicates: later containers may have those of
+ * init containers.
+ */
 export function deviceKeysOf({ containers }: Pick<PodAssignment, 'containers'>): ReadonlySet<string> {
   let keys: Set<string> | undefined;
   for (const { devices } of containers) {
@@ -38,7 +41,9 @@ export function deviceKeysOf({ containers }: Pick<PodAssignment, 'containers'>):
 
 interface HeldDevices {
   readonly keys: ReadonlySet<string>;
-  /** No device is held twice. Only then a pod that leaves takes all of its devices with it. */
+  /**
+   * True if no device is held twice. Only then does a leaving pod take all of its devices with it.
+   */
   readonly isDisjoint: boolean;
 }
 
@@ -55,23 +60,23 @@ function add({ keys, isDisjoint }: HeldDevices, pods: readonly PodAssignment[]):
 }
 
 function less({ keys, isDisjoint }: HeldDevices, pods: readonly PodAssignment[]): HeldDevices {
-  const gone = pods.flatMap((pod) => [...deviceKeysOf(pod)]);
-  if (gone.length === 0) return { keys, isDisjoint };
+  const removed = pods.flatMap((pod) => [...deviceKeysOf(pod)]);
+  if (removed.length === 0) return { keys, isDisjoint };
   const left = new Set(keys);
-  for (const key of gone) left.delete(key);
+  for (const key of removed) left.delete(key);
   return { keys: left, isDisjoint };
 }
 
 const NOTHING: HeldDevices = { keys: new Set(), isDisjoint: true };
 
-/** The devices of all pods of a state, counted once for each list. */
+/** The devices of all pods of a state, computed once per list. */
 export const devicesOfPods = oncePerPods(
   (pods) => add(NOTHING, pods),
   (earlier, changes) =>
     earlier.isDisjoint ? add(less(earlier, podsBefore(changes)), podsAfter(changes)) : undefined,
 );
 
-/** The {@link deviceKey}s of the devices that a pod of the kubelet's has. */
+/** The {@link deviceKey}s of a kubelet pod's devices. */
 export const kubeletDevicesOf = ({ containers }: Pick<KubeletPod, 'containers'>): readonly string[] =>
   containers.flatMap(({ devices }) =>
     Object.entries(devices).flatMap(([resource, ids]) => ids.map((id) => deviceKey(resource, id))),
@@ -90,21 +95,21 @@ export function kubeletDevices(record: KubeletRecord | null): ReadonlySet<string
   return keys;
 }
 
-// With those of the kubelet: the same object as long as neither has changed.
+// Includes the kubelet's devices. The same object while neither changes.
 const allHeld = new WeakMap<
   ReadonlySet<string>,
   { readonly kubelet: ReadonlySet<string>; readonly all: ReadonlySet<string> }
 >();
 
-/** The {@link deviceKey}s of all devices that somebody holds: grants, and the kubelet's pods. */
+/** The {@link deviceKey}s of all devices held by grants and the kubelet's pods. */
 export function heldDevices({ pods, kubelet }: Pick<Assignments, 'pods' | 'kubelet'>): ReadonlySet<string> {
   const { keys } = devicesOfPods(pods);
   const more = kubeletDevices(kubelet);
   if (more.size === 0) return keys;
-  let known = allHeld.get(keys);
-  if (known?.kubelet !== more) {
-    known = { kubelet: more, all: new Set([...keys, ...more]) };
-    allHeld.set(keys, known);
+  let cached = allHeld.get(keys);
+  if (cached?.kubelet !== more) {
+    cached = { kubelet: more, all: new Set([...keys, ...more]) };
+    allHeld.set(keys, cached);
   }
-  return known.all;
+  return cached.all;
 }

@@ -1,4 +1,4 @@
-// KubeletRecord: what the kubelet has given out, as a process of this machine keeps it on record
+// KubeletRecord: what the kubelet has given out. A process of this machine keeps it on record
 // beside the grants. Pure.
 import { CpuSet } from '../machine/cpu-set.js';
 import {
@@ -10,7 +10,7 @@ import {
 } from './booked-memory.js';
 import type { OwnerRecord, UnknownFields } from './pod-assignment.js';
 
-/** What a container of the kubelet's keeps from others. */
+/** What a container of the kubelet holds exclusively. */
 export interface KubeletContainer {
   readonly name: string;
   readonly cpus: CpuSet;
@@ -19,9 +19,9 @@ export interface KubeletContainer {
   readonly devices: Readonly<Record<string, readonly string[]>>;
 }
 
-/** A pod of the kubelet's. No two have the same namespace and name. */
+/** A pod of the kubelet. Namespace and name are unique. */
 export interface KubeletPod {
-  /** null: the kubelet does not tell it, as in its PodResources API. */
+  /** null if the kubelet does not report it, as in its PodResources API. */
   readonly uid: string | null;
   readonly namespace: string;
   readonly name: string;
@@ -30,16 +30,16 @@ export interface KubeletPod {
 
 export interface KubeletRecord {
   readonly pods: readonly KubeletPod[];
-  /** The process that keeps the record: the lock of owners/<uuid> tells whether it lives. */
+  /** The process that keeps the record; the lock of owners/<uuid> shows whether it lives. */
   readonly keeper: OwnerRecord;
   /** When this process began to keep it: wall-clock time in ISO 8601. */
   readonly since: string;
-  /** When what the kubelet holds changed last. */
+  /** When the kubelet's holdings changed last. */
   readonly updatedAt: string;
   readonly unknown: UnknownFields;
 }
 
-/** As `default/web`. */
+/** For example `default/web`. */
 export const kubeletPodName = ({ namespace, name }: Pick<KubeletPod, 'namespace' | 'name'>): string =>
   `${namespace}/${name}`;
 
@@ -52,35 +52,35 @@ export const memoryOfKubeletPod = ({ containers }: Pick<KubeletPod, 'containers'
 
 type Pods = Pick<KubeletRecord, 'pods'>;
 
-// Of records that never change.
-const cpusKnown = new WeakMap<Pods, CpuSet>();
+// Safe because records never change.
+const cpusOfRecords = new WeakMap<Pods, CpuSet>();
 
-/** All CPUs that the kubelet has given to containers alone. */
+/** All CPUs that the kubelet has given to containers exclusively. */
 export function kubeletCpus(record: Pods | null): CpuSet {
   if (record === null) return CpuSet.EMPTY;
-  let cpus = cpusKnown.get(record);
+  let cpus = cpusOfRecords.get(record);
   if (!cpus) {
     cpus = record.pods.reduce((all, pod) => all.union(cpusOfKubeletPod(pod)), CpuSet.EMPTY);
-    cpusKnown.set(record, cpus);
+    cpusOfRecords.set(record, cpus);
   }
   return cpus;
 }
 
-const memoryKnown = new WeakMap<Pods, { readonly totalOn: TotalOn; readonly booked: BookedMemory }>();
+const memoryOfRecords = new WeakMap<Pods, { readonly totalOn: TotalOn; readonly booked: BookedMemory }>();
 
 /**
- * What the kubelet's pods take from each NUMA node. How it divides a block among several nodes it
- * does not tell: as numalign does, ascending, each as far as it goes. The last node has what
- * the machine has not.
+ * What the kubelet's pods take from each NUMA node. The kubelet does not report how it splits a
+ * block over nodes. This splits it like numalign: ascending, as much as each node has. The last
+ * node gets the rest, even beyond its memory.
  */
 export function kubeletMemory(record: Pods | null, totalOn: TotalOn): BookedMemory {
   if (record === null) return NOTHING_BOOKED;
-  let known = memoryKnown.get(record);
-  if (known?.totalOn !== totalOn) {
-    known = { totalOn, booked: record.pods.flatMap(memoryOfKubeletPod).reduce(bookOn, NOTHING_BOOKED) };
-    memoryKnown.set(record, known);
+  let cached = memoryOfRecords.get(record);
+  if (cached?.totalOn !== totalOn) {
+    cached = { totalOn, booked: record.pods.flatMap(memoryOfKubeletPod).reduce(bookOn, NOTHING_BOOKED) };
+    memoryOfRecords.set(record, cached);
   }
-  return known.booked;
+  return cached.booked;
 
   function bookOn(booked: BookedMemory, block: MemoryBlock): BookedMemory {
     const { nodes, type } = block;

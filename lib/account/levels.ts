@@ -10,17 +10,15 @@ export function weaker(a: EnforcementLevel, b: EnforcementLevel): EnforcementLev
   return isAtLeast(a, b) ? b : a;
 }
 
-/** What somebody wants of the enforcement of new grants. */
+/** What a request wants of the enforcement of its grant. */
 export interface EnforcementRequest {
-  /** The strongest level that is aimed at. */
+  /** The strongest level to try for. */
   readonly enforcement: EnforcementLevel;
-  /** The weakest that will do. */
+  /** The weakest acceptable level. */
   readonly require: EnforcementLevel;
-  /** What to do where a shared member cannot be moved. */
+  /** What to do if a shared member cannot be moved. */
   readonly unmovableMembers: 'fail' | 'report';
-  /**
-   * The request itself names the level that is aimed at, and is told why where it is not reached.
-   */
+  /** True if the request itself names `enforcement`. It then learns why a weaker level results. */
   readonly isNamed?: boolean;
 }
 
@@ -31,7 +29,7 @@ export function enforcementError(
 ): NumalignError {
   return new NumalignError(
     'ERR_ENFORCEMENT',
-    `${require} is required, but only ${level} can be had here: ${why.join('; ')}`,
+    `${require} is required, but only ${level} is possible here: ${why.join('; ')}`,
     { value: level, valid: ENFORCEMENT_LEVELS.slice(ENFORCEMENT_LEVELS.indexOf(require)), why },
   );
 }

@@ -1,9 +1,9 @@
-// The memory of all pods on record, added up by the groups of NUMA nodes that share it. Pure.
+// The memory of all pods on record, summed up by groups of NUMA nodes that share it. Pure.
 import { type BookedMemory, type MemoryBlock, memoryBookings } from './booked-memory.js';
 import type { PodAssignment } from './pod-assignment.js';
 import { oncePerPods, podsAfter, podsBefore } from './pod-list-changes.js';
 
-/** What is allocated on one group of nodes. */
+/** The allocations on one group of nodes. */
 interface MemoryGroup {
   readonly nodes: readonly number[];
   readonly blocks: number;
@@ -11,7 +11,7 @@ interface MemoryGroup {
   readonly sums: Readonly<Record<string, number>>;
 }
 
-/** By the nodes of the group, as a text. */
+/** By the group's nodes, as text. */
 type MemoryGroups = ReadonlyMap<string, MemoryGroup>;
 
 const keyOf = (nodes: readonly number[]) => nodes.join(',');
@@ -32,13 +32,13 @@ function add(groups: MemoryGroups, pods: readonly PodAssignment[], sign: 1 | -1)
 
 function addBlock(groups: Map<string, MemoryGroup>, { nodes, type, bytes }: MemoryBlock, sign: 1 | -1): void {
   const key = keyOf(nodes);
-  const known = groups.get(key);
-  const blocks = (known?.blocks ?? 0) + sign;
+  const group = groups.get(key);
+  const blocks = (group?.blocks ?? 0) + sign;
   if (blocks === 0) groups.delete(key);
   else {
-    const sum = (known && Object.hasOwn(known.sums, type) ? known.sums[type]! : 0) + sign * bytes;
-    // A computed member of a literal sets no prototype, whatever its name is.
-    groups.set(key, { nodes, blocks, sums: { ...known?.sums, [type]: sum } });
+    const sum = (group && Object.hasOwn(group.sums, type) ? group.sums[type]! : 0) + sign * bytes;
+    // A computed member of a literal never sets the prototype.
+    groups.set(key, { nodes, blocks, sums: { ...group?.sums, [type]: sum } });
   }
 }
 
@@ -47,7 +47,7 @@ const groupsOf = oncePerPods<MemoryGroups>(
   (earlier, changes) => add(add(earlier, podsBefore(changes), -1), podsAfter(changes), 1),
 );
 
-/** All memory of pods, a block for each type and set of nodes. */
+/** All memory of pods, with a block for each type and set of nodes. */
 export const memoryOfPods = (pods: readonly PodAssignment[]): MemoryBlock[] =>
   [...groupsOf(pods).values()].flatMap(({ nodes, sums }) =>
     Object.entries(sums).flatMap(([type, bytes]) => (bytes > 0 ? [{ nodes, type, bytes }] : [])),
@@ -62,8 +62,7 @@ function nodesIn(groups: MemoryGroups): ReadonlyMap<number, readonly number[]> {
 const nodesOfGroups = new WeakMap<MemoryGroups, ReadonlyMap<number, readonly number[]>>();
 
 /**
- * For each node on which pods have memory the nodes that it is allocated together with, itself
- * among them.
+ * For each node with pods' memory, the nodes that it is allocated together with, itself included.
  */
 export function groupsOfPods(pods: readonly PodAssignment[]): ReadonlyMap<number, readonly number[]> {
   const groups = groupsOf(pods);
@@ -76,8 +75,8 @@ export function groupsOfPods(pods: readonly PodAssignment[]): ReadonlyMap<number
 }
 
 /**
- * What contradicts itself in such a record, if anything: groups that overlap, or another sum than
- * that of the blocks. Costs what the nodes are, whatever the pods.
+ * Finds a contradiction in the record, if any: overlapping groups, or a sum that differs from the
+ * blocks. The cost depends on the nodes, not on the pods.
  */
 export function bookingFlaw(booked: BookedMemory, pods: readonly PodAssignment[]): string | undefined {
   const groups = groupsOf(pods);
@@ -100,7 +99,5 @@ export function bookingFlaw(booked: BookedMemory, pods: readonly PodAssignment[]
       addTo(groupOf.get(Number(node)) ?? [Number(node)], type, -bytes);
   }
   const [wrong] = [...sums].filter(([, difference]) => difference !== 0);
-  return (
-    wrong && `the ${wrong[0]} that is booked is not what the grants hold (${Math.abs(wrong[1])} bytes apart)`
-  );
+  return wrong && `the booked ${wrong[0]} differs from what the grants hold by ${Math.abs(wrong[1])} bytes`;
 }

@@ -3,35 +3,35 @@ import type { OwnerRecord, PodAssignment } from './pod-assignment.js';
 import { oncePerPods, podsAfter, podsBefore } from './pod-list-changes.js';
 
 interface MortalOwners {
-  /** By uuid, how many pods are its own. */
+  /** The number of pods by owner uuid. */
   readonly counts: ReadonlyMap<string, number>;
   readonly owners: readonly OwnerRecord[];
 }
 
-const NOBODY: MortalOwners = { counts: new Map(), owners: [] };
+const NO_OWNERS: MortalOwners = { counts: new Map(), owners: [] };
 
-// The list stays the same as long as the same owners have pods.
+// Returns the same list while the same owners have pods.
 function add(before: MortalOwners, pods: readonly PodAssignment[], sign: 1 | -1): MortalOwners {
-  // It lives until its grants are released.
+  // A persistent owner lives until its grants are released.
   const mortal = pods.flatMap(({ owner }) => (owner.kind === 'persistent' ? [] : [owner]));
   if (mortal.length === 0) return before;
   const counts = new Map(before.counts);
-  const news: OwnerRecord[] = [];
+  const added: OwnerRecord[] = [];
   let haveEnded = false;
   for (const owner of mortal) {
-    const known = counts.get(owner.uuid);
-    const count = (known ?? 0) + sign;
-    if (known === undefined) news.push(owner);
+    const pods = counts.get(owner.uuid);
+    const count = (pods ?? 0) + sign;
+    if (pods === undefined) added.push(owner);
     if (count === 0) haveEnded = counts.delete(owner.uuid);
     else counts.set(owner.uuid, count);
   }
   const left = haveEnded ? before.owners.filter(({ uuid }) => counts.has(uuid)) : before.owners;
-  return { counts, owners: news.length === 0 ? left : [...left, ...news] };
+  return { counts, owners: added.length === 0 ? left : [...left, ...added] };
 }
 
 const mortalOwnersOf = oncePerPods<MortalOwners>(
-  (pods) => add(NOBODY, pods, 1),
-  // One that has some still is never without any.
+  (pods) => add(NO_OWNERS, pods, 1),
+  // Adds first, so that an owner that keeps some pods never drops to zero in between.
   (earlier, changes) => add(add(earlier, podsAfter(changes), 1), podsBefore(changes), -1),
 );
 
@@ -40,8 +40,8 @@ export const mortalOwners = (pods: readonly PodAssignment[]): readonly OwnerReco
   mortalOwnersOf(pods).owners;
 
 /**
- * The pods of dead owners, which the owner before has left. `isProcessAlive`: of the process with
- * this file.
+ * The pods of dead owners whose former owner has left too. `isProcessAlive`: true if the process
+ * with this file lives.
  */
 export function podsOfDead(
   pods: readonly PodAssignment[],
@@ -51,7 +51,7 @@ export function podsOfDead(
   return podsOf(pods, dead).filter(({ formerOwner }) => formerOwner === null || !isProcessAlive(formerOwner));
 }
 
-/** Those of the pods that some owners have. */
+/** The pods that belong to some owners. */
 export function podsOf(
   pods: readonly PodAssignment[],
   owners: readonly Pick<OwnerRecord, 'uuid'>[],

@@ -1,4 +1,4 @@
-// What becomes of the state when pods come, go and start. Pure.
+// Changes of the state when pods come, go and start. Pure.
 import { type Assignments, findPod, type NamedCpus } from './assignments.js';
 import {
   type BookedMemory,
@@ -14,47 +14,42 @@ function withoutMemory(booked: BookedMemory, blocks: readonly MemoryBlock[]): Bo
   return blocks.reduce(releaseMemory, booked);
 }
 
-/** The state with one more pod, and the memory that is booked with it. */
+/** The state with one more pod, and the memory booked with it. */
 export function addPod(state: Assignments, pod: PodAssignment, memory: BookedMemory): Assignments {
   return { ...state, pods: [...state.pods, pod], memory };
 }
 
-/**
- * The state of a machine that was started anew: settings outlive a boot, grants do not, nor what
- * the kubelet had given out.
- */
+/** The state after a reboot: settings outlive a boot, grants and the kubelet's holdings do not. */
 export function withoutPods(state: Assignments): Assignments {
   return { ...state, pods: [], memory: NOTHING_BOOKED, kubelet: null, quiet: null };
 }
 
-// Of the pod with this uid in the list; -1: there is none.
+// The index of the pod with this uid; -1 if there is none.
 function placeOf(state: Assignments, uid: string): number {
   const pod = findPod(state, uid);
   return pod === undefined ? -1 : state.pods.indexOf(pod);
 }
 
-/**
- * The state less some pods; what they had is free, and their CPUs are remembered by their names.
- */
+/** The state without some pods. Their holdings are free, and their CPUs are remembered by name. */
 export function removePods(state: Assignments, uids: ReadonlySet<string>): Assignments {
   if (uids.size === 0) return state;
   const places = Array.from(uids, (uid) => placeOf(state, uid)).filter((at) => at >= 0);
   places.sort((a, b) => a - b);
-  const gone = places.map((at) => state.pods[at]!);
+  const removed = places.map((at) => state.pods[at]!);
   const pods = [...state.pods];
   for (const at of places.reverse()) pods.splice(at, 1);
   return {
     ...state,
     pods,
-    memory: withoutMemory(state.memory, memoryBlocks(gone)),
-    lastCpus: gone.reduce(rememberCpus, state.lastCpus),
+    memory: withoutMemory(state.memory, memoryBlocks(removed)),
+    lastCpus: removed.reduce(rememberCpus, state.lastCpus),
   };
 }
 
-// Names that are remembered; the oldest is forgotten first.
+// At most this many names are remembered; the oldest goes first.
 const MOST_NAMES = 64;
 
-/** The names of some pods more; each is there once, the latest last. */
+/** Adds names. Each name appears once, the latest last. */
 export function rememberNames<Named extends Pick<NamedCpus, 'name'>>(
   last: readonly Named[],
   more: readonly Named[],
@@ -68,11 +63,11 @@ export function rememberNames<Named extends Pick<NamedCpus, 'name'>>(
 function rememberCpus(last: readonly NamedCpus[], pod: PodAssignment): readonly NamedCpus[] {
   const { uid, name } = pod;
   const cpus = presentCpus(pod);
-  // Nobody comes again under a name that was made up for one grant.
+  // A name that was generated for one grant never comes again.
   return name === uid || cpus.isEmpty ? last : rememberNames(last, [{ name, cpus }]);
 }
 
-/** The state with one pod as it is now; `memory`: what is booked with it. */
+/** The state with one pod replaced. `memory`: the memory booked with it. */
 export function replacePod(
   state: Assignments,
   pod: PodAssignment,
@@ -83,9 +78,9 @@ export function replacePod(
 }
 
 /**
- * A container has started, and with it every one before: what init containers before it have had of
- * memory is free for other pods, unless it is booked for the pod as a whole. CPUs and devices stay
- * with the pod, as in the kubelet.
+ * Marks a container and all before it as started. The memory of init containers before it becomes
+ * free for other pods, unless it is booked for the whole pod. CPUs and devices stay with the pod,
+ * as in the kubelet.
  */
 export function startContainer(state: Assignments, pod: PodAssignment, name: string): Assignments {
   const at = pod.containers.findIndex((container) => container.name === name);

@@ -1,4 +1,4 @@
-// What a pod on record has, of all its containers together. Pure.
+// The holdings of a pod on record, over all of its containers. Pure.
 import { CpuSet, NodeSet } from '../machine/cpu-set.js';
 import type { MemoryBlock } from './booked-memory.js';
 import type { DeviceAssignment, PodAssignment } from './pod-assignment.js';
@@ -12,33 +12,33 @@ export interface Holding {
   readonly devices: Readonly<Record<string, readonly DeviceAssignment[]>>;
 }
 
-/** A pod, as far as its CPUs and its memory go. */
+/** The CPUs and memory of a pod. */
 export type Booked = Pick<PodAssignment, 'booking' | 'containers'>;
 
-/** The CPUs that a pod's containers run on, and nobody else. */
+/** The CPUs that only a pod's containers run on. */
 export function runningCpus({ booking, containers }: Booked): CpuSet {
   if (booking) return booking.cpus;
   return containers.reduce((cpus, container) => cpus.union(container.cpus), CpuSet.EMPTY);
 }
 
 /**
- * Of a grant with parts: the container of what no part has, after those of the parts. No container
- * of a pod can have this name.
+ * For a grant with parts: the container with the CPUs of no part, after those of the parts. No
+ * container of a pod can have this name.
  */
 export const SHARED_CONTAINER = '.shared';
 
-/** Whether it is a grant with parts: whether the threads of a process have CPUs apart from each other. */
+/** True for a grant with parts: groups of the process's threads have separate CPUs. */
 export function hasParts({ containers }: Pick<PodAssignment, 'containers'>): boolean {
   return containers.at(-1)?.name === SHARED_CONTAINER;
 }
 
-/** CPUs for some threads of a grant: those of a part, or (`part` '') what no part has. */
+/** CPUs for some threads of a grant: those of a part, or of no part (`part` ''). */
 export interface ThreadShare {
   readonly part: string;
   readonly cpus: CpuSet;
 }
 
-/** What the threads of a grant run on: first what no part has, then its parts. */
+/** The CPUs of a grant's threads: first those of no part, then the parts. */
 export function threadShares(pod: Booked): readonly [ThreadShare, ...ThreadShare[]] {
   if (!hasParts(pod)) return [{ part: '', cpus: runningCpus(pod) }];
   const shares = pod.containers.map(({ name, cpus }) => ({ part: name, cpus }));
@@ -61,12 +61,12 @@ export function cpusOf(pod: Booked & Pick<PodAssignment, 'upcoming'>): CpuSet {
   return upcoming === null ? present : present.union(upcoming.cpus).union(upcoming.held);
 }
 
-/** All that a pod keeps from others. */
+/** Everything that a pod keeps from others. */
 export function holdingOf(pod: Booked & Pick<PodAssignment, 'upcoming'>): Holding {
   return { cpus: cpusOf(pod), memory: memoryOf(pod), devices: devicesOf(pod) };
 }
 
-/** All memory that is booked for a pod, a block for each type and set of nodes. */
+/** All memory booked for a pod, with a block for each type and set of nodes. */
 export function memoryOf({ booking, containers }: Booked): readonly MemoryBlock[] {
   if (booking) return booking.memory;
   const sums = new Map<string, MemoryBlock>();
@@ -83,37 +83,37 @@ export function nodesOf(blocks: readonly MemoryBlock[]): NodeSet {
 }
 
 /**
- * All devices of a pod by resource, each once: later containers may have those of init containers.
+ * All devices of a pod by resource, without duplicates: later containers may have those of init
+ * containers.
  */
 export function devicesOf({ containers }: Pick<PodAssignment, 'containers'>): Holding['devices'] {
   const all = new Map<string, Map<string, DeviceAssignment>>();
   for (const { devices } of containers) {
     for (const [resource, list] of Object.entries(devices)) {
-      const own = all.get(resource) ?? new Map();
-      for (const device of list) own.set(device.id, device);
-      all.set(resource, own);
+      const byId = all.get(resource) ?? new Map();
+      for (const device of list) byId.set(device.id, device);
+      all.set(resource, byId);
     }
   }
-  return Object.freeze(Object.fromEntries([...all].map(([resource, own]) => [resource, [...own.values()]])));
+  return Object.freeze(
+    Object.fromEntries([...all].map(([resource, byId]) => [resource, [...byId.values()]])),
+  );
 }
 
-/** What a pod's recorded `options` say of the pool that its CPUs are from. */
+/** The recorded option of a pod whose CPUs come from the isolated pool. */
 export const ISOLATED_OPTION = 'isolated-cpus';
 
-/** What a pod's recorded `options` say of what it does when the kubelet takes CPUs that it has. */
+/** The recorded option of a pod that gets other CPUs when the kubelet takes some. */
 export const MOVE_OPTION = 'move-when-taken';
 
-/** Whether a pod gets others for CPUs that the kubelet takes. */
+/** True if a pod gets other CPUs for those that the kubelet takes. */
 export const movesWhenTaken = ({ options }: Pick<PodAssignment, 'options'>): boolean =>
   options[MOVE_OPTION] === true;
 
-/** The pool that a pod's exclusive CPUs are from. */
+/** The pool of a pod's exclusive CPUs. */
 export function poolOf({ options }: Pick<PodAssignment, 'options'>): CpuPool {
   return options[ISOLATED_OPTION] ? 'isolated' : 'ordinary';
 }
 
-/**
- * Where the exclusive CPUs of a grant come from: CPUs that are shared until granted, or isolated
- * ones.
- */
+/** The source of a grant's exclusive CPUs: CPUs that are shared until granted, or isolated ones. */
 export type CpuPool = 'ordinary' | 'isolated';

@@ -1,10 +1,10 @@
-// What is different between two lists of pods, and what is worked out once for each list. Pods never
-// change, so that the same object is the same pod. Pure.
+// The differences between two lists of pods, and results cached per list. Pods never change, so the
+// same object is the same pod. Pure.
 import type { PodAssignment } from './pod-assignment.js';
 
 /**
- * The steps from one list of pods to another: the removed ones leave, the changed ones are replaced
- * where they are, the added ones come last. A pod that has only another place is removed and added.
+ * The steps from one list of pods to another: removed pods leave, changed ones are replaced in
+ * place, added ones come last. A pod that only changes its place is removed and added.
  */
 export interface PodListChanges {
   readonly removed: readonly PodAssignment[];
@@ -14,18 +14,18 @@ export interface PodListChanges {
 
 type Pods = readonly PodAssignment[];
 
-// Each commit asks several times for the same two. By the later list, and held weakly.
-const known = new WeakMap<Pods, { readonly before: WeakRef<Pods>; readonly changes: PodListChanges }>();
+// Each commit compares the same two lists several times. Cached by the later list, and held weakly.
+const lastChanges = new WeakMap<Pods, { readonly before: WeakRef<Pods>; readonly changes: PodListChanges }>();
 
 /**
- * One pass over both lists, which compares references where nothing has changed. No list has a pod
- * twice.
+ * One pass over both lists, which compares only references where nothing has changed. No list has a
+ * pod twice.
  */
 export function podListChanges(before: Pods, after: Pods): PodListChanges {
-  const last = known.get(after);
+  const last = lastChanges.get(after);
   if (last?.before.deref() === before) return last.changes;
   const changes = compare(before, after);
-  known.set(after, { before: new WeakRef(before), changes });
+  lastChanges.set(after, { before: new WeakRef(before), changes });
   return changes;
 }
 
@@ -45,27 +45,24 @@ function compare(before: Pods, after: Pods): PodListChanges {
   return { removed, changed, added: after.slice(next) };
 }
 
-/** The pods that are not in the second list as they are in the first. */
+/** The pods of the first list that are not in the second unchanged. */
 export const podsBefore = ({ removed, changed }: PodListChanges): readonly PodAssignment[] =>
   changed.length === 0 ? removed : [...removed, ...changed.map(({ before }) => before)];
 
-/** The pods that are not in the first list as they are in the second. */
+/** The pods of the second list that are not in the first unchanged. */
 export const podsAfter = ({ added, changed }: PodListChanges): readonly PodAssignment[] =>
   changed.length === 0 ? added : [...changed.map(({ after }) => after), ...added];
 
 /**
- * The pods of two lists, each once; one that has changed as it is in either. Those of the first list
- * alone come last: so the changes from either list are few.
+ * The pods of two lists without duplicates; a changed pod appears in both forms. Pods of only the
+ * first list come last, so that the changes from either list are few.
  */
 export function podsOfBoth(before: Pods, after: Pods): Pods {
   const former = podsBefore(podListChanges(before, after));
   return former.length === 0 ? after : [...new Set([...after, ...former])];
 }
 
-// ---- once for each list
-
-// The lists that were asked about last, the latest first. Held weakly: a state that is not in use
-// any more is not kept.
+// The lists used last, the latest first. Held weakly, so that an unused state is not kept.
 const recent: WeakRef<Pods>[] = [];
 const MOST_RECENT = 4;
 
@@ -76,20 +73,20 @@ function note(pods: Pods): void {
 }
 
 /**
- * What is asked of one list of pods again and again: by every plan on a state, and more than once
- * by each. With `update`, the answer for a list follows from that for a list asked about before,
- * where these have most pods in common: so it costs what has changed. `update` leaves the earlier
- * answer as it is, and answers undefined where it does not tell enough.
+ * Caches a result per list of pods, which every plan on a state needs more than once. With
+ * `update`, derives the result from that of a recent list with mostly the same pods, so that the
+ * cost is that of the changes. `update` does not modify the earlier result, and returns undefined
+ * if the changes are not enough.
  */
 export function oncePerPods<T extends object>(
   find: (pods: Pods) => T,
   update?: (earlier: T, changes: PodListChanges) => T | undefined,
 ): (pods: Pods) => T {
-  const known = new WeakMap<Pods, T>();
+  const answers = new WeakMap<Pods, T>();
   const follow = (pods: Pods): T | undefined => {
     for (const each of recent) {
       const before = each.deref();
-      const earlier = before && known.get(before);
+      const earlier = before && answers.get(before);
       if (!earlier) continue;
       const changes = podListChanges(before, pods);
       const count = changes.removed.length + changes.changed.length + changes.added.length;
@@ -98,17 +95,17 @@ export function oncePerPods<T extends object>(
     return undefined;
   };
   return (pods) => {
-    let answer = known.get(pods);
+    let answer = answers.get(pods);
     if (!answer) {
       answer = (update && follow(pods)) ?? find(pods);
-      known.set(pods, answer);
+      answers.set(pods, answer);
       if (update) note(pods);
     }
     return answer;
   };
 }
 
-/** Those of a list of pods of which something holds, in their order. */
+/** The pods of a list for which `holds` is true, in their order. */
 export const podsThat = (holds: (pod: PodAssignment) => boolean): ((pods: Pods) => Pods) =>
   oncePerPods<Pods>(
     (pods) => pods.filter(holds),

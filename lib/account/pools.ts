@@ -1,44 +1,44 @@
-// The pools of CPUs: what can be granted, what is free, and what everybody shares. Pure.
+// The pools of CPUs: what can be granted, what is free, and what is shared. Pure.
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { Assignments, MachineSettings } from './assignments.js';
 import { cpusOfPods } from './cpus-of-pods.js';
 import { kubeletCpus } from './kubelet-record.js';
 import type { CpuPool } from './pod-holdings.js';
 
-/** Every CPU that somebody holds exclusively: a grant, or a pod of the kubelet's. */
+/** Every CPU that a grant or a pod of the kubelet holds exclusively. */
 export function exclusiveCpus({ pods, kubelet }: Pick<Assignments, 'pods' | 'kubelet'>): CpuSet {
   const granted = cpusOfPods(pods);
   return kubelet === null ? granted : granted.union(kubeletCpus(kubelet));
 }
 
-/** What the kernel tells of a machine's CPUs at one moment, read before anything is decided. */
+/** The kernel's lists of the machine's CPUs at one moment, read before a decision. */
 export interface CpuSnapshot {
   readonly online: CpuSet;
-  /** Those that it keeps ordinary work off. */
+  /** CPUs that the kernel keeps ordinary work off. */
   readonly isolated: CpuSet;
 }
 
-/** The managed CPUs among `online`: what numalign hands out or shares. */
+/** The managed CPUs among `online`, which numalign grants or shares. */
 export function universe(settings: MachineSettings, { online }: Pick<CpuSnapshot, 'online'>): CpuSet {
   return settings.managedCPUs === null ? online : settings.managedCPUs.intersection(online);
 }
 
-// Asked for by every plan, which finds it as the plan before did, on a state or on the settings of many.
+// Cached by state or settings: every plan on them needs the same set.
 function oncePerMoment<Of extends object>(
   find: (of: Of, now: CpuSnapshot) => CpuSet,
 ): (of: Of, now: CpuSnapshot) => CpuSet {
   const found = new WeakMap<Of, { readonly now: CpuSnapshot; readonly cpus: CpuSet }>();
   return (of, now) => {
-    let known = found.get(of);
-    if (known?.now !== now) {
-      known = { now, cpus: find(of, now) };
-      found.set(of, known);
+    let cached = found.get(of);
+    if (cached?.now !== now) {
+      cached = { now, cpus: find(of, now) };
+      found.set(of, cached);
     }
-    return known.cpus;
+    return cached.cpus;
   };
 }
 
-/** The managed CPUs that are isolated, granted or not. Those that are reserved stay so. */
+/** The managed isolated CPUs, granted or not, without reserved ones. */
 export const isolatedPool = oncePerMoment((settings: MachineSettings, now) => {
   const isolated = settings.isolatedCPUs ?? now.isolated;
   return universe(settings, now).intersection(isolated).difference(settings.reservedSystemCPUs);
@@ -48,12 +48,12 @@ const ordinaryPool = oncePerMoment((settings: MachineSettings, now) =>
   universe(settings, now).difference(settings.reservedSystemCPUs).difference(isolatedPool(settings, now)),
 );
 
-/** Managed CPUs of a pool, granted or not, reserved ones left out. */
+/** Managed CPUs of a pool, granted or not, without reserved ones. */
 export function grantableCpus(settings: MachineSettings, now: CpuSnapshot, pool: CpuPool): CpuSet {
   return pool === 'isolated' ? isolatedPool(settings, now) : ordinaryPool(settings, now);
 }
 
-/** What a new grant may take of a pool: CPUs that nobody holds, reserved ones left out. */
+/** What a new grant may take of a pool: CPUs that nobody holds, without reserved ones. */
 export function freeCpus(state: Assignments, now: CpuSnapshot, pool: CpuPool = 'ordinary'): CpuSet {
   return pool === 'isolated' ? freeIsolated(state, now) : freeOrdinary(state, now);
 }

@@ -1,4 +1,4 @@
-// The limits that a cgroup or one above it sets on CPU time and memory: a grant does not lift them.
+// The limits on CPU time and memory of a cgroup and those above it. A grant does not lift them.
 import { dirname, join } from 'node:path';
 import { attempt, cgroupRefusal } from './files/cgroup-error.js';
 import { readIfThere } from './files/cgroup-files.js';
@@ -8,13 +8,13 @@ import { throttling } from './groups/cpuset-v2.js';
 
 /** A quota of CPU time and its cgroup. */
 export interface CpuLimit {
-  /** The folder of the cgroup that has it. */
+  /** The folder of the cgroup with the limit. */
   path: string;
-  /** Quota divided by period: how many CPUs' time there is. */
+  /** Quota divided by period: the CPU time in CPUs. */
   cpus: number;
   quotaUs: number;
   periodUs: number;
-  /** How often that cgroup ran into it. */
+  /** How often the cgroup hit the limit. */
   throttled: Throttling | null;
 }
 
@@ -24,7 +24,7 @@ export interface MemoryLimit {
   bytes: number;
 }
 
-/** The tightest of each; null where there is none that can be seen from here. */
+/** The tightest limit of each kind; null if none is visible. */
 export interface CgroupLimits {
   cpuMax: CpuLimit | null;
   memoryMax: MemoryLimit | null;
@@ -47,15 +47,13 @@ export function readMembership(pid: number, tid?: number): string {
   );
 }
 
-/** Where a process is in a hierarchy. Undefined where that part of it is not mounted here. */
+/** The folder of a process in a hierarchy; undefined if that part is not mounted. */
 export function folderOfProcess(hierarchy: Hierarchy, membership: string): string | undefined {
   const path = pathIn(hierarchy, membership);
   return path === undefined ? undefined : folderOf(hierarchy, path);
 }
 
-/**
- * The limits at and above a process, in whichever hierarchies the cpu and memory controllers are.
- */
+/** The limits at and above a process, in the hierarchies of the cpu and memory controllers. */
 export function limitsOfProcess(pid: number): CgroupLimits {
   const membership = readMembership(pid);
   const from = (controller: string) => {
@@ -96,12 +94,12 @@ function cpuLimit(path: string): CpuLimit | undefined {
     look(path, 'cpu.cfs_period_us'),
   ];
   const [quotaUs, periodUs] = [Number(quota), Number(period)];
-  // None is `max` in v2, -1 in v1.
+  // No quota is `max` in v2, -1 in v1.
   if (!(quotaUs > 0 && periodUs > 0)) return undefined;
   return { path, cpus: quotaUs / periodUs, quotaUs, periodUs, throttled: throttling(look(path, 'cpu.stat')) };
 }
 
-// None is `max` in v2, and in v1 the greatest number of pages that fits.
+// No limit is `max` in v2, and the greatest possible number of pages in v1.
 const NO_LIMIT = 2 ** 62;
 
 function memoryLimit(path: string): MemoryLimit | undefined {

@@ -1,4 +1,4 @@
-// How the hierarchy of cpusets is found, and opened below a root.
+// Finds the hierarchy of cpusets, and opens it below a root.
 import { accessSync, constants, existsSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { CpuSet, NodeSet } from '../machine/cpu-set.js';
@@ -31,12 +31,12 @@ import {
 } from './limits.js';
 
 /**
- * Finds the hierarchy that has the cpuset controller and looks at our root in it. Writes nothing.
- * @param cgroupRoot its path inside the hierarchy as it is mounted here, such as `/numalign`; the
- *   cgroup above it must be there
+ * Finds the hierarchy with the cpuset controller and checks numalign's root in it. Writes nothing.
+ * @param cgroupRoot the path inside the hierarchy as mounted here, for example `/numalign`; the
+ *   cgroup above it must exist
  * @throws ERR_CGROUP: `none` without such a hierarchy; `bad-path` for a path that is relative, has
- * `..`, or leads over a link or another mount; `missing` where there is no cgroup above;
- * `systemd-unit` inside of a unit that systemd does not delegate, or for a unit itself
+ *   `..`, or crosses a link or another mount; `missing` if there is no cgroup above; `systemd-unit`
+ *   inside a unit without delegation, or for a unit itself
  */
 export function openCpusetHierarchy(
   cgroupRoot: string,
@@ -107,7 +107,7 @@ class OpenHierarchy implements CpusetHierarchy {
   at(path: string): CpusetGroup {
     if (!isAtOrBelow(path, this.rootPath)) {
       const valid = `a folder at or below ${this.rootPath}`;
-      throw cgroupRefusal('bad-path', `${path} is outside of our root; valid is ${valid}`, {
+      throw cgroupRefusal('bad-path', `${path} is outside the cgroup root; valid is ${valid}`, {
         path,
         value: path,
         valid,
@@ -120,16 +120,12 @@ class OpenHierarchy implements CpusetHierarchy {
     const membership = readMembership(pid, tid);
     const path = folderOfProcess(this.#hierarchy, membership);
     if (path === undefined) {
-      const valid = `a process inside of ${this.mount}`;
-      throw cgroupRefusal(
-        'missing',
-        `the cgroup of process ${pid} is outside of what is mounted here; valid is ${valid}`,
-        {
-          path: this.mount,
-          value: pid,
-          valid,
-        },
-      );
+      const valid = `a process inside ${this.mount}`;
+      throw cgroupRefusal('missing', `the cgroup of process ${pid} is not mounted here; valid is ${valid}`, {
+        path: this.mount,
+        value: pid,
+        valid,
+      });
     }
     return { path, isBelowRoot: isAtOrBelow(path, this.rootPath), isHierarchyRoot: path === this.mount };
   }
@@ -138,7 +134,7 @@ class OpenHierarchy implements CpusetHierarchy {
     return this.#at(this.#withCpuset(path)).effectiveCpus();
   }
 
-  // With cgroup v2 the controller ends somewhere above most processes.
+  // With cgroup v2, the controller ends somewhere above most processes.
   #withCpuset(path: string): string {
     let at = path;
     while (this.version === 2 && at !== this.mount && !existsSync(join(at, 'cpuset.cpus.effective')))
@@ -189,7 +185,7 @@ class OpenHierarchy implements CpusetHierarchy {
     const valid = 'a path whose parent is a cgroup';
     throw cgroupRefusal(
       'missing',
-      `there is no cgroup ${parent} to have ${this.rootPath} in; valid is ${valid}`,
+      `cannot make ${this.rootPath}: there is no cgroup ${parent}; valid is ${valid}`,
       {
         path: parent,
         value: this.rootPath,
@@ -222,14 +218,14 @@ function checkAccess(path: string): void {
   try {
     accessSync(path, constants.W_OK);
   } catch (error) {
-    // As if it had been opened for writing.
+    // As if the file had been opened for writing.
     (error as NodeJS.ErrnoException).syscall = 'open';
     throw cgroupError(error, 'make', `write ${basename(path)}`, path, path);
   }
 }
 
 /**
- * The delegated unit that a root lies in; undefined where it lies in none.
+ * The delegated unit that contains a root; undefined if none does.
  * @throws ERR_CGROUP (`systemd-unit`)
  */
 function checkUnit(hierarchy: Hierarchy, rootPath: string): string | undefined {
@@ -242,23 +238,23 @@ function checkUnit(hierarchy: Hierarchy, rootPath: string): string | undefined {
       valid,
     });
   if (unit === rootPath)
-    throw refuse('that is a systemd unit itself', 'a cgroup below a unit that is delegated');
+    throw refuse('that is a systemd unit itself', 'a cgroup below a unit with delegation');
   if (!marksOf(hierarchy, unit).some(isDelegated)) {
     throw refuse(
-      `systemd keeps ${basename(unit)} to itself`,
+      `systemd manages ${basename(unit)} itself`,
       'a unit with Delegate=yes, or a path outside of units',
     );
   }
   return unit;
 }
 
-// With cgroup v1, systemd has its marks in a hierarchy of its own.
+// With cgroup v1, systemd marks units in its own hierarchy.
 function marksOf({ version, mount }: Hierarchy, unit: string): string[] {
-  const own = version === 1 ? findHierarchy('name=systemd') : undefined;
-  return own ? [unit, own.mount.point + unit.slice(mount.point.length)] : [unit];
+  const systemd = version === 1 ? findHierarchy('name=systemd') : undefined;
+  return systemd ? [unit, systemd.mount.point + unit.slice(mount.point.length)] : [unit];
 }
 
-// Where there are none in common all of them, so that the kernel's refusal is told.
+// If the sets have nothing in common, returns `wanted`, so that the kernel's refusal shows.
 function inCommon<S extends IdSet<S>>(wanted: S, has: S): S {
   const common = wanted.intersection(has);
   return common.isEmpty ? wanted : common;

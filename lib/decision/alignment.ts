@@ -1,5 +1,5 @@
-// Alignment: what all providers offer for a container, or for the whole pod, merged to one hint. Pure,
-// but for what custom hint providers do.
+// Alignment: merges the hints of all providers, for a container or for the whole pod, to one hint.
+// Pure, except for custom hint providers.
 import { withLast } from '../base/collections/lists.js';
 import { Refusal } from '../base/refusal.js';
 import type { ContainerRequest } from '../input/pods/resource-amounts.js';
@@ -17,7 +17,7 @@ import { type MemoryRequests, memoryRequests } from './memory/memory-requests.js
 import type { Progress } from './progress.js';
 import { hintRequest } from './question.js';
 
-/** What is asked of the managers for a container, or for the whole pod. */
+/** The requests to the managers for a container, or for the whole pod. */
 export interface Requests {
   readonly devices: readonly DeviceRequest[];
   readonly memory: MemoryRequests;
@@ -27,16 +27,16 @@ export function requestsFor(draft: Draft, container: ContainerRequest | undefine
   return { devices: deviceRequests(draft, container), memory: memoryRequests(draft, container) };
 }
 
-/** The merged hint for the container at hand, or for the pod. @throws ERR_TOPOLOGY_AFFINITY */
+/** The merged hint for the current container, or for the pod. @throws ERR_TOPOLOGY_AFFINITY */
 export function admittedHint(progress: Progress, requests: Requests): TopologyHint {
   const { topologyPolicy } = progress.question.request.placement;
   if (topologyPolicy === 'none' && !progress.joint) return ANY_NODES;
-  const asked = askedFor(progress, requests);
-  if (topologyPolicy === 'none' && asked.length === 0) return ANY_NODES;
-  const { merged, families } = mergeOffered(hintsOf(asked), siteOf(progress));
+  const answers = answersFor(progress, requests);
+  if (topologyPolicy === 'none' && answers.length === 0) return ANY_NODES;
+  const { merged, families } = mergeOffered(hintsOf(answers), siteOf(progress));
   progress.offers = withLast(progress.offers, {
     container: progress.container?.name ?? null,
-    offered: offeredHints(asked, families),
+    offered: offeredHints(answers, families),
     merged,
   });
   if (merged.admitted) return merged.hint;
@@ -44,9 +44,9 @@ export function admittedHint(progress: Progress, requests: Requests): TopologyHi
   throw new Refusal('TopologyAffinityError', 'ERR_TOPOLOGY_AFFINITY', message);
 }
 
-function hintsOf(asked: readonly Asked[]): readonly Hints[] {
-  const hints = new Array<Hints>(asked.length);
-  for (let i = 0; i < asked.length; i++) hints[i] = asked[i]!.hints;
+function hintsOf(answers: readonly Answer[]): readonly Hints[] {
+  const hints = new Array<Hints>(answers.length);
+  for (let i = 0; i < answers.length; i++) hints[i] = answers[i]!.hints;
   return hints;
 }
 
@@ -61,14 +61,14 @@ function siteOf({ question, draft, joint }: Progress): MergeSite {
   };
 }
 
-/** What is offered for the pod as a whole, whatever its scope. REQUIRES: no custom providers. */
+/** The hints offered for the pod as a whole, whatever its scope. REQUIRES: no custom providers. */
 export function offeredForPod(progress: Progress): readonly HintFamily[] {
-  const asked = askedFor(progress, requestsFor(progress.draft, undefined));
-  return asked.length === 0 ? [] : mergeOffered(hintsOf(asked), siteOf(progress)).families;
+  const answers = answersFor(progress, requestsFor(progress.draft, undefined));
+  return answers.length === 0 ? [] : mergeOffered(hintsOf(answers), siteOf(progress)).families;
 }
 
-/** A provider that is asked for hints: of memory several resources, which share them. */
-interface Asked {
+/** The hints of one provider. Memory is several resources with common hints. */
+interface Answer {
   readonly provider: string | null;
   readonly resource: string;
   readonly others: readonly string[];
@@ -77,54 +77,54 @@ interface Asked {
 
 const NO_OTHERS: readonly string[] = [];
 
-/** By which offers name the nodes that a pod's init containers are kept to. */
+/** The name in offers for the nodes that a pod's init containers are restricted to. */
 const LOOKAHEAD = 'initContainerLookahead';
 
 /**
- * Whether the container at hand is an init container or a sidecar, and no init container before it
+ * True if the current container is an init container or sidecar, and no init container before it
  * was aligned.
  */
-function isFirst({ container, given }: Progress): boolean {
+function isFirst({ container, allocations }: Progress): boolean {
   if (container === undefined || container.kind === 'app') return false;
-  for (const before of given) if (before.container.kind === 'init' && before.hint.nodes) return false;
+  for (const before of allocations) if (before.container.kind === 'init' && before.hint.nodes) return false;
   return true;
 }
 
-// In the kubelet's order, and custom providers behind.
-function askedFor(progress: Progress, { devices, memory }: Requests): readonly Asked[] {
+// In the kubelet's order, with custom providers last.
+function answersFor(progress: Progress, { devices, memory }: Requests): readonly Answer[] {
   const { topology, providers } = progress.question;
   const { draft, container } = progress;
   const cpu = cpuHints(draft, container);
   const memoryQuestion = memoryHints(draft, memory);
-  const asked = new Array<Asked>(devices.length + (cpu ? 1 : 0) + (memoryQuestion ? 1 : 0));
+  const answers = new Array<Answer>(devices.length + (cpu ? 1 : 0) + (memoryQuestion ? 1 : 0));
   for (let i = 0; i < devices.length; i++) {
     const resource = devices[i]!.resource.name;
-    asked[i] = { provider: null, resource, others: NO_OTHERS, hints: deviceHints(draft, devices[i]!) };
+    answers[i] = { provider: null, resource, others: NO_OTHERS, hints: deviceHints(draft, devices[i]!) };
   }
   let at = devices.length;
-  if (cpu) asked[at++] = { provider: null, resource: 'cpu', others: NO_OTHERS, hints: cpu };
+  if (cpu) answers[at++] = { provider: null, resource: 'cpu', others: NO_OTHERS, hints: cpu };
   if (memoryQuestion) {
     const others = memory.length === 1 ? NO_OTHERS : memory.slice(1).map(({ type }) => type);
-    asked[at++] = { provider: null, resource: memory[0]!.type, others, hints: memoryQuestion };
+    answers[at++] = { provider: null, resource: memory[0]!.type, others, hints: memoryQuestion };
   }
   for (const provider of providers) {
     const offered = askForHints(provider, hintRequest(progress), topology.numaNodes);
     for (const resource of Object.keys(offered))
-      asked.push({ provider: provider.name, resource, others: NO_OTHERS, hints: offered[resource]! });
+      answers.push({ provider: provider.name, resource, others: NO_OTHERS, hints: offered[resource]! });
   }
-  if (progress.initNodes && asked.length > 0 && isFirst(progress)) {
+  if (progress.initNodes && answers.length > 0 && isFirst(progress)) {
     const hints = HintFamily.from([{ nodes: progress.initNodes, preferred: true }], topology.numaNodes);
-    asked.push({ provider: null, resource: LOOKAHEAD, others: NO_OTHERS, hints });
+    answers.push({ provider: null, resource: LOOKAHEAD, others: NO_OTHERS, hints });
   }
-  return asked;
+  return answers;
 }
 
-// Each type of memory is a resource.
-function offeredHints(asked: readonly Asked[], families: readonly HintFamily[]): readonly OfferedHints[] {
-  const offered = new Array<OfferedHints>(asked.length);
+// Lists each type of memory as a resource.
+function offeredHints(answers: readonly Answer[], families: readonly HintFamily[]): readonly OfferedHints[] {
+  const offered = new Array<OfferedHints>(answers.length);
   let next = 0;
-  for (let i = 0; i < asked.length; i++) {
-    const { provider, resource, others } = asked[i]!;
+  for (let i = 0; i < answers.length; i++) {
+    const { provider, resource, others } = answers[i]!;
     const hints = families[i]!;
     offered[next++] = { provider, resource, hints };
     for (const other of others) offered[next++] = { provider, resource: other, hints };

@@ -1,4 +1,4 @@
-// The assignment of a pod whose containers are placed, as it goes on record. Pure.
+// The assignment of a pod with placed containers, as it goes on record. Pure.
 import {
   type ContainerAssignment,
   JUST_PLACED,
@@ -12,20 +12,20 @@ import { CpuSet } from '../machine/cpu-set.js';
 import { mixedMilli } from './cpus/cpu-choices.js';
 import { cpusTaken } from './cpus/cpu-manager.js';
 import type { MemoryDraft } from './memory/memory-draft.js';
-import { type Given, memoryOf, type Progress } from './progress.js';
+import { type ContainerAllocation, memoryOf, type Progress } from './progress.js';
 
 /** REQUIRES: all containers are placed. */
 export function podAssignment(progress: Progress): PodAssignment {
-  const { question, pool, draft, given, booking } = progress;
+  const { question, pool, draft, allocations, booking } = progress;
   const { request, owner, uid, now } = question;
   const { pod, placement } = request;
-  const isIsolated = pool === 'isolated' && !cpusTaken(draft, given.at(-1)!.cpus).isEmpty;
+  const isIsolated = pool === 'isolated' && !cpusTaken(draft, allocations.at(-1)!.cpus).isEmpty;
   const { containers: memory } = memoryOf(progress);
   return {
     uid,
     name: pod.name ?? uid,
     namespace: pod.namespace,
-    containers: given.map((each) => assignmentOf(each, memory, request.isForCaller, booking !== null)),
+    containers: allocations.map((each) => assignmentOf(each, memory, request.isForCaller, booking !== null)),
     resources: pod.resources ? amountsOf(pod.resources) : undefined,
     booking,
     policy: placement.topologyPolicy,
@@ -33,7 +33,7 @@ export function podAssignment(progress: Progress): PodAssignment {
     options:
       isIsolated || request.movesWhenTaken ? optionsOf(request, isIsolated) : placementOptions(placement),
     owner,
-    // Left out of the record where it is none.
+    // The record omits a zero.
     mixed: mixedMilli(pod, placement) || undefined,
     elastic: request.elastic,
     quiet: request.quiet,
@@ -53,12 +53,12 @@ const optionsOf = ({ placement, movesWhenTaken }: AdmissionRequest, isIsolated: 
   ...(movesWhenTaken && { [MOVE_OPTION]: true }),
 });
 
-// Of the pod's resources what it has asked for, by which it is known again.
+// Keeps only the pod-level requests and limits, which identify the request later.
 const amountsOf = ({ requests, limits }: PodAmounts): PodAmounts => ({ requests, limits });
 
-// `containers`: what they have of memory at the end; later ones take over what init containers have had.
+// `containers`: their final memory. Later containers take over the memory of init containers.
 function assignmentOf(
-  { container: { name, kind, requests }, hint, cpus: { cpus, held }, devices, isShared }: Given,
+  { container: { name, kind, requests }, hint, cpus: { cpus, held }, devices, isShared }: ContainerAllocation,
   containers: MemoryDraft['containers'],
   started: boolean,
   isBookedWhole: boolean,
@@ -81,7 +81,7 @@ function assignmentOf(
   };
 }
 
-// What is booked for the pod as a whole is the pod's.
+// Memory and CPUs that are booked for the whole pod stay with the pod.
 function leftBy(
   cpus: CpuSet,
   memory: ContainerAssignment['memory'],

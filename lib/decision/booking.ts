@@ -1,6 +1,6 @@
-// Booking: a pod is given all that it has as a whole, once, and its containers are dealt their parts
-// of it. Follows the kubelet's pod-level resource managers (v1.36), but for devices, which are
-// allocated here too. Pure, but for what custom hint providers do.
+// Booking: allocates all CPUs and memory of a pod at once, then deals parts to its containers.
+// Follows the kubelet's pod-level resource managers (v1.36), except that devices are allocated here
+// too. Pure, except for custom hint providers.
 import type { MemoryBlock } from '../account/booked-memory.js';
 import { withLast } from '../base/collections/lists.js';
 import { CpuSet } from '../machine/cpu-set.js';
@@ -22,11 +22,11 @@ import { partitionOf, sharesOf } from './pod-level/partition.js';
 import type { Progress } from './progress.js';
 import { hintRequest } from './question.js';
 
-/** The pod as one that asks for all of it. */
+/** The pod as one container that asks for everything. */
 const WHOLE = { name: '', kind: 'app', requests: {} } as const;
 
 /**
- * Books near the pod's hint, and deals out.
+ * Allocates near the pod's hint, and deals out the parts.
  * @throws ERR_POD_POOL_EMPTY, ERR_SMT_ALIGNMENT, ERR_INSUFFICIENT_CPUS, ERR_INSUFFICIENT_MEMORY,
  *   ERR_INSUFFICIENT_DEVICES, ERR_PREFERRED_ALLOCATION
  */
@@ -46,7 +46,7 @@ export function bookPod(progress: Progress, hint: TopologyHint): void {
   giveParts(progress, parts, memory, hint);
 }
 
-/** What each container runs on, and of what it holds the siblings; nothing where nothing is booked. */
+/** The CPUs of each container, and the siblings it holds; nothing if nothing is booked. */
 function dealCpus(draft: Draft, { cpus, held }: CpuAllocation): readonly CpuAllocation[] {
   const { pod, topology } = draft;
   if (cpus.isEmpty) return pod.containers.map(() => ({ cpus, held }));
@@ -57,7 +57,7 @@ function dealCpus(draft: Draft, { cpus, held }: CpuAllocation): readonly CpuAllo
   }));
 }
 
-/** What each container has of the pod's memory: those that share have the same bytes. */
+/** Each container's share of the pod's memory. Containers that share count the same bytes. */
 function dealMemory(draft: Draft, blocks: readonly MemoryBlock[]): ContainerMemory[] {
   const shares = blocks.map(({ type, bytes }) => sharesOf(bytes, memoryClaims(draft, type)));
   return draft.pod.containers.map(({ name, kind }, i) => ({
@@ -69,7 +69,7 @@ function dealMemory(draft: Draft, blocks: readonly MemoryBlock[]): ContainerMemo
   }));
 }
 
-// Devices are booked now: the kubelet promises them now, and looks for them when a container starts.
+// Devices are allocated now. The kubelet promises them now, and allocates when a container starts.
 function giveParts(
   progress: Progress,
   parts: readonly CpuAllocation[],
@@ -84,8 +84,15 @@ function giveParts(
     const devices = allocateDevices(draft, container, requests, hint);
     for (const provider of progress.question.providers) askToAllocate(provider, hintRequest(progress), hint);
     progress.draft = nextDraft(draft, draft, devicesLeft(draft, container, devices), memory);
-    const given = { container, hint, cpus: parts[i]!, devices, memory, isShared: claims[i]!.amount === null };
-    progress.given = withLast(progress.given, given);
+    const placed = {
+      container,
+      hint,
+      cpus: parts[i]!,
+      devices,
+      memory,
+      isShared: claims[i]!.amount === null,
+    };
+    progress.allocations = withLast(progress.allocations, placed);
   }
   progress.container = undefined;
 }

@@ -1,5 +1,5 @@
-// Claims: what the containers of a pod that is booked as a whole have alone, and whether something is
-// left to those that share. Pure.
+// Claims: what each container of a pod booked as a whole has for itself, and checks that something
+// is left for those that share. Pure.
 import { type AdmissionReason, Refusal } from '../base/refusal.js';
 import { requestOf } from '../input/pods/pod-request.js';
 import { exclusiveCount, podExclusiveCount } from './cpus/cpu-choices.js';
@@ -10,28 +10,30 @@ import { isExclusive } from './pod-level/pod-level.js';
 
 type Ground = Pick<Draft, 'pod' | 'placement' | 'topology'>;
 
-/** Of its CPUs, by container. */
+/** The claims to the pod's CPUs, by container. */
 export const cpuClaims = ({ pod, placement }: Ground): Claim[] =>
   pod.containers.map((container) => ({
     kind: container.kind,
     amount: exclusiveCount(pod, container, placement) || null,
   }));
 
-/** Of a type of memory, by container. */
+/** The claims to a type of the pod's memory, by container. */
 export const memoryClaims = ({ pod }: Ground, type: string): Claim[] =>
   pod.containers.map((container) => ({
     kind: container.kind,
     amount: isExclusive(pod, container) ? requestOf(container, type) : null,
   }));
 
-/** @throws ERR_POD_POOL_EMPTY where exclusive containers leave no CPU of the pod's to the others */
+/** @throws ERR_POD_POOL_EMPTY if exclusive containers leave none of the pod's CPUs to the others */
 export function checkCpusLeft(ground: Ground, reason: AdmissionReason = EMPTY): void {
   const count = podExclusiveCount(ground.pod, ground.placement);
-  // Without whole CPUs none of its containers is exclusive.
+  // Without whole CPUs no container is exclusive.
   if (count > 0) checkLeft(ground, 'cpu', count, cpuClaims(ground), reason);
 }
 
-/** @throws ERR_POD_POOL_EMPTY where exclusive containers leave no memory of the pod's to the others */
+/**
+ * @throws ERR_POD_POOL_EMPTY if exclusive containers leave none of the pod's memory to the others
+ */
 export function checkMemoryLeft(
   ground: Ground,
   requests: readonly MemoryRequest[],
@@ -43,8 +45,8 @@ export function checkMemoryLeft(
 const EMPTY = 'EmptyPodSharedPoolError';
 
 /**
- * As the kubelet, which finds it out when it makes hints: the policies that go by hints say no more
- * than that nothing can be aligned.
+ * The kubelet checks this when it makes hints. Under policies that use hints it reports only a
+ * failed alignment.
  * @throws ERR_POD_POOL_EMPTY
  */
 export function checkLeftByHints(ground: Ground): void {

@@ -1,5 +1,5 @@
-// Decision: hints, merge, allocate, for each container or for the whole pod. Pure, but for what
-// custom hint providers do.
+// Decision: hints, merge and allocation, for each container or for the whole pod. Pure, except for
+// custom hint providers.
 import type { Assignments } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { addPod } from '../account/pod-changes.js';
@@ -14,18 +14,18 @@ import { begin, memoryOf, type Offer, type Progress } from './progress.js';
 import { type Question, underSettings, undo } from './question.js';
 import { collectAmounts, type Rejection, rejectionOf, withRollback } from './rejection.js';
 
-/** The answer to a request that is admitted. */
+/** The answer to an admitted request. */
 export interface Decision {
   readonly admitted: true;
   readonly pod: PodAssignment;
-  /** The state with it: made where it is asked for. */
+  /** Returns the state with the pod; computed on demand. */
   readonly next: () => Assignments;
   readonly offers: readonly Offer[];
-  /** Why it is on these NUMA nodes; null: as the kubelet places it. */
+  /** Why the pod is on these NUMA nodes; null if it is placed as the kubelet would. */
   readonly explanation: string | null;
 }
 
-/** The pools that CPUs are looked for in, one after the other. */
+/** The pools to try for CPUs, in this order. */
 export const POOLS: Readonly<Record<IsolationChoice, readonly [first: CpuPool, ...others: CpuPool[]]>> = {
   never: ['ordinary'],
   prefer: ['isolated', 'ordinary'],
@@ -33,22 +33,22 @@ export const POOLS: Readonly<Record<IsolationChoice, readonly [first: CpuPool, .
 };
 
 /**
- * {@link decideIn} one pool after the other, as the request says, until one will do.
- * @throws ERR_INVALID_POD for resources of a whole pod under a kubelet that knows none
+ * Tries {@link decideIn} for each pool that the request allows, until one admits the pod.
+ * @throws ERR_INVALID_POD for pod-level resources under a kubelet version without them
  */
 export function decide(
-  asked: Question,
+  request: Question,
   decideInPool: (question: Question, pool: CpuPool) => Decision | Rejection = decideIn,
 ): Decision | Rejection {
-  const question = underSettings(asked);
+  const question = underSettings(request);
   const [first, other] = POOLS[question.request.placement.isolation];
   const answer = decideInPool(question, first);
   return other === undefined || answer.admitted ? answer : decideInPool(question, other);
 }
 
 /**
- * Decides. What custom providers have allocated stays with them only where the pod is admitted.
- * @throws ERR_HINT_PROVIDER for a provider that does not do as it should
+ * Decides in one pool. Rolls back custom providers unless the pod is admitted.
+ * @throws ERR_HINT_PROVIDER for a provider that breaks its contract
  */
 export function decideIn(question: Question, pool: CpuPool): Decision | Rejection {
   const progress = begin(question, pool);
@@ -63,11 +63,11 @@ export function decideIn(question: Question, pool: CpuPool): Decision | Rejectio
 }
 
 /**
- * As {@link decide}, where nobody asks why not: that takes much longer to find out. undefined: it is
- * not admitted. REQUIRES: custom providers allocate nothing.
+ * Like {@link decide}, but skips the costly explanation of a rejection. Returns undefined if the
+ * pod is not admitted. REQUIRES: custom providers allocate nothing.
  */
-export function decideWhether(asked: Question): Decision | undefined {
-  const question = underSettings(asked);
+export function decideWhether(request: Question): Decision | undefined {
+  const question = underSettings(request);
   for (const pool of POOLS[question.request.placement.isolation]) {
     try {
       return admission(begin(question, pool));
@@ -78,7 +78,7 @@ export function decideWhether(asked: Question): Decision | undefined {
   return undefined;
 }
 
-// @throws {@link Refusal}
+// Throws a {@link Refusal} if the pod is not admitted.
 function admission(progress: Progress): Decision {
   place(progress);
   const { question, draft, joint, offers } = progress;

@@ -29,19 +29,20 @@ import { memoryRow, memoryTables } from './memory/memory-tables.js';
 
 /** The hints of one resource that went into a merge. */
 export interface OfferedHints {
-  /** The custom provider's name; null: numalign itself. */
+  /** The custom provider's name; null for numalign itself. */
   readonly provider: string | null;
   readonly resource: string;
   readonly hints: HintFamily;
 }
 
-/** Who holds what is missing: a grant, or a pod of the kubelet's (`default/web of the kubelet`). */
+/** A holder of what is missing: a grant, or a pod of the kubelet (`default/web of the kubelet`). */
 export interface Holder {
-  /** Empty of a pod whose uid the kubelet does not tell. */
+  /** Empty for a pod whose uid the kubelet does not report. */
   readonly uid: string;
   readonly name: string;
   /**
-   * What of the resource, for people: a list of CPUs, bytes and their NUMA nodes, ids of devices.
+   * The part of the resource that it holds, for people: a list of CPUs, bytes and their NUMA nodes,
+   * or ids of devices.
    */
   readonly holds: string;
   readonly pid: number | null;
@@ -50,22 +51,22 @@ export interface Holder {
 /** The part of one resource in an {@link Explanation}. */
 export interface ResourceExplanation {
   readonly resource: string;
-  /** The custom provider's name; null: numalign itself. */
+  /** The custom provider's name; null for numalign itself. */
   readonly provider: string | null;
-  /** CPUs; of other resources whole units: bytes, devices. */
+  /** CPUs, bytes or devices. */
   readonly asked: number;
-  /** Empty where a custom provider does not tell; of devices only nodes that have some. */
+  /** Empty if a custom provider does not report it. For devices, only nodes that have some. */
   readonly nodes: readonly NodeAmount[];
-  /** What is kept for the system, for people; null: nothing. */
+  /** The part reserved for the system, for people; null: nothing. */
   readonly reserved: string | null;
   /**
-   * The isolated CPUs, granted or not, for people; null: there are none, or the resource has no
-   * such.
+   * The isolated CPUs, granted or not, for people; null: there are none, or the resource is not
+   * CPUs.
    */
   readonly isolated: string | null;
   /**
-   * What is free, but cannot be had, for people: CPUs closed to the process that asks, unhealthy
-   * devices; null: nothing.
+   * The part that is free but unusable, for people: CPUs closed to the process that asks, or
+   * unhealthy devices; null: nothing.
    */
   readonly unusable: string | null;
   /** The hints that were offered. */
@@ -99,7 +100,7 @@ export interface RejectionFacts {
   readonly message: string;
   readonly container: string | null;
   readonly offered: readonly OfferedHints[];
-  /** What custom providers tell of their resources. */
+  /** The amounts that custom providers report for their resources. */
   readonly amounts: ReadonlyMap<OfferedHints, readonly NodeAmount[]>;
   readonly admittedUnder: readonly TopologyManagerPolicy[];
 }
@@ -108,7 +109,7 @@ type HeldText = (pod: PodAssignment) => string;
 
 type KubeletText = (pod: KubeletPod) => string;
 
-// Grants, and then the kubelet's pods.
+// Grants first, then the kubelet's pods.
 function holders({ pods, kubelet }: Assignments, heldBy: HeldText, byKubelet: KubeletText): Holder[] {
   const granted = pods.map((pod) => ({
     ...{ uid: pod.uid, name: pod.name, holds: heldBy(pod), pid: pod.owner.pid },
@@ -124,15 +125,15 @@ function holders({ pods, kubelet }: Assignments, heldBy: HeldText, byKubelet: Ku
   return [...granted, ...others].filter(({ holds }) => holds !== '');
 }
 
-/** Everybody with exclusive CPUs; the pod's own containers last, where they have some already. */
+/** All holders of exclusive CPUs; the pod's own containers come last. */
 export function holdersOf({ state, pod, taken }: Draft): Holder[] {
-  const own = { uid: pod.uid ?? '', name: 'the pod itself', holds: taken.toString(), pid: null };
+  const podItself = { uid: pod.uid ?? '', name: 'the pod itself', holds: taken.toString(), pid: null };
   const held = holders(
     state,
     (each) => cpusOf(each).toString(),
     (each) => cpusOfKubeletPod(each).toString(),
   );
-  return taken.isEmpty ? held : [...held, own];
+  return taken.isEmpty ? held : [...held, podItself];
 }
 
 function containerOf({ pod }: Draft, name: string | null): ContainerRequest | undefined {
@@ -151,7 +152,7 @@ function cpuExplanation({ draft, container, offered }: RejectionFacts): Resource
   const { topology, present, pool, state, pod, placement, allowed, taken } = draft;
   const found = containerOf(draft, container);
   const asked = found ? exclusiveCount(pod, found, placement) : podExclusiveCount(pod, placement);
-  // Where siblings are held, the machine has one CPU a core.
+  // Where siblings are held, the machine has one CPU per core.
   const { machine, from } = choices(draft, asked);
   const reserved = universe(state.settings, present).intersection(state.settings.reservedSystemCPUs);
   const possible = grantableCpus(state.settings, present, pool)
@@ -182,14 +183,14 @@ function memoryExplanations({ draft, container, offered }: RejectionFacts): Reso
   const text = ({ nodes, bytes }: { nodes: readonly number[]; bytes: number }) =>
     `${formatBytes(bytes)} of NUMA node${nodes.length > 1 ? 's' : ''} ${nodes.join(', ')}`;
   return memoryRequests(draft, containerOf(draft, container)).map(({ type: resource, bytes: asked }) => {
-    const own = tables.filter(({ type }) => type === resource);
+    const tablesOfType = tables.filter(({ type }) => type === resource);
     const blocksText = (blocks: readonly MemoryBlock[]) =>
       blocks
         .filter(({ type }) => type === resource)
         .map(text)
         .join(', ');
     const { free } = memoryRow(draft, resource);
-    const reserved = own
+    const reserved = tablesOfType
       .filter(({ systemReserved }) => systemReserved > 0)
       .map(({ node, systemReserved }) => text({ nodes: [node], bytes: systemReserved }));
     return {
@@ -201,7 +202,7 @@ function memoryExplanations({ draft, container, offered }: RejectionFacts): Reso
         unusable: null,
         hints: ownHints(offered, resource),
       },
-      nodes: own.map(({ node, allocatable }) => {
+      nodes: tablesOfType.map(({ node, allocatable }) => {
         return { node, free: free[topology.numaNodes.indexOf(node)]!, possible: allocatable };
       }),
       reserved: reserved.length > 0 ? reserved.join(', ') : null,
@@ -310,7 +311,7 @@ export function explain(facts: RejectionFacts): Explanation {
       ? 'no policy would admit it at present'
       : `${strictest} would admit it at present, ${topologyPolicy} does not`,
   ]
-    // Names and ids are of others, and each line is one.
+    // Names and ids come from outside and may contain newlines.
     .map(printable)
     .join('\n');
   return { reason, container, policy: topologyPolicy, resources, admittedUnder, text };

@@ -28,7 +28,7 @@ export interface GrantInfo extends Holding {
   readonly elastic: Elasticity | null;
   /** The NUMA nodes of `cpus`. */
   readonly numaNodes: NodeSet;
-  /** As {@link Grant.isIsolated}. */
+  /** See {@link Grant.isIsolated}. */
   readonly isIsolated: boolean;
   /** The enforcement level. */
   readonly enforcement: EnforcementLevel;
@@ -54,18 +54,18 @@ export interface GrantInfo extends Holding {
 }
 
 /**
- * Whether a pod has isolated CPUs: taken as such, or such over which the kernel balances no load
- * (`unbalanced`) by now.
+ * True if a pod has isolated CPUs: it took them as isolated, or the kernel now balances no load
+ * over them (`unbalanced`).
  */
 export function isIsolated(pod: PodAssignment, { unbalanced }: Unbalanced): boolean {
   const isTaken = poolOf(pod) === 'isolated' || pod.enforcement.level === 'isolated';
   return isTaken || presentCpus(pod).intersects(unbalanced);
 }
 
-/** How much of the shared pool is booked for a pod beside its CPUs, in CPUs. */
+/** The part of the shared pool that a pod books beside its CPUs, in CPUs. */
 export const mixedCpus = ({ mixed = 0 }: Pick<PodAssignment, 'mixed'>): number => mixed / MILLI;
 
-/** What is told of a grant on record. */
+/** The description of a grant on record. */
 export function grantInfo(
   pod: PodAssignment,
   topology: Topology,

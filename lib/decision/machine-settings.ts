@@ -1,5 +1,5 @@
-// The machine's settings: chosen from what an opener gives, checked against the machine, compared
-// with what is recorded. Pure.
+// The machine's settings: chosen from an opener's options, checked against the machine, and
+// compared with the record. Pure.
 import { type Assignments, emptyAssignments, type MachineSettings } from '../account/assignments.js';
 import { type BookedMemory, bookedOn, NOTHING_BOOKED } from '../account/booked-memory.js';
 import {
@@ -39,24 +39,24 @@ export const DEFAULT_SETTINGS: MachineSettings = {
   unknown: {},
 };
 
-/** The machine's agreed settings in force. */
+/** The agreed settings in force on the machine. */
 export interface Settings {
   readonly managedCPUs: CpuSet;
   readonly reservedSystemCPUs: CpuSet;
   readonly strictCPUReservation: boolean;
-  /** Managed CPUs that are a pool of their own, granted or not. */
+  /** The managed CPUs of the isolated pool, granted or not. */
   readonly isolatedCPUs: CpuSet;
   /** Bytes by NUMA node and memory type. */
   readonly reservedMemory: BookedMemory;
-  /** null: no cgroups are used. */
+  /** null: numalign uses no cgroups. */
   readonly cgroupRoot: string | null;
-  /** The kubelet whose decisions are followed. */
+  /** The kubelet version whose decisions numalign follows. */
   readonly kubeletVersion: KubeletVersion;
-  /** Those that matter here, by the kubelet's names. */
+  /** The gates that matter here, by the kubelet's names. */
   readonly featureGates: FeatureGates;
 }
 
-/** Recorded settings as they are in force on a machine. */
+/** The recorded settings as they apply to the machine now. */
 export function settingsNow(settings: MachineSettings, now: CpuSnapshot): Settings {
   return {
     managedCPUs: universe(settings, now),
@@ -70,15 +70,15 @@ export function settingsNow(settings: MachineSettings, now: CpuSnapshot): Settin
   };
 }
 
-/** Settings with those that are required instead. */
+/** Replaces settings with the required ones. */
 export function applySettings(settings: MachineSettings, required: RequiredSettings): MachineSettings {
-  const given = Object.entries(required).filter(([, value]) => value !== undefined);
-  return { ...settings, ...Object.fromEntries(given) };
+  const changes = Object.entries(required).filter(([, value]) => value !== undefined);
+  return { ...settings, ...Object.fromEntries(changes) };
 }
 
 /**
- * The gates that come of those that are given: over the recorded ones, or over the defaults of
- * another version. undefined: nothing is said of them.
+ * The feature gates that result from the options: on top of the recorded ones, or of the defaults
+ * of another version. Undefined if the options do not mention them.
  * @throws ERR_INVALID_OPTION
  */
 function chosenGates(
@@ -91,7 +91,7 @@ function chosenGates(
   const gates = { ...(isOther ? DEFAULT_GATES[version] : recorded.featureGates), ...featureGates };
   const on = Object.entries(gates).find(([, flag]) => flag);
   if (version === 'v1.32' && on) {
-    invalidOption(`featureGates.${on[0]}`, true, 'left out with the kubelet v1.32, as are the other gates');
+    invalidOption(`featureGates.${on[0]}`, true, 'left out: the kubelet v1.32 has none of these gates');
   }
   if (gates.PodLevelResourceManagers && !gates.PodLevelResources) {
     invalidOption('featureGates.PodLevelResourceManagers', true, 'false without PodLevelResources');
@@ -100,22 +100,22 @@ function chosenGates(
 }
 
 /**
- * Settings with the reserved CPUs chosen where only their number is given: as many as are
- * `recorded` will do, whichever they are. The feature gates come all together.
+ * Chooses reserved CPUs if the options give only their number. Recorded CPUs of the same number
+ * stay, whichever they are. Returns all feature gates together.
  * @throws ERR_INVALID_OPTION
  */
 export function chosenSettings(
-  given: GivenSettings,
+  options: GivenSettings,
   placement: Placement,
   topology: Topology,
   now: CpuSnapshot,
   recorded: MachineSettings = DEFAULT_SETTINGS,
 ): RequiredSettings {
-  const { reservedCount, ...others } = given;
-  const settings = { ...others, featureGates: chosenGates(given, recorded) };
-  const version = given.kubeletVersion ?? recorded.kubeletVersion;
+  const { reservedCount, ...others } = options;
+  const settings = { ...others, featureGates: chosenGates(options, recorded) };
+  const version = options.kubeletVersion ?? recorded.kubeletVersion;
   if (reservedCount === undefined || reservedCount === recorded.reservedSystemCPUs.size) return settings;
-  // What is isolated is no place for the system.
+  // The system cannot use isolated CPUs.
   const all = grantableCpus(
     { ...applySettings(recorded, settings), reservedSystemCPUs: CpuSet.EMPTY },
     { online: topology.cpus, isolated: now.isolated },
@@ -135,8 +135,8 @@ export function chosenSettings(
 }
 
 /**
- * Settings must name CPUs and memory that the machine has, or that are on record: what it has lost
- * since may stay in the settings.
+ * Checks that settings name CPUs and memory that the machine has or that are on record. The
+ * settings may keep what the machine has lost.
  * @throws ERR_INVALID_OPTION
  */
 export function checkKnown(
@@ -144,9 +144,9 @@ export function checkKnown(
   topology: Topology,
   recorded = DEFAULT_SETTINGS,
 ): void {
-  const known = topology.cpus.union(topology.possible);
+  const possible = topology.cpus.union(topology.possible);
   for (const name of ['managedCPUs', 'reservedSystemCPUs', 'isolatedCPUs'] as const) {
-    const beyond = required[name]?.difference(known).difference(recorded[name] ?? CpuSet.EMPTY);
+    const beyond = required[name]?.difference(possible).difference(recorded[name] ?? CpuSet.EMPTY);
     if (!beyond || beyond.isEmpty) continue;
     throw new NumalignError(
       'ERR_INVALID_OPTION',
@@ -154,7 +154,7 @@ export function checkKnown(
       {
         option: name,
         value: required[name]?.toString(),
-        valid: known.toString(),
+        valid: possible.toString(),
       },
     );
   }
@@ -171,7 +171,7 @@ export function checkKnown(
   }
 }
 
-/** Settings must leave a CPU for everything else. @throws ERR_CONFIG_CONFLICT */
+/** Checks that settings leave a CPU in the shared pool. @throws ERR_CONFIG_CONFLICT */
 export function checkLeavesPool(state: Assignments, now: CpuSnapshot): void {
   if (!sharedPool(state, now).isEmpty) return;
   throw new NumalignError(
@@ -185,7 +185,7 @@ export function checkLeavesPool(state: Assignments, now: CpuSnapshot): void {
 }
 
 /**
- * Groups in use are known by their root: it stays as long as CPUs are exclusive.
+ * Checks that cgroupRoot stays while CPUs are exclusive, because groups in use are found by it.
  * @throws ERR_CONFIG_CONFLICT
  */
 export function checkCgroupRoot(state: Assignments, { cgroupRoot }: MachineSettings): void {
@@ -210,7 +210,7 @@ function memoryText(memory: BookedMemory): string {
     .join(', ');
 }
 
-/** As the kubelet's flag takes them: `PodLevelResources=true,PodLevelResourceManagers=false`. */
+/** In the form of the kubelet's flag: `PodLevelResources=true,PodLevelResourceManagers=false`. */
 const gatesText = (gates: FeatureGates): string =>
   Object.entries(gates)
     .map(([gate, flag]) => `${gate}=${flag}`)
@@ -218,7 +218,7 @@ const gatesText = (gates: FeatureGates): string =>
     .join(',');
 
 /**
- * What an opener requires must be what is recorded.
+ * Checks that an opener requires what is recorded.
  * @throws ERR_CONFIG_CONFLICT, with the differences
  */
 function checkAgreement(recorded: MachineSettings, required: RequiredSettings, path: string): void {
@@ -259,7 +259,10 @@ function checkAgreement(recorded: MachineSettings, required: RequiredSettings, p
   );
 }
 
-/** A simulated machine and the real one must not share a state. @throws ERR_SIMULATED_MACHINE */
+/**
+ * Refuses a state that a simulated machine and the real one would share.
+ * @throws ERR_SIMULATED_MACHINE
+ */
 function checkSameKind({ simulated }: MachineSettings, topology: Topology, path: string): void {
   if (simulated === topology.isSimulated) return;
   throw new NumalignError(
@@ -271,15 +274,15 @@ function checkSameKind({ simulated }: MachineSettings, topology: Topology, path:
   );
 }
 
-type Given = Pick<Config, 'settings' | 'placement'>;
+type Options = Pick<Config, 'settings' | 'placement'>;
 
 /**
- * The state of a machine that has none yet.
- * @throws ERR_INVALID_OPTION for CPUs that the machine does not have, ERR_CONFIG_CONFLICT where
- *   nothing would be left to share
+ * The first state of a machine.
+ * @throws ERR_INVALID_OPTION for CPUs that the machine does not have, ERR_CONFIG_CONFLICT if the
+ *   shared pool would be empty
  */
 export function firstState(
-  { settings, placement }: Given,
+  { settings, placement }: Options,
   topology: Topology,
   now: CpuSnapshot,
 ): Assignments {
@@ -292,16 +295,20 @@ export function firstState(
 }
 
 /**
- * Whether an opener can use the state on record.
+ * Checks that an opener can use the state on record.
  * @throws ERR_SIMULATED_MACHINE, ERR_CONFIG_CONFLICT, ERR_INVALID_OPTION
  */
 export function checkRecorded(
   { settings }: Assignments,
-  given: Given,
+  options: Options,
   topology: Topology,
   now: CpuSnapshot,
   path: string,
 ): void {
   checkSameKind(settings, topology, path);
-  checkAgreement(settings, chosenSettings(given.settings, given.placement, topology, now, settings), path);
+  checkAgreement(
+    settings,
+    chosenSettings(options.settings, options.placement, topology, now, settings),
+    path,
+  );
 }

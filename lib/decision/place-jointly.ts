@@ -1,5 +1,5 @@
-// PlaceJointly: a pod on NUMA nodes that are chosen over CPUs, memory, hugepages and devices together,
-// with the whole pod in sight. Pure, but for what custom hint providers do.
+// PlaceJointly: places a pod on NUMA nodes chosen for CPUs, memory, hugepages and devices together,
+// for the whole pod. Pure, except for custom hint providers.
 import { Refusal } from '../base/refusal.js';
 import { MAX_HINT_NODES } from '../machine/hint-masks.js';
 import type { HintFamily } from '../machine/hints.js';
@@ -9,34 +9,34 @@ import { scoreOf } from './joint/score.js';
 import { nodesOfContainer, type Progress } from './progress.js';
 import { type Question, undo } from './question.js';
 
-/** Parts of the decision that this one is made of. */
+/** The steps of a decision that this one builds on. */
 export interface Steps {
   /**
-   * Places the whole pod, as `joint` of the progress says; `isAhead`: init containers with the whole
-   * pod in sight.
+   * Places the whole pod by `joint` of the progress. `isAhead`: places init containers with the
+   * whole pod in view.
    * @throws Refusal
    */
   readonly place: (progress: Progress, isAhead: boolean) => void;
-  /** What is offered for the pod as a whole. */
+  /** The hints offered for the pod as a whole. */
   readonly offered: (progress: Progress) => readonly HintFamily[];
 }
 
-/** Whether the NUMA nodes of a request are chosen so. */
+/** True if the request's NUMA nodes are chosen jointly. */
 export function isJoint({ request: { placement }, topology, providers }: Question): boolean {
   if (placement.choice !== 'joint' || topology.nodes.length > MAX_HINT_NODES) return false;
-  // Under `none` nobody asks custom providers.
+  // Under `none`, custom providers are not asked.
   return placement.topologyPolicy !== 'none' || providers.length === 0;
 }
 
 /**
- * Places the pod where the kubelet would, unless nodes that are chosen jointly are fewer or nearer, or
- * as few and as near.
- * @throws Refusal where the kubelet would not admit it either
+ * Places the pod as the kubelet would, unless a joint choice needs fewer or nearer nodes, or
+ * equally good ones.
+ * @throws Refusal if the kubelet would refuse the pod too
  */
 export function placeJointly(progress: Progress, steps: Steps): void {
   const best = progress.question.providers.length > 0 ? onlyTrial(progress, steps) : bestOf(progress, steps);
   if (best) Object.assign(progress, best.placed);
-  // It says why, as the kubelet says it.
+  // Throws the kubelet's reason.
   else steps.place(progress, false);
 }
 
@@ -48,11 +48,11 @@ function attempt(begun: Progress, way: Way, { place }: Steps): Trial<Progress> |
     if (error instanceof Refusal) return undefined;
     throw error;
   }
-  const each = placed.given.map((given) => nodesOfContainer(placed, given));
+  const each = placed.allocations.map((allocation) => nodesOfContainer(placed, allocation));
   return { placed, score: scoreOf(placed.draft.topology, each) };
 }
 
-// What custom providers allocate cannot be compared; it can be given back.
+// Allocations of custom providers cannot be compared, only given back.
 function onlyTrial(begun: Progress, steps: Steps): Trial<Progress> | undefined {
   const trial = attempt(begun, { within: undefined }, steps);
   if (trial) return trial;

@@ -1,5 +1,5 @@
-// Place: hints, merge, allocate, for each container or for the whole pod. Pure, but for what custom
-// hint providers do.
+// Place: hints, merge and allocation, for each container or for the whole pod. Pure, except for
+// custom hint providers.
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { withLast } from '../base/collections/lists.js';
 import { Refusal } from '../base/refusal.js';
@@ -22,7 +22,7 @@ import { memoryLeft } from './memory/memory-booking.js';
 import { memoryRequests } from './memory/memory-requests.js';
 import { isJoint, placeJointly } from './place-jointly.js';
 import { isBookedWhole } from './pod-level/pod-level.js';
-import { draftAfter, type Given, nodesOf, type Offer, type Progress } from './progress.js';
+import { type ContainerAllocation, draftAfter, nodesOf, type Offer, type Progress } from './progress.js';
 import { hintRequest, type Question } from './question.js';
 
 export function place(progress: Progress): void {
@@ -47,9 +47,9 @@ function placeOnce(progress: Progress, isAhead: boolean): void {
 
 function placeEach(progress: Progress): void {
   placeContainers(progress);
-  // What the last container leaves matters for nothing else.
+  // Only these checks need the draft after the last container.
   const { draft } = progress;
-  const last = progress.given.at(-1)!;
+  const last = progress.allocations.at(-1)!;
   if (leavesNoPool(draft, cpusTaken(draft, last.cpus))) checkSharedPool(draftAfter(draft, last));
   if (needsRoom(draft)) checkRoom(draftAfter(draft, last));
 }
@@ -61,17 +61,17 @@ function placeContainers(progress: Progress): void {
     : placement.scope === 'pod'
       ? admittedHint(progress, requestsFor(progress.draft, undefined))
       : undefined;
-  // By index: to iterate over a list that is frozen makes an object for each member.
+  // By index: iterating over a frozen array allocates for each member.
   const { containers } = pod;
   for (let i = 0; i < containers.length; i++) {
     const container = containers[i]!;
-    const last = progress.given.at(-1);
+    const last = progress.allocations.at(-1);
     if (last) progress.draft = draftAfter(progress.draft, last);
     progress.container = container;
     const requests = requestsFor(progress.draft, container);
     const hint = forPod ?? admittedHint(progress, requests);
     try {
-      progress.given = withLast(progress.given, allocate(progress, container, requests, hint));
+      progress.allocations = withLast(progress.allocations, allocate(progress, container, requests, hint));
     } catch (error) {
       throw memoryRefusal(progress, hint, error) ?? error;
     }
@@ -79,7 +79,7 @@ function placeContainers(progress: Progress): void {
   progress.container = undefined;
 }
 
-// What custom providers allocate cannot be tried.
+// Custom providers cannot allocate for a trial.
 function looksAhead({ request: { pod, placement }, providers }: Question): boolean {
   const { scope, topologyPolicy } = placement;
   if (pod.containers[0]!.kind === 'app') return false;
@@ -102,7 +102,7 @@ function trial(begun: Progress, initNodes: NodeSet | undefined): Trial {
   return { nodes, offered: offered.map(({ hints }) => hints) };
 }
 
-// Only growth can be where it should not.
+// Only growth may go to other nodes.
 function resizedHint(progress: Progress, { containers: [now] }: PodAssignment): TopologyHint {
   [progress.container] = progress.question.request.pod.containers;
   const { requests } = progress.container!;
@@ -117,7 +117,7 @@ function allocate(
   container: ContainerRequest,
   requests: Requests,
   hint: TopologyHint,
-): Given {
+): ContainerAllocation {
   const { providers } = progress.question;
   const { draft } = progress;
   const devices =
@@ -132,21 +132,22 @@ function allocate(
 }
 
 /**
- * Where cores of uneven sizes do not add up, the kubelet hands out parts of them, and the pod fails
- * over memory that is nowhere: no release of CPUs would help it, and so that is the reason here too.
+ * The refusal over memory, if the kubelet would give one first. Where cores of uneven sizes do not
+ * add up, the kubelet splits cores and then fails over missing memory. Releasing CPUs would not
+ * help, so numalign gives the same reason.
  */
 function memoryRefusal(progress: Progress, hint: TopologyHint, error: unknown): Refusal | undefined {
   const { pod, placement } = progress.question.request;
   const { containers } = pod;
   const { topologyPolicy } = placement;
   if (!(error instanceof UnevenCores)) return undefined;
-  // The others reject such a pod by its hints.
+  // The other policies reject such a pod by its hints.
   if (topologyPolicy !== 'none' && topologyPolicy !== 'best-effort') return undefined;
   let { draft } = progress;
   let left = draft.topology.wholeCores(draft.free).size;
   for (let i = containers.indexOf(progress.container!); i < containers.length; i++) {
     const container = containers[i]!;
-    // It may fail over cores before that.
+    // It may fail over cores before memory.
     left -= exclusiveCount(pod, container, placement);
     if (left < 0) return undefined;
     try {

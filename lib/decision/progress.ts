@@ -1,4 +1,4 @@
-// Progress: how far a decision has come. Pure.
+// Progress: the state of a running decision. Pure.
 import type { ContainerAssignment, PodBooking } from '../account/pod-assignment.js';
 import { type CpuPool, cpusOf } from '../account/pod-holdings.js';
 import type { ContainerRequest } from '../input/pods/resource-amounts.js';
@@ -13,7 +13,7 @@ import type { MergeResult } from './hints/merge-hints.js';
 import type { MemoryDraft } from './memory/memory-draft.js';
 import type { Question } from './question.js';
 
-/** What was merged to one hint: for a container, or (null) for the whole pod. */
+/** The hints merged for a container, or for the whole pod (null). */
 export interface Offer {
   readonly container: string | null;
   readonly offered: readonly OfferedHints[];
@@ -23,36 +23,36 @@ export interface Offer {
 export interface Progress {
   readonly question: Question;
   readonly pool: CpuPool;
-  /** As it is for the container at hand. */
+  /** The draft for the current container. */
   draft: Draft;
-  /** By container, as far as it has come. */
-  given: readonly Given[];
+  /** The containers placed so far. */
+  allocations: readonly ContainerAllocation[];
   offers: readonly Offer[];
-  /** What is booked for the pod as a whole; null: its containers are given theirs one by one. */
+  /** Booked for the pod as a whole; null if its containers are booked one by one. */
   booking: PodBooking | null;
-  /** The container at hand; undefined: the whole pod. */
+  /** The current container; undefined: the whole pod. */
   container: ContainerRequest | undefined;
-  /** The NUMA nodes of its first init container that is aligned; undefined: any. */
+  /** The NUMA nodes for the first aligned init container; undefined: any. */
   initNodes: NodeSet | undefined;
   /**
-   * NUMA nodes are chosen over all resources together, of these or (undefined) of all. undefined: as
-   * the kubelet chooses them.
+   * Set if NUMA nodes are chosen for all resources together, from these nodes or (undefined) from
+   * all; undefined: as the kubelet chooses.
    */
   joint: { readonly within: NodeSet | undefined } | undefined;
 }
 
-/** What a container was given near its hint, and what that leaves of memory. */
-export interface Given {
+/** What a container got near its hint, and the memory left after it. */
+export interface ContainerAllocation {
   readonly container: ContainerRequest;
   readonly hint: TopologyHint;
   readonly cpus: CpuAllocation;
   readonly devices: DeviceAllocation;
   readonly memory: MemoryDraft;
-  /** It shares its CPUs with other containers of the pod, if it has any. */
+  /** True if the container shares any CPUs it has with others of the pod. */
   readonly isShared: boolean;
 }
 
-const NOTHING_GIVEN: Progress['given'] = [];
+const NO_ALLOCATIONS: Progress['allocations'] = [];
 
 export function begin(question: Question, pool: CpuPool): Progress {
   const { topology, present, state, request, resources, hugepages, within } = question;
@@ -67,8 +67,8 @@ export function begin(question: Question, pool: CpuPool): Progress {
     question,
     pool,
     draft: resizing(draft, question),
-    given: NOTHING_GIVEN,
-    // The caller of a plan gets this very list.
+    allocations: NO_ALLOCATIONS,
+    // A new list, because the caller of a plan gets it.
     offers: [],
     booking: null,
     container: undefined,
@@ -77,7 +77,7 @@ export function begin(question: Question, pool: CpuPool): Progress {
   };
 }
 
-// CPUs that are announced are settled; else what is given up is chosen before anything is taken.
+// Announced CPUs are settled. Otherwise, choose what the grant gives up before taking anything.
 function resizing(draft: Draft, { resized, request }: Question): Draft {
   if (!resized) return draft;
   const [now] = resized.containers as [ContainerAssignment];
@@ -86,29 +86,32 @@ function resizing(draft: Draft, { resized, request }: Question): Draft {
   return withKept(draft, { cpus, held, memory: now.memory, devices: now.devices }, cpusOf(resized));
 }
 
-/** The draft once one more container has been placed. */
-export function draftAfter(draft: Draft, { container, cpus, devices, memory }: Given): Draft {
+/** The draft after one more container is placed. */
+export function draftAfter(draft: Draft, { container, cpus, devices, memory }: ContainerAllocation): Draft {
   return nextDraft(draft, cpusLeft(draft, container, cpus), devicesLeft(draft, container, devices), memory);
 }
 
-/** The memory of the machine with all containers. REQUIRES: they are placed. */
-export const memoryOf = ({ given }: Progress): MemoryDraft => given.at(-1)!.memory;
+/** The memory of the machine after all containers. REQUIRES: all are placed. */
+export const memoryOf = ({ allocations }: Progress): MemoryDraft => allocations.at(-1)!.memory;
 
-/** The NUMA nodes of all that its containers have. REQUIRES: they are placed. */
+/** The NUMA nodes of everything that the containers have. REQUIRES: all are placed. */
 export function nodesOf(progress: Progress): NodeSet {
-  const { draft, given, question } = progress;
+  const { draft, allocations, question } = progress;
   const memory = memoryOf(progress).containers.flatMap(({ blocks }) => blocks.flatMap(({ nodes }) => nodes));
-  const devices = given.flatMap((each) => Object.values(each.devices).flat());
+  const devices = allocations.flatMap((each) => Object.values(each.devices).flat());
   const near = NodeSet.from([...memory, ...devices.flatMap(({ nodes }) => nodes ?? [])]);
-  return question.topology.nodesOf(cpusTaken(draft, given.at(-1)!.cpus)).union(near);
+  return question.topology.nodesOf(cpusTaken(draft, allocations.at(-1)!.cpus)).union(near);
 }
 
-/** The NUMA nodes of what a container has. REQUIRES: all of them are placed. */
-export function nodesOfContainer(progress: Progress, { container, cpus, devices }: Given): NodeSet {
+/** The NUMA nodes of what a container has. REQUIRES: all containers are placed. */
+export function nodesOfContainer(
+  progress: Progress,
+  { container, cpus, devices }: ContainerAllocation,
+): NodeSet {
   const blocks = memoryOf(progress).containers.find(({ name }) => name === container.name)?.blocks ?? [];
   const memory = NodeSet.from(blocks.flatMap(({ nodes }) => nodes));
   const near = progress.draft.topology.nodesOf(cpus.cpus.union(cpus.held)).union(memory);
-  // A device that is near several nodes is near as soon as one of them is in.
+  // A device near several nodes counts as near if the container has one of them.
   const far = Object.values(devices)
     .flat()
     .flatMap(({ nodes }) => (nodes?.some((node) => near.has(node)) ? [] : (nodes ?? []).slice(0, 1)));

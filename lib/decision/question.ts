@@ -1,4 +1,4 @@
-// Question: what a decision looks at, and what custom hint providers hear of it.
+// Question: the input of a decision, and the part that custom hint providers see.
 import type { Assignments } from '../account/assignments.js';
 import type { OwnerRecord, PodAssignment } from '../account/pod-assignment.js';
 import type { CpuSnapshot } from '../account/pools.js';
@@ -14,10 +14,10 @@ import { askToRelease, type HintProvider, type HintRequest } from './hints/hint-
 import type { FreeHugepages } from './memory/memory-draft.js';
 import { isBookedWhole } from './pod-level/pod-level.js';
 
-/** When what is only planned is admitted. */
+/** The admission time of plans. */
 export const NEVER = '1970-01-01T00:00:00.000Z';
 
-/** What a decision looks at: all of it is input, nothing is read from the machine. */
+/** The whole input of a decision; a decision reads nothing from the machine. */
 export interface Question {
   readonly topology: Topology;
   readonly present: CpuSnapshot;
@@ -27,22 +27,22 @@ export interface Question {
   readonly providers: readonly HintProvider[];
   readonly owner: OwnerRecord;
   readonly uid: string;
-  /** By which custom providers know the pod while weaker policies are tried. */
+  /** The uid that custom providers get while weaker policies are tried. */
   readonly trialUid: string;
   /** In ISO 8601. */
   readonly now: string;
   readonly dryRun: boolean;
-  /** What the kernel has free of hugepages, where that must do; else what is on record. */
+  /** The kernel's free hugepages, if they must suffice; else only the record counts. */
   readonly hugepages?: FreeHugepages | undefined;
-  /** The only CPUs to choose from; undefined: all that are free. */
+  /** The only CPUs to choose from; undefined: all free CPUs. */
   readonly within?: CpuSet;
-  /** The pod whose only container is resized to what is asked for; it is not in `state`. */
+  /** For a resize: the pod whose only container gets the requested amounts. Not in `state`. */
   readonly resized?: PodAssignment;
 }
 
 /**
- * The question as the machine's settings have it: by which kubelet it is decided, and what that
- * makes of resources of a whole pod.
+ * Applies the machine's settings to the question: the kubelet version, and what that makes of
+ * pod-level resources.
  * @throws ERR_INVALID_POD
  */
 export function underSettings(question: Question): Question {
@@ -53,7 +53,7 @@ export function underSettings(question: Question): Question {
   return { ...question, request: { ...request, placement, pod } };
 }
 
-/** What a custom provider is asked. `container`: undefined: for the whole pod. */
+/** The request to a custom provider. `container`: undefined for the whole pod. */
 export function hintRequest({
   question,
   container,
@@ -78,14 +78,14 @@ function podOf({ uid, request: { pod } }: Question): HintRequest['pod'] {
 function podRequests({ pod, placement }: AdmissionRequest): Record<string, number> {
   const resources = new Set(pod.containers.flatMap(({ requests }) => Object.keys(requests)));
   const ofContainers = [...resources].map((resource) => [resource, amountFor(pod, undefined, resource)]);
-  // What is booked for the pod as a whole counts, whatever its containers ask for.
+  // A booking for the whole pod counts, whatever its containers request.
   const whole = isBookedWhole(pod, placement) ? pod.resources!.requests : {};
   return Object.freeze({ ...Object.fromEntries(ofContainers), ...whole });
 }
 
 /**
- * Has custom providers give back what they allocated for a pod that is not admitted after all.
- * Answers the first error.
+ * Makes custom providers give back what they allocated for a pod that is not admitted. Returns the
+ * first error.
  */
 export function undo(question: Question): unknown {
   if (question.providers.length === 0) return undefined;

@@ -1,5 +1,5 @@
-// Rejection: why a pod is not admitted, with what would have admitted it. Pure, but for what custom
-// hint providers tell.
+// Rejection: why a pod is not admitted, and what would have admitted it. Pure, except for custom
+// hint providers.
 import type { CpuPool } from '../account/pod-holdings.js';
 import { thrownText } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
@@ -39,7 +39,7 @@ export interface Rejection {
 
 type Amounts = ReadonlyMap<OfferedHints, readonly NodeAmount[]>;
 
-// As they were when it failed, before anything is given back.
+// Reads the amounts at the failure, before anything is given back.
 export function collectAmounts(progress: Progress): Amounts {
   const { providers } = progress.question;
   const offered = progress.offers.at(-1)?.offered ?? [];
@@ -51,7 +51,7 @@ export function collectAmounts(progress: Progress): Amounts {
   );
 }
 
-/** The rejection for a refusal, once all is given back; `rollback`: why something is not. */
+/** The rejection for a refusal, after the rollback. `rollback`: the error of a failed rollback. */
 export function rejectionOf(
   progress: Progress,
   { reason, code, message: why, details: facts, cause }: Refusal,
@@ -60,7 +60,7 @@ export function rejectionOf(
 ): Rejection {
   const { question, offers, container } = progress;
   const message = rollback === undefined ? why : rollbackText(why, rollback);
-  // A rejection of the whole pod is told of what there was before any container took its share.
+  // A rejection of the whole pod describes the machine before any container took its share.
   const draft = container ? progress.draft : begin(question, progress.pool).draft;
   const explanation = explain({
     draft,
@@ -89,7 +89,7 @@ export function rejectionOf(
   };
 }
 
-// One line: the lines of the explanation, but for its first.
+// One line: the lines of the explanation without the first.
 function messageOf(message: string, { text }: Explanation): string {
   const rest = text
     .split('\n')
@@ -98,7 +98,7 @@ function messageOf(message: string, { text }: Explanation): string {
   return [message, ...rest].join('; ');
 }
 
-/** The placements that differ in a weaker policy, the strictest first. */
+/** The same placement with each weaker policy, the strictest first. */
 function weakerPolicies(placement: Placement): Placement[] {
   const weaker = TOPOLOGY_MANAGER_POLICIES.slice(
     0,
@@ -107,23 +107,23 @@ function weakerPolicies(placement: Placement): Placement[] {
   return weaker.reverse().map((topologyPolicy) => ({ ...placement, topologyPolicy }));
 }
 
-// Whatever a provider does here, the reason of the rejection must not be lost.
+// A provider's error here must not hide the reason of the rejection.
 function wouldAdmit(question: Question, pool: CpuPool, placement: Placement): boolean {
   const request = { ...question.request, placement };
-  const asked = { ...question, request, uid: question.trialUid, dryRun: true };
+  const trial = { ...question, request, uid: question.trialUid, dryRun: true };
   try {
-    place(begin(asked, pool));
+    place(begin(trial, pool));
     return true;
   } catch {
     return false;
   } finally {
-    undo(asked);
+    undo(trial);
   }
 }
 
 /**
- * An error, and what the rollback after it has failed with, if it has: a provider that keeps what it
- * should give back must not go unnoticed.
+ * Adds the error of a failed rollback to an error, so that a provider that keeps its allocation
+ * does not go unnoticed.
  */
 export function withRollback(error: unknown, rollback: unknown): unknown {
   if (rollback === undefined || !(error instanceof NumalignError)) return error;

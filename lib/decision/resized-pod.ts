@@ -1,5 +1,5 @@
-// Resized pod: a grant of one container that is to have other amounts, as a question to decide, and what
-// becomes of it. Pure.
+// Resized pod: a one-container grant with new amounts, as a question to decide, and the result.
+// Pure.
 import type { Assignments } from '../account/assignments.js';
 import { type MemoryBlock, releaseMemory } from '../account/booked-memory.js';
 import type { ContainerAssignment, PodAssignment } from '../account/pod-assignment.js';
@@ -13,7 +13,7 @@ import type { Decision } from './decision.js';
 import type { DeviceResources } from './devices/device-resources.js';
 import { NEVER, type Question } from './question.js';
 
-/** Where it is decided: all of it is input. */
+/** The whole input of a resize. */
 export interface ResizeGround {
   readonly topology: Topology;
   readonly present: CpuSnapshot;
@@ -21,28 +21,28 @@ export interface ResizeGround {
   readonly state: Assignments;
 }
 
-/** What is left out stays as it is. */
+/** An omitted amount stays as it is. */
 export interface ResizedAmounts {
-  /** Exclusive ones. */
+  /** Exclusive CPUs. */
   readonly cpu?: number | undefined;
   /** Bytes. */
   readonly memory?: number | undefined;
 }
 
-/** As it is then. */
+/** The grant and the state after the resize. */
 export interface Resized {
   readonly pod: PodAssignment;
   readonly next: Assignments;
 }
 
-/** A question about a grant that is on record. */
+/** A question about a grant on record. */
 export interface ResizeQuestion extends Question {
   /** The state with the grant in it. */
   readonly recorded: Assignments;
   readonly resized: PodAssignment;
 }
 
-/** `defaults`: for what is not on record of its placement. */
+/** `defaults`: for parts of the placement that are not on record. */
 export function resizeQuestion(
   { topology, present, resources, state }: ResizeGround,
   pod: PodAssignment,
@@ -67,7 +67,7 @@ export function resizeQuestion(
       isForCaller: pod.owner.kind === 'process',
       wait: false,
     },
-    // What they hold for the pod stays as it is.
+    // Providers keep what they hold for the pod.
     providers: [],
     owner: pod.owner,
     uid: pod.uid,
@@ -78,20 +78,20 @@ export function resizeQuestion(
   };
 }
 
-/** `decision`: of the question. */
+/** `decision`: the answer to the question. */
 export function resizedPod({ recorded, resized, request }: ResizeQuestion, decision: Decision): Resized {
   const { requests } = request.pod.containers[0]!;
   const [now] = resized.containers as [ContainerAssignment];
   const [{ cpus, held, hint, memory: blocks }] = decision.pod.containers as [ContainerAssignment];
-  const isAsked = ({ type }: MemoryBlock) => (requests[type] ?? 0) > 0;
-  const isBookedAnew = blocks.length > 0;
-  // Memory of which no amount has changed stays booked where it is, whatever has become of the
-  // nodes; what is not asked for any more is given back.
-  const left = now.memory.filter((block) => !isAsked(block)).reduce(releaseMemory, recorded.memory);
+  const isRequested = ({ type }: MemoryBlock) => (requests[type] ?? 0) > 0;
+  const isRebooked = blocks.length > 0;
+  // Memory with unchanged amounts stays booked where it is, even on lost nodes. Types no longer
+  // requested are given back.
+  const left = now.memory.filter((block) => !isRequested(block)).reduce(releaseMemory, recorded.memory);
   const after = {
     ...{ ...now, request: requests, cpus, held, hint },
-    memory: isBookedAnew ? blocks : now.memory.filter(isAsked),
+    memory: isRebooked ? blocks : now.memory.filter(isRequested),
   };
   const pod = { ...resized, upcoming: null, containers: [after] };
-  return { pod, next: replacePod(recorded, pod, isBookedAnew ? decision.next().memory : left) };
+  return { pod, next: replacePod(recorded, pod, isRebooked ? decision.next().memory : left) };
 }

@@ -1,4 +1,4 @@
-// Affinity of threads: what they may run on, pinning, and the honest account of it. Follows
+// Affinity of threads: reads and sets masks, and reports what the kernel did. Follows
 // sched_setaffinity(2) and sched_getaffinity(2).
 import { getSystemErrorName } from 'node:util';
 import { checkOptions, invalidOption } from '../base/check-options.js';
@@ -15,20 +15,20 @@ import { readOnlineCpus } from './online-cpus.js';
  */
 export type Threads = 'process' | 'current' | number;
 
-/** One thread that was moved. */
+/** A thread that was moved. */
 export interface MovedThread {
   readonly tid: number;
-  /** Where it may run now, read back from the kernel. */
+  /** The CPUs it may run on now, read back from the kernel. */
   readonly cpus: CpuSet;
-  /** Where it could run before. */
+  /** The CPUs it could run on before. */
   readonly before: CpuSet;
 }
 
-/** One thread that is not where it was asked to be. */
+/** A thread that is not where it should be. */
 export interface UnmovableThread extends MovedThread {
   /**
-   * The kernel's refusal, such as `EPERM`; `clipped` where it silently left CPUs out because a
-   * cpuset forbids them or they are offline.
+   * The kernel's refusal, for example `EPERM`; or `clipped` if the kernel silently dropped CPUs
+   * that are offline or outside the cpuset.
    */
   readonly reason: string;
 }
@@ -45,15 +45,15 @@ export interface PinResult {
 }
 
 /**
- * What is known of a thread of this process. On Node 20 all threads carry the same name, so most
- * are `other` (V8's helpers, libuv); newer versions name them.
+ * What numalign knows of a thread of this process. On Node 20 all threads have the same name, so
+ * most are `other` (V8's helpers, libuv). Newer versions name them.
  */
 export interface ThreadInfo {
   readonly tid: number;
   /**
    * `worker`: a Worker that has loaded numalign, or was started by {@link Grant.worker}. `pool`: a
-   * thread of libuv's pool, which has run a job of numalign ({@link probePool} finds all) or goes
-   * by this name. `v8`: a helper of V8 by its name.
+   * thread of libuv's pool, known by its name or because it has run a job of numalign ({@link
+   * probePool} finds all). `v8`: a helper of V8, known by its name.
    */
   readonly role: ThreadRole;
   readonly cpus: CpuSet;
@@ -72,10 +72,10 @@ function fromMove({ tid, now, before }: NativeMove): MovedThread {
   return { tid, cpus: new CpuSet(now), before: new CpuSet(before) };
 }
 
-/** The reason where the kernel has silently left CPUs out of a mask. */
+/** The reason if the kernel silently dropped CPUs from a mask. */
 export const CLIPPED = 'clipped';
 
-/** The addon's account as the public one. */
+/** Converts the addon's account to the public one. */
 export function toPinResult(outcome: NativePinOutcome, wholeProcess: boolean): PinResult {
   return {
     moved: outcome.moved.map(fromMove),
@@ -95,25 +95,25 @@ export function toTid(threads: Threads): number {
   return invalidOption('threads', threads, "'process', 'current' or a thread id");
 }
 
-/** What a grant adds to a pin: who may undo it, and protection from another grant. */
+/** What a grant adds to a pin: the owner that may undo it, and protection from other grants. */
 export interface PinOwner {
   grant: string;
-  /** Of the grant; '': what no part has. */
+  /** The part of the grant; '': the CPUs of no part. */
   part: string;
   owner: string;
   replace: boolean;
 }
 
-const NOBODY: PinOwner = { grant: '', part: '', owner: '', replace: false };
+const NO_OWNER: PinOwner = { grant: '', part: '', owner: '', replace: false };
 
-// `cpus`: none of which the kernel lets a thread have.
+// `cpus`: the kernel allows the thread none of them.
 function refusalOf(cpus: CpuSet, tid: number, errno: number): NumalignError {
   const facts = { errno, syscall: 'sched_setaffinity', value: cpus.toString() };
   const online = readOnlineCpus();
   if (getSystemErrorName(-errno) === 'EINVAL' && online && !cpus.intersects(online)) {
     return new NumalignError(
       'ERR_SYSCALL',
-      `there ${cpus.size === 1 ? 'is' : 'are'} no ${cpusNamed(cpus)} online on this machine, which has ${cpusNamed(online)}`,
+      `this machine has no ${cpusNamed(cpus)} online; it has ${cpusNamed(online)}`,
       { ...facts, valid: online.toString() },
     );
   }
@@ -124,7 +124,7 @@ function refusalOf(cpus: CpuSet, tid: number, errno: number): NumalignError {
   );
 }
 
-/** Pins for a grant, or for nobody. @throws as {@link pinToCpus}, and ERR_ALREADY_PINNED. */
+/** Pins for a grant, or without one. @throws as {@link pinToCpus}, and ERR_ALREADY_PINNED. */
 export function pinFor(cpus: CpuSet, threads: Threads, { grant, part, owner, replace }: PinOwner): PinResult {
   if (cpus.isEmpty) {
     throw new NumalignError('ERR_INVALID_ARGUMENT', 'a thread needs at least one CPU to run on', {
@@ -138,10 +138,10 @@ export function pinFor(cpus: CpuSet, threads: Threads, { grant, part, owner, rep
   return toPinResult(outcome, threads === 'process');
 }
 
-/** Threads of this process onto CPUs, without a grant. @throws as {@link pin} of the package */
+/** Pins threads of this process without a grant. @throws as {@link pin} of the package */
 export function pinToCpus(cpus: CpuSet | string, options: PinOptions = {}): PinResult {
   const { threads = 'process' } = checkOptions(options, ['threads'], 'pin') as PinOptions;
-  return pinFor(CpuSet.coerce(cpus), threads, NOBODY);
+  return pinFor(CpuSet.coerce(cpus), threads, NO_OWNER);
 }
 
 /**
@@ -149,13 +149,13 @@ export function pinToCpus(cpus: CpuSet | string, options: PinOptions = {}): PinR
  * @throws as {@link pin}
  */
 export function pinThread(cpus: CpuSet | string, tid?: number): PinResult {
-  return pinFor(CpuSet.coerce(cpus), tid ?? 'current', NOBODY);
+  return pinFor(CpuSet.coerce(cpus), tid ?? 'current', NO_OWNER);
 }
 
 /**
- * Takes every thread of a process, another one too, off CPUs by its mask, and reads back: a thread
- * with nothing else goes to `pool`. One that has ended is no error.
- * @throws ERR_SYSCALL where a thread stays there
+ * Moves every thread of any process off CPUs by its mask, and reads the masks back. A thread with
+ * no other CPU goes to `pool`. A process that has ended is no error.
+ * @throws ERR_SYSCALL if a thread stays
  */
 export function moveProcess(pid: number, taken: CpuSet, pool: CpuSet): void {
   const moved = native.confineMember({

@@ -1,4 +1,4 @@
-// Best fit: which CPUs of a machine are chosen among those that are available.
+// Best fit: chooses CPUs of a machine among the available ones.
 import { inspect } from 'node:util';
 import { checkOptions } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
@@ -9,14 +9,14 @@ import { CpuSet, NodeSet } from './cpu-set.js';
 import { sizeOfBoth } from './id-set.js';
 import type { BestFitOptions, NumaNode } from './machine-description.js';
 
-/** The machine, as far as the choice goes. */
+/** The parts of a machine that the choice needs. */
 interface Machine {
   readonly handle: TopologyHandle;
   readonly cpus: CpuSet;
   readonly nodes: readonly NumaNode[];
 }
 
-/** Takes so many by best fit; `within`: only those that are in it too. */
+/** Takes `count` by best fit. `within`: only CPUs that are in this set too. */
 type Take = (from: CpuSet, count: number, within?: CpuSet) => CpuSet;
 
 const OPTIONS = [
@@ -75,23 +75,23 @@ export function bestFit(
       }),
     );
   const kept = CpuSet.coerce(mustInclude);
-  const there = available.intersection(cpus);
-  if (!kept.isSubsetOf(there)) invalid('mustInclude', String(kept), `among the available CPUs, ${there}`);
+  const present = available.intersection(cpus);
+  if (!kept.isSubsetOf(present)) invalid('mustInclude', String(kept), `among the available CPUs, ${present}`);
   if (kept.size > count) invalid('count', count, `at least ${kept.size}, the CPUs that must be included`);
-  const isNear = ({ id, cpus: own }: NumaNode) => (nodes === null ? own.intersects(kept) : nodes.has(id));
+  const isNear = (node: NumaNode) => (nodes === null ? node.cpus.intersects(kept) : nodes.has(node.id));
   const near = machineNodes.reduce((all, node) => (isNear(node) ? all.union(node.cpus) : all), CpuSet.EMPTY);
-  if (near.isEmpty || count > there.size) return take(available, count);
+  if (near.isEmpty || count > present.size) return take(available, count);
   return kept.union(takeNearFirst(take, available.difference(kept), near, count - kept.size, wholeCores));
 }
 
-// As many of those that are near as can be, and the rest anywhere.
+// Takes as many near CPUs as possible, and the rest anywhere.
 function takeNearFirst(take: Take, from: CpuSet, near: CpuSet, count: number, isWhole: boolean): CpuSet {
   for (let nearby = Math.min(sizeOfBoth(from, near), count); ; nearby--) {
     try {
       const first = take(from, nearby, near);
       return first.union(take(from.difference(first), count - nearby));
     } catch (error) {
-      // Cores of different sizes may add up otherwise.
+      // With fewer near CPUs, cores of different sizes may add up.
       const isUneven = error instanceof NumalignError && error.code === 'ERR_INSUFFICIENT_CPUS';
       if (!isWhole || !isUneven || nearby === 0) throw error;
     }

@@ -1,4 +1,4 @@
-// CpuSet and NodeSet: sets of CPU and of NUMA node ids, as distinct types.
+// CpuSet and NodeSet: sets of CPU ids and of NUMA node ids, as distinct types.
 import { inspect } from 'node:util';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
@@ -47,13 +47,13 @@ function checkIds(ids: Iterable<number>, maximum: number, what: string): number[
 /** An immutable set of CPU ids (0 to 65,535), as Linux numbers them. */
 export class CpuSet extends IdSet<CpuSet> {
   declare private readonly kind: 'cpu';
-  /** The greatest id a set can hold. */
+  /** The greatest possible id. */
   static readonly MAX_ID = 65_535;
   static readonly EMPTY = new CpuSet(new Uint32Array());
 
   /**
    * A set of these ids.
-   * @throws ERR_INVALID_ARGUMENT for one that is no integer or out of range.
+   * @throws ERR_INVALID_ARGUMENT for an id that is not an integer or out of range
    */
   static of(...ids: number[]): CpuSet {
     return CpuSet.from(ids);
@@ -61,23 +61,23 @@ export class CpuSet extends IdSet<CpuSet> {
 
   /**
    * A set of these ids.
-   * @throws ERR_INVALID_ARGUMENT for one that is no integer or out of range.
+   * @throws ERR_INVALID_ARGUMENT for an id that is not an integer or out of range
    */
   static from(ids: Iterable<number>): CpuSet {
     return new CpuSet(wordsOf(checkIds(ids, CpuSet.MAX_ID, 'the CPU id')));
   }
 
   /**
-   * Reads the Linux list form: `0-3,8`; the empty text is the empty set. As the kubelet does, it
-   * accepts any order, overlaps, leading zeros and a `+`, and refuses spaces, empty parts,
-   * descending ranges and strides.
-   * @throws ERR_INVALID_LIST, whose message names the offending part.
+   * Parses the Linux list form: `0-3,8`; the empty text is the empty set. Like the kubelet, accepts
+   * any order, overlaps, leading zeros and a `+`, and refuses spaces, empty parts, descending
+   * ranges and strides.
+   * @throws ERR_INVALID_LIST; the message names the wrong part
    */
   static parse(text: string): CpuSet {
     return new CpuSet(native.parseCpuList(checkText(text, 'a list of CPUs')));
   }
 
-  /** Takes a set, its list form, or ids. @throws as {@link parse} and {@link from}. */
+  /** Converts a set, its list form, or ids. @throws as {@link parse} and {@link from} */
   static coerce(value: CpuSet | string | Iterable<number>): CpuSet {
     if (value instanceof CpuSet) return value;
     return typeof value === 'string' ? CpuSet.parse(value) : CpuSet.from(value);
@@ -95,13 +95,13 @@ export class CpuSet extends IdSet<CpuSet> {
 /** An immutable set of NUMA node ids (0 to 1,023), as Linux numbers them. */
 export class NodeSet extends IdSet<NodeSet> {
   declare private readonly kind: 'node';
-  /** The greatest id a set can hold. */
+  /** The greatest possible id. */
   static readonly MAX_ID = 1_023;
   static readonly EMPTY = new NodeSet(new Uint32Array());
 
   /**
    * A set of these ids.
-   * @throws ERR_INVALID_ARGUMENT for one that is no integer or out of range.
+   * @throws ERR_INVALID_ARGUMENT for an id that is not an integer or out of range
    */
   static of(...ids: number[]): NodeSet {
     return NodeSet.from(ids);
@@ -109,13 +109,13 @@ export class NodeSet extends IdSet<NodeSet> {
 
   /**
    * A set of these ids.
-   * @throws ERR_INVALID_ARGUMENT for one that is no integer or out of range.
+   * @throws ERR_INVALID_ARGUMENT for an id that is not an integer or out of range
    */
   static from(ids: Iterable<number>): NodeSet {
     return new NodeSet(wordsOf(checkIds(ids, NodeSet.MAX_ID, 'the NUMA node id')));
   }
 
-  /** Reads the Linux list form, by the rules of {@link CpuSet.parse}. @throws ERR_INVALID_LIST */
+  /** Parses the Linux list form, by the rules of {@link CpuSet.parse}. @throws ERR_INVALID_LIST */
   static parse(text: string): NodeSet {
     return new NodeSet(native.parseNodeList(checkText(text, 'a list of NUMA nodes')));
   }

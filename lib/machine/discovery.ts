@@ -1,4 +1,4 @@
-// Discovery: this machine or another as a Topology. Follows hwloc_topology_load and
+// Discovery: loads this machine or another as a Topology. Follows hwloc_topology_load and
 // hwloc_topology_set_xmlbuffer.
 import { readFile } from 'node:fs/promises';
 import { checkOptions } from '../base/check-options.js';
@@ -11,7 +11,7 @@ import { Topology } from './topology.js';
 export interface DiscoverOptions {
   /** The path of an hwloc XML file. */
   xml?: string;
-  /** An hwloc synthetic description, such as `package:2 numa:2 core:4 pu:2`. */
+  /** An hwloc synthetic description, for example `package:2 numa:2 core:4 pu:2`. */
   synthetic?: string;
   /** The path of a JSON machine, or the parsed object: see {@link MachineJson}. */
   json?: string | object;
@@ -36,8 +36,8 @@ async function readText(path: string): Promise<string> {
  *   ERR_INVALID_ARGUMENT for more than one source
  */
 export async function discover(options: DiscoverOptions = {}): Promise<Topology> {
-  const given = Object.entries(checkOptions(options, ['xml', 'synthetic', 'json'], 'discover'));
-  const [kind, value] = (given[0] ?? ['machine', undefined]) as [
+  const sources = Object.entries(checkOptions(options, ['xml', 'synthetic', 'json'], 'discover'));
+  const [kind, value] = (sources[0] ?? ['machine', undefined]) as [
     Topology['source'],
     string | object | undefined,
   ];
@@ -45,7 +45,7 @@ export async function discover(options: DiscoverOptions = {}): Promise<Topology>
     kind === 'machine' ||
     typeof value === 'string' ||
     (kind === 'json' && typeof value === 'object' && value);
-  if (given.length > 1 || !isRight) {
+  if (sources.length > 1 || !isRight) {
     throw new NumalignError(
       'ERR_INVALID_ARGUMENT',
       'discover takes one of { xml: path }, { synthetic: description }, { json: path or object }, or nothing for this machine',

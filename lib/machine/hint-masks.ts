@@ -1,18 +1,18 @@
-// Masks of hints: sets of a machine's NUMA nodes in one word of 64 bits, by position in the list of
-// their ids.
+// Masks of hints: sets of a machine's NUMA nodes as 64-bit masks. Bit i is node i in the list of
+// node ids.
 import type { Words } from '../base/words.js';
 import { NodeSet } from './cpu-set.js';
 import { wordsOf } from './id-set.js';
 
-/** The most NUMA nodes that hints can tell apart: a mask is one word of 64 bits. */
+/** The most NUMA nodes that hints support: a mask has 64 bits. */
 export const MAX_HINT_NODES = 64;
 
-// What is no node of the machine becomes a position that it has not.
+// An unknown node becomes a position beyond the machine's nodes.
 export function positions(nodes: Iterable<number>, numaNodes: readonly number[]): Words {
   return wordsOf(Array.from(nodes, (node) => positionOf(node, numaNodes)));
 }
 
-// Where node ids are positions, the words of a set of nodes are its mask.
+// If node ids are positions, a node set's words are its mask.
 export function isDense(numaNodes: readonly number[]): boolean {
   return numaNodes[numaNodes.length - 1] === numaNodes.length - 1;
 }
@@ -23,7 +23,7 @@ function positionOf(node: number, numaNodes: readonly number[]): number {
   return position >= 0 ? position : numaNodes.length;
 }
 
-/** The packed mask of some of the machine's nodes: [low, high], bit i stands for numaNodes[i]. */
+/** The packed mask of some of the machine's nodes, [low, high]. Bit i is numaNodes[i]. */
 export function maskOf(nodes: Iterable<number>, numaNodes: readonly number[]): [low: number, high: number] {
   let [low, high] = [0, 0];
   for (const node of nodes) {
@@ -42,7 +42,7 @@ function positionsIn(mask: ArrayLike<number>, count: number): number[] {
 
 const firstBits = (count: number) => (count >= 32 ? ~0 : (1 << Math.max(count, 0)) - 1);
 
-/** The nodes of a packed mask: [low, high], bit i stands for numaNodes[i]. */
+/** The nodes of a packed mask, [low, high]. Bit i is numaNodes[i]. */
 export function nodesAt(mask: ArrayLike<number>, numaNodes: readonly number[]): NodeSet {
   const { length } = numaNodes;
   if (isDense(numaNodes)) {

@@ -1,5 +1,5 @@
-// Topology hints: what a hint provider answers. HintFamily: all hints of one resource, as the core
-// packs them. Here only lists of hints are packed and read.
+// Topology hints, the answers of hint providers. HintFamily holds all hints of one resource in the
+// core's packed form. This file packs and reads only lists of hints.
 import { display } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
@@ -9,37 +9,37 @@ import { isDense, maskOf, nodesAt, positions } from './hint-masks.js';
 import { onlyWord } from './id-set.js';
 
 /**
- * A set of NUMA nodes from which a request can be met, and whether it is as narrow as it could ever
- * be.
+ * A set of NUMA nodes that can serve a request. `preferred` if the set is as narrow as the machine
+ * allows.
  */
 export interface TopologyHint {
-  /** null: no restriction on nodes. */
+  /** null: any nodes. */
   readonly nodes: NodeSet | null;
   readonly preferred: boolean;
 }
 
-/** What the policy `none` decides, and what a container without a decision has. */
+/** The decision of the policy `none`, and the hint of a container without a decision. */
 export const ANY_NODES: TopologyHint = Object.freeze({ nodes: null, preferred: false });
 const NO_PREFERENCE: TopologyHint = Object.freeze({ nodes: null, preferred: true });
 const HINTS_IN_JSON = 256;
 
-// The packed form of a list, as in native/core/hint_family.h: [flags, number of nodes, count, then
-// for each hint (low, high, preferred)].
+// The packed form of a list, see native/core/hint_family.h: [flags, number of nodes, count, then
+// (low, high, preferred) for each hint].
 const LIST = 0;
 const FORM = 0xff;
 const ANY_PREFERRED = 1 << 8;
 const ANY_OTHER = 1 << 9;
 const LIST_HEADER = 3;
-// And where a bit stands for each mask: [flags, number of nodes, which are offered, which preferred].
+// The packed form with a bit per mask: [flags, number of nodes, offered masks, preferred masks].
 const BITS = 1;
 const BITS_HEADER = 2;
-// Machines of more nodes have more masks than most lists.
+// With more nodes, there are more masks than most lists have hints.
 const FEW_NODES = 8;
-// Hints of machines of few nodes, by mask and whether they are preferred. A hint never changes, and
-// takes as long to make as to merge.
+// Caches hints of machines with few nodes, by mask and preference. Hints never change, and making
+// one takes as long as a merge.
 const hintsOfFewNodes = new Array<TopologyHint | undefined>(2 * 2 ** FEW_NODES);
 const WORDS_PER_HINT = 3;
-// How many hints come from the core at once while they are iterated: few, then more and more.
+// How many hints an iteration gets from the core at once: few at first, then more.
 const FEWEST_AT_ONCE = 64;
 const MOST_AT_ONCE = 65_536;
 // The core counts in 32 bits.
@@ -69,14 +69,14 @@ function invalidNodes(hint: TopologyHint): never {
 
 const nodesOf = (numaNodes: readonly number[]) => `of NUMA nodes of the machine (${numaNodes.join(', ')})`;
 
-// Few nodes, whose ids are their positions: their masks mean the same on each such machine.
+// If few nodes have their positions as ids, a mask means the same on all such machines.
 const areFew = (numaNodes: readonly number[]) => numaNodes.length <= FEW_NODES && isDense(numaNodes);
 
 function newHint(mask: ArrayLike<number>, preferred: boolean, numaNodes: readonly number[]): TopologyHint {
   return Object.freeze({ nodes: nodesAt(mask, numaNodes), preferred });
 }
 
-/** The hint of a packed mask of the machine's nodes; null: of any nodes. */
+/** The hint of a packed mask of the machine's nodes; null: any nodes. */
 export function hintAt(
   mask: ArrayLike<number> | null,
   preferred: boolean,
@@ -90,14 +90,14 @@ export function hintAt(
 }
 
 /**
- * All hints of one resource over the NUMA nodes of one machine, immutable. Iterating makes the
- * hints one by one, in the kubelet's order: by number of nodes, then by node ids; those that were
- * listed by hand in the order of the list. A machine of n nodes has up to 2^n of them.
+ * All hints of one resource over one machine's NUMA nodes, immutable. Iterating makes the hints one
+ * by one in the kubelet's order: by number of nodes, then by node ids. Hints packed from a list
+ * keep its order. A machine with n nodes has up to 2^n hints.
  */
 export class HintFamily implements Iterable<TopologyHint> {
   /** The packed form; native/core/hint_family.h describes it. Do not change it. */
   readonly words: Words;
-  /** The machine's NUMA nodes, ascending: bit i of a packed mask is numaNodes[i]. */
+  /** The machine's NUMA nodes, ascending. Bit i of a packed mask is numaNodes[i]. */
   readonly numaNodes: readonly number[];
 
   /** Takes ownership of `words`. Use {@link from} or {@link Topology.cpuHints}. */
@@ -107,16 +107,15 @@ export class HintFamily implements Iterable<TopologyHint> {
   }
 
   /**
-   * Packs hints that were written by hand. null: no preference; an empty list: the request cannot
-   * be met.
-   * @throws ERR_INVALID_ARGUMENT for anything but `{ nodes: NodeSet | null, preferred: boolean }`
-   *   with nodes of the machine
+   * Packs a list of hints. null: no preference; an empty list: the request does not fit.
+   * @throws ERR_INVALID_ARGUMENT for anything but `{ nodes: NodeSet
+   * null, preferred: boolean }` with nodes of the machine
    */
   static from(hints: Iterable<TopologyHint> | null, numaNodes: readonly number[]): HintFamily {
     if (hints === null)
       return new HintFamily(Uint32Array.of(LIST | ANY_PREFERRED, numaNodes.length, 0), numaNodes);
     checkIterable(hints);
-    // A copy: reading it may run anything.
+    // A copy, because reading it may run the caller's code.
     const list = [...hints];
     const words = new Uint32Array(LIST_HEADER + WORDS_PER_HINT * list.length);
     const arePositions = isDense(numaNodes);
@@ -129,7 +128,7 @@ export class HintFamily implements Iterable<TopologyHint> {
         continue;
       }
       if (!(nodes instanceof NodeSet) || nodes.isEmpty) invalidNodes(hint);
-      // Where node ids are positions, their words are the mask.
+      // If node ids are positions, the words are the mask.
       const mask = arePositions ? nodes.words : positions(nodes, numaNodes);
       words[at] = mask[0]!;
       words[at + 1] = mask[1] ?? 0;
@@ -144,14 +143,14 @@ export class HintFamily implements Iterable<TopologyHint> {
     return new HintFamily(at === words.length ? words : words.slice(0, at), numaNodes);
   }
 
-  /** Whether there is no hint at all: the request cannot be met. */
+  /** True if there are no hints: the request does not fit. */
   get isEmpty(): boolean {
-    // The core makes the other forms only where something is offered.
+    // The core makes the other forms only with hints.
     const [head = 0, , count] = this.words;
     return head === LIST && count === 0;
   }
 
-  /** Whether the provider has no preference: its resource plays no part in the merge. */
+  /** True if the provider has no preference. Its resource does not affect the merge. */
   get isAny(): boolean {
     return (this.words[0]! & ANY_PREFERRED) !== 0 && (this.words[0]! & FORM) === LIST && this.words[2] === 0;
   }
@@ -183,8 +182,8 @@ export class HintFamily implements Iterable<TopologyHint> {
   }
 
   /**
-   * The first hints, as many as `limit`; of more than 16 NUMA nodes fewer, where finding the next
-   * one takes too long.
+   * The first hints, up to `limit`. On more than 16 NUMA nodes perhaps fewer, if the search for the
+   * next one takes too long.
    */
   first(limit: number): TopologyHint[] {
     const most = Math.max(0, Math.min(Math.trunc(limit), MOST));
@@ -200,7 +199,7 @@ export class HintFamily implements Iterable<TopologyHint> {
     }));
   }
 
-  /** A copy in which these sets of nodes, where they are hints, are not preferred. */
+  /** A copy in which hints for these sets of nodes are not preferred. */
   withoutPreferred(masks: Iterable<NodeSet>): HintFamily {
     const isHere = (nodes: NodeSet) => [...nodes].every((node) => this.numaNodes.includes(node));
     const packed = [...masks].filter(isHere).flatMap((nodes) => maskOf(nodes, this.numaNodes));
@@ -208,13 +207,13 @@ export class HintFamily implements Iterable<TopologyHint> {
   }
 }
 
-// Families never change either: of machines of few nodes most are among the last ones, which are
-// found by their words.
+// Caches families by their words, because families never change. On machines with few nodes most
+// families repeat.
 const MOST_KEPT_WORDS = 20;
 const KEPT_FAMILIES = 64;
 const familiesOf = new WeakMap<readonly number[], (HintFamily | undefined)[]>();
 
-/** The family of some words on their way: a part of others, which are copied where need be. */
+/** The family of some words inside a larger array; copies them if needed. */
 export function familyAt(words: Words, at: number, length: number, numaNodes: readonly number[]): HintFamily {
   if (length > MOST_KEPT_WORDS) return new HintFamily(copied(words, at, length), numaNodes);
   let families = familiesOf.get(numaNodes);
@@ -239,8 +238,8 @@ function isPart(words: Words, of: Words, at: number, length: number): boolean {
 }
 
 /**
- * As {@link HintFamily.from}, for a merge: in which order hints were written, and which of them twice,
- * is lost. On machines of few nodes it is packed in a fraction of the time.
+ * Like {@link HintFamily.from}, for a merge: loses the order and duplicates of hints. Packs much
+ * faster on machines with few nodes.
  */
 export function unorderedHints(
   hints: Iterable<TopologyHint> | null,

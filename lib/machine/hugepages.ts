@@ -1,4 +1,4 @@
-// What the kernel has of hugepages: /sys/kernel/mm/hugepages, and of one NUMA node below
+// The kernel's hugepages: /sys/kernel/mm/hugepages, and per NUMA node below
 // /sys/devices/system/node.
 import { readdirSync, readFileSync } from 'node:fs';
 
@@ -10,15 +10,13 @@ export function hugepageSizes(): number[] {
   try {
     names = readdirSync(POOLS);
   } catch {
-    return []; // a kernel without hugepages
+    return []; // The kernel has no hugepages.
   }
   const sizes = names.flatMap((name) => /^hugepages-(\d+)kB$/.exec(name)?.slice(1) ?? []);
   return sizes.map((kib) => Number(kib) * 1024).sort((a, b) => a - b);
 }
 
-/**
- * What a pattern finds of a number in a file of the kernel; undefined where it is not to be had.
- */
+/** Reads a number from a kernel file by a pattern; undefined if it is not there. */
 export function readNumber(path: string, pattern = /^(\d+)/): number | undefined {
   try {
     const [, number] = pattern.exec(readFileSync(path, 'utf8')) ?? [];
@@ -33,8 +31,8 @@ function countPages(bytes: number, pools: string, which: 'free' | 'resv'): numbe
 }
 
 /**
- * How many pages of so many bytes are free, on a NUMA node or in all; undefined where the kernel
- * does not tell. Those that mappings have reserved and not touched are among them.
+ * The free pages of `bytes` each, on a NUMA node or in all; undefined if the kernel does not show
+ * them. Counts pages that mappings have reserved but not touched.
  */
 export function countFreeHugepages(bytes: number, node?: number): number | undefined {
   const pools = node === undefined ? POOLS : `/sys/devices/system/node/node${node}/hugepages`;
@@ -42,11 +40,11 @@ export function countFreeHugepages(bytes: number, node?: number): number | undef
 }
 
 /**
- * How many are free in all and reserved by no mapping. Of a single node the kernel does not know it.
+ * The free pages that no mapping has reserved. The kernel knows this only for all nodes together.
  */
 export function countUnreservedHugepages(bytes: number): number | undefined {
   const free = countFreeHugepages(bytes);
   const reserved = countPages(bytes, POOLS, 'resv');
-  // More can be reserved than is free, where the pool may grow.
+  // With a growing pool, more can be reserved than is free.
   return free === undefined || reserved === undefined ? undefined : Math.max(0, free - reserved);
 }

@@ -1,4 +1,4 @@
-// What CpuSet and NodeSet share: an immutable bitmap of small ids.
+// The common part of CpuSet and NodeSet: an immutable bitmap of small ids.
 import { inspect } from 'node:util';
 import { NumalignError } from '../base/errors.js';
 import type { Words } from '../base/words.js';
@@ -15,7 +15,7 @@ function notWords(name: string, value: unknown): NumalignError {
   const ways = `${name}.of(0, 1), ${name}.from([0, 1]), ${name}.parse('0-1')`;
   return new NumalignError(
     'ERR_INVALID_ARGUMENT',
-    `new ${name}() takes the words of a bitmap, not ${inspect(value, { depth: 0, maxStringLength: 80 })}; a set is made by ${ways}`,
+    `new ${name}() takes the words of a bitmap, not ${inspect(value, { depth: 0, maxStringLength: 80 })}; make a set by ${ways}`,
     { value, valid: ways },
   );
 }
@@ -26,7 +26,6 @@ function isWithin(words: Words, others: Words): boolean {
   return true;
 }
 
-/** How many bits of a 32-bit word are set. */
 function popcount(word: number): number {
   let n = word - ((word >>> 1) & 0x55555555);
   n = (n & 0x33333333) + ((n >>> 2) & 0x33333333);
@@ -34,14 +33,14 @@ function popcount(word: number): number {
 }
 
 /**
- * The word of a set of ids below 32, as a signed number; null of others. Of many sets it is read much
- * faster than from their words, which lie elsewhere.
+ * The word of a set whose ids are below 32, as a signed number; else null. Reading it is much
+ * faster than reading the words, which lie elsewhere in memory.
  */
 export let onlyWord: <Self extends IdSet<Self>>(set: IdSet<Self>) => number | null;
 
 /**
- * An immutable set of ids from 0 up to the maximum of its kind. CpuSet and NodeSet extend it and
- * are distinct types: a set of CPUs does not go where a set of NUMA nodes is expected.
+ * An immutable set of ids from 0 to a maximum. CpuSet and NodeSet extend it as distinct types, so
+ * that one cannot take the place of the other.
  */
 export abstract class IdSet<Self extends IdSet<Self>> implements Iterable<number> {
   /** The 32-bit words of the bitmap, lowest ids first. Do not change them. */
@@ -68,7 +67,7 @@ export abstract class IdSet<Self extends IdSet<Self>> implements Iterable<number
     return this as unknown as Self;
   }
 
-  /** How many ids are in the set. */
+  /** The number of ids. */
   get size(): number {
     const { words } = this;
     let n = 0;
@@ -86,7 +85,7 @@ export abstract class IdSet<Self extends IdSet<Self>> implements Iterable<number
     return Number.isInteger(id) && id >= 0 && (((this.words[id >>> 5] ?? 0) >>> (id & 31)) & 1) === 1;
   }
 
-  /** The lowest id, or undefined in the empty set. */
+  /** The lowest id; undefined in the empty set. */
   get first(): number | undefined {
     for (const id of this) return id;
     return undefined;
@@ -105,13 +104,13 @@ export abstract class IdSet<Self extends IdSet<Self>> implements Iterable<number
 
   /** The ids that are in both sets. */
   intersection(other: Self): Self {
-    const own = this.words;
+    const { words: members } = this;
     const others = other.words;
-    if (isWithin(own, others)) return this.self;
-    let length = Math.min(own.length, others.length);
-    while (length > 0 && (own[length - 1]! & others[length - 1]!) === 0) length--;
+    if (isWithin(members, others)) return this.self;
+    let length = Math.min(members.length, others.length);
+    while (length > 0 && (members[length - 1]! & others[length - 1]!) === 0) length--;
     const words = new Uint32Array(length);
-    for (let i = 0; i < length; i++) words[i] = own[i]! & others[i]!;
+    for (let i = 0; i < length; i++) words[i] = members[i]! & others[i]!;
     return this.make(words);
   }
 
@@ -165,7 +164,7 @@ export abstract class IdSet<Self extends IdSet<Self>> implements Iterable<number
     return ids;
   }
 
-  /** The Linux list form, such as `0-3,8`: ascending, runs of two or more joined with `-`. */
+  /** The Linux list form, for example `0-3,8`: ascending, runs of two or more joined with `-`. */
   abstract toString(): string;
 
   /** The list form. */
@@ -173,13 +172,13 @@ export abstract class IdSet<Self extends IdSet<Self>> implements Iterable<number
     return this.toString();
   }
 
-  /** What console.log shows: `CpuSet(0-3,8)`. */
+  /** The form of console.log: `CpuSet(0-3,8)`. */
   [inspect.custom](): string {
     return `${this.constructor.name}(${this})`;
   }
 }
 
-/** How many ids two sets have in common, without a set of these. */
+/** The number of common ids, without making a set of them. */
 export function sizeOfBoth<Self extends IdSet<Self>>(a: IdSet<Self>, b: IdSet<Self>): number {
   const length = Math.min(a.words.length, b.words.length);
   let n = 0;
@@ -187,7 +186,7 @@ export function sizeOfBoth<Self extends IdSet<Self>>(a: IdSet<Self>, b: IdSet<Se
   return n;
 }
 
-/** The words of a set of ids. REQUIRES: every id is an integer from 0 up. */
+/** The words of a set of ids. REQUIRES: every id is an integer of at least 0. */
 export function wordsOf(ids: Iterable<number>): Words {
   const list = [...ids];
   const words = new Uint32Array(list.reduce((n, id) => Math.max(n, (id >>> 5) + 1), 0));

@@ -1,28 +1,28 @@
-// The CPUs that the kernel keeps ordinary work off, as it tells at this moment.
+// The CPUs that the kernel keeps ordinary work off, at this moment.
 import { native } from '../base/native.js';
 import { CPU_LISTS, type CpuListName } from '../base/native-tables.js';
 import { ENVIRONMENT } from '../base/registry.js';
 import { CpuSet } from './cpu-set.js';
 import { listedCpus, readOnlineCpus } from './online-cpus.js';
 
-// None where there is no such file, or it says `(null)`: a kernel that knows nohz_full= and was
-// started without it. Asked for often, so not by way of an error.
+// Empty if the file is missing or says `(null)`, which a kernel with nohz_full= support shows if
+// booted without it. Called often, so it does not use exceptions.
 function readList(name: CpuListName): CpuSet {
   const words = native.readCpuList(CPU_LISTS.indexOf(name));
   return words === undefined ? CpuSet.EMPTY : listedCpus(words);
 }
 
-/** What the kernel says of the machine's CPUs at one moment. */
+/** The kernel's lists of CPUs at one moment. */
 export interface KernelCpus {
-  /** undefined where that is hidden. */
+  /** undefined if hidden. */
   readonly online: CpuSet | undefined;
   /**
-   * Over which it balances no load: isolcpus=, and isolated partitions of cgroup v2 where it
-   * shows them (/sys/devices/system/cpu/isolated, cpuset.cpus.isolated of the root cgroup). A thread
-   * with several of them in its mask stays on one.
+   * CPUs without load balancing: isolcpus=, and isolated partitions of cgroup v2 where visible
+   * (/sys/devices/system/cpu/isolated, cpuset.cpus.isolated of the root cgroup). A thread with
+   * several of them in its mask stays on one.
    */
   readonly unbalanced: CpuSet;
-  /** These, and {@link ticklessCpus}. */
+  /** `unbalanced` and {@link ticklessCpus}. */
   readonly isolated: CpuSet;
 }
 
@@ -35,7 +35,7 @@ interface Lists {
 
 let last: Lists | undefined;
 
-/** Read each time: the same object as long as the kernel says the same. */
+/** Reads the lists each time. Returns the same object while they do not change. */
 export function kernelCpus(): KernelCpus {
   const online = readOnlineCpus();
   const isolated = readList('isolated');
@@ -52,14 +52,14 @@ export const unbalancedCpus = (): CpuSet => kernelCpus().unbalanced;
 
 export const kernelIsolatedCpus = (): CpuSet => kernelCpus().isolated;
 
-/** isolcpus= alone: CPUs that no process may use at first. */
+/** Only isolcpus=: CPUs that no process may use at first. */
 export function bootIsolatedCpus(): CpuSet {
   return readList('isolated').difference(readList('partitions'));
 }
 
 /**
- * Whether the kernel balances no load over some of these CPUs, so that threads must be placed one
- * by one. Read anew each time.
+ * True if the kernel balances no load over some of these CPUs, so that threads must be placed one
+ * by one. Reads the lists each time.
  */
 export function hasNoLoadBalancing(cpus: CpuSet): boolean {
   return cpus.intersects(unbalancedCpus());
@@ -67,8 +67,8 @@ export function hasNoLoadBalancing(cpus: CpuSet): boolean {
 
 const readTickless = () => readList('tickless');
 
-/** Those without a tick while one thread runs there (nohz_full=). */
+/** CPUs without a tick while one thread runs there (nohz_full=). */
 export function ticklessCpus(): CpuSet {
-  // Only a boot changes it.
+  // Changes only with a boot.
   return ENVIRONMENT.of(readTickless);
 }

@@ -1,11 +1,11 @@
-// What a machine consists of, as a Topology describes it.
+// The description of a machine in a Topology.
 import type { KubeletVersion } from '../base/kubelet-features.js';
 import type { NativePciDevice } from '../base/native-tables.js';
 import type { CpuSet, NodeSet } from './cpu-set.js';
 
 /**
- * Where one online CPU is. `core` and `die` are the lowest CPU id in them, `l3` is the package's id
- * where there is no L3.
+ * The location of an online CPU. `core` and `die` are their lowest CPU ids. `l3` is the package's
+ * id if there is no L3.
  */
 export interface CpuLocation {
   readonly cpu: number;
@@ -25,51 +25,49 @@ export interface CpuGroup {
 
 /** A NUMA node of a {@link Topology}. */
 export interface NumaNode extends CpuGroup {
-  /** Total memory in bytes, hugepages included; 0 where unknown or none. */
+  /** Total memory in bytes, with hugepages; 0 if unknown or none. */
   readonly memoryBytes: number;
   /**
-   * Pools of hugepages by page size in bytes, with the pages configured when the topology was
-   * loaded.
+   * Hugepage pools by page size in bytes, with the pages configured when the topology was loaded.
    */
   readonly hugepages: readonly { readonly bytes: number; readonly count: number }[];
   /**
-   * To each node in ascending id order, as the firmware tells (10 is local); undefined where
-   * unknown.
+   * Distances to each node by ascending id, from the firmware (10 is local); undefined if unknown.
    */
   readonly distances: readonly number[] | undefined;
 }
 
 /**
- * What a PCI device is for, by its class: 02 is network, 01 storage, 03, 12 and 0b40 accelerator.
+ * The purpose of a PCI device by its class: 02 is network, 01 storage, 03, 12 and 0b40 accelerator.
  */
 export type PciDeviceKind = 'network' | 'storage' | 'accelerator' | 'other';
 
-/** A PCI device (function) that is no bridge. */
+/** A PCI device (function) other than a bridge. */
 export interface PciDevice {
-  /** Its address, such as `0000:3b:00.0`: domain, bus, device, function. */
+  /** The address, for example `0000:3b:00.0`: domain, bus, device, function. */
   readonly id: string;
   /**
    * Base class and subclass, four hexadecimal digits: `0200` is Ethernet, `0108` NVMe, `0302` a 3D
    * controller.
    */
   readonly class: string;
-  /** Four hexadecimal digits, such as `8086`. */
+  /** Four hexadecimal digits, for example `8086`. */
   readonly vendor: string;
   /** Four hexadecimal digits. */
   readonly device: string;
   readonly kind: PciDeviceKind;
-  /** The kernel's driver; null where it has none, and for machines described by hwloc XML. */
+  /** The kernel's driver; null if it has none, and for machines from hwloc XML. */
   readonly driver: string | null;
   /**
-   * What Linux made of it: `eth0`, `nvme0n1`, `mlx5_0`, `card0`. Interfaces of other network
-   * namespaces are not seen.
+   * The names of Linux devices: `eth0`, `nvme0n1`, `mlx5_0`, `card0`. Interfaces in other network
+   * namespaces are invisible.
    */
   readonly names: readonly string[];
-  /** The NUMA nodes it is near, ascending; null where the firmware does not say. */
+  /** The NUMA nodes near the device, ascending; null if the firmware does not report them. */
   readonly numaNodes: readonly number[] | null;
   /**
-   * Of an SR-IOV virtual function: the id of its physical function. Null for other devices, and for
-   * machines described by hwloc XML.
+   * For an SR-IOV virtual function, the id of its physical function. Null for other devices, and
+   * for machines from hwloc XML.
    */
   readonly parent: string | null;
 }
@@ -114,14 +112,14 @@ export interface MachineJson {
     numaNodes?: number[] | null;
     parent?: string | null;
   }[];
-  /** Lists of CPUs; default: all, none, all. */
+  /** Lists of CPUs; the defaults are all, none, all. */
   possible?: string;
   isolated?: string;
   allowed?: string;
 }
 
 /**
- * The address of a PCI device as Linux writes it, such as `0000:3b:00.0`: domain, bus, device,
+ * The address of a PCI device as Linux writes it, for example `0000:3b:00.0`: domain, bus, device,
  * function.
  */
 export const PCI_ADDRESS = /^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$/;
@@ -148,7 +146,7 @@ export function pciDevice({ id, driver, names, nodes, parent, ...numbers }: Nati
   });
 }
 
-// A flat array as objects, one a row.
+// A flat array as objects, one per row.
 export function rows<Column extends string>(
   flat: Int32Array | Float64Array,
   columns: readonly Column[],

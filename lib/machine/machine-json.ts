@@ -1,5 +1,5 @@
-// A JSON machine (see MachineJson in topology.ts) -> the flat arrays of the addon. Checks shapes;
-// Topology::create checks the sense.
+// Converts a JSON machine (MachineJson in machine-description.ts) to the flat arrays of the addon.
+// Checks shapes; Topology::create checks consistency.
 import { inspect } from 'node:util';
 import { NumalignError } from '../base/errors.js';
 import {
@@ -14,7 +14,7 @@ import { CpuSet, NodeSet } from './cpu-set.js';
 import { wordsOf } from './id-set.js';
 import { PCI_ADDRESS } from './machine-description.js';
 
-// Names of a CPU's columns in the file, and what may stand in for a column that is left out.
+// The names of a CPU's columns in the file.
 const FILE_COLUMNS = {
   cpu: 'cpu',
   core: 'core',
@@ -45,7 +45,7 @@ function parseCpus(machine: Record<string, unknown>): Int32Array {
     const numbers = list(row, `cpus[${i}]`).map((cell, c) => whole(cell, `cpus[${i}][${c}]`, CpuSet.MAX_ID));
     return numbers.length === columns.length
       ? numbers
-      : fail(`cpus[${i}] has not as many numbers as there are columns`, row);
+      : fail(`cpus[${i}] must have a number for each column`, row);
   });
   const lowestCpu = new Map<number, number>();
   for (const row of rows) {
@@ -94,7 +94,7 @@ function parseNodes(
       hugepages: parseHugepages(hugepages, `${at}.hugepages`),
     };
   });
-  // Sums stay exact.
+  // Keeps sums exact.
   const all = nodes.flatMap((node) => [
     node.memory,
     ...node.hugepages.map(({ bytes, count }) => bytes * count),
@@ -103,14 +103,14 @@ function parseNodes(
     fail('the memory of all nodes together must be at most 2^53 - 1 bytes', machine.nodes);
   }
   nodes.sort((a, b) => a.id - b.id);
-  const known = nodes.filter((node) => node.distances !== undefined);
-  if (known.length > 0 && nodes.some((node) => node.distances?.length !== nodes.length)) {
+  const measured = nodes.filter((node) => node.distances !== undefined);
+  if (measured.length > 0 && nodes.some((node) => node.distances?.length !== nodes.length)) {
     fail('every node must have a distance to every node, or none', machine.nodes);
   }
   return {
     nodes: Int32Array.from(nodes, (node) => node.id),
     memory: Float64Array.from(nodes, (node) => node.memory),
-    distances: Uint32Array.from(known.flatMap((node) => node.distances!)),
+    distances: Uint32Array.from(measured.flatMap((node) => node.distances!)),
     hugepages: Float64Array.from(
       nodes.flatMap((node) =>
         node.hugepages.flatMap((pool) =>
@@ -149,8 +149,8 @@ function parseDevices({ devices = [] }: Record<string, unknown>): NativePciDevic
 }
 
 /**
- * @throws ERR_INVALID_TOPOLOGY, which names the field. Counts (numCpus and so on) and kinds of
- *   devices are derived and not read.
+ * Parses a machine. Ignores counts (numCpus and so on) and kinds of devices, which are derived.
+ * @throws ERR_INVALID_TOPOLOGY, which names the field
  */
 export function parseMachine(file: unknown): TopologyDescription {
   const machine = object(file, 'the file');

@@ -5,10 +5,10 @@ import type { Words } from '../base/words.js';
 import { CpuSet } from './cpu-set.js';
 import type { Topology } from './topology.js';
 
-// The addon answers the same words as long as the kernel says the same.
+// The addon returns the same words while the kernel's list does not change.
 const sets = new WeakMap<Words, CpuSet>();
 
-/** The set of a list that the kernel shows: one object as long as it says the same. */
+/** The set of a kernel list; the same object while the list does not change. */
 export function listedCpus(words: Words): CpuSet {
   let cpus = sets.get(words);
   if (!cpus) {
@@ -18,21 +18,21 @@ export function listedCpus(words: Words): CpuSet {
   return cpus;
 }
 
-/** /sys/devices/system/cpu/online; undefined where it is hidden, such as from a container. */
+/** /sys/devices/system/cpu/online; undefined if hidden, as in some containers. */
 export function readOnlineCpus(): CpuSet | undefined {
   return unlessRefused(() => listedCpus(native.onlineCpus()));
 }
 
 /**
- * Those of the topology's CPUs that have not gone offline since it was loaded. Of those that have
- * come since nothing is known: who loads the topology anew has them. Described machines do not
- * change. /sys/devices/system/cpu/online is read each time.
+ * The topology's CPUs that are online now. CPUs that came after the topology was loaded are unknown
+ * to it; load the topology again to see them. Described machines do not change. Reads
+ * /sys/devices/system/cpu/online each time.
  */
 export function onlineCpus(topology: Topology): CpuSet {
   return topology.isSimulated ? topology.cpus : cpusAmong(topology, readOnlineCpus());
 }
 
-/** The same of a machine where these are online; undefined: that is hidden. */
+/** Like {@link onlineCpus}, for these online CPUs; undefined: hidden. */
 export function cpusAmong(topology: Topology, online: CpuSet | undefined): CpuSet {
   return !online || topology.cpus.isSubsetOf(online) ? topology.cpus : topology.cpus.intersection(online);
 }

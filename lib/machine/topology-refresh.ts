@@ -1,3 +1,4 @@
+// Refreshes a topology when CPUs come online.
 import { native } from '../base/native.js';
 import { CpuSet } from './cpu-set.js';
 import { discover } from './discovery.js';
@@ -5,21 +6,20 @@ import { readOnlineCpus } from './online-cpus.js';
 import { Topology } from './topology.js';
 
 /**
- * The machine as it is now, where CPUs are online that `current` does not have; else undefined.
- * CPUs that have gone offline are no reason: where they are is known, should they come back. What
- * the process may use it goes on being able to use, although it may be in a narrower cpuset by now.
- * Described machines do not change.
+ * The machine as it is now if CPUs are online that `current` does not have; else undefined. CPUs
+ * that went offline do not count: their location is known if they come back. What the process may
+ * use stays, even if its cpuset is narrower now. Described machines do not change.
  * @throws as {@link discover}
  */
 export async function refreshTopology(current: Topology): Promise<Topology | undefined> {
   if (current.isSimulated || (readOnlineCpus() ?? CpuSet.EMPTY).isSubsetOf(current.cpus)) return undefined;
   const found = await discover();
-  // Gone again meanwhile.
+  // The CPUs may be offline again by now.
   if (found.cpus.isSubsetOf(current.cpus)) return undefined;
   return allowing(found, current.allowed);
 }
 
-/** The same machine for a process that may use these of its CPUs too. */
+/** The same machine for a process that may use these CPUs too. */
 export function allowing(topology: Topology, cpus: CpuSet): Topology {
   const allowed = topology.allowed.union(cpus.intersection(topology.cpus));
   if (allowed.equals(topology.allowed)) return topology;
@@ -30,8 +30,7 @@ export function allowing(topology: Topology, cpus: CpuSet): Topology {
 }
 
 /**
- * Has everybody who uses a site see the CPUs that have come; answers which those are. Calls may
- * overlap.
+ * Refreshes the topology of a site for all its users. Returns the new CPUs. Calls may overlap.
  * @throws as {@link discover}
  */
 export async function refreshSite(site: { topology: Topology }): Promise<CpuSet> {

@@ -1,5 +1,5 @@
-// Topology: what a machine is made of. Discovered by hwloc, or read from an hwloc XML file, an
-// hwloc synthetic string or a JSON machine.
+// Topology: the parts of a machine. Discovered by hwloc, or read from an hwloc XML file, an hwloc
+// synthetic string or a JSON machine.
 import { checkOptions } from '../base/check-options.js';
 import { native } from '../base/native.js';
 import { CPU_COLUMNS, HUGEPAGE_COLUMNS, type TopologyDescription } from '../base/native-tables.js';
@@ -22,37 +22,35 @@ import {
 
 /** An immutable machine; {@link discover} makes it. */
 export class Topology {
-  /** `machine`, or what it was read from. */
+  /** `machine`, or the kind of the description. */
   readonly source: 'machine' | 'xml' | 'synthetic' | 'json';
   /** The core's handle. */
   readonly handle: TopologyHandle;
-  /** Every online CPU of the machine, whatever the caller may use. */
+  /** Every online CPU of the machine, even those that the caller may not use. */
   readonly cpus: CpuSet;
   /** CPU ids that could ever exist. */
   readonly possible: CpuSet;
   /** CPUs kept from the scheduler (isolcpus=) when the topology was loaded. */
   readonly isolated: CpuSet;
-  /**
-   * CPUs that the kernel would let the loading process use (its cpuset), whatever its affinity was.
-   */
+  /** CPUs that the kernel lets the loading process use (its cpuset), whatever its affinity was. */
   readonly allowed: CpuSet;
-  /** One entry an online CPU, ascending. */
+  /** One entry per online CPU, ascending. */
   readonly locations: readonly CpuLocation[];
-  /** Every NUMA node, ascending; those without CPUs or without memory too. */
+  /** Every NUMA node, ascending, even without CPUs or memory. */
   readonly nodes: readonly NumaNode[];
   /** The ids of `nodes`. */
   readonly numaNodes: readonly number[];
-  /** Distances row by row, by position in `nodes`; undefined where unknown. */
+  /** Distances row by row, by position in `nodes`; undefined if unknown. */
   readonly distances: Words | undefined;
   readonly packages: readonly CpuGroup[];
   readonly dies: readonly CpuGroup[];
   readonly l3Groups: readonly CpuGroup[];
   readonly cores: readonly CpuGroup[];
-  /** Whether all cores have as many threads. */
+  /** True if all cores have the same number of threads. */
   readonly isUniform: boolean;
   /**
-   * Threads of a core, on average and rounded down, as the kubelet counts them: full-pcpus-only
-   * asks for multiples of it.
+   * Threads per core, on average and rounded down, as the kubelet counts them. full-pcpus-only
+   * requires multiples of it.
    */
   readonly cpusPerCore: number;
   /** The PCI devices without bridges, by id. Synthetic machines have none. */
@@ -81,7 +79,7 @@ export class Topology {
     Object.freeze(this);
   }
 
-  /** Whether this is not the machine we run on; what is decided on it cannot be applied. */
+  /** True if this is not the machine that numalign runs on. Its decisions cannot be applied. */
   get isSimulated(): boolean {
     return this.source !== 'machine';
   }
@@ -103,7 +101,7 @@ export class Topology {
     return bestFit(this, CpuSet.coerce(available), count, options);
   }
 
-  /** The CPUs among `cpus` whose whole core is among them. */
+  /** The CPUs of `cpus` whose whole core is in `cpus`. */
   wholeCores(cpus: CpuSet | string): CpuSet {
     return new CpuSet(native.wholeCores(this.handle, CpuSet.coerce(cpus).words));
   }
@@ -144,7 +142,7 @@ export class Topology {
     );
   }
 
-  /** The same machine with one thread a core, its lowest. */
+  /** The same machine with one thread per core, its lowest. */
   withoutSmt(): Topology {
     const { cpus, ...rest } = native.describeTopology(this.handle);
     const columns = CPU_COLUMNS.length;

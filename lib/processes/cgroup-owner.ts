@@ -1,5 +1,4 @@
-// Cgroups as owners: whether a cgroup still is the one that was meant, and whether a process is in
-// it.
+// Cgroups as owners: checks that a cgroup is still the same one, and has a process.
 import { readlinkSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { CgroupIdentity } from '../account/pod-assignment.js';
@@ -8,25 +7,25 @@ import { hasProcess, isCgroupFolder, readIfThere } from '../cgroups/files/cgroup
 import { mountOf } from '../cgroups/files/mounts.js';
 import { INITIAL_PID_NAMESPACE } from './process-identity.js';
 
-/** As /proc/self/ns reads; empty where the kernel has no such namespaces. */
+/** The text of /proc/self/ns; empty if the kernel has no such namespaces. */
 export function namespaceOf(kind: 'cgroup' | 'pid'): string {
   try {
     return readlinkSync(`/proc/self/ns/${kind}`);
   } catch {
-    // Kernels without such namespaces have one.
+    // The kernel has no such namespaces.
     return '';
   }
 }
 
-// Undefined where nothing is there; throws where that cannot be seen.
+// Undefined if nothing is there. Throws if it cannot be seen.
 function numbersOf(path: string): Pick<CgroupIdentity, 'device' | 'inode'> | undefined {
   const found = statSync(path, { bigint: true, throwIfNoEntry: false });
   return found && { device: String(found.dev), inode: String(found.ino) };
 }
 
 /**
- * The cgroup with this folder, as an owner.
- * @throws ERR_INVALID_OPTION where it is no cgroup, or nobody is in it or below it
+ * Identifies the cgroup with this folder, as an owner.
+ * @throws ERR_INVALID_OPTION if it is not a cgroup, or has no process in it or below it
  */
 export function identifyCgroup(folder: string): CgroupIdentity {
   const valid = 'the absolute path of a cgroup with a process in it or below it';
@@ -42,35 +41,38 @@ export function identifyCgroup(folder: string): CgroupIdentity {
   }
 }
 
-/** Whether the path leads to this very cgroup. */
+/** True if the path leads to this very cgroup. */
 export function isCgroupHere({ path, device, inode }: CgroupIdentity): boolean {
   const here = numbersOf(path);
   return here !== undefined && here.device === device && here.inode === inode;
 }
 
-/** Whether a cgroup may still be populated. What cannot be judged from here counts as alive. */
+/** True if a cgroup may have processes. Counts as alive if this process cannot tell. */
 export function isCgroupAlive(cgroup: CgroupIdentity): boolean {
   return mayBeThere(cgroup, () => mayHaveProcess(cgroup.path));
 }
 
-/** Whether a cgroup, empty or not, may still be there. What cannot be judged counts as there. */
+/**
+ * True if a cgroup, even an empty one, may still exist. Counts as existing if this process cannot
+ * tell.
+ */
 export const mayCgroupBeThere = (cgroup: CgroupIdentity) => mayBeThere(cgroup, () => true);
 
 function mayBeThere(cgroup: CgroupIdentity, whereHere: () => boolean): boolean {
   try {
     return isCgroupHere(cgroup) ? whereHere() : !isSeenWhole(cgroup);
   } catch {
-    // It may have gone between two looks: the next one will tell.
+    // The cgroup may have been removed between two looks. The next one tells.
     return true;
   }
 }
 
-// Where not all are listed, an empty list says nothing.
+// If the list is not complete, an empty list proves nothing.
 const mayHaveProcess = (path: string) => hasProcess(path) || !listsAllProcesses(path);
 
 /**
- * Whether a cgroup lists all its processes here: cgroup v1 leaves out those that a pid namespace
- * does not see.
+ * True if a cgroup lists all its processes here. cgroup v1 leaves out processes that the pid
+ * namespace does not see.
  */
 export function listsAllProcesses(path: string): boolean {
   return (
@@ -79,8 +81,8 @@ export function listsAllProcesses(path: string): boolean {
 }
 
 /**
- * Whether the path means here what it meant where the grant was made: then nothing there is nothing
- * anywhere.
+ * True if the path has the same meaning here as in the process that made the grant. Then a missing
+ * cgroup is missing everywhere.
  */
 function isSeenWhole({ path, device, namespace }: CgroupIdentity): boolean {
   if (namespaceOf('cgroup') !== namespace) return false;

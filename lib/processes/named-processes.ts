@@ -1,4 +1,4 @@
-// Processes of root's other programs, found by name.
+// Finds processes of root's other programs by name.
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { textOf } from '../base/text/text-of.js';
@@ -8,14 +8,15 @@ export interface NamedProcess {
   readonly name: string;
 }
 
-// Every user may name a program as he likes. Owners in /proc do not tell: a process that cannot be
-// dumped belongs to root there. Uids of another user namespace never read 0 here.
+// Any user may give a program any name. Owners in /proc prove nothing: a process that cannot be
+// dumped belongs to root there. A uid of another user namespace never reads 0 here.
 function isRoots(folder: string): boolean {
   const uids = /^Uid:\s*(.*)$/m.exec(textOf(join(folder, 'status')) ?? '')?.[1];
   return uids?.split(/\s+/).every((uid) => uid === '0') === true && !isSetuid(join(folder, 'exe'));
 }
 
-// Such as `sudo` under another name, which asks a user for a password. Only root can look.
+// A setuid program like `sudo` under another name, which asks a user for a password. Only root can
+// check.
 function isSetuid(program: string): boolean {
   try {
     return (statSync(program).mode & 0o4000) !== 0;
@@ -25,8 +26,8 @@ function isSetuid(program: string): boolean {
 }
 
 /**
- * Root's processes of these names that this process can see, one after another: there can be
- * thousands to look at. `root`: where the machine's files are, for tests.
+ * Root's visible processes with these names, one by one, because there can be thousands to check.
+ * `root`: the folder of the machine's files, for tests.
  */
 export function* namedProcesses(names: readonly string[], root = '/'): Generator<NamedProcess> {
   let pids: string[];

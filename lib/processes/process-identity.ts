@@ -1,14 +1,14 @@
-// ProcessIdentity: which process a pid meant. proc(5): a pid is given again, a pid and its start
-// time are not. A process that /proc does not show may live all the same: /proc may be mounted with
-// hidepid, or show the processes of another pid namespace.
+// ProcessIdentity: identifies a process by pid and start time. A pid is reused; a pid with its
+// start time is not, see proc(5). A process that /proc does not show may still live: /proc may be
+// mounted with hidepid, or show another pid namespace.
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { ENVIRONMENT } from '../base/registry.js';
 
 export interface ProcessIdentity {
   readonly pid: number;
-  /** Clock ticks since boot, decimal, as the first time namespace counts. */
+  /** Clock ticks since boot, decimal, in the first time namespace. */
   readonly start: string;
-  /** The pid namespace of `pid`, as /proc/self/ns/pid reads; empty where that cannot be read. */
+  /** The pid namespace of `pid`, as /proc/self/ns/pid reads; empty if it cannot be read. */
   readonly namespace: string;
 }
 
@@ -18,11 +18,11 @@ interface ProcessStat {
   readonly start: string;
 }
 
-// linux/proc_ns.h: the pid namespace that contains all others, and the time namespace without a
-// shift.
+// linux/proc_ns.h: the pid namespace that contains all others, and the time namespace without an
+// offset.
 export const INITIAL_PID_NAMESPACE = 'pid:[4026531836]';
 const INITIAL_TIME_NAMESPACE = 'time:[4026531834]';
-// USER_HZ, which is the same on every architecture that Node.js runs on.
+// USER_HZ; the same on every architecture that Node.js runs on.
 const TICKS = 100;
 
 function linkOf(path: string): string {
@@ -33,26 +33,26 @@ function linkOf(path: string): string {
   }
 }
 
-/** What does not change while this process runs; where it cannot be read, it is read again. */
+/** Facts that do not change while this process runs. A failed read is repeated at the next use. */
 class ThisProcess {
   #namespace = '';
   #shift: number | undefined;
   #start: string | undefined;
 
-  // A process stays in the one that it was born in.
+  // A process never changes its pid namespace.
   get namespace(): string {
     this.#namespace ||= linkOf('/proc/self/ns/pid');
     return this.#namespace;
   }
 
-  // time_namespaces(7): the kernel shifts the start times that it tells a process by the offset of
-  // that process's time namespace.
+  // time_namespaces(7): start times in /proc are shifted by the offset of the reader's time
+  // namespace.
   get shiftTicks(): number {
     this.#shift ??= readShift();
     return this.#shift;
   }
 
-  // Where /proc does not show it, any start time will do that no other process has.
+  // If /proc does not show this process, any unique start time will do.
   get start(): string {
     try {
       this.#start ??= statOf('self').start;
@@ -66,13 +66,13 @@ class ThisProcess {
 const newThisProcess = () => new ThisProcess();
 const thisProcess = () => ENVIRONMENT.of(newThisProcess);
 
-/** Of this process. */
+/** The pid namespace of this process. */
 export const pidNamespace = () => thisProcess().namespace;
 
-/** Whether pids in /proc are those of this process's pid namespace. */
+/** True if /proc shows this process's pid namespace. */
 export const isProcOurs = () => linkOf('/proc/self') === String(process.pid);
 
-/** Whether no process has this pid. A system call, so that it is true whatever /proc shows. */
+/** True if no process has this pid. Uses a system call, which is right whatever /proc shows. */
 export function isUnused(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -83,7 +83,7 @@ export function isUnused(pid: number): boolean {
 }
 
 function readShift(): number {
-  // The file tells the offsets of the namespace of future children, which may be another one.
+  // The file has the offsets for future children, whose namespace may be another.
   if (linkOf('/proc/self/ns/time') === INITIAL_TIME_NAMESPACE) return 0;
   try {
     const [, seconds, nanoseconds] = /^boottime\s+(-?\d+)\s+(\d+)$/m.exec(
@@ -91,20 +91,20 @@ function readShift(): number {
     )!;
     return Number(seconds) * TICKS + Number(nanoseconds) / (1e9 / TICKS);
   } catch {
-    // Kernels before 5.6 have no such namespaces.
+    // Kernels before 5.6 have no time namespaces.
     return 0;
   }
 }
 
 /**
- * State, parent and start time of a process. The command stands in parentheses and may contain
- * some; the start time is the 22nd field.
- * @throws where it has ended, or /proc does not show it
+ * State, parent and start time of a process. The command is in parentheses and may contain
+ * parentheses; the start time is the 22nd field.
+ * @throws if the process has ended, or /proc does not show it
  */
 export function statOf(pid: number | 'self'): ProcessStat {
-  const isOwn = pid === 'self' || pid === process.pid;
-  if (!isOwn && !isProcOurs()) throw new Error('/proc shows another pid namespace');
-  const fields = readFileSync(`/proc/${isOwn ? 'self' : pid}/stat`, 'latin1')
+  const isSelf = pid === 'self' || pid === process.pid;
+  if (!isSelf && !isProcOurs()) throw new Error('/proc shows another pid namespace');
+  const fields = readFileSync(`/proc/${isSelf ? 'self' : pid}/stat`, 'latin1')
     .replace(/^.*\) /s, '')
     .split(' ');
   return {
@@ -114,14 +114,14 @@ export function statOf(pid: number | 'self'): ProcessStat {
   };
 }
 
-/** Whether two start times are of one process. A shift by a part of a tick is rounded away. */
+/** True if two start times belong to one process. Rounding may shift them by a tick. */
 export const isSameStart = (a: string, b: string) => Math.abs(Number(a) - Number(b)) <= 1;
 
 const isZombie = ({ state }: ProcessStat) => /^[ZX]$/.test(state);
 
 /**
- * Whether no process of this pid runs, or only a zombie. False where a process has this pid that
- * /proc does not show.
+ * True if no process with this pid runs, except a zombie. False for a process that /proc does not
+ * show.
  */
 export function hasEnded(pid: number): boolean {
   try {
@@ -136,7 +136,9 @@ export function identifySelf(): ProcessIdentity {
   return { pid: process.pid, start, namespace };
 }
 
-/** The process with this pid now; undefined where there is none, or /proc does not show it. */
+/**
+ * Identifies the process with this pid now; undefined if there is none, or /proc does not show it.
+ */
 export function identifyProcess(pid: number): ProcessIdentity | undefined {
   if (pid === process.pid) return identifySelf();
   try {
@@ -146,14 +148,14 @@ export function identifyProcess(pid: number): ProcessIdentity | undefined {
   }
 }
 
-/** Whether the process lives; undefined where that cannot be told from here. */
+/** True if the process lives; undefined if this process cannot tell. */
 export function isProcessRunning(identity: ProcessIdentity): boolean | undefined {
   const { pid, start, namespace } = identity;
   if (namespace !== pidNamespace() || namespace === '') return undefined;
   if (pid === process.pid) return isSameStart(identifySelf().start, start);
   try {
     const now = statOf(pid);
-    // A zombie runs no more.
+    // A zombie does not run.
     return isSameStart(now.start, start) && !isZombie(now);
   } catch {
     return isUnused(pid) ? false : undefined;
@@ -162,7 +164,7 @@ export function isProcessRunning(identity: ProcessIdentity): boolean | undefined
 
 /**
  * The real and the effective user of a process, who may move it (sched_setaffinity(2)). Undefined
- * where they cannot be seen.
+ * if they are not visible.
  */
 export function usersOf(pid: number): readonly number[] | undefined {
   try {
@@ -174,7 +176,7 @@ export function usersOf(pid: number): readonly number[] | undefined {
   }
 }
 
-/** The pid of a process in its own pid namespace. proc(5): the last of NSpid. */
+/** The pid of a process in its own pid namespace: the last number of NSpid, see proc(5). */
 export function innerPid(pid: number): number | undefined {
   try {
     return Number(/^NSpid:.*?(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1]);
@@ -184,17 +186,17 @@ export function innerPid(pid: number): number | undefined {
 }
 
 /**
- * Whether a process of another pid namespace has ended. False where that cannot be told: only root
- * in the first pid namespace sees the processes of all others.
+ * True if a process of another pid namespace has ended. False if this process cannot tell: only
+ * root in the first pid namespace sees the processes of all others.
  */
 export function hasEndedElsewhere({ pid, start, namespace }: ProcessIdentity): boolean {
   if (pidNamespace() !== INITIAL_PID_NAMESPACE || process.geteuid?.() !== 0) return false;
   try {
-    // A thread of the kernel: if it is hidden, other processes are.
+    // Process 2 is a kernel thread. If it is hidden, others are too.
     statOf(2);
     const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
     return !pids.map(Number).some((here) => {
-      // Empty where that may not be looked at.
+      // Empty if this process may not read it.
       const there = linkOf(`/proc/${here}/ns/pid`);
       if (there !== '' && there !== namespace) return false;
       return innerPid(here) === pid && isSameStart(identifyProcess(here)?.start ?? '', start);

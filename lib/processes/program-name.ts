@@ -1,21 +1,25 @@
-// The name of a program, from the words of its command line. Arguments may have passwords: they are
-// not to be recorded. Pure.
+// The name of a program, from the words of its command line. Leaves out arguments, which may
+// contain passwords. Pure.
 import { basename } from 'node:path';
 
 const NODE = /^node(js)?$/;
 const NUMALIGN = /(^|\/)(numalign|cli\/main\.js)$/;
-// Node's options that take the word after them.
+// Node's options that take the next word as their value.
 const TAKES_VALUE =
   /^(-r|-C|--(require|import|loader|experimental-loader|conditions|env-file|title|test-[\w-]+))$/;
-// Those after which the first word is no script: -e, -p and -pe with code; - for standard input.
+// Options after which the first word is not a script: -e, -p and -pe with code; - for standard
+// input.
 const NO_SCRIPT = /^(-[ep]+|--eval|--print|-)$/;
 
 const RUN = 'numalign run -- ';
 const SUPERVISE = '--supervise';
 
-/** `server`; `node server.mjs`; `numalign run -- server`. REQUIRES: a command line as in /proc. */
+/**
+ * For example `server`, `node server.mjs`, `numalign run -- server`. REQUIRES: a command line as in
+ * /proc.
+ */
 export function programName(words: readonly string[]): string {
-  // Where a program has written a title over its words, the title is one of them.
+  // A program may overwrite its words with a title, which is then one word.
   const name = basename((words[0] ?? '').split(/\s/)[0]!);
   const at = NODE.test(name) ? scriptAt(words) : 0;
   const script = words[at] ?? '';
@@ -27,15 +31,15 @@ export function programName(words: readonly string[]): string {
 }
 
 /**
- * What the process of this command line is once it owns something: `numalign run` becomes its command,
- * unless it stays beside it.
+ * The name of this command line's process once it owns something. `numalign run` becomes its
+ * command, unless it stays as a supervisor.
  */
 export function ownerName(words: readonly string[]): string {
   const name = programName(words);
   return words.slice(0, words.indexOf('--')).includes(SUPERVISE) ? name : name.replace(RUN, '');
 }
 
-// 0 where there is none.
+// 0 if there is none.
 function scriptAt(words: readonly string[]): number {
   for (let at = 1; at < words.length; at++) {
     const word = words[at]!;

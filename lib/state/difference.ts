@@ -1,4 +1,4 @@
-// Difference: what one state has that another has not. Pure.
+// Difference: what changed from one state to another. Pure.
 import { isDeepStrictEqual } from 'node:util';
 import type { Assignments } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
@@ -12,15 +12,15 @@ export interface Difference {
   readonly haveSettingsChanged: boolean;
 }
 
-// As they are in files, whatever the order of their members: what was read and what was made here
-// may differ in that.
+// Compares parsed texts: a state read from a file and one made in memory may order members
+// differently.
 const isSame = (a: string, b: string) => a === b || isDeepStrictEqual(JSON.parse(a), JSON.parse(b));
 
 const settingsText = ({ settings }: Assignments) => textOf(settings, encodeSettings);
 
 /**
- * A pod that was released and admitted again is both removed and added. Pods that are the same
- * objects in both are not looked into.
+ * Pods that differ between two states. A pod that was released and admitted again counts as both
+ * removed and added. Pods that are the same object in both states are not compared.
  */
 export function difference(before: Assignments, after: Assignments): Difference {
   const keyOf = ({ uid, admittedAt }: PodAssignment) => `${uid} ${admittedAt}`;

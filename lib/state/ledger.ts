@@ -1,5 +1,5 @@
-// Ledger: the state folder. Readers take no lock and never see half a state; a transaction holds
-// the lock, reloads, and commits durably.
+// Ledger: the state folder. Readers take no lock and never see half a state. A transaction takes
+// the lock, reads again, and commits durably.
 import { existsSync } from 'node:fs';
 import { WeakValues } from '../base/collections/weak-values.js';
 import type { NumalignError } from '../base/errors.js';
@@ -27,15 +27,15 @@ function refusing(refusal: NumalignError): Commit {
   return Object.assign(() => Promise.reject(refusal), { refusal });
 }
 
-// By path: managers of one environment share what they have read and their owner.
+// By path: the managers of an environment share the state in memory and the owner.
 const ledgers = () => new WeakValues<Ledger>();
 
 /**
- * Open while it is in use: see {@link Store.use}. What comes later (a handle of a persistent grant,
- * say) opens it again for as long as it takes.
+ * Open while in use: see {@link Store.use}. Later callers, like a handle of a persistent grant,
+ * open it again for the time of their call.
  */
 export class Ledger implements Store {
-  /** `machine`: /run/numalign, which speaks for the whole machine. `private`: any other folder. */
+  /** `machine`: /run/numalign, valid for the whole machine. `private`: any other folder. */
   readonly scope: 'machine' | 'private';
   readonly path: string;
   readonly registry: Registry<Store> = new Registry<Store>(this);
@@ -74,10 +74,10 @@ export class Ledger implements Store {
   static open(stateDir: string): Ledger {
     const path = canonical(stateDir);
     const all = ENVIRONMENT.of(ledgers);
-    const known = all.get(path);
-    if (known) {
-      known.#ensureOpen();
-      return known;
+    const existing = all.get(path);
+    if (existing) {
+      existing.#ensureOpen();
+      return existing;
     }
     const ledger = new Ledger(path, scopeOf(path));
     all.add(path, ledger);
@@ -95,14 +95,16 @@ export class Ledger implements Store {
     };
   }
 
-  // Where the folder is gone, this is no reason to make another. @throws ERR_STATE_FOLDER
+  // Opens an existing folder only: a look does not make a removed one again.
+  // @throws ERR_STATE_FOLDER
   #look(): void {
     if (this.#folder.isOpen) return;
     if (!existsSync(this.path)) throw this.#reader.removedError();
     this.#ensureOpen();
   }
 
-  // Till the end of this turn, where nothing keeps it open. @throws ERR_STATE_FOLDER
+  // Opens the folder until the end of this turn, or longer if it has users.
+  // @throws ERR_STATE_FOLDER
   #ensureOpen(): void {
     if (this.#folder.isOpen) return;
     this.#folder.reopen();
@@ -114,19 +116,20 @@ export class Ledger implements Store {
     setImmediate(() => this.#closeUnused()).unref();
   }
 
-  // Where nobody has to do with the state any more.
+  // Closes the folder if nothing uses it.
   #closeUnused(): void {
     if (this.#users.size > 0 || this.#owners.holdsGrant || !this.#folder.isOpen) return;
     this.#guard.stop();
     this.#owners.close();
     this.#folder.close();
     this.#reader.forget();
-    // What was found out about it, and what the rooms know, is not to be had again.
+    // Recoveries and the rooms' data exist only here; they keep the object.
     if (this.registry.isEmpty && this.recoveries.length === 0) ENVIRONMENT.of(ledgers).letGo(this);
   }
 
-  // Somebody has removed the folder, or what is in it: it is opened or made again, and what this
-  // process holds is written there. @throws ERR_STATE_FOLDER
+  // If the folder or a part of it was removed, opens or makes it again and writes this process's
+  // holdings there.
+  // @throws ERR_STATE_FOLDER
   #ensureCurrent(): void {
     if (this.#folder.isCurrent) return;
     this.#folder.reopen();
@@ -173,10 +176,10 @@ export class Ledger implements Store {
   }
 
   /**
-   * The newest committed checkpoint, undefined before the first commit. Synchronous: one stat, and
-   * a read only where the file has changed. Where the file is damaged or gone, what can be told of
-   * the state without writing anything.
-   * @throws ERR_STATE_CORRUPT where that is nothing, ERR_STATE_VERSION, ERR_STATE_FOLDER,
+   * The newest committed checkpoint; undefined before the first commit. Synchronous: one stat, and
+   * a read only if the file has changed. If the file is damaged or missing, returns what can be
+   * recovered without writing.
+   * @throws ERR_STATE_CORRUPT if nothing can be recovered, ERR_STATE_VERSION, ERR_STATE_FOLDER,
    *   ERR_SYSCALL
    */
   read(): Checkpoint | undefined {
@@ -198,10 +201,10 @@ export class Ledger implements Store {
   }
 
   /**
-   * Runs `decide` under the lock. It gets a freshly read checkpoint and a `commit` that writes the
-   * next one durably; everything it does is one step for all other processes that wait for the lock.
-   * @throws ERR_LOCK_TIMEOUT, the signal's reason, ERR_STATE_FOLDER where the folder was removed,
-   *   and what `decide` throws.
+   * Runs `decide` under the lock. `decide` gets a fresh checkpoint and a `commit` that writes the
+   * next one durably. Its effects are one step for all processes that take the lock.
+   * @throws ERR_LOCK_TIMEOUT, the signal's reason, ERR_STATE_FOLDER if the folder was removed, and
+   *   what `decide` throws
    */
   async transact<T>(
     options: TransactOptions,
@@ -218,11 +221,11 @@ export class Ledger implements Store {
         this.#ensureCurrent();
       }
       this.#reader.totalOn = options.totalOn;
-      const known = this.#reader.readGood();
-      // Not a byte of a newer format is touched, those of the lock's file neither.
-      if (known?.refusal) return await decide(known, refusing(known.refusal));
+      const newest = this.#reader.readGood();
+      // Changes no byte of a newer format, not even of the lock's file.
+      if (newest?.refusal) return await decide(newest, refusing(newest.refusal));
       const taken = this.#lock.take(options);
-      // In one go where the lock is free: it must not be held while the caller's own code runs.
+      // A free lock is taken synchronously: the caller's code must not run while it is held.
       const lock = taken instanceof Promise ? await taken : taken;
       return await this.#guard.during(() => this.#holding(lock, lock !== taken, decide));
     } finally {
@@ -236,7 +239,7 @@ export class Ledger implements Store {
     decide: (checkpoint: Checkpoint | undefined, commit: Commit) => Promise<T>,
   ): Promise<T> {
     try {
-      // Meanwhile somebody may have replaced the folder.
+      // While this process waited, another may have replaced the folder.
       if (hasWaited) this.#reader.checkCurrent();
       const found = explaining(this.path, () => this.#reader.loadChecked(lock));
       if (found.kind === 'good' && !found.checkpoint.refusal) this.#writer.mendCopyOnce(found);

@@ -1,4 +1,4 @@
-// MemoryStore: the assignments of a simulated machine that is nobody else's, gone with the object.
+// MemoryStore: the assignments of a simulated machine, in one object that no other process shares.
 import type { Assignments } from '../account/assignments.js';
 import type { OwnerRecord, PodAssignment } from '../account/pod-assignment.js';
 import { Registry } from '../base/registry.js';
@@ -10,7 +10,7 @@ import type { OwnerRegistry } from './owners/owner-registry.js';
 import type { Commit, Store, TransactOptions } from './store.js';
 import { MemoryQueue } from './wait-queue.js';
 
-// There is only this process, and it lives.
+// The only process is this one, and it lives.
 const isAlive = ({ cgroup }: OwnerRecord) => cgroup === null || isCgroupAlive(cgroup);
 
 const OWNERS: OwnerRegistry = {
@@ -34,7 +34,7 @@ export class MemoryStore implements Store {
   readonly waiters = new MemoryQueue(() => this.#tell());
   readonly #listeners = new Set<Listener>();
   #checkpoint: Checkpoint | undefined;
-  // The transactions that have begun or wait, one after the other.
+  // The last of the running and waiting transactions, which run one after the other.
   #last: Promise<unknown> = Promise.resolve();
 
   part(): undefined {}
@@ -67,12 +67,12 @@ export class MemoryStore implements Store {
   }
 
   watch(listener: Listener): () => void {
-    const own = () => listener();
-    this.#listeners.add(own);
-    return () => void this.#listeners.delete(own);
+    const wrapped = () => listener();
+    this.#listeners.add(wrapped);
+    return () => void this.#listeners.delete(wrapped);
   }
 
-  // Its only owner lives as long as it does.
+  // The only owner lives as long as the store.
   watchOwners(): () => void {
     return () => {};
   }

@@ -1,5 +1,5 @@
-// OwnerGuard: what this environment does about its own file among the owners', which somebody may
-// remove or change, and about the end of other owners.
+// OwnerGuard: restores this environment's owner file if another process removes or changes it, and
+// reports the end of other owners.
 import type { Listener } from './files/folder-watch.js';
 import { OWNER_NAME } from './files/state-files.js';
 import { SETTLE_S } from './owners/living-owners.js';
@@ -9,19 +9,19 @@ import type { StateFolder } from './state-folder.js';
 
 const RESTORE_ATTEMPTS = 20;
 const RESTORE_PAUSE_MS = 20;
-// Within this time one of the processes that hear of an owner's end takes back what it had.
+// The processes that hear of an owner's end spread over this time. The first takes its grants back.
 const OWNER_END_SPREAD_MS = 50;
 const OWNER_END_LOOK_MS = 5;
 const OWNER_END_LONGEST_MS = 5000;
 
-/** The state as its guard sees it. */
+/** The parts of the state that the guard needs. */
 export interface Guarded {
   readonly folder: Pick<StateFolder, 'isOpen' | 'isCurrent'>;
-  /** Opens or makes the folder again where somebody has removed it. @throws ERR_STATE_FOLDER */
+  /** Opens or makes a removed folder again. @throws ERR_STATE_FOLDER */
   ensureCurrent(): void;
-  /** A transaction that changes nothing: what is amiss is put together again. */
+  /** Runs a transaction that changes nothing. It recovers a damaged state. */
   touch(): Promise<void>;
-  /** Something has happened that the folder does not show. */
+  /** Reports something that the folder does not show. */
   ring(): void;
 }
 
@@ -31,19 +31,19 @@ export class OwnerGuard {
   readonly #watch: OwnerWatch;
   readonly #onEnd = new Set<Listener>();
   #transactions = 0;
-  // The own file may have been removed or changed.
+  // True if this environment's file may have been removed or changed.
   #isDisturbed = false;
 
-  /** `path`: of the state folder. */
+  /** `path`: the state folder. */
   constructor(path: string, owners: Owners, state: Guarded) {
     this.#owners = owners;
     this.#state = state;
     this.#watch = new OwnerWatch(path, {
       closed: (name) => {
-        // Any other is of a file that is about to get an owner's name.
+        // Other names belong to new files that get an owner's name later.
         if (!OWNER_NAME.test(name)) return;
         living.doubt(name);
-        owners.isOwnProcess(name) ? this.#restore() : this.#mourn(name);
+        owners.isOwnProcess(name) ? this.#restore() : this.#reportEnd(name);
       },
       disturbed: (name) => {
         if (name !== undefined && OWNER_NAME.test(name)) living.doubt(name);
@@ -55,7 +55,7 @@ export class OwnerGuard {
       },
       missed: () => {
         this.#restore();
-        this.#mournAll();
+        this.#reportEnds();
       },
     });
     const living = owners.hear(this.#watch);
@@ -66,21 +66,21 @@ export class OwnerGuard {
     const isFirst = this.#onEnd.size === 0;
     this.#onEnd.add(listener);
     this.#watch.start();
-    // An owner may have ended before anybody listened.
+    // An owner may have ended before the first listener came.
     if (isFirst) setTimeout(() => this.#lookBack(), SETTLE_S * 1000).unref();
     return () => {
       this.#onEnd.delete(listener);
-      // What this process holds is watched on.
+      // While this environment holds something, its own file stays watched.
       if (this.#onEnd.size === 0 && this.#owners.ownFd() === undefined) this.#watch.stop();
     };
   }
 
-  /** REQUIRES: nobody listens, and this environment owns nothing. */
+  /** REQUIRES: no listeners, and this environment owns nothing. */
   stop(): void {
     this.#watch.stop();
   }
 
-  /** Does what is done under the lock, and sees to the own file afterwards, not meanwhile. */
+  /** Runs a transaction. Restores this environment's file after it, not meanwhile. */
   async during<T>(transaction: () => Promise<T>): Promise<T> {
     this.#transactions++;
     try {
@@ -91,19 +91,22 @@ export class OwnerGuard {
     }
   }
 
-  /** Another folder is at the path: what this process holds is written there. @throws ERR_SYSCALL */
+  /**
+   * The path has another folder now. Writes this environment's holdings there.
+   * @throws ERR_SYSCALL
+   */
   restart(): void {
-    // Before the own file is written, which may be removed again at once.
+    // Watch before writing: the file may be removed again at once.
     this.#watch.restart();
     this.#isDisturbed = this.#transactions > 0;
     if (!this.#isDisturbed) this.#owners.reassert();
   }
 
-  // The own file was removed, or changed by somebody else, and perhaps the state with it.
+  // The file was removed or changed by another process, perhaps together with the state.
   #restore(attempts = RESTORE_ATTEMPTS): void {
     if (!this.#state.folder.isOpen) return;
     this.#isDisturbed = true;
-    // At its end.
+    // The end of the transaction restores it.
     if (this.#transactions > 0) return;
     this.#isDisturbed = false;
     try {
@@ -111,7 +114,8 @@ export class OwnerGuard {
       if (isFolderAmiss) this.#state.ensureCurrent();
       if (!this.#owners.reassert() && !isFolderAmiss) return;
     } catch {
-      // What is there may be about to be removed. In the end the next transaction says why.
+      // The folder may be in the middle of a removal. If all attempts fail, the next transaction
+      // says why.
       if (attempts > 1) setTimeout(() => this.#restore(attempts - 1), RESTORE_PAUSE_MS).unref();
       return;
     }
@@ -119,19 +123,19 @@ export class OwnerGuard {
   }
 
   #lookBack(): void {
-    if (this.#onEnd.size > 0 && this.#state.folder.isOpen) this.#mournAll();
+    if (this.#onEnd.size > 0 && this.#state.folder.isOpen) this.#reportEnds();
   }
 
-  #mournAll(): void {
-    for (const uuid of this.#owners.withLeftGrants()) this.#mourn(uuid);
+  #reportEnds(): void {
+    for (const uuid of this.#owners.withLeftGrants()) this.#reportEnd(uuid);
   }
 
-  // An owner has closed its file. The kernel says so just before it lets the lock go.
-  #mourn(uuid: string, pauseMs = OWNER_END_LOOK_MS): void {
+  // An owner has closed its file. The kernel reports this just before it releases the lock.
+  #reportEnd(uuid: string, pauseMs = OWNER_END_LOOK_MS): void {
     const look = () => {
       if (!this.#state.folder.isOpen) return;
       const hasEnded = this.#owners.hasEnded(uuid);
-      if (!hasEnded && pauseMs < OWNER_END_LONGEST_MS) this.#mourn(uuid, 2 * pauseMs);
+      if (!hasEnded && pauseMs < OWNER_END_LONGEST_MS) this.#reportEnd(uuid, 2 * pauseMs);
       if (!hasEnded) return;
       this.#state.ring();
       setTimeout(tell, Math.random() * OWNER_END_SPREAD_MS).unref();

@@ -1,5 +1,5 @@
-// ReadOnlyStore: a state folder of which nothing is changed: no file is made, locked or written. So
-// it needs no right but to read, and stands in nobody's way.
+// ReadOnlyStore: reads a state folder without making, locking or writing a file. It needs only read
+// access and blocks no other process.
 import { join } from 'node:path';
 import type { Assignments } from '../account/assignments.js';
 import type { TotalOn } from '../account/booked-memory.js';
@@ -31,7 +31,7 @@ import type { OwnerLookup } from './owners/owner-registry.js';
 import { lastGood, rebuild } from './owners/recovery.js';
 import type { StateSource } from './store.js';
 
-/** The folder, undefined where there is none. @throws ERR_STATE_FOLDER, ERR_SYSCALL */
+/** Opens the folder; undefined if it does not exist. @throws ERR_STATE_FOLDER, ERR_SYSCALL */
 export function openExisting(path: string): NativeFolder | undefined {
   return explaining(path, () => {
     try {
@@ -43,7 +43,9 @@ export function openExisting(path: string): NativeFolder | undefined {
   });
 }
 
-/** What `look` makes of a folder in another, undefined where there is none; closed afterwards. */
+/**
+ * Calls `look` with a folder inside `parent`, or undefined if there is none. Closes it afterwards.
+ */
 export function withChild<T>(
   parent: NativeFolder,
   name: string,
@@ -67,8 +69,8 @@ function childOf(folder: NativeFolder, name: string): NativeFolder | undefined {
 }
 
 /**
- * What is left of a state that is damaged, or gone; undefined where there was none.
- * @throws ERR_STATE_CORRUPT where nothing can be told, ERR_STATE_VERSION
+ * Recovers a damaged or missing state in memory; undefined if there was none.
+ * @throws ERR_STATE_CORRUPT if nothing can be recovered, ERR_STATE_VERSION
  */
 export function recovered(
   folder: NativeFolder,
@@ -88,7 +90,7 @@ export function recovered(
 }
 
 /**
- * The grants whose owners are dead. `owners`: owners/ of the state folder, undefined where there is
+ * The grants whose owners are dead. `owners`: owners/ of the state folder; undefined if there is
  * none.
  */
 export function deadPods(owners: NativeFolder | undefined, pods: readonly PodAssignment[]): PodAssignment[] {
@@ -102,7 +104,7 @@ interface Open {
   readonly journal: JournalFollower;
 }
 
-/** Not to be shared: each reader has its own. */
+/** Each reader needs its own object. */
 export class ReadOnlyStore implements StateSource {
   readonly scope: 'machine' | 'private' | 'memory';
   readonly path: string;
@@ -118,12 +120,12 @@ export class ReadOnlyStore implements StateSource {
   readonly #totalOn: TotalOn;
   readonly #watch: FolderWatch;
   #open: Open | undefined;
-  // What was found last, and what it says.
+  // The last result of the journal, and the checkpoint made from it.
   #found: FoundState | undefined;
   #checkpoint: Checkpoint | undefined;
 
   /**
-   * `path`: undefined where nothing is kept. `empty`: what is on record where there is no state.
+   * `path`: undefined for a state in memory. `empty`: returns the assignments if there is no state.
    * Opens nothing.
    */
   constructor(path: string | undefined, empty: () => Assignments, totalOn: TotalOn) {
@@ -135,11 +137,11 @@ export class ReadOnlyStore implements StateSource {
   }
 
   /**
-   * The newest committed checkpoint; where there is none, the empty one of generation 0. Grants of
-   * an earlier boot are void and left out. Synchronous: two stats, and a read only where the file
+   * The newest committed checkpoint; without one, an empty checkpoint of generation 0. Leaves out
+   * grants of an earlier boot, which are void. Synchronous: two stats, and a read only if the file
    * has changed.
-   * @throws ERR_STATE_FOLDER where the folder is closed to this process, ERR_STATE_CORRUPT where
-   *   nothing can be told of a damaged state, ERR_STATE_VERSION, ERR_SYSCALL
+   * @throws ERR_STATE_FOLDER if this process may not read the folder, ERR_STATE_CORRUPT if nothing
+   *   of a damaged state can be recovered, ERR_STATE_VERSION, ERR_SYSCALL
    */
   read(): Checkpoint {
     const found = this.scope === 'memory' ? undefined : explaining(this.path, () => this.#read());
@@ -167,7 +169,7 @@ export class ReadOnlyStore implements StateSource {
     return this.#checkpoint;
   }
 
-  // The folder that is at the path now: it may be made, removed or replaced at any time.
+  // Follows the path, whose folder may be made, removed or replaced at any time.
   #follow(): Open | undefined {
     const open = this.#open;
     if (open?.folder.isCurrent()) {
@@ -210,7 +212,7 @@ export class ReadOnlyStore implements StateSource {
     });
   }
 
-  /** What `look` makes of a folder in the state folder; undefined where there is none. */
+  /** Calls `look` with a folder inside the state folder; returns undefined if there is none. */
   lookInto<T>(name: string, look: (folder: NativeFolder, path: string) => T): T | undefined {
     return explaining(this.path, () => {
       const open = this.scope === 'memory' ? undefined : this.#follow();
@@ -222,7 +224,7 @@ export class ReadOnlyStore implements StateSource {
     return this.scope === 'memory' ? () => {} : this.#watch.add(listener, listening);
   }
 
-  /** Lets the folder go. The next read opens it again. */
+  /** Closes the folder. The next read opens it again. */
   close(): void {
     this.#forget();
   }

@@ -1,4 +1,4 @@
-// StateFolder: the folder of a state with what is in it, as long as it is open.
+// StateFolder: the folder of a state and the folders inside it, while it is open.
 import { join } from 'node:path';
 import type { NativeFolder } from '../base/native-files.js';
 import { ownFilesIn } from './files/parts.js';
@@ -11,7 +11,7 @@ interface OpenPart {
   readonly part: StatePart;
 }
 
-/** Its folders are the same objects whenever it is opened again. */
+/** Reopening keeps the same folder objects. */
 export class StateFolder {
   readonly folder: NativeFolder;
   readonly owners: NativeFolder;
@@ -22,7 +22,7 @@ export class StateFolder {
   readonly #parts = new Map<string, OpenPart>();
   #isOpen = true;
 
-  /** Opens it, or makes it. @throws ERR_STATE_FOLDER */
+  /** Opens the folder, or makes it. @throws ERR_STATE_FOLDER */
   constructor(path: string, scope: 'machine' | 'private') {
     this.#path = path;
     this.#scope = scope;
@@ -41,15 +41,15 @@ export class StateFolder {
     return [this.folder, this.owners, this.waiting, ...parts];
   }
 
-  /** Whether the folders that are open are those that their paths lead to. */
+  /** True if the paths still lead to the open folders. */
   get isCurrent(): boolean {
     return this.#folders.every((folder) => folder.isCurrent());
   }
 
   /** See {@link Store.part}. @throws ERR_STATE_FOLDER */
   part<Part extends StatePart>(name: string, make: (folder: NativeFolder, path: string) => Part): Part {
-    const known = this.#parts.get(name);
-    if (known) return known.part as Part;
+    const existing = this.#parts.get(name);
+    if (existing) return existing.part as Part;
     const folder = explaining(this.#path, () => ownFilesIn(this.folder, name));
     const part = make(folder, join(this.#path, name));
     this.#parts.set(name, { folder, part });
@@ -60,7 +60,7 @@ export class StateFolder {
     for (const { part } of this.#parts.values()) part.rejoin();
   }
 
-  /** Opens, or makes, what its path leads to now. @throws ERR_STATE_FOLDER */
+  /** Opens or makes the folder that the path leads to now. @throws ERR_STATE_FOLDER */
   reopen(): void {
     const { folder, owners, waiting } = openFolder(this.#path, this.#scope);
     const made = [folder, owners, waiting];

@@ -1,4 +1,4 @@
-// StateLock: the lock under which a state is changed, by one process at a time.
+// StateLock: the lock of a state. Only its holder changes the state.
 import { NumalignError } from '../base/errors.js';
 import type { NativeFolder, NativeLock } from '../base/native-files.js';
 import { LOCK_FILE } from './files/state-files.js';
@@ -6,7 +6,7 @@ import { explain, explaining } from './folder/folder-error.js';
 import { lockHolder, lockNote } from './owners/lock-holder.js';
 import type { TransactOptions } from './store.js';
 
-// How often whoever waits for the lock looks whether it is free though his turn has not come.
+// How often a waiter tries to take a free lock out of turn.
 const PASS_MS = 250;
 
 export class StateLock {
@@ -20,7 +20,7 @@ export class StateLock {
   }
 
   /**
-   * At once where it is free and nobody waits.
+   * Takes the lock synchronously if it is free and no process waits.
    * @throws ERR_LOCK_TIMEOUT, the signal's reason, ERR_STATE_FOLDER, ERR_SYSCALL
    */
   take(options: TransactOptions): NativeLock | Promise<NativeLock> {
@@ -29,7 +29,8 @@ export class StateLock {
     return lock ?? this.#wait(note, options);
   }
 
-  // A thread of the addon waits in the kernel; neither the event loop nor libuv's pool is held up.
+  // A thread of the addon waits in the kernel, so neither the event loop nor libuv's pool is
+  // blocked.
   #wait(note: string, { signal, lockTimeoutMs }: TransactOptions): Promise<NativeLock> {
     const folder = this.#folder;
     return new Promise((resolve, reject) => {
@@ -39,7 +40,7 @@ export class StateLock {
         else settle(() => (lock ? resolve(lock) : reject(explain(this.#path, error))));
       });
       const giveUp = (reason: unknown) => settle(() => reject(reason));
-      // A stopped process that waits must not keep everybody from a lock that is free.
+      // A stopped waiter must not keep all others from a free lock.
       const take = () => {
         try {
           const lock = folder.tryLock(LOCK_FILE, note, true);
@@ -54,8 +55,8 @@ export class StateLock {
         if (!settled) take();
         if (!settled) giveUp(this.#timeoutError(lockTimeoutMs));
       };
-      // This process may have been held up itself: it may have the lock already, and hears of it
-      // only after its timers.
+      // This process may have been stopped itself. It may have the lock already, and timers run
+      // before that news.
       const timer = setTimeout(() => setImmediate(late), lockTimeoutMs);
       signal?.addEventListener('abort', onAbort, { once: true });
       function settle(how: () => void) {
@@ -63,7 +64,7 @@ export class StateLock {
         clearTimeout(timer);
         clearInterval(pass);
         signal?.removeEventListener('abort', onAbort);
-        // Where it was answered already there is nothing to give up.
+        // If the wait is over, this does nothing.
         folder.giveUp(request);
         how();
       }
@@ -72,7 +73,7 @@ export class StateLock {
 
   #timeoutError(lockTimeoutMs: number): NumalignError {
     const text = this.#folder.read(LOCK_FILE)?.toString('utf8') ?? '';
-    // Its first line is the number.
+    // The first line of the file is a number.
     const { holder, pid, isStopped } = lockHolder(text.slice(text.indexOf('\n') + 1));
     const stopped = isStopped ? `, which is stopped: continue it (kill -CONT ${pid}) or end it` : '';
     return new NumalignError(

@@ -1,5 +1,5 @@
-// StateReader: what this environment has read of a state's files, and what it makes of them where
-// they are damaged. Takes no lock, and never sees half a state.
+// StateReader: reads a state's files, and recovers the state in memory if they are damaged. Takes
+// no lock and never sees half a state.
 import type { TotalOn } from '../account/booked-memory.js';
 import type { NumalignError } from '../base/errors.js';
 import type { NativeFolder, NativeLock } from '../base/native-files.js';
@@ -12,7 +12,7 @@ import { type Clues, flawOf, generationAfter, lastGood, rebuild } from './owners
 import type { StateFolder } from './state-folder.js';
 
 export class StateReader {
-  /** What a NUMA node has of a type of memory, as the last transaction said. */
+  /** The memory of a NUMA node by type, in bytes, as in the last transaction. */
   totalOn: TotalOn = () => 0;
   readonly journal: JournalFollower;
   readonly #path: string;
@@ -20,11 +20,11 @@ export class StateReader {
   readonly #ownersFolder: NativeFolder;
   readonly #owners: Owners;
   #bootId: string;
-  // The last good one that was read.
-  #known: Checkpoint | undefined;
+  // The last good checkpoint read.
+  #lastRead: Checkpoint | undefined;
   #hasTransacted = false;
   #generation = 0;
-  // Somebody has put another folder in the place of the one that was open.
+  // True if the path has another folder than the one that was open.
   #isReplaced = false;
 
   constructor(path: string, { folder, owners: ownersFolder }: StateFolder, owners: Owners, bootId: string) {
@@ -36,12 +36,12 @@ export class StateReader {
     this.journal = new JournalFollower(folder);
   }
 
-  /** The highest that was seen: none comes twice. */
+  /** The highest generation seen. None is used twice. */
   get generation(): number {
     return this.#generation;
   }
 
-  /** Generations up to this one have been seen. */
+  /** Notes that generations up to this one are used. */
   raise(generation: number): void {
     this.#generation = Math.max(this.#generation, generation);
   }
@@ -50,14 +50,14 @@ export class StateReader {
     return this.#bootId;
   }
 
-  /** Whether the checkpoint is of this boot: grants of an earlier one are void. */
+  /** True if the checkpoint is of this boot. Grants of an earlier boot are void. */
   isOfThisBoot(checkpoint: Checkpoint): boolean {
     return checkpoint.bootId === this.#bootId;
   }
 
-  /** The last good one that was read. */
-  get known(): Checkpoint | undefined {
-    return this.#known;
+  /** The last good checkpoint read. */
+  get lastRead(): Checkpoint | undefined {
+    return this.#lastRead;
   }
 
   /** See {@link Ledger.read}. */
@@ -70,13 +70,13 @@ export class StateReader {
     });
   }
 
-  /** As {@link read}, of a file that is good. */
+  /** Like {@link read}; undefined if the file is not good. */
   readGood(): Checkpoint | undefined {
     const found = explaining(this.#path, () => this.load());
     return found.kind === 'good' ? found.checkpoint : undefined;
   }
 
-  /** What is there. */
+  /** Reads the state file. */
   load(): FoundState {
     const found = this.journal.look();
     if (found.kind !== 'missing') this.#forgetReplaced();
@@ -87,11 +87,11 @@ export class StateReader {
       return damaged(why, { generation: checkpoint.generation, checkpoint });
     }
     this.#generation = checkpoint.generation;
-    this.#known = checkpoint;
+    this.#lastRead = checkpoint;
     return found;
   }
 
-  /** Whether this is the last that the state's file says. */
+  /** True if the state file ends with this checkpoint. */
   finds({ generation, writtenAt }: Checkpoint): boolean {
     const found = this.load();
     if (found.kind !== 'good') return false;
@@ -99,20 +99,22 @@ export class StateReader {
     return checkpoint.generation === generation && checkpoint.writtenAt === writtenAt;
   }
 
-  /** What was written need not be decoded, where that is what is read. */
+  /** Takes over a committed checkpoint, so that it is not decoded again. */
   noteCommitted(checkpoint: Checkpoint): void {
     if (checkpoint.generation < this.#generation) return;
-    this.#known = checkpoint;
+    this.#lastRead = checkpoint;
     this.raise(checkpoint.generation);
   }
 
-  /** As a transaction finds it: {@link load}, unless living owners know better. */
+  /**
+   * Like {@link load} for a transaction: also compares the file with the claims of living owners.
+   */
   loadChecked(lock: NativeLock): FoundState {
     return this.#checkPast(this.load(), lock.number());
   }
 
-  // A whole file may have been put back from a copy. An opener has seen no generation yet, but
-  // living owners have.
+  // The whole file may have been restored from a backup. A new process has seen no generation yet,
+  // but living owners have.
   #checkPast(found: FoundState, highest: number): FoundState {
     const isFirst = !this.#hasTransacted;
     this.#hasTransacted = true;
@@ -120,36 +122,37 @@ export class StateReader {
     const { checkpoint } = found;
     this.#adoptBoot(checkpoint);
     const isOlder = highest > checkpoint.generation;
-    const isAsked = isFirst && this.isOfThisBoot(checkpoint);
+    const needsOwners = isFirst && this.isOfThisBoot(checkpoint);
     const why = isOlder
       ? `it is older than generation ${highest}, which was committed here`
-      : isAsked && flawOf(checkpoint, this.#owners.find(checkpoint));
+      : needsOwners && flawOf(checkpoint, this.#owners.find(checkpoint));
     return why ? damaged(why, { generation: checkpoint.generation, checkpoint }) : found;
   }
 
-  // Under the id of the others, so that what this process commits is of this boot for them too.
+  // Takes over the boot id of the others, so that they accept this process's commits as of this
+  // boot.
   #adoptBoot({ bootId }: Checkpoint): void {
     if (bootId === this.#bootId || !isOfBoot(bootId, this.#bootId, this.#ownersFolder)) return;
     this.#bootId = bootId;
     this.#owners.renameBoot(bootId);
   }
 
-  /** What is left of a state that is damaged, or gone. */
+  /** Collects what is left of a damaged or missing state. */
   gather(found: FoundState): Clues {
     const previous = findState(this.#folder, COPY_FILE);
-    const base = lastGood(found, previous, () => this.#folder.read(COPY_FILE), this.#known);
+    const base = lastGood(found, previous, () => this.#folder.read(COPY_FILE), this.#lastRead);
     if (base) this.#adoptBoot(base);
     return { found, previous, base, owners: this.#owners.find(), highest: highestOf(this.#folder) };
   }
 
-  /** The state as it is put together from what is left of it. */
+  /** Rebuilds the state from its remains. */
   view(clues: Clues): Checkpoint | undefined {
     const rebuilt = rebuild(clues, this.#bootId, this.totalOn);
     const generation = Math.max(this.#generation, generationAfter(clues) - 1);
     return rebuilt && { ...rebuilt, generation, writtenAt: new Date().toISOString() };
   }
 
-  /** @throws ERR_STATE_FOLDER where another folder, or none, is at the path */
+  /** @throws ERR_STATE_FOLDER if the path has another folder, or none */
   checkCurrent(): void {
     if (!this.#folder.isCurrent()) throw this.removedError();
   }
@@ -158,20 +161,20 @@ export class StateReader {
     return folderError(this.#path, 'it was removed or replaced while it was open');
   }
 
-  /** As if nothing had been read. */
+  /** Forgets all it has read. */
   forget(): void {
     this.journal.forget();
     this.#forgetRead();
   }
 
-  /** Another folder is at the path. */
+  /** The path has another folder now. */
   noteReplaced(): void {
     this.journal.forget();
     this.#isReplaced = true;
   }
 
-  // What is in the folder now comes before what was there: only where there is nothing, this
-  // process knows more.
+  // A state in the new folder replaces what this process knows. If there is none, this process
+  // still knows the old one.
   #forgetReplaced(): void {
     if (!this.#isReplaced) return;
     this.#isReplaced = false;
@@ -180,7 +183,7 @@ export class StateReader {
 
   #forgetRead(): void {
     this.#hasTransacted = false;
-    this.#known = undefined;
+    this.#lastRead = undefined;
     this.#generation = 0;
   }
 }

@@ -1,5 +1,4 @@
-// StateWriter: how the next state becomes the one in force, and how a damaged one is put together
-// again. Everything here REQUIRES the lock.
+// StateWriter: commits the next state, and recovers a damaged one. Every method REQUIRES the lock.
 import { constants } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Assignments } from '../account/assignments.js';
@@ -28,25 +27,25 @@ import { type Clues, generationAfter, isUnused } from './owners/recovery.js';
 import type { StateReader } from './state-reader.js';
 import type { StateRecovered } from './store.js';
 
-// By number: Node has no name for it.
+// An errno number: Node has no name for it.
 const { ESTALE } = constants.errno;
 
-// An owner may be writing its file outside of any transaction.
+// An owner may be writing its file outside a transaction.
 const OWNER_READS = 5;
-// The kernel has told an owner that its file was removed; its event loop may be busy.
+// An owner learns from the kernel that its file was removed, but its event loop may be busy.
 const MISSING_OWNER_READS = 300;
 const OWNER_READ_PAUSE_MS = 10;
 
-// Appended lines are written together again once they are as long as the whole state, and longer
-// than this: so each byte is written again about once.
+// Appended lines are merged once they are longer than the whole state and than this, so that each
+// byte is rewritten about once.
 const LEAST_TO_COMPACT = 1 << 16;
 
-// Pods that were read have no text yet. It is made in parts, between the turns of the event loop, and
-// not for ever waited for.
+// Pods from a file have no text yet. Texts are made in parts between turns of the event loop, up to
+// a limit on the file's length.
 const TEXTS_AT_ONCE = 32;
 const MOST_WAITED = 2;
 
-// A file of version 1 takes no lines.
+// A file of version 1 cannot take lines.
 const isDue = ({ end, snapshot, seal }: JournalPlace, times = 1) =>
   seal === '' || end - snapshot > times * Math.max(LEAST_TO_COMPACT, snapshot);
 
@@ -55,25 +54,25 @@ function quarantineFolder(folder: NativeFolder, name: string): void {
   if (found.kind === 'damaged' && found.isFolder) quarantine(folder, name, found);
 }
 
-// Another file will do: this one is closed to us, removed or not the one that was read; or the
-// kernel may have dropped what it could not write.
+// Errors that a new file avoids: the old one is closed to this user, removed or replaced, or the
+// kernel may have dropped unwritten data.
 const isFileAtFault = ({ syscall, errno, errnoName }: NumalignError) =>
   syscall === 'fdatasync' ||
   (syscall === 'open' && (errno === ESTALE || /^E(ACCES|PERM|NOENT|LOOP|ISDIR|NXIO)$/.test(errnoName ?? '')));
 
-/** What is in force, and the line that comes next. */
+/** The state in force, and the line that comes next. */
 interface LastChange extends SealedText {
   readonly good: GoodState;
 }
 
 export class StateWriter {
-  /** What was damaged and put together again here, the latest last. */
+  /** The recoveries by this writer, the latest last. */
   readonly recoveries: StateRecovered[] = [];
   readonly #path: string;
   readonly #folder: NativeFolder;
   readonly #owners: Owners;
   readonly #reader: StateReader;
-  // What the file has may be lost with the power.
+  // True if a power cut may undo the last commit.
   #isUnsynced = false;
   #hasMended = false;
   #isPreparing = false;
@@ -85,7 +84,10 @@ export class StateWriter {
     this.#reader = reader;
   }
 
-  /** `before`: undefined where there is no state, or none that is good. `isLast`: others may go on as soon as it is durable. */
+  /**
+   * Commits `next`. `before`: undefined if there is no good state. `isLast`: other processes may go
+   * on as soon as the commit is durable.
+   */
   async commit(
     bootId: string,
     before: Assignments | undefined,
@@ -93,7 +95,7 @@ export class StateWriter {
     lock: NativeLock,
     isLast = false,
   ): Promise<void> {
-    // A mistake of ours must not become the record.
+    // A bug in numalign must not become the record.
     checkHoldings(next);
     const reader = this.#reader;
     const generation = reader.generation + 1;
@@ -105,19 +107,20 @@ export class StateWriter {
     try {
       await this.#write(checkpoint, lock, isLast, before === undefined);
     } catch (error) {
-      // It may be in place although syncing it failed: then others have seen it, and it counts.
+      // The file may be in place although its sync failed. Others may have read it, so the commit
+      // counts.
       if (!reader.finds(checkpoint)) {
         settle?.(false);
         throw explain(this.#path, error);
       }
       this.#isUnsynced = true;
-      // Should it get lost, that is to be noticed.
+      // If a power cut undoes the commit, this number shows it.
       lock.setNumber(generation);
     }
     settle?.(true);
     reader.noteCommitted(checkpoint);
     if (isLast) return;
-    // What is decided next is decided on it.
+    // The next decision builds on this state.
     const found = reader.load();
     if (settle && found.kind === 'good') this.#owners.follow(found.checkpoint);
   }
@@ -143,7 +146,7 @@ export class StateWriter {
     }
   }
 
-  // Whether the file can be written whole without a stop of the event loop, or has to be.
+  // True if the file can be rewritten without blocking the event loop, or must be rewritten.
   #isPrepared({ place, checkpoint: { assignments } }: GoodState): boolean {
     if (isDue(place, MOST_WAITED) || !prepareTexts(assignments.pods, TEXTS_AT_ONCE)) return true;
     this.#prepareLater(assignments.pods);
@@ -159,24 +162,27 @@ export class StateWriter {
     }).unref();
   }
 
-  // A new file in place of the one that is there. `last`: the checkpoint before, with which it then
-  // begins, and the line of the change.
+  // Writes a new file in place of the old one. `last`: the checkpoint before, with which the new
+  // file begins, and the line of the change.
   async #replace(
     checkpoint: Checkpoint,
     last: LastChange | undefined,
     lock: NativeLock,
     isLast: boolean,
   ): Promise<void> {
-    const known = this.#reader.journal.good;
+    const before = this.#reader.journal.good;
     const { bytes, place } = last
       ? encodeJournal(last.good.checkpoint, last.good.place.seal || null, last)
       : encodeJournal(checkpoint, null);
     const version = await this.#replaceState(bytes, checkpoint.generation, lock, isLast);
     this.#isUnsynced = false;
-    this.#reader.journal.noteReplaced(known, { kind: 'good', checkpoint, place }, version);
+    this.#reader.journal.noteReplaced(before, { kind: 'good', checkpoint, place }, version);
   }
 
-  /** At first puts the copy in step with a state that is good. Not to have one is no reason to fail. */
+  /**
+   * Updates the copy from a good state at the first transaction. Ignores errors, because the copy
+   * is not needed.
+   */
   mendCopyOnce({ place }: GoodState): void {
     if (this.#hasMended) return;
     this.#hasMended = true;
@@ -198,16 +204,13 @@ export class StateWriter {
       return await replace();
     } catch (error) {
       if (!(error instanceof NumalignError) || error.errnoName !== 'EISDIR') throw error;
-      // A folder under one of the names that a commit uses.
+      // A folder has one of the names that a commit uses.
       for (const name of [`${COPY_FILE}.new`, `${STATE_FILE}.new`]) quarantineFolder(this.#folder, name);
       return await replace();
     }
   }
 
-  /**
-   * Puts the state together again and writes it into both files. Undefined where nothing is left of
-   * it.
-   */
+  /** Recovers the state and writes both files. Returns undefined if nothing is left of it. */
   async recover(found: FoundState, lock: NativeLock): Promise<Checkpoint | undefined> {
     const reader = this.#reader;
     const clues = await this.#cluesOf(found);
@@ -221,26 +224,26 @@ export class StateWriter {
       ...quarantine(this.#folder, STATE_FILE, clues.found),
       ...quarantine(this.#folder, COPY_FILE, clues.previous),
     ]);
-    // Where no good generation is known, higher ones may have been seen than any that is left.
+    // Without a good generation, processes may have read higher ones than any that is left.
     reader.raise(Math.max(generationAfter(clues), clues.base ? 0 : Date.now()));
     if (view) {
       if (clues.base && !reader.isOfThisBoot(clues.base) && reader.isOfThisBoot(view))
         await archive(this.#folder, clues.base);
       await this.commit(view.bootId, undefined, view.assignments, lock);
     }
-    const checkpoint = view && reader.known;
+    const checkpoint = view && reader.lastRead;
     const kept = (checkpoint?.assignments.pods ?? []).map(({ uid }) => uid);
     this.recoveries.push(this.#recovered(clues, quarantined, kept));
     return checkpoint;
   }
 
-  // Once the owners have had time to say what they hold.
+  // Gives the owners time to write what they hold.
   async #cluesOf(found: FoundState): Promise<Clues> {
     const gather = () => explaining(this.#path, () => this.#reader.gather(found));
-    const mayAnswer = ({ owners: { unknown } }: Clues, reads: number) =>
+    const isWorthWaiting = ({ owners: { unknown } }: Clues, reads: number) =>
       unknown.some(({ isFileMissing }) => reads < (isFileMissing ? MISSING_OWNER_READS : OWNER_READS));
     let clues = gather();
-    for (let reads = 1; mayAnswer(clues, reads); reads++) {
+    for (let reads = 1; isWorthWaiting(clues, reads); reads++) {
       await pause(OWNER_READ_PAUSE_MS);
       clues = gather();
     }
@@ -255,7 +258,7 @@ export class StateWriter {
     const why = found.kind === 'damaged' ? found.why : `there was no ${STATE_FILE}`;
     const from = base ? `generation ${base.generation} and ` : '';
     const grants = `${kept.length} grant${kept.length === 1 ? '' : 's'}`;
-    const message = `the state in ${this.#path} was damaged (${why}) and has been put together again from ${from}the files of living owners, with ${grants}`;
+    const message = `the state in ${this.#path} was damaged (${why}); numalign recovered it from ${from}the files of living owners, with ${grants}`;
     return Object.freeze({
       code: 'STATE_RECOVERED',
       message,

@@ -1,5 +1,5 @@
-// Store: where assignments are kept between admissions. A Ledger is a folder that processes share;
-// a MemoryStore is one process's own. A StateSource can be read only.
+// Store: where numalign keeps assignments between admissions. A Ledger is a folder that processes
+// share; a MemoryStore belongs to one process. A StateSource can only be read.
 import type { Assignments } from '../account/assignments.js';
 import type { TotalOn } from '../account/booked-memory.js';
 import type { NumalignError } from '../base/errors.js';
@@ -13,18 +13,18 @@ import type { WaitQueue } from './wait-queue.js';
 
 export interface TransactOptions {
   readonly lockTimeoutMs: number;
-  /** What a NUMA node of the machine has of a type of memory, in bytes. */
+  /** The memory of a NUMA node by type, in bytes. */
   readonly totalOn: TotalOn;
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * Writes the next state durably, more than once where a step takes several states. `isLast`: others
- * may go on as soon as it is, whatever this process does next; it is the last call.
+ * Writes the next state durably. A step with several states calls it for each. `isLast`: this is
+ * the last call, and others may go on as soon as the commit is durable.
  */
 export interface Commit {
   (next: Assignments, isLast?: boolean): Promise<void>;
-  /** Why this and every other commit fails at present. */
+  /** Why every commit fails at present. */
   readonly refusal?: NumalignError | undefined;
 }
 
@@ -45,35 +45,35 @@ export interface StateRecovered {
 
 /** See {@link Store.part}. */
 export interface StatePart {
-  /** At the beginning of each transaction: what somebody has removed is written again. */
+  /** Called at the beginning of each transaction. Writes what was removed again. */
   rejoin(): void;
-  /** The state is not in use any more: what is open in the folder is closed. */
+  /** The state is not in use any more. Closes what is open in the folder. */
   close(): void;
 }
 
-/** What can be read of assignments that are kept. */
+/** A state that can be read. */
 export interface StateSource {
   /**
-   * `machine`: speaks for the whole machine. `private`: for those who share the folder. `memory`:
-   * for this object alone.
+   * `machine`: valid for the whole machine. `private`: for the processes that share the folder.
+   * `memory`: for this object only.
    */
   readonly scope: 'machine' | 'private' | 'memory';
-  /** For messages. */
+  /** The path for messages. */
   readonly path: string;
   readonly owners: OwnerLookup;
-  /** What the rooms keep in memory of the state, as long as anybody here has to do with it. */
+  /** What the rooms cache about the state, for as long as it is in use here. */
   readonly registry: Pick<Registry<StateSource>, 'of'>;
   /**
-   * Has `listener` called after everybody's commits and when an owner has ended: within
-   * milliseconds, once for several; in a stream of commits once a second, unless it waits in the
-   * queue. Answers how to end it.
+   * Calls `listener` within milliseconds after a commit or an owner's end, once for several. In a
+   * stream of commits it calls once a second, unless the listener waits in the queue. Returns a
+   * function that ends the watch.
    */
   watch(listener: Listener, listening?: Listening): () => void;
-  /** The newest committed checkpoint, undefined before the first commit. */
+  /** The newest committed checkpoint; undefined before the first commit. */
   read(): Checkpoint | undefined;
-  /** What the file said when it was looked at last, where it was good. */
+  /** The last good state read from the file. */
   readonly found?: GoodState | undefined;
-  /** What was damaged and put together again by this store, the latest last. */
+  /** The recoveries by this store, the latest last. */
   readonly recoveries: readonly StateRecovered[];
 }
 
@@ -82,34 +82,34 @@ export interface Store extends StateSource {
   readonly waiters: WaitQueue;
   readonly registry: Registry<Store>;
   /**
-   * Keeps what is open of the state open, until the answer is called. So does every watch, every
-   * transaction, and every grant that this environment owns. Whoever comes later opens it again.
+   * Keeps the state open until the returned function is called. Every watch, transaction and grant
+   * of this environment does so too. A later caller opens the state again.
    */
   use(): () => void;
   /**
-   * What another room keeps in a folder of its own in the state folder; made at the first call and
-   * the same for all callers. `make` gets the folder, where others cannot write this process's
-   * files, and its path as this process sees it. Undefined where the state is in no folder.
+   * The data of another room in its own folder inside the state folder. Made at the first call;
+   * later callers get the same. `make` gets the folder, in which others cannot write this process's
+   * files, and its path as this process sees it. Undefined if the state is in no folder.
    */
   part<Part extends StatePart>(
     name: string,
     make: (folder: NativeFolder, path: string) => Part,
   ): Part | undefined;
   /**
-   * Has `listener` called when an owner has ended that had grants; of several listeners one. Soon,
-   * but not at once: of all processes that hear of it the first should do what is to be done.
-   * Answers how to end it. Does not keep the process alive.
+   * Calls one listener after the end of an owner with grants. Waits a random short time, so that
+   * one of all processes acts first. Returns a function that ends the watch. Does not keep the
+   * process alive.
    */
   watchOwners(listener: Listener): () => void;
   /**
-   * Runs `decide` as one step for all users of the store. A damaged state is put together first;
-   * where that or the format stands in the way of any commit, the checkpoint has a `refusal`.
+   * Runs `decide` as one step for all users of the store. Recovers a damaged state first. The
+   * checkpoint has a `refusal` if damage or a newer format prevents commits.
    */
   transact<T>(
     options: TransactOptions,
     decide: (checkpoint: Checkpoint | undefined, commit: Commit) => Promise<T>,
   ): Promise<T>;
   isOfThisBoot(checkpoint: Checkpoint): boolean;
-  /** Keeps a copy of a checkpoint of an earlier boot; answers where. */
+  /** Saves a copy of a checkpoint of an earlier boot. Returns its name. */
   archive(checkpoint: Checkpoint): Promise<string>;
 }

@@ -1,20 +1,20 @@
-// Turns: a request that waits is tried again and again, first come first served across processes,
-// until there is room or the caller has had enough.
+// Turns: retries a waiting request, first come first served across processes, until there is room
+// or the caller gives up.
 import type { Store } from './store.js';
 import { until } from './until.js';
 import type { Ticket } from './wait-queue.js';
 
-/** The caller's place, for an attempt under the lock. */
+/** The caller's place in the queue, for an attempt under the lock. */
 export interface Turn {
-  /** Whether nobody has waited longer. */
+  /** True if the caller has waited longest. */
   isOurs(): boolean;
-  /** Takes the last place, where there is none yet: whether there was none. */
+  /** Takes the last place. Returns false if the caller has a place already. */
   wait(): boolean;
 }
 
 /**
- * Calls `attempt` until it answers something: at first, and whenever it is our turn and something
- * has changed. Whoever answers undefined must have called {@link Turn.wait}.
+ * Calls `attempt` until it returns a value: at first, and at each change when it is the caller's
+ * turn. An attempt that returns undefined must have called {@link Turn.wait}.
  * @throws what `attempt` throws, and the signal's reason
  */
 export async function inTurn<T>(
@@ -24,7 +24,7 @@ export async function inTurn<T>(
 ): Promise<T> {
   const { waiters } = store;
   let ticket: Ticket | undefined;
-  // The place is given up after the last look.
+  // Holds the store open until the place is given up.
   const end = store.use();
   const turn: Turn = {
     isOurs: () => waiters.isFirst(ticket),
@@ -35,7 +35,7 @@ export async function inTurn<T>(
     },
   };
   try {
-    // Not worth the lock while others are before us.
+    // Taking the lock is pointless while others come first.
     return await until(store, signal, () =>
       ticket === undefined || turn.isOurs() ? attempt(turn) : undefined,
     );

@@ -1,13 +1,12 @@
-// until: looks again and again at a state that others change.
+// until: looks repeatedly at a state that other processes change.
 import type { Store } from './store.js';
 
-// What nothing tells: the process before us in the queue was stopped, a device is healthy again, the
-// last process has left a cgroup of v1, a provider of the caller's has room.
+// Some changes go unreported: the process before us in the queue was stopped, a device is healthy
+// again, the last process left a v1 cgroup, or the caller's hint provider has room.
 const PERIOD_MS = 500;
 
 /**
- * Calls `look` at once, whenever something may have changed, and twice a second, until it answers
- * something.
+ * Calls `look` at once, at each possible change, and twice a second, until it returns a value.
  * @throws what `look` throws, and the signal's reason
  */
 export async function until<T>(
@@ -17,12 +16,12 @@ export async function until<T>(
 ): Promise<T> {
   let isRung = false;
   let wake = () => {};
-  // Remembered until somebody listens.
+  // Kept for a loop that is not waiting yet.
   const ring = () => {
     isRung = true;
     wake();
   };
-  // Before the first look, so that nothing is missed.
+  // Starts before the first look, so that no change is missed.
   const stop = store.watch(ring, { queue: true });
   const timer = setInterval(ring, PERIOD_MS);
   signal?.addEventListener('abort', ring, { once: true });
@@ -30,8 +29,8 @@ export async function until<T>(
     for (;;) {
       signal?.throwIfAborted();
       isRung = false;
-      const seen = await look();
-      if (seen !== undefined) return seen;
+      const result = await look();
+      if (result !== undefined) return result;
       if (!isRung) await new Promise<void>((resolve) => (wake = resolve));
     }
   } finally {

@@ -1,30 +1,30 @@
-// WaitQueue: who waits for CPUs, in the order in which they came. Those of a folder are files in
-// waiting/, each locked for as long as its process lives.
+// WaitQueue: the processes that wait for CPUs, first come first. A folder's queue is files in
+// waiting/, each locked while its process lives.
 import { NumalignError } from '../base/errors.js';
 import type { NativeFolder, NativeOwner } from '../base/native-files.js';
 import { lockHolder, lockNote } from './owners/lock-holder.js';
 
-/** A place in the queue; lower numbers were there before. */
+/** A place in the queue. Lower numbers come first. */
 export interface Ticket {
   readonly number: number;
 }
 
 export interface WaitQueue {
-  /** The last place. REQUIRES: the state's lock. */
+  /** Takes the last place. REQUIRES: the state's lock. */
   join(): Ticket;
-  /** Whether nobody who lives has waited longer; without a ticket: whether nobody waits. */
+  /** True if no living process has waited longer. Without a ticket: true if nobody waits. */
   isFirst(ticket: Ticket | undefined): boolean;
   leave(ticket: Ticket): void;
 }
 
-// Names sort as their numbers do.
+// Padded, so that names sort by number.
 const DIGITS = 16;
 const NAME = /^\d{16}$/;
 const nameOf = ({ number }: Ticket) => String(number).padStart(DIGITS, '0');
 
 export class FolderQueue implements WaitQueue {
   readonly #folder: NativeFolder;
-  // Kept referenced: what is collected lets its lock go.
+  // Keeps references: garbage collection would release the locks.
   readonly #own = new Map<string, NativeOwner>();
 
   /** `folder`: waiting/ of the state folder. */
@@ -41,16 +41,16 @@ export class FolderQueue implements WaitQueue {
   }
 
   isFirst(ticket: Ticket | undefined): boolean {
-    const own = ticket && nameOf(ticket);
-    return !this.#names().some((name) => (own === undefined || name < own) && this.#isWaiting(name));
+    const place = ticket && nameOf(ticket);
+    return !this.#names().some((name) => (place === undefined || name < place) && this.#isWaiting(name));
   }
 
-  // Whatever else somebody has put there is none of ours.
+  // Other files in the folder are ignored.
   #names(): string[] {
     return this.#folder.list().filter((name) => NAME.test(name));
   }
 
-  // A stopped process keeps its place, and nobody from his turn.
+  // A stopped process keeps its place but does not block others.
   #isWaiting(name: string): boolean {
     if (!this.#isAlive(name)) return false;
     return this.#own.has(name) || !lockHolder(this.#folder.read(name)?.toString('utf8') ?? '').isStopped;
@@ -65,7 +65,7 @@ export class FolderQueue implements WaitQueue {
     try {
       this.#folder.remove(name);
     } catch (error) {
-      // It is dead all the same: the next who joins removes it.
+      // The place counts as dead anyway; the next process that joins removes it.
       if (!(error instanceof NumalignError)) throw error;
     } finally {
       this.#own.get(name)?.close();
@@ -74,14 +74,14 @@ export class FolderQueue implements WaitQueue {
   }
 }
 
-/** Who waits, for people. */
+/** A waiting process, for people. */
 export interface Waiter {
-  /** In its own pid namespace. */
+  /** The pid in the process's own pid namespace. */
   readonly pid: number | null;
   readonly command: string;
 }
 
-/** Those who wait in a folder, the next first. Needs no lock, and changes nothing. */
+/** The waiting processes of a folder, the next first. Needs no lock and changes nothing. */
 export function waitersIn(folder: NativeFolder): Waiter[] {
   const names = folder.list().filter((name) => NAME.test(name));
   return names
@@ -93,13 +93,13 @@ export function waitersIn(folder: NativeFolder): Waiter[] {
     });
 }
 
-/** The queue of a state that is one process's own. */
+/** The queue of a state in memory. */
 export class MemoryQueue implements WaitQueue {
   #last = 0;
   readonly #waiting = new Set<number>();
   readonly #onLeave: () => void;
 
-  /** `onLeave`: called whenever somebody leaves, so that the next can try. */
+  /** `onLeave`: called when a waiter leaves, so that the next can try. */
   constructor(onLeave: () => void) {
     this.#onLeave = onLeave;
   }

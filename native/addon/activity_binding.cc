@@ -1,5 +1,5 @@
-// What threads and CPUs have done. Figures cross as rows of doubles, in the columns that lib/base/native.ts
-// names; NaN is what cannot be read.
+// The activity of threads and CPUs. Numbers cross as rows of doubles, in the columns that
+// lib/base/native.ts names; NaN means that a value could not be read.
 #include <unistd.h>
 
 #include <limits>
@@ -46,7 +46,7 @@ std::vector<pid_t> to_pids(const Napi::Value& value) {
   return {array.Data(), array.Data() + array.ElementLength()};
 }
 
-// Of other processes only the main thread is known.
+// In other processes, only the main thread is known.
 ThreadRole role_of(const ThreadActivity& thread) {
   if (thread.pid == getpid()) return ThreadRoles::of_this_process().get(thread.tid);
   return thread.tid == thread.pid ? ThreadRole::kMain : ThreadRole::kOther;

@@ -1,4 +1,4 @@
-// run_async: a piece of work on libuv's pool whose Result settles a promise.
+// run_async: runs work on libuv's pool, and settles a promise with its Result.
 #pragma once
 
 #include <napi.h>
@@ -42,7 +42,8 @@ class AsyncJob : public Napi::AsyncWorker {
   std::optional<Result<T>> result_;
 };
 
-// `work` runs on a pool thread and must not touch JavaScript; `convert` runs on the environment's thread.
+// `work` runs on a pool thread and must not touch JavaScript; `convert` runs on the environment's
+// thread.
 template <class T>
 Napi::Promise run_async(Napi::Env env, typename AsyncJob<T>::Work work,
                         typename AsyncJob<T>::Convert convert) {

@@ -121,7 +121,7 @@ template <class Word>
 std::span<const Word> taken_from(std::span<const Word>& left, const Napi::Value& count) {
   int n = to_int(count, "a number of words");
   if (n < 0 || static_cast<size_t>(n) > left.size()) {
-    throw Napi::RangeError::New(count.Env(), "there are not as many words on the wire");
+    throw Napi::RangeError::New(count.Env(), "the wire has fewer words");
   }
   std::span<const Word> taken = left.first(static_cast<size_t>(n));
   left = left.subspan(static_cast<size_t>(n));

@@ -1,6 +1,6 @@
-// Conversions between JavaScript and the core's values, and the only place that throws. Shapes are checked
-// here; meaning is checked in lib/input/config.ts and lib/input/request.ts. All of it runs on the thread of
-// the environment.
+// Conversions between JavaScript and the core's values, and the only place that throws. Checks
+// shapes; lib/input/config.ts and lib/input/request.ts check meaning. Runs on the environment's
+// thread.
 #pragma once
 
 #include <napi.h>
@@ -26,14 +26,14 @@ T unwrap(Napi::Env env, Result<T> result) {
   return std::move(result).value();
 }
 
-// Arguments. Each throws a TypeError that names `what` where the value has another shape.
+// Arguments. Each throws a TypeError that names `what` if the value has another shape.
 std::string to_string(const Napi::Value& value, const char* what);
 int to_int(const Napi::Value& value, const char* what);
-int64_t to_int64(const Napi::Value& value, const char* what);  // of a bigint
-uint64_t to_size(const Napi::Value& value, const char* what);  // of a number from 0 to 2^53
+int64_t to_int64(const Napi::Value& value, const char* what);  // from a bigint
+uint64_t to_size(const Napi::Value& value, const char* what);  // from a number from 0 to 2^53
 bool to_bool(const Napi::Value& value, const char* what);
 
-// The parts of a question, by name. Throws a TypeError where `question` is no object.
+// The parts of a question, by name. Throws a TypeError if `question` is not an object.
 class Fields {
  public:
   Fields(const Napi::Value& question, const char* what);
@@ -55,8 +55,8 @@ CpuSet to_cpu_set(Napi::Env env, std::span<const uint32_t> words);
 template <class Tag>
 Napi::Uint32Array from_id_set(Napi::Env env, const IdSet<Tag>& set);
 
-// Words on the wire (see Environment). The reader takes what the arguments say is there, in their order, and
-// throws a RangeError past the end.
+// Words on the wire (see Environment). The reader takes as many as the arguments say, in their
+// order, and throws a RangeError past the end.
 class WireReader {
  public:
   explicit WireReader(Napi::Env env);
@@ -71,11 +71,11 @@ class WireReader {
   std::span<const double> amounts_;
 };
 
-// The 32-bit words of a set behind others; answers how many.
+// Appends the 32-bit words of a set, and returns their number.
 template <class Tag>
 uint32_t append_words(std::vector<uint32_t>& words, const IdSet<Tag>& set);
 
-// Puts words on the wire and answers how many; a Uint32Array of its own where they are too many.
+// Puts words on the wire and returns their number; a separate Uint32Array if they are too many.
 Napi::Value to_wire(Napi::Env env, std::span<const uint32_t> words);
 template <class Tag>
 Napi::Value to_wire(Napi::Env env, const IdSet<Tag>& set);

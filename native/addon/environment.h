@@ -1,5 +1,5 @@
-// Environment: what the addon keeps for one JavaScript environment (the main thread's or a Worker's), freed
-// with it. Used only on the thread of its environment.
+// Environment: the addon's data for one JavaScript environment (the main thread or a Worker), freed
+// with it. Used only on the environment's thread.
 #pragma once
 
 #include <napi.h>
@@ -18,14 +18,14 @@
 
 namespace numalign::addon {
 
-// A list that the kernel shows, and its words as JavaScript has them.
+// A kernel list of CPUs, and its words in JavaScript.
 struct CpuList {
   explicit CpuList(const char* path, bool needs_cgroup2 = false) : file(path) {
     if (needs_cgroup2) root.emplace();
   }
   CpuListFile file;
-  std::optional<CgroupRoot> root;  // where else there is no such file
-  Napi::ObjectReference words;     // empty where there is none
+  std::optional<CgroupRoot> root;  // if the file exists only with cgroup v2
+  Napi::ObjectReference words;     // empty if there is none
 };
 
 struct Environment {
@@ -34,23 +34,23 @@ struct Environment {
   static Environment& of(Napi::Env env) { return *env.GetInstanceData<Environment>(); }
 
   pid_t tid;
-  // Words and amounts on their way between JavaScript and the core: two arrays of JavaScript, which
-  // lib/base/wire.ts fills before a call and reads after it. To look into an array that has just been made
-  // there, and to make one here, costs more than most of the calls.
+  // Words and amounts on their way between JavaScript and the core: two JavaScript arrays, which
+  // lib/base/wire.ts fills before a call and reads after it. Looking into a new array there, or
+  // making one here, costs more than most calls.
   std::span<uint32_t> words;
   std::span<double> amounts;
-  std::vector<uint32_t> answer;         // to the merge at hand
-  Napi::ObjectReference wire;           // keeps both
+  std::vector<uint32_t> answer;         // of the current merge
+  Napi::ObjectReference wire;           // keeps both arrays
   Napi::FunctionReference error_class;  // set by setErrorClass before anything can fail
   Napi::FunctionReference folder_class;
   Napi::FunctionReference journal_class;
   Napi::FunctionReference lock_class;
   Napi::FunctionReference owner_class;
-  std::vector<ThreadBirth> births;  // open, one in the other
-  // Lists of CPUs that the kernel shows: open until the environment ends.
+  std::vector<ThreadBirth> births;  // open, nested
+  // Kernel lists of CPUs, open until the environment ends.
   CpuList online_cpus{kOnlineCpus};
-  // isolcpus=, and of the newest kernels isolated partitions too; all isolated partitions, nested ones too,
-  // in the root of cgroup v2 only, and not of older kernels; nohz_full=.
+  // isolcpus=, with isolated partitions on the newest kernels; all isolated partitions, even nested
+  // ones, in the root of cgroup v2 on newer kernels only; nohz_full=.
   std::array<CpuList, 3> cpu_lists{CpuList("/sys/devices/system/cpu/isolated"),
                                    CpuList("/sys/fs/cgroup/cpuset.cpus.isolated", true),
                                    CpuList("/sys/devices/system/cpu/nohz_full")};

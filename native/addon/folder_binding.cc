@@ -1,4 +1,5 @@
-// The state folder: files, the lock, owners. See platform/files/folder.h and platform/files/file_lock.h.
+// The state folder: files, the lock, owners. See platform/files/folder.h and
+// platform/files/file_lock.h.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -22,16 +23,16 @@ namespace {
 
 constexpr size_t kMaxFileBytes = 256 << 20;
 
-// Good until JavaScript runs again.
+// Valid until JavaScript runs again.
 std::string_view to_bytes(const Napi::Value& value) {
   if (!value.IsBuffer()) throw Napi::TypeError::New(value.Env(), "the bytes must be a Buffer");
   auto buffer = value.As<Napi::Buffer<char>>();
   return {buffer.Data(), buffer.Length()};
 }
 
-// Locks of owners whose environment has ended while threads of the process were still pinned for their
-// grants. The next transaction of another environment moves these threads and lets the locks go; till then
-// the grants live, since their CPUs are in use.
+// Locks of owners whose environment has ended while threads of the process were still pinned for
+// their grants. The next transaction of another environment moves these threads and releases the
+// locks. Until then the grants live, because their CPUs are in use.
 class OrphanedOwners {
  public:
   static OrphanedOwners& of_this_process() {
@@ -39,7 +40,7 @@ class OrphanedOwners {
     return owners;
   }
   void add(const std::string& name, UniqueFd fd) {
-    // So that who watches the folder takes a look: closing a file that is open for writing is an event.
+    // Makes watchers of the folder look: closing a file that is open for writing is an event.
     UniqueFd again(::open(("/proc/self/fd/" + std::to_string(fd.get())).c_str(), O_WRONLY | O_CLOEXEC));
     std::lock_guard lock(mutex_);
     fds_.insert_or_assign(name, std::move(fd));
@@ -60,7 +61,7 @@ class OrphanedOwners {
   std::map<std::string, UniqueFd> fds_;
 };
 
-// owners/<uuid>: locked as long as its owner lives. A copy of the descriptor given to a child keeps it locked
+// owners/<uuid>: locked while its owner lives. A copy of the descriptor in a child keeps it locked
 // for the child.
 class OwnerObject : public Napi::ObjectWrap<OwnerObject> {
  public:
@@ -103,7 +104,7 @@ class OwnerObject : public Napi::ObjectWrap<OwnerObject> {
     unwrap(info.Env(), numalign::cut(fd_.get(), to_size(info[0], "the size")));
   }
   void close(const Napi::CallbackInfo&) { fd_.reset(); }
-  // (folder): whether the file still has its name there.
+  // (folder): true if the file still has its name there.
   Napi::Value is_current(const Napi::CallbackInfo& info);
   Napi::Value fd(const Napi::CallbackInfo& info) { return Napi::Number::New(info.Env(), fd_.get()); }
 
@@ -129,16 +130,16 @@ void close_orphaned_owner(const Napi::CallbackInfo& info) {
 
 class LockRequest;
 
-// The requests for the lock of one folder that are still waiting, by number. Used on the environment's
-// thread.
+// The waiting requests for the lock of one folder, by number. Used on the environment's thread.
 struct LockWaiters {
   explicit LockWaiters(std::shared_ptr<LockFile> file) : queue(std::move(file)) {}
   LockQueue queue;
   std::map<uint64_t, LockRequest*> waiting;
 };
 
-// One request for the lock. Lives until it is answered, given up, or its environment ends; all of that
-// happens on the environment's thread. The waiting thread only stores the result and wakes that thread.
+// One request for the lock. Lives until it is answered or given up, or its environment ends; all of
+// that happens on the environment's thread. The waiting thread only stores the result and wakes
+// that thread.
 class LockRequest {
  public:
   ~LockRequest() {
@@ -146,7 +147,7 @@ class LockRequest {
     napi_remove_env_cleanup_hook(env_, on_environment_end, this);
     napi_release_threadsafe_function(wake_, napi_tsfn_abort);
   }
-  // Deletes itself. Answers its number.
+  // Deletes itself. Returns its number.
   static uint64_t start(Napi::Env env, std::shared_ptr<LockWaiters> waiters, Napi::Function callback) {
     auto request = std::make_unique<LockRequest>(env, std::move(waiters), callback);
     LockRequest* self = request.get();
@@ -157,7 +158,7 @@ class LockRequest {
     self->waiters_->waiting[self->id_] = self;
     return request.release()->id_;
   }
-  // False where the request was answered already: then its callback has run or will.
+  // False if the request was answered already: its callback has run or will run.
   static bool give_up(LockWaiters& waiters, uint64_t id) {
     auto found = waiters.waiting.find(id);
     if (found == waiters.waiting.end() || !waiters.queue.give_up(id)) return false;
@@ -170,7 +171,7 @@ class LockRequest {
       : env_(env), waiters_(std::move(waiters)), callback_(Napi::Persistent(callback)) {
     napi_create_threadsafe_function(env, nullptr, nullptr, Napi::String::New(env, "numalign lock"), 0, 1,
                                     nullptr, nullptr, this, on_wake, &wake_);
-    // Added after the thread-safe function's own hook, so that it runs before it: no call can come in
+    // Added after the thread-safe function's own hook, so that it runs before it, with no call in
     // between.
     napi_add_env_cleanup_hook(env, on_environment_end, this);
   }
@@ -195,8 +196,8 @@ class LockRequest {
         callback.Call({error_value(napi, result.error())});
       }
     } catch (const Napi::Error& error) {
-      // Only where the environment is being torn down, which nobody is left to hear of; the lock goes with
-      // `result`.
+      // Fails only while the environment is torn down, when nobody is left to tell; `result`
+      // releases the lock.
       error.ThrowAsJavaScriptException();
     }
   }
@@ -295,7 +296,7 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
     folder_ = Unwrap(info[0].As<Napi::Object>())->folder_;
     forget_lock();
   }
-  // The descriptor goes once no job uses it any more.
+  // Closes the descriptor after its last job.
   void close(const Napi::CallbackInfo&) {
     folder_ = std::make_shared<const Folder>(folder_->closed());
     forget_lock();
@@ -309,14 +310,14 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
   Napi::Value is_current(const Napi::CallbackInfo& info) {
     return Napi::Boolean::New(info.Env(), folder_->is_current());
   }
-  // (name, bytes that it may have or undefined): these themselves where it has them.
+  // (name, expected bytes or undefined): returns the expected bytes themselves if they are equal.
   Napi::Value read(const Napi::CallbackInfo& info) {
     auto bytes = unwrap(info.Env(), folder_->read(to_string(info[0], "the name"), kMaxFileBytes));
     if (!bytes) return info.Env().Undefined();
     if (!info[1].IsUndefined() && to_bytes(info[1]) == *bytes) return info[1];
     return Napi::Buffer<char>::Copy(info.Env(), bytes->data(), bytes->size());
   }
-  // (name): { bytes, user, mode, links }, undefined where there is no such file
+  // (name): { bytes, user, mode, links }; undefined if the file does not exist
   Napi::Value read_found(const Napi::CallbackInfo& info) {
     Napi::Env env = info.Env();
     auto found = unwrap(env, folder_->read_found(to_string(info[0], "the name"), kMaxFileBytes));
@@ -348,10 +349,10 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
   void replace(const Napi::CallbackInfo& info) {
     unwrap(info.Env(), folder_->replace(to_string(info[0], "the name"), to_string(info[1], "the text")));
   }
-  // (name, name of a copy or "", bytes, stamp, the lock under which it is done or undefined, whether to
-  // release it once it is durable, number for the lock's file): the version of the new file, or a promise of
-  // it where a device has to be waited for. The job shares the lock: it cannot go to another process before
-  // the files are in place.
+  // (name, name of a copy or "", bytes, stamp, the lock or undefined, true to release it once the
+  // file is durable, number for the lock's file): the version of the new file, or a promise of it
+  // if a device must be waited for. The job shares the lock, so that no other process gets it
+  // before the files are in place.
   Napi::Value replace_durably(const Napi::CallbackInfo& info) {
     Napi::Env env = info.Env();
     std::string name = to_string(info[0], "the name");
@@ -365,33 +366,33 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
       Result<FileVersion> replaced = folder->replace_durably(
           name, bytes, stamp, [&] { return lock ? lock->check() : Result<Done>(Done{}); });
       if (!replaced.ok()) return replaced;
-      // What these guard against is rare, so that a full disk does not matter.
+      // They guard against rare events, so a full disk does not matter.
       if (!copy.empty()) (void)folder->replace(copy, bytes);
       if (lock) lock->set_number(number);
       if (is_last) lock->release();
       return replaced;
     };
-    // To hand it to another thread and back takes longer.
+    // Switching to another thread and back takes longer.
     if (folder_->in_memory()) return from_version(env, unwrap(env, replace(bytes)));
     return run_async<FileVersion>(
         env, [replace = std::move(replace), owned = std::string(bytes)] { return replace(owned); },
         [](Napi::Env env, FileVersion version) { return from_version(env, version); });
   }
 
-  // (name): undefined where there is no such file
+  // (name): undefined if the file does not exist
   Napi::Value open_journal(const Napi::CallbackInfo& info) {
     auto file = unwrap(info.Env(), JournalFile::open(*folder_, to_string(info[0], "the name")));
     return file ? make_journal(info.Env(), std::move(*file)) : info.Env().Undefined();
   }
 
-  // (name, note, whether past those that wait)
+  // (name, note, true to pass waiters)
   Napi::Value try_lock_binding(const Napi::CallbackInfo& info) {
     auto lock = unwrap(info.Env(), lock_file(info).try_lock(!info[2].IsUndefined() &&
                                                             to_bool(info[2], "past those that wait")));
     if (!lock) return info.Env().Undefined();
     return LockObject::make(info.Env(), std::move(*lock));
   }
-  // (name, note, callback(error, lock)): answers the number of the request.
+  // (name, note, callback(error, lock)): returns the number of the request.
   Napi::Value wait_lock(const Napi::CallbackInfo& info) {
     if (!info[2].IsFunction()) throw Napi::TypeError::New(info.Env(), "the callback must be a function");
     (void)lock_file(info);
@@ -399,12 +400,12 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
     uint64_t id = LockRequest::start(info.Env(), waiters_, info[2].As<Napi::Function>());
     return Napi::Number::New(info.Env(), static_cast<double>(id));
   }
-  // (name): read without the lock.
+  // (name): reads without the lock.
   Napi::Value lock_number(const Napi::CallbackInfo& info) {
     const uint64_t number = number_in_lock_file(*folder_, to_string(info[0], "the name"));
     return Napi::Number::New(info.Env(), static_cast<double>(number));
   }
-  // (name, note). One folder has one lock.
+  // (name, note). A folder has one lock.
   LockFile& lock_file(const Napi::CallbackInfo& info) {
     if (!lock_file_) {
       lock_file_ =
@@ -416,14 +417,15 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
     waiters_.reset();
     lock_file_.reset();
   }
-  // (number): whether the request was still waiting; where not, its callback has been called or will be.
+  // (number): true if the request was still waiting; if not, its callback has run or will run.
   Napi::Value give_up(const Napi::CallbackInfo& info) {
     auto id = static_cast<uint64_t>(to_int(info[0], "the request"));
     return Napi::Boolean::New(info.Env(), waiters_ && LockRequest::give_up(*waiters_, id));
   }
 
-  // (name, text, start and length of the lock as bigints, or undefined): a new file in place of any other,
-  // with this text and locked. Nobody sees half of it, and where it fails nothing has changed.
+  // (name, text, start and length of the lock as bigints, or undefined): makes a new, locked file
+  // with this text in the place of any other. Nobody sees half of it, and a failure changes
+  // nothing.
   Napi::Value create_owner(const Napi::CallbackInfo& info) {
     Napi::Env env = info.Env();
     std::string name = to_string(info[0], "the name");

@@ -16,7 +16,7 @@ namespace numalign::addon {
 namespace {
 
 void read_family(Napi::Env env, std::span<const uint32_t> words, HintFamily& family) {
-  if (!family.read(words)) throw Napi::TypeError::New(env, "these words are no family of hints");
+  if (!family.read(words)) throw Napi::TypeError::New(env, "these words are not a family of hints");
 }
 
 HintFamily to_family(Napi::Env env, std::span<const uint32_t> words) {
@@ -25,7 +25,8 @@ HintFamily to_family(Napi::Env env, std::span<const uint32_t> words) {
   return family;
 }
 
-// Of every set and list an argument says how many words of it are on the wire, in the order of the arguments.
+// For each set and list, an argument says how many words are on the wire, in the order of the
+// arguments.
 
 void check(const Topology& topology, const CpuHintsRequest& request, Napi::Env env) {
   if (request.count >= 1 && topology.spec().nodes.size() <= NodeMask::kBits) return;
@@ -53,7 +54,7 @@ int to_node_count(const Napi::Value& value) {
 NodeMask to_mask(Napi::Env env, uint32_t low, uint32_t high, int nodes) {
   uint64_t mask = low | uint64_t{high} << 32;
   if ((mask & ~all_nodes(nodes)) != 0)
-    throw Napi::RangeError::New(env, "a mask has nodes of another machine");
+    throw Napi::RangeError::New(env, "a mask has nodes that the machine does not have");
   return NodeMask(mask);
 }
 
@@ -71,7 +72,7 @@ class Amounts {
     }
     return static_cast<uint64_t>(amount);
   }
-  // As many as there are nodes.
+  // One for each node.
   SmallWords by_node(int nodes) {
     SmallWords amounts(static_cast<size_t>(nodes));
     uint64_t sum = 0;
@@ -93,7 +94,7 @@ class Amounts {
   std::span<const double> amounts_;
 };
 
-// As many amounts, groups and words of a mask as nodes and types need.
+// REQUIRES amounts, groups and words of a mask for all nodes and types.
 MemoryHintsRequest to_memory_request(Napi::Env env, int nodes, int types,
                                      std::span<const double> amount_words,
                                      std::span<const double> reusable_words, std::span<const uint32_t> groups,
@@ -124,7 +125,7 @@ MemoryHintsRequest to_memory_request(Napi::Env env, int nodes, int types,
     ReusableMemory& memory = request.reusable.emplace_back();
     uint32_t low = reusable.word();
     memory.mask = to_mask(env, low, reusable.word(), nodes);
-    if (memory.mask.empty()) throw Napi::RangeError::New(env, "reusable memory is of at least one node");
+    if (memory.mask.empty()) throw Napi::RangeError::New(env, "reusable memory needs at least one node");
     for (int i = 0; i < types; i++) memory.bytes.push_back(reusable.next());
   }
   if (must.size() != 2) throw Napi::RangeError::New(env, "a mask is two words");
@@ -132,8 +133,8 @@ MemoryHintsRequest to_memory_request(Napi::Env env, int nodes, int types,
   return request;
 }
 
-// (nodes, types, for each type [request, free by node, allocatable by node], rows of [low, high, reusable
-// bytes by type], groups by node (low, high each), must [low, high]) -> family
+// (nodes, types, for each type [request, free by node, allocatable by node], rows of [low, high,
+// reusable bytes by type], groups by node (low, high each), must [low, high]) -> family
 Napi::Value memory_hints_binding(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   WireReader wire(env);
@@ -147,7 +148,8 @@ Napi::Value memory_hints_binding(const Napi::CallbackInfo& info) {
       env, memory_hints(to_memory_request(env, nodes, types, amounts, reusable, groups, must)).to_words());
 }
 
-// `words`: rows of [low, high, available | reusable << 1].
+// `words`: rows of [low, high, available
+// reusable << 1].
 DeviceHintsRequest to_device_request(Napi::Env env, int nodes, int count, bool only_near_devices,
                                      std::span<const uint32_t> words) {
   DeviceHintsRequest request;
@@ -155,7 +157,7 @@ DeviceHintsRequest to_device_request(Napi::Env env, int nodes, int count, bool o
   request.nodes = nodes;
   request.count = count;
   if (request.count < 1 || words.size() % 3 != 0) {
-    throw Napi::RangeError::New(env, "hints are for at least one device, and three words describe each");
+    throw Napi::RangeError::New(env, "hints are for at least one device, described by three words each");
   }
   request.devices.reserve(words.size() / 3);
   for (; !words.empty(); words = words.subspan(3)) {
@@ -183,14 +185,14 @@ Napi::Value whole_cores_binding(const Napi::CallbackInfo& info) {
                  whole_cores(to_topology(info[0]), WireReader(info.Env()).id_set<CpuTag>(info[1])));
 }
 
-// (words, nodes) -> whether they are a family of hints of so many nodes
+// (words, nodes) -> true if they are a family of hints for this many nodes
 Napi::Value is_hint_family(const Napi::CallbackInfo& info) {
   std::optional<HintFamily> family = HintFamily::from_words(WireReader(info.Env()).words(info[0]));
   return Napi::Boolean::New(info.Env(), family && family->nodes == to_int(info[1], "the number of nodes"));
 }
 
-// (words, after [low, high], limit, whether the steps are limited) -> [whether it is whole, then for each
-// hint (low, high, preferred)]
+// (words, after [low, high], limit, true to limit the steps) -> [true if whole, then for each hint
+// (low, high, preferred)]
 Napi::Value list_hints_binding(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   WireReader wire(env);
@@ -224,7 +226,7 @@ Napi::Value without_preferred_binding(const Napi::CallbackInfo& info) {
   return to_wire(env, without_preferred(std::move(family), masks).to_words());
 }
 
-// Reads what is to be merged off the wire.
+// Reads the input of a merge off the wire.
 class OfferReader {
  public:
   OfferReader(Napi::Env env, const Napi::Value& topology, int nodes)
@@ -242,14 +244,14 @@ class OfferReader {
   }
   uint32_t word() { return take(1).front(); }
 
-  // A family as it was packed: its length, its words.
+  // A packed family: its length, its words.
   void family(HintFamily& family) {
     read_family(env_, take(word()), family);
     if (family.nodes != nodes_)
-      throw Napi::RangeError::New(env_, "a family of hints is of another number of nodes");
+      throw Napi::RangeError::New(env_, "a family of hints has another number of nodes");
   }
-  // Each as the arguments of the function that gives such hints alone. Of sets and lists the length comes
-  // first.
+  // Each has the arguments of the function for such hints alone. Sets and lists begin with their
+  // length.
   HintFamily cpus() {
     std::span<const uint32_t> head = take(2);
     CpuHintsRequest request{.available = id_set(),
@@ -276,9 +278,7 @@ class OfferReader {
   }
 
  private:
-  [[noreturn]] void throw_short() const {
-    throw Napi::RangeError::New(env_, "there are not as many words on the wire");
-  }
+  [[noreturn]] void throw_short() const { throw Napi::RangeError::New(env_, "the wire has fewer words"); }
   std::span<const double> take_amounts(size_t n) {
     if (n > amounts_.size()) throw_short();
     std::span<const double> taken = amounts_.first(n);
@@ -295,16 +295,19 @@ class OfferReader {
   std::span<const double> amounts_;
 };
 
-// Words of what is merged, before those of families.
+// The words of the merge's result, before those of families.
 constexpr size_t kMerged = 6;
 enum Kind : uint32_t { kFamily, kCpus, kMemory, kDevices };
 
-// (topology, or undefined where nothing is asked for CPUs). On the wire: how many families and questions,
-// nodes, the policy, how many distances, how many rooms; the distances; for a joint choice [low, high] of the
-// nodes that it is kept to and the rooms; of each its kind, and what its reader takes. What comes back: low,
-// high, any | preferred << 1 | admitted << 2 | exact << 3; what was counted of a joint choice: sets, nearest,
-// tightest; for each question the length and the words of its family. One call for all, since each takes as
-// long as the hints of a resource, or their merge.
+// (topology, or undefined without a question about CPUs). On the wire: the number of families and
+// questions, nodes, the policy, the number of distances and of rooms; the distances; for a joint
+// choice, [low, high] of the allowed nodes, and the rooms; for each family or question, its kind
+// and the input of its reader. Returns low, high, any
+// preferred << 1
+// admitted << 2
+// exact << 3; the counts of a joint choice: sets, nearest, tightest; for each question the length
+// and the words of its family. One call for all, because each call takes as long as the hints of a
+// resource, or their merge.
 Napi::Value merge_hints_binding(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   std::span<const uint32_t> wire = Environment::of(env).words;
@@ -331,7 +334,7 @@ Napi::Value merge_hints_binding(const Napi::CallbackInfo& info) {
   joint.merge = options;
   std::vector<HintFamily> families;
   families.reserve(std::min(wire.size(), count) + 1);
-  // Of what is asked, if anything is. Kept, so that memory for it is fetched once.
+  // The answer to questions, if there are any. Kept, so that its memory is allocated once.
   std::vector<uint32_t>& answer = Environment::of(env).answer;
   answer.clear();
   for (size_t i = 0; i < count; i++) {
@@ -340,7 +343,7 @@ Napi::Value merge_hints_binding(const Napi::CallbackInfo& info) {
       reader.family(families.emplace_back());
       continue;
     }
-    if (kind > kDevices) throw Napi::RangeError::New(env, "there is no such question");
+    if (kind > kDevices) throw Napi::RangeError::New(env, "unknown kind of question");
     uint32_t times = 1;
     families.push_back(kind == kCpus     ? reader.cpus()
                        : kind == kMemory ? reader.memory(times)
@@ -350,7 +353,7 @@ Napi::Value merge_hints_binding(const Napi::CallbackInfo& info) {
     answer.push_back(0);
     families.back().append_words(answer);
     answer[at] = static_cast<uint32_t>(answer.size() - at - 1);
-    // Each type of memory is a resource of its own, with the same hints.
+    // Each type of memory counts as a resource, with the same hints.
     for (; times > 1; times--) families.push_back(HintFamily(families.back()));
   }
   const JointChoice choice =

@@ -46,7 +46,7 @@ class JournalObject : public Napi::ObjectWrap<JournalObject> {
     return Napi::Boolean::New(info.Env(), witness_.is_untouched(file(info.Env())));
   }
   void confirm(const Napi::CallbackInfo&) { witness_.confirm(); }
-  // (offset, how many bytes at most, or undefined)
+  // (offset, the most bytes, or undefined)
   Napi::Value read(const Napi::CallbackInfo& info) {
     uint64_t offset = to_size(info[0], "the offset");
     const JournalFile& from = file(info.Env());
@@ -55,9 +55,10 @@ class JournalObject : public Napi::ObjectWrap<JournalObject> {
                                                  : from.read_some(offset, to_size(info[1], "how many")));
     return Napi::Buffer<char>::Copy(info.Env(), bytes.data(), bytes.size());
   }
-  // (offset, text, folder, lock, whether it is the last, name of the copy, number for the lock's file): the
-  // version of the file, or a promise of it where a device has to be waited for. Under the lock, which is
-  // released once the text is durable and copy and number are written, where it is the last.
+  // (offset, text, folder, lock, true for the last commit, name of the copy, number for the lock's
+  // file): the version of the file, or a promise of it if a device must be waited for. Runs under
+  // the lock. For the last commit, releases the lock once the text is durable, and copy and number
+  // are written.
   Napi::Value append(const Napi::CallbackInfo& info) {
     Napi::Env env = info.Env();
     (void)file(env);
@@ -73,13 +74,13 @@ class JournalObject : public Napi::ObjectWrap<JournalObject> {
       if (Result<Done> done = file->append(*folder, offset, text); !done.ok()) return done.error();
       Result<FileVersion> version = file->version();
       if (!version.ok()) return version;
-      // What these guard against is rare, so that a full disk does not matter.
+      // They guard against rare events, so a full disk does not matter.
       if (!file->append_to_copy(*folder, copy, offset, text)) (void)file->copy_to(*folder, copy, kMostBytes);
       lock->set_number(number);
       if (is_last) lock->release();
       return version;
     };
-    // To hand it to another thread and back takes longer.
+    // Switching to another thread and back takes longer.
     if (folder->in_memory()) return from_version(env, unwrap(env, append()));
     return run_async<FileVersion>(env, std::move(append), [](Napi::Env env, FileVersion version) {
       return from_version(env, version);

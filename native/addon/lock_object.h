@@ -1,5 +1,5 @@
-// LockObject: the lock of a state folder as JavaScript holds it. Used on the thread of its environment; the
-// lock itself is shared with jobs on other threads.
+// LockObject: the lock of a state folder in JavaScript. Used on the environment's thread; jobs on
+// other threads share the lock itself.
 #pragma once
 
 #include <napi.h>
@@ -12,8 +12,8 @@
 
 namespace numalign::addon {
 
-// The lock of a folder, held until release(), until the commit that was told to release it is durable, or
-// until its environment ends.
+// The lock of a folder, held until release(), until the commit that should release it is durable,
+// or until its environment ends.
 class LockObject : public Napi::ObjectWrap<LockObject> {
  public:
   explicit LockObject(const Napi::CallbackInfo& info) : ObjectWrap(info) {}
@@ -38,7 +38,7 @@ class LockObject : public Napi::ObjectWrap<LockObject> {
   void release(const Napi::CallbackInfo&) { lock_.reset(); }
 
  private:
-  // That of the lock's file.
+  // The number in the lock's file.
   Napi::Value number(const Napi::CallbackInfo& info) {
     return Napi::Number::New(info.Env(), lock_ ? static_cast<double>(lock_->number()) : 0);
   }
@@ -50,7 +50,8 @@ class LockObject : public Napi::ObjectWrap<LockObject> {
   std::shared_ptr<HeldLock> lock_;
 };
 
-// The folder of a FolderObject (folder_binding.cc). Throws a TypeError that names `what` where it is none.
+// The folder of a FolderObject (folder_binding.cc). Throws a TypeError that names `what` for any
+// other value.
 const std::shared_ptr<const Folder>& to_folder(const Napi::Value& value, const char* what);
 
 }  // namespace numalign::addon

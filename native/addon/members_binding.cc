@@ -1,4 +1,4 @@
-// Shared members: processes that are kept off CPUs by their masks.
+// Shared members: processes that numalign keeps off CPUs by their masks.
 #include <utility>
 #include <vector>
 
@@ -30,7 +30,8 @@ MemberThread to_thread(const Napi::Value& value) {
           place.IsUndefined() ? CpuSet{} : to_id_set<CpuTag>(place)};
 }
 
-// The sets of one answer, each made once: most threads have the same, and an array costs more than a look.
+// The sets of one answer, each made once: most threads have the same, and an array costs more than
+// a search.
 class SharedSets {
  public:
   explicit SharedSets(Napi::Env env) : env_(env) {}
@@ -73,7 +74,7 @@ std::vector<pid_t> to_tids(const Napi::Value& value) {
   return to_list<pid_t>(value, "unpinned", [](const Napi::Value& each) { return to_int(each, "a thread"); });
 }
 
-// Of a ConfineMemberCall in lib/base/native-threads.ts.
+// From a ConfineMemberCall in lib/base/native-threads.ts.
 ConfinementRequest to_confinement(const Napi::Value& question) {
   const Fields fields(question, "a confinement");
   return {
@@ -89,8 +90,8 @@ ConfinementRequest to_confinement(const Napi::Value& question) {
   };
 }
 
-// (ConfineMemberCall) -> { threads, stuck, moved, isRefused, places }, undefined where there is no such
-// process
+// (ConfineMemberCall) -> { threads, stuck, moved, isRefused, places }; undefined if there is no
+// such process
 Napi::Value confine_member_binding(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   Result<Confinement> result = confine_member(to_confinement(info[0]));
@@ -116,7 +117,7 @@ Napi::Value confine_member_binding(const Napi::CallbackInfo& info) {
   return answer;
 }
 
-// (MemberChoicesCall) -> threads with `place` and `isFree`; none where there is no such process
+// (MemberChoicesCall) -> threads with `place` and `isFree`; none if there is no such process
 Napi::Value member_choices_binding(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   const Fields fields(info[0], "a question about choices");
@@ -150,15 +151,15 @@ void remember_masks(const Napi::CallbackInfo& info) {
   unwrap(info.Env(), ThreadPins::of_this_process().remember_masks());
 }
 
-// (words of what their cpuset has, none where it is not known; words of all CPUs; what is known of them as
-// shared members)
+// (words of their cpuset, none if unknown; words of all CPUs; what is known of them as shared
+// members)
 void learn_choices(const Napi::CallbackInfo& info) {
   const auto known = to_list<MemberThread>(info[2], "what is known", to_thread);
   unwrap(info.Env(), ThreadPins::of_this_process().learn_choices(to_id_set<CpuTag>(info[0]),
                                                                  to_id_set<CpuTag>(info[1]), known));
 }
 
-// () -> what is known of the choices of this process's threads, as threads of confineMember
+// () -> the known choices of this process's threads, in the form of confineMember
 Napi::Value choices(const Napi::CallbackInfo& info) {
   return from_threads(info.Env(), ThreadPins::of_this_process().choices());
 }

@@ -43,7 +43,7 @@ void set_policy(const Napi::CallbackInfo& info) {
   unwrap(info.Env(), set_memory_policy(policy));
 }
 
-// (words of the nodes to leave, words of the nodes to go to, the id of a process or 0 for this one)
+// (words of the nodes to leave, words of the target nodes, a process id or 0 for this process)
 Napi::Value migrate(const Napi::CallbackInfo& info) {
   pid_t pid = to_int(info[2], "the process id");
   long left =
@@ -107,7 +107,7 @@ Napi::Value placement(const Napi::CallbackInfo& info) {
   return object;
 }
 
-// Whether the environment is going: what needs JavaScript is refused then.
+// True if the environment is ending, which refuses everything that needs JavaScript.
 bool is_ending(napi_env env) {
   napi_value global;
   bool has_it;
@@ -115,11 +115,11 @@ bool is_ending(napi_env env) {
          napi_has_named_property(env, global, "globalThis", &has_it) != napi_ok;
 }
 
-// The memory of a Buffer. Node calls finalize() once, on the thread of the environment: when V8 has freed the
-// memory, or else when the environment ends, then also while V8 still knows the memory. That may have got
-// into another environment by then: postMessage copies it, but a byte stream, or
-// ArrayBuffer.prototype.transfer, puts it into an ArrayBuffer that can be sent. Hence the addresses stay when
-// an environment ends.
+// The memory of a Buffer. Node calls finalize() once, on the environment's thread: when V8 has
+// freed the memory, or when the environment ends, perhaps while V8 still uses the memory. By then
+// the memory may be in another environment: postMessage copies it, but a byte stream or
+// ArrayBuffer.prototype.transfer puts it into an ArrayBuffer that can be sent. So the addresses
+// stay valid when an environment ends.
 struct BufferMemory {
   NodeBuffer mapping;
   bool* is_finalized;  // while the Buffer is being made: Node finalizes after some failures and not after

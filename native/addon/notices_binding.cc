@@ -1,4 +1,4 @@
-// Notices of the kernel on the environment's event loop. See platform/files/inotify.h and
+// Kernel notices on the environment's event loop. See platform/files/inotify.h and
 // platform/discovery/cpu_events.h.
 #include <uv.h>
 
@@ -14,15 +14,15 @@
 namespace numalign::addon {
 namespace {
 
-// What the callback gets.
+// The arguments of the callback.
 std::vector<napi_value> arguments_of(Napi::Env env, const FolderEvent& event) {
   return {Napi::Number::New(env, event.watch), Napi::Number::New(env, event.mask),
           Napi::String::New(env, event.name)};
 }
 std::vector<napi_value> arguments_of(Napi::Env, const CpuEvent&) { return {}; }
 
-// A source of notices, polled by the environment's loop, which it never keeps alive. Deletes itself once it
-// is closed: by close(), or with its environment.
+// A source of notices, polled by the environment's loop, which it never keeps alive. Deletes itself
+// after close(), or with its environment.
 template <typename Source>
 class Watcher {
  public:
@@ -31,11 +31,11 @@ class Watcher {
         source_(std::move(source)),
         callback_(Napi::Persistent(callback)),
         context_(env, "numalign notices"),
-        // Its size is that of the libuv that runs.
+        // The size in the running libuv.
         poll_(static_cast<uv_poll_t*>(std::malloc(uv_handle_size(UV_POLL)))) {}
   ~Watcher() { std::free(poll_); }
 
-  // A refusal is an errno of libuv's: negative.
+  // Returns a negative errno of libuv on failure.
   int start() {
     uv_loop_t* loop = nullptr;
     if (napi_get_uv_event_loop(env_, &loop) != napi_ok) return UV_EINVAL;
@@ -50,14 +50,14 @@ class Watcher {
     return 0;
   }
   Source& source() { return source_; }
-  // Whether something has happened for which the callback was not called yet, or has not returned.
+  // True if the callback was not called for some event yet, or has not returned.
   bool has_pending() const { return left_ > 0 || source_.has_unread(); }
   void close() {
     if (closing_) return;
     closing_ = true;
     callback_.Reset();
     uv_close(reinterpret_cast<uv_handle_t*>(poll_), on_closed);
-    // At once: the callback comes with a turn of the event loop, and a user has few instances.
+    // At once: the callback waits for a turn of the event loop, and a user has few instances.
     source_.close();
   }
   // Called before this object is deleted.
@@ -83,7 +83,7 @@ class Watcher {
     Napi::HandleScope scope(env_);
     Napi::Function callback = callback_.Value();
     for (const auto& event : events.value()) {
-      // A callback that throws does not stop those of the events behind it.
+      // A callback that throws does not stop later events.
       try {
         callback.MakeCallback(env_.Global(), arguments_of(env_, event), context_);
       } catch (const Napi::Error& error) {
@@ -100,11 +100,11 @@ class Watcher {
   Napi::AsyncContext context_;
   uv_poll_t* poll_;
   napi_async_cleanup_hook_handle hook_ = nullptr;
-  size_t left_ = 0;  // events that were read, of which the callback has not returned yet
+  size_t left_ = 0;  // events that were read and whose callback has not returned
   bool closing_ = false;
 };
 
-// What JavaScript has of a Watcher; add(), remove() and hasPending() for Inotify only.
+// The JavaScript object of a Watcher; add(), remove() and hasPending() for Inotify only.
 template <typename Source>
 class NoticesObject : public Napi::ObjectWrap<NoticesObject<Source>> {
  public:
@@ -113,7 +113,7 @@ class NoticesObject : public Napi::ObjectWrap<NoticesObject<Source>> {
     if (!info[0].IsFunction()) throw Napi::TypeError::New(env, "the callback must be a function");
     auto* watcher = new Watcher<Source>(env, unwrap(env, Source::open()), info[0].As<Napi::Function>());
     if (int refused = watcher->start(); refused != 0)
-      throw_error(env, syscall_error("epoll_ctl", "cannot hear of the kernel's notices", -refused));
+      throw_error(env, syscall_error("epoll_ctl", "cannot watch the kernel's notices", -refused));
     watcher_ = watcher;
     watcher->on_end = [this] { watcher_ = nullptr; };
   }
@@ -138,7 +138,7 @@ class NoticesObject : public Napi::ObjectWrap<NoticesObject<Source>> {
     int watch = to_int(info[0], "the watch");
     if (watcher_) watcher_->source().remove(watch);
   }
-  // Whether the callback is still to be called for something that has happened; true once it never is.
+  // True if the callback has not been called for an event yet; also true once it never will be.
   Napi::Value has_pending(const Napi::CallbackInfo& info) {
     return Napi::Boolean::New(info.Env(), !watcher_ || watcher_->has_pending());
   }

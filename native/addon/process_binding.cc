@@ -1,4 +1,4 @@
-// The process itself: another program in its place. See platform/process/execution.h.
+// Replaces the process by another program. See platform/process/execution.h.
 #include "addon/convert.h"
 #include "addon/environment.h"
 #include "platform/process/execution.h"
@@ -16,7 +16,7 @@ std::vector<T> to_list(const Napi::Value& value, const char* what, Convert conve
   return list;
 }
 
-// (ProgramCall): returns only by an error
+// (ProgramCall): returns only with an error
 void execute_binding(const Napi::CallbackInfo& info) {
   const Fields fields(info[0], "a program");
   Program program{fields.string("file"), to_list<std::string>(fields["args"], "args", to_string),

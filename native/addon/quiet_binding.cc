@@ -1,4 +1,4 @@
-// Quiet: who takes over what leaves quiet CPUs, and who has which ways of a cache.
+// Quiet: the CPUs that take over work from quiet CPUs, and the cache ways of grants.
 #include "addon/convert.h"
 #include "addon/environment.h"
 #include "addon/topology_binding.h"
@@ -8,7 +8,8 @@
 namespace numalign::addon {
 namespace {
 
-// Numbers before the requests, and of each request; lib/quiet/resctrl/cache-ways.ts has the same.
+// The numbers before the requests, and of each request; lib/quiet/resctrl/cache-ways.ts has the
+// same.
 constexpr size_t kHeader = 6;
 constexpr size_t kRequest = 2;
 constexpr uint32_t kMostWays = 32;
@@ -28,7 +29,7 @@ Napi::Value cache_ways_binding(const Napi::CallbackInfo& info) {
   auto words = info[0].As<Napi::Uint32Array>();
   size_t n = words.ElementLength();
   if (n < kHeader || (n - kHeader) % kRequest != 0 || words[1] < 1 || words[1] > kMostWays) {
-    throw Napi::RangeError::New(env, "a question about cache ways has other numbers");
+    throw Napi::RangeError::New(env, "a question about cache ways has another length");
   }
   CacheWaysQuestion question{words[0], static_cast<int>(words[1]), words[2], words[3], words[4], words[5],
                              {}};

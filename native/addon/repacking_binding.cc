@@ -1,4 +1,4 @@
-// Repacking: tables of numbers to a problem, and moves to a table.
+// Repacking: converts tables of numbers to a problem, and moves to a table.
 #include <algorithm>
 #include <span>
 
@@ -9,7 +9,7 @@
 namespace numalign::addon {
 namespace {
 
-// Rows of a Float64Array: masks of NUMA nodes are two numbers, low and high.
+// Rows of a Float64Array. Masks of NUMA nodes are two numbers, low and high.
 // lib/decision/repacking/problem-tables.ts has the same columns.
 class Rows {
  public:
@@ -80,7 +80,7 @@ RepackingGround to_ground(const Napi::Object& call, size_t nodes) {
   return ground;
 }
 
-// Of the request's parts first, then of the grants.
+// The request's parts first, then the grants.
 std::vector<RepackingDemand> to_demands(const Napi::Object& call, const RepackingGround& ground) {
   Rows rows(call, "demands", 3 + ground.views.size() + ground.types);
   std::vector<RepackingDemand> demands;
@@ -129,7 +129,7 @@ RepackingProblem to_problem(const Napi::Object& call) {
   Rows stays(call, "stays", 1);
   size_t parts = stays.count();
   if (parts + costs.count() != demands.size()) {
-    throw Napi::RangeError::New(call.Env(), "each part and each grant asks for something");
+    throw Napi::RangeError::New(call.Env(), "each part and each grant needs a demand");
   }
   for (size_t i = 0; i < parts; i++) problem.request.push_back({demands[i], {}, stays(i, 0) != 0});
   for (size_t i = 0; i < costs.count(); i++) {

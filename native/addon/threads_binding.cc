@@ -63,8 +63,8 @@ Napi::Value from_outcome(Napi::Env env, const PinOutcome& outcome) {
               details);
 }
 
-// [how many moved, how many unmovable; of each that has moved, to where it was asked to: tid, words of
-// before, these words; of each other: tid, errno, words of before, words of now, these words]
+// [number moved, number unmovable; for each moved thread: tid, words of before, the target words;
+// for each other: tid, errno, words of before, words of now, the target words]
 std::vector<uint32_t> words_of(const PinOutcome& outcome) {
   constexpr size_t kUsual = 64;
   std::vector<uint32_t> words;
@@ -147,7 +147,8 @@ Napi::Value place(const Napi::CallbackInfo& info) {
   return array;
 }
 
-// (words): until close_birth() threads that this one starts are born on these CPUs. How many births are open.
+// (words): until close_birth(), threads that this one starts are born on these CPUs. Returns the
+// number of open births.
 Napi::Value open_birth(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   std::vector<ThreadBirth>& births = Environment::of(env).births;
@@ -156,14 +157,14 @@ Napi::Value open_birth(const Napi::CallbackInfo& info) {
   return Napi::Number::New(env, static_cast<double>(births.size()));
 }
 
-// (what open_birth() has answered): the one thread that was started meanwhile, 0 where unknown. Births that
-// were opened since end before it.
+// (result of open_birth()): the one thread that was started meanwhile, 0 if unknown. First ends
+// births that were opened after it.
 Napi::Value close_birth(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   std::vector<ThreadBirth>& births = Environment::of(env).births;
   const int birth = to_int(info[0], "the birth");
   if (birth < 1 || static_cast<size_t>(birth) > births.size())
-    throw Napi::RangeError::New(env, "there is no such birth");
+    throw Napi::RangeError::New(env, "this birth is not open");
   while (births.size() > static_cast<size_t>(birth)) births.pop_back();
   const pid_t tid = births.back().newborn().value_or(0);
   births.pop_back();
@@ -183,7 +184,7 @@ void forget_thread(const Napi::CallbackInfo& info) {
   ThreadRoles::of_this_process().forget(to_int(info[0], "the thread id"));
 }
 
-// (words): the CPU of them that the fewest threads have to themselves now
+// (words): the CPU that the fewest threads have to themselves now
 Napi::Value least_used_cpu(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   const CpuSet cpus = to_id_set<CpuTag>(info[0]);
@@ -196,8 +197,8 @@ Napi::Value least_used_cpu(const Napi::CallbackInfo& info) {
   return Napi::Number::New(env, use.least_used(cpus));
 }
 
-// (how many threads, milliseconds): promises of { tids, complete }, one a task; the last to be settled knows
-// all.
+// (number of threads, milliseconds): promises of { tids, complete }, one per task; the last to
+// settle knows all threads.
 Napi::Value probe_pool(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   const auto threads = static_cast<uint32_t>(to_int(info[0], "the number of threads"));
@@ -232,7 +233,7 @@ Napi::Value scheduling(const Napi::CallbackInfo& info) {
   return from_scheduling(info.Env(), unwrap(info.Env(), get_scheduling(to_int(info[0], "the thread id"))));
 }
 
-// (ScheduleCall of lib/base/native-threads.ts): what it is then, or { starved, cpus }
+// (ScheduleCall of lib/base/native-threads.ts): the resulting class, or { starved, cpus }
 Napi::Value schedule(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   const Fields fields(info[0], "a scheduling class");
@@ -260,13 +261,13 @@ Napi::Value undo_pin(const Napi::CallbackInfo& info) {
                                                                             to_id_set<CpuTag>(info[1]))));
 }
 
-// (grant, part, words of its CPUs as they are from now on)
+// (grant, part, words of its CPUs from now on)
 Napi::Value follow_grant(const Napi::CallbackInfo& info) {
   return from_outcome(info.Env(), unwrap(info.Env(), ThreadPins::of_this_process().follow(
                                                          to_target(info, 0), to_id_set<CpuTag>(info[2]))));
 }
 
-// (grant, part): ids of the threads that are to run on it
+// (grant, part): ids of the threads that should run on it
 Napi::Value grant_threads(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   const std::vector<pid_t> tids = unwrap(env, ThreadPins::of_this_process().threads_for(to_target(info, 0)));
@@ -275,7 +276,7 @@ Napi::Value grant_threads(const Napi::CallbackInfo& info) {
   return array;
 }
 
-// (grant, part, words of its CPUs): moves of the threads that are on others, `now` where they should be
+// (grant, part, words of its CPUs): moves of threads on other CPUs; `now` is where they should be
 Napi::Value stray_threads(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   return from_moves(
@@ -306,7 +307,7 @@ Napi::Value share_threads(const Napi::CallbackInfo& info) {
                                            to_threads(info[2]), to_id_set<CpuTag>(info[3]))));
 }
 
-// (grant, part, words of where to wait)
+// (grant, part, words of the CPUs to wait on)
 Napi::Value park_grant(const Napi::CallbackInfo& info) {
   return from_outcome(info.Env(), unwrap(info.Env(), ThreadPins::of_this_process().park(
                                                          to_target(info, 0), to_id_set<CpuTag>(info[2]))));
@@ -320,7 +321,7 @@ Napi::Value asked_mask(const Napi::CallbackInfo& info) {
   return from_id_set(info.Env(), unwrap(info.Env(), ThreadPins::of_this_process().asked_mask()));
 }
 
-// (words of a mask): whether the kernel has taken it
+// (words of a mask): true if the kernel accepted it
 Napi::Value ask(const Napi::CallbackInfo& info) {
   return Napi::Boolean::New(
       info.Env(), unwrap(info.Env(), ThreadPins::of_this_process().ask(to_id_set<CpuTag>(info[0]))));
@@ -337,14 +338,14 @@ void ask_choices(const Napi::CallbackInfo& info) {
   ThreadPins::of_this_process().ask_choices(to_string(info[0], "the grant"));
 }
 
-// (words of what their cpuset has; whether to do nothing): how many threads
+// (words of their cpuset; true to change nothing): the number of threads
 Napi::Value settle_choices(const Napi::CallbackInfo& info) {
   const bool dry_run = to_bool(info[1], "the dry run");
   return Napi::Number::New(info.Env(), unwrap(info.Env(), ThreadPins::of_this_process().settle_choices(
                                                               to_id_set<CpuTag>(info[0]), dry_run)));
 }
 
-// Reads a list of CPUs: its words are the same array as long as the file says the same.
+// Reads a list of CPUs. Its words are the same array while the file does not change.
 Result<Done> refresh(Napi::Env env, CpuList& list) {
   const bool is_possible = !list.root || list.root->is_unified();
   Result<bool> changed = is_possible ? list.file.has_changed() : Result<bool>(false);
@@ -361,13 +362,13 @@ Napi::Value words_of(Napi::Env env, const CpuList& list) {
   return list.words.IsEmpty() ? env.Undefined() : Napi::Value(list.words.Value());
 }
 
-// (which of CPU_LISTS in lib/base/native-tables.ts): words; undefined where there is no such file, or no list
-// in it
+// (index in CPU_LISTS of lib/base/native-tables.ts): words; undefined if the file does not exist or
+// has no list
 Napi::Value read_cpu_list_binding(const Napi::CallbackInfo& info) {
   auto& lists = Environment::of(info.Env()).cpu_lists;
   const int which = to_int(info[0], "which list");
   if (which < 0 || static_cast<size_t>(which) >= lists.size())
-    throw Napi::RangeError::New(info.Env(), "there is no such list");
+    throw Napi::RangeError::New(info.Env(), "unknown list of CPUs");
   (void)refresh(info.Env(), lists[which]);
   return words_of(info.Env(), lists[which]);
 }
@@ -382,7 +383,7 @@ Napi::Value thread_id(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), Environment::of(info.Env()).tid);
 }
 
-// Every thread of the process: { tid, role, cpus }. One that ends meanwhile is left out.
+// Every thread of the process: { tid, role, cpus }. Leaves out threads that end meanwhile.
 Napi::Value threads(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   auto array = Napi::Array::New(env);

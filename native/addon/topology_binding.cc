@@ -12,8 +12,8 @@ namespace {
 using Handle = std::shared_ptr<const Topology>;
 constexpr napi_type_tag kTopologyTag = {0x6e756d616c69676eULL, 0x746f706f6c6f6779ULL};
 
-// Columns of one CPU and of one hugepage pool in the flat arrays of a description; lib/base/native.ts has the
-// same.
+// The columns of a CPU and of a hugepage pool in the flat arrays of a description;
+// lib/base/native.ts has the same.
 constexpr int CpuInfo::*kCpuColumns[] = {&CpuInfo::cpu, &CpuInfo::core, &CpuInfo::package,
                                          &CpuInfo::die, &CpuInfo::l3,   &CpuInfo::node};
 constexpr size_t kHugepageColumns = 3;  // node, page bytes, count
@@ -95,8 +95,7 @@ TopologySpec to_spec(const Napi::Value& value) {
               (distances.ElementLength() == 0 || distances.ElementLength() == n * n) &&
               hugepages.ElementLength() % kHugepageColumns == 0;
   if (!fits)
-    throw Napi::TypeError::New(value.Env(),
-                               "the arrays of a description have lengths that do not fit together");
+    throw Napi::TypeError::New(value.Env(), "the arrays of a description have lengths that do not match");
 
   TopologySpec spec;
   for (size_t i = 0; i < cpus.ElementLength(); i += columns) {
@@ -193,8 +192,8 @@ Napi::Value discover_topology(const Napi::CallbackInfo& info) {
       wrap_topology);
 }
 
-// (topology, available, count, spread | alignByL3 << 1 | distributeAcrossNuma << 2 | wholeCores << 3,
-// cpuGroupSize)
+// (topology, available, count, spread | alignByL3 << 1 | distributeAcrossNuma << 2 | wholeCores <<
+// 3, cpuGroupSize)
 Napi::Value best_fit_binding(const Napi::CallbackInfo& info) {
   const Topology& topology = to_topology(info[0]);
   CpuSet available = WireReader(info.Env()).id_set<CpuTag>(info[1]);

@@ -10,7 +10,7 @@
 namespace numalign::addon {
 
 Napi::Value wrap_topology(Napi::Env env, std::shared_ptr<const Topology> topology);
-// Throws a TypeError where the value is no such handle.
+// Throws a TypeError for any other value.
 const Topology& to_topology(const Napi::Value& value);
 
 }  // namespace numalign::addon

@@ -11,11 +11,11 @@
 namespace numalign {
 namespace {
 
-// Up to this many NUMA nodes every combination is tried, as the kubelet does; above it they are ranked. At 8
-// nodes that is at most 3^8 (combination, remainder subset) pairs; at 16 it would be 43 million.
+// Up to this many NUMA nodes, tries every combination, like the kubelet; above it, ranks them. 8
+// nodes give at most 3^8 pairs (combination, remainder subset); 16 would give 43 million.
 constexpr size_t kMostCombinedNodes = 8;
 
-// Whether free cores can add up to an amount exactly.
+// Tells if free cores can add up exactly to an amount.
 class CoreSizes {
  public:
   void add(int size) {
@@ -24,8 +24,8 @@ class CoreSizes {
   }
   void remove(int size) { free_[size]--; }
 
-  // A subset sum over the few sizes that there are: reachable[n] is how many cores of the size at hand it
-  // takes to get to n, or -1.
+  // A subset sum over the few different sizes: reachable[n] is how many cores of the current size
+  // reach n, or -1.
   bool can_make(int amount) const {
     std::vector<int> reachable(amount + 1, -1);
     reachable[0] = 0;
@@ -47,7 +47,7 @@ class CoreSizes {
   std::vector<int> free_;
 };
 
-// CPUs still free, CPUs taken so far, and the orders in which elements are looked at.
+// The free CPUs, the taken CPUs, and the orders in which elements are tried.
 class Accumulator {
  public:
   Accumulator(const Topology& topology, const CpuSet& available, int count, const BestFitOptions& options)
@@ -75,7 +75,8 @@ class Accumulator {
 
   void take_packed(bool align_by_l3) {
     if (satisfied()) return;
-    // The kubelet compares NUMA nodes with their own size too: what it takes of them first is taken here.
+    // The kubelet compares NUMA nodes with their own size too. What it takes of them first is taken
+    // here.
     if (numa_first_) take_nodes();
     if (satisfied()) return;
     if (align_by_l3 && uneven_) most_l3_groups_ = fewest_l3_groups(l3_rooms());
@@ -91,14 +92,14 @@ class Accumulator {
     take_cores_and_cpus();
   }
 
-  // Takes whole cores that add up to what is needed, in the order in which they are taken packed. Takes
-  // nothing where they cannot.
+  // Takes whole cores that add up to what is needed, in packed order. Takes nothing if they do not
+  // add up.
   void take_whole_cores() {
     const Level& cores = topology_.cores();
     CoreSizes sizes;
     std::vector<int> order;
     std::vector<bool> seen(cores.count());
-    for_each_core([&](int core) {  // again under each element that it is found in
+    for_each_core([&](int core) {  // again under each element that contains it
       if (seen[core] || !is_free(cores, core)) return;
       seen[core] = true;
       order.push_back(core);
@@ -111,8 +112,8 @@ class Accumulator {
     }
   }
 
-  // Leaves free only what is in the first L3 group whose free cores add up to what is needed; where none
-  // is, in as many of the widest as it takes.
+  // Leaves free only the first L3 group whose free cores add up to what is needed; if there is
+  // none, as many of the widest groups as needed.
   void narrow_to_l3_with_whole_cores() {
     const Level& cores = topology_.cores();
     auto free_cores = [&](int group) {
@@ -160,7 +161,7 @@ class Accumulator {
     for (size_t i = 0; i < free_.size(); i++) free_[i] |= others[i];
   }
 
-  // NUMA nodes with free CPUs in the order in which they are drained: fewest free CPUs first, then the lower
+  // NUMA nodes with free CPUs, in the order to drain them: fewest free CPUs first, then the lower
   // id.
   std::vector<int> node_order() const {
     if (numa_first_) return by_free_count(topology_.nodes(), all_of(topology_.nodes()));
@@ -175,7 +176,7 @@ class Accumulator {
     return all;
   }
 
-  // Those of `candidates` (ascending) that have free CPUs; fewest free first, then the lower id.
+  // The `candidates` (ascending) that have free CPUs: fewest free first, then the lower id.
   std::vector<int> by_free_count(const Level& level, const std::vector<int>& candidates) const {
     std::vector<int> counts(candidates.size());
     int most = 0;
@@ -183,7 +184,7 @@ class Accumulator {
       counts[i] = level.free_in(candidates[i], free_);
       most = std::max(most, counts[i]);
     }
-    // Where those of each count begin; the candidates are in the order of their ids already.
+    // Where each count begins. The candidates are in the order of their ids already.
     std::vector<int> begins(static_cast<size_t>(most) + 2);
     for (int n : counts) begins[static_cast<size_t>(n) + 1] += n > 0 ? 1 : 0;
     std::partial_sum(begins.begin(), begins.end(), begins.begin());
@@ -194,8 +195,8 @@ class Accumulator {
     return order;
   }
 
-  // The inner elements of each outer one in turn. An inner element that lies in several outer ones is listed
-  // under each in which it has free CPUs, as the kubelet lists it.
+  // The inner elements of each outer one in turn. Like the kubelet, lists an inner element under
+  // every outer one in which it has free CPUs.
   std::vector<int> nested_order(const std::vector<int>& outer_order, const Topology::Members& members,
                                 const Level& outer, const Level& inner) const {
     std::vector<int> order;
@@ -225,9 +226,8 @@ class Accumulator {
     return nested_order(node_order(), topology_.packages_of_node(), topology_.nodes(), topology_.packages());
   }
 
-  // Calls visit(core) for cores with free CPUs, package by package or node by node, until there is no need
-  // for more. A core lies in one package and one node, so that what is taken of the others does not change
-  // its turn.
+  // Calls visit(core) for cores with free CPUs, package by package or node by node, until no more
+  // are needed. A core lies in one package and one node, so taking others does not change its turn.
   template <class F>
   void for_each_core(F&& visit) {
     const auto& members = numa_first_ ? topology_.cores_of_package() : topology_.cores_of_node();
@@ -257,7 +257,7 @@ class Accumulator {
     }
   }
 
-  // Where even the smallest is too large, the order need not be found out.
+  // If even the smallest node is too large, the order does not matter.
   void take_nodes() {
     if (topology_.nodes().least_size() <= needed_) take_whole(topology_.nodes(), node_order());
   }
@@ -293,8 +293,8 @@ class Accumulator {
     unless_more_l3_groups([&] { take(level, element); });
   }
 
-  // First one that holds all of the rest, the smallest before larger ones; else whole ones, and one for what
-  // they leave.
+  // If one group holds all of the rest, takes the smallest such group. Else takes whole groups, and
+  // one group for the remainder.
   void take_l3_groups() {
     std::vector<int> order = l3_order();
     take_part_of_one_l3(order);
@@ -309,9 +309,9 @@ class Accumulator {
     }
   }
 
-  // What an L3 group has free. Whole cores count where they are taken first.
+  // The free CPUs of an L3 group. Whole cores count if they are taken first.
   struct L3Room {
-    bool used;  // some of the answer is in it
+    bool used;  // the result has CPUs of it
     int cores;
     int cpus;
     auto operator<=>(const L3Room&) const = default;
@@ -331,8 +331,8 @@ class Accumulator {
     return rooms;
   }
 
-  // How many L3 groups an answer has at least: those that are used, and the widest of the others. Of answers
-  // with as many whole cores as can be had, where these are wanted.
+  // The fewest L3 groups of any result: the used ones, and the widest of the others. If whole cores
+  // are wanted, considers only results with as many of them as possible.
   int fewest_l3_groups(std::vector<L3Room> rooms) const {
     std::ranges::sort(rooms, std::greater<>());
     int cores_needed = 0;
@@ -352,7 +352,7 @@ class Accumulator {
     return groups;
   }
 
-  // Does what take() does, unless that takes more L3 groups than are needed.
+  // Runs take(), unless it takes more L3 groups than needed.
   template <class F>
   void unless_more_l3_groups(F&& take) {
     if (most_l3_groups_ == 0) return take();
@@ -361,7 +361,7 @@ class Accumulator {
     if (fewest_l3_groups(l3_rooms()) > most_l3_groups_) std::tie(free_, taken_, needed_) = before;
   }
 
-  // Leaves free only what is in the fewest L3 groups that hold the rest, the first of them in their order.
+  // Leaves free only the fewest L3 groups that hold the rest, the first in their order.
   void narrow_to_fewest_l3_groups() {
     std::vector<L3Room> rooms = l3_rooms();
     for (int group : l3_order()) {
@@ -386,11 +386,11 @@ class Accumulator {
 
   struct Cores {
     std::vector<int> chosen;
-    int size = 0;  // of all of them
+    int size = 0;  // of all together
     int free = 0;
   };
 
-  // The lowest cores of an L3 group with free CPUs that are as large as what is still needed.
+  // The lowest cores with free CPUs of an L3 group, enough for what is still needed.
   Cores lowest_cores_of_l3(int group) const {
     const Level& cores = topology_.cores();
     Cores lowest;
@@ -405,8 +405,8 @@ class Accumulator {
     return lowest;
   }
 
-  // Takes of the lowest cores of an L3 group what is still needed, if that is all that they have free; of an
-  // odd number all but the highest CPU. Else nothing.
+  // Takes what is still needed from the lowest cores of an L3 group, if that is all that they have
+  // free; for an odd number, all but the highest CPU. Otherwise takes nothing.
   void take_rest_in_l3(int group) {
     const Level& cores = topology_.cores();
     const auto [chosen, size, free] = lowest_cores_of_l3(group);
@@ -417,7 +417,7 @@ class Accumulator {
       if (core != split) take(cores, core);
     }
     if (split < 0) return;
-    // What is left to take of a core that is free as a whole: if it is one CPU, it need not be split for it.
+    // The rest that a fully free core should give. A single CPU need not split that core.
     bool is_single = needed_ == 1 && is_free(cores, split);
     int part = is_single ? core_used_in_part(group, chosen.size() == 1) : -1;
     take_lowest_cpus(cores, part < 0 ? split : part);
@@ -435,8 +435,8 @@ class Accumulator {
     return *std::ranges::max_element(candidates, {}, highest);
   }
 
-  // The lowest core of an L3 group of which only some CPUs are free; `anywhere`: or else of the next group
-  // that has one. -1: there is none.
+  // The lowest partly free core of an L3 group. `anywhere`: or else of the next group that has one.
+  // -1 if there is none.
   int core_used_in_part(int group, bool anywhere) const {
     std::vector<int> groups = {group};
     if (anywhere) std::ranges::copy(l3_order(), std::back_inserter(groups));
@@ -474,7 +474,7 @@ class Accumulator {
     if (!satisfied()) take_single_cpus();
   }
 
-  // Packed: core by core, so that cores already broken are used up first. Spread: package by package.
+  // Packed: core by core, so that partly used cores are used up first. Spread: package by package.
   void take_single_cpus() {
     if (spread_) {
       for (int package : package_order()) take_lowest_cpus(topology_.packages(), package);
@@ -491,7 +491,7 @@ class Accumulator {
   bool any_rest_in_l3_;
   bool numa_first_;
   bool uneven_;             // the kubelet's averages are wrong for some core, package or L3 group
-  int most_l3_groups_ = 0;  // that the answer may have; 0: any number
+  int most_l3_groups_ = 0;  // the limit for the result; 0: any number
 };
 
 // How many CPUs each node gives: `distribution` from each of `nodes`, and the rest in groups from
@@ -501,17 +501,19 @@ struct Distribution {
   std::vector<int> remainder;
 };
 
-// Chooses the nodes of a distribution over exactly k nodes so that what is left free is as even as can be.
+// Chooses the nodes of a distribution over exactly k nodes so that the remaining free CPUs are as
+// even as possible.
 class Balancer {
  public:
-  // free[i]: free CPUs of the i-th node in drain order. REQUIRES: count is a multiple of group_size.
+  // free[i]: free CPUs of the i-th node in drain order. REQUIRES: count is a multiple of
+  // group_size.
   Balancer(std::vector<int> free, int count, int group_size)
       : free_(std::move(free)), count_(count), group_size_(group_size) {}
 
-  // The share that each of k nodes gives, in whole groups.
+  // The share of each of k nodes, in whole groups.
   int share(int k) const { return count_ / k / group_size_ * group_size_; }
 
-  // Positions in `free`; empty nodes where k nodes cannot do it.
+  // Returns positions in `free`; empty if k nodes cannot serve the request.
   Distribution over(int k) {
     best_ = {};
     best_score_ = std::numeric_limits<double>::max();
@@ -532,7 +534,7 @@ class Balancer {
     return all;
   }
 
-  // Calls visit() for each subset of k of `from`, in order of position, until it answers false.
+  // Calls visit() for each subset of k of `from`, in order of position, until it returns false.
   template <class F>
   static bool enumerate(const std::vector<int>& from, int k, size_t begin, std::vector<int>& subset,
                         F&& visit) {
@@ -546,8 +548,8 @@ class Balancer {
     return true;
   }
 
-  // The k of `from` with the most CPUs in `amounts`, ascending: taking from the fullest leaves the rest most
-  // even.
+  // The k of `from` with the most CPUs in `amounts`, ascending. Taking from the fullest leaves the
+  // rest most even.
   static std::vector<int> widest(std::vector<int> from, int k, const std::vector<int>& amounts) {
     std::ranges::stable_sort(from, [&](int a, int b) { return amounts[a] > amounts[b]; });
     from.resize(std::min(from.size(), static_cast<size_t>(k)));
@@ -555,7 +557,7 @@ class Balancer {
     return from;
   }
 
-  // Answers whether a better combination can still exist.
+  // Returns true if a better combination can still exist.
   bool consider_combination(const std::vector<int>& combination) {
     int k = static_cast<int>(combination.size());
     int each = share(k);
@@ -608,8 +610,8 @@ class Balancer {
 
   void consider(const std::vector<int>& combination, const std::vector<int>& subset,
                 const std::vector<int>& left) {
-    // The sum is the same for all candidates, so the deviation grows with the squares: most need no square
-    // root.
+    // The sum is the same for all candidates, so the deviation grows with the squares. Most
+    // candidates need no square root.
     int64_t squares = 0;
     for (int n : left) squares += int64_t{n} * n;
     if (squares >= best_squares_) return;
@@ -620,7 +622,7 @@ class Balancer {
     best_ = {combination, subset};
   }
 
-  // Rounded to thousandths as the kubelet does, since rounding decides which candidates count as equal.
+  // Rounds to thousandths like the kubelet, because rounding decides which candidates are equal.
   static double standard_deviation(const std::vector<int>& values) {
     auto rounded = [](double x) { return std::round(x * 1000) / 1000; };
     double n = static_cast<double>(values.size());
@@ -641,7 +643,7 @@ class Balancer {
 int divide_up(int a, int b) { return (a - 1) / b + 1; }
 
 CpuSet take_distributed(const Topology& topology, Accumulator free, int count, int group_size) {
-  // A node that lies in several packages is listed under each of them; it can give its CPUs only once.
+  // A node in several packages is listed under each of them, but can give its CPUs only once.
   std::vector<int> nodes;
   for (int node : free.node_order()) {
     if (std::ranges::find(nodes, node) == nodes.end()) nodes.push_back(node);
@@ -649,7 +651,7 @@ CpuSet take_distributed(const Topology& topology, Accumulator free, int count, i
   std::vector<int> amounts;
   for (int node : nodes) amounts.push_back(free.free_in_node(node));
 
-  // The fewest nodes are counted on the empty machine at its average node size, as the kubelet counts them.
+  // Like the kubelet, counts the fewest nodes on the empty machine at its average node size.
   int groups_in_node = divide_up(divide_up(topology.cpus().size(), group_size), topology.nodes().count());
   int groups_needed = divide_up(count, group_size);
   int fewest = divide_up(groups_needed, groups_in_node);

@@ -32,17 +32,19 @@ bool is_contiguous(WayMask mask) { return mask != 0 && runs_in(mask).size() == 1
 // The upper end of a run.
 WayMask top_of(WayMask run, int ways) { return run_of(kMostWays - std::countl_zero(run) - ways, ways); }
 
-// How many requests were served, and the widths of the runs that could not serve the others.
+// How many requests were served, and the widths of the free runs that failed for the rest.
 using DeadEnds = std::set<std::vector<int>>;
 
-// Puts requests into runs of free ways. `left`: their widths, the widest first. `masks` has the answer.
+// Puts requests into runs of free ways. `left`: the widths, the widest first. `masks` gets the
+// result.
 bool pack(WayMask free, const std::vector<int>& left, size_t at, std::vector<WayMask>& masks,
           DeadEnds& dead_ends) {
   if (at == left.size()) return true;
   if (std::accumulate(left.begin() + static_cast<ptrdiff_t>(at), left.end(), 0) > std::popcount(free)) {
     return false;
   }
-  // The tightest run first. Of runs of one width the upper; the others would do as well.
+  // The tightest run first. Of equally wide runs only the upper is tried; the others would give the
+  // same.
   std::vector<WayMask> runs = runs_in(free);
   std::ranges::sort(runs, [](WayMask a, WayMask b) {
     return std::pair(std::popcount(a), ~a) < std::pair(std::popcount(b), ~b);
@@ -71,7 +73,7 @@ class Planner {
       const WayRequest& request = question.requests[i];
       bool keeps = is_contiguous(request.current) && std::popcount(request.current) == width(request) &&
                    (request.current & ~(question.all & ~question.foreign & ~kept_)) == 0;
-      // What is kept must leave something to the default group.
+      // The kept ways must leave something to the default group.
       if (!keeps || !place(kept_ | request.current, {})) continue;
       masks_[i] = request.current;
       kept_ |= request.current;
@@ -111,14 +113,14 @@ class Planner {
     return widths;
   }
 
-  // Beside what is taken.
+  // Outside the taken ways.
   std::optional<Placement> place(WayMask taken, const std::vector<int>& widths) const {
     WayMask free = question_.all & ~question_.foreign & ~taken;
     std::optional<Placement> best = place_in(free & ~question_.shareable, taken, widths);
     return best || question_.shareable == 0 ? best : place_in(free, taken, widths);
   }
 
-  // Every run that the default group could be left, the widest first, then the lowest.
+  // Tries every run that could stay for the default group, the widest first, then the lowest.
   std::optional<Placement> place_in(WayMask free, WayMask taken, const std::vector<int>& widths) const {
     Placement placement{0, std::vector<WayMask>(widths.size())};
     DeadEnds dead_ends;
@@ -126,7 +128,7 @@ class Planner {
       for (int first = 0; first + length <= kMostWays; first++) {
         placement.rest = run_of(first, length);
         if ((placement.rest & ~(room_ & ~taken)) != 0) continue;
-        // It has so many of `base` whatever that becomes: `base` only ever grows by what is given back.
+        // This many of its ways stay in `base`, which only grows by what is given back.
         if (std::popcount(widest_run(placement.rest & question_.base)) < question_.min_bits) continue;
         if (pack(free & ~placement.rest, widths, 0, placement.masks, dead_ends)) return placement;
       }

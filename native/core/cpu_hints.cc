@@ -7,7 +7,7 @@
 namespace numalign {
 namespace {
 
-// The least number of nodes that hold `request` between them, or all of those with CPUs. REQUIRES: at most
+// The fewest nodes that hold `request` together; all nodes with CPUs if none do. REQUIRES: at most
 // 64.
 int narrowest_ever(const Level& nodes, int request) {
   std::array<int, NodeMask::kBits> all;
@@ -24,7 +24,7 @@ int packages_needed(const Topology& topology, int narrowest) {
   return nodes_per_package == 0 ? 0 : (narrowest + nodes_per_package - 1) / nodes_per_package;
 }
 
-// The words of `set`, as many as the machine's CPUs need; CPUs beyond are dropped.
+// The words of `set`, as many as the machine's CPUs need. Drops CPUs beyond.
 SmallWords words_for(const Topology& topology, const CpuSet& set) {
   SmallWords words(topology.words());
   std::ranges::copy(set.words().first(std::min(words.size(), set.words().size())), words.begin());

@@ -1,6 +1,6 @@
-// The topology hints of a request for CPUs. Follows GetTopologyHints of the kubelet's static CPU policy
-// (v1.32), but counts a CPU that is both free and reusable once. Pure functions; safe to call from any
-// thread.
+// The topology hints of a request for CPUs. Follows GetTopologyHints of the kubelet's static CPU
+// policy (v1.32), but counts a CPU that is both free and reusable once. Pure functions; safe to
+// call from any thread.
 #pragma once
 
 #include "core/hint_family.h"
@@ -14,13 +14,14 @@ struct CpuHintsRequest {
   // CPUs that earlier containers of the pod leave behind. Every hint includes their nodes.
   CpuSet reusable;
   int count = 0;
-  // Prefer every mask that spans the least number of packages, not only those of the least number of nodes.
+  // Prefer every mask over the fewest packages, not only masks of the fewest nodes.
   bool align_by_socket = false;
 };
 
-// A mask is a hint if its nodes have `count` CPUs available or reusable. It is preferred if it has as few
-// nodes as the request could ever do with, on the empty machine. Masks consist of nodes with CPUs. Machines
-// of more than `enumerated` nodes get LinearHints. REQUIRES: count >= 1, at most 64 NUMA nodes.
+// A mask is a hint if its nodes have `count` CPUs available or reusable. It is preferred if it has
+// as few nodes as the request needs on the empty machine. Masks consist of nodes with CPUs.
+// Machines with more than `enumerated` nodes get LinearHints. REQUIRES: count >= 1, at most 64 NUMA
+// nodes.
 HintFamily cpu_hints(const Topology& topology, const CpuHintsRequest& request,
                      int enumerated = kEnumeratedNodes);
 

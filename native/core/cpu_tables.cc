@@ -19,7 +19,7 @@ void skip_blanks(std::string_view& text) {
   text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
 }
 
-// Cuts a number off, with the blanks before it; it ends with a blank or the line.
+// Cuts off a number and the blanks before it. The number ends at a blank or at the end of the line.
 template <class Number>
 std::optional<Number> next_number(std::string_view& text) {
   skip_blanks(text);
@@ -37,7 +37,8 @@ bool cut_prefix(std::string_view& text, std::string_view prefix) {
   return true;
 }
 
-// `CPU0 CPU1 CPU5`: the ids, in the order of the columns. Empty where it is no such line.
+// Reads a line like `CPU0 CPU1 CPU5`: the ids in the order of the columns; empty for any other
+// line.
 std::vector<int> read_header(std::string_view line) {
   std::vector<int> columns;
   for (skip_blanks(line); !line.empty(); skip_blanks(line)) {

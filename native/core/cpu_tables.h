@@ -1,5 +1,5 @@
-// Tables of the kernel with figures by CPU: /proc/interrupts, /proc/softirqs and /proc/stat, summed up for
-// each CPU. Pure functions; any text is accepted without harm.
+// Kernel tables with a column per CPU: /proc/interrupts, /proc/softirqs and /proc/stat, summed up
+// for each CPU. Pure functions; any text is accepted without harm.
 #pragma once
 
 #include <cstdint>
@@ -10,26 +10,26 @@
 
 namespace numalign {
 
-// How often a CPU was interrupted.
+// The interrupts of a CPU.
 struct InterruptCount {
   uint64_t all = 0;
-  // Lines with a number, which are those of devices. (The others are timers, calls from CPU to CPU and so on;
-  // on ARM the timers have numbers too.)
+  // From numbered lines, which belong to devices. Other lines are timers, calls between CPUs and so
+  // on. On ARM, timers have numbers too.
   uint64_t numbered = 0;
 };
 
-// Of /proc/interrupts, or of /proc/softirqs, which has no numbers. CPUs of `cpus` that have no column are
-// left out. Lines that are not by CPU (ERR, MIS) do not count.
+// Sums up /proc/interrupts, or /proc/softirqs, which has no numbers. Leaves out CPUs of `cpus`
+// without a column. Ignores lines that are not by CPU (ERR, MIS).
 std::map<int, InterruptCount> sum_interrupts(std::string_view text, const CpuSet& cpus);
 
 // Clock ticks (USER_HZ).
 struct CpuTicks {
-  uint64_t busy = 0;  // in user and kernel mode, with interrupts; guests are part of it
+  uint64_t busy = 0;  // in user and kernel mode, with interrupts and guests
   uint64_t idle = 0;  // with the time that something waits for a disk
   uint64_t steal = 0;
 };
 
-// Of /proc/stat. CPUs that it does not list (they are offline) are left out.
+// Sums up /proc/stat. Leaves out CPUs that it does not list, which are offline.
 std::map<int, CpuTicks> read_cpu_ticks(std::string_view text, const CpuSet& cpus);
 
 }  // namespace numalign

@@ -1,5 +1,5 @@
-// CpuUse: how many threads have each CPU to themselves, and which CPU the next one gets where every thread is
-// to have one of its own. A plain value: copyable, no shared state.
+// CpuUse: counts the threads that have a CPU to themselves, and chooses a CPU for the next one. A
+// plain value: copyable, no shared state.
 #pragma once
 
 #include <map>
@@ -10,12 +10,12 @@ namespace numalign {
 
 class CpuUse {
  public:
-  // Counts a thread that runs on one CPU only; one that may run on several has none to itself.
-  // `runs_javascript`: it is busy for as long as the program is, where helpers come and go.
+  // Counts a thread that runs on only one CPU; a thread with several CPUs has none to itself.
+  // `runs_javascript`: the thread is busy as long as the program is, while helpers come and go.
   void add(const CpuSet& cpus, bool runs_javascript);
 
-  // Of `cpus` the one with the fewest threads that run JavaScript, of these with the fewest threads, of these
-  // with the lowest id. REQUIRES: !cpus.empty().
+  // The CPU of `cpus` with the fewest threads that run JavaScript; of several, the one with the
+  // fewest threads, then the lowest id. REQUIRES: !cpus.empty().
   int least_used(const CpuSet& cpus) const;
 
  private:

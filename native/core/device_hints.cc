@@ -14,7 +14,7 @@ bool is_any(const Device&) { return true; }
 
 using Kind = bool (*)(const Device&);
 
-// ---- every device counts at one node: the lowest it is near
+// ---- Every device counts at one node: the lowest node near it.
 
 Need need_of(const DeviceHintsRequest& request, Kind kind) {
   Need need{static_cast<uint64_t>(request.count), SmallWords(static_cast<size_t>(request.nodes))};
@@ -44,10 +44,10 @@ LinearHints linear_hints(const DeviceHintsRequest& request) {
   return linear;
 }
 
-// ---- some are near several nodes: they count at each of them
+// ---- Some devices are near several nodes, and count at each of them.
 
-// For each mask the sum of what `weigh` says of devices that are near some node, but near none of the mask.
-// The empty mask misses all of them.
+// For each mask, the sum of `weigh` over devices that are near some node, but none of the mask. The
+// empty mask misses all of them.
 template <class Weigh>
 std::vector<uint64_t> missed_by_mask(const DeviceHintsRequest& request, Weigh&& weigh) {
   std::vector<uint64_t> missed(size_t{1} << request.nodes);
@@ -58,7 +58,7 @@ std::vector<uint64_t> missed_by_mask(const DeviceHintsRequest& request, Weigh&& 
   return missed;
 }
 
-// The masks for which test(missed[mask]) is true, but the empty one.
+// The masks for which test(missed[mask]) is true, except the empty mask.
 template <class Test>
 SmallWords bits_where(std::span<const uint64_t> missed, Test&& test) {
   SmallWords bits((missed.size() + 63) / 64);
@@ -71,7 +71,7 @@ SmallWords bits_where(std::span<const uint64_t> missed, Test&& test) {
 }
 
 HintBits enumerate(const DeviceHintsRequest& request) {
-  // Both numbers in one word: all devices in the lower half, those that are usable in the upper.
+  // Both numbers in one word: all devices in the lower half, usable ones in the upper.
   std::vector<uint64_t> missed = missed_by_mask(
       request, [](const Device& device) { return uint64_t{1} | uint64_t{is_usable(device)} << 32; });
   uint64_t count = static_cast<uint64_t>(request.count);
@@ -98,7 +98,7 @@ HintFamily device_hints(const DeviceHintsRequest& request, int enumerated) {
   assert(request.count >= 1 && request.nodes >= 1 && request.nodes <= NodeMask::kBits);
   LinearHints linear = linear_hints(request);
   bool has_wide = std::ranges::any_of(request.devices, [](const Device& d) { return d.near.size() > 1; });
-  // The full mask has every device in either way of counting.
+  // Both ways of counting give the full mask every device.
   bool is_enumerated = has_wide && request.nodes <= enumerated && !linear.is_empty();
   HintFamily family = family_of(std::move(linear), request.nodes, enumerated);
   if (is_enumerated) family.masks = enumerate(request);

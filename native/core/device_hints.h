@@ -1,5 +1,5 @@
-// The topology hints of a request for devices of one resource. Follows generateDeviceTopologyHints of the
-// kubelet's Device Manager (v1.32 and v1.36). Pure function; safe to call from any thread.
+// The topology hints of a request for devices of one resource. Follows generateDeviceTopologyHints
+// of the kubelet's Device Manager (v1.32 and v1.36). Pure function; safe to call from any thread.
 #pragma once
 
 #include <span>
@@ -18,15 +18,15 @@ struct Device {
 struct DeviceHintsRequest {
   int nodes = 0;  // of the machine
   int count = 0;
-  std::vector<Device> devices;  // all that are registered
-  // Only masks of nodes that some device is near, as of v1.36; of all nodes where none is near any.
+  std::vector<Device> devices;  // all registered devices
+  // Only masks of nodes near some device, as since v1.36; of all nodes if no device is near any.
   bool only_near_devices = false;
 };
 
-// A mask is a hint if `count` devices, available or reusable, are near any of its nodes. It is preferred if
-// it has as few nodes as could do if every registered device were there. Machines of more than `enumerated`
-// nodes get LinearHints; there a device near several nodes counts at the lowest of them, and the family is
-// approximate. REQUIRES: count >= 1, 1 to 64 nodes.
+// A mask is a hint if `count` available or reusable devices are near any of its nodes. It is
+// preferred if it has as few nodes as the request needs with every registered device. Machines with
+// more than `enumerated` nodes get LinearHints; there, a device near several nodes counts at the
+// lowest of them, and the family is approximate. REQUIRES: count >= 1, 1 to 64 nodes.
 HintFamily device_hints(const DeviceHintsRequest& request, int enumerated = kEnumeratedNodes);
 
 }  // namespace numalign

@@ -23,7 +23,7 @@ int fewest_for(const Need& need, NodeMask must, NodeMask domain) {
   return must.size() + static_cast<int>(count);
 }
 
-// So many nodes, those with the largest parts of all requests.
+// The `count` nodes with the largest parts of all requests.
 NodeMask richest(std::span<const Need> needs, NodeMask must, NodeMask domain, int count) {
   std::vector<std::pair<double, int>> parts;
   for_each_node(domain.bits() & ~must.bits(), [&](int node) {
@@ -48,7 +48,7 @@ FewestNodes fewest_nodes(std::span<const Need> needs, NodeMask must, NodeMask do
     if (!need.is_met_by(domain)) return {};
     least = std::max(least, fewest_for(need, must, domain));
   }
-  // The nodes that have the most do.
+  // The nodes that have the most suffice.
   if (needs.size() == 1) return {least};
   NodeMask guess = richest(needs, must, domain, least);
   if (std::ranges::all_of(needs, [&](const Need& need) { return need.is_met_by(guess); })) return {least};

@@ -1,4 +1,4 @@
-// Facts about a family of hints that every merge goes by.
+// Facts about a family of hints that every merge uses.
 #pragma once
 
 #include <span>
@@ -9,19 +9,19 @@ namespace numalign {
 
 inline bool has_masks(const HintFamily& family) {
   if (auto* list = std::get_if<HintList>(&family.masks)) return !list->empty();
-  return true;  // the other forms are made only where something is offered
+  return true;  // only lists can be empty
 }
 
-// No mask and no hint without one: nothing can satisfy the request, which counts as a single hint that is not
-// preferred.
+// True if there is no mask, and no preferred hint without one: nothing satisfies the request, which
+// counts as a single hint that is not preferred.
 inline bool is_impossible(const HintFamily& family) { return !family.any_preferred && !has_masks(family); }
 
-// It can leave every node in: by a hint without a mask.
+// True if the family can leave in every node, by a hint without a mask.
 inline bool may_abstain(const HintFamily& family) {
   return family.any_preferred || family.any_other || !has_masks(family);
 }
 
-// Of a family in another form. REQUIRES: nodes <= kEnumeratedNodes.
+// Converts a family in another form. REQUIRES: nodes <= kEnumeratedNodes.
 HintBits to_bits(const HintFamily& family);
 
 template <class F>

@@ -11,7 +11,7 @@ constexpr uint32_t kAnyPreferred = 1 << 8;
 constexpr uint32_t kAnyOther = 1 << 9;
 constexpr uint32_t kApproximate = 1 << 10;
 
-// So that sums stay exact, in doubles too.
+// Keeps sums exact, even as doubles.
 constexpr uint64_t kMostInNeed = (uint64_t{1} << 53) - 1;
 
 class Writer {
@@ -28,7 +28,7 @@ class Writer {
   std::vector<uint32_t>& words_;
 };
 
-// Reads past the end as zero and remembers it.
+// Reads past the end as zero, and remembers it.
 class Reader {
  public:
   explicit Reader(std::span<const uint32_t> words) : words_(words) {}
@@ -69,7 +69,7 @@ void write_list(Writer& writer, const HintList& list) {
   }
 }
 
-// Each of the three forms is read into where it stays. False: it is none.
+// Reads each of the three forms in place. Returns false for a malformed one.
 bool read_list(Reader& reader, int nodes, uint32_t count, HintList& list) {
   if (reader.left() != size_t{count} * 3) return false;
   list.resize(count);
@@ -91,7 +91,7 @@ bool read_hint_bits(Reader& reader, int nodes, HintBits& bits) {
     if ((bits.preferred[i] & ~bits.offered[i]) != 0 || (bits.offered[i] & ~valid) != 0) return false;
     any |= bits.offered[i];
   }
-  // The empty mask is no hint. Where nothing is offered the family is an empty list.
+  // The empty mask is not a hint. A family without hints is an empty list.
   return !HintBits::test(bits.offered, 0) && any != 0;
 }
 
@@ -120,7 +120,7 @@ bool read_linear(Reader& reader, int nodes, LinearHints& linear) {
   if (!is_right) return false;
   for (uint32_t i = 0; i < needs; i++) {
     std::optional<Need> need = read_need(reader, nodes, linear.domain);
-    if (!need) return false;  // past the end too, where the request is 0
+    if (!need) return false;  // also past the end, where the request is 0
     linear.needs.push_back(*std::move(need));
   }
   for (int i = 0; linear.packages_needed > 0 && i < nodes; i++) linear.packages.push_back(reader.wide());
@@ -136,7 +136,7 @@ constexpr std::array<uint64_t, 7> kBitsOfSize = [] {
   return sizes;
 }();
 
-// How many masks there are of the lowest six nodes.
+// The number of masks of the lowest six nodes.
 size_t low_masks(size_t nodes) { return size_t{1} << std::min<size_t>(nodes, 6); }
 
 // The masks that meet a need, 64 at a time: those that differ only in the lowest six nodes.

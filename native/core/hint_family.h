@@ -1,9 +1,10 @@
-// HintFamily: all topology hints of one resource over the NUMA nodes of one machine. A node is its position
-// in the ascending list of the machine's node ids, so that masks fit in a word whatever the ids are.
+// HintFamily: all topology hints of one resource over the NUMA nodes of one machine. A node is its
+// position in the ascending list of the machine's node ids, so that masks fit in a word.
 //
-// Three forms. HintList: what a custom provider wrote down. HintBits: one bit for each of the 2^n masks, for
-// machines small enough to enumerate. LinearHints: amounts by node, from which every mask can be judged, and
-// the masks that are exceptions, for larger ones. Plain values; concurrent reads of one object are safe.
+// There are three forms. HintList: hints that a custom provider listed. HintBits: one bit for each
+// of the 2^n masks, for machines small enough to enumerate. LinearHints: amounts by node that judge
+// every mask, and exceptional masks, for larger machines. Plain values; concurrent reads of one
+// object are safe.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +18,10 @@
 
 namespace numalign {
 
-// Machines of up to this many nodes have their masks enumerated: 8 KiB a bitset. Measured: merging two
-// resources that prefer nothing in common takes about 2 us at 8 nodes, 0.15 ms at 14 and 1.4 ms at 16; the
-// search of hint_merger.cc takes about 0.1 ms at 64, but is exact only within its budget.
+// Machines with up to this many nodes have their masks enumerated: 8 KiB per bitset. Measured:
+// merging two resources without a common preference takes about 2 us at 8 nodes, 0.15 ms at 14 and
+// 1.4 ms at 16. The search of hint_merger.cc takes about 0.1 ms at 64, but is exact only within its
+// budget.
 constexpr int kEnumeratedNodes = 16;
 
 struct ListedHint {
@@ -30,10 +32,10 @@ struct ListedHint {
 };
 using HintList = std::vector<ListedHint>;
 
-// Bit m of `offered`: the mask m is a hint; of `preferred`: and a preferred one. Both have bit_words(n)
-// words.
+// Bit m of `offered`: the mask m is a hint; of `preferred`: it is a preferred hint. Both have
+// bit_words(n) words.
 struct HintBits {
-  HintBits() {}  // not defaulted: all of it would be filled with zeros first
+  HintBits() {}  // not defaulted, which would fill all of it with zeros first
   SmallWords offered;
   SmallWords preferred;
 
@@ -42,16 +44,16 @@ struct HintBits {
     return bits[mask / 64] >> (mask % 64) & 1;
   }
   static void set(std::span<uint64_t> bits, uint64_t mask) { bits[mask / 64] |= uint64_t{1} << (mask % 64); }
-  // The fewest nodes of a mask in it; more than a machine has where there is none.
+  // The fewest nodes of a mask in `bits`; more than a machine has if there is none.
   static int narrowest(std::span<const uint64_t> bits);
 
-  // Of what is offered, masks of so many nodes are preferred, and no others.
+  // Makes exactly the offered masks of this size preferred.
   void prefer_size(int size);
 
   friend bool operator==(const HintBits&, const HintBits&) = default;
 };
 
-// What the nodes of a mask must have between them.
+// What the nodes of a mask must have together.
 struct Need {
   uint64_t request = 0;  // not 0
   SmallWords free;       // by node; 0 outside the domain
@@ -62,17 +64,17 @@ struct Need {
   friend bool operator==(const Need&, const Need&) = default;
 };
 
-// The linear part: a mask is offered if it lies in `domain`, contains `must`, and meets every need. It is
-// preferred if it also has `narrowest` nodes or, where packages_needed > 0, spans that many packages.
-// Beside it masks may be listed; a listed one is a hint whatever the linear part says of it.
+// The linear part offers a mask that lies in `domain`, contains `must`, and meets every need. It
+// prefers one that also has `narrowest` nodes or, if packages_needed > 0, spans that many packages.
+// In addition, masks may be listed; a listed mask is a hint whatever the linear part says.
 struct LinearHints {
   std::vector<Need> needs;  // at least one
   NodeMask must;
   NodeMask domain;
   int narrowest = 0;
   int packages_needed = 0;
-  std::vector<uint64_t> packages;  // by node, a bit a package; empty unless packages_needed > 0
-  HintList listed;                 // ascending by the value of the mask, each once
+  std::vector<uint64_t> packages;  // by node, one bit per package; empty unless packages_needed > 0
+  HintList listed;                 // ascending by mask, without duplicates
 
   bool offers(NodeMask mask) const;
   bool prefers(NodeMask mask) const;
@@ -92,41 +94,42 @@ struct LinearHints {
 struct HintFamily {
   using Masks = std::variant<HintList, HintBits, LinearHints>;
 
-  HintFamily() {}  // as of HintBits
+  HintFamily() {}  // as for HintBits
   HintFamily(int nodes, bool any_preferred, bool any_other, Masks masks)
       : nodes(nodes), any_preferred(any_preferred), any_other(any_other), masks(std::move(masks)) {}
 
   int nodes = 0;               // of the machine, at most NodeMask::kBits
   bool any_preferred = false;  // a preferred hint without a mask: no node is worse than another
-  bool any_other = false;      // a hint without a mask that is not preferred: nothing can satisfy the request
+  bool any_other = false;      // a hint without a mask that is not preferred: nothing satisfies the request
   Masks masks;
-  bool approximate = false;  // telling all it offers or prefers was too much work: LinearHints only
+  bool approximate = false;  // finding all that it offers or prefers was too much work: LinearHints only
 
   bool offers(NodeMask mask) const;
   bool prefers(NodeMask mask) const;
 
-  // As 32-bit words, the form in which a family crosses into JavaScript, where only lists are read or
-  // written:
+  // The family as 32-bit words, its form in JavaScript, which reads and writes only lists:
   //   [form | any_preferred << 8 | any_other << 9 | approximate << 10, nodes, ...]
   //   form 0, list:   [count, then for each (low, high, preferred)]
   //   form 1, bits:   [offered, preferred], each 2^nodes bits, at least one word
-  //   form 2, linear: [number of needs, number of listed masks, must, domain (low, high each), narrowest,
-  //                    packages_needed, then for each need (request, free by node), packages by node where
-  //                    packages_needed > 0 (low, high each), listed masks as in form 0]
+  //   form 2, linear: [number of needs, number of listed masks, must, domain (low, high each),
+  //                    narrowest, packages_needed, then for each need (request, free by node),
+  //                    packages by node if packages_needed > 0 (low, high each),
+  //                    listed masks as in form 0]
   // Only the linear form can be approximate, and it has no hint without a mask.
   std::vector<uint32_t> to_words() const;
-  // Behind other words.
+  // Appends the words to others.
   void append_words(std::vector<uint32_t>& words) const;
-  // nullopt: the words are of no family.
+  // nullopt: the words are not a family.
   static std::optional<HintFamily> from_words(std::span<const uint32_t> words);
-  // The same without moving a family, which is large. False: this is of no use any more.
+  // Like from_words(), without moving a family, which is large. False: this object is unusable from
+  // now on.
   bool read(std::span<const uint32_t> words);
 
   friend bool operator==(const HintFamily&, const HintFamily&) = default;
 };
 
-// A family of these hints, with masks enumerated on machines of up to `enumerated` nodes; an empty list where
-// nothing is offered.
+// A family of these hints. Enumerates masks on machines with up to `enumerated` nodes. An empty
+// list if nothing is offered.
 HintFamily family_of(LinearHints linear, int nodes, int enumerated = kEnumeratedNodes);
 
 // Calls visit(position) for each node of a mask, ascending.

@@ -12,10 +12,10 @@ bool comes_before(NodeMask a, NodeMask b) {
   return (a.bits() & (differ & -differ)) != 0;
 }
 
-// What some of the last nodes of a list can have between them at most.
+// The most that some of the last nodes of a list can have together.
 class MostOf {
  public:
-  // `amounts`: by place in the list. `musts`: those that are taken in any case.
+  // `amounts`: by place in the list. `musts`: nodes that are always taken.
   MostOf(const std::vector<double>& amounts, const std::vector<bool>& musts) {
     std::vector<double> others;  // descending
     std::vector<std::vector<double>> from_last{{0}};
@@ -33,7 +33,7 @@ class MostOf {
     most_.assign(from_last.rbegin(), from_last.rend());
   }
 
-  // Of the nodes from `place` on: all musts, and so many others.
+  // The sum over the nodes from `place` on: all musts, and `others` more.
   double from(size_t place, size_t others) const { return most_[place][others]; }
 
  private:
@@ -99,8 +99,8 @@ class Lister {
       }
       add_row(std::move(amounts), request);
     }
-    // What several needs want together, as parts of each: it follows from them, and shows early what cannot
-    // meet all. Rounding must not make it refuse too much.
+    // A row for all needs together, as parts of each. It follows from them, and shows early what
+    // cannot meet all. Rounding must not refuse too much.
     auto needs = static_cast<double>(linear.needs.size());
     if (linear.needs.size() > 1) add_row(std::move(shares), needs * (1 - 1e-9));
   }
@@ -148,8 +148,8 @@ class Lister {
     return true;
   }
 
-  // Chooses `left` more of the nodes from `place` on. `is_resumed`: what is chosen is what `after_` has of
-  // the nodes before.
+  // Chooses `left` more of the nodes from `place` on. `is_resumed`: so far the choice equals that
+  // of `after_`.
   void descend(size_t place, size_t left, uint64_t chosen, bool is_resumed, size_t depth = 0) {
     if (!result_.is_whole) return;
     if (!rows_.empty() && steps_-- == 0) {
@@ -163,11 +163,11 @@ class Lister {
       if (!is_resumed && (!rows_.empty() || family_.offers(mask))) offer(mask);
       return;
     }
-    // What lacks a node of `after_` comes after it, such as the node of a listed mask that the amounts do not
-    // reach.
+    // A mask without a node of `after_` comes after it. That node may belong to a listed mask that
+    // the amounts do not reach.
     if ((after_.bits() & ~domain_ & all_nodes(nodes_[place])) != 0) is_resumed = false;
     bool has_after = is_resumed && after_.contains(nodes_[place]);
-    // One that `after_` lacks comes before it.
+    // A mask with a node that `after_` lacks comes before it.
     if (!is_resumed || has_after) {
       for (size_t row = 0; row < rows_.size(); row++) {
         missing_[depth + 1][row] = missing_[depth][row] - rows_[row].amounts[place];
@@ -182,13 +182,13 @@ class Lister {
   size_t limit_;
   uint64_t steps_;
   uint64_t domain_ = 0;
-  std::vector<int> nodes_;                    // that may be in a mask, ascending; a place is an index of it
+  std::vector<int> nodes_;                    // that may be in a mask, ascending; a place is an index into it
   std::vector<bool> musts_;                   // by place
-  std::vector<size_t> musts_from_;            // how many there are from a place on
-  std::vector<Row> rows_;                     // none of bits
+  std::vector<size_t> musts_from_;            // the number of musts from a place on
+  std::vector<Row> rows_;                     // none for bits
   std::vector<double> requests_;              // by row
-  std::vector<std::vector<double>> missing_;  // by how many are chosen, by row
-  HintList listed_;                           // of the size that is listed
+  std::vector<std::vector<double>> missing_;  // by number of chosen nodes, by row
+  HintList listed_;                           // of the current size
   size_t next_ = 0;
   HintListing result_;
 };

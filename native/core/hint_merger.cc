@@ -12,8 +12,8 @@
 namespace numalign {
 namespace {
 
-// The order in which sizes are wanted where no mask is preferred by all: `wanted`, then the nearest below,
-// then the nearest above. Answers the first for which visit() is true, or 0.
+// The order of sizes if no mask is preferred by all: `wanted`, then the nearest below, then the
+// nearest above. Returns the first for which visit() is true, or 0.
 template <class F>
 int first_size(int wanted, int most, F&& visit) {
   for (int size = std::min(wanted, most); size >= 1; size--) {
@@ -25,9 +25,9 @@ int first_size(int wanted, int most, F&& visit) {
   return 0;
 }
 
-// ---- facts about one family
+// ---- Facts about one family
 
-// The least number of nodes that is offered, as FewestNodes says it.
+// The fewest nodes of an offered mask, like FewestNodes.
 FewestNodes narrowest(const HintFamily& family, int budget) {
   int least = NodeMask::kBits + 1;
   if (auto* list = std::get_if<HintList>(&family.masks)) {
@@ -44,7 +44,7 @@ FewestNodes narrowest(const HintFamily& family, int budget) {
 
 FewestNodes greater(FewestNodes a, FewestNodes b) { return {std::max(a.count, b.count), a.exact && b.exact}; }
 
-// ---- few nodes: enumerate
+// ---- Few nodes: enumerate
 
 template <class Count>
 std::vector<Count> superset_sums_of(std::span<const uint64_t> bits, int nodes) {
@@ -54,17 +54,18 @@ std::vector<Count> superset_sums_of(std::span<const uint64_t> bits, int nodes) {
   return counts;
 }
 
-// The masks that the AND of one member of each set can be: a convolution, which is a product of superset
-// sums. A product of two sets of at most 2^nodes - 1 masks fits in twice as many bits as there are nodes.
+// The masks that an AND of one member of each set can be: a convolution, which is a product of
+// superset sums. A product of two sets of at most 2^nodes - 1 masks fits in twice as many bits as
+// there are nodes.
 template <class Count>
 void and_with(SmallWords& reached, std::span<const uint64_t> offered, int nodes) {
   std::vector<Count> a = superset_sums_of<Count>(reached, nodes);
   std::vector<Count> b = superset_sums_of<Count>(offered, nodes);
-  // Wide, since a product of two narrow unsigned numbers is computed as signed.
+  // Wide, because a product of two narrow unsigned numbers is computed as signed.
   for (size_t i = 0; i < a.size(); i++) a[i] = static_cast<Count>(uint64_t{a[i]} * b[i]);
   superset_sums(a, true);
   std::ranges::fill(reached, 0);
-  for (size_t mask = 1; mask < a.size(); mask++) {  // an AND of no nodes is no hint
+  for (size_t mask = 1; mask < a.size(); mask++) {  // an AND of no nodes is not a hint
     if (a[mask] != 0) HintBits::set(reached, mask);
   }
 }
@@ -79,7 +80,7 @@ class Enumeration {
     }
   }
 
-  // The best mask that every family prefers or does not care about; 0 where there is none.
+  // The best mask that every family prefers or does not care about; 0 if there is none.
   uint64_t preferred() const {
     size_t words = HintBits::bit_words(options_.nodes);
     SmallWords common(words, ~uint64_t{0});
@@ -123,10 +124,10 @@ class Enumeration {
   };
   const MergeOptions& options_;
   std::vector<Entry> families_;
-  std::forward_list<HintBits> made_;  // in which none of them moves
+  std::forward_list<HintBits> made_;  // a list, so that none of them moves
 };
 
-// ---- many nodes: search
+// ---- Many nodes: search
 
 std::vector<int> nodes_of(uint64_t mask) {
   std::vector<int> nodes;
@@ -134,17 +135,17 @@ std::vector<int> nodes_of(uint64_t mask) {
   return nodes;
 }
 
-// Combinations of masks that are followed, and how many are looked at to find them; what is beyond is cut
-// off, and the answer is not exact.
+// The most combinations of masks to follow, and to look at. The rest is cut off, and the result is
+// then not exact.
 constexpr size_t kMostCombinations = 4096;
 constexpr size_t kMostProducts = 1'000'000;
-// Linear families that may leave nodes out of a combination; those beyond keep all, and the answer is not
-// exact.
+// The most linear families that may leave nodes out of a combination. The rest keep all nodes, and
+// the result is then not exact.
 constexpr size_t kMostParties = 64;
 
 // A list with each mask once, ascending.
 HintList sorted(HintList list) {
-  // Preferred ones first, so that they are the ones that stay.
+  // Preferred ones first, so that these stay.
   std::ranges::sort(list, [](const ListedHint& a, const ListedHint& b) {
     return a.mask != b.mask ? a.mask.bits() < b.mask.bits() : a.preferred > b.preferred;
   });
@@ -172,8 +173,8 @@ class Search {
   bool exact() const { return exact_; }
 
   uint64_t preferred() {
-    // Whatever all prefer is in every list that must be met. Where no list must be, the linear families
-    // decide alone.
+    // A mask that all prefer is in every list that must be met. Without such a list, the linear
+    // families decide alone.
     const SortedList* shortest = nullptr;
     for (const SortedList& list : lists_) {
       if (list.family->any_preferred) continue;
@@ -213,7 +214,8 @@ class Search {
     });
     if (budget < 0) exact_ = false;
     if (size != 0) return best.of_size(size);
-    // Out of budget before anything was found: what leaves every node in that can stay is always reachable.
+    // The budget ran out before anything was found. A combination that leaves in all possible nodes
+    // is always reachable.
     for (const Combination& combination : all) best.consider(combination.mask);
     return best.narrowest();
   }
@@ -230,8 +232,9 @@ class Search {
     }
   };
 
-  // An AND of a hint of each family. Of some families it has the whole domain of the linear part: these are
-  // the parties (a bit for each by position in linear_), which can do without some of its nodes.
+  // An AND of a hint of each family. For some families, it has the whole domain of the linear part.
+  // These are the parties (a bit for each by position in linear_), which can drop some of its
+  // nodes.
   struct Combination {
     uint64_t mask;
     uint64_t parties;
@@ -254,7 +257,7 @@ class Search {
     return best.narrowest();
   }
 
-  // Of its linear part a family that is not socket-aligned prefers one size only.
+  // A linear family prefers one size only, unless it is socket-aligned.
   int least_preferred_size() const {
     int least = 1;
     for (const LinearHints* linear : linear_) {
@@ -269,7 +272,7 @@ class Search {
     });
   }
 
-  // Whether the amounts alone tell which masks of linear parts are preferred by all.
+  // True if the amounts alone decide which masks of linear parts are preferred by all.
   bool amounts_tell() const {
     return std::ranges::all_of(linear_, [&](const LinearHints* linear) {
       return linear->packages_needed == 0 && std::ranges::none_of(linear->listed, [&](const ListedHint& h) {
@@ -278,7 +281,7 @@ class Search {
     });
   }
 
-  // Masks that are of the linear part of every family.
+  // Masks in the linear part of every family.
   void search_preferred(int size, int& budget, BestMasks& best) {
     if (!can_have_size(size)) return;
     std::vector<int> nodes = nodes_of(domain_);
@@ -305,7 +308,7 @@ class Search {
     std::vector<SubsetSearch::Party> parties;
     for_each_node(combination.parties, [&](int i) {
       SubsetSearch::Party& party = parties.emplace_back();
-      // Nodes outside the combination fall out by themselves, so each resource may as well use them.
+      // Nodes outside the combination drop out anyway, so each resource may as well use them.
       add_rows(party, *linear_[static_cast<size_t>(i)], nodes,
                linear_[static_cast<size_t>(i)]->domain.bits());
     });
@@ -320,7 +323,7 @@ class Search {
     }
   }
 
-  // Those that are not empty; where they are too many, the widest.
+  // The combinations that are not empty; if there are too many, the widest.
   std::vector<Combination> combinations() {
     std::vector<Combination> reached{{all_, 0}};
     for (std::vector<Combination>& choices : choices_by_family()) {
@@ -341,14 +344,14 @@ class Search {
     return reached;
   }
 
-  // What can be chosen of each family, the fewest choices first.
+  // The choices of each family, the fewest choices first.
   std::vector<std::vector<Combination>> choices_by_family() {
     std::vector<std::vector<Combination>> all;
     for (size_t i = 0; i < linear_.size(); i++) all.push_back(choices_of_linear(i));
     for (const SortedList& list : lists_) {
       std::vector<Combination>& choices = all.emplace_back();
       for (const ListedHint& hint : list.hints) choices.push_back({hint.mask.bits(), 0});
-      // The full mask is what a hint without one is.
+      // A hint without a mask acts as the full mask.
       if (may_abstain(*list.family)) choices.push_back({all_, 0});
     }
     std::ranges::stable_sort(all, {}, [](const std::vector<Combination>& choices) { return choices.size(); });
@@ -368,7 +371,7 @@ class Search {
     return choices;
   }
 
-  // The wider a combination, the more can be reached from it.
+  // More can be reached from a wider combination.
   void keep_widest(std::vector<Combination>& some, size_t most) {
     if (some.size() <= most) return;
     exact_ = false;
@@ -384,7 +387,7 @@ class Search {
   bool exact_ = true;
 };
 
-// ---- the policies
+// ---- The policies
 
 MergedHint merge_by_masks(std::span<const HintFamily> families, const MergeOptions& options) {
   MergedHint merged;
@@ -418,7 +421,7 @@ MergedHint merge_by_masks(std::span<const HintFamily> families, const MergeOptio
   return merged;
 }
 
-// Only preferred hints of one node, or without a mask, count.
+// Counts only preferred hints of one node or without a mask.
 MergedHint merge_single_numa_node(std::span<const HintFamily> families, const MergeOptions& options) {
   MergedHint merged;
   merged.mask = NodeMask(all_nodes(options.nodes));
@@ -437,7 +440,7 @@ MergedHint merge_single_numa_node(std::span<const HintFamily> families, const Me
   }
   if (best.of_size(1) != 0) merged.mask = NodeMask(best.of_size(1));
   merged.preferred = best.of_size(1) != 0 || all_any;
-  // As the kubelet says it: all nodes are no restriction.
+  // Like the kubelet, returns all nodes as no restriction.
   if (merged.mask.bits() == all_nodes(options.nodes)) {
     merged.any = true;
     merged.mask = NodeMask();

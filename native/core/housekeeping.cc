@@ -16,7 +16,7 @@ CpuSet housekeeping_cpus(const Topology& topology, const CpuSet& base, const Cpu
     if (others.contains(cpu.cpu)) others_of_node[cpu.node].insert(cpu.cpu);
     if (base.contains(cpu.cpu)) homes.insert(cpu.node);
   }
-  // A node is nearer to itself than to any other, whatever the table says.
+  // A node is nearest to itself, whatever the table says.
   CpuSet nearest;
   uint32_t least = std::numeric_limits<uint32_t>::max();
   const std::vector<NodeInfo>& nodes = topology.spec().nodes;

@@ -5,7 +5,7 @@
 namespace numalign {
 namespace {
 
-// The number that is the whole of `text`, or -1.
+// The whole of `text` as a number, or -1.
 int parse_id(std::string_view text, int max_id) {
   if (!text.empty() && text.front() == '+') text.remove_prefix(1);
   if (text.empty() || text.front() == '-') return -1;
@@ -16,7 +16,7 @@ int parse_id(std::string_view text, int max_id) {
 }
 
 Error invalid_part(std::string_view part, int max_id) {
-  // A part is quoted up to a length a person can read; the text may be a whole file.
+  // Quotes a part only up to a readable length; the text may be a whole file.
   constexpr size_t kQuoted = 40;
   std::string quoted(part.substr(0, kQuoted));
   if (part.size() > kQuoted) quoted += "…";

@@ -1,5 +1,5 @@
-// The list format of Linux for sets of ids: "0-3,8". Parsing follows the kubelet's reading of it,
-// printing is canonical: ascending, runs of two or more joined with '-'. Pure functions.
+// The Linux list format for sets of ids: "0-3,8". Parsing follows the kubelet; printing is
+// canonical: ascending, runs of two or more joined with '-'. Pure functions.
 #pragma once
 
 #include <string>
@@ -10,9 +10,10 @@
 
 namespace numalign {
 
-// Accepts "" (the empty set), numbers and ranges separated by commas, in any order, overlapping, repeated,
-// with leading zeros or a '+' sign. Refuses spaces, empty parts, descending ranges, negative numbers,
-// strides and ids above IdSet<Tag>::kMaxId: kInvalidList, whose message names the offending part.
+// Accepts "" (the empty set), and numbers and ranges separated by commas, in any order,
+// overlapping, repeated, with leading zeros or a '+' sign. Refuses spaces, empty parts, descending
+// ranges, negative numbers, strides and ids above IdSet<Tag>::kMaxId with kInvalidList; the message
+// names the wrong part.
 template <class Tag>
 Result<IdSet<Tag>> parse_id_list(std::string_view text);
 

@@ -1,7 +1,7 @@
-// IdSet<Tag>: a set of small non-negative ids, stored as a bitmap that grows with its greatest member.
-// CpuSet and NodeSet are distinct types over it, so that CPUs and NUMA nodes cannot be mixed up.
-// NodeMask: at most 64 NUMA nodes in one word, for the merge of topology hints.
-// Plain values: copyable, no shared state; concurrent reads of one object are safe.
+// IdSet<Tag>: a set of small non-negative ids, stored as a bitmap that grows with its greatest
+// member. CpuSet and NodeSet are distinct types over it, so that CPUs and NUMA nodes cannot be
+// mixed up. NodeMask: at most 64 NUMA nodes in one word, for the merge of topology hints. Plain
+// values: copyable, no shared state; concurrent reads of one object are safe.
 #pragma once
 
 #include <algorithm>
@@ -16,8 +16,8 @@
 
 namespace numalign {
 
-// How many bits are set. std::popcount would be a call into a table: compilers may not assume the instruction
-// on x86-64.
+// The number of set bits. std::popcount would call a function, because compilers may not assume the
+// instruction on x86-64.
 constexpr int count_ones(uint64_t bits) {
 #ifdef __POPCNT__
   return std::popcount(bits);
@@ -154,7 +154,8 @@ struct NodeTag {
 using CpuSet = IdSet<CpuTag>;
 using NodeSet = IdSet<NodeTag>;
 
-// A set of NUMA node positions or ids below 64, ordered as hints are: fewer nodes first, then lower bits.
+// A set of NUMA node positions or ids below 64, ordered as hints are: fewer nodes first, then lower
+// bits.
 class NodeMask {
  public:
   static constexpr int kBits = 64;

@@ -10,7 +10,7 @@
 namespace numalign {
 namespace {
 
-// The best of the masks that it is shown, which come by their value.
+// The best of the masks that it sees, which come in ascending order.
 class Contest {
  public:
   explicit Contest(const JointOptions& options) : options_(options) {}
@@ -78,9 +78,9 @@ bool admits_all(TopologyPolicy policy) {
   return policy == TopologyPolicy::kBestEffort || policy == TopologyPolicy::kNone;
 }
 
-// With each mask all that have it within them.
+// Adds to each mask all of its supersets.
 void add_supersets(SmallWords& bits, int nodes) {
-  // Where the bit of a node is set in the position of a mask.
+  // The positions of the masks that contain a node.
   constexpr uint64_t kWith[] = {0xaaaaaaaaaaaaaaaa, 0xcccccccccccccccc, 0xf0f0f0f0f0f0f0f0,
                                 0xff00ff00ff00ff00, 0xffff0000ffff0000, 0xffffffff00000000};
   for (int node = 0; node < std::min(nodes, 6); node++) {
@@ -94,7 +94,7 @@ void add_supersets(SmallWords& bits, int nodes) {
   }
 }
 
-// ---- few nodes: every mask
+// ---- Few nodes: every mask
 
 class EveryMask {
  public:
@@ -107,7 +107,7 @@ class EveryMask {
     }
   }
 
-  // That every family prefers or does not care about.
+  // Masks that every family prefers or does not care about.
   Contest preferred() const {
     SmallWords common(words_, ~uint64_t{0});
     SmallWords any(words_);
@@ -121,7 +121,7 @@ class EveryMask {
     return among(common);
   }
 
-  // In which every family that must be met has a mask.
+  // Masks that contain a mask of every family that must be met.
   Contest covering() const {
     SmallWords common(words_, ~uint64_t{0});
     for (size_t f = 0; f < families_.size(); f++) {
@@ -152,7 +152,7 @@ class EveryMask {
   std::vector<HintBits> made_;
 };
 
-// ---- many nodes: single ones, and what the merge finds
+// ---- Many nodes: single nodes, and the results of the merge
 
 Contest preferred_nodes(std::span<const HintFamily> families, const JointOptions& options) {
   Contest contest(options);
@@ -177,7 +177,7 @@ HintFamily within(HintFamily family, NodeMask nodes) {
   if (!std::holds_alternative<LinearHints>(family.masks)) return family;
   LinearHints linear = std::move(std::get<LinearHints>(family.masks));
   std::erase_if(linear.listed, is_outside);
-  // Without a node that must be in, nothing is offered.
+  // Without a required node, nothing is offered.
   const bool has_all = (linear.must.bits() & ~nodes.bits()) == 0;
   linear.domain = NodeMask(has_all ? linear.domain.bits() & nodes.bits() : 0);
   if (!has_all) linear.must = NodeMask();
@@ -214,7 +214,7 @@ JointChoice choose_jointly(std::span<const HintFamily> families, const JointOpti
   const int nodes = options.merge.nodes;
   assert(nodes >= 1 && nodes <= NodeMask::kBits && options.rooms.size() == static_cast<size_t>(nodes));
   const bool is_large = nodes > options.merge.enumerated;
-  // Whatever nodes these get will do.
+  // Any nodes will do.
   const bool is_any = nodes == 1 || std::ranges::none_of(families, has_masks);
   if (is_any) return {.merged = merge_hints(families, merge_options(options))};
   std::optional<EveryMask> every;

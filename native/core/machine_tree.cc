@@ -10,11 +10,11 @@
 namespace numalign {
 namespace {
 
-// Gives each distinct (L3, package) an id: the L3's own where it lies in one package, else one that no other
-// has.
+// Gives each distinct (L3, package) an id: the L3's own if it lies in one package, else an unused
+// one.
 class L3Ids {
  public:
-  // `none`: that of the CPUs outside of any; above all others.
+  // `none`: the id for CPUs without an L3; above all others.
   explicit L3Ids(int none) : none_(none), next_(none) {}
 
   int id(int l3, int package) {
@@ -49,7 +49,7 @@ void MachineTree::attach(int object, int node, bool is_ordinary) {
   }
 }
 
-// kNoParent: none.
+// kNoParent if there is none.
 int MachineTree::ancestor(Kind kind, int object) const {
   while (object != kNoParent && objects_[static_cast<size_t>(object)].kind != kind) {
     object = objects_[static_cast<size_t>(object)].parent;
@@ -66,8 +66,8 @@ int MachineTree::nearest_node(int pu) const {
   return 0;
 }
 
-// Ids by object for the objects of a kind: those of Linux if all have one and no two the same, else their
-// places among themselves. One more at the end, above all of them, for the CPUs outside of any.
+// Ids by object for the objects of a kind: those of Linux if all have one and no two are the same,
+// else their positions. One more at the end, above all of them, for CPUs outside any.
 std::vector<int> MachineTree::ids_of(Kind kind) const {
   std::vector<int> ids(objects_.size() + 1);
   std::set<unsigned> seen;
@@ -109,8 +109,8 @@ Result<std::vector<CpuInfo>> MachineTree::cpus(const std::map<int, int>& node_of
   };
   std::vector<int> package_ids = ids_of(Kind::kPackage), l3_ids = ids_of(Kind::kL3Cache);
   L3Ids l3s(l3_ids.back());
-  // CPUs come in ascending order, so the first one seen is the lowest. The keys hold all that a core or die
-  // must not span.
+  // CPUs come in ascending order, so the first one is the lowest. The keys hold everything that a
+  // core or die must not span.
   std::map<std::tuple<int, int, int, int>, int> first_of_core;
   std::map<std::pair<int, int>, int> first_of_die;
   std::vector<CpuInfo> cpus;

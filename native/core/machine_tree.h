@@ -1,4 +1,4 @@
-// MachineTree: a machine as its objects are nested, and what each CPU belongs to by that. A plain value:
+// MachineTree: a machine as nested objects, and the objects that contain each CPU. A plain value:
 // concurrent reads of one object are safe.
 #pragma once
 
@@ -12,31 +12,31 @@
 
 namespace numalign {
 
-// Whether hwloc's subtype of a NUMA node is that of ordinary memory: none, or DRAM. It names the special
+// True if hwloc's subtype of a NUMA node means ordinary memory: none, or DRAM. It names special
 // kinds: HBM, MCDRAM, NVM, GPUMemory, CXL-DRAM.
 bool is_ordinary_memory(std::string_view subtype);
 
 class MachineTree {
  public:
-  // kOther: what only nests, and may have memory.
+  // kOther: an object that only nests, and may have memory.
   enum class Kind { kOther, kPackage, kDie, kL3Cache, kCore, kPu };
 
   static constexpr int kNoParent = -1;
 
-  // Objects come parents first, siblings from the lowest CPU up. `parent`: what an earlier call answered;
-  // `id`: Linux's, where it is known; that of a PU must be. Answers the object.
+  // Adds an object and returns it. Parents come first, siblings from the lowest CPU up. `parent`: a
+  // result of an earlier call. `id`: the id in Linux, if known; a PU must have one.
   int add(Kind kind, int parent, std::optional<unsigned> id);
 
-  // A NUMA node near all CPUs of an object, which are closer to it than to any node of an object around.
-  // `is_ordinary`: see is_ordinary_memory().
+  // Attaches a NUMA node to an object whose CPUs are closer to it than to the nodes of outer
+  // objects. `is_ordinary`: see is_ordinary_memory().
   void attach(int object, int node, bool is_ordinary);
 
-  // Every CPU, ascending. `node_of_cpu`: the NUMA nodes of CPUs where Linux tells; of all others it is the
-  // nearest one upwards that is ordinary memory, else the nearest of any kind, else, for CPUs that no node is
-  // near to, the first node of the nearest object around that has some. Where objects contradict each other
-  // (a core on two NUMA nodes, an L3 in two packages), the smaller one is split.
+  // Every CPU, ascending. `node_of_cpu`: the NUMA nodes of CPUs that Linux reports. Any other CPU
+  // gets the nearest node upwards with ordinary memory, else the nearest of any kind, else the
+  // first node of the nearest outer object that has some. If objects contradict each other (a core
+  // on two NUMA nodes, an L3 in two packages), splits the smaller one.
   //
-  // Errors: kHwloc where there is no CPU, or an id above CpuSet::kMaxId.
+  // Errors: kHwloc if there is no CPU, or an id above CpuSet::kMaxId.
   Result<std::vector<CpuInfo>> cpus(const std::map<int, int>& node_of_cpu) const;
 
  private:
@@ -44,9 +44,9 @@ class MachineTree {
     Kind kind;
     int parent;
     std::optional<unsigned> id;
-    // The first NUMA nodes that are attached, -1: none.
+    // The first attached NUMA nodes, -1: none.
     int node = -1, ordinary_node = -1;
-    // The lowest that is attached to it or to an object in it.
+    // The lowest node attached to it or to an object in it.
     int node_within = -1;
   };
 

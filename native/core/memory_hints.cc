@@ -22,8 +22,8 @@ NodeMask unused_nodes(const MemoryHintsRequest& request) {
   return NodeMask(unused);
 }
 
-// What unused nodes must have. On most machines no more is free than allocatable, which is then not looked
-// at.
+// What unused nodes must have. On most machines, no more is free than allocatable, so allocatable
+// is skipped.
 std::vector<Need> needs_in(NodeMask unused, const std::vector<MemoryType>& types) {
   std::vector<Need> needs;
   needs.reserve(2 * types.size());
@@ -37,7 +37,7 @@ std::vector<Need> needs_in(NodeMask unused, const std::vector<MemoryType>& types
   return needs;
 }
 
-// Whether allocations in use leave this mask alone.
+// True if existing allocations do not block this mask.
 bool is_open(const std::vector<NodeMask>& group, NodeMask mask) {
   bool is_single = mask.size() == 1;
   bool is_open = true;
@@ -65,7 +65,7 @@ bool offers(const MemoryHintsRequest& request, NodeMask mask) {
   return true;
 }
 
-// The masks that could be hints though not all of their nodes are unused, or not by what is free alone.
+// Masks that may be hints although some nodes are in use, or although reusable memory must count.
 std::vector<uint64_t> exceptions(const MemoryHintsRequest& request) {
   std::vector<uint64_t> masks;
   for (int node = 0; node < request.nodes; node++) {
@@ -91,7 +91,7 @@ HintFamily memory_hints(const MemoryHintsRequest& request, int enumerated) {
 
   LinearHints linear;
   NodeMask unused = unused_nodes(request);
-  // Where a node in use must be in, no mask of unused ones will do.
+  // If a required node is in use, no mask of unused nodes will do.
   if ((request.must.bits() & ~unused.bits()) == 0) {
     linear.domain = unused;
     linear.must = request.must;

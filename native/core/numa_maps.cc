@@ -11,7 +11,7 @@ namespace {
 constexpr uint64_t kMaxBytes = uint64_t{1} << 53;    // far more than a machine has
 constexpr uint64_t kMaxPageKib = uint64_t{1} << 24;  // 16 GiB, the largest page of any kernel
 
-// The whole text as a number. Nothing where it is none, or greater than `max`.
+// The whole text as a number. nullopt if it is not a number, or greater than `max`.
 std::optional<uint64_t> parse_number(std::string_view text, uint64_t max, int base = 10) {
   uint64_t number = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base);
@@ -28,7 +28,7 @@ std::string_view next_word(std::string_view& line) {
   return word;
 }
 
-// What stands behind `key` in a word such as `N0=4`.
+// The text behind `key` in a word like `N0=4`.
 std::optional<std::string_view> after(std::string_view word, std::string_view key) {
   if (!word.starts_with(key)) return {};
   return word.substr(key.size());
@@ -55,7 +55,7 @@ std::optional<NumaMapsLine> parse_numa_maps_line(std::string_view line) {
       if (!kib || *kib == 0 || parsed.page_bytes != 0) return {};
       parsed.page_bytes = *kib * 1024;
     } else if (auto pages = after(word, "N")) {
-      // File names are written with their '=' escaped, and other members start with small letters.
+      // File names are written with an escaped '=', and other members start with small letters.
       size_t equals = pages->find('=');
       if (equals == std::string_view::npos) continue;
       auto node = parse_number(pages->substr(0, equals), NodeSet::kMaxId);

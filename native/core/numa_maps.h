@@ -1,5 +1,5 @@
-// One line of /proc/<pid>/numa_maps or /proc/<pid>/maps (proc(5), numa(7)) as values. Pure functions; any
-// text is accepted without harm.
+// Parses a line of /proc/<pid>/numa_maps or /proc/<pid>/maps (proc(5), numa(7)). Pure functions;
+// any text is accepted without harm.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,19 @@
 
 namespace numalign {
 
-// A mapping's pages by NUMA node. Nodes are in the order of the line, each once.
+// A mapping's pages by NUMA node. Nodes are in the order of the line, without duplicates.
 struct NumaMapsLine {
   uint64_t start = 0;
-  uint64_t page_bytes = 0;  // 0 where the line tells none, which it does only if no page is there
+  uint64_t page_bytes = 0;  // 0 if the line has no page size, which happens only without pages
   std::vector<std::pair<int, uint64_t>> pages_by_node;
 
-  // How much of the mapping is there at all.
+  // The bytes of the mapping that are in memory.
   uint64_t resident_bytes() const;
 };
 
-// Such as `7f0000000000 bind:1 anon=4 N1=4 kernelpagesize_kB=2048`. Nothing for a line that is no such line:
-// no address, pages without their size, a number that cannot be one, a node that cannot be or is named twice.
-// Members it does not know are passed over.
+// Parses a line like `7f0000000000 bind:1 anon=4 N1=4 kernelpagesize_kB=2048`. nullopt for any
+// other line: no address, pages without their size, an impossible number, an impossible or repeated
+// node. Ignores unknown members.
 std::optional<NumaMapsLine> parse_numa_maps_line(std::string_view line);
 
 struct AddressRange {
@@ -30,7 +30,8 @@ struct AddressRange {
   uint64_t end = 0;
 };
 
-// Such as `7f0000000000-7f0000200000 rw-p ...`. Nothing for a line that does not start with a range.
+// Parses a line like `7f0000000000-7f0000200000 rw-p ...`. nullopt for a line that does not start
+// with a range.
 std::optional<AddressRange> parse_maps_line(std::string_view line);
 
 }  // namespace numalign

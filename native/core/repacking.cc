@@ -8,7 +8,7 @@ namespace numalign {
 namespace {
 
 constexpr size_t kExactMoves = 2;
-// Of more grants only as many are looked at in sets of several, those that cost the least.
+// With more grants, only this many are tried in sets of several: those that cost the least.
 constexpr size_t kMostInSets = 256;
 
 // Grants that move, some of them with their memory.
@@ -60,7 +60,7 @@ class Search {
     return false;
   }
 
-  // Whether the request has room for the demands from one on.
+  // True if the request has room for the demands from `from` on.
   bool admits(const RepackingRoom& room, size_t from = 0) const {
     if (from == problem_.request.size()) return true;
     const RequestDemand& each = problem_.request[from];
@@ -80,7 +80,7 @@ class Search {
     return target.keeps_memory ? NodeMask() : target.nodes;
   }
 
-  // Those that have room before anything moves.
+  // The targets with room before anything moves.
   std::vector<bool> fitting_targets(const MovableGrant& grant) const {
     std::vector<bool> fits;
     for (const MovableGrant::Target& target : grant.targets) {
@@ -112,7 +112,7 @@ class Search {
     return all;
   }
 
-  // Grants without which there would be room.
+  // Sets of grants whose absence would make room.
   void choose(const RepackingRoom& room, size_t from, std::vector<size_t>& grants) {
     if (grants.size() == options_.moves) {
       if (can_begin(grants) && admits(room)) add_choices(grants);
@@ -136,7 +136,7 @@ class Search {
         grants, [&](size_t i) { return std::ranges::find(fits_first_[i], true) != fits_first_[i].end(); });
   }
 
-  // With the memory of each, or without.
+  // With and without the memory of each.
   void add_choices(const std::vector<size_t>& grants) {
     std::vector<Choice> all(1);
     for (size_t i : grants) {
@@ -193,7 +193,7 @@ class Search {
     }
   }
 
-  // Whether there would be room without those that have not moved yet.
+  // True if there would be room without the grants that have not moved yet.
   bool may_admit(const RepackingRoom& room, const Choice& choice, std::span<const size_t> others) {
     if (others.empty()) return admits(room);
     scratch_ = room;
@@ -206,12 +206,12 @@ class Search {
   const RepackingProblem& problem_;
   const RepackingOptions& options_;
   const RepackingRoom start_;
-  // After each move: to copy into one that exists takes a tenth of a new one.
+  // After each move. Copying into an existing room takes a tenth of making one.
   std::vector<RepackingRoom> rooms_;
   RepackingRoom scratch_;
   // By grant and target.
   std::vector<std::vector<bool>> fits_first_;
-  // Those that may move at all.
+  // The grants that may move at all.
   std::vector<size_t> candidates_;
   uint64_t steps_;
   std::vector<Choice> choices_;

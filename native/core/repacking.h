@@ -1,6 +1,6 @@
-// Repacking: which grants move, and to which NUMA nodes, so that a request has room. By counts:
-// each proposal needs a decision on the CPUs themselves, and none is left out that this could
-// accept. Pure function: no state; safe to call from any thread.
+// Repacking: finds which grants move, and to which NUMA nodes, so that a request has room. Works by
+// counts: each proposal still needs a decision on the CPUs themselves, and no acceptable one is
+// left out. Pure function: no state; safe to call from any thread.
 #pragma once
 
 #include <cstddef>
@@ -11,16 +11,16 @@
 
 namespace numalign {
 
-// A part of the request, such as one container.
+// A part of the request, for example one container.
 struct RequestDemand {
   struct Place {
     NodeMask cpus;
     NodeMask memory;
   };
   RepackingDemand demand;
-  // What its policy admits.
+  // The places that its policy admits.
   std::vector<Place> places;
-  // False: it ends before others begin, which may have what it had.
+  // False: it ends before others begin, and they may have what it had.
   bool stays = true;
 };
 
@@ -34,7 +34,7 @@ struct MovableGrant {
   RepackingDemand demand;
   RepackingHolding holding;
   std::vector<Target> targets;
-  // What a move of its memory takes, and of its CPUs.
+  // The cost of moving its memory, and its CPUs.
   double bytes = 0;
   int cpus = 0;
 };
@@ -42,11 +42,11 @@ struct MovableGrant {
 struct RepackingProblem {
   RepackingGround ground;
   std::vector<RequestDemand> request;
-  // In the order that decides between equals.
+  // In the order that breaks ties.
   std::vector<MovableGrant> grants;
 };
 
-// Indexes into the grants and the targets of this one.
+// Indexes into the grants, and into the targets of this grant.
 struct RepackingMove {
   size_t grant;
   size_t target;
@@ -54,22 +54,24 @@ struct RepackingMove {
 };
 
 struct RepackingOptions {
-  // Exactly so many.
+  // The exact number of moves.
   size_t moves = 1;
-  // Proposals that are known already.
+  // The number of proposals that the caller already has.
   size_t skip = 0;
   size_t most = 1;
-  // Of more than two moves: how many grants are tried in sets of these, and then how many targets.
+  // With more than two moves: how many grants are tried in sets of these, and then how many
+  // targets.
   uint64_t budget = 0;
 };
 
 struct Repackings {
-  // In the order in which the moves are made: each has room while its grant is still where it was.
-  // The fewest bytes first, then the fewest CPUs, then the first grants, then the first targets.
+  // In the order of the moves: each has room while its grant is still in its old place. The fewest
+  // bytes first, then the fewest CPUs, then the first grants, then the first targets.
   std::vector<std::vector<RepackingMove>> proposals;
-  // There are no others.
+  // True if there are no others.
   bool is_complete = true;
-  // The budget ran out, or there are too many grants for sets of several: there may be better ones.
+  // True if better ones may exist: the budget ran out, or there are too many grants for sets of
+  // several.
   bool is_bounded = false;
 };
 

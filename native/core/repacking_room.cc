@@ -51,7 +51,8 @@ double RepackingRoom::free_on(size_t type, size_t node) const {
 double RepackingRoom::free_in(size_t type, NodeMask nodes) const {
   double sum = 0;
   for_each_node(nodes.bits(), [&](int node) { sum += free_on(type, static_cast<size_t>(node)); });
-  // What has spread over these nodes and others has at least what the others cannot have given.
+  // An allocation spread over these nodes and others uses here at least what the others cannot
+  // give.
   for (const Spread& spread : spread_) {
     if ((spread.memory & nodes).empty()) continue;
     double elsewhere = 0;
@@ -62,7 +63,7 @@ double RepackingRoom::free_in(size_t type, NodeMask nodes) const {
   return sum;
 }
 
-// Whether allocations in use leave these nodes alone.
+// True if existing allocations do not block these nodes.
 bool RepackingRoom::is_open(NodeMask nodes) const {
   bool is_open = true;
   for_each_node(nodes.bits(), [&](int node) {
@@ -84,7 +85,7 @@ bool RepackingRoom::fits(const RepackingDemand& demand, NodeMask cpus, NodeMask 
     int units = 0;
     for_each_node(cpus.bits(), [&](int node) { units += units_on(demand.view, static_cast<size_t>(node)); });
     if (units < demand.units) return false;
-    // Of views with cores it is left to the decision how many of them something spread has broken.
+    // For views with cores, the decision finds out how many cores a spread allocation breaks.
     if (!spread_.empty() && ground_->views[demand.view].cores.empty()) {
       for (const Spread& spread : spread_) {
         if ((spread.cpus & cpus).empty()) continue;
@@ -98,7 +99,7 @@ bool RepackingRoom::fits(const RepackingDemand& demand, NodeMask cpus, NodeMask 
   if (!has_memory(demand, memory)) return false;
   if (!demand.is_one_block) return memory.size() > 1 || is_open(memory);
   if (is_open(memory)) return true;
-  // Or on some of them.
+  // Or on some of these nodes.
   for (uint64_t some = (memory.bits() - 1) & memory.bits(); some != 0; some = (some - 1) & memory.bits()) {
     if (is_open(NodeMask(some)) && has_memory(demand, NodeMask(some))) return true;
   }

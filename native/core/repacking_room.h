@@ -1,6 +1,6 @@
-// RepackingRoom: what is free on NUMA nodes while grants move, by counts. It never says that there
-// is no room where there is some; where there seems to be some, a decision on the CPUs themselves
-// has the last word. Plain value: copyable, no shared state.
+// RepackingRoom: what is free on NUMA nodes while grants move, by counts. It never denies room that
+// exists; if there seems to be room, a decision on the CPUs themselves has the last word. Plain
+// value: copyable, no shared state.
 #pragma once
 
 #include <cstddef>
@@ -12,33 +12,33 @@
 
 namespace numalign {
 
-// CPUs as some requests count them: those of one pool; CPUs of whole cores alone; or cores.
+// CPUs as some requests count them: those of one pool, CPUs of whole cores only, or cores.
 struct CpuView {
   struct Core {
     int node;
     int cpus;
     int free;
-    // What it counts once all of its CPUs are free.
+    // The units that count once all of its CPUs are free.
     int units;
   };
-  // CPUs by node.
+  // Free CPUs by node.
   std::vector<int> free;
-  // Empty: each CPU counts, whatever core it is of.
+  // Empty: each CPU counts, whatever its core.
   std::vector<Core> cores;
   // The fewest CPUs that make a unit.
   int cpus_per_unit = 1;
 };
 
-// What a node has of a type of memory, in bytes.
+// The memory of a type on a node, in bytes.
 struct NodeMemory {
-  // Less than nothing where more is booked than there is.
+  // Negative if more is booked than the node has.
   double spare = 0;
   double booked = 0;
-  // No more can be had, whatever is given back.
+  // The upper limit, whatever is given back.
   double most = std::numeric_limits<double>::infinity();
 };
 
-// Nodes that share allocations, and how many blocks these are.
+// Nodes that share allocations, and the number of these blocks.
 struct MemoryGroup {
   NodeMask nodes;
   int blocks = 0;
@@ -50,20 +50,20 @@ struct MemoryShare {
   double bytes = 0;
 };
 
-// What is asked for at one place.
+// A demand at one place.
 struct RepackingDemand {
-  // Index into the views, and how many units of it.
+  // Index into the views, and the number of its units.
   size_t view = 0;
   int units = 0;
-  // By view: the CPUs that it takes away from it at least.
+  // By view: the least number of CPUs that it takes from the view.
   std::vector<int> cpus_by_view;
-  // By type; empty: none at all.
+  // By type; empty: none.
   std::vector<double> bytes;
-  // Memory of one group of nodes. Else several containers may have some each.
+  // True if the memory is on one group of nodes. False if several containers may have some each.
   bool is_one_block = true;
 };
 
-// A grant that may move, as far as it holds something that others count.
+// What a grant that may move holds, as far as it counts for others.
 struct RepackingHolding {
   struct CoreShare {
     // Indexes into the views and their cores.
@@ -77,7 +77,7 @@ struct RepackingHolding {
   std::vector<MemoryShare> memory;
 };
 
-// A machine of some nodes.
+// A machine's nodes before any move.
 struct RepackingGround {
   size_t nodes = 0;
   std::vector<CpuView> views;
@@ -93,15 +93,15 @@ class RepackingRoom {
   // REQUIRES: `ground` outlives it.
   explicit RepackingRoom(const RepackingGround& ground);
 
-  // Whether a demand may have its CPUs of some nodes and its memory of some others, or the same.
+  // True if a demand may have its CPUs on some nodes and its memory on the same or others.
   bool fits(const RepackingDemand& demand, NodeMask cpus, NodeMask memory) const;
-  // A holding is given back, or its CPUs alone.
+  // Gives back a holding, or only its CPUs.
   void give_back(const RepackingHolding& holding, bool with_memory);
-  // Something comes to these nodes, `memory` none where it has its memory already.
+  // Places a demand on these nodes. `memory` is empty if it has its memory already.
   void take(const RepackingDemand& demand, NodeMask cpus, NodeMask memory);
 
  private:
-  // What has come to several nodes, nobody knows how much to which.
+  // A demand on several nodes; how much is on which is unknown.
   struct Spread {
     const RepackingDemand* demand;
     NodeMask cpus;
@@ -109,7 +109,7 @@ class RepackingRoom {
   };
 
   size_t at(size_t row, size_t node) const { return row * ground_->nodes + node; }
-  // What a view has free on a node, and of views with cores the units of cores that are.
+  // The free CPUs of a view on a node; for views with cores, the units of free cores.
   int& free(size_t view, size_t node) { return counts_[at(view, node)]; }
   int free(size_t view, size_t node) const { return counts_[at(view, node)]; }
   int& whole(size_t view, size_t node) { return free(ground_->views.size() + view, node); }
@@ -124,12 +124,12 @@ class RepackingRoom {
   bool has_memory(const RepackingDemand& demand, NodeMask nodes) const;
 
   const RepackingGround* ground_;
-  // By view, where its cores begin.
+  // By view: the index of its first core.
   std::vector<size_t> first_core_;
-  // Free CPUs by view and node, whole units by view and node, free CPUs by core. In few lists, for
-  // a copy takes a copy of each.
+  // Free CPUs by view and node, whole units by view and node, and free CPUs by core. In few lists,
+  // because a copy of the room copies each list.
   std::vector<int> counts_;
-  // Spare bytes by type and node, and booked ones.
+  // Spare bytes by type and node, then booked ones.
   std::vector<double> bytes_;
   // By node.
   std::vector<MemoryGroup> groups_;

@@ -1,5 +1,5 @@
-// Error codes and Result<T>: how the core reports failure without exceptions.
-// Values only; safe to use from any thread.
+// Error codes and Result<T>: how the core reports failure without exceptions. Values only; safe to
+// use from any thread.
 #pragma once
 
 #include <cassert>
@@ -10,10 +10,10 @@
 namespace numalign {
 
 enum class ErrorCode {
-  kInvalidList,       // a text is not a list of ids such as "0-3,8"
+  kInvalidList,       // a text is not a list of ids like "0-3,8"
   kInvalidTopology,   // a machine description contradicts itself
-  kInsufficientCpus,  // fewer CPUs are available than were asked for
-  kSyscall,           // the kernel refused; `errno_value` and `syscall` say what and where
+  kInsufficientCpus,  // fewer CPUs are available than requested
+  kSyscall,           // the kernel refused; see `errno_value` and `syscall`
   kHwloc,             // hwloc could not load a topology
 };
 

@@ -1,6 +1,6 @@
-// SmallWords: a growing list of 64-bit words, of which the first few lie in the object itself: to fetch
-// memory for them takes longer than what is mostly done with them. A plain value; concurrent reads of one
-// object are safe.
+// SmallWords: a growing list of 64-bit words with the first few inside the object, because
+// allocating memory for them would take longer than most uses. A plain value; concurrent reads of
+// one object are safe.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@ class SmallWords {
   SmallWords(std::initializer_list<uint64_t> words) : SmallWords(std::span(words)) {}
   SmallWords(const SmallWords&) = default;
   SmallWords& operator=(const SmallWords&) = default;
-  // What was moved from is empty.
+  // A moved-from object is empty.
   SmallWords(SmallWords&& other) noexcept
       : size_(std::exchange(other.size_, 0)), few_(other.few_), all_(std::move(other.all_)) {}
   SmallWords& operator=(SmallWords&& other) noexcept {
@@ -77,7 +77,7 @@ class SmallWords {
 
   size_t size_ = 0;
   std::array<uint64_t, kFew> few_{};
-  std::vector<uint64_t> all_;  // where they are more
+  std::vector<uint64_t> all_;  // if they do not fit inside
 };
 
 }  // namespace numalign

@@ -6,7 +6,7 @@
 namespace numalign {
 namespace {
 
-// Rows of a party that are combined with each other, two by two.
+// At most this many rows of a party are combined in pairs.
 constexpr size_t kMostMixedRows = 4;
 
 SubsetSearch::Row mixed(const SubsetSearch::Row& a, const SubsetSearch::Row& b, double tilt) {
@@ -21,8 +21,8 @@ SubsetSearch::Row mixed(const SubsetSearch::Row& a, const SubsetSearch::Row& b, 
   return row;
 }
 
-// What is possible for each need alone may be impossible for two together: weighted sums of two rows see some
-// of it.
+// Meeting each need alone may be possible, but not two together. Weighted sums of two rows show
+// some of these cases.
 void add_mixed_rows(SubsetSearch::Party& party) {
   size_t n = std::min(party.size(), kMostMixedRows);
   for (size_t a = 0; a < n; a++) {
@@ -93,7 +93,7 @@ void SubsetSearch::add_party(const Party& given) {
   if (rows.twin < 0) rows_.insert(rows_.end(), party.begin(), party.end());
 }
 
-// The party that the node takes the least part of first.
+// The parties in the order of their cost for the node, the lowest first.
 std::vector<size_t> SubsetSearch::parties_by_cost(size_t node) const {
   std::vector<double> parts;
   for (const PartyRows& party : parties_) {
@@ -116,8 +116,8 @@ bool SubsetSearch::costs_nothing(const PartyRows& party, size_t node) const {
   return true;
 }
 
-// Lower nodes that could be left out no cheaper than this one: a subset without them is not the lowest, since
-// one of them could stay in its place.
+// Lower nodes that could be left out at no lower cost than this one. A subset without them is not
+// the lowest, because one of them could stay instead.
 uint64_t SubsetSearch::preceding(size_t node) const {
   if (std::ranges::any_of(parties_, [&](const PartyRows& party) { return costs_nothing(party, node); })) {
     return lowest_[node];
@@ -147,7 +147,7 @@ void SubsetSearch::run(int size, const Accept& accept) {
   descend(count, count - size);
 }
 
-// Whether `out` of the first `left` nodes could still be left out, as far as can be said quickly.
+// True if `out` of the first `left` nodes could still be left out, by a quick estimate.
 bool SubsetSearch::can_leave_out(int left, int out) const {
   const double* slack = slacks_.data() + slacks_now_;
   if (parties_.size() == 1) {
@@ -168,7 +168,7 @@ bool SubsetSearch::can_leave_out(int left, int out) const {
   return false;
 }
 
-// The least distance that any completion can have.
+// The least distance of any completion.
 uint64_t SubsetSearch::least_distance(int left, int missing) const {
   std::vector<uint64_t> added;
   for (int i = 0; i < left; i++) {
@@ -181,16 +181,17 @@ uint64_t SubsetSearch::least_distance(int left, int missing) const {
   return std::accumulate(added.begin(), added.begin() + missing, kept_distance_);
 }
 
-// Whether no completion can be better than what was found.
+// True if no completion can beat what was found.
 bool SubsetSearch::is_beaten(int left, int out) {
   if (best_.of_size(size_) == 0) return false;
   if (!best_.by_distance()) return (kept_ | lowest_[left - out]) >= best_.of_size(size_);
   budget_ -= left * (count_ones(kept_) + 4) / 16;
-  // Of masks as close, a lower one may still come.
+  // An equally close, lower mask may still come.
   return least_distance(left, left - out) > best_.distance_of_size(size_);
 }
 
-// Decides node left-1: left out first, so that lower masks come earlier. Answers whether to go on.
+// Decides node left-1. Leaves it out first, so that lower masks come earlier. Returns true to go
+// on.
 bool SubsetSearch::descend(int left, int out) {
   if (out == 0) {
     complete(left);
@@ -201,11 +202,11 @@ bool SubsetSearch::descend(int left, int out) {
   if (out > left - count_ones(required_ & lowest_[left]) || is_beaten(left, out)) return true;
   if (!can_leave_out(left, out)) return true;
   if (!leave_out(left - 1, out)) return false;
-  if (out == left) return true;  // nothing can be kept any more
+  if (out == left) return true;  // every node left must be left out, so nothing can be kept
   return keep(left - 1, out);
 }
 
-// Whether its twin, which has as much left, is tried in its place.
+// True if its twin, with the same slack, is tried instead.
 bool SubsetSearch::can_stand_in(const PartyRows& party) const {
   if (party.twin < 0) return false;
   const double* slack = slacks_.data() + slacks_now_;
@@ -214,7 +215,7 @@ bool SubsetSearch::can_stand_in(const PartyRows& party) const {
                     slack + parties_[static_cast<size_t>(party.twin)].slack);
 }
 
-// Goes on with the slacks that are left when a party leaves out a node; false: it cannot.
+// Continues with the slacks that remain after a party leaves out a node; false: it cannot.
 bool SubsetSearch::pay(const PartyRows& party, size_t node) {
   const double* slack = slacks_.data() + slacks_now_;
   double* rest = slacks_.data() + slacks_now_ + slacks_width_;
@@ -235,7 +236,7 @@ bool SubsetSearch::leave_out(int node, int out) {
     if (can_stand_in(parties_[p]) || !pay(parties_[p], at)) continue;
     bool goes_on = descend(node, out - 1);
     slacks_now_ -= slacks_width_;
-    // What costs nothing need not be tried elsewhere.
+    // What costs nothing need not be tried with other parties.
     if (!goes_on || costs_nothing(parties_[p], at)) return goes_on;
   }
   return true;

@@ -1,5 +1,6 @@
-// SubsetSearch: the best sets of NUMA nodes of a given size that meet several needs at once, for machines
-// with too many nodes to enumerate. Exact within a budget of steps. One thread uses one object.
+// SubsetSearch: the best sets of NUMA nodes of a given size that meet several needs at once, for
+// machines with too many nodes to enumerate. Exact within a budget of steps. One thread uses one
+// object.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +14,7 @@
 
 namespace numalign {
 
-// The best mask of each size among those it was shown: the closest where distances count, then the lowest
+// The best mask of each size among those it sees: the closest if distances count, then the lowest
 // binary value.
 class BestMasks {
  public:
@@ -25,8 +26,8 @@ class BestMasks {
   bool by_distance() const { return !distances_.empty(); }
   uint64_t between(int a, int b) const { return distances_[a * nodes_ + b]; }
 
-  // The sum over all pairs, both ways and with itself: it orders masks of one size as their mean distance
-  // does.
+  // The sum over all pairs, both ways and with itself. It orders masks of one size like their mean
+  // distance.
   uint64_t distance(uint64_t mask) const {
     uint64_t sum = 0;
     if (!by_distance()) return sum;
@@ -44,7 +45,7 @@ class BestMasks {
     distances_of_[size] = sum;
   }
 
-  // 0: none of that size was shown.
+  // 0: it saw no mask of that size.
   uint64_t of_size(int size) const { return masks_[size]; }
   uint64_t distance_of_size(int size) const { return distances_of_[size]; }
   uint64_t narrowest() const {
@@ -59,12 +60,12 @@ class BestMasks {
   int nodes_;
   // By size, up to that of the machine.
   std::array<uint64_t, NodeMask::kBits + 1> masks_;
-  std::array<uint64_t, NodeMask::kBits + 1> distances_of_;  // of those that are there
+  std::array<uint64_t, NodeMask::kBits + 1> distances_of_;  // of the masks that exist
 };
 
-// Looks for the best subset of a fixed size of some nodes by deciding, from the highest node down, which are
-// left out. A node is left out by one of several parties (a resource whose mask lacks it); that costs
-// something in each row of the party (what the node has free of a need), and no row may be overdrawn.
+// Looks for the best subset of a fixed size. Decides which nodes to leave out, from the highest
+// node down. One of several parties (a resource whose mask lacks the node) leaves it out, at a cost
+// in each row of the party (the node's free amount for a need). No row may be overdrawn.
 class SubsetSearch {
  public:
   struct Row {
@@ -76,20 +77,21 @@ class SubsetSearch {
   using Party = std::vector<Row>;
   static constexpr double kNever = 1e300;
 
-  // What a party pays that must keep `must` and meet a need with what remains: `has` is what it starts from.
+  // The row of a party that must keep `must` and meet a need with the remaining nodes. `has`: the
+  // amount at the start.
   static Row row_of(const Need& need, NodeMask must, std::span<const int> nodes, uint64_t has);
 
-  // REQUIRES: `nodes` ascending. `budget` is drawn from and is below 0 when it ran out; a step takes about 50
-  // ns.
+  // REQUIRES: `nodes` ascending. `budget` is decremented, and below 0 after it ran out; a step
+  // takes about 50 ns.
   SubsetSearch(std::vector<int> nodes, std::span<const Party> parties, int& budget, BestMasks& best);
 
-  // Shows `best` the best subset of this size that `accept`, which has the last word, does not refuse; all
-  // are accepted where it is empty, which is faster.
+  // Shows `best` the best subset of this size that `accept` allows. Without `accept` all are
+  // allowed, which is faster.
   using Accept = std::function<bool(uint64_t)>;
   void run(int size, const Accept& accept = {});
 
  private:
-  // [left][k] of a row: what leaving out the k cheapest of the first `left` nodes costs.
+  // [left][k] of a row: the cost of leaving out the k cheapest of the first `left` nodes.
   class CheapestSums {
    public:
     explicit CheapestSums(const std::vector<double>& costs);
@@ -102,12 +104,12 @@ class SubsetSearch {
     std::vector<double> sums_;
   };
 
-  // Parties with equal rows are twins and share them, but each has slack of its own.
+  // Parties with equal rows are twins. They share the rows, but each has its own slack.
   struct PartyRows {
     size_t first;
     size_t last;   // one beyond
-    size_t slack;  // where the slack of `first` is
-    int twin;      // the last party before it with the same rows, or -1
+    size_t slack;  // the position of the slack of `first`
+    int twin;      // the last earlier party with the same rows, or -1
   };
 
   void add_party(const Party& party);
@@ -132,11 +134,11 @@ class SubsetSearch {
   std::vector<std::vector<size_t>> by_cost_;  // by position: parties
   std::vector<uint64_t> preceding_;  // by position: nodes that the best subset has if it has this one
   int& budget_;
-  int step_ = 1;  // what a step draws from it
+  int step_ = 1;  // the cost of a step
   BestMasks& best_;
   int size_ = 0;
   const Accept* accept_ = nullptr;
-  std::vector<double> slacks_;  // of all parties, again after each node that is left out
+  std::vector<double> slacks_;  // of all parties, repeated after each node that is left out
   size_t slacks_width_ = 0;
   size_t slacks_now_ = 0;
   uint64_t kept_ = 0;

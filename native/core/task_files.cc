@@ -24,7 +24,7 @@ std::optional<Number> to_number(std::string_view word) {
   return number;
 }
 
-// The number behind `key`, at the start of a line, and a colon.
+// The number behind `key` and a colon, at the start of a line.
 std::optional<uint64_t> value_of(std::string_view text, std::string_view key) {
   for (size_t at = text.find(key); at != std::string_view::npos; at = text.find(key, at + 1)) {
     if (at > 0 && text[at - 1] != '\n') continue;
@@ -40,7 +40,7 @@ std::optional<uint64_t> value_of(std::string_view text, std::string_view key) {
 }  // namespace
 
 std::optional<TaskStat> parse_task_stat(std::string_view text) {
-  // The command may hold anything, parentheses and line feeds too.
+  // The command may contain anything, even parentheses and line feeds.
   size_t open = text.find('(');
   size_t close = text.rfind(')');
   if (open == std::string_view::npos || close == std::string_view::npos || close < open) return {};
@@ -50,7 +50,7 @@ std::optional<TaskStat> parse_task_stat(std::string_view text) {
   std::string_view state = next_word(rest);
   if (state.size() != 1) return {};
   stat.state = state[0];
-  // Numbered as in proc_pid_stat(5).
+  // The field numbers of proc_pid_stat(5).
   constexpr int kParent = 4, kFlags = 9, kUser = 14, kSystem = 15, kStart = 22, kProcessor = 39;
   for (int field = kParent; field <= kProcessor; field++) {
     std::string_view word = next_word(rest);

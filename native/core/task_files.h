@@ -1,5 +1,5 @@
-// What /proc/<pid>/task/<tid>/{stat,schedstat,sched,status} say of one thread (proc_pid_stat(5) and so on),
-// as values. Pure functions; any text is accepted without harm.
+// Parses /proc/<pid>/task/<tid>/{stat,schedstat,sched,status} of one thread (see proc_pid_stat(5)
+// and others). Pure functions; any text is accepted without harm.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace numalign {
 
 // A line of `stat`.
 struct TaskStat {
-  std::string_view command;  // as it is, without the parentheses: a part of the text that was parsed
+  std::string_view command;  // without the parentheses; a part of the parsed text
   char state = '?';
   int parent = 0;
   uint32_t flags = 0;
@@ -23,7 +23,7 @@ struct TaskStat {
   bool is_bound() const { return (flags & 0x04000000) != 0; }          // PF_NO_SETAFFINITY
 };
 
-// Nothing for a text that is no such line, or one of a kernel that does not tell the processor (before 2.2).
+// nullopt for any other text, or from a kernel that does not report the processor (before 2.2).
 std::optional<TaskStat> parse_task_stat(std::string_view text);
 
 // A line of `schedstat`.
@@ -35,8 +35,8 @@ struct TaskSchedstat {
 
 std::optional<TaskSchedstat> parse_task_schedstat(std::string_view text);
 
-// How often it left the CPU, of its own accord and not, and how often it came to another one. Whatever the
-// text does not tell is nothing.
+// How often a thread left its CPU voluntarily and involuntarily, and how often it changed CPUs.
+// nullopt if the text does not say.
 struct TaskSwitches {
   std::optional<uint64_t> voluntary;
   std::optional<uint64_t> involuntary;
@@ -45,7 +45,7 @@ struct TaskSwitches {
 
 // The file `sched`, which kernels without CONFIG_SCHED_DEBUG do not have.
 TaskSwitches parse_task_sched(std::string_view text);
-// The file `status`, which tells no migrations.
+// The file `status`, which does not count migrations.
 TaskSwitches parse_task_status(std::string_view text);
 
 }  // namespace numalign

@@ -11,7 +11,7 @@ Error invalid(std::string message) { return {ErrorCode::kInvalidTopology, std::m
 
 std::string cpu_name(const CpuInfo& cpu) { return "CPU " + std::to_string(cpu.cpu); }
 
-// Fails where CPUs that share `inner` disagree on `outer`: a core in two packages, for example.
+// Fails if CPUs that share `inner` disagree on `outer`, for example a core in two packages.
 std::optional<Error> check_nesting(std::span<const CpuInfo> cpus, int CpuInfo::*inner, const char* inner_name,
                                    int CpuInfo::*outer, const char* outer_name) {
   std::map<int, const CpuInfo*> first_of;
@@ -72,7 +72,7 @@ std::optional<Error> check_devices(std::span<const PciDevice> devices, std::span
     const PciDevice& device = devices[i];
     for (const std::string* id : {&device.id, &device.parent}) {
       if (is_pci_address(*id) || (id == &device.parent && id->empty())) continue;
-      return invalid("PCI device \"" + device.id + "\": \"" + *id + "\" is no address such as 0000:3b:00.0");
+      return invalid("PCI device \"" + device.id + "\": \"" + *id + "\" is not an address like 0000:3b:00.0");
     }
     if (i > 0 && devices[i - 1].id == device.id)
       return invalid("PCI device " + device.id + " is given twice");
@@ -115,7 +115,7 @@ Topology::Members members_of(std::span<const CpuInfo> cpus, const Level& outer, 
 }  // namespace
 
 bool is_pci_address(std::string_view text) {
-  constexpr std::string_view kAfterDomain = ":xx:xx.";  // and the function
+  constexpr std::string_view kAfterDomain = ":xx:xx.";  // followed by the function
   if (text.size() < 12 || text.size() > 16) return false;
   size_t domain = text.size() - kAfterDomain.size() - 1;
   auto is_hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };

@@ -1,6 +1,6 @@
-// Topology: what a machine is made of, as an immutable value in flat arrays. Ids are the ones Linux gives;
-// holes, uneven sizes, NUMA nodes without CPUs or without memory are all normal. Thread-safety: immutable
-// after create(); share it freely between threads.
+// Topology: the parts of a machine, as an immutable value in flat arrays. Ids are those of Linux;
+// gaps, uneven sizes, NUMA nodes without CPUs or without memory are all normal. Thread-safety:
+// immutable after create(); share it freely between threads.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@
 
 namespace numalign {
 
-// One online CPU (hardware thread) and what it belongs to.
+// One online CPU (hardware thread), and what contains it.
 struct CpuInfo {
   int cpu;      // as in /sys/devices/system/cpu/cpuN
   int core;     // unique on the machine: the lowest CPU id of the core
   int package;  // physical package (socket) id
   int die;      // unique on the machine: the lowest CPU id of the die
-  int l3;       // id of the L3 cache; of the package where the machine reports none
+  int l3;       // id of the L3 cache; of the package if the machine reports no L3
   int node;     // NUMA node id
 
   friend bool operator==(const CpuInfo&, const CpuInfo&) = default;
@@ -37,42 +37,42 @@ struct HugepagePool {
 
 struct NodeInfo {
   int node;
-  uint64_t memory_bytes;                // total, hugepages included; 0 where unknown or none
+  uint64_t memory_bytes;                // total, with hugepages; 0 if unknown or none
   std::vector<HugepagePool> hugepages;  // ascending page size
-  std::vector<uint32_t> distances;      // to each node in ascending id order; empty where unknown
+  std::vector<uint32_t> distances;      // to each node by ascending id; empty if unknown
 
   friend bool operator==(const NodeInfo&, const NodeInfo&) = default;
 };
 
-// A PCI function that is no bridge.
+// A PCI function other than a bridge.
 struct PciDevice {
   std::string id{};           // its address, see is_pci_address()
   uint16_t device_class = 0;  // base class and subclass: 0x0200 is Ethernet
   uint16_t vendor = 0;
   uint16_t device = 0;
   std::string driver{};              // empty: none, or unknown
-  std::vector<std::string> names{};  // what Linux made of it: "eth0", "nvme0n1", "card0"
-  std::vector<int> nodes{};          // the NUMA nodes it is near, ascending; empty: unknown
-  std::string parent{};              // of an SR-IOV virtual function: its physical function's id; else empty
+  std::vector<std::string> names{};  // names of its Linux devices: "eth0", "nvme0n1", "card0"
+  std::vector<int> nodes{};          // the NUMA nodes near it, ascending; empty: unknown
+  std::string parent{};              // id of an SR-IOV virtual function's physical function; else empty
 
   friend bool operator==(const PciDevice&, const PciDevice&) = default;
 };
 
-// "0000:3b:00.0": domain (four to eight digits), bus, device and function, in small letters, as Linux writes
-// it.
+// True for "0000:3b:00.0": domain (four to eight digits), bus, device and function, in small
+// letters, as Linux writes it.
 bool is_pci_address(std::string_view text);
 
 struct TopologySpec {
   std::vector<CpuInfo> cpus;       // the whole online machine
-  std::vector<NodeInfo> nodes;     // every NUMA node, those without CPUs too
+  std::vector<NodeInfo> nodes;     // every NUMA node, even without CPUs
   std::vector<PciDevice> devices;  // without bridges
   CpuSet possible;                 // ids that could ever be CPUs of this machine
   CpuSet isolated;                 // isolcpus= or an isolated partition at load time
-  CpuSet allowed;                  // what the loading process may run on; all CPUs where that has no meaning
+  CpuSet allowed;                  // what the loading process may run on; all CPUs if that has no meaning
 };
 
-// The elements of one kind (cores, say): ids ascending, each with its CPUs as a sparse bitmap, so that
-// counting the free CPUs of an element is a popcount over one or two words.
+// The elements of one kind, for example cores: ids ascending, each with its CPUs as a sparse
+// bitmap, so that counting an element's free CPUs is a popcount over one or two words.
 class Level {
  public:
   struct WordMask {
@@ -91,7 +91,7 @@ class Level {
     for (const WordMask& m : masks(element)) n += count_ones(free[m.word] & m.mask);
     return n;
   }
-  // The size that all elements have, or 0 where they differ.
+  // The common size of all elements, or 0 if they differ.
   int uniform_size() const { return uniform_size_; }
   int least_size() const { return least_size_; }
 
@@ -110,14 +110,14 @@ class Level {
 
 class Topology {
  public:
-  // Checks and indexes a description. kInvalidTopology: no CPU, an id that is negative, too large or given
-  // twice, a CPU or device on an unknown node, a core or L3 that spans packages, a core that spans nodes,
-  // distances of the wrong length, an id of a device that is no PCI address.
+  // Checks and indexes a description. kInvalidTopology: no CPU, an id that is negative, too large
+  // or repeated, a CPU or device on an unknown node, a core or L3 that spans packages, a core that
+  // spans nodes, distances of the wrong length, a device id that is not a PCI address.
   static Result<std::shared_ptr<const Topology>> create(TopologySpec spec);
 
   const TopologySpec& spec() const { return spec_; }
   const CpuSet& cpus() const { return cpus_; }
-  // Words that a bitmap of this machine's CPUs needs.
+  // The words that a bitmap of this machine's CPUs needs.
   size_t words() const { return cpus_.words().size(); }
 
   const Level& cores() const { return cores_; }
@@ -125,7 +125,8 @@ class Topology {
   const Level& packages() const { return packages_; }
   const Level& nodes() const { return nodes_; }  // NUMA nodes with CPUs
 
-  // Elements of one level inside an element of another, ascending: which cores a package has, and so on.
+  // Elements of one level inside an element of another, ascending, for example the cores of a
+  // package.
   using Members = std::vector<std::vector<int>>;
   const Members& cores_of_package() const { return cores_of_package_; }
   const Members& cores_of_node() const { return cores_of_node_; }

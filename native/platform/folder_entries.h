@@ -1,5 +1,5 @@
-// The names in an open folder, as getdents64(2) answers them: without the four system calls around it that
-// fdopendir and closedir make.
+// The names in an open folder, from getdents64(2). Avoids the four more system calls of fdopendir
+// and closedir.
 #pragma once
 
 #include <sys/syscall.h>
@@ -9,7 +9,7 @@
 
 namespace numalign {
 
-// linux/dirent.h; glibc's headers have none for the system call.
+// linux/dirent.h; glibc's headers do not have it.
 struct FolderEntry {
   uint64_t inode;
   int64_t next;
@@ -18,8 +18,8 @@ struct FolderEntry {
   char name[1];  // and more
 };
 
-// Calls `each` with the names that one system call answers, `.` and `..` too. How many bytes these take: 0 at
-// the end of the folder, less with errno where it cannot be read.
+// Calls `each` with the names of one system call, also `.` and `..`. Returns their size in bytes: 0
+// at the end of the folder, negative with errno on failure.
 template <class Each>
 long read_entries(int fd, Each each) {
   alignas(FolderEntry) char buffer[16 * 1024];

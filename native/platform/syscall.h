@@ -1,4 +1,5 @@
-// How a refused system call becomes an Error. Reads errno: call it before anything else can change it.
+// Turns a failed system call into an Error. Reads errno: call it before anything else can change
+// it.
 #pragma once
 
 #include <cerrno>
@@ -9,7 +10,7 @@
 
 namespace numalign {
 
-struct Done {};  // the value of a Result that has nothing to say
+struct Done {};  // the value of a Result that has no value
 
 inline Error syscall_error(const char* syscall, const std::string& what, int errno_value = errno) {
   return {ErrorCode::kSyscall, what + ": " + std::strerror(errno_value), errno_value, syscall};

@@ -149,7 +149,7 @@ it('sums over a list are the same, whichever lists were asked about before', () 
         const [first, second] = [sum(GROUPS[0]), sum(GROUPS[1])];
         const booked = { 0: { memory: first }, 1: { memory: second } };
         expect(bookingFlaw(booked, each)).toBeUndefined();
-        expect(bookingFlaw({ ...booked, 2: { memory: 1 } }, each)).toMatch(/1 bytes apart/);
+        expect(bookingFlaw({ ...booked, 2: { memory: 1 } }, each)).toMatch(/by 1 bytes/);
         const owners = each.flatMap(({ owner }) => (owner.kind === 'persistent' ? [] : [owner.uuid]));
         expect(
           mortalOwners(each)

@@ -392,7 +392,7 @@ describe('memory', () => {
     expect(after.grants()[0]!.flags).toEqual([
       {
         code: 'MEMORY_GONE',
-        message: '3 GiB of memory on NUMA node 0: 6 GiB granted there, where 4 GiB can be',
+        message: '3 GiB of memory on NUMA node 0: 6 GiB granted there, but only 4 GiB allocatable',
         resource: 'memory',
         nodes: [0],
         gone: [],
@@ -430,7 +430,7 @@ describe('memory', () => {
       {
         code: 'MEMORY_GONE',
         message:
-          '12 GiB of memory on NUMA nodes 0-1: NUMA node 1 gone; 12 GiB granted there, where 8 GiB can be',
+          '12 GiB of memory on NUMA nodes 0-1: NUMA node 1 missing; 12 GiB granted there, but only 8 GiB allocatable',
         gone: [1],
       },
     ]);
@@ -467,7 +467,13 @@ describe('a device', () => {
     expect(grant.flags()).toEqual([]);
     before.registerDevices(nic, [{ id: 'a' }, { id: 'b', healthy: false }]);
     const flags = [
-      { code: 'DEVICE_GONE', message: `${nic}: c gone; b ill`, resource: nic, gone: ['c'], ill: ['b'] },
+      {
+        code: 'DEVICE_GONE',
+        message: `${nic}: c missing; b unhealthy`,
+        resource: nic,
+        gone: ['c'],
+        ill: ['b'],
+      },
     ];
     expect(grant.flags()).toEqual(flags);
     expect(flagsIn(before)).toEqual({ net: ['DEVICE_GONE'] });
@@ -504,10 +510,10 @@ describe('settings', () => {
     expect(grant.flags()).toEqual([
       {
         code: 'CPU_RESERVED',
-        message: 'CPUs 0,8 are reserved for the system by now',
+        message: 'CPUs 0,8 are now reserved for the system',
         cpus: CpuSet.parse('0,8'),
       },
-      { code: 'CPU_UNMANAGED', message: 'CPU 0 is not managed any more', cpus: CpuSet.of(0) },
+      { code: 'CPU_UNMANAGED', message: 'CPU 0 is no longer managed', cpus: CpuSet.of(0) },
     ]);
     expect(cpusIn(manager)).toEqual({ four: '0-1,8-9' });
     await grant.release();

@@ -127,7 +127,7 @@ describe('why containers are shared', () => {
     ];
     expect(manager.whyShared({ containers })).toEqual([
       null,
-      'container log: 500m is no whole number of CPUs',
+      'container log: 500m is not a whole number of CPUs',
     ]);
   });
 

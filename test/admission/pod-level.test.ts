@@ -93,8 +93,8 @@ describe('a pod with resources as a whole', () => {
     ]);
     expect(pod.booking).toMatchObject({ memory: [{ bytes: 2 * GI }] });
     expect(manager.whyShared(spec)).toEqual([
-      'the pod as a whole: 4500m is no whole number of CPUs',
-      'the pod as a whole: 4500m is no whole number of CPUs',
+      'the pod as a whole: 4500m is not a whole number of CPUs',
+      'the pod as a whole: 4500m is not a whole number of CPUs',
     ]);
   });
 

@@ -80,7 +80,7 @@ describe('numalign admit', () => {
       'setup      init  1            none  0     none',
       'main       app   1            none  0     16 MiB on 0',
       'log        app   shared pool  none  0     16 MiB on 0',
-      'no exclusive CPUs: container log: 100m is no whole number of CPUs',
+      'no exclusive CPUs: container log: 100m is not a whole number of CPUs',
     ]);
     expect(stdout).toContain('pod web (BestEffort)\n');
     expect(stdout).toContain(

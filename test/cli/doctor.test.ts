@@ -66,9 +66,9 @@ describe('numalign doctor', () => {
   });
 
   it.each([
-    ['no folder', 'file', 'it is a link or no folder'],
-    ['below a file', 'file/state', 'file, which is no folder'],
-    ['open to everybody', 'open', 'everybody may write it'],
+    ['no folder', 'file', 'it is a link or not a folder'],
+    ['below a file', 'file/state', 'file, which is not a folder'],
+    ['open to everybody', 'open', 'everybody may write to it'],
     ['nowhere', 'missing/state', 'the folder above it does not exist'],
   ])('finds a state folder that is %s, and says what would do', async (_, name, found) => {
     const folder = newFolder();

@@ -58,7 +58,7 @@ describe('numalign status', () => {
       { namespace: 'default', name: 'web', containers: [{ name: 'main', cpus: grant.cpus }] },
     ]);
     const { stdout } = await numalign(['status', '--state-dir', folder]);
-    expect(stdout).toContain(`the kubelet has given to default/web CPU ${grant.cpus}`);
+    expect(stdout).toContain(`the kubelet gave CPU ${grant.cpus} to default/web`);
   });
 });
 

@@ -39,7 +39,7 @@ describe('numalign plan of a workload', () => {
       'web-0  0-1   0     1.0 GiB on 0',
       'web-1  2-3   0     1.0 GiB on 0',
       'web-2  4-5   0     1.0 GiB on 0',
-      'no exclusive CPUs: container log: 100m is no whole number of CPUs',
+      'no exclusive CPUs: container log: 100m is not a whole number of CPUs',
       'admitted under best-effort, scope container',
       '',
     ]);

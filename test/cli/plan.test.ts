@@ -50,7 +50,7 @@ describe('numalign plan on a described machine', () => {
       'proxy      sidecar  0            none  0',
       'main       app      1-3          none  0',
       'log        app      shared pool  none  0-3',
-      'no exclusive CPUs: container log: 500m is no whole number of CPUs',
+      'no exclusive CPUs: container log: 500m is not a whole number of CPUs',
       'admitted under best-effort, scope container',
       '',
     ]);
@@ -112,7 +112,7 @@ spec:
       'CONTAINER  KIND  CPUS         HELD  NUMA  MEMORY      DEVICES',
       'main       app   16-19        none  1     8 GiB on 1  example.com/gpu gpu1 gpu2, example.com/nic eth1',
       'log        app   shared pool  none  0     1 GiB on 0  none',
-      'no exclusive CPUs: container log: 500m is no whole number of CPUs',
+      'no exclusive CPUs: container log: 500m is not a whole number of CPUs',
       'admitted under single-numa-node, scope container',
       '',
     ]);
@@ -166,7 +166,7 @@ spec: {containers: [{name: main, resources: {limits: {cpu: 2, memory: 64Mi, exam
   it.each([
     ['{}', 'BestEffort: container main has no limit of cpu and memory'],
     ['{limits: {cpu: 1}}', 'Burstable: container main has no limit of memory'],
-    ['{limits: {cpu: 1500m, memory: 1Gi}}', 'container main: 1500m is no whole number of CPUs'],
+    ['{limits: {cpu: 1500m, memory: 1Gi}}', 'container main: 1500m is not a whole number of CPUs'],
     ['{limits: {cpu: 2, memory: 1Gi}, requests: {cpu: 1}}', 'Burstable: container main requests less cpu than its limit'],
   ])('says why a container with %s gets no exclusive CPUs, as JSON too', async (resources, why) => {
     const text = `kind: Pod\nspec: {containers: [{name: main, resources: ${resources}}]}\n`;

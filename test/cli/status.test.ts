@@ -148,7 +148,7 @@ describe('numalign status, of a machine or settings that have changed', () => {
     const folder = newFolder();
     const { uid, cpus } = await persistentGrant(folder, 'gateway');
     const configured = await numalign(['configure', '--reserved', `${cpus}`, '--state-dir', folder]);
-    const line = `  ${uid.slice(0, 8)} gateway: CPU ${cpus} is reserved for the system by now\n`;
+    const line = `  ${uid.slice(0, 8)} gateway: CPU ${cpus} is now reserved for the system\n`;
     expect(configured.stdout).toContain(`\nflagged: kept until released\n${line}`);
     const text = await status(folder, 'text');
     expect(text).toMatch(/persistent +alive, flagged +members/);

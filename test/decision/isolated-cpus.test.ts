@@ -220,7 +220,7 @@ describe('a grant of isolated CPUs', () => {
     expect(grant.flags()).toEqual([
       {
         code: 'CPU_NOT_ISOLATED',
-        message: 'CPUs 13-14 are not isolated any more',
+        message: 'CPUs 13-14 are no longer isolated',
         cpus: CpuSet.parse('13-14'),
       },
     ]);

@@ -158,7 +158,7 @@ describe('memory', () => {
     // would need one node.
     expect(await errorOf(() => admit(manager, spec(12)))).toMatchObject({
       code: 'ERR_INSUFFICIENT_MEMORY',
-      message: expect.stringContaining('0-1 among them, has as much free as narrowly as ever possible;'),
+      message: expect.stringContaining('includes 0-1 has this much free as narrowly as possible;'),
     });
     expect(placeOf(await admit(manager, spec(11)), 'first')).toEqual(['0,1', '0,1']);
   });

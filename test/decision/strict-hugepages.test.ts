@@ -79,7 +79,7 @@ it('what no nodes have free is refused as memory that is not there, and the kern
     reason: 'UnexpectedAdmissionError',
     facts: { free: { 0: { [HUGE]: PAGE }, 1: { [HUGE]: PAGE }, 2: { [HUGE]: PAGE } } },
   });
-  expect(answer.message).toContain('of hugepages no more counts as free than the kernel has');
+  expect(answer.message).toContain('numalign counts no more hugepages as free than the kernel has');
   expect(answer.explanation.text).toContain('0: 2 MiB of 16 MiB, 1: 2 MiB of 16 MiB, 2: 2 MiB of 16 MiB');
   expect(ask([4], kernelHas(1, 1, 1), { policy: 'restricted' })).toMatchObject({
     code: 'ERR_TOPOLOGY_AFFINITY',

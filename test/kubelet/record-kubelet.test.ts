@@ -170,7 +170,7 @@ describe('what the kubelet takes later', () => {
     const flags = [
       {
         code: 'CPU_TAKEN',
-        message: 'the kubelet has given to default/web CPU 1',
+        message: 'the kubelet gave CPU 1 to default/web',
         cpus: CpuSet.of(1),
         pods: ['default/web'],
       },

@@ -55,7 +55,7 @@ describe('pinning a thread', () => {
   it('says that a CPU is not there, and which are', () => {
     const error = errorOf(() => pin('16383'));
     expect(error).toMatchObject({ code: 'ERR_SYSCALL', errnoName: 'EINVAL', details: { value: '16383' } });
-    expect(error.message).toMatch(/^there is no CPU 16383 online on this machine, which has CPUs? [\d,-]+$/);
+    expect(error.message).toMatch(/^this machine has no CPU 16383 online; it has CPUs? [\d,-]+$/);
     expect(CpuSet.parse(String(error.details.valid)).intersects(ALL)).toBe(true);
   });
 

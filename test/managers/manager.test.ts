@@ -339,9 +339,9 @@ describe('the state folder', () => {
     chmodSync(join(stateDir, 'open'), 0o777);
     const reasons = {
       link: /link/,
-      file: /no folder/,
-      'file/here': /is below \S*\/file, which is no folder/,
-      'file/deep/down': /is below \S*\/file, which is no folder/,
+      file: /not a folder/,
+      'file/here': /is below \S*\/file, which is not a folder/,
+      'file/deep/down': /is below \S*\/file, which is not a folder/,
       'nothing/here': /does not exist/,
       open: /everybody may write/,
     };

@@ -46,7 +46,7 @@ describe('an error', () => {
     const manager = await open();
     const message = async (cpu: number) => (await errorOf(() => manager.acquire({ cpu }))).message;
     expect(await message(65)).toMatch(
-      /^65 exclusive CPUs asked for; 63 can be granted: .*; more than 64 never can be/,
+      /^65 exclusive CPUs asked for; 63 can be granted: .*; at most 64 ever can be/,
     );
     expect(await message(64)).not.toContain('never');
     await manager.configure({ reservedSystemCPUs: '0-63' });
@@ -90,7 +90,7 @@ describe('an error', () => {
   it.each([CpuSet, NodeSet])('of new $name() says how a set is made', (kind) => {
     const error = thrownBy(() => new kind([1] as never));
     expect(error?.code).toBe('ERR_INVALID_ARGUMENT');
-    expect(error?.message).toContain(`not [ 1 ]; a set is made by ${kind.name}.of(0, 1)`);
+    expect(error?.message).toContain(`not [ 1 ]; make a set by ${kind.name}.of(0, 1)`);
   });
 });
 

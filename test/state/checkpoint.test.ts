@@ -283,7 +283,7 @@ function codeOf(bytes: Buffer): string | undefined {
 }
 
 describe('an owner’s file', () => {
-  it('is refused where its generation leaves no room to count on', () => {
+  it('is refused if its generation is too large for more commits', () => {
     const { bootId, generation, assignments } = SAMPLE;
     const header = { uuid: 'ab', kind: 'persistent', pid: null, command: null, cgroup: null } as const;
     const { settings } = assignments;
@@ -416,7 +416,7 @@ describe('the state file', () => {
     expect(codeOf(changed(file, '"generation":', '"some":[[[]]],"generation":'))).toBeUndefined();
   });
 
-  it('is refused where its generation leaves no room to count on', () => {
+  it('is refused if its generation is too large for more commits', () => {
     const file = encodeCheckpoint(SAMPLE);
     const code = (generation: number) =>
       codeOf(changed(file, '"generation":7', `"generation":${generation}`));

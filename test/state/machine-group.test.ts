@@ -85,7 +85,7 @@ describe.runIf(canTry)('the group of the machine’s folder', () => {
     expect(printed).toMatch(/no group\nwhat is granted is not known: .*the machine has no group numalign/);
     expect(printed).toMatch(/not yet\n.*was started before user bob became one: log in again/);
     expect(printed).toMatch(
-      /stranger\n.*members of the group numalign may use it, and user bob is none: as root `usermod -aG numalign bob`, then log in again/,
+      /stranger\n.*members of the group numalign may use it, and user bob is not one: as root `usermod -aG numalign bob`, then log in again/,
     );
     expect(printed).toMatch(
       /member\n.*what is granted is not known: .*lock belongs to another group: as root `chgrp -R.*\n[^`]*lock belongs to another group.*\[ERR_STATE_FOLDER\]/,

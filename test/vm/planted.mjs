@@ -12,9 +12,9 @@ const BUGS = [
   {
     name: 'threads are pinned to CPUs of another node',
     file: 'lib/machine/affinity.ts',
-    before: ['native.pin({ tid: toTid(threads), cpus: cpus.words, grant, owner, replace })'],
+    before: ['native.pin({ tid: toTid(threads), cpus: cpus.words, grant, part, owner, replace })'],
     after:
-      'native.pin({ tid: toTid(threads), cpus: CpuSet.from([...cpus].map((cpu) => (cpu + 4) % 16)).words, grant, owner, replace })',
+      'native.pin({ tid: toTid(threads), cpus: CpuSet.from([...cpus].map((cpu) => (cpu + 4) % 16)).words, grant, part, owner, replace })',
     test: 'grants',
     find: 'puts CPUs and memory on one node, on each node in its turn',
   },

@@ -1,21 +1,21 @@
-// ERR_CGROUP: what the kernel's numbers mean for what was being done to a cgroup, in words.
+// ERR_CGROUP: explains the kernel's error numbers for operations on cgroups.
 import { NumalignError } from '../../base/errors.js';
 
-/** Why a cgroup could not be used, for programs: `details.reason`. */
+/** Why a cgroup operation failed, for programs: `details.reason`. */
 export type CgroupReason =
-  /** The path or the name cannot be one of a cgroup. */
+  /** Not a possible path or name of a cgroup. */
   | 'bad-path'
   | 'bad-name'
-  /** No hierarchy with the cpuset controller can be seen. */
+  /** No visible hierarchy has the cpuset controller. */
   | 'none'
   | 'missing'
   | 'readonly'
   | 'no-access'
-  /** Inside a systemd unit that was not delegated, or the unit itself. */
+  /** Inside a systemd unit without delegation, or the unit itself. */
   | 'systemd-unit'
-  /** Only the owner of the cgroup above could do it. */
+  /** Only the owner of the cgroup above may do this. */
   | 'not-delegated'
-  /** cgroup v1 has no such thing, or v2 does not. */
+  /** This version of cgroups does not support it. */
   | 'version'
   | 'no-process'
   | 'no-cpus'
@@ -33,7 +33,7 @@ export type CgroupReason =
   | 'not-made'
   | 'kernel';
 
-/** What was being done; with the errno it tells what is wrong. */
+/** The operation. Together with the errno, it tells the cause. */
 export type CgroupAction =
   | 'attach'
   | 'attach-thread'
@@ -51,22 +51,18 @@ type Meaning = readonly [reason: CgroupReason, why: string, valid: string];
 
 const ROOT_OR_OWNER = 'root, or the user that the cgroup was delegated to';
 
-// Of open(2): nothing was asked of the cgroup yet.
+// The errors of open(2), before any operation on the cgroup.
 const UNOPENED: Record<string, Meaning> = {
-  ENOENT: [
-    'missing',
-    'there is no such cgroup, or it has no such file',
-    'a cgroup with the cpuset controller',
-  ],
-  ENODEV: ['missing', 'the cgroup was removed meanwhile', 'a cgroup that is there'],
-  EACCES: ['no-access', 'it belongs to somebody else', ROOT_OR_OWNER],
-  EPERM: ['no-access', 'it belongs to somebody else', ROOT_OR_OWNER],
+  ENOENT: ['missing', 'the cgroup or its file does not exist', 'a cgroup with the cpuset controller'],
+  ENODEV: ['missing', 'the cgroup was removed meanwhile', 'a cgroup that exists'],
+  EACCES: ['no-access', 'it belongs to another user', ROOT_OR_OWNER],
+  EPERM: ['no-access', 'it belongs to another user', ROOT_OR_OWNER],
   EROFS: ['readonly', 'the hierarchy is mounted read-only', 'a hierarchy mounted read-write'],
   ELOOP: ['bad-path', 'it is a link', 'a path without links'],
 };
 
 const ATTACH: Record<string, Meaning> = {
-  ESRCH: ['no-process', 'it has ended, or was never there', 'the number of a living process or thread'],
+  ESRCH: ['no-process', 'it has ended, or never existed', 'the number of a living process or thread'],
   ENOSPC: [
     'no-cpus',
     'the cgroup has no CPUs or no memory nodes yet',
@@ -74,24 +70,24 @@ const ATTACH: Record<string, Meaning> = {
   ],
   EACCES: [
     'no-access',
-    'it belongs to another user, or comes from outside of what was delegated to this one',
-    'root, or a process from inside of the delegated cgroup',
+    'it belongs to another user, or comes from outside the cgroup delegated to this one',
+    'root, or a process inside the delegated cgroup',
   ],
   EPERM: ['no-access', 'it belongs to another user', 'root, or a process of this user'],
   ENOENT: [
     'no-access',
-    'it is in a cgroup that cannot be seen from here',
-    'a process inside of the cgroup namespace',
+    'it is in a cgroup that is not visible from here',
+    'a process inside the cgroup namespace',
   ],
   EINVAL: [
     'kernel',
-    'it is a thread of the kernel that is bound to its CPUs, or a real-time one without an allowance in this cgroup',
+    'it is a kernel thread bound to its CPUs, or a real-time thread without an allowance in this cgroup',
     'another process',
   ],
   EBUSY: [
     'internal-processes',
-    'the cgroup hands controllers on to cgroups below it, and then cannot hold processes itself; or its CPUs have no room for a deadline task',
-    'a cgroup with none below it',
+    'the cgroup enables controllers for cgroups below it and so cannot hold processes; or its CPUs have no room for a deadline task',
+    'a cgroup without others below it',
   ],
   EOPNOTSUPP: [
     'threaded',
@@ -109,17 +105,17 @@ const SET_IDS: Record<string, Meaning> = {
   EBUSY: [
     'in-use',
     'a cgroup below has more of them, or deadline tasks need them',
-    'at least what the cgroups below have: shrink these first',
+    'at least what the cgroups below have; shrink these first',
   ],
-  ERANGE: ['invalid-ids', 'this kernel has no such number', 'what the machine has'],
+  ERANGE: ['invalid-ids', 'the kernel does not know such a number', 'numbers that the machine has'],
   EINVAL: [
     'invalid-ids',
-    'not all of them are online, or a neighbour has some of them exclusively',
-    'what is online and in no exclusive neighbour',
+    'not all of them are online, or a neighbour holds some of them exclusively',
+    'numbers that are online and in no exclusive neighbour',
   ],
   ENOSPC: [
     'no-cpus',
-    'there are processes in the cgroup, which need at least one',
+    'the cgroup has processes, which need at least one',
     'at least one, or an empty cgroup',
   ],
   ENODEV: UNOPENED.ENODEV!,
@@ -141,16 +137,12 @@ const MEANINGS: Record<CgroupAction, Record<string, Meaning>> = {
       'the partition of a cgroup belongs to the owner of the cgroup above',
       'a cgroup below',
     ],
-    EBUSY: ['in-use', 'the kernel is busy with it, or deadline tasks need the CPUs', 'to try again'],
+    EBUSY: ['in-use', 'the kernel is busy with it, or deadline tasks need the CPUs', 'another try later'],
   },
   'set-quota': {},
   'set-migration': {},
   'enable-controller': {
-    EBUSY: [
-      'internal-processes',
-      'there are processes in it',
-      'a cgroup whose processes are all in cgroups below it',
-    ],
+    EBUSY: ['internal-processes', 'it has processes', 'a cgroup whose processes are all in cgroups below it'],
     EOPNOTSUPP: [
       'threaded',
       'it lies in a threaded subtree, or below a cgroup that holds processes',
@@ -158,14 +150,14 @@ const MEANINGS: Record<CgroupAction, Record<string, Meaning>> = {
     ],
     ENOENT: [
       'not-delegated',
-      'the cgroup above does not hand the controller on',
-      'to have it delegated, such as by Delegate=cpuset',
+      'the cgroup above does not enable the controller',
+      'delegation, for example by Delegate=cpuset',
     ],
-    EINVAL: ['realtime', 'real-time processes are below it', 'a cgroup without them'],
+    EINVAL: ['realtime', 'there are real-time processes below it', 'a cgroup without them'],
   },
   make: {
-    EACCES: ['no-access', 'the cgroup above belongs to somebody else', ROOT_OR_OWNER],
-    EPERM: ['no-access', 'the cgroup above belongs to somebody else', ROOT_OR_OWNER],
+    EACCES: ['no-access', 'the cgroup above belongs to another user', ROOT_OR_OWNER],
+    EPERM: ['no-access', 'the cgroup above belongs to another user', ROOT_OR_OWNER],
     ENOENT: ['missing', 'there is no cgroup above it', 'a path whose parent is a cgroup'],
     EAGAIN: [
       'limit',
@@ -177,20 +169,20 @@ const MEANINGS: Record<CgroupAction, Record<string, Meaning>> = {
     EROFS: UNOPENED.EROFS!,
   },
   remove: {
-    EBUSY: ['in-use', 'there are processes or cgroups in it', 'an empty cgroup'],
-    EACCES: ['no-access', 'the cgroup above belongs to somebody else', ROOT_OR_OWNER],
-    EPERM: ['no-access', 'the cgroup above belongs to somebody else', ROOT_OR_OWNER],
+    EBUSY: ['in-use', 'it has processes or cgroups', 'an empty cgroup'],
+    EACCES: ['no-access', 'the cgroup above belongs to another user', ROOT_OR_OWNER],
+    EPERM: ['no-access', 'the cgroup above belongs to another user', ROOT_OR_OWNER],
     EROFS: UNOPENED.EROFS!,
   },
   look: {
     ESRCH: ATTACH.ESRCH!,
-    EOPNOTSUPP: ['threaded', 'a threaded cgroup does not tell its processes', 'a domain cgroup'],
+    EOPNOTSUPP: ['threaded', 'a threaded cgroup does not list its processes', 'a domain cgroup'],
   },
 };
 
 const UNKNOWN: Meaning = ['kernel', 'the kernel refused', 'see the errno'];
 
-/** An ERR_CGROUP that no system call has to do with. */
+/** An ERR_CGROUP without a system call behind it. */
 export function cgroupRefusal(
   reason: CgroupReason,
   message: string,
@@ -200,8 +192,8 @@ export function cgroupRefusal(
 }
 
 /**
- * The refusal of a system call as ERR_CGROUP. `doing` completes "cannot …". What is no system
- * call's refusal is returned as it is.
+ * Turns a failed system call into ERR_CGROUP. `doing` completes "cannot …". Returns any other error
+ * as it is.
  */
 export function cgroupError(
   thrown: unknown,
@@ -212,7 +204,7 @@ export function cgroupError(
 ): unknown {
   const { errno, code, syscall } = thrown as NodeJS.ErrnoException;
   if (errno === undefined || code === undefined || thrown instanceof NumalignError) return thrown;
-  // libuv and the kernel name 95 differently.
+  // libuv has another name for errno 95 than the kernel.
   const name = code === 'ENOTSUP' ? 'EOPNOTSUPP' : code;
   const meanings = syscall === 'open' && action !== 'look' ? UNOPENED : { ...UNOPENED, ...MEANINGS[action] };
   const [reason, why, valid] = meanings[name] ?? UNKNOWN;
@@ -232,7 +224,7 @@ export function cgroupError(
   );
 }
 
-/** The result of `action`, its refusal as {@link cgroupError}. */
+/** Runs `step`, and throws its failure as {@link cgroupError}. */
 export function attempt<T>(
   action: CgroupAction,
   doing: string,
@@ -247,7 +239,7 @@ export function attempt<T>(
   }
 }
 
-/** Runs a step about a process or thread that may have ended, which then is no error. */
+/** Runs a step about a process or thread. It is no error if that has ended. */
 export function unlessEnded(step: () => void): void {
   try {
     step();

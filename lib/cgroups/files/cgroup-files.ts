@@ -1,4 +1,4 @@
-// The files of cgroup hierarchies: reading what may have gone, and the system calls that change a
+// The files of cgroup hierarchies: reads that tolerate removal, and the system calls that change a
 // hierarchy.
 import {
   closeSync,
@@ -18,9 +18,12 @@ import { join } from 'node:path';
 const CGROUP_V1 = 0x27e0eb;
 const CGROUP_V2 = 0x63677270;
 
-/** What changes a hierarchy, one system call on a cgroup each. Everything else only looks. */
+/**
+ * The operations that change a hierarchy, one system call on a cgroup each. Everything else only
+ * reads.
+ */
 export interface CgroupFiles {
-  /** One write(2) of one line: the kernel takes it whole or refuses it. */
+  /** One write(2) of one line, which the kernel takes as a whole or refuses. */
   write(path: string, text: string): void;
   makeFolder(path: string): void;
   removeFolder(path: string): void;
@@ -28,7 +31,7 @@ export interface CgroupFiles {
 
 let changes = 0;
 
-/** How often this environment has tried to change a hierarchy of the kernel's. */
+/** How often this environment has tried to change a hierarchy of the kernel. */
 export function countChanges(): number {
   return changes;
 }
@@ -36,8 +39,8 @@ export function countChanges(): number {
 export const KERNEL_FILES: CgroupFiles = {
   write(path, text) {
     changes++;
-    // Not writeFileSync: it would create what is not there, and truncate. An empty line is what
-    // empties a set: no bytes at all are no write.
+    // writeFileSync would create a missing file, and truncate. An empty line empties a set; zero
+    // bytes would not reach the kernel.
     const fd = openSync(path, constants.O_WRONLY | constants.O_NOFOLLOW);
     try {
       writeSync(fd, `${text}\n`);
@@ -60,7 +63,7 @@ export function isCgroupFolder(path: string): boolean {
   return (type === CGROUP_V1 || type === CGROUP_V2) && statSync(path).isDirectory();
 }
 
-/** Undefined where nothing is there. */
+/** The text of a file; undefined if it does not exist. */
 export function readIfThere(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8');
@@ -71,7 +74,7 @@ export function readIfThere(path: string): string | undefined {
   }
 }
 
-/** The names of the cgroups directly below one. */
+/** The names of the cgroups directly below a cgroup. */
 export function childNames(path: string): string[] {
   return readdirSync(path, { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
@@ -79,8 +82,8 @@ export function childNames(path: string): string[] {
 }
 
 /**
- * Whether a process is seen in the cgroup or below it. Throws where one of them goes meanwhile:
- * what was in it may be anywhere.
+ * True if a process is visible in the cgroup or below it. Throws if a cgroup is removed meanwhile,
+ * because its processes may be anywhere.
  */
 export function hasProcess(path: string): boolean {
   const events = readIfThere(join(path, 'cgroup.events'));

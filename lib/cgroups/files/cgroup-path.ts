@@ -1,5 +1,5 @@
-// Paths and names of cgroups: what may be the root that we were given, and how a name becomes a
-// folder below it.
+// Paths and names of cgroups: checks the root path from the settings, and encodes names as folders
+// below it.
 import { lstatSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { display } from '../../base/check-options.js';
@@ -8,13 +8,13 @@ import { cgroupRefusal } from './cgroup-error.js';
 
 const MAX_BYTES = 255; // NAME_MAX
 
-// What cgroup v1 has in every folder without a dot in its name; with one, everything else has.
+// The control files of cgroup v1 without a dot in their names. All other control files have one.
 const CONTROL_FILES = ['tasks', 'notify_on_release', 'release_agent'];
 
 /**
- * A name as that of a cgroup: percent-encoded where it could be mistaken for a path or for one of
- * the kernel's files, which all but a few have a dot.
- * @throws ERR_CGROUP where it is empty, too long, or no text
+ * Encodes a name as the name of a cgroup. Percent-encodes what could be mistaken for a path or a
+ * control file, nearly all of which have a dot.
+ * @throws ERR_CGROUP if it is empty, too long, or not text
  */
 export function encodeName(name: string): string {
   const valid = `a text of 1 to ${MAX_BYTES} bytes when percent-encoded`;
@@ -23,19 +23,19 @@ export function encodeName(name: string): string {
       value: name,
       valid,
     });
-  if (typeof name !== 'string' || name === '') throw refuse('it is empty or no text');
+  if (typeof name !== 'string' || name === '') throw refuse('it is empty or not text');
   let encoded: string;
   try {
     encoded = encodeURIComponent(name).replaceAll('.', '%2E');
   } catch {
-    throw refuse('half of a surrogate pair is in it');
+    throw refuse('it contains half of a surrogate pair');
   }
   if (CONTROL_FILES.includes(encoded)) encoded = `%${encoded.charCodeAt(0).toString(16)}${encoded.slice(1)}`;
   if (encoded.length > MAX_BYTES) throw refuse('it is too long');
   return encoded;
 }
 
-/** The name that {@link encodeName} would make this of; undefined for what it would not make. */
+/** The name that {@link encodeName} encodes like this; undefined if there is none. */
 export function decodeName(encoded: string): string | undefined {
   try {
     const name = decodeURIComponent(encoded);
@@ -46,8 +46,8 @@ export function decodeName(encoded: string): string | undefined {
 }
 
 /**
- * @throws ERR_CGROUP for anything but the plain absolute path of a cgroup below the hierarchy's
- *   own.
+ * Checks the path of numalign's root.
+ * @throws ERR_CGROUP for anything but a plain absolute path below the hierarchy's own root
  */
 export function checkRootPath(path: string): void {
   const valid =
@@ -61,8 +61,8 @@ export function checkRootPath(path: string): void {
 }
 
 /**
- * Looks at a folder of a hierarchy and at all above it: no links, and nothing else mounted over.
- * What is not there yet is in order. REQUIRES: `folder` is `point` or plainly below it.
+ * Checks a folder of a hierarchy and all folders above it: no links, and no other mounts. Missing
+ * folders are fine. REQUIRES: `folder` is `point` or plainly below it.
  * @throws ERR_CGROUP
  */
 export function checkFolder(point: string, folder: string): void {
@@ -78,14 +78,14 @@ export function checkFolder(point: string, folder: string): void {
       ? 'a link'
       : found.isDirectory()
         ? 'another file system'
-        : 'no folder';
+        : 'not a folder';
     throw cgroupRefusal('bad-path', `${path} is ${what}; valid is ${valid}`, { path, value: folder, valid });
   }
 }
 
 const UNIT = /\.(service|scope|slice|socket|mount|swap)$/;
 
-/** The innermost systemd unit that a folder is in or is. */
+/** The innermost systemd unit that contains a folder or is the folder. */
 export function unitOf(point: string, folder: string): string | undefined {
   const parts = folder.slice(point.length).split('/');
   const last = parts.findLastIndex((part) => UNIT.test(part));
@@ -93,9 +93,9 @@ export function unitOf(point: string, folder: string): string | undefined {
 }
 
 /**
- * Whether systemd has left the inside of a unit to others (`Delegate=`). It marks the cgroup with
- * an attribute: `trusted.delegate`, which only root can see, and where the kernel has it
- * `user.delegate`; and gives it to the user that the unit runs as.
+ * True if systemd leaves the inside of a unit to others (`Delegate=`). systemd marks such a cgroup
+ * with the attribute `trusted.delegate`, which only root can see, and with `user.delegate` if the
+ * kernel supports it. It also gives the cgroup to the unit's user.
  */
 export function isDelegated(unit: string): boolean {
   const found = statSync(unit, { throwIfNoEntry: false });

@@ -1,5 +1,4 @@
-// Changes: what one operation did to a hierarchy so far, so that its failure leaves everything as
-// it was.
+// Changes: records an operation's changes to a hierarchy, so that a failure undoes them.
 import { NumalignError } from '../../base/errors.js';
 import { attempt, type CgroupAction } from './cgroup-error.js';
 import type { CgroupFiles } from './cgroup-files.js';
@@ -12,7 +11,7 @@ export class Changes {
     this.#files = files;
   }
 
-  /** Runs `operation`; where it throws, what it did is undone, last first. */
+  /** Runs `operation`. If it throws, undoes its changes, the last first. */
   static of<T>(files: CgroupFiles, operation: (changes: Changes) => T): T {
     const changes = new Changes(files);
     try {
@@ -22,7 +21,7 @@ export class Changes {
     }
   }
 
-  /** `former` is what a write of it brings back. */
+  /** `former`: the text that restores the value before. */
   write(path: string, text: string, former: string, action: CgroupAction, doing: string): void {
     attempt(action, doing, path, text, () => this.#files.write(path, text));
     this.did(() => this.#files.write(path, former));
@@ -42,7 +41,7 @@ export class Changes {
       }
     }
     if (failure === undefined || !(error instanceof NumalignError)) return error;
-    const message = `${error.message}; and what it was before could not be restored: ${(failure as Error).message}`;
+    const message = `${error.message}; and the former value could not be restored: ${(failure as Error).message}`;
     return new NumalignError(error.code, message, { ...error.details, restored: false, cause: failure });
   }
 }

@@ -1,4 +1,4 @@
-// Where a controller's cgroups are mounted, and what a path of /proc/PID/cgroup is there.
+// Finds the mounted hierarchy of a controller, and the folder of a path in /proc/PID/cgroup.
 import { join } from 'node:path';
 import { isCgroupFolder, readIfThere } from './cgroup-files.js';
 import { isAtOrBelow, type Mount, mountOf, readMounts } from './mounts.js';
@@ -11,8 +11,8 @@ export interface Hierarchy {
 }
 
 /**
- * The hierarchy that has a controller, v1 or v2, found by looking: a controller is in one of them
- * only. Undefined where none that can be seen has it.
+ * Finds the hierarchy of a controller, v1 or v2. A controller is in only one of them. Undefined if
+ * no visible hierarchy has it.
  */
 export function findHierarchy(controller: string): Hierarchy | undefined {
   const mounts = readMounts();
@@ -24,11 +24,11 @@ export function findHierarchy(controller: string): Hierarchy | undefined {
       version === 1 ? mount.options : readIfThere(join(mount.point, 'cgroup.controllers'))?.trim().split(' ');
     if (controllers?.includes(controller) && isSeen(mount)) found.push({ version, controller, mount });
   }
-  // The whole before a part of it.
+  // Prefers a mount of the whole hierarchy to a mount of a part.
   return found.find(({ mount }) => mount.root === '/') ?? found[0];
 }
 
-// Another mount above its point may hide it.
+// False if another mount above the point hides it.
 function isSeen({ point }: Mount): boolean {
   try {
     return isCgroupFolder(point);
@@ -37,7 +37,7 @@ function isSeen({ point }: Mount): boolean {
   }
 }
 
-/** The path of a process in a hierarchy by a text of /proc/PID/cgroup. */
+/** The path of a process in a hierarchy, from the text of /proc/PID/cgroup. */
 export function pathIn(
   { version, controller }: Pick<Hierarchy, 'version' | 'controller'>,
   text: string,
@@ -46,15 +46,15 @@ export function pathIn(
     const [, id, controllers, path] = /^(\d+):([^:]*):(.*)$/.exec(line) ?? [];
     const isIt =
       version === 2 ? id === '0' && controllers === '' : controllers?.split(',').includes(controller);
-    // So ends the line of a process that has ended, or whose cgroup was removed.
+    // The line of an ended process, or of a removed cgroup, ends with " (deleted)".
     if (isIt) return path!.replace(/ \(deleted\)$/, '');
   }
   return undefined;
 }
 
 /**
- * The folder of a path of /proc/PID/cgroup: both it and the mount's root count from this process's
- * cgroup namespace. Undefined where it is not mounted.
+ * The folder of a path from /proc/PID/cgroup. Both the path and the mount's root start at this
+ * process's cgroup namespace. Undefined if the path is not mounted.
  */
 export function folderOf({ mount }: Hierarchy, path: string): string | undefined {
   if (!isAtOrBelow(path, mount.root)) return undefined;

@@ -1,10 +1,10 @@
-// The cgroups that numalign made, which are the ones that it may remove.
+// The cgroups that numalign made, and may remove.
 import { native } from '../../base/native.js';
 import type { NativeFolder } from '../../base/native-files.js';
 
 /**
- * A path alone would not do: another cgroup may have it by now. Both go at a reboot, so what is
- * kept here need not survive one.
+ * Identifies a cgroup by path, device and inode, because another cgroup may get its path. A reboot
+ * removes all cgroups, so this record need not survive one.
  */
 export interface MadeGroups {
   add(path: string, device: bigint, inode: bigint): void;
@@ -14,7 +14,7 @@ export interface MadeGroups {
 
 const keyOf = (device: bigint, inode: bigint) => `${device}-${inode}`;
 
-/** For as long as the object lives. */
+/** Remembers them as long as the object lives. */
 export class MadeGroupsInMemory implements MadeGroups {
   readonly #paths = new Map<string, string>();
 
@@ -32,14 +32,16 @@ export class MadeGroupsInMemory implements MadeGroups {
 }
 
 /**
- * In a folder, a small file for each: the name is device and inode, what is in it the path. For all
- * processes that share the folder.
+ * Remembers them in a folder that processes share. Each cgroup has a small file, named by device
+ * and inode, with the path as its content.
  */
 export class FolderMadeGroups implements MadeGroups {
   readonly #open: () => NativeFolder;
   #folder: NativeFolder | undefined;
 
-  /** `folder`: its path, or what opens it. Opened at first use, and made by then. */
+  /**
+   * `folder`: a path, or a function that opens the folder. It is opened, or made, at the first use.
+   */
   constructor(folder: string | (() => NativeFolder)) {
     this.#open = typeof folder === 'function' ? folder : () => native.Folder.open(folder, true, 0o700, -1);
   }

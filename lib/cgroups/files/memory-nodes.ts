@@ -1,20 +1,20 @@
-// The memory nodes of a cgroup, as its files say. Changes nothing.
+// The memory nodes of a cgroup, read from its files. Changes nothing.
 import { release } from 'node:os';
 import { join } from 'node:path';
 import { NodeSet } from '../../machine/cpu-set.js';
 import { readIfThere } from './cgroup-files.js';
 
 export interface MemoryNodes {
-  /** Those that its processes can have memory from. */
+  /** The nodes that its processes can get memory from. */
   readonly effective: NodeSet;
   /**
-   * Pages move along with processes that come in, and when the nodes change. With cgroup v1 a file
-   * of the cgroup says so; with v2 Linux 5.15 and newer always do.
+   * True if pages move with processes that come in, and when the nodes change. With cgroup v1, a
+   * file of the cgroup decides; with v2, Linux 5.15 and newer always move them.
    */
   readonly migrates: boolean;
 }
 
-/** Undefined where there is no such cgroup. Throws what the kernel says of one that is hidden. */
+/** Undefined if the cgroup does not exist. Throws the kernel's error for a hidden one. */
 export function readMemoryNodes(folder: string): MemoryNodes | undefined {
   const read = (file: string) => readIfThere(join(folder, `cpuset.${file}`))?.trim();
   const v1 = read('effective_mems');

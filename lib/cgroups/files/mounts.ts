@@ -1,19 +1,19 @@
-// What is mounted where, as this process sees it.
+// The mounts that this process sees.
 import { readFileSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 
 /** A line of /proc/self/mountinfo. */
 export interface Mount {
-  /** Where it is mounted. */
+  /** The mount point. */
   readonly point: string;
   /**
-   * The part of its file system that is mounted there: not `/` where a container sees a part of a
+   * The part of the file system that is mounted. Not `/` if a container sees only a part of a
    * hierarchy.
    */
   readonly root: string;
   /** `cgroup`, `cgroup2`, … */
   readonly type: string;
-  /** Of a cgroup v1 hierarchy, the controllers are among them. */
+  /** For a cgroup v1 hierarchy, these include its controllers. */
   readonly options: readonly string[];
 }
 
@@ -33,7 +33,7 @@ export function readMounts(): Mount[] {
     });
 }
 
-// Blanks and such are written as \040.
+// The kernel writes blanks and the like as \040.
 function unescaped(text: string): string {
   return text.replace(/\\([0-7]{3})/g, (_, digits: string) =>
     String.fromCharCode(Number.parseInt(digits, 8)),
@@ -47,7 +47,7 @@ export function isAtOrBelow(path: string, folder: string): boolean {
 /** The mount that a path leads into. */
 export function mountOf(path: string, mounts = readMounts()): Mount | undefined {
   const above = mounts.filter(({ point }) => isAtOrBelow(path, point));
-  // The deepest, and of those on one point the latest, which hides the others.
+  // The deepest mount point, and its latest mount, which hides earlier ones.
   const deepest = Math.max(...above.map(({ point }) => point.length));
   return above.filter(({ point }) => point.length === deepest).at(-1);
 }
@@ -55,8 +55,8 @@ export function mountOf(path: string, mounts = readMounts()): Mount | undefined 
 const UPPER = 'upperdir=';
 
 /**
- * The overlay mount of which a path is in the upper layer, by whatever name. Its files have other
- * locks there than in the mount. Undefined where no mount that this process sees is one.
+ * The overlay mount whose upper layer contains the path, under any name. Files have other locks
+ * there than in the mount. Undefined if no visible mount does.
  */
 export function overlayOf(path: string): Mount | undefined {
   const overlays = readMounts().filter(({ type }) => type === 'overlay');
@@ -80,7 +80,7 @@ function namesIn(option: string): string[] {
   return name.includes('\\') ? [name, name.replace(/\\(.)/g, '$1')] : [name];
 }
 
-// Empty where there is nothing, or nothing that this process may see.
+// Empty if nothing is there, or this process may not see it.
 function identityOf(folder: string): string[] {
   try {
     const { dev, ino } = statSync(folder, { bigint: true });

@@ -1,5 +1,5 @@
-// CommonGroup: what cgroup v1 and v2 have in common when CPUs and memory nodes of a group change.
-// Every change is read back; one that fails is undone.
+// CommonGroup: changes the CPUs and memory nodes of a group, for cgroup v1 and v2. Reads every
+// change back, and undoes a failed one.
 import { existsSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { CpuSet, type NodeSet } from '../../machine/cpu-set.js';
@@ -15,20 +15,20 @@ import { GroupProcesses } from './group-processes.js';
 export abstract class CommonGroup extends GroupProcesses implements CpusetGroup {
   protected abstract override at(path: string): CommonGroup;
 
-  /** What the cgroup above must do before this one can be configured. */
+  /** Prepares the cgroup above, so that this one can be configured. */
   protected abstract prepareParent(changes: Changes): void;
   protected abstract writeMigration(changes: Changes, migrates: boolean): void;
   protected abstract liftQuota(changes: Changes): void;
-  /** @throws ERR_CGROUP where setting these would spoil a partition, a neighbour or itself */
+  /** @throws ERR_CGROUP if these CPUs would break a partition, a neighbour or the group itself */
   protected abstract checkNeighbours(cpus: CpuSet): void;
-  /** Makes it once more what it was. */
+  /** Makes the group a partition again. */
   protected abstract renewPartition(kind: PartitionKind): void;
-  /** The valid partitions at and below it; none where it is not there. */
+  /** The valid partitions at and below the group; none if it does not exist. */
   abstract partitions(): CommonGroup[];
 
   abstract attachThread(tid: number): void;
   abstract setPartition(kind: PartitionKind, cpus: CpuSet): void;
-  /** What is above it does not allow it. */
+  /** Checks what is above the group; undefined if a partition is possible. */
   abstract whyNoPartition(kind: PartitionKind): Error | undefined;
   abstract partition(): Partition;
   abstract stats(): Throttling | null;
@@ -38,7 +38,7 @@ export abstract class CommonGroup extends GroupProcesses implements CpusetGroup 
     if (this.tree.version === 1) this.#checkNotEmpty(MEMS, mems);
     this.checkRoot();
     const lineage = this.#lineage();
-    // Our root apart, these are what can grow.
+    // Besides the root, these groups may grow.
     this.configure(
       (lineage[1] ?? this).partitions(),
       (changes) => {
@@ -88,19 +88,23 @@ export abstract class CommonGroup extends GroupProcesses implements CpusetGroup 
     Changes.of(this.tree.files, (changes) => this.writeMigration(changes, migrates));
   }
 
-  /** @throws ERR_CGROUP (`missing`) where it is not our root itself, and that is not there */
+  /** @throws ERR_CGROUP (`missing`) if the root does not exist, except for the root itself */
   protected checkRoot(): void {
     const { rootPath } = this.tree;
     if (this.path === rootPath || existsSync(rootPath)) return;
     const valid = 'a cgroup root that was made before';
-    throw cgroupRefusal('missing', `cannot make ${this.path}: there is no ${rootPath}; valid is ${valid}`, {
-      path: rootPath,
-      value: this.path,
-      valid,
-    });
+    throw cgroupRefusal(
+      'missing',
+      `cannot make ${this.path}: ${rootPath} does not exist; valid is ${valid}`,
+      {
+        path: rootPath,
+        value: this.path,
+        valid,
+      },
+    );
   }
 
-  /** Makes it if it is not there. Answers whether it was not. */
+  /** Makes the group if it is missing. Returns true if it made it. */
   protected prepare(changes: Changes): boolean {
     checkFolder(this.tree.mount, this.path);
     const isNew = !this.exists();
@@ -111,9 +115,8 @@ export abstract class CommonGroup extends GroupProcesses implements CpusetGroup 
   }
 
   /**
-   * Runs a change and then the checks that read back, and looks at these partitions in between,
-   * each after the one above it: the kernel makes one invalid without a word, and leaves it so when
-   * the reason has gone.
+   * Runs a change, then the checks that read back. In between, checks these partitions from top to
+   * bottom: the kernel silently makes a partition invalid, and leaves it so when the cause is gone.
    */
   protected configure(
     partitions: CommonGroup[],
@@ -129,21 +132,21 @@ export abstract class CommonGroup extends GroupProcesses implements CpusetGroup 
       changes.did(renew);
       change(changes);
       renew();
-      for (const { group } of kinds) if (!group.#isSound()) throw group.#spoilt(this.path);
+      for (const { group } of kinds) if (!group.#isSound()) throw group.#broken(this.path);
       check();
     });
   }
 
   /**
-   * Sets CPUs or memory nodes, of cgroups below too. An empty set (v2) means those of the cgroup
+   * Sets CPUs or memory nodes, of cgroups below too. On v2, an empty set means those of the cgroup
    * above.
    */
   protected place<S extends IdSet<S>>(changes: Changes, ids: Ids<S>, wanted: S): void {
     const groups = wanted.isEmpty ? [] : this.children();
     if (groups.length > 0) {
       const former = this.read(ids);
-      // What moves must be here before cgroups below can move to it, and stay until they have left
-      // it.
+      // CPUs that move must be here before the groups below get them, and stay until those have
+      // left them.
       if (!former.isEmpty) this.#set(changes, ids, former.union(wanted));
     }
     for (const group of groups) {
@@ -156,18 +159,21 @@ export abstract class CommonGroup extends GroupProcesses implements CpusetGroup 
   }
 
   /**
-   * What it has, with what partitions at and below it have; these are looked for only where it has
-   * not all that is wanted.
+   * The group's CPUs together with those of partitions at and below it. Looks for partitions only
+   * if the group lacks some of the wanted CPUs.
    */
   cpusFor(wanted: CpuSet, effective = this.effectiveCpus()): CpuSet {
     if (wanted.isSubsetOf(effective)) return effective;
     return this.partitions().reduce((all, group) => all.union(group.effectiveCpus()), effective);
   }
 
-  /** Read back: all of these that are online and not in partitions below, and no other. */
+  /**
+   * Reads back: the group must have all of these CPUs that are online and not in partitions below,
+   * and no others.
+   */
   protected checkCpus(cpus: CpuSet): void {
     const effective = this.#checkWithin(CPUS, cpus);
-    // Where they are hidden nothing can be missed.
+    // If the online CPUs are hidden, none can be missing.
     const online = cpus.intersection(readOnlineCpus() ?? CpuSet.EMPTY);
     const has = this.cpusFor(online, effective);
     const missing = online.difference(has);
@@ -180,7 +186,7 @@ export abstract class CommonGroup extends GroupProcesses implements CpusetGroup 
     );
   }
 
-  /** Those directly below. */
+  /** The groups directly below. */
   protected children(): CommonGroup[] {
     return this.childPaths().map((path) => this.at(path));
   }
@@ -195,7 +201,7 @@ export abstract class CommonGroup extends GroupProcesses implements CpusetGroup 
 
   #include<S extends IdSet<S>>(changes: Changes, ids: Ids<S>, wanted: S, isNew: boolean): void {
     const former = this.read(ids);
-    // On v2 an empty set is whatever the cgroup above has.
+    // On v2, an empty set means whatever the cgroup above has.
     if (former.isEmpty && !isNew && this.tree.version === 2) return;
     this.#set(changes, ids, former.union(wanted));
   }
@@ -209,23 +215,23 @@ export abstract class CommonGroup extends GroupProcesses implements CpusetGroup 
     changes.did(() => made.remove(this.path, dev, ino));
   }
 
-  // Linux 6.12 has been seen to call one valid that ran on CPUs of the cgroup above.
+  // Linux 6.12 can call a partition valid that runs on CPUs of the cgroup above.
   #isSound(): boolean {
     const { valid, cpus, effective } = this.partition();
     return valid && effective.isSubsetOf(cpus);
   }
 
-  #spoilt(by: string): Error {
+  #broken(by: string): Error {
     const { text, cpus, effective } = this.partition();
-    const valid = 'a change that leaves it its CPUs';
+    const valid = 'a change that leaves the partition its CPUs';
     return cgroupRefusal(
       'partition-invalid',
-      `changing ${by} spoils the partition ${this.path}: it reads back "${text}" with CPUs ${effective} of ${cpus}; valid is ${valid}`,
+      `changing ${by} breaks the partition ${this.path}: it reads back "${text}" with CPUs ${effective} of ${cpus}; valid is ${valid}`,
       { path: this.path, value: cpus, text, valid },
     );
   }
 
-  // From our root down to it.
+  // The groups from the root down to this one.
   #lineage(): CommonGroup[] {
     if (this.path === this.tree.rootPath) return [this];
     return [...this.at(dirname(this.path)).#lineage(), this];
@@ -239,14 +245,14 @@ export abstract class CommonGroup extends GroupProcesses implements CpusetGroup 
   #checkNotEmpty<S extends IdSet<S>>(ids: Ids<S>, wanted: S): void {
     if (!wanted.isEmpty) return;
     const valid = 'at least one';
-    throw cgroupRefusal('no-cpus', `${this.path} cannot have no ${ids.words}; valid is ${valid}`, {
+    throw cgroupRefusal('no-cpus', `${this.path} needs ${ids.words}; valid is ${valid}`, {
       path: this.path,
       value: wanted,
       valid,
     });
   }
 
-  // On v2 a cgroup that shares nothing with the one above gets all that this one has.
+  // On v2, a cgroup that shares nothing with the one above gets all that this one has.
   #checkWithin<S extends IdSet<S>>(ids: Ids<S>, wanted: S): S {
     const effective = this.readEffective(ids);
     if (wanted.isEmpty || effective.isSubsetOf(wanted)) return effective;

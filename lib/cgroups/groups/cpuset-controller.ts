@@ -1,18 +1,18 @@
-// Where the cpuset controller of cgroup v2 is enabled, and why it is not elsewhere.
+// Finds where the cpuset controller of cgroup v2 is enabled, and why it is not.
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { attempt, cgroupRefusal } from '../files/cgroup-error.js';
 import { readIfThere } from '../files/cgroup-files.js';
 import type { CpusetTree } from './cpuset-group.js';
 
-/** Only the root of the whole hierarchy lacks a type; that of a container has one. */
+/** True for the root of the whole hierarchy, which has no type. A container's root has one. */
 export function isRealRoot(folder: string): boolean {
   return !existsSync(join(folder, 'cgroup.type'));
 }
 
 /**
- * The folders above one that do not hand the cpuset controller on, outermost first. What is not
- * there yet does not.
+ * The folders above a path that do not enable the cpuset controller, outermost first. A missing
+ * folder does not.
  */
 export function withoutCpuset({ mount }: Pick<CpusetTree, 'mount'>, path: string): string[] {
   const found: string[] = [];
@@ -25,10 +25,7 @@ export function withoutCpuset({ mount }: Pick<CpusetTree, 'mount'>, path: string
   return found;
 }
 
-/**
- * Why a folder cannot be told to hand the controller on, as far as can be seen before; undefined:
- * it may.
- */
+/** Why a folder cannot enable the controller, as far as visible beforehand; undefined if it may. */
 export function whyNotEnabled(tree: Pick<CpusetTree, 'isOpen'>, folder: string): Error | undefined {
   const refuse = (reason: 'systemd-unit' | 'internal-processes', why: string, valid: string) =>
     cgroupRefusal(reason, `cannot enable the cpuset controller below ${folder}: ${why}; valid is ${valid}`, {
@@ -39,16 +36,16 @@ export function whyNotEnabled(tree: Pick<CpusetTree, 'isOpen'>, folder: string):
   if (!tree.isOpen(folder)) {
     return refuse(
       'systemd-unit',
-      'systemd keeps this cgroup to itself',
-      'a unit that systemd delegates the controller to (Delegate=cpuset)',
+      'systemd manages this cgroup itself',
+      'a unit to which systemd delegates the controller (Delegate=cpuset)',
     );
   }
-  // The kernel would take it, as cpuset is a threaded controller: cgroups below could then hold no
-  // process.
+  // The kernel would allow it, because cpuset is a threaded controller. But cgroups below could
+  // then hold no process.
   if (!isRealRoot(folder) && readIfThere(join(folder, 'cgroup.procs'))?.trim()) {
     return refuse(
       'internal-processes',
-      'there are processes in it',
+      'it has processes',
       'a cgroup whose processes are all in cgroups below it (systemd: DelegateSubgroup=)',
     );
   }

@@ -1,23 +1,26 @@
-// CpusetGroup: one cgroup at or below our root, with the CPUs and memory nodes that its processes
-// may use.
+// CpusetGroup: a cgroup at or below numalign's root, with the CPUs and memory nodes of its
+// processes.
 import type { CpuSet, NodeSet } from '../../machine/cpu-set.js';
 import type { CgroupFiles } from '../files/cgroup-files.js';
 import type { MadeGroups } from '../files/made-groups.js';
 
-/** The folder of the cgroup for processes that are moved out. */
+/** The folder of the cgroup that processes move to. */
 export type Home = string | ((pid: number) => string);
 
 export type PartitionKind = 'member' | 'root' | 'isolated';
 
-/** What `cpuset.cpus.partition` says (cgroup v2). */
+/** The value of `cpuset.cpus.partition` (cgroup v2). */
 export interface Partition {
-  /** `none`: there is no such file. */
+  /** `none`: the file does not exist. */
   kind: PartitionKind | 'none';
-  /** A partition that the kernel could make. It raises no error for one that it could not. */
+  /** True if the kernel made the partition. It reports no error if it could not. */
   valid: boolean;
-  /** As the kernel wrote it, such as `root invalid (Cpu list in cpuset.cpus not exclusive)`. */
+  /** The kernel's text, for example `root invalid (Cpu list in cpuset.cpus not exclusive)`. */
   text: string;
-  /** What was asked for, and what its own processes have: not what nested partitions took. */
+  /**
+   * The requested CPUs, and the CPUs of the cgroup's own processes, without those of nested
+   * partitions.
+   */
   cpus: CpuSet;
   effective: CpuSet;
 }
@@ -32,70 +35,70 @@ export interface Throttling {
 }
 
 /**
- * A handle: it can be of a cgroup that is not there. Every operation is synchronous, and either
- * done or undone when it returns. All throw ERR_CGROUP where the kernel refuses, with `errno`,
+ * A handle, perhaps of a cgroup that does not exist. Every operation is synchronous; when it
+ * returns, it is either done or undone. All throw ERR_CGROUP if the kernel refuses, with `errno`,
  * `syscall`, `path`, `reason`, `value` and `valid` in the details.
  */
 export interface CpusetGroup {
   readonly path: string;
   exists(): boolean;
   /**
-   * Makes it and what is missing between it and our root, with these CPUs and memory nodes; cgroups
-   * between that have fewer are grown. One that is there is changed as far as it differs. The quota
-   * of cgroups that we made is lifted.
+   * Makes the cgroup, and what is missing between it and the root, with these CPUs and memory
+   * nodes. Grows cgroups in between that have fewer. Changes an existing cgroup only where it
+   * differs. Lifts the quota of cgroups that numalign made.
    * @param mems empty: not restricted (v2 only)
-   * @param options `migrateMemory`: pages move along with processes that come in and with the
-   *   memory nodes (v1; v2 always does so for the latter)
-   * @throws ERR_CGROUP also where the cgroup would not have all of these CPUs that are online
+   * @param options `migrateMemory`: pages move with processes that come in and with the memory
+   *   nodes (v1; for the nodes, v2 always does so)
+   * @throws ERR_CGROUP also if the cgroup would lack some of these CPUs that are online
    */
   create(cpus: CpuSet, mems: NodeSet, options?: { migrateMemory?: boolean }): void;
   /**
-   * Cgroups below keep what they have of `cpus`, or get all of it; they are shrunk before and grown
-   * after those above them.
-   * @throws ERR_CGROUP also where it would not have all of those that are online, or a partition
+   * Sets the CPUs. Cgroups below keep the part of `cpus` that they have, or get all of it. They
+   * shrink before those above them, and grow after.
+   * @throws ERR_CGROUP also if the cgroup would lack some CPUs that are online, or a partition
    *   below would become invalid
    */
   setCpus(cpus: CpuSet): void;
-  /** As {@link setCpus}. `migrate`: pages move to the new nodes (v1; v2 always does so). */
+  /** Like {@link setCpus}. `migrate`: pages move to the new nodes (v1; v2 always does so). */
   setMems(mems: NodeSet, options?: { migrate?: boolean }): void;
   /**
-   * Whether pages move along with processes that come in, and with the memory nodes (v1; v2 always
+   * Sets whether pages move with processes that come in and with the memory nodes (v1; v2 always
    * does so).
    */
   setMigration(migrates: boolean): void;
-  /** What was set. On v2 empty: what the cgroup above has. */
+  /** The CPUs that were set. On v2, empty means those of the cgroup above. */
   cpus(): CpuSet;
   mems(): NodeSet;
   effectiveCpus(): CpuSet;
   effectiveMems(): NodeSet;
-  /** The process with all its threads, those being born included (`cgroup.procs`). */
+  /** Moves a process with all its threads, even those that start meanwhile (`cgroup.procs`). */
   attach(pid: number): void;
-  /** One thread (v1: `tasks`). */
+  /** Moves one thread (v1: `tasks`). */
   attachThread(tid: number): void;
   processes(): number[];
   threads(): number[];
-  /** Whether a process is in it or below it. */
+  /** True if a process is in it or below it. */
   isPopulated(): boolean;
-  /** Whether numalign made it, so that it may remove it. */
+  /** True if numalign made it, and so may remove it. */
   isMade(): boolean;
-  /** As {@link CpusetHierarchy.setPartition}, below a partition. */
+  /** Like {@link CpusetHierarchy.setPartition}, below a partition. */
   setPartition(kind: PartitionKind, cpus: CpuSet): void;
   partition(): Partition;
-  /** Of its own quota; null where the cpu controller does not reach it. */
+  /** Throttling by its own quota; null if it has no cpu controller. */
   stats(): Throttling | null;
-  /** All processes that are in it or below it go to another cgroup. */
+  /** Moves all processes in it or below it to another cgroup. */
   evacuate(home: Home): void;
   /**
-   * Those threads of a process that are in it go to the cgroup with this folder; as a whole where
-   * all of them are.
+   * Moves a process's threads that are in it to the cgroup with this folder; moves the whole
+   * process if all its threads are in it.
    */
   moveBack(pid: number, to: string): void;
   /**
-   * Removes it and those below it. One that is not there is no error.
-   * @param leftoversTo the folder of the cgroup where processes that are inside go first, as a
-   *   whole where all their threads are inside
-   * @throws ERR_CGROUP where we did not make all of them (`not-made`), or processes are inside and
-   *   were given no place (`in-use`)
+   * Removes it and the cgroups below it. A missing cgroup is no error.
+   * @param leftoversTo the folder of the cgroup that processes inside move to first; a process
+   *   moves as a whole if all its threads are inside
+   * @throws ERR_CGROUP if numalign did not make all of them (`not-made`), or processes are inside
+   *   and have no place to go (`in-use`)
    */
   remove(leftoversTo?: Home): void;
 }
@@ -108,8 +111,8 @@ export interface CpusetTree {
   readonly made: MadeGroups;
   readonly files: CgroupFiles;
   /**
-   * Whether a folder that is not below our root may be told to hand controllers on: not inside of
-   * units that systemd keeps to itself.
+   * True if a folder above the root may enable controllers: it is not inside a unit that systemd
+   * manages itself.
    */
   isOpen(folder: string): boolean;
 }

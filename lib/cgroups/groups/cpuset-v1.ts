@@ -22,18 +22,18 @@ export class CpusetGroupV1 extends CommonGroup {
   protected writeMigration(changes: Changes, migrates: boolean): void {
     const [wanted, former] = migrates ? ['1', '0'] : ['0', '1'];
     if (this.text('cpuset.memory_migrate') === wanted) return;
-    const doing = `have memory ${migrates ? 'migrate' : 'stay'} with the processes of ${this.path}`;
+    const doing = `make memory ${migrates ? 'migrate' : 'stay'} with the processes of ${this.path}`;
     changes.write(`${this.path}/cpuset.memory_migrate`, wanted, former, 'set-migration', doing);
   }
 
-  // Quotas are in another hierarchy, where we make no cgroups.
+  // Quotas are in another hierarchy, where numalign makes no cgroups.
   protected liftQuota(): void {}
 
   stats(): null {
     return null;
   }
 
-  // An exclusive neighbour is an error of the write itself.
+  // The write itself fails if a neighbour is exclusive.
   protected checkNeighbours(): void {}
 
   protected checkLeaf(): void {}
@@ -68,7 +68,7 @@ export class CpusetGroupV1 extends CommonGroup {
     return { kind: 'none', valid: false, text: '', cpus, effective };
   }
 
-  // Threads of one process can be in several cgroups; those that are elsewhere stay there.
+  // Threads of a process can be in several cgroups. Those in other cgroups stay there.
   protected moveOut(pid: number, to: string): void {
     const inside = new Set(this.threads());
     const all = threadsOf(pid);

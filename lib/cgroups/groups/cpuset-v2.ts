@@ -44,7 +44,7 @@ export class CpusetGroupV2 extends CommonGroup {
     }
   }
 
-  // Since Linux 5.15 memory always migrates.
+  // Memory always migrates since Linux 5.15.
   protected writeMigration(): void {}
 
   protected liftQuota(changes: Changes): void {
@@ -59,8 +59,8 @@ export class CpusetGroupV2 extends CommonGroup {
     );
   }
 
-  // An overlap makes the partition invalid that was there first, without an error, and it stays so
-  // when the overlap has gone.
+  // An overlap silently makes the existing partition invalid, and it stays so after the overlap is
+  // gone.
   protected checkNeighbours(cpus: CpuSet, mustBeAlone = this.partition().valid): void {
     for (const neighbour of this.#neighbours()) {
       const taken = neighbour.cpus().intersection(cpus);
@@ -70,7 +70,7 @@ export class CpusetGroupV2 extends CommonGroup {
         ? (['foreign-partition', `they are in the partition ${neighbour.path}`] as const)
         : ([
             'partition-invalid',
-            `${neighbour.path} has them too, and those of a partition must be its own`,
+            `${neighbour.path} has them too, and a partition must have its CPUs alone`,
           ] as const);
       throw cgroupRefusal(reason, `${this.path} cannot have CPUs ${taken}: ${why}; valid is ${valid}`, {
         path: neighbour.path,
@@ -80,14 +80,14 @@ export class CpusetGroupV2 extends CommonGroup {
     }
   }
 
-  // While no process is below it, the kernel would take one in, and make it a root of threads:
-  // cgroups below could then hold no process.
+  // An empty cgroup that enables controllers would take a process and become a root of threads.
+  // Cgroups below it could then hold no process.
   protected checkLeaf(folder: string): void {
     if (isRealRoot(folder) || !readIfThere(join(folder, 'cgroup.subtree_control'))?.trim()) return;
     const valid = 'a cgroup with none below it';
     throw cgroupRefusal(
       'internal-processes',
-      `${folder} cannot hold processes itself: it hands controllers on to cgroups below it; valid is ${valid}`,
+      `${folder} cannot hold processes: it enables controllers for cgroups below it; valid is ${valid}`,
       { path: folder, value: folder, valid },
     );
   }
@@ -141,8 +141,8 @@ export class CpusetGroupV2 extends CommonGroup {
       throw this.#refuse(
         'nested-partition',
         kind,
-        `${nested[0]!.path} below it is one`,
-        'to end that one first',
+        `${nested[0]!.path} below it is a partition`,
+        'to end that partition first',
       );
     }
     this.configure(
@@ -150,7 +150,7 @@ export class CpusetGroupV2 extends CommonGroup {
       (changes) => {
         this.prepare(changes);
         const now = this.partition();
-        // It would stay invalid, whatever its CPUs are from now on.
+        // An invalid partition would stay invalid with any CPUs.
         if (now.kind !== 'member' && (kind === 'member' || !now.valid)) this.#write(changes, 'member');
         if (kind !== 'member') this.checkNeighbours(cpus, true);
         if (cpus.isEmpty) this.clearCpus(changes);
@@ -164,7 +164,7 @@ export class CpusetGroupV2 extends CommonGroup {
     );
   }
 
-  // The kernel gives the CPUs of a removed one back to the group above only some time later.
+  // After a removal, the kernel returns the CPUs to the group above only some time later.
   protected override endPartition(): void {
     const { kind } = this.partition();
     if (kind === 'member' || kind === 'none' || childNames(this.path).length > 0 || this.isPopulated())
@@ -185,7 +185,8 @@ export class CpusetGroupV2 extends CommonGroup {
   }
 
   #checkPartition(kind: PartitionKind, cpus: CpuSet): void {
-    if (!KINDS.includes(kind)) throw this.#refuse('version', kind, 'there is no such kind', KINDS.join(', '));
+    if (!KINDS.includes(kind))
+      throw this.#refuse('version', kind, 'this kind does not exist', KINDS.join(', '));
     if (kind === 'member') return;
     if (cpus.isEmpty) throw this.#refuse('no-cpus', kind, 'it would have no CPUs', 'at least one CPU');
     const refusal = this.whyNoPartition(kind);
@@ -199,14 +200,14 @@ export class CpusetGroupV2 extends CommonGroup {
       return this.#refuse(
         'partition-invalid',
         kind,
-        `${parent.path} above it is none`,
-        'to make that one first',
+        `${parent.path} above it is not a partition`,
+        'to make that a partition first',
       );
     }
     return this.#refuse(
       'not-delegated',
       kind,
-      `${parent.path} above it is none ("${parent.partition().text}"), and only who owns what is above that one can make it one`,
+      `${parent.path} above it is not a partition ("${parent.partition().text}"), and only the owner of the cgroup above that can make it one`,
       'a cgroup root directly below that of the machine, as root, or below a partition',
     );
   }
@@ -226,7 +227,7 @@ export class CpusetGroupV2 extends CommonGroup {
     changes.write(join(this.path, PARTITION), kind, this.partition().kind, 'set-partition', doing);
   }
 
-  // Those beside it that have CPUs of their own.
+  // The groups beside this one with their own CPUs.
   #neighbours(): CpusetGroupV2[] {
     return (this.at(dirname(this.path)).children() as CpusetGroupV2[]).filter(
       (group) => group.path !== this.path && existsSync(join(group.path, PARTITION)),
@@ -234,33 +235,33 @@ export class CpusetGroupV2 extends CommonGroup {
   }
 }
 
-// Linux 6.1 gives threads that come to the root of the hierarchy all CPUs, those of partitions
-// included, and leaves them running there.
+// Linux 6.1 gives a thread that moves to the root of the hierarchy all CPUs, even those of
+// partitions, and lets it run there.
 function keepOffPartitions(pid: number, allowed: CpuSet): void {
   const taken = new CpuSet(native.onlineCpus()).difference(allowed);
   if (!taken.isEmpty) moveProcess(pid, taken, allowed);
 }
 
-// With anything behind it is not.
+// A valid partition has no text after its kind.
 function isValid(text: string | undefined): boolean {
   return text === 'root' || text === 'isolated';
 }
 
-// What the kernel's reason asks for.
+// Advice for the kernel's reason.
 function adviceOn(text: string): string {
   if (text.includes('exclusive')) return 'CPUs that no cgroup beside it has';
-  // Linux 6.1 also counts processes that are not in the partition itself but below it.
+  // Linux 6.1 also counts processes that are below the partition, not in it.
   if (text.includes('distribute')) {
-    return 'fewer CPUs: one must be left for the processes that the cgroup above counts as its own';
+    return 'fewer CPUs: one must stay for the processes that the cgroup above counts as its own';
   }
   return 'CPUs that the cgroup above has and may give away';
 }
 
-/** What a cpu.stat says of throttling; null where it says nothing. */
+/** The throttling in a cpu.stat; null if it has none. */
 export function throttling(text: string | undefined): Throttling | null {
   const field = (name: string) => new RegExp(`^${name} (\\d+)$`, 'm').exec(text ?? '')?.[1];
   const periods = field('nr_throttled');
-  // v2 counts µs, v1 ns.
+  // v2 counts in µs, v1 in ns.
   const us = field('throttled_usec') ?? Number(field('throttled_time')) / 1000;
   return periods === undefined ? null : { nrThrottled: Number(periods), throttledUs: Math.round(Number(us)) };
 }

@@ -1,4 +1,4 @@
-// GroupFiles: the folder of a cgroup, what its files say, and writes of single numbers to them.
+// GroupFiles: the folder of a cgroup, reads of its files, and writes of single numbers.
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { CpuSet, NodeSet } from '../../machine/cpu-set.js';
@@ -8,7 +8,7 @@ import { childNames, hasProcess, readIfThere } from '../files/cgroup-files.js';
 import { checkFolder } from '../files/cgroup-path.js';
 import type { CpusetTree } from './cpuset-group.js';
 
-/** The two kinds of sets that a cpuset has. */
+/** The two kinds of sets in a cpuset. */
 export interface Ids<S extends IdSet<S>> {
   readonly name: 'cpus' | 'mems';
   readonly action: CgroupAction;
@@ -103,13 +103,13 @@ export abstract class GroupFiles {
   }
 
   #numbers(file: string): number[] {
-    // v1 may name a process twice, and calls those of other pid namespaces 0.
+    // v1 may list a process twice, and lists those of other pid namespaces as 0.
     const numbers = new Set(this.text(file).split('\n').map(Number));
     numbers.delete(0);
     return [...numbers].sort((a, b) => a - b);
   }
 
-  /** A process or a thread goes to the cgroup with this folder. */
+  /** Moves a process or thread to the cgroup with this folder. */
   protected writeNumber(folder: string, file: string, id: number, action: CgroupAction, doing: string): void {
     checkNumber(id);
     checkFolder(this.tree.mount, folder);
@@ -118,12 +118,16 @@ export abstract class GroupFiles {
   }
 }
 
-// 0 would be the caller.
+// The number 0 would mean the caller.
 function checkNumber(id: number): void {
   if (Number.isInteger(id) && id > 0) return;
   const valid = 'the number of a living process or thread';
-  throw cgroupRefusal('no-process', `${String(id)} is no number of a process or thread; valid is ${valid}`, {
-    value: id,
-    valid,
-  });
+  throw cgroupRefusal(
+    'no-process',
+    `${String(id)} is not the number of a process or thread; valid is ${valid}`,
+    {
+      value: id,
+      valid,
+    },
+  );
 }

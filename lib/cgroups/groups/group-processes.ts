@@ -1,5 +1,4 @@
-// GroupProcesses: a cgroup that processes come to and leave, and that is removed when they have
-// left.
+// GroupProcesses: moves processes into and out of a cgroup, and removes an empty one.
 import { statSync } from 'node:fs';
 import type { NumalignError } from '../../base/errors.js';
 import { attempt, cgroupRefusal } from '../files/cgroup-error.js';
@@ -9,20 +8,20 @@ import { isAtOrBelow } from '../files/mounts.js';
 import type { Home } from './cpuset-group.js';
 import { GroupFiles } from './group-files.js';
 
-// How long processes that are born while others are moved out are followed.
+// How long to follow processes that start while others are moved out.
 const BORN_MS = 1000;
-// How long the kernel may count a process that has just ended, which no file shows any more. One of
-// another pid namespace stays.
+// How long the kernel may still count a process that has just ended and that no file shows. A
+// process of another pid namespace stays counted.
 const ENDED_MS = 100;
 
 const homeOf = (home: Home, pid: number) => (typeof home === 'string' ? home : home(pid));
 
 export abstract class GroupProcesses extends GroupFiles {
   protected abstract at(path: string): GroupProcesses;
-  /** @throws ERR_CGROUP where a process in this folder would spoil the cgroups below it */
+  /** @throws ERR_CGROUP if a process in this folder would break the cgroups below it */
   protected abstract checkLeaf(folder: string): void;
   protected abstract moveOut(pid: number, to: string): void;
-  /** Before it is removed. */
+  /** Called before the removal. */
   protected endPartition(): void {}
 
   attach(pid: number): void {
@@ -50,7 +49,7 @@ export abstract class GroupProcesses extends GroupFiles {
     for (const group of groups) group.#removeAlone(leftoversTo);
   }
 
-  /** Removes it where numalign made it and nothing is in it. Answers whether it did. */
+  /** Removes the group if numalign made it and it is empty. Returns true if it did. */
   removeIfEmpty(): boolean {
     if (!this.exists() || !this.isMade() || childNames(this.path).length > 0 || this.isPopulated())
       return false;
@@ -58,7 +57,7 @@ export abstract class GroupProcesses extends GroupFiles {
     return true;
   }
 
-  // Itself and all below it, the lowest first.
+  // The group and all below it, the lowest first.
   #descent(): GroupProcesses[] {
     return [...this.childPaths().flatMap((path) => this.at(path).#descent()), this];
   }
@@ -93,8 +92,8 @@ export abstract class GroupProcesses extends GroupFiles {
   }
 
   /**
-   * Repeats a step that the kernel refuses with this error while it counts a process that has just
-   * ended.
+   * Repeats a step while the kernel refuses it with this error because it still counts a process
+   * that has ended.
    */
   protected untilEnded(errnoName: string, step: () => void): void {
     for (let waited = 0; ; waited++) {
@@ -109,8 +108,7 @@ export abstract class GroupProcesses extends GroupFiles {
     }
   }
 
-  // The only place outside of our root where anything is written: a process goes back to where it
-  // came from.
+  // The only write outside numalign's root: a process goes back to its former cgroup.
   #checkPlace(to: string): void {
     const isPlain = to
       .split('/')
@@ -129,15 +127,15 @@ export abstract class GroupProcesses extends GroupFiles {
 
   #notMade(): Error {
     const valid = 'a cgroup that numalign made, with none below it that it did not make';
-    return cgroupRefusal(
-      'not-made',
-      `${this.path} is not removed: numalign did not make it; valid is ${valid}`,
-      { path: this.path, value: this.path, valid },
-    );
+    return cgroupRefusal('not-made', `${this.path} stays: numalign did not make it; valid is ${valid}`, {
+      path: this.path,
+      value: this.path,
+      valid,
+    });
   }
 }
 
-// A millisecond, in which nothing of this thread runs.
+// Blocks this thread for a millisecond.
 function waitAMoment(): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
 }

@@ -1,4 +1,4 @@
-// Of which CPUs, and as what machine, exclusive ones are chosen. Pure.
+// Which CPUs exclusive CPUs are chosen from, and on what machine. Pure.
 import type { Placement } from '../../input/placement.js';
 import { type PodRequest, podTotal, requestOf } from '../../input/pods/pod-request.js';
 import { type ContainerRequest, MILLI } from '../../input/pods/resource-amounts.js';
@@ -7,7 +7,7 @@ import type { Topology } from '../../machine/topology.js';
 import { isBookedWhole, isExclusive, podAmount } from '../pod-level/pod-level.js';
 import type { Draft } from './draft.js';
 
-/** How many exclusive CPUs a container gets: whole CPUs of a Guaranteed pod, else none. */
+/** The number of a container's exclusive CPUs: whole CPUs in a Guaranteed pod, else 0. */
 export function exclusiveCount(pod: PodRequest, container: ContainerRequest, placement: Placement): number {
   return isExclusive(pod, container) ? wholeCount(pod, requestOf(container, 'cpu'), placement) : 0;
 }
@@ -17,7 +17,7 @@ function wholeCount({ qosClass, isMixed }: PodRequest, milli: number, { cpuPolic
   return isMixed || milli % MILLI === 0 ? Math.floor(milli / MILLI) : 0;
 }
 
-/** Millicores of the shared pool that the pod has beside its exclusive CPUs at one time. */
+/** Millicores of the shared pool that the pod uses at one time beside its exclusive CPUs. */
 export function mixedMilli(pod: PodRequest, placement: Placement): number {
   if (!pod.isMixed) return 0;
   return podTotal(pod, (container) =>
@@ -25,7 +25,7 @@ export function mixedMilli(pod: PodRequest, placement: Placement): number {
   );
 }
 
-/** Why a container gets no exclusive CPUs, for people; null: it gets some. */
+/** Explains to people why a container gets no exclusive CPUs; null if it gets some. */
 export function whyShared(pod: PodRequest, container: ContainerRequest, placement: Placement): string | null {
   const isFractional = isBookedWhole(pod, placement) && podExclusiveCount(pod, placement) === 0;
   if (exclusiveCount(pod, container, placement) > 0 && !isFractional) return null;
@@ -33,20 +33,19 @@ export function whyShared(pod: PodRequest, container: ContainerRequest, placemen
   if (pod.resources && !pod.resources.isManaged)
     return 'the pod has resources as a whole, and the feature gate PodLevelResourceManagers is off';
   if (pod.notGuaranteed !== null) return `${pod.qosClass}: ${pod.notGuaranteed}`;
-  if (isFractional) return `the pod as a whole: ${podAmount(pod, 'cpu')}m is no whole number of CPUs`;
+  if (isFractional) return `the pod as a whole: ${podAmount(pod, 'cpu')}m is not a whole number of CPUs`;
   if (!isExclusive(pod, container))
     return `container ${container.name}: its requests of cpu and memory are not its limits, and it shares`;
-  return `container ${container.name}: ${requestOf(container, 'cpu')}m is no whole number of CPUs`;
+  return `container ${container.name}: ${requestOf(container, 'cpu')}m is not a whole number of CPUs`;
 }
 
-/** How many the pod needs at one time. */
+/** The number of exclusive CPUs that the pod needs at one time. */
 export function podExclusiveCount(pod: PodRequest, placement: Placement): number {
   if (isBookedWhole(pod, placement)) return wholeCount(pod, podAmount(pod, 'cpu'), placement);
   return podTotal(pod, (container) => exclusiveCount(pod, container, placement));
 }
 
-// A cache. Machines with one thread a core: where siblings are held, cores are counted and chosen instead of
-// CPUs.
+// Caches machines with one thread per core. Where siblings are held, cores are chosen, not CPUs.
 const oneThreadMachines = new WeakMap<Topology, Topology>();
 
 export function oneThreadACore(topology: Topology): Topology {
@@ -55,7 +54,7 @@ export function oneThreadACore(topology: Topology): Topology {
   return machine;
 }
 
-/** The CPUs from which `count` can be chosen, and the machine to choose on. */
+/** The CPUs to choose `count` from, and the machine to choose on. */
 export function choices({ topology, placement, free, reusable }: Draft, count: number) {
   const all = free.union(reusable);
   if (placement.holdSiblings) {
@@ -63,7 +62,7 @@ export function choices({ topology, placement, free, reusable }: Draft, count: n
     return { machine, from: topology.wholeCores(all).intersection(machine.cpus) };
   }
   const whole = placement.fullPhysicalCpusOnly && count % topology.cpusPerCore === 0;
-  // What the pod was given before is whole already.
+  // CPUs that the pod already has are whole cores.
   return { machine: topology, from: whole ? topology.wholeCores(all).union(reusable) : all };
 }
 

@@ -1,5 +1,5 @@
-// The CPU Manager: hints for CPUs, and which CPUs a container gets. Follows the kubelet's policies
-// none and static (v1.32 and v1.36). Pure.
+// The CPU Manager: hints for CPUs, and the CPUs of a container. Follows the kubelet's policies none
+// and static (v1.32 and v1.36). Pure.
 import { kubeletCpus } from '../../account/kubelet-record.js';
 import { NumalignError } from '../../base/errors.js';
 import { native } from '../../base/native.js';
@@ -14,22 +14,22 @@ import { choices, exclusiveCount, oneThreadACore, podExclusiveCount, siblings } 
 import { checkMultiple, checkSmtAlignment, insufficient, mustBeWhole, UnevenCores } from './cpu-limits.js';
 import type { CpusLeft, Draft } from './draft.js';
 
-/** What the pod has taken once a container has been given these. */
+/** All CPUs that the pod has taken after this allocation. */
 export const cpusTaken = ({ taken }: Pick<CpusLeft, 'taken'>, { cpus, held }: CpuAllocation): CpuSet =>
   taken.union(cpus).union(held);
 
-/** What is left once a container has been given its CPUs. */
-export function cpusLeft(draft: CpusLeft, { kind }: ContainerRequest, given: CpuAllocation): CpusLeft {
-  const all = given.cpus.union(given.held);
+/** The CPUs left after a container got its allocation. */
+export function cpusLeft(draft: CpusLeft, { kind }: ContainerRequest, allocation: CpuAllocation): CpusLeft {
+  const all = allocation.cpus.union(allocation.held);
   if (all.isEmpty) return draft;
   return {
     free: draft.free.difference(all),
-    taken: cpusTaken(draft, given),
+    taken: cpusTaken(draft, allocation),
     reusable: kind === 'init' ? draft.reusable.union(all) : draft.reusable.difference(all),
   };
 }
 
-/** CPUs that a container runs on, and those that it keeps others off. */
+/** CPUs that a container runs on, and held siblings that no other may use. */
 export interface CpuAllocation {
   readonly cpus: CpuSet;
   readonly held: CpuSet;
@@ -37,7 +37,7 @@ export interface CpuAllocation {
 
 const NOTHING: CpuAllocation = Object.freeze({ cpus: CpuSet.EMPTY, held: CpuSet.EMPTY });
 
-// Too few whole cores are found out by those who take them, whose reason it is: as the kubelet's.
+// Like the kubelet, leaves a lack of whole cores to the allocation, which reports it better.
 function hintChoices(draft: Draft, count: number): ReturnType<typeof choices> {
   const chosen = choices(draft, count);
   if (chosen.from.size >= count || draft.placement.holdSiblings) return chosen;
@@ -63,10 +63,10 @@ export function cpuHints(draft: Draft, container: ContainerRequest | undefined):
   };
 }
 
-/** The CPUs of these NUMA nodes; `alignBySocket`: of all sockets that have any of them. */
+/** The CPUs of these NUMA nodes. `alignBySocket`: the CPUs of all their sockets. */
 export function cpusOfNodes({ nodes, packages }: Topology, wanted: NodeSet, alignBySocket: boolean): CpuSet {
   let near = CpuSet.EMPTY;
-  // By index: to iterate over a list that is frozen makes an object for each member.
+  // By index: iterating over a frozen array allocates for each member.
   for (let i = 0; i < nodes.length; i++) if (wanted.has(nodes[i]!.id)) near = near.union(nodes[i]!.cpus);
   if (!alignBySocket) return near;
   return packages
@@ -82,7 +82,7 @@ export function allocateCpus(draft: Draft, container: ContainerRequest, hint: To
   return allocateCount(draft, exclusiveCount(draft.pod, container, draft.placement), hint);
 }
 
-/** As {@link allocateCpus}, so many. @throws as that */
+/** Like {@link allocateCpus}, for `count` CPUs. @throws the same codes */
 export function allocateCount(draft: Draft, count: number, hint: TopologyHint): CpuAllocation {
   const { topology, placement } = draft;
   if (count === 0) return NOTHING;
@@ -95,8 +95,8 @@ export function allocateCount(draft: Draft, count: number, hint: TopologyHint): 
 }
 
 /**
- * Takes some of what is allocated already, wherever it is.
- * @throws ERR_SMT_ALIGNMENT where these must be whole cores, and cannot
+ * Takes some CPUs of an allocation, on any node.
+ * @throws ERR_SMT_ALIGNMENT if they must be whole cores and do not add up
  */
 export function takeOf(draft: Draft, from: CpuSet, count: number): CpuSet {
   const { topology, placement } = draft;
@@ -110,8 +110,8 @@ function nearCpus(machine: Topology, { alignBySocket }: Placement, nodes: NodeSe
 }
 
 /**
- * What a container that is resized keeps of its CPUs: all of them, or by best fit as many as it
- * shall have. Those that the kubelet has taken go first, where no cores have to be whole.
+ * The CPUs that a resized container keeps: all of them, or the new number by best fit. CPUs that
+ * the kubelet has taken go first, unless cores must be whole.
  */
 export function keptCpus(
   { topology, placement, state }: Pick<Draft, 'topology' | 'placement' | 'state'>,
@@ -120,9 +120,9 @@ export function keptCpus(
 ): CpuAllocation {
   if (count >= cpus.size) return { cpus, held };
   const machine = placement.holdSiblings ? oneThreadACore(topology) : topology;
-  const own = cpus.difference(kubeletCpus(state.kubelet));
-  const isEnough = own.size >= count && !mustBeWhole(placement) && !placement.holdSiblings;
-  const left = takeCpus(machine, placement, isEnough ? own : cpus, count);
+  const unclaimed = cpus.difference(kubeletCpus(state.kubelet));
+  const isEnough = unclaimed.size >= count && !mustBeWhole(placement) && !placement.holdSiblings;
+  const left = takeCpus(machine, placement, isEnough ? unclaimed : cpus, count);
   return {
     cpus: left,
     held: placement.holdSiblings ? siblings(topology, left).intersection(held) : CpuSet.EMPTY,
@@ -130,8 +130,8 @@ export function keptCpus(
 }
 
 /**
- * What a container keeps whose CPUs have gone offline: those that are online, in whole cores where
- * it must be. Siblings are held on.
+ * The CPUs that a container keeps when some go offline: the online ones, in whole cores if
+ * required. It keeps held siblings.
  */
 export function onlineCpusKept(
   {
@@ -144,8 +144,8 @@ export function onlineCpusKept(
 ): CpuAllocation {
   const here = cpus.intersection(online);
   if (placement.holdSiblings) {
-    // One that is offline itself comes back to where it was. Where offline CPUs are, only the
-    // record tells for certain.
+    // An offline sibling is still held when it comes back. Only the record knows the cores of
+    // offline CPUs.
     const coreOf = new Map(state.cpus.map(([cpu, core]) => [cpu, core]));
     const lost = new Set([...cpus.difference(here)].map((cpu) => coreOf.get(cpu)));
     const away = [...held.difference(online)].filter((cpu) => !lost.has(coreOf.get(cpu)));
@@ -154,7 +154,7 @@ export function onlineCpusKept(
   return { cpus: mustBeWhole(placement) ? topology.wholeCores(here) : here, held };
 }
 
-// What is kept, and as many free CPUs as are missing.
+// The kept CPUs, and as many free CPUs as are missing.
 function grownCpus(draft: Draft, kept: CpuAllocation, hint: TopologyHint, count: number): CpuAllocation {
   const { topology, placement } = draft;
   const missing = count - kept.cpus.size;
@@ -163,14 +163,14 @@ function grownCpus(draft: Draft, kept: CpuAllocation, hint: TopologyHint, count:
   checkSmtAlignment(draft, missing);
   const { machine, from } = choices({ ...draft, reusable: CpuSet.EMPTY }, missing);
   if (from.size < missing) throw insufficient(draft, missing, from);
-  // Without a hint near what it has.
+  // Without a hint, prefer nodes of the kept CPUs.
   const nodes = hint.nodes ?? topology.nodesOf(kept.cpus);
   const more = takeNearFirst(machine, placement, from, nearCpus(machine, placement, nodes), missing);
   const held = placement.holdSiblings ? siblings(topology, more) : CpuSet.EMPTY;
   return { cpus: kept.cpus.union(more), held: kept.held.union(held) };
 }
 
-// `near`: CPUs of the machine, whether they are among `from` or not.
+// `near`: CPUs to prefer; they need not be in `from`.
 function takeNearFirst(
   machine: Topology,
   placement: Placement,
@@ -182,8 +182,8 @@ function takeNearFirst(
   const cpus = takeParts(machine, placement, from, near, most, count, false);
   const mayNotBeWhole = mustBeWhole(placement) && !machine.isUniform;
   if (!mayNotBeWhole || machine.wholeCores(cpus).equals(cpus)) return cpus;
-  // Cores of different sizes may not add up on the near nodes alone; if they do nowhere, there is
-  // no need to try.
+  // Cores of different sizes may not add up on the near nodes alone. If they add up nowhere, fewer
+  // near CPUs do not help.
   const tryTake = (nearby: number) => {
     try {
       return takeParts(machine, placement, from, near, nearby, count, true);
@@ -201,7 +201,7 @@ function takeNearFirst(
   throw new UnevenCores(count, from);
 }
 
-// So many of those that are near, and the rest anywhere.
+// Takes `nearby` of the near CPUs, and the rest anywhere.
 function takeParts(
   machine: Topology,
   placement: Placement,
@@ -217,8 +217,8 @@ function takeParts(
 }
 
 /**
- * Takes `count` of `from` by best fit; `isWhole`: in whole cores whatever their sizes; `within`:
- * only those that are in it too.
+ * Takes `count` of `from` by best fit. `isWhole`: whole cores, whatever their sizes. `within`: only
+ * CPUs that are in this set too.
  * @throws ERR_INSUFFICIENT_CPUS
  */
 export function takeCpus(

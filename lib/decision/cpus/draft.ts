@@ -1,5 +1,5 @@
-// Draft: what a decision about one pod goes by, as far as it has come. Each manager reads and
-// replaces its own part. Pure.
+// Draft: the input and the progress of a decision about one pod. Each manager reads and replaces
+// its own part. Pure.
 import type { MemoryBlock } from '../../account/booked-memory.js';
 import type { ContainerAssignment } from '../../account/pod-assignment.js';
 import type { CpuPool } from '../../account/pod-holdings.js';
@@ -9,7 +9,7 @@ import { CpuSet } from '../../machine/cpu-set.js';
 import type { DeviceGround, DevicesLeft } from '../devices/device-draft.js';
 import type { MemoryDraft, MemoryGround } from '../memory/memory-draft.js';
 
-/** What a container that is resized keeps whatever else it gets. */
+/** What a resized container keeps, whatever it gets in addition. */
 export interface Kept {
   readonly cpus: CpuSet;
   readonly held: CpuSet;
@@ -19,34 +19,34 @@ export interface Kept {
 
 export interface Draft extends DeviceGround, MemoryGround {
   readonly present: CpuSnapshot;
-  /** The only pool that its exclusive CPUs can come from. */
+  /** The only pool that its exclusive CPUs come from. */
   readonly pool: CpuPool;
-  /** CPUs that the pod can use at all. */
+  /** CPUs that the pod may use. */
   readonly allowed: CpuSet;
-  /** Free CPUs among them that the pod has not taken yet. */
+  /** Free CPUs in `allowed` that the pod has not taken yet. */
   readonly free: CpuSet;
-  /** All that its containers have taken so far. */
+  /** All CPUs that its containers have taken so far. */
   readonly taken: CpuSet;
   /**
-   * What its init containers have left behind for later ones; those of sidecars and of containers
-   * that stay are not among them.
+   * CPUs that its init containers left for later ones; without those of sidecars and app
+   * containers.
    */
   readonly reusable: CpuSet;
   readonly kept?: Kept | undefined;
 }
 
-/** What containers that are placed leave of CPUs to later ones. */
+/** The CPUs that placed containers leave to later ones. */
 export type CpusLeft = Pick<Draft, 'free' | 'taken' | 'reusable'>;
 
-/** What stays as it is while containers are placed. */
+/** The part of a draft that stays the same while containers are placed. */
 export type DraftGround = Omit<Draft, keyof CpusLeft | keyof DevicesLeft | 'memory'>;
 
-// Of drafts that have just begun: a draft is never changed, only replaced.
+// Shared by new drafts, which is safe because drafts are immutable.
 const NO_CONTAINERS: MemoryDraft['containers'] = [];
 const NOTHING: readonly MemoryBlock[] = [];
 const NO_DEVICES: DevicesLeft = { takenDevices: new Set(), reusableDevices: new Map() };
 
-/** A draft without any container yet. */
+/** A draft without containers. */
 export function firstDraft(ground: DraftGround): Draft {
   const { state, present, pool, allowed } = ground;
   const free = freeCpus(state, present, pool).intersection(allowed);
@@ -58,7 +58,7 @@ export function firstDraft(ground: DraftGround): Draft {
   });
 }
 
-/** The draft once one more container has been placed. */
+/** The draft after one more container is placed. */
 export function nextDraft(
   ground: DraftGround,
   cpus: CpusLeft,
@@ -66,7 +66,7 @@ export function nextDraft(
   memory: MemoryDraft,
 ): Draft {
   const { topology, state, present, pool, pod, placement, allowed, resources, hugepages, kept } = ground;
-  // Member by member: to add some to a spread object takes many times as long.
+  // Member by member: spreading is many times slower.
   return {
     topology,
     state,
@@ -88,17 +88,17 @@ export function nextDraft(
 }
 
 /**
- * The draft of a container that is resized. `own`: all CPUs that it has now; of these it can have
- * no others than those it keeps.
+ * The draft of a container that is resized. `current`: all CPUs that it has now. Of these, it can
+ * have only the kept ones.
  */
-export function withKept(draft: Draft, kept: Kept, own: CpuSet): Draft {
+export function withKept(draft: Draft, kept: Kept, current: CpuSet): Draft {
   const ids = Object.entries(kept.devices).map(
     ([resource, list]) => [resource, new Set(list.map(({ id }) => id))] as const,
   );
   return {
     ...draft,
     kept,
-    free: draft.free.difference(own),
+    free: draft.free.difference(current),
     reusable: kept.cpus.union(kept.held),
     reusableDevices: new Map(ids),
   };

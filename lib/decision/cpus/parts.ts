@@ -1,6 +1,6 @@
-// Parts: what a grant has dealt out among the threads of its process. numalign's own: a grant with
-// parts is on record as a pod that is booked as a whole, with an exclusive container for each part
-// and one that shares what they leave. Pure.
+// Parts: the parts of a grant for threads of its process, a feature that the kubelet does not have.
+// The record is a pod booked as a whole, with an exclusive container for each part and one that
+// shares the rest. Pure.
 import type { ContainerAssignment, PodAssignment } from '../../account/pod-assignment.js';
 import { SHARED_CONTAINER } from '../../account/pod-holdings.js';
 import { MILLI } from '../../input/pods/resource-amounts.js';
@@ -11,18 +11,18 @@ import { takeOf } from './cpu-manager.js';
 import type { Draft } from './draft.js';
 
 /**
- * The grant, with its CPUs dealt out by the options that these were chosen by; memory and devices
- * are not dealt out.
- * @throws ERR_SMT_ALIGNMENT where they must be whole cores, and these are of sizes that do not add up
+ * The grant with its CPUs dealt to parts, by the options that chose them. Memory and devices are
+ * not dealt.
+ * @throws ERR_SMT_ALIGNMENT if parts must be whole cores and the cores' sizes do not add up
  */
 export function withParts(draft: Draft, grant: PodAssignment, parts: readonly PartRequest[]): PodAssignment {
   const [whole] = grant.containers as [ContainerAssignment];
   const { cpus, held, memory } = whole;
   const claims = [...parts.map(({ cpu }) => cpu), null].map((amount): Claim => ({ kind: 'app', amount }));
   const dealt = partitionOf(cpus, claims, (from, count) => takeOf(draft, from, count));
-  const share = (own: ContainerAssignment['cpus']) => ({
-    cpus: own,
-    held: siblings(draft.topology, own).intersection(held),
+  const share = (part: ContainerAssignment['cpus']) => ({
+    cpus: part,
+    held: siblings(draft.topology, part).intersection(held),
   });
   const containers = parts.map(
     ({ name, cpu }, i): ContainerAssignment => ({

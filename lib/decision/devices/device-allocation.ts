@@ -1,6 +1,6 @@
-// Which devices a container gets. Follows the kubelet's Device Manager (v1.32 and v1.36); where that picks
-// among equals at random, the lowest id comes first here. Pure, but for preferred-allocation
-// callbacks.
+// Which devices a container gets. Follows the kubelet's Device Manager (v1.32 and v1.36), which
+// picks among equals at random; here the lowest id comes first. Pure, except for
+// preferred-allocation callbacks.
 import type { DeviceAssignment } from '../../account/pod-assignment.js';
 import { withLast } from '../../base/collections/lists.js';
 import { Refusal } from '../../base/refusal.js';
@@ -21,8 +21,8 @@ import { askForPreferred, type DeviceResource, isAligned } from './device-resour
 const NO_LIST: readonly string[] = [];
 
 /**
- * Takes devices for one container: what init containers have left, then those near the hint's NUMA
- * nodes, then any.
+ * Takes devices for one container: first what init containers left, then devices near the hint's
+ * NUMA nodes, then any.
  * @throws ERR_INSUFFICIENT_DEVICES, ERR_PREFERRED_ALLOCATION
  */
 export function allocateDevices(
@@ -36,13 +36,13 @@ export function allocateDevices(
   for (let next = 0; next < requests.length; next++) {
     const { resource, count } = requests[next]!;
     allocation[resource.name] = assigned(resource, choose(draft, taken, resource, count, hint));
-    // Of a PCI device that two resources have, the second must know.
+    // Two resources may share a PCI device, so the next one must know.
     if (next + 1 < requests.length) taken = devicesLeft(draft, container, allocation).takenDevices;
   }
   return allocation;
 }
 
-// Lists never change.
+// Safe because lists of devices never change.
 const assignments = new WeakMap<Device, DeviceAssignment>();
 
 function assignmentOf(device: Device): DeviceAssignment {
@@ -54,22 +54,22 @@ function assignmentOf(device: Device): DeviceAssignment {
   return assignment;
 }
 
-// A set of so many ids is made faster than they are looked through for each device.
+// Above this number, a set is faster than searching the list for each device.
 const FEW_IDS = 8;
 
-// In the order of the devices.
+// Returns them in the order of the devices.
 function assigned({ devices }: DeviceResource, chosen: readonly string[]): readonly DeviceAssignment[] {
   const ids = chosen.length > FEW_IDS ? new Set(chosen) : undefined;
-  const own = new Array<DeviceAssignment>(chosen.length);
+  const chosenDevices = new Array<DeviceAssignment>(chosen.length);
   let next = 0;
   for (let i = 0; i < devices.length && next < chosen.length; i++) {
     const device = devices[i]!;
-    if (ids ? ids.has(device.id) : chosen.includes(device.id)) own[next++] = assignmentOf(device);
+    if (ids ? ids.has(device.id) : chosen.includes(device.id)) chosenDevices[next++] = assignmentOf(device);
   }
-  return own;
+  return chosenDevices;
 }
 
-// `taken`: by the pod, with what this container has taken so far.
+// `taken`: the pod's devices, with those of this container so far.
 function choose(
   draft: DeviceGround,
   taken: ReadonlySet<string>,
@@ -85,11 +85,11 @@ function choose(
   if (available.length < needed) throw insufficient(resource, count, available.length + kept.length);
 
   const nodes = isAligned(resource) ? hint.nodes : null;
-  // A callback chooses among all of them; else the first will do.
+  // A callback chooses among all of them; without one, the first suffice.
   const most = resource.preferredAllocation ? available.length : needed + 1;
   const aligned = nodes === null ? NO_LIST : nearDevices(available, nodes, most);
   const isEnough = aligned.length > needed;
-  // Where the aligned ones do not suffice, all of them are in, and the choice is about the rest.
+  // If the aligned devices do not suffice, take all of them and choose the rest.
   const must = isEnough ? kept : kept.concat(aligned);
   if (must.length === count) return must;
   const from = isEnough ? aligned : otherDevices(available, nodes);
@@ -109,7 +109,7 @@ function countIn(nodes: NodeSet, numaNodes: readonly number[]): number {
   return count;
 }
 
-// Those that are near no other node first. `most`: more are of no use.
+// Devices near no other node come first. `most`: stops at this number.
 function nearDevices(available: readonly Device[], nodes: NodeSet, most: number): readonly string[] {
   const near = new Array<string>(Math.min(most, available.length));
   let next = 0;
@@ -126,8 +126,7 @@ function nearDevices(available: readonly Device[], nodes: NodeSet, most: number)
   return near.slice(0, next).concat(others.map(({ id }) => id));
 }
 
-// Those that are near none of these nodes, those that tell no node last; all of them where the
-// nodes say nothing.
+// Devices near none of these nodes; those without nodes come last. All devices if `nodes` is null.
 function otherDevices(available: readonly Device[], nodes: NodeSet | null): string[] {
   if (nodes === null) return available.map(({ id }) => id);
   const elsewhere: string[] = [];

@@ -1,4 +1,4 @@
-// The devices that a pod can have, as far as its decision has come. Pure.
+// The devices available to a pod at one step of its decision. Pure.
 import type { Assignments } from '../../account/assignments.js';
 import { deviceKey, deviceKeys, heldDevices } from '../../account/held-devices.js';
 import type { DeviceAssignment } from '../../account/pod-assignment.js';
@@ -9,18 +9,18 @@ import type { ContainerRequest } from '../../input/pods/resource-amounts.js';
 import type { Topology } from '../../machine/topology.js';
 import type { DeviceResource, DeviceResources } from './device-resources.js';
 
-/** What containers that are placed leave of devices to later ones. */
+/** The devices that placed containers leave to later ones. */
 export interface DevicesLeft {
-  /** Those that the containers have taken so far, by their keys. */
+  /** Keys of the devices that the containers have taken so far. */
   readonly takenDevices: ReadonlySet<string>;
-  /** What init containers have left behind for later ones: ids by resource. */
+  /** What init containers left for later ones: ids by resource. */
   readonly reusableDevices: ReadonlyMap<string, ReadonlySet<string>>;
 }
 
-/** What devices are chosen by. */
+/** The input to choosing devices. */
 export interface DeviceGround extends DevicesLeft {
   readonly topology: Topology;
-  /** Without the pod. */
+  /** The state without the pod. */
   readonly state: Assignments;
   readonly pod: PodRequest;
   readonly placement: Placement;
@@ -28,7 +28,7 @@ export interface DeviceGround extends DevicesLeft {
   readonly resources: DeviceResources;
 }
 
-// Of lists that never change.
+// Safe because lists of devices never change.
 const keysOfLists = new WeakMap<readonly Device[], readonly string[]>();
 
 function keysOf({ name, devices }: DeviceResource): readonly string[] {
@@ -40,7 +40,7 @@ function keysOf({ name, devices }: DeviceResource): readonly string[] {
   return keys;
 }
 
-// Of lists that never change: what was left of them last, and by what.
+// The last result for each list, which never changes, and the holdings behind it.
 const lastAvailable = new WeakMap<
   readonly Device[],
   { readonly held: ReadonlySet<string>; readonly available: readonly Device[] }
@@ -66,15 +66,15 @@ export function availableDevices(
 
 const NO_IDS: ReadonlySet<string> = new Set();
 
-/** The ids of devices of a resource that init containers have left behind. */
+/** The ids of a resource's devices that init containers left behind. */
 export function reusableIds({ reusableDevices }: DevicesLeft, { name }: DeviceResource): ReadonlySet<string> {
   return reusableDevices.get(name) ?? NO_IDS;
 }
 
-/** Ids by resource, in byte order. */
+/** Devices by resource, in byte order of their ids. */
 export type DeviceAllocation = Readonly<Record<string, readonly DeviceAssignment[]>>;
 
-/** What is left once a container has been given its devices. */
+/** The devices left after a container got its allocation. */
 export function devicesLeft(
   draft: DevicesLeft,
   { kind }: ContainerRequest,
@@ -84,15 +84,15 @@ export function devicesLeft(
   if (names.length === 0) return draft;
   const takenDevices = new Set(draft.takenDevices);
   for (const key of deviceKeys(allocation)) takenDevices.add(key);
-  // Others than init containers leave nothing behind.
+  // Only init containers leave devices behind.
   const changed = kind === 'init' ? names : names.filter((name) => draft.reusableDevices.has(name));
   if (changed.length === 0) return { takenDevices, reusableDevices: draft.reusableDevices };
   const reusableDevices = new Map(draft.reusableDevices);
   for (const name of changed) {
     const devices = allocation[name]!;
-    const own = new Set(reusableDevices.get(name));
-    for (const { id } of devices) kind === 'init' ? own.add(id) : own.delete(id);
-    reusableDevices.set(name, own);
+    const reusable = new Set(reusableDevices.get(name));
+    for (const { id } of devices) kind === 'init' ? reusable.add(id) : reusable.delete(id);
+    reusableDevices.set(name, reusable);
   }
   return { takenDevices, reusableDevices };
 }

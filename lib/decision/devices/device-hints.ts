@@ -1,5 +1,5 @@
-// The hints of the Device Manager. Follows the kubelet's (v1.32 and v1.36). Pure, but for preferred-allocation
-// callbacks.
+// The hints of the Device Manager. Follows the kubelet (v1.32 and v1.36). Pure, except for
+// preferred-allocation callbacks.
 import { native } from '../../base/native.js';
 import type { Device } from '../../input/devices.js';
 import type { NodeSet } from '../../machine/cpu-set.js';
@@ -10,7 +10,7 @@ import { availableDevices, type DeviceGround, reusableIds } from './device-draft
 import type { DeviceRequest } from './device-requests.js';
 import { askForPreferred, type DeviceResource, isAligned } from './device-resources.js';
 
-// Of one device on its way to the core: its mask, low and high, and its flags.
+// The columns of a device for the core: the low and high half of its mask, and its flags.
 const DEVICE_COLUMNS = 3;
 
 interface Rows {
@@ -18,14 +18,14 @@ interface Rows {
   readonly rows: readonly number[];
 }
 
-// Of lists that never change, on machines that do not either: without the flags of the devices, and of those
-// that are available with them.
+// Caches for lists that never change, on an unchanged machine: rows without flags, and rows with
+// the flags of the available devices.
 const rowsOfLists = new WeakMap<readonly Device[], Rows>();
 const rowsOfAvailable = new WeakMap<readonly Device[], Rows>();
 
 function plainRows({ devices }: DeviceResource, numaNodes: readonly number[]): readonly number[] {
-  const known = rowsOfLists.get(devices);
-  if (known?.numaNodes === numaNodes) return known.rows;
+  const cached = rowsOfLists.get(devices);
+  if (cached?.numaNodes === numaNodes) return cached.rows;
   const rows = devices.flatMap((device) => [...maskOf(device.numaNodes ?? [], numaNodes), 0]);
   rowsOfLists.set(devices, { numaNodes, rows });
   return rows;
@@ -37,13 +37,13 @@ function rowsOf(
   available: readonly Device[],
   reusable: ReadonlySet<string>,
 ): readonly number[] {
-  const known = reusable.size === 0 ? rowsOfAvailable.get(available) : undefined;
-  if (known?.numaNodes === numaNodes) return known.rows;
+  const cached = reusable.size === 0 ? rowsOfAvailable.get(available) : undefined;
+  if (cached?.numaNodes === numaNodes) return cached.rows;
   const { devices } = resource;
   const rows = plainRows(resource, numaNodes).slice();
   let next = 0;
   for (let i = 0; i < devices.length; i++) {
-    // They are in the same order.
+    // Both lists have the same order.
     const isAvailable = devices[i] === available[next];
     if (isAvailable) next++;
     rows[DEVICE_COLUMNS * i + 2] = (isAvailable ? 1 : 0) | (reusable.has(devices[i]!.id) ? 2 : 0);
@@ -53,8 +53,7 @@ function rowsOf(
 }
 
 /**
- * The hints for so many devices of a resource. Devices of which none tells its NUMA nodes have no
- * preference.
+ * The hints for `count` devices of a resource. Devices without NUMA nodes give no preference.
  * @throws ERR_PREFERRED_ALLOCATION
  */
 export function deviceHints(draft: DeviceGround, { resource, count }: DeviceRequest): Hints {
@@ -72,10 +71,10 @@ export function deviceHints(draft: DeviceGround, { resource, count }: DeviceRequ
   return shapedByChoice(resource, family, available, reusable, count);
 }
 
-// Sets of NUMA nodes for which a callback is asked, while others wait.
+// The callback runs under the lock, so it is asked for at most this many sets of NUMA nodes.
 const MOST_CHOICES = 256;
 
-// Masks in which the callback finds no good choice are not preferred, as long as it finds one in
+// Withdraws the preference for masks in which the callback finds no good choice, if it finds one in
 // others.
 function shapedByChoice(
   resource: DeviceResource,
@@ -85,7 +84,7 @@ function shapedByChoice(
   count: number,
 ): HintFamily {
   if (reusable.size >= count) return family;
-  // Preferred ones are the narrowest of all, and come first.
+  // Preferred hints are the narrowest and come first.
   const preferred = family.first(MOST_CHOICES + 1).filter((hint) => hint.preferred);
   if (preferred.length > MOST_CHOICES) return family;
   const free = new Set(available.map(({ id }) => id));

@@ -1,4 +1,4 @@
-// What is asked of the Device Manager. Pure.
+// The requests to the Device Manager. Pure.
 import { withLast } from '../../base/collections/lists.js';
 import { amountFor } from '../../input/pods/pod-request.js';
 import type { ContainerRequest } from '../../input/pods/resource-amounts.js';
@@ -12,7 +12,7 @@ export interface DeviceRequest {
 
 const NO_REQUESTS: readonly DeviceRequest[] = [];
 
-/** Those that the Device Manager gives out: not such as a DRA driver gives. */
+/** The requests that the Device Manager serves, without those that a DRA driver serves. */
 export function ownDevices(
   { pod }: Pick<DeviceGround, 'pod'>,
   { name }: ContainerRequest,
@@ -23,7 +23,7 @@ export function ownDevices(
   return requests.filter(({ resource }) => !others[name]!.includes(resource.name));
 }
 
-/** What a container, or the whole pod, asks for of the resources that this manager knows. */
+/** The requests of a container, or of the whole pod, for the resources that this manager knows. */
 export function deviceRequests(
   { pod, resources }: Pick<DeviceGround, 'pod' | 'resources'>,
   container: ContainerRequest | undefined,

@@ -1,26 +1,26 @@
-// DeviceResources: the devices that one manager knows, by the name of the resource. What a
-// preferred-allocation callback answers is checked here.
+// DeviceResources: the devices that a manager knows, by resource name. Checks the answers of
+// preferred-allocation callbacks.
 import { display, invalidOption, thrownText } from '../../base/check-options.js';
 import { Refusal } from '../../base/refusal.js';
 import { ENVIRONMENT } from '../../base/registry.js';
 import type { Device } from '../../input/devices.js';
 import { abandon } from '../hints/hint-provider.js';
 
-/** A question to a {@link PreferredAllocation}, as the device plugin API of Kubernetes asks it. */
+/** A question to a {@link PreferredAllocation}, as in the device plugin API of Kubernetes. */
 export interface PreferredAllocationRequest {
   readonly resource: string;
-  /** Ids to choose from, those that must be included among them; in byte order. */
+  /** Ids to choose from, with those of `mustInclude`; in byte order. */
   readonly available: readonly string[];
   readonly mustInclude: readonly string[];
-  /** How many in all. */
+  /** The number of devices to choose. */
   readonly size: number;
 }
 
 /**
- * Which devices go well together. Null: no opinion, any will do. Fewer than `size`: among these
- * there is no good choice; NUMA nodes with a good one are then preferred, and where there is none
- * at all, it has no say. Called while the state is locked: it must neither wait nor return a
- * promise.
+ * Chooses devices that go well together. Null means no opinion: any will do. Fewer than `size` ids
+ * mean that no choice among these is good. NUMA nodes with a good choice are then preferred;
+ * without any, the callback has no effect. Called while the state is locked, so it must neither
+ * wait nor return a promise.
  */
 export type PreferredAllocation = (request: PreferredAllocationRequest) => Iterable<string> | null;
 
@@ -34,7 +34,7 @@ export interface DeviceResource {
 /** By name. */
 export type DeviceResources = ReadonlyMap<string, DeviceResource>;
 
-/** Whether any of the devices tells its NUMA nodes. */
+/** True if any of the devices reports its NUMA nodes. */
 export function isAligned({ devices }: DeviceResource): boolean {
   for (let i = 0; i < devices.length; i++) if (devices[i]!.numaNodes !== null) return true;
   return false;
@@ -59,10 +59,10 @@ function failed({ name }: DeviceResource, why: string, cause?: unknown): Refusal
   );
 }
 
-// Asked inside its own answer, by a plan of its own, it would never end.
+// A callback that asks for a plan of its own would be called without end.
 const callbacksAsked = () => new Set<PreferredAllocation>();
 
-// One more than there may be is enough to know: there may be no end of them.
+// Reads one id more than allowed: the iterable may be endless.
 function read(resource: DeviceResource, request: PreferredAllocationRequest, callback: PreferredAllocation) {
   const asking = ENVIRONMENT.of(callbacksAsked);
   if (asking.has(callback)) throw failed(resource, 'it asked for an admission or a plan itself');
@@ -83,9 +83,9 @@ function read(resource: DeviceResource, request: PreferredAllocationRequest, cal
 }
 
 /**
- * What the resource's callback would choose: at most `size` ids, with those that must be included;
- * null: it has no opinion.
- * @throws ERR_PREFERRED_ALLOCATION where it throws, or answers anything else
+ * Asks the resource's callback: at most `size` ids, with those that must be included; null: no
+ * opinion.
+ * @throws ERR_PREFERRED_ALLOCATION if it throws or returns something else
  */
 export function askForPreferred(
   resource: DeviceResource,
@@ -102,10 +102,10 @@ export function askForPreferred(
   });
   const chosen = read(resource, request, resource.preferredAllocation);
   if (chosen === null) return null;
-  const known = new Set(available);
+  const allowed = new Set(available);
   const isRight =
-    chosen.length <= size && new Set(chosen).size === chosen.length && chosen.every((id) => known.has(id));
+    chosen.length <= size && new Set(chosen).size === chosen.length && chosen.every((id) => allowed.has(id));
   if (!isRight) throw failed(resource, `it chose ${display(chosen)}`);
-  // Without them it is no choice.
+  // A choice without the required devices counts as none.
   return mustInclude.every((id) => chosen.includes(id)) ? chosen : [];
 }

@@ -1,4 +1,4 @@
-// The account of devices: what is registered, and what of it is free. Pure.
+// The account of devices: which are registered, and which are free. Pure.
 import type { Assignments } from '../../account/assignments.js';
 import { availableDevices } from './device-draft.js';
 import type { DeviceResources } from './device-resources.js';
@@ -8,14 +8,14 @@ export interface DeviceEntry {
   /** The name of the resource. */
   readonly resource: string;
   readonly id: string;
-  /** The NUMA nodes it is near, ascending; null where it reports none. */
+  /** The NUMA nodes near the device, ascending; null if it reports none. */
   readonly numaNodes: readonly number[] | null;
   readonly healthy: boolean;
   /** Whether it is healthy and no grant holds it. */
   readonly free: boolean;
 }
 
-/** All registered devices, in the order of resources and, within one, of ids. */
+/** All registered devices, ordered by resource, then by id. */
 export function deviceTable(state: Assignments, resources: DeviceResources): DeviceEntry[] {
   return [...resources.values()].flatMap((resource) => {
     const free = new Set(availableDevices({ state, takenDevices: new Set() }, resource));

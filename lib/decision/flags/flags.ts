@@ -1,4 +1,4 @@
-// Flags: what of a grant on record does not hold any more, since the machine or its settings have
+// Flags: what no longer holds about a grant on record, because the machine or its settings have
 // changed. A flagged grant stays as it is. Pure.
 import { isDeepStrictEqual } from 'node:util';
 import type { Assignments, MachineSettings } from '../../account/assignments.js';
@@ -67,7 +67,7 @@ export interface DeviceGone {
   readonly ill: readonly string[];
 }
 
-/** Something of a grant that does not hold any more. */
+/** Something that no longer holds about a grant. */
 export type Flag =
   | CpuFlag
   | CpuMoved
@@ -80,9 +80,9 @@ export type Flag =
   | DeviceTaken;
 
 /**
- * What does not hold any more of a pod on record. `resources`: devices that are registered; of
- * others only PCI devices are looked for, in the machine. `present`: the CPUs as they are at this
- * moment, `hugepages` what the kernel has free of them.
+ * The flags of a pod on record. `resources`: the registered devices. Unregistered PCI devices are
+ * looked up in the machine. `present`: the CPUs at this moment. `hugepages`: the kernel's free
+ * hugepages.
  */
 export function flagsOf(
   pod: PodAssignment,
@@ -106,8 +106,8 @@ export function flagsOf(
 const NO_FLAGS: readonly Flag[] = Object.freeze([]);
 
 /**
- * {@link flagsOf} of any pod of a state. Each pod is looked at only where something does not hold of
- * all of them together.
+ * Returns {@link flagsOf} for each pod of a state. Checks single pods only if a check of all pods
+ * together finds something.
  */
 export function flagsOfEach(
   state: Assignments,
@@ -133,18 +133,20 @@ export function flagsOfEach(
     : (pod) => flagsOf(pod, state, topology, resources, present, hugepages);
 }
 
-/** What the flags of every pod depend on beside the pod and the settings. */
+/** The input of every pod's flags, besides the pod and the settings. */
 export interface FlagGround {
   readonly topology: Topology;
   readonly present: CpuSnapshot;
-  /** On record. */
+  /** The CPUs on record. */
   readonly cpus: readonly CpuIdentity[];
   readonly resources: readonly DeviceResource[];
-  /** Booked, where that is more somewhere than there is; else null: then it makes no flag. */
+  /**
+   * The booked memory, if it exceeds the machine's somewhere; else null, and no flag depends on it.
+   */
   readonly scarce: BookedMemory | null;
-  /** Those of hugepages. */
+  /** The flags of hugepages. */
   readonly taken: readonly HugepagesTaken[];
-  /** Of the shared pool what is booked, where there is no room for it; else null. */
+  /** The shortage of the shared pool; null if there is none. */
   readonly short: ReturnType<typeof poolShortage> | null;
   readonly kubelet: KubeletRecord | null;
 }
@@ -180,7 +182,7 @@ function isOverbooked(memory: BookedMemory, topology: Topology, settings: Machin
   });
 }
 
-/** Whether pods and settings that have not changed have the same flags on both. */
+/** True if unchanged pods and settings have the same flags on both. */
 export function isSameGround(a: FlagGround, b: FlagGround): boolean {
   return (
     a.topology === b.topology &&
@@ -195,7 +197,7 @@ export function isSameGround(a: FlagGround, b: FlagGround): boolean {
   );
 }
 
-/** `CPU 3 is`, `CPUs 2-3 are`. */
+/** Returns `CPU 3 is` or `CPUs 2-3 are`. */
 function theseAre(cpus: CpuSet): string {
   return cpus.size === 1 ? `CPU ${cpus} is` : `CPUs ${cpus} are`;
 }
@@ -206,13 +208,13 @@ function cpuFlags(held: CpuSet, pool: CpuPool, { settings }: Assignments, presen
   const notIsolated = () => held.intersection(online).difference(isolatedCPUs ?? present.isolated);
   const found: [CpuFlag['code'], CpuSet, string][] = [
     ['CPU_OFFLINE', held.difference(online), 'offline'],
-    ['CPU_RESERVED', held.intersection(reservedSystemCPUs), 'reserved for the system by now'],
+    ['CPU_RESERVED', held.intersection(reservedSystemCPUs), 'now reserved for the system'],
     [
       'CPU_UNMANAGED',
       managedCPUs === null ? CpuSet.EMPTY : held.difference(managedCPUs),
-      'not managed any more',
+      'no longer managed',
     ],
-    ['CPU_NOT_ISOLATED', pool === 'isolated' ? notIsolated() : CpuSet.EMPTY, 'not isolated any more'],
+    ['CPU_NOT_ISOLATED', pool === 'isolated' ? notIsolated() : CpuSet.EMPTY, 'no longer isolated'],
   ];
   return found
     .filter(([, cpus]) => !cpus.isEmpty)
@@ -241,8 +243,7 @@ function memoryFlags(
   { memory, settings }: Assignments,
   topology: Topology,
 ): MemoryGone[] {
-  // Nodes that share memory do so as a whole: how what is booked is divided among them says
-  // nothing.
+  // Nodes that share memory count together: how the booking is split among them means nothing.
   return blocks.flatMap(({ nodes, type, bytes }): MemoryGone[] => {
     const gone = nodes.filter((id) => !topology.numaNodes.includes(id));
     const there = topology.nodes.filter(({ id }) => nodes.includes(id));
@@ -251,8 +252,10 @@ function memoryFlags(
     const isShort = isMemoryKnown(topology) && booked > allocatable;
     if (gone.length === 0 && !isShort) return [];
     const reasons = [
-      ...(gone.length > 0 ? [`NUMA node${gone.length > 1 ? 's' : ''} ${NodeSet.from(gone)} gone`] : []),
-      ...(isShort ? [`${formatBytes(booked)} granted there, where ${formatBytes(allocatable)} can be`] : []),
+      ...(gone.length > 0 ? [`NUMA node${gone.length > 1 ? 's' : ''} ${NodeSet.from(gone)} missing`] : []),
+      ...(isShort
+        ? [`${formatBytes(booked)} granted there, but only ${formatBytes(allocatable)} allocatable`]
+        : []),
     ];
     const message = `${formatBytes(bytes)} of ${type} on NUMA node${nodes.length > 1 ? 's' : ''} ${NodeSet.from(nodes)}: ${reasons.join('; ')}`;
     const facts = { resource: type, nodes, gone, bytes, booked, allocatable };
@@ -260,20 +263,21 @@ function memoryFlags(
   });
 }
 
-// What somebody has registered is taken at its word. Of resources that nobody has registered here,
-// the machine tells PCI devices at least, if it tells any.
+// Registered devices are taken at their word. Of unregistered resources, the machine shows at least
+// PCI devices, if it shows any.
 function deviceFlags(pod: PodAssignment, topology: Topology, resources: DeviceResources): DeviceGone[] {
   return Object.entries(devicesOf(pod)).flatMap(([resource, held]): DeviceGone[] => {
     const registered = resources.get(resource)?.devices;
-    const known = registered ?? topology.devices;
-    const isTold = (id: string) => registered !== undefined || (known.length > 0 && PCI_ADDRESS.test(id));
-    const ids = held.map(({ id }) => id).filter(isTold);
-    const gone = ids.filter((id) => !known.some((device) => device.id === id));
+    const candidates = registered ?? topology.devices;
+    const isChecked = (id: string) =>
+      registered !== undefined || (candidates.length > 0 && PCI_ADDRESS.test(id));
+    const ids = held.map(({ id }) => id).filter(isChecked);
+    const gone = ids.filter((id) => !candidates.some((device) => device.id === id));
     const ill = ids.filter((id) => registered?.some((device) => device.id === id && !device.healthy));
     if (gone.length + ill.length === 0) return [];
     const parts = [
-      ...(gone.length > 0 ? [`${gone.join(', ')} gone`] : []),
-      ...(ill.length > 0 ? [`${ill.join(', ')} ill`] : []),
+      ...(gone.length > 0 ? [`${gone.join(', ')} missing`] : []),
+      ...(ill.length > 0 ? [`${ill.join(', ')} unhealthy`] : []),
     ];
     return [
       Object.freeze({

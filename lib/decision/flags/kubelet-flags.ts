@@ -1,5 +1,5 @@
-// What of a grant the kubelet has given to pods of its own since: it does not know of grants, and what
-// it takes counts. Pure.
+// Flags for what the kubelet took from a grant for pods of its own. It does not know of grants, and
+// what it takes counts. Pure.
 import type { Assignments } from '../../account/assignments.js';
 import { bookedOn } from '../../account/booked-memory.js';
 import { deviceKey, kubeletDevicesOf } from '../../account/held-devices.js';
@@ -18,33 +18,31 @@ import { type CpuSet, NodeSet } from '../../machine/cpu-set.js';
 import type { Topology } from '../../machine/topology.js';
 import { allocatableOn, isMemoryKnown, takenByKubelet } from '../memory/memory-tables.js';
 
-/** The kubelet has given held CPUs to pods of its own. */
+/** The kubelet gave held CPUs to its own pods. */
 export interface CpuTaken {
   readonly code: 'CPU_TAKEN';
   readonly message: string;
   readonly cpus: CpuSet;
-  /** Namespace and name of the pods that have them, such as `default/web`. */
+  /** Namespace and name of those pods, for example `default/web`. */
   readonly pods: readonly string[];
 }
 
-/**
- * The kubelet has given so much memory to pods of its own that less is left than is granted there.
- */
+/** The kubelet gave memory to its own pods and left less than is granted on the nodes. */
 export interface MemoryTaken {
   readonly code: 'MEMORY_TAKEN';
   readonly message: string;
   /** The memory type. */
   readonly resource: string;
-  /** Those that share the memory. */
+  /** The nodes that share the memory. */
   readonly nodes: readonly number[];
-  /** What this grant has there, what all grants have, and what the kubelet leaves to them. */
+  /** Bytes on these nodes: of this grant, of all grants, and what the kubelet leaves for grants. */
   readonly bytes: number;
   readonly booked: number;
   readonly left: number;
   readonly pods: readonly string[];
 }
 
-/** The kubelet has given held devices to pods of its own. */
+/** The kubelet gave held devices to its own pods. */
 export interface DeviceTaken {
   readonly code: 'DEVICE_TAKEN';
   readonly message: string;
@@ -55,13 +53,13 @@ export interface DeviceTaken {
 
 const NONE: readonly (CpuTaken | MemoryTaken | DeviceTaken)[] = [];
 
-/** Of a grant on record, what the kubelet has taken. */
+/** The flags of a grant on record for what the kubelet took. */
 export function takenFlags(
   pod: PodAssignment,
   state: Assignments,
   topology: Topology,
 ): readonly (CpuTaken | MemoryTaken | DeviceTaken)[] {
-  // Most machines have none.
+  // Most machines have no kubelet.
   if (state.kubelet === null) return NONE;
   const { pods } = state.kubelet;
   return [
@@ -74,12 +72,12 @@ export function takenFlags(
 const namesOf = (pods: readonly KubeletPod[], isOne: (pod: KubeletPod) => boolean): readonly string[] =>
   Object.freeze(pods.filter(isOne).map(kubeletPodName));
 
-const takenBy = (pods: readonly string[]) => `the kubelet has given to ${pods.join(', ')}`;
+const gaveText = (what: string, pods: readonly string[]) => `the kubelet gave ${what} to ${pods.join(', ')}`;
 
 function cpusTaken(cpus: CpuSet, holders: readonly KubeletPod[]): CpuTaken[] {
   if (cpus.isEmpty) return [];
   const pods = namesOf(holders, (pod) => cpusOfKubeletPod(pod).intersects(cpus));
-  const message = `${takenBy(pods)} ${cpusNamed(cpus)}`;
+  const message = gaveText(cpusNamed(cpus), pods);
   return [Object.freeze({ code: 'CPU_TAKEN', message, cpus, pods })];
 }
 
@@ -97,7 +95,7 @@ function memoryTaken(
     const allocatable = there.reduce((all, node) => all + allocatableOn(node, type, settings), 0);
     const booked = sum((node) => bookedOn(memory, node, type));
     const left = Math.max(0, allocatable - sum((node) => bookedOn(taken, node, type)));
-    // Where the machine itself has too little, that is another flag.
+    // If the machine itself has too little, MEMORY_GONE says so.
     if (booked <= left || booked > allocatable) return [];
     const pods = namesOf(holders, (each) =>
       memoryOfKubeletPod(each).some(
@@ -105,7 +103,7 @@ function memoryTaken(
       ),
     );
     const where = `NUMA node${nodes.length > 1 ? 's' : ''} ${NodeSet.from(nodes)}`;
-    const message = `${takenBy(pods)} ${type} on ${where}: ${formatBytes(booked)} granted there, where ${formatBytes(left)} are left`;
+    const message = `${gaveText(`${type} on ${where}`, pods)}: ${formatBytes(booked)} granted there, but only ${formatBytes(left)} left`;
     return [
       Object.freeze({ code: 'MEMORY_TAKEN', message, resource: type, nodes, bytes, booked, left, pods }),
     ];
@@ -118,7 +116,7 @@ function devicesTaken(pod: PodAssignment, holders: readonly KubeletPod[]): Devic
     const devices = held.map(({ id }) => id).filter((id) => holders.some((each) => has(each, id)));
     if (devices.length === 0) return [];
     const pods = namesOf(holders, (each) => devices.some((id) => has(each, id)));
-    const message = `${takenBy(pods)} ${resource}: ${devices.join(', ')}`;
+    const message = gaveText(`${resource} (${devices.join(', ')})`, pods);
     return [
       Object.freeze({ code: 'DEVICE_TAKEN', message, resource, devices: Object.freeze(devices), pods }),
     ];

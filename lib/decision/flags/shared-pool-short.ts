@@ -1,4 +1,4 @@
-// What of mixed grants does not hold any more: less is left to share than they have booked. Pure.
+// The flag of mixed grants whose share of the shared pool no longer fits. Pure.
 import type { Assignments } from '../../account/assignments.js';
 import { mixedOfPods } from '../../account/cpus-of-pods.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
@@ -6,13 +6,13 @@ import { type CpuSnapshot, freeCpus } from '../../account/pools.js';
 import { MILLI } from '../../input/values/quantity.js';
 
 /**
- * CPUs that were shared have gone offline, are reserved by now, or were taken by the kubelet: the
- * rest has no room for what mixed grants have booked.
+ * CPUs of the shared pool went offline, are now reserved, or were taken by the kubelet. The rest
+ * has no room for what mixed grants book.
  */
 export interface SharedPoolShort {
   readonly code: 'SHARED_POOL_SHORT';
   readonly message: string;
-  /** In CPUs: what this grant has booked, what all grants have, and what is left to share. */
+  /** In CPUs: booked by this grant, booked by all grants, and left in the shared pool. */
   readonly mixed: number;
   readonly booked: number;
   readonly left: number;
@@ -27,7 +27,7 @@ export function poolShortage(state: Assignments, present: CpuSnapshot): { booked
 
 const NONE: readonly SharedPoolShort[] = [];
 
-/** Whose room is missing nobody can say: all who have booked some are flagged. */
+/** Flags all pods that book the shared pool: the shortage belongs to none in particular. */
 export function sharedPoolShort(
   { mixed }: Pick<PodAssignment, 'mixed'>,
   state: Assignments,
@@ -37,7 +37,7 @@ export function sharedPoolShort(
   const { booked, missing } = poolShortage(state, present);
   if (missing === 0) return NONE;
   const left = booked - missing;
-  const message = `${mixed}m of the shared pool: ${booked}m are booked there, where ${left}m can be`;
+  const message = `${mixed}m of the shared pool: ${booked}m are booked there, but only ${left}m are left`;
   const facts = { mixed: mixed / MILLI, booked: booked / MILLI, left: left / MILLI };
   return [Object.freeze({ code: 'SHARED_POOL_SHORT', message, ...facts })];
 }

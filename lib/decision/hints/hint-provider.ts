@@ -1,5 +1,5 @@
-// HintProvider: a resource of the caller's own that takes part in admission. What it answers is
-// checked here.
+// HintProvider: a caller's own resource that takes part in admission. Checks the answers of
+// providers.
 import { checkOptions, invalidOption, isName, NAME, thrownText } from '../../base/check-options.js';
 import { NumalignError } from '../../base/errors.js';
 import { Refusal } from '../../base/refusal.js';
@@ -67,40 +67,40 @@ export interface HintProvider {
 
 const METHODS = ['hints', 'allocate', 'release'] as const;
 
-/** The provider with the name it has now. @throws ERR_INVALID_OPTION */
+/** Checks a provider and keeps its current name. @throws ERR_INVALID_OPTION */
 export function checkProvider(provider: unknown): HintProvider {
   if (typeof provider !== 'object' || provider === null)
     invalidOption('provider', provider, 'a HintProvider');
-  const given = provider as HintProvider;
-  const { name } = given;
+  const candidate = provider as HintProvider;
+  const { name } = candidate;
   if (!isName(name)) invalidOption('name', name, NAME);
   for (const method of METHODS) {
-    if (typeof given[method] !== 'function') invalidOption(method, given[method], 'a function');
+    if (typeof candidate[method] !== 'function') invalidOption(method, candidate[method], 'a function');
   }
-  const { amounts } = given;
+  const { amounts } = candidate;
   if (amounts !== undefined && typeof amounts !== 'function') invalidOption('amounts', amounts, 'a function');
-  // A class may have more.
+  // An instance of a class may have more members.
   if (Object.getPrototypeOf(provider) === Object.prototype) {
     checkOptions(provider, ['name', ...METHODS, 'amounts'], 'a HintProvider');
   }
   return Object.freeze({
     name,
-    hints: (request: HintRequest) => given.hints(request),
-    allocate: (request: HintRequest, hint: TopologyHint) => given.allocate(request, hint),
-    release: (pod: ReleaseRequest) => given.release(pod),
-    amounts: (request: HintRequest) => given.amounts?.(request) ?? {},
+    hints: (request: HintRequest) => candidate.hints(request),
+    allocate: (request: HintRequest, hint: TopologyHint) => candidate.allocate(request, hint),
+    release: (pod: ReleaseRequest) => candidate.release(pod),
+    amounts: (request: HintRequest) => candidate.amounts?.(request) ?? {},
   });
 }
 
-// Promises in an answer that is refused: nobody will wait for them, and that they fail must not end
-// the process.
+// Swallows promises in a refused answer: nobody waits for them, and a rejection must not end the
+// process.
 export function abandon(answer: unknown, depth = 2): void {
   if (typeof answer !== 'object' || answer === null) return;
   try {
     if (typeof (answer as { then?: unknown }).then === 'function') Promise.resolve(answer).catch(() => {});
     else if (depth > 0) for (const item of Object.values(answer)) abandon(item, depth - 1);
   } catch {
-    // Whatever a getter throws: the answer is refused anyway.
+    // A getter threw. The answer is refused anyway.
   }
 }
 
@@ -153,8 +153,8 @@ function isAmount(value: unknown): value is NodeAmount {
 }
 
 /**
- * What a provider tells of a resource; nothing where it does not, or fails: the reason of a
- * rejection must not be lost.
+ * The amounts that a provider reports for a resource. Empty if it reports none or fails, so that
+ * the reason of a rejection is not lost.
  */
 export function askForAmounts(
   provider: HintProvider | undefined,
@@ -176,7 +176,7 @@ export function askForAmounts(
   }
 }
 
-/** Calls every one of them, whatever the others do. Answers the first error, ERR_HINT_PROVIDER. */
+/** Calls all providers, even if some fail. Returns the first error, ERR_HINT_PROVIDER. */
 export function askToRelease(providers: readonly HintProvider[], request: ReleaseRequest): unknown {
   let first: unknown;
   for (const provider of providers) {

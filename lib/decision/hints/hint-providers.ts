@@ -1,4 +1,4 @@
-// HintProviders: the custom providers of one manager, and the pods for which they hold something.
+// HintProviders: a manager's custom providers, and the pods that they hold something for.
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { invalidOption } from '../../base/check-options.js';
 import { askToRelease, checkProvider, type HintProvider } from './hint-provider.js';
@@ -8,10 +8,10 @@ type Held = Pick<PodAssignment, 'uid' | 'name' | 'admittedAt'>;
 export class HintProviders {
   readonly #providers: HintProvider[] = [];
   readonly #held = new Map<string, Held>();
-  // Pods whose release has failed and was told; it is tried again.
+  // Pods whose release failed and was reported. It is tried again.
   readonly #failed = new Set<string>();
 
-  /** In the order in which they are asked; a copy. */
+  /** A copy, in the order of calls. */
   get list(): readonly HintProvider[] {
     return [...this.#providers];
   }
@@ -24,27 +24,26 @@ export class HintProviders {
   add(provider: HintProvider): void {
     const checked = checkProvider(provider);
     if (this.#providers.some(({ name }) => name === checked.name)) {
-      invalidOption('name', checked.name, 'another name: there is a hint provider of this one');
+      invalidOption('name', checked.name, 'another name: a hint provider with this name exists');
     }
     this.#providers.push(checked);
   }
 
-  /** The pod is on record: what was allocated for it stays until it is off. */
+  /** Notes a pod on record. What was allocated for it stays until the pod is off the record. */
   keep({ uid, name, admittedAt }: Held): void {
     if (this.#providers.length > 0) this.#held.set(uid, { uid, name, admittedAt });
   }
 
   /**
-   * Releases what is held for pods that are not on record any more, however they went: by this
-   * manager, another one, another process, or with their owner. Answers the error for `uid`,
-   * ERR_HINT_PROVIDER; of others the process is warned, once. REQUIRES: the state's lock, and its
-   * newest pods.
+   * Releases pods that are off the record: released by this or another manager, by another process,
+   * or with their owner. Returns the error for `uid`, ERR_HINT_PROVIDER; for other pods it emits a
+   * warning once. REQUIRES: the state's lock, and the newest pods.
    */
   releaseAllBut(pods: readonly Held[], uid?: string): unknown {
     if (this.#held.size === 0) return undefined;
-    // A pod of the same uid may have come since.
+    // Another pod may have the same uid by now.
     const onRecord = new Map(pods.map((pod) => [pod.uid, pod.admittedAt]));
-    let own: unknown;
+    let failure: unknown;
     for (const held of [...this.#held.values()]) {
       if (onRecord.get(held.uid) === held.admittedAt || !this.#held.delete(held.uid)) continue;
       const error = askToRelease(this.#providers, { pod: { uid: held.uid, name: held.name }, dryRun: false });
@@ -53,11 +52,11 @@ export class HintProviders {
         continue;
       }
       if (!onRecord.has(held.uid)) this.#held.set(held.uid, held);
-      if (held.uid === uid) own = error;
+      if (held.uid === uid) failure = error;
       else if (!this.#failed.has(held.uid))
         process.emitWarning(`pod ${held.uid}: ${(error as Error).message}`, 'NumalignWarning');
       this.#failed.add(held.uid);
     }
-    return own;
+    return failure;
   }
 }

@@ -1,5 +1,5 @@
-// The merge of topology hints under a policy: what the Topology Manager decides. The core does it
-// without walking the cross product.
+// Merges topology hints under a policy, as the Topology Manager does. The core avoids walking the
+// cross product.
 import { types } from 'node:util';
 import { checkOptions, invalidOption } from '../../base/check-options.js';
 import { NumalignError } from '../../base/errors.js';
@@ -17,8 +17,8 @@ import { MAX_HINT_NODES } from '../../machine/hint-masks.js';
 import { familyAt, HintFamily, hintAt, type TopologyHint, unorderedHints } from '../../machine/hints.js';
 
 /**
- * What one hint provider answers: for each resource its hints, null for no preference, an empty
- * list where it cannot be met; null: nothing to say.
+ * The answer of one hint provider. By resource: its hints; null for no preference; an empty list if
+ * the request does not fit. Null: no answer.
  */
 export type ProviderHints = Readonly<Record<string, HintFamily | Iterable<TopologyHint> | null>> | null;
 
@@ -50,49 +50,49 @@ export interface MergeOptions {
 /** The result of {@link mergeHints}. */
 export interface MergeResult {
   /**
-   * `nodes: null` with the policy `none`, and with `single-numa-node` where no provider has a
+   * `nodes` is null under the policy `none`, and under `single-numa-node` if no provider has a
    * preference.
    */
   readonly hint: TopologyHint;
   readonly admitted: boolean;
   /**
-   * False: on more than 16 nodes the search ran out of its budget, or devices are near several
-   * nodes; a better hint may exist.
+   * False if a better hint may exist: on more than 16 nodes the search ran out of its budget, or
+   * devices are near several nodes.
    */
   readonly exact: boolean;
-  /** How a joint choice was made; absent: the hints were merged, or all nodes are the same. */
+  /** How a joint choice was made. Absent if the hints were merged, or all nodes are equal. */
   readonly choice?: NodeChoice;
 }
 
-/** Which sets of NUMA nodes a joint choice was made of. */
+/** The sets of NUMA nodes that a joint choice had. */
 export interface NodeChoice {
-  /** Those that have all of what is asked for, on as few nodes as can be. */
+  /** Sets that hold the whole request on the fewest nodes. */
   readonly sets: number;
   /** Those of them whose nodes are as near to each other as the chosen ones. */
   readonly nearest: number;
-  /** And that have as little free. */
+  /** Those of the nearest that have as little free. */
   readonly tightest: number;
 }
 
-// Words of the merge's answer before the families.
+// The words of the core's answer before the families.
 const MERGED = 6;
 const MERGE_OPTIONS = ['numaNodes', 'policy', 'policyOptions', 'distances'] as const;
 
-/** The machine as the merge sees it. */
+/** The machine in terms of the merge. */
 export interface MergeSite {
   /** Ascending. */
   readonly numaNodes: readonly number[];
   readonly policy: TopologyManagerPolicy;
-  /** Row by row; undefined: distances do not count. */
+  /** Row by row; undefined if distances do not count. */
   readonly distances: Words | undefined;
-  /** For a joint choice; undefined: a merge as the kubelet's. */
+  /** Set for a joint choice; undefined for the kubelet's merge. */
   readonly joint?: JointCall | undefined;
 }
 
-/** Hints that are packed, or what the core is asked by for them. */
+/** Packed hints, or a question to the core that yields them. */
 export type Hints = HintFamily | HintQuestion;
 
-// The core's answer, good until the next call.
+// The core's answer is valid until the next call.
 function askToMerge(hints: readonly Hints[], { numaNodes, policy, distances, joint }: MergeSite): Words {
   return native.mergeHints({
     hints,
@@ -108,20 +108,20 @@ function resultOf(answer: Words, { numaNodes }: MergeSite): MergeResult {
   const hint = hintAt(flags & 1 ? null : answer, (flags & 2) !== 0, numaNodes);
   const merged = { hint, admitted: (flags & 4) !== 0, exact: (flags & 8) !== 0 };
   const sets = answer[3]!;
-  // Only of a joint choice; to spread an object takes many times as long as to make one.
+  // Only a joint choice has sets. Spreading is many times slower than a literal.
   return sets === 0 ? merged : { ...merged, choice: { sets, nearest: answer[4]!, tightest: answer[5]! } };
 }
 
 /**
- * Merges hints. What the core is asked by becomes a family in the same step: `families` are all of
- * them, in the order of `hints`. REQUIRES: hints of these NUMA nodes, 1 to 64 of them.
+ * Merges hints. The core answers questions among `hints` in the same call. `families` has a family
+ * for each of `hints`, in their order. REQUIRES: hints of these 1 to 64 NUMA nodes.
  */
 export function mergeOffered(
   hints: readonly Hints[],
   site: MergeSite,
 ): { readonly merged: MergeResult; readonly families: readonly HintFamily[] } {
   const answer = askToMerge(hints, site);
-  // As long as it will be: one that grows takes several times as much.
+  // Allocated at full length: a growing array takes several times as long.
   const families = new Array<HintFamily>(hints.length);
   let at = MERGED;
   for (let i = 0; i < hints.length; i++) {
@@ -144,7 +144,7 @@ function noFamily(
 ): NumalignError {
   return new NumalignError(
     'ERR_INVALID_ARGUMENT',
-    `the hints for ${resource} are of another machine, or none`,
+    `the hints for ${resource} are not hints of this machine`,
     {
       value,
       valid: numaNodes,
@@ -159,8 +159,8 @@ function isSameList(a: readonly number[], b: readonly number[]): boolean {
   return true;
 }
 
-const isFamily = ({ words, numaNodes: own }: HintFamily, numaNodes: readonly number[]) =>
-  isSameList(own, numaNodes) && types.isUint32Array(words) && native.isHintFamily(words, numaNodes.length);
+const isFamilyOf = ({ words, numaNodes: nodes }: HintFamily, numaNodes: readonly number[]) =>
+  isSameList(nodes, numaNodes) && types.isUint32Array(words) && native.isHintFamily(words, numaNodes.length);
 
 function checkHints(hints: ProviderHints): Exclude<ProviderHints, null> {
   if (hints === null || hints === undefined) return {};
@@ -175,12 +175,12 @@ function checkHints(hints: ProviderHints): Exclude<ProviderHints, null> {
   );
 }
 
-/** The hints of one provider, packed. @throws ERR_INVALID_ARGUMENT */
+/** Packs the hints of one provider. @throws ERR_INVALID_ARGUMENT */
 export function packHints(hints: ProviderHints, numaNodes: readonly number[]): Record<string, HintFamily> {
   return Object.fromEntries(
-    Object.entries(checkHints(hints)).map(([resource, given]) => {
-      const family = given instanceof HintFamily ? given : HintFamily.from(given, numaNodes);
-      if (isFamily(family, numaNodes)) return [resource, family];
+    Object.entries(checkHints(hints)).map(([resource, list]) => {
+      const family = list instanceof HintFamily ? list : HintFamily.from(list, numaNodes);
+      if (isFamilyOf(family, numaNodes)) return [resource, family];
       throw noFamily(resource, family, numaNodes);
     }),
   );
@@ -201,8 +201,8 @@ function parseDistances(distances: unknown, count: number): Words {
 }
 
 /**
- * Merges the hints of all providers under a policy, as the kubelet's Topology Manager does.
- * @throws ERR_INVALID_OPTION, ERR_INVALID_ARGUMENT for hints of another shape or other nodes
+ * Merges the hints of all providers under a policy, like the kubelet's Topology Manager.
+ * @throws ERR_INVALID_OPTION, ERR_INVALID_ARGUMENT for hints of another shape or of other nodes
  */
 export function mergeHints(providers: readonly ProviderHints[], options: MergeOptions): MergeResult {
   if (!Array.isArray(providers))
@@ -223,8 +223,8 @@ export function mergeHints(providers: readonly ProviderHints[], options: MergeOp
   for (const hints of providers) {
     const lists = checkHints(hints);
     for (const resource of Object.keys(lists)) {
-      const given = lists[resource]!;
-      const family = given instanceof HintFamily ? given : unorderedHints(given, numaNodes);
+      const list = lists[resource]!;
+      const family = list instanceof HintFamily ? list : unorderedHints(list, numaNodes);
       families.push(family);
       if (!isSameList(family.numaNodes, numaNodes)) throw wrongFamily(providers, families, numaNodes)!;
     }
@@ -233,34 +233,34 @@ export function mergeHints(providers: readonly ProviderHints[], options: MergeOp
     const site = { numaNodes, policy, distances };
     return resultOf(askToMerge(families, site), site);
   } catch (error) {
-    // The words of families are looked at by the merge, where it gets them.
+    // The merge itself checks the words of families.
     throw wrongFamily(providers, families, numaNodes) ?? error;
   }
 }
 
-// The first of these families, which are the first that the providers gave, that is none.
+// The error for the first family that is not one of these nodes.
 function wrongFamily(
   providers: readonly ProviderHints[],
   families: readonly HintFamily[],
   numaNodes: readonly number[],
 ): NumalignError | undefined {
-  const wrong = families.findIndex((family) => !isFamily(family, numaNodes));
+  const wrong = families.findIndex((family) => !isFamilyOf(family, numaNodes));
   if (wrong < 0) return undefined;
   const resources = providers.flatMap((hints) => Object.keys(checkHints(hints)));
   return noFamily(resources[wrong]!, families[wrong]!, numaNodes);
 }
 
-// Ascending, each once.
-function nodeIds(given: Iterable<number>): readonly number[] {
-  return isAscending(given) ? given.slice() : NodeSet.from(given).toArray();
+// Ascending, without duplicates.
+function nodeIds(nodes: Iterable<number>): readonly number[] {
+  return isAscending(nodes) ? nodes.slice() : NodeSet.from(nodes).toArray();
 }
 
-function isAscending(given: unknown): given is readonly number[] {
-  if (!Array.isArray(given) || given.length === 0) return false;
+function isAscending(nodes: unknown): nodes is readonly number[] {
+  if (!Array.isArray(nodes) || nodes.length === 0) return false;
   let last = -1;
-  for (let i = 0; i < given.length; i++) {
-    if (!Number.isInteger(given[i]) || given[i] <= last) return false;
-    last = given[i];
+  for (let i = 0; i < nodes.length; i++) {
+    if (!Number.isInteger(nodes[i]) || nodes[i] <= last) return false;
+    last = nodes[i];
   }
   return last <= NodeSet.MAX_ID;
 }

@@ -1,16 +1,17 @@
-// BestTrial: of the ways to place a whole pod the one on the fewest and nearest NUMA nodes. Pure.
+// BestTrial: tries ways to place a whole pod, and returns the one on the fewest and nearest NUMA
+// nodes. Pure.
 import type { NodeSet } from '../../machine/cpu-set.js';
 import type { HintFamily } from '../../machine/hints.js';
 import type { Topology } from '../../machine/topology.js';
 import { distanceOf, isBest, isBetter, type Score } from './score.js';
 
 /**
- * As the kubelet chooses, container by container or with the whole pod ahead; or NUMA nodes chosen
- * jointly, of these or (undefined) of all.
+ * `kubelet`: as the kubelet, container by container; `ahead`: the same, with init containers placed
+ * for the whole pod; or a joint choice within these nodes, undefined for all.
  */
 export type Way = 'kubelet' | 'ahead' | { readonly within: NodeSet | undefined };
 
-/** A pod as it is placed in some way. */
+/** A pod as one way places it. */
 export interface Trial<Placed> {
   readonly placed: Placed;
   readonly score: Score;
@@ -18,41 +19,41 @@ export interface Trial<Placed> {
 
 export interface TrialGround<Placed> {
   readonly topology: Topology;
-  /** undefined: it is refused. */
+  /** Places the pod one way; undefined if it is refused. */
   readonly attempt: (way: Way) => Trial<Placed> | undefined;
-  /** Its containers are aligned one by one. */
+  /** True if its containers are aligned one by one. */
   readonly hasSeveral: boolean;
   readonly hasInit: boolean;
-  /** What is offered for the pod as a whole. */
+  /** The hints offered for the pod as a whole. */
   readonly offered: () => readonly HintFamily[];
-  /** By position of the node: how much is free on it. */
+  /** The free room on each node, by its position. */
   readonly rooms: () => readonly number[];
 }
 
-/** Nodes that are chosen jointly win a tie; undefined: it is refused in any way. */
+/** Returns the best trial. A joint choice wins a tie. Undefined if every way is refused. */
 export function bestTrial<Placed>(ground: TrialGround<Placed>): Trial<Placed> | undefined {
   const { attempt, hasSeveral, hasInit } = ground;
-  // Of one container, or of a pod that is aligned as a whole, the choice itself is the best.
+  // For one container, or a pod aligned as a whole, the joint choice is the best already.
   let best = attempt({ within: undefined });
   if (hasSeveral && !isDone(best)) best = bestWithin(ground, best);
   if (isDone(best)) return best;
   best = betterOf(best, attempt('kubelet'));
-  // That is for fewer nodes in all, and may take more for some container.
+  // This way needs the fewest nodes in all, but perhaps more for one container.
   return hasInit ? betterOf(best, attempt('ahead')) : best;
 }
 
 const isDone = (trial: Trial<unknown> | undefined) => trial !== undefined && isBest(trial.score);
 
-/** The first of those that are as good. */
+/** Returns the first if both are equally good. */
 function betterOf<T extends Trial<unknown>>(one: T | undefined, other: T | undefined): T | undefined {
   if (!one || !other) return one ?? other;
   return isBetter(other.score, one.score) ? other : one;
 }
 
-// Sets of nodes that the pod is tried on.
+// Tries the pod on at most this many sets of nodes.
 const MOST_SETS = 64;
 
-// Containers one by one take what is best for each; kept to some nodes, they share these.
+// Container by container, each gets its own best nodes. Restricted to a set, they share its nodes.
 function bestWithin<Placed>(ground: TrialGround<Placed>, first: Trial<Placed> | undefined) {
   const { topology, attempt } = ground;
   let best = first;
@@ -63,8 +64,8 @@ function bestWithin<Placed>(ground: TrialGround<Placed>, first: Trial<Placed> | 
   return best;
 }
 
-// Sets come narrow ones first, and near ones first among these. A pod can be on fewer nodes than it is
-// kept to: then it was tried on those.
+// Narrow sets come first, and near ones first among these. A pod may need fewer nodes than the set
+// has; then it was tried on those.
 function cannotWin({ placed, ofContainers, ofPod, podApart }: Score, size: number, apart: number): boolean {
   return ofContainers === placed && (ofPod < size || (ofPod === size && podApart <= apart));
 }

@@ -1,20 +1,22 @@
-// Why a pod is on the NUMA nodes that it is on, for people. Pure.
+// Explains to people why a pod is on its NUMA nodes. Pure.
 import type { NodeSet } from '../../machine/cpu-set.js';
 import type { MergeResult, NodeChoice } from '../hints/merge-hints.js';
 
-/** What was chosen for a container, or (null) for the whole pod. */
+/** The choice for a container, or for the whole pod (null). */
 interface Chosen {
   readonly container: string | null;
   readonly merged: MergeResult;
 }
 
-/** A line for each choice. `joint`: undefined: the kubelet's was better. */
+/** One line per choice. `joint` is undefined if the kubelet's way was better. */
 export function choiceText(
   joint: { readonly within: NodeSet | undefined } | undefined,
   all: readonly Chosen[],
 ): string {
-  if (!joint) return 'as the kubelet chooses: no nodes that are chosen jointly are fewer or nearer';
-  const kept = joint.within ? [`the pod is kept to ${named(joint.within)}, as few as hold all of it`] : [];
+  if (!joint) return 'as the kubelet chooses: a joint choice finds no fewer or nearer nodes';
+  const kept = joint.within
+    ? [`the pod stays on ${named(joint.within)}, the fewest nodes that hold all of it`]
+    : [];
   return [...kept, ...all.flatMap(lineOf)].join('\n');
 }
 

@@ -1,11 +1,11 @@
-// JointSite: what a joint choice of NUMA nodes is made by. Pure.
+// JointSite: the input to a joint choice of NUMA nodes. Pure.
 import type { NodeSet } from '../../machine/cpu-set.js';
 import { maskOf } from '../../machine/hint-masks.js';
 import type { Draft } from '../cpus/draft.js';
 import type { MergeSite } from '../hints/merge-hints.js';
 import { roomsOf } from './rooms.js';
 
-/** `within`: the only nodes to choose of; undefined: all. */
+/** `within`: the nodes to choose from; undefined: all. */
 export function jointSite(draft: Draft, policy: MergeSite['policy'], within: NodeSet | undefined): MergeSite {
   const { numaNodes, distances } = draft.topology;
   const joint = { within: maskOf(within ?? numaNodes, numaNodes), rooms: roomsOf(draft) };

@@ -1,5 +1,5 @@
-// Narrowing: which of several NUMA nodes that were chosen jointly each resource goes to: the CPUs to
-// the fewest that hold them, memory to all of them where it may. Pure.
+// Narrowing: distributes resources over jointly chosen NUMA nodes. CPUs go to the fewest nodes that
+// hold them, memory to all nodes if possible. Pure.
 import type { ContainerRequest } from '../../input/pods/resource-amounts.js';
 import type { TopologyHint } from '../../machine/hints.js';
 import { cpuHints } from '../cpus/cpu-manager.js';
@@ -9,16 +9,16 @@ import { candidates, keptNodes, memoryHints } from '../memory/memory-hints.js';
 import type { MemoryRequests } from '../memory/memory-requests.js';
 import { jointSite } from './joint-site.js';
 
-/** Where the CPUs and the memory of a container are to be. */
+/** The hints for a container's CPUs and memory. */
 export interface ResourceHints {
   readonly cpus: TopologyHint;
   readonly memory: TopologyHint;
 }
 
-/** The same for both. */
+/** The same hint for both. */
 export const undivided = (hint: TopologyHint): ResourceHints => ({ cpus: hint, memory: hint });
 
-/** `container`: undefined: the whole pod. */
+/** `container`: undefined for the whole pod. */
 export function narrowed(
   draft: Draft,
   container: ContainerRequest | undefined,
@@ -26,7 +26,7 @@ export function narrowed(
   hint: TopologyHint,
 ): ResourceHints {
   const { nodes } = hint;
-  // Nothing to choose of; and what is resized stays where it is.
+  // Nothing to choose; a resized container stays where it is.
   if (nodes === null || nodes.size <= 1 || draft.kept) return undivided(hint);
   const best = (hints: Hints | undefined): TopologyHint => {
     if (!hints) return hint;
@@ -40,7 +40,7 @@ export function narrowed(
     );
     return merged.admitted && merged.hint.nodes?.equals(nodes);
   };
-  // All nodes of a socket count as near then.
+  // With alignBySocket, all nodes of a socket count as near.
   const cpus = draft.placement.alignBySocket ? hint : best(cpuHints(draft, container));
   const isWhole = memory.length === 0 || keptNodes(draft).length > 0 || mayShare();
   return { cpus, memory: isWhole ? hint : best(memoryHints(draft, memory)) };

@@ -1,6 +1,6 @@
-// Rooms: how much each NUMA node has free of everything that its machine has, whether it is asked for
-// or not. Of nodes that will do as well, those with the least are taken: what is left whole stays
-// whole, and a request without devices keeps off the nodes that have some. Pure.
+// Rooms: how much of everything each NUMA node has free, requested or not. Of equally good nodes,
+// the choice takes those with the least: whole nodes stay whole, and a request without devices
+// avoids nodes with devices. Pure.
 import { hugepageType, MEMORY } from '../../input/values/memory-types.js';
 import { sizeOfBoth } from '../../machine/id-set.js';
 import type { Topology } from '../../machine/topology.js';
@@ -8,10 +8,10 @@ import type { Draft } from '../cpus/draft.js';
 import { availableDevices } from '../devices/device-draft.js';
 import { isMemoryKnown, memoryRow } from '../memory/memory-tables.js';
 
-// All that the machine has of a resource, in whole numbers: sums of these depend on no order.
+// All of a machine's resource. Whole numbers, so that sums do not depend on their order.
 const WHOLE = 2 ** 20;
 
-/** By position of the node: the sum of its shares in what the machine has of each resource. */
+/** By position of the node: the sum of its shares in the machine's total of each resource. */
 export function roomsOf(draft: Draft): readonly number[] {
   const { topology, free, reusable, resources } = draft;
   const rooms = topology.nodes.map(() => 0);
@@ -37,7 +37,7 @@ export function roomsOf(draft: Draft): readonly number[] {
 
 const sumOf = (amounts: readonly number[]) => amounts.reduce((sum, amount) => sum + amount, 0);
 
-// Of machines, which never change.
+// Safe because machines never change.
 const typesKnown = new WeakMap<Topology, readonly string[]>();
 
 function typesOf(topology: Topology): readonly string[] {

@@ -1,20 +1,20 @@
-// Score: how good a placement of a whole pod is. Pure.
+// Score: rates a placement of a whole pod. Pure.
 import { NodeSet } from '../../machine/cpu-set.js';
 import type { Topology } from '../../machine/topology.js';
 
-/** The less of it the better, the first that differs deciding. */
+/** Lower is better. The first member that differs decides. */
 export interface Score {
-  /** Containers that have anything anywhere. */
+  /** The number of containers that have nodes. */
   readonly placed: number;
-  /** NUMA nodes, container by container, and of the pod. */
+  /** The number of NUMA nodes, summed over containers, and of the pod. */
   readonly ofContainers: number;
   readonly ofPod: number;
-  /** How far these are from each other. */
+  /** The distances among these nodes. */
   readonly containersApart: number;
   readonly podApart: number;
 }
 
-/** The sum of the distances between each two of these nodes, both ways. */
+/** The sum of the distances between all pairs of these nodes, both ways. */
 export function distanceOf({ distances, numaNodes }: Topology, nodes: NodeSet): number {
   if (!distances || nodes.size < 2) return 0;
   const at = [...nodes].map((node) => numaNodes.indexOf(node)).filter((position) => position >= 0);
@@ -23,7 +23,7 @@ export function distanceOf({ distances, numaNodes }: Topology, nodes: NodeSet): 
   return sum;
 }
 
-/** `each`: the nodes of what each container has. */
+/** `each`: the nodes of each container. */
 export function scoreOf(topology: Topology, each: readonly NodeSet[]): Score {
   const pod = each.reduce((all, nodes) => all.union(nodes), NodeSet.EMPTY);
   let [placed, ofContainers, containersApart] = [0, 0, 0];
@@ -42,5 +42,5 @@ export function isBetter(one: Score, other: Score): boolean {
   return false;
 }
 
-/** Whether no placement can be better: all of the pod is on one NUMA node. */
+/** True if no placement can be better: the whole pod is on one NUMA node. */
 export const isBest = ({ ofPod }: Score): boolean => ofPod <= 1;

@@ -1,30 +1,30 @@
-// NodesAhead: to which NUMA nodes a pod's init containers are kept, so that the whole pod fits near
+// NodesAhead: chooses the NUMA nodes for a pod's init containers so that the whole pod fits near
 // them. Pure.
 
 import type { NodeSet } from '../../machine/cpu-set.js';
 import type { HintFamily } from '../../machine/hints.js';
 
-/** What came of placing a whole pod. */
+/** The outcome of placing a whole pod. */
 export interface Trial {
-  /** All NUMA nodes of what its containers get; undefined: it is refused. */
+  /** The NUMA nodes of all containers; undefined if the pod is refused. */
   readonly nodes: NodeSet | undefined;
-  /** What was offered for its init containers. */
+  /** The hints offered for its init containers. */
   readonly offered: readonly HintFamily[];
 }
 
-// Of one resource: the narrowest come first.
+// Per resource; the narrowest sets come first.
 const MOST_SETS = 64;
 
 /**
- * The nodes within which the first init containers are placed so that the pod is admitted on the
- * fewest NUMA nodes; undefined: anywhere, which wins a tie. `attempt` places the whole pod.
+ * The nodes for the first init containers with which the pod needs the fewest NUMA nodes. Undefined
+ * means no restriction, which wins a tie. `attempt` places the whole pod.
  */
 export function nodesAhead(attempt: (within: NodeSet | undefined) => Trial): NodeSet | undefined {
   const { nodes, offered } = attempt(undefined);
   let fewest = nodes?.size ?? Number.POSITIVE_INFINITY;
   let best: NodeSet | undefined;
   for (const within of setsOf(offered)) {
-    // What needs no more than one node cannot be placed any better.
+    // One node is the best possible.
     if (fewest <= 1) break;
     const size = attempt(within).nodes?.size ?? Number.POSITIVE_INFINITY;
     if (size < fewest) [fewest, best] = [size, within];

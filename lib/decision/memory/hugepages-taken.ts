@@ -1,4 +1,4 @@
-// HugepagesTaken: fewer hugepages are free than there should be. Pure.
+// HugepagesTaken: fewer hugepages are free than the state expects. Pure.
 import type { Assignments } from '../../account/assignments.js';
 import { bookedOn, type MemoryBlock } from '../../account/booked-memory.js';
 import { formatBytes } from '../../input/values/quantity.js';
@@ -25,7 +25,7 @@ export interface HugepagesTaken {
   readonly expected: number;
 }
 
-/** Of some blocks those where it has fewer than a state says. */
+/** The blocks on whose nodes the kernel has fewer than the state says. */
 export function hugepagesTaken(
   blocks: readonly MemoryBlock[],
   { memory, settings, kubelet }: Assignments,
@@ -34,9 +34,9 @@ export function hugepagesTaken(
 ): HugepagesTaken[] {
   const taken = takenByKubelet(kubelet, topology);
   return blocks.flatMap(({ type, nodes }): HugepagesTaken[] => {
-    const own = topology.nodes.filter(({ id }) => nodes.includes(id));
+    const members = topology.nodes.filter(({ id }) => nodes.includes(id));
     const { byNode = [], unreserved = Number.POSITIVE_INFINITY } = kernel.get(type) ?? {};
-    const counts = own.map(({ id }) => byNode[topology.numaNodes.indexOf(id)]);
+    const counts = members.map(({ id }) => byNode[topology.numaNodes.indexOf(id)]);
     if (counts.includes(undefined)) return [];
     const free = Math.min(
       unreserved,
@@ -44,10 +44,10 @@ export function hugepagesTaken(
     );
     const leftOn = (node: NumaNode) =>
       allocatableOn(node, type, settings) - bookedOn(memory, node.id, type) - bookedOn(taken, node.id, type);
-    const expected = own.reduce((sum, node) => sum + Math.max(0, leftOn(node)), 0);
+    const expected = members.reduce((sum, node) => sum + Math.max(0, leftOn(node)), 0);
     if (free >= expected) return [];
     const where = `NUMA node${nodes.length > 1 ? 's' : ''} ${nodes.join(', ')}`;
-    const message = `${type} on ${where}: ${formatBytes(expected)} should be free, the kernel has ${formatBytes(free)}; others use or reserve them, or the pool has become smaller`;
+    const message = `${type} on ${where}: ${formatBytes(expected)} should be free, the kernel has ${formatBytes(free)}; others use or reserve them, or the pool has shrunk`;
     return [Object.freeze({ code: 'HUGEPAGES_TAKEN', message, resource: type, nodes, free, expected })];
   });
 }

@@ -1,4 +1,4 @@
-// The NUMA nodes on which the memory of a container is booked. Follows the kubelet's Memory Manager
+// Chooses the NUMA nodes that book a container's memory. Follows the kubelet's Memory Manager
 // (v1.32). Pure.
 import type { MemoryBlock } from '../../account/booked-memory.js';
 import { native } from '../../base/native.js';
@@ -23,18 +23,17 @@ function isGrowing(draft: MemoryGround, requests: MemoryRequests): boolean {
   return requests.some(({ type, bytes }) => bytes > keptBytes(draft, type));
 }
 
-// A container that is resized in something else: its memory stays as it is, whatever has become of
-// the nodes.
+// True if a resize leaves the memory alone: it stays booked, even on lost nodes.
 function isKept(draft: MemoryGround, requests: MemoryRequests): boolean {
   return draft.kept !== undefined && requests.every(({ type, bytes }) => bytes === keptBytes(draft, type));
 }
 
-/** The best of the candidates: preferred ones first, then the fewest nodes, then the lowest. */
+/** The best candidate: preferred first, then the fewest nodes, then the lowest. */
 function bestOf(
   { numaNodes }: Topology,
   question: MemoryQuestion,
 ): { nodes: number[]; preferred: boolean } | undefined {
-  // Once, whatever the number of types: all of them must fit on the same nodes.
+  // One question for all types, because all must fit on the same nodes.
   const family = new HintFamily(native.memoryHints(question.call), numaNodes);
   if (family.isEmpty) return undefined;
   const site = { numaNodes, policy: 'best-effort', distances: undefined } as const;
@@ -43,7 +42,7 @@ function bestOf(
 }
 
 /**
- * Books what a container asks for: on the hint's NUMA nodes, on more than these where they have not
+ * Books what a container requests: on the hint's NUMA nodes, and on more if these do not have
  * enough.
  * @throws ERR_INSUFFICIENT_MEMORY
  */
@@ -62,29 +61,29 @@ function chooseNodes(draft: MemoryGround, requests: MemoryRequests, hint: Topolo
   const kept = keptNodes(draft);
   if (draft.kept && !isGrowing(draft, requests)) {
     if (haveEnough(draft, requests, kept)) return kept;
-    throw insufficient(draft, requests, `NUMA nodes ${NodeSet.from(kept)}, where it is, have lost some`);
+    throw insufficient(draft, requests, `NUMA nodes ${NodeSet.from(kept)}, which hold it, have lost some`);
   }
   let chosen: { readonly nodes: readonly number[]; readonly preferred: boolean } = {
     nodes: hint.nodes?.toArray() ?? kept,
     preferred: hint.preferred,
   };
-  // The policy has its word through `preferred`: what it took for preferred must stay so.
+  // The policy relies on `preferred`, so a preferred hint must stay preferred.
   const replace = (message: string) => {
     const best = bestOf(draft.topology, candidates(draft, requests, chosen.nodes));
     if (!best) throw insufficient(draft, requests, message);
     if (chosen.preferred && !best.preferred) {
-      throw insufficient(draft, requests, `${message} as narrowly as ever possible`);
+      throw insufficient(draft, requests, `${message} as narrowly as possible`);
     }
     chosen = best;
   };
-  if (hint.nodes === null) replace('no set of NUMA nodes that can share it has as much free');
+  if (hint.nodes === null) replace('no set of NUMA nodes that can share it has this much free');
   const only = chosen.nodes[0];
-  // Unlike the kubelet, which takes a single node out of a group that shares its memory, and cannot
-  // read its own state after that.
+  // Unlike the kubelet, keeps a node in its group. The kubelet takes a single node out of a group
+  // that shares memory, and cannot read its own state afterwards.
   const breaksGroup = chosen.nodes.length === 1 && (groups.get(only!)?.length ?? 1) > 1;
   if (breaksGroup || !haveEnough(draft, requests, chosen.nodes)) {
     replace(
-      `no set of NUMA nodes that can share it, ${NodeSet.from(chosen.nodes)} among them, has as much free`,
+      `no set of NUMA nodes that can share it and includes ${NodeSet.from(chosen.nodes)} has this much free`,
     );
   }
   const { nodes } = chosen;
@@ -97,7 +96,7 @@ function chooseNodes(draft: MemoryGround, requests: MemoryRequests, hint: Topolo
   return nodes;
 }
 
-// As the kubelet: what init containers leave behind does not count here.
+// Like the kubelet, ignores what init containers left behind.
 function haveEnough(draft: MemoryGround, requests: MemoryRequests, ids: readonly number[]): boolean {
   const { numaNodes } = draft.topology;
   for (const { type, bytes } of requests) {
@@ -110,7 +109,7 @@ function haveEnough(draft: MemoryGround, requests: MemoryRequests, ids: readonly
 }
 
 function insufficient(draft: MemoryGround, requests: MemoryRequests, why: string): Refusal {
-  const asked = requests.map(({ type, bytes }) => `${formatBytes(bytes)} of ${type}`).join(' and ');
+  const request = requests.map(({ type, bytes }) => `${formatBytes(bytes)} of ${type}`).join(' and ');
   const details = {
     value: Object.fromEntries(requests.map(({ type, bytes }) => [type, bytes])),
     free: Object.fromEntries(
@@ -121,8 +120,8 @@ function insufficient(draft: MemoryGround, requests: MemoryRequests, why: string
     ),
   };
   const counted = requests.some(({ type }) => draft.hugepages?.has(type))
-    ? '; of hugepages no more counts as free than the kernel has'
+    ? '; numalign counts no more hugepages as free than the kernel has'
     : '';
-  const message = `${asked} asked for: ${why}${counted}`;
+  const message = `${request} asked for: ${why}${counted}`;
   return new Refusal('UnexpectedAdmissionError', 'ERR_INSUFFICIENT_MEMORY', message, details);
 }

@@ -1,4 +1,4 @@
-// What is booked of memory once a container has been given its own. Pure.
+// The booked memory after a container got its own. Pure.
 import { type BookedMemory, bookMemory, type MemoryBlock } from '../../account/booked-memory.js';
 import type { ContainerRequest } from '../../input/pods/resource-amounts.js';
 import type { MemoryDraft, MemoryGround } from './memory-draft.js';
@@ -19,44 +19,44 @@ function replaceAmount(
   return bytes > 0 ? [...others, { ...block, bytes }] : others;
 }
 
-/** What is left once a container has been given its memory. */
+/** The memory left after a container got its allocation. */
 export function memoryLeft(
   draft: MemoryGround,
   { name, kind }: ContainerRequest,
-  given: readonly MemoryBlock[],
+  blocks: readonly MemoryBlock[],
 ): MemoryDraft {
-  if (given.length === 0) return draft.memory;
+  if (blocks.length === 0) return draft.memory;
   const before = draft.memory;
   let { reusable, containers } = before;
-  for (const block of given) {
+  for (const block of blocks) {
     const reused = amountIn(before.reusable, block);
-    // An init container leaves all of its own to those that come later; of what others have left,
-    // these take.
+    // An init container leaves all of its memory to later ones. Other containers use up what was
+    // left.
     const left = kind === 'init' ? Math.max(reused, block.bytes) : Math.max(0, reused - block.bytes);
     if (left !== reused) reusable = replaceAmount(reusable, block, left);
     containers = afterHandOver(containers, block);
   }
-  const own = { name, kind, blocks: given };
-  containers = containers.length === 0 ? [own] : [...containers, own];
-  // Of a last container only who keeps the state wants to know.
-  let known: BookedMemory | undefined;
+  const placed = { name, kind, blocks };
+  containers = containers.length === 0 ? [placed] : [...containers, placed];
+  // Computed on demand: for the last container, only a caller that keeps the state needs it.
+  let total: BookedMemory | undefined;
   const booked = () => {
-    known ??= given
+    total ??= blocks
       .map((block) => ({ ...block, bytes: Math.max(0, block.bytes - amountIn(before.reusable, block)) }))
       .reduce((sum, block) => bookOn(draft, sum, block), before.booked());
-    return known;
+    return total;
   };
-  return { booked, containers, groups: groupsWith(groupsOf(draft), given), reusable };
+  return { booked, containers, groups: groupsWith(groupsOf(draft), blocks), reusable };
 }
 
-// Blocks of one container are of different types, and do not take from each other.
+// A container's blocks have different types, so they do not affect each other.
 function bookOn(draft: MemoryGround, booked: BookedMemory, block: MemoryBlock): BookedMemory {
   const { free } = memoryRow(draft, block.type);
-  // A resized container's may be on a node that is gone.
+  // The block of a resized container may be on a missing node.
   return bookMemory(booked, block, (id) => free[draft.topology.numaNodes.indexOf(id)] ?? 0);
 }
 
-// What is taken over from init containers counts once, and with the container that has it now.
+// Memory taken over from init containers counts once, with the container that has it now.
 function afterHandOver(containers: MemoryDraft['containers'], taken: MemoryBlock): MemoryDraft['containers'] {
   if (containers.length === 0 || !containers.some(({ kind }) => kind === 'init')) return containers;
   let left = taken.bytes;

@@ -1,4 +1,4 @@
-// The memory that a pod can have, as far as its decision has come.
+// The memory available to a pod at one step of its decision.
 import type { Assignments } from '../../account/assignments.js';
 import type { BookedMemory, MemoryBlock } from '../../account/booked-memory.js';
 import type { Placement } from '../../input/placement.js';
@@ -6,58 +6,58 @@ import type { PodRequest } from '../../input/pods/pod-request.js';
 import type { ContainerRequest } from '../../input/pods/resource-amounts.js';
 import type { Topology } from '../../machine/topology.js';
 
-/** Bytes that the kernel has free of a hugepage type; undefined where it does not tell. */
+/** Bytes of a hugepage type that are free in the kernel; undefined if unknown. */
 export interface KernelHugepages {
   /** By position of the NUMA node. */
   readonly byNode: readonly (number | undefined)[];
   /**
-   * On all nodes together, without those that mappings have reserved and not touched: they are
-   * promised, and no node knows which of them are its own.
+   * On all nodes together, without pages that mappings have reserved but not touched. Those are
+   * promised, and the kernel does not say on which node.
    */
   readonly unreserved: number | undefined;
 }
 
-/** What the kernel has free, by hugepage type. */
+/** The kernel's free hugepages, by type. */
 export type FreeHugepages = ReadonlyMap<string, KernelHugepages>;
 
-/** Nothing is known: of a described machine, or where nobody has asked. */
+/** For a described machine, or if nobody has read the kernel's numbers. */
 export const UNKNOWN_HUGEPAGES: FreeHugepages = new Map();
 
-/** What a container has. */
+/** The memory of a container. */
 export interface ContainerMemory {
   readonly name: string;
   readonly kind: ContainerRequest['kind'];
   readonly blocks: readonly MemoryBlock[];
 }
 
-/** The memory of a machine while a pod is placed on it. */
+/** The machine's memory while a pod is placed on it. */
 export interface MemoryDraft {
-  /** With what the pod has taken so far: found where it is asked for. */
+  /** Everything booked, with what the pod has taken so far; computed on demand. */
   readonly booked: () => BookedMemory;
   /**
-   * What its containers have that have any; what a later one has taken over from an init container
-   * is the later one's.
+   * The containers with memory. What a later container took over from an init container is listed
+   * with the later one.
    */
   readonly containers: readonly ContainerMemory[];
   /**
-   * By node those that its memory is allocated together with; undefined: as the pods on record have
-   * it.
+   * By node: the nodes whose memory is allocated together with it; undefined: as for the pods on
+   * record.
    */
   readonly groups: ReadonlyMap<number, readonly number[]> | undefined;
-  /** What init containers have left behind for later ones on just these nodes. */
+  /** What init containers left for later ones, on exactly these nodes. */
   readonly reusable: readonly MemoryBlock[];
 }
 
-/** What memory is booked by. */
+/** The input to booking memory. */
 export interface MemoryGround {
   readonly topology: Topology;
-  /** Without the pod. */
+  /** The state without the pod. */
   readonly state: Assignments;
   readonly pod: PodRequest;
   readonly placement: Placement;
   readonly memory: MemoryDraft;
-  /** What the kernel has free of hugepages, where that must do. */
+  /** The kernel's free hugepages, if they must suffice. */
   readonly hugepages?: FreeHugepages | undefined;
-  /** Of the only container, where it is resized. */
+  /** For a resize: what the only container keeps. */
   readonly kept?: { readonly memory: readonly MemoryBlock[] } | undefined;
 }

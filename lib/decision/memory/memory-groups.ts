@@ -4,7 +4,7 @@ import { groupsOfPods } from '../../account/memory-of-pods.js';
 import { maskOf } from '../../machine/hint-masks.js';
 import type { MemoryGround } from './memory-draft.js';
 
-/** Whether two lists, both ascending, are of the same nodes. */
+/** True if two ascending lists have the same nodes. */
 export const isSame = (a: readonly number[], b: readonly number[]) =>
   a.length === b.length && a.every((node, i) => node === b[i]);
 
@@ -13,14 +13,14 @@ type Groups = ReadonlyMap<number, readonly number[]>;
 export const groupsOf = ({ state, memory }: MemoryGround): Groups =>
   memory.groups ?? groupsOfPods(state.pods);
 
-/** With what a container was given. */
-export function groupsWith(groups: Groups, given: readonly MemoryBlock[]): Groups {
-  // Most are given memory of nodes that are grouped so already.
+/** The groups after a container got these blocks. */
+export function groupsWith(groups: Groups, blocks: readonly MemoryBlock[]): Groups {
+  // Most blocks are on nodes that already form this group.
   let next: Map<number, readonly number[]> | undefined;
-  for (const { nodes } of given) {
+  for (const { nodes } of blocks) {
     for (const node of nodes) {
-      const known = (next ?? groups).get(node);
-      if (known && isSame(known, nodes)) continue;
+      const group = (next ?? groups).get(node);
+      if (group && isSame(group, nodes)) continue;
       next ??= new Map(groups);
       next.set(node, nodes);
     }
@@ -28,16 +28,16 @@ export function groupsWith(groups: Groups, given: readonly MemoryBlock[]): Group
   return next ?? groups;
 }
 
-/** Groups as the core asks for them. */
+/** Groups in the form that the core expects. */
 interface GroupMasks {
   readonly numaNodes: readonly number[];
-  /** By node, low and high; empty where it is in no group. */
+  /** By node, the low and high half of its group's mask; zero without a group. */
   readonly words: readonly number[];
-  /** By node whether its group takes nothing more. */
+  /** By node, true if its group takes no more. */
   readonly closed: readonly boolean[];
 }
 
-// Of groups on record, which many pods are placed beside.
+// Safe because groups never change; many pods are placed beside the same ones.
 const masksOfGroups = new WeakMap<Groups, GroupMasks>();
 
 export function groupMasks(groups: Groups, numaNodes: readonly number[]): GroupMasks {
@@ -47,7 +47,7 @@ export function groupMasks(groups: Groups, numaNodes: readonly number[]): GroupM
     masks = {
       numaNodes,
       words: numaNodes.flatMap((node) => maskOf(groups.get(node)?.filter(isThere) ?? [], numaNodes)),
-      // A group that has lost a node is to be as it was when the node comes back.
+      // A group that lost a node must be unchanged when the node comes back.
       closed: numaNodes.map((node) => groups.get(node)?.every(isThere) === false),
     };
     masksOfGroups.set(groups, masks);

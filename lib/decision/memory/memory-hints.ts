@@ -1,4 +1,4 @@
-// The hints of the Memory Manager, for memory and hugepages. Follows the kubelet's policies None and
+// The hints of the Memory Manager for memory and hugepages. Follows the kubelet's policies None and
 // Static (v1.32). Pure.
 import type { MemoryBlock } from '../../account/booked-memory.js';
 import type { HintQuestion } from '../../base/native-surface.js';
@@ -12,10 +12,10 @@ export type MemoryQuestion = Extract<HintQuestion, { readonly kind: 'memory' }>;
 
 const NO_NODES: readonly number[] = [];
 const NO_ROWS: readonly number[] = [];
-// Low and high.
+// The low and the high half.
 const NO_MASK = [0, 0] as const;
 
-/** For all sets of NUMA nodes on which the request can be booked, those with `must` in them only. */
+/** Asks for all sets of NUMA nodes that can book the request and contain `must`. */
 export function candidates(draft: MemoryGround, requests: MemoryRequests, must = NO_NODES): MemoryQuestion {
   const { topology, memory } = draft;
   const { numaNodes } = topology;
@@ -55,14 +55,14 @@ function reusableRows(
 }
 
 /**
- * The hints for a container, or for the whole pod, by what is asked for, the same for each type: all
- * must fit on the same nodes. Undefined: no preference.
+ * The hints for a container, or for the whole pod; undefined: no preference. They are the same for
+ * all types, because all must fit on the same nodes.
  */
 export function memoryHints(draft: MemoryGround, requests: MemoryRequests): MemoryQuestion | undefined {
   return requests.length === 0 ? undefined : candidates(draft, requests, keptNodes(draft));
 }
 
-/** Where a container that is resized has memory: it keeps that. */
+/** The nodes where a resized container keeps its memory. */
 export function keptNodes({ kept }: MemoryGround): readonly number[] {
   return kept ? [...new Set(kept.memory.flatMap(({ nodes }) => nodes))].sort((a, b) => a - b) : NO_NODES;
 }

@@ -1,4 +1,4 @@
-// What is asked of the Memory Manager. Pure.
+// The requests to the Memory Manager. Pure.
 import { withLast } from '../../base/collections/lists.js';
 import type { Placement } from '../../input/placement.js';
 import { amountFor, type PodRequest } from '../../input/pods/pod-request.js';
@@ -9,13 +9,13 @@ import { isBookedWhole, isExclusive, podAmount } from '../pod-level/pod-level.js
 import type { MemoryGround } from './memory-draft.js';
 import { isMemoryKnown } from './memory-tables.js';
 
-/** So many bytes of a type. */
+/** A number of bytes of one type. */
 export interface MemoryRequest {
   readonly type: string;
   readonly bytes: number;
 }
 
-/** Each type once; what is not in it is not asked for. */
+/** Has each type once, and only requested ones. */
 export type MemoryRequests = readonly MemoryRequest[];
 
 const NO_REQUESTS: MemoryRequests = [];
@@ -32,12 +32,12 @@ function isManaged(
 const typesOf = ({ requests }: Pick<ContainerRequest, 'requests'>) =>
   Object.keys(requests).filter(isMemoryType);
 
-// As the kubelet, only types that its app containers ask for.
+// Like the kubelet, only types that app containers request.
 const typesOfPod = ({ containers }: PodRequest) => [
   ...new Set(containers.filter(({ kind }) => kind === 'app').flatMap(typesOf)),
 ];
 
-/** What is asked of the Memory Manager for a container, or for the whole pod. */
+/** The requests to the Memory Manager for a container, or for the whole pod. */
 export function memoryRequests(
   { pod, placement, topology }: Pick<MemoryGround, 'pod' | 'placement' | 'topology'>,
   container: ContainerRequest | undefined,
@@ -58,7 +58,7 @@ export function memoryRequests(
   return requests;
 }
 
-// Of a pod that has resources as a whole.
+// For a pod with pod-level resources.
 function wholeRequests(pod: PodRequest, placement: Placement): MemoryRequests {
   if (!isBookedWhole(pod, placement)) return NO_REQUESTS;
   return typesOf(pod.resources!)

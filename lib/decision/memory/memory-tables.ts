@@ -1,4 +1,4 @@
-// What NUMA nodes have of each type of memory, and what of it is taken. Pure.
+// The memory of NUMA nodes by type, and how much of it is taken. Pure.
 import type { Assignments, MachineSettings } from '../../account/assignments.js';
 import { type BookedMemory, bookedOn, NOTHING_BOOKED, type TotalOn } from '../../account/booked-memory.js';
 import { type KubeletRecord, kubeletMemory } from '../../account/kubelet-record.js';
@@ -11,31 +11,30 @@ import type { Topology } from '../../machine/topology.js';
 import type { KernelHugepages, MemoryDraft, MemoryGround } from './memory-draft.js';
 
 /**
- * What one NUMA node has of one type of memory, in bytes. `total` of ordinary memory leaves out
- * what hugepages take, and is `free` + `reserved` + `systemReserved`, unless more is granted than
- * the node has by now.
+ * The memory of one type on one NUMA node, in bytes. `total` of ordinary memory excludes hugepages.
+ * It is `free` + `reserved` + `systemReserved`, unless more is granted than the node has now.
  */
 export interface MemoryTable {
   readonly node: number;
-  /** `memory`, or a hugepage type such as `hugepages-2Mi`. */
+  /** `memory`, or a hugepage type like `hugepages-2Mi`. */
   readonly type: string;
   readonly total: number;
   readonly systemReserved: number;
   /** `total` less `systemReserved`: what grants can have. */
   readonly allocatable: number;
-  /** What grants have, and the kubelet's pods where they are on record. */
+  /** Booked by grants, and by the kubelet's pods on record. */
   readonly reserved: number;
   readonly free: number;
-  /** The nodes whose memory is allocated together with this one's; the node alone where none is. */
+  /** The nodes whose memory is allocated together with this one's; only this node if none are. */
   readonly group: readonly number[];
 }
 
-// A cache: asked for again and again, and never different.
+// Cached: read often, and nodes never change.
 const totals = new WeakMap<NumaNode, ReadonlyMap<string, number>>();
 
 function typesOn(node: NumaNode): ReadonlyMap<string, number> {
-  const known = totals.get(node);
-  if (known) return known;
+  const cached = totals.get(node);
+  if (cached) return cached;
   const { memoryBytes, hugepages } = node;
   const pools = hugepages.map(({ bytes, count }): [string, number] => [hugepageType(bytes), bytes * count]);
   const inPages = pools.reduce((sum, [, bytes]) => sum + bytes, 0);
@@ -44,27 +43,27 @@ function typesOn(node: NumaNode): ReadonlyMap<string, number> {
   return found;
 }
 
-/** What a node has of a type. */
+/** The bytes of a type on a node. */
 export function totalOn(node: NumaNode, type: string): number {
   return typesOn(node).get(type) ?? 0;
 }
 
-const totalsKnown = new WeakMap<Topology, TotalOn>();
+const totalsByMachine = new WeakMap<Topology, TotalOn>();
 
 /**
- * What each node of a machine has of a type; nothing where it has no such node. The same function
- * for the same machine.
+ * Returns the bytes of a type on a node of the machine; 0 for a node that it does not have. The
+ * same function for the same machine.
  */
 export function totalsOf(topology: Topology): TotalOn {
-  let known = totalsKnown.get(topology);
-  if (!known) {
-    known = (id, type) => {
+  let total = totalsByMachine.get(topology);
+  if (!total) {
+    total = (id, type) => {
       const node = topology.nodes.find((each) => each.id === id);
       return node ? totalOn(node, type) : 0;
     };
-    totalsKnown.set(topology, known);
+    totalsByMachine.set(topology, total);
   }
-  return known;
+  return total;
 }
 
 /** What the kubelet's pods take from each node of a machine. */
@@ -72,12 +71,12 @@ export function takenByKubelet(kubelet: KubeletRecord | null, topology: Topology
   return kubelet === null ? NOTHING_BOOKED : kubeletMemory(kubelet, totalsOf(topology));
 }
 
-/** What grants can have of a type on a node. */
+/** The bytes of a type on a node that grants can have. */
 export function allocatableOn(node: NumaNode, type: string, { reservedMemory }: MachineSettings): number {
   return Math.max(0, totalOn(node, type) - bookedOn(reservedMemory, node.id, type));
 }
 
-/** The account of every NUMA node and type of memory that it has. */
+/** The account of every NUMA node by memory type. */
 export function memoryTables(state: Assignments, topology: Topology): MemoryTable[] {
   const { settings, memory, pods, kubelet } = state;
   const groups = groupsOfPods(pods);
@@ -101,19 +100,19 @@ export function memoryTables(state: Assignments, topology: Topology): MemoryTabl
 }
 
 /**
- * Whether a machine's description says anything of memory, and sets of its nodes can be told apart.
+ * True if the machine's description has memory, and the machine is small enough for masks of nodes.
  */
 export function isMemoryKnown({ nodes }: Topology): boolean {
   return nodes.length <= MAX_HINT_NODES && nodes.some(({ memoryBytes }) => memoryBytes > 0);
 }
 
-/** What each NUMA node has of a type of memory, by its position, in bytes. */
+/** The memory of one type by position of the NUMA node, in bytes. */
 export interface MemoryRow {
   readonly allocatable: readonly number[];
   readonly free: readonly number[];
 }
 
-// Machines have few types of memory, whatever pods ask for.
+// Machines have few types of memory; pods can request any name.
 const MOST_TYPES = 16;
 
 interface TypedRows<Row> {
@@ -121,16 +120,16 @@ interface TypedRows<Row> {
   rows: readonly { readonly type: string; readonly row: Row }[];
 }
 
-// By what never changes, and the machine that was asked about last.
+// Caches by an immutable key, for the last machine.
 function oncePerType<Of extends object, Row, More extends unknown[] = []>(
   find: (of: Of, topology: Topology, type: string, ...more: More) => Row,
 ): (of: Of, topology: Topology, type: string, ...more: More) => Row {
-  const known = new WeakMap<Of, TypedRows<Row>>();
+  const cache = new WeakMap<Of, TypedRows<Row>>();
   return (of, topology, type, ...more) => {
-    let all = known.get(of);
+    let all = cache.get(of);
     if (all?.topology !== topology) {
       all = { topology, rows: [] };
-      known.set(of, all);
+      cache.set(of, all);
     }
     for (const each of all.rows) if (each.type === type) return each.row;
     const row = find(of, topology, type, ...more);
@@ -143,19 +142,19 @@ const allocatableRow = oncePerType((settings: MachineSettings, { nodes }, type) 
   nodes.map((node) => allocatableOn(node, type, settings)),
 );
 
-// The same for all pods that are placed on a state.
+// Shared by all pods that are placed on one state.
 const rowOn = oncePerType((state: Assignments, topology, type) =>
   findRow(topology, state, state.memory, type),
 );
 
-// Beside the containers before it.
+// With the containers placed before.
 const rowBeside = oncePerType((memory: MemoryDraft, topology, type, state: Assignments) =>
   findRow(topology, state, memory.booked(), type),
 );
 
 /**
- * What there is of a type for a container that is placed; with `bytes`, for a request of so many:
- * none is free anywhere where all nodes together have fewer.
+ * The memory of a type for the container that is placed. With `bytes`, for a request of this size:
+ * nothing is free if all nodes together have less.
  */
 export function memoryRow(ground: MemoryGround, type: string, bytes = 0): MemoryRow {
   const { topology, state, memory, hugepages } = ground;
@@ -165,9 +164,9 @@ export function memoryRow(ground: MemoryGround, type: string, bytes = 0): Memory
   return kernel ? lesserOf(ground, row, type, kernel, bytes) : row;
 }
 
-// The least of what is on record, what the kernel has on the node, and what it has promised nobody:
-// others may use the one, and nobody yet what the other says is booked. What the pod has taken so far
-// is in none of them.
+// The minimum of three amounts: the record's, the kernel's on the node, and the kernel's unreserved
+// amount. Other processes may use free pages, and booked pages may not be in use yet. None of the
+// three counts what the pod has taken so far, which is subtracted.
 function lesserOf(
   { topology, state, memory }: MemoryGround,
   { allocatable, free }: MemoryRow,
@@ -176,13 +175,13 @@ function lesserOf(
   bytes: number,
 ): MemoryRow {
   const booked = memory.booked();
-  const own = topology.numaNodes.map(
+  const takenByPod = topology.numaNodes.map(
     (node) => bookedOn(booked, node, type) - bookedOn(state.memory, node, type),
   );
-  const most = own.reduce((left, taken) => left - taken, unreserved);
+  const most = takenByPod.reduce((left, taken) => left - taken, unreserved);
   const reusable = memory.reusable.reduce((sum, block) => sum + (block.type === type ? block.bytes : 0), 0);
-  if (bytes > most + reusable) return { allocatable, free: own.map(() => 0) };
-  const left = own.map((taken, i) =>
+  if (bytes > most + reusable) return { allocatable, free: takenByPod.map(() => 0) };
+  const left = takenByPod.map((taken, i) =>
     Math.max(0, Math.min(free[i]!, (byNode[i] ?? Number.POSITIVE_INFINITY) - taken, most)),
   );
   return { allocatable, free: left };

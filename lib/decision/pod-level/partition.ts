@@ -1,18 +1,18 @@
-// Partition: what is booked for several that run together, dealt out among them. Exclusive ones get
-// their own; all others share the rest. Knows neither pods nor processes. Pure.
+// Partition: deals out what is booked to several claims. Exclusive claims get their own part; all
+// others share the rest. Knows neither pods nor processes. Pure.
 import type { CpuSet } from '../../machine/cpu-set.js';
 
-/** One that gets a part. */
+/** A claim to a part. */
 export interface Claim {
-  /** An `init` ends before what comes after it starts: it takes nothing from others. */
+  /** An `init` ends before later ones start, so it takes nothing from them. */
   readonly kind: 'init' | 'sidecar' | 'app';
-  /** What it has alone; null: it shares. */
+  /** The exclusive amount; null if it shares. */
   readonly amount: number | null;
 }
 
 /**
- * What each has of so much: its own amount, or what those that run beside it leave. An `init` that
- * shares has what the sidecars before it leave.
+ * The amount of each claim: its own, or what those beside it leave. An `init` that shares has what
+ * the sidecars before it leave.
  */
 export function sharesOf(total: number, claims: readonly Claim[]): readonly number[] {
   const rest = claims.reduce((left, { kind, amount }) => left - (kind === 'init' ? 0 : (amount ?? 0)), total);
@@ -24,7 +24,10 @@ export function sharesOf(total: number, claims: readonly Claim[]): readonly numb
   });
 }
 
-/** The first for which nothing, or less than it is to have alone, is left; -1: there is none. */
+/**
+ * The index of the first claim for which nothing, or less than its amount, is left; -1 if all are
+ * met.
+ */
 export function firstUnmet(total: number, claims: readonly Claim[]): number {
   const shares = sharesOf(total, claims);
   let left = total;
@@ -36,17 +39,17 @@ export function firstUnmet(total: number, claims: readonly Claim[]): number {
   });
 }
 
-/** CPUs that are dealt out. */
+/** The CPUs dealt to claims. */
 export interface Partition {
-  /** What each runs on. */
+  /** The CPUs of each claim. */
   readonly parts: readonly CpuSet[];
-  /** What is nobody's own: those that share run there together. */
+  /** The CPUs of no exclusive claim, which the others share. */
   readonly pool: CpuSet;
 }
 
 /**
- * Deals out CPUs, in the order of the claims, sidecars before apps: nobody has what a sidecar before
- * it has. `take`: chooses so many of some, for the claim at an index; throws where it cannot.
+ * Deals out CPUs in the order of the claims, sidecars before apps. No claim gets CPUs of a sidecar
+ * before it. `take`: chooses `count` CPUs of `from` for the claim at an index, or throws.
  */
 export function partitionOf(
   all: CpuSet,
@@ -54,11 +57,11 @@ export function partitionOf(
   take: (from: CpuSet, count: number, at: number) => CpuSet,
 ): Partition {
   let left = all;
-  const own = claims.map(({ kind, amount }, i) => {
+  const parts = claims.map(({ kind, amount }, i) => {
     if (amount === null) return kind === 'init' ? left : undefined;
     const cpus = take(left, amount, i);
     if (kind !== 'init') left = left.difference(cpus);
     return cpus;
   });
-  return { parts: own.map((cpus) => cpus ?? left), pool: left };
+  return { parts: parts.map((cpus) => cpus ?? left), pool: left };
 }

@@ -1,9 +1,9 @@
-// Pod level: how a pod that has resources as a whole is placed. Pure.
+// Pod level: how a pod with pod-level resources is placed. Pure.
 import type { Placement } from '../../input/placement.js';
 import { type PodRequest, requestOf } from '../../input/pods/pod-request.js';
 import type { ContainerRequest } from '../../input/pods/resource-amounts.js';
 
-/** Whether a pod is booked once for all of its containers, instead of one after the other. */
+/** True if a pod is booked once for all of its containers. */
 export function isBookedWhole(
   { resources }: Pick<PodRequest, 'resources'>,
   { scope, topologyPolicy }: Placement,
@@ -12,14 +12,14 @@ export function isBookedWhole(
 }
 
 /**
- * Whether the managers give a container what it asks for: of a pod that has resources as a whole only
- * to one that limits its CPUs and its memory to what it requests. All others share.
+ * True if the managers allocate for this container. With pod-level resources, only containers whose
+ * CPU and memory limits equal their requests are exclusive; all others share.
  */
 export function isExclusive({ resources }: PodRequest, { name }: ContainerRequest): boolean {
   return !resources || (resources.isManaged && resources.guaranteed.includes(name));
 }
 
-/** What the pod as a whole asks for of a resource. */
+/** The pod-level request for a resource. */
 export function podAmount({ resources }: PodRequest, resource: string): number {
   return resources ? requestOf(resources, resource) : 0;
 }

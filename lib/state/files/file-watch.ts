@@ -1,4 +1,4 @@
-// FileWatch: tells that a file may have changed: what is in it, or which file its path leads to.
+// FileWatch: reports that a file may have changed: its contents, or which file its path leads to.
 import { existsSync, realpathSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { unlessRefused } from '../../base/errors.js';
@@ -13,27 +13,29 @@ import {
   watchFolder,
 } from './folder-events.js';
 
-const GONE = IN_DELETE_SELF | IN_MOVE_SELF;
-// Where another file takes its place or its name is removed, the file has one link fewer.
-const REPLACED = IN_ATTRIB | GONE;
-// Where the kernel has no watch left to give (inotify's limits).
+const REMOVED = IN_DELETE_SELF | IN_MOVE_SELF;
+// Replacing or unlinking the file lowers its link count, which IN_ATTRIB reports.
+const REPLACED = IN_ATTRIB | REMOVED;
+// Used if inotify has reached its limits.
 const PERIOD_WITHOUT_INOTIFY_MS = 50;
 
 /**
- * The file and the folders above may be made, removed and replaced at any time. Everything that
- * happens after `start` is told, perhaps more than once, and nothing else wakes the process; which
- * this never keeps alive.
+ * Watches a file that may be made, removed or replaced at any time, as may the folders above it.
+ * Reports every change after `start`, perhaps more than once. Nothing else wakes the process, and a
+ * watch never keeps the process alive.
  */
 export class FileWatch {
   readonly #path: string;
   readonly #changed: () => void;
   #isStarted = false;
   #ends: (() => void)[] = [];
-  // One of them.
+  // The watch of the file itself; also in #ends.
   #endFile: (() => void) | undefined;
   #timer: NodeJS.Timeout | undefined;
 
-  /** `changed` is called to look after the file is watched, and so misses nothing. */
+  /**
+   * `changed` runs after the watch on the file is in place, so that a look misses no later change.
+   */
   constructor(path: string, changed: () => void) {
     this.#path = path;
     this.#changed = changed;
@@ -52,7 +54,7 @@ export class FileWatch {
     this.#unwatch();
   }
 
-  /** Nothing that happens to the file is told until {@link resume}. */
+  /** Reports nothing about the file itself until {@link resume}. */
   pause(): void {
     this.#endFile?.();
     this.#endFile = undefined;
@@ -62,7 +64,7 @@ export class FileWatch {
     if (this.#isStarted && !this.#endFile) this.#follow();
   }
 
-  /** The path may lead to something else. */
+  /** Watches again: the path may lead to another file. */
   restart(): void {
     this.#tell(IN_MOVE_SELF);
   }
@@ -73,7 +75,7 @@ export class FileWatch {
     this.#endFile = undefined;
   }
 
-  // Where the kernel does not watch, it is asked again at each look.
+  // If inotify refuses, each look tries again.
   #follow(): void {
     const before = this.#ends;
     this.#ends = [];
@@ -85,12 +87,12 @@ export class FileWatch {
       this.#unwatch();
       this.#timer ??= setInterval(() => this.restart(), PERIOD_WITHOUT_INOTIFY_MS).unref();
     } finally {
-      // After the new ones: what is watched still, the kernel is not asked to watch again.
+      // Watch first, then end the old watches: the kernel keeps a watch that both share.
       for (const end of before) end();
     }
   }
 
-  // The file; else the folders in which it, or a folder that leads to it, will be made.
+  // Watches the file if it exists; if not, the folders where it, or a folder above it, may appear.
   #watch(): void {
     const folder = dirname(this.#path);
     for (;;) {
@@ -98,17 +100,17 @@ export class FileWatch {
         this.#add(() => watchFile(this.#path, IN_MODIFY | REPLACED, (mask) => this.#tell(mask & ~IN_MODIFY)))
       ) {
         this.#endFile = this.#ends.at(-1);
-        if (this.#add(() => watchFolder(folder, GONE, () => this.#tell(GONE)))) return;
+        if (this.#add(() => watchFolder(folder, REMOVED, () => this.#tell(REMOVED)))) return;
       }
       this.#unwatch();
-      // It may have been made before it was watched for.
+      // The file may have appeared before the watch began.
       if (!existsSync(this.#watchMaking())) return;
       this.#unwatch();
     }
   }
 
-  // Answers what is made first. All folders above: one that is removed while somebody has it open
-  // does not say so.
+  // Returns the path that must appear first. Watches all folders above: the kernel reports no
+  // removal of a folder that a process has open.
   #watchMaking(): string {
     let first: string | undefined;
     for (let path = this.#path; path !== dirname(path); path = dirname(path)) {
@@ -118,16 +120,16 @@ export class FileWatch {
     return first!;
   }
 
-  // False where there is no folder in which it could be made.
+  // False if the parent folder does not exist.
   #watchMakingOf(path: string): boolean {
     const made = (mask: number, name: string) => {
       if (name === '' || name === basename(path)) this.#tell(mask);
     };
     const folder = () => realpathSync(dirname(path));
-    return this.#add(() => watchFolder(folder(), IN_CREATE | IN_MOVED_TO | GONE, made));
+    return this.#add(() => watchFolder(folder(), IN_CREATE | IN_MOVED_TO | REMOVED, made));
   }
 
-  // False where nothing is at the path.
+  // False if nothing is at the path.
   #add(watch: () => () => void): boolean {
     try {
       this.#ends.push(watch());
@@ -138,7 +140,7 @@ export class FileWatch {
     }
   }
 
-  // `change`: beside what is in the file.
+  // `change`: the events other than IN_MODIFY.
   #tell(change: number): void {
     if (!this.#isStarted) return;
     if (change !== 0) this.#follow();

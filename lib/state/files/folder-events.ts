@@ -1,5 +1,5 @@
-// What the kernel says of folders and files: one inotify instance for all of this environment, as a
-// user has few (128).
+// Kernel events of folders and files. The environment shares one inotify instance, because a user
+// has few (128).
 import { native } from '../../base/native.js';
 import type { NativeInotify } from '../../base/native-files.js';
 import { noticeDelayMs } from '../../base/notices/notice-delay.js';
@@ -22,12 +22,12 @@ const IN_ONLYDIR = 0x1000000;
 const IN_DONT_FOLLOW = 0x2000000;
 const IN_MASK_ADD = 0x20000000;
 
-// Said to everybody, asked for or not.
-const UNASKED = IN_Q_OVERFLOW | IN_IGNORED;
+// The kernel reports these to every watch.
+const ALWAYS_REPORTED = IN_Q_OVERFLOW | IN_IGNORED;
 
 /**
- * `mask`: of one event; IN_Q_OVERFLOW where events were lost, IN_IGNORED where the watch has ended
- * with what was watched.
+ * Gets the mask of one event. IN_Q_OVERFLOW means that events were lost. IN_IGNORED means that the
+ * watch has ended because its folder or file was removed.
  */
 export type FolderListener = (mask: number, name: string) => void;
 
@@ -41,7 +41,7 @@ interface Listening {
 interface DelayedWatch {
   begin(): () => void;
   readonly listener: FolderListener;
-  /** Once it has begun. */
+  /** Set once the watch has begun. */
   end?: () => void;
 }
 
@@ -49,12 +49,12 @@ const masksOf = (all: Iterable<Listening>) => [...all].reduce((mask, each) => ma
 
 class FolderEvents {
   #inotify: NativeInotify | undefined;
-  // One folder under two paths is one watch.
+  // A folder under two paths has one kernel watch.
   readonly #listeners = new Map<number, Set<Listening>>();
   readonly #delayed = new Set<DelayedWatch>();
   #delay: 'before' | 'during' | 'over' = 'before';
 
-  /** Within the delay nothing is refused: what cannot be watched then is told to have ended. */
+  /** Refuses nothing during the delay. A watch that fails after it reports IN_IGNORED. */
   watch(path: string, mask: number, how: number, listener: FolderListener): () => void {
     const begin = () => this.#begin(path, mask, how, listener);
     if (!this.#isDelayed()) return begin();
@@ -65,7 +65,7 @@ class FolderEvents {
     };
   }
 
-  // From the first watch on.
+  // The delay starts with the first watch.
   #isDelayed(): boolean {
     if (this.#delay === 'before') {
       const ms = noticeDelayMs();
@@ -75,7 +75,7 @@ class FolderEvents {
     return this.#delay === 'during';
   }
 
-  // What has happened meanwhile nobody has told: as where events were lost.
+  // Events during the delay went unreported, so the listeners get IN_Q_OVERFLOW.
   #endDelay(): void {
     this.#delay = 'over';
     for (const delayed of this.#delayed) {
@@ -118,13 +118,13 @@ class FolderEvents {
     this.#closeUnused();
   }
 
-  // The process does not wake for what nobody asks for any more.
+  // Drops events that no listener wants any more, so that they do not wake the process.
   #narrow(watch: number, { path, mask }: Listening, left: number): void {
     if ((mask & ~left) === 0) return;
     try {
       const now = this.#inotify!.add(path, left | IN_DONT_FOLLOW);
       if (now === watch) return;
-      // The path leads to something else by now, whose mask this was not meant for.
+      // The path leads to another file now, which keeps the mask of its own listeners.
       const others = this.#listeners.get(now);
       if (!others) this.#inotify!.remove(now);
       else {
@@ -132,12 +132,12 @@ class FolderEvents {
         this.#tell(now, IN_Q_OVERFLOW, '');
       }
     } catch {
-      // It leads to nothing: more is said than is asked for, and that is dropped.
+      // The path leads nowhere. #tell drops the events that nobody wants.
     }
   }
 
-  // In the next turn: managers that are opened and closed in one turn share an instance, and the
-  // kernel may take milliseconds to close it.
+  // Waits for the next turn: managers opened and closed in one turn share an instance, and closing
+  // it can take the kernel milliseconds.
   #closeUnused(): void {
     if (this.#listeners.size > 0) return;
     setImmediate(() => {
@@ -152,30 +152,30 @@ class FolderEvents {
       mask & IN_Q_OVERFLOW
         ? [...this.#listeners.values()].flatMap((some) => [...some])
         : [...(this.#listeners.get(watch) ?? [])];
-    // What was watched is gone.
+    // The kernel has ended the watch.
     if (mask & IN_IGNORED) this.#listeners.delete(watch);
-    for (const each of all) if (mask & (each.mask | UNASKED)) each.listener(mask, name);
+    for (const each of all) if (mask & (each.mask | ALWAYS_REPORTED)) each.listener(mask, name);
   }
 }
 
 const folderEvents = () => new FolderEvents();
 
 /**
- * Calls the listener with what happens in a folder, and never keeps the process alive. Answers how
- * to end it.
- * @throws ERR_SYSCALL where the kernel has no instance or no watch left, or there is no such folder
+ * Calls the listener for events of a folder. Never keeps the process alive. Returns a function that
+ * ends the watch.
+ * @throws ERR_SYSCALL if the kernel has no instance or watch left, or the folder does not exist
  */
 export function watchFolder(path: string, mask: number, listener: FolderListener): () => void {
   return ENVIRONMENT.of(folderEvents).watch(path, mask, IN_ONLYDIR | IN_DONT_FOLLOW, listener);
 }
 
 /**
- * Whether a listener is still to be called for something that has happened. The kernel queues the
- * event of a file that is closed before it lets the file's locks go.
+ * True if events wait for a listener. The kernel queues the close event of a file before it
+ * releases the locks of that file.
  */
 export const hasPendingEvents = (): boolean => ENVIRONMENT.of(folderEvents).hasPending;
 
-/** As {@link watchFolder}, of one file. */
+/** Like {@link watchFolder}, for one file. */
 export function watchFile(path: string, mask: number, listener: FolderListener): () => void {
   return ENVIRONMENT.of(folderEvents).watch(path, mask, IN_DONT_FOLLOW, listener);
 }

@@ -1,28 +1,29 @@
-// FolderWatch: tells when another process commits, and those that wait in the queue when another
-// stops waiting. Between these nothing wakes the process. A stream of commits wakes a process that
-// does not wait once a second, however many they are.
+// FolderWatch: reports commits of other processes, and to waiters in the queue that another stops
+// waiting. Nothing else wakes the process. A stream of commits wakes a process outside the queue
+// once a second at most.
 import { join } from 'node:path';
 import { FileWatch } from './file-watch.js';
 import { IN_DELETE, IN_MOVED_FROM, watchFolder } from './folder-events.js';
 import { LookBudget } from './look-budget.js';
 
-/**
- * Told of everything that may have changed who holds what. It says only that a look is worth while.
- */
+/** Called when holdings may have changed. It says only that a look is worthwhile. */
 export type Listener = () => void;
 
-/** How somebody listens. */
+/** How a listener listens. */
 export interface Listening {
-  /** It does not keep the process alive. */
+  /** The watch does not keep the process alive. */
   readonly isQuiet?: boolean;
-  /** It waits in the queue: hears of each commit at once, and when another stops waiting. */
+  /**
+   * The listener waits in the queue. It hears of each commit at once, and when another stops
+   * waiting.
+   */
   readonly queue?: boolean;
 }
 
-// The longest that a timer takes: it keeps the process alive, and wakes it every 24 days.
+// The longest delay of a Node timer. It keeps the process alive and wakes it every 24 days.
 const LONGEST_MS = 2 ** 31 - 1;
 
-/** Watches while it has listeners, and keeps the process alive as long as one of them is not quiet. */
+/** Watches while it has listeners. Keeps the process alive while one of them is not quiet. */
 export class FolderWatch {
   readonly #queuePath: string;
   readonly #file: FileWatch;
@@ -31,32 +32,32 @@ export class FolderWatch {
   #endQueue: (() => void) | undefined;
   #alive: NodeJS.Timeout | undefined;
   readonly #budget = new LookBudget();
-  // Of those that do not wait in the queue.
+  // The next look of listeners outside the queue.
   #next: NodeJS.Timeout | undefined;
 
-  /** `file`: the one in the folder that commits change. */
+  /** `file`: the file in the folder that commits change. */
   constructor(path: string, file: string) {
     this.#queuePath = join(path, 'waiting');
     this.#file = new FileWatch(join(path, file), () => this.#ring('state'));
   }
 
-  /** Answers how to end it. */
+  /** Returns a function that removes the listener. */
   add(listener: Listener, listening: Listening = {}): () => void {
-    // Wrapped, so that one function can listen twice.
-    const own = () => listener();
-    this.#listeners.set(own, listening);
+    // Wrapped so that one function can be added twice.
+    const wrapped = () => listener();
+    this.#listeners.set(wrapped, listening);
     this.#follow();
     return () => {
-      if (this.#listeners.delete(own)) this.#follow();
+      if (this.#listeners.delete(wrapped)) this.#follow();
     };
   }
 
-  /** Calls everybody that listens: something has happened that the folder does not show. */
+  /** Calls all listeners: something happened that the folder does not show. */
   ring(): void {
     this.#ring('state');
   }
 
-  /** Another folder is at the path. */
+  /** The path has another folder now. */
   restart(): void {
     this.#file.restart();
     this.#endQueue?.();
@@ -85,7 +86,7 @@ export class FolderWatch {
     this.#alive = isKept ? setInterval(() => {}, LONGEST_MS) : undefined;
   }
 
-  // Who waits looks now and then besides.
+  // Without a watch, a waiter still looks twice a second.
   #watchQueue(): (() => void) | undefined {
     try {
       return watchFolder(this.#queuePath, IN_DELETE | IN_MOVED_FROM, () => this.#ring('queue'));
@@ -94,7 +95,7 @@ export class FolderWatch {
     }
   }
 
-  // Once for all that happens in one turn of the event loop.
+  // Calls listeners once for all events in one turn of the event loop.
   #ring(what: 'state' | 'queue'): void {
     const isFirst = this.#rung.size === 0;
     this.#rung.add(what);
@@ -107,8 +108,8 @@ export class FolderWatch {
     });
   }
 
-  // Whether those that do not wait in the queue hear of it now; else they hear later. Until then
-  // commits do not wake this process, unless another here waits.
+  // True if listeners outside the queue may look now. If not, a timer rings later, and until then
+  // commits do not wake this process unless it also has a waiter.
   #isDue(): boolean {
     const all = [...this.#listeners.values()];
     if (all.every(({ queue }) => queue)) return false;

@@ -1,5 +1,5 @@
-// JournalFollower: state.json as it grows. What was read is not read again: to look costs what was
-// appended since.
+// JournalFollower: reads state.json as it grows. A look reads only what was appended since the
+// last.
 import { NumalignError } from '../../base/errors.js';
 import type { NativeFolder, NativeJournal } from '../../base/native-files.js';
 import { inSlices } from '../../base/steps.js';
@@ -19,42 +19,42 @@ import {
   whyUnreadable,
 } from './state-files.js';
 
-// Some milliseconds of work.
+// Takes milliseconds to read.
 const LONG = 1 << 16;
 
-// More than a head is long.
+// Longer than any head.
 const HEAD_BYTES = 4096;
 
-/** Takes no lock, and never sees half a state. */
+/** Reads without a lock and never sees half a state. */
 export class JournalFollower {
   readonly #folder: NativeFolder;
   #journal: NativeJournal | undefined;
-  // What the file said last, and the version that it had then.
+  // The last good state and the version of the file at that time.
   #good: GoodState | undefined;
   #version: string | undefined;
-  // The first read of a long file, under way.
+  // The first read of a long file, while it runs.
   #preparing: Promise<void> | undefined;
-  // How often what was read was forgotten.
+  // Counts calls of forget().
   #forgotten = 0;
 
   constructor(folder: NativeFolder) {
     this.#folder = folder;
   }
 
-  /** What the file said last, where it was good. */
+  /** The last good state read from the file. */
   get good(): GoodState | undefined {
     return this.#good;
   }
 
-  /** The open file of {@link good}. */
+  /** The open file behind {@link good}. */
   get file(): NativeJournal | undefined {
     return this.#journal;
   }
 
   /**
-   * What the file says now. Where nothing has changed it is the same object.
-   * @throws ERR_STATE_VERSION, and ERR_SYSCALL where it cannot be read for reasons that say nothing
-   *   about the file
+   * Reads the current state. Returns the same object if nothing changed.
+   * @throws ERR_STATE_VERSION, and ERR_SYSCALL if the file cannot be read for reasons outside the
+   *   file
    */
   look(): FoundState {
     if (this.#good && this.#journal?.isUntouched()) return this.#good;
@@ -73,9 +73,9 @@ export class JournalFollower {
   }
 
   /**
-   * Before the first {@link look} at a long file: reads it with turns of the event loop in between, so
-   * that to look costs what was appended meanwhile. Undefined where there is nothing to wait for. What
-   * is wrong with the file is found by the look.
+   * Reads a long file before the first {@link look}, in slices with turns of the event loop in
+   * between. The look then reads only what was appended meanwhile, and it reports what is wrong
+   * with the file. Returns undefined if there is nothing to wait for.
    */
   prepare(): Promise<void> | undefined {
     if (this.#good) return undefined;
@@ -104,10 +104,10 @@ export class JournalFollower {
     } catch (error) {
       if (!(error instanceof NumalignError)) throw error;
     } finally {
-      // Somebody may have looked meanwhile, or want to have read nothing.
-      const isWanted = forgotten === this.#forgotten;
-      if (isWanted) this.#preparing = undefined;
-      if (isWanted && found?.kind === 'good' && !found.place.hasTail) {
+      // A look or forget() may have come in between.
+      const isCurrent = forgotten === this.#forgotten;
+      if (isCurrent) this.#preparing = undefined;
+      if (isCurrent && found?.kind === 'good' && !found.place.hasTail) {
         this.#journal = journal;
         this.#note(found, version);
       } else journal.close();
@@ -120,7 +120,7 @@ export class JournalFollower {
     return good;
   }
 
-  /** As if nothing had been read. */
+  /** Forgets all it has read. */
   forget(): void {
     this.#preparing = undefined;
     this.#forgotten++;
@@ -130,14 +130,14 @@ export class JournalFollower {
     this.#version = undefined;
   }
 
-  /** Cuts off what was not finished. REQUIRES: the lock. @throws ERR_SYSCALL */
+  /** Cuts off an unfinished line. REQUIRES: the lock. @throws ERR_SYSCALL */
   cutTail(): void {
     if (this.#good?.place.hasTail) this.#journal!.cut(this.#good.place.end, this.#folder);
   }
 
   /**
-   * What was appended here to `good` need not be read, unless it was meanwhile. `version`: of the
-   * file with it.
+   * Takes over a line that this process appended to `good`, so that it is not read again. Does
+   * nothing if the follower has moved on. `version`: the version of the file with that line.
    */
   noteAppended(good: GoodState, checkpoint: Checkpoint, { line, seal }: SealedText, version: string): void {
     if (this.#good !== good) return;
@@ -146,7 +146,7 @@ export class JournalFollower {
     this.#note({ kind: 'good', checkpoint, place: { ...place, end, seal, hasTail: false } }, version);
   }
 
-  /** Another file was put in place here of that of `good`, which says `next`. */
+  /** Takes over a file that this process put in the place of `good`. The new file says `next`. */
   noteReplaced(good: GoodState | undefined, next: GoodState, version: string): void {
     if (this.#good !== good) return;
     this.forget();
@@ -155,9 +155,9 @@ export class JournalFollower {
     else this.forget();
   }
 
-  // Undefined where the file has to be read whole.
+  // Undefined means: read the whole file.
   #follow(good: GoodState, journal: NativeJournal, version: string): GoodState | undefined {
-    // A line of a newer file may build on what is not known here.
+    // A line of a newer version may build on members that this version does not know.
     if (good.checkpoint.refusal) return undefined;
     const isSame = inodeOf(version) === inodeOf(this.#version!);
     try {
@@ -169,22 +169,22 @@ export class JournalFollower {
     }
   }
 
-  // `size`: what is behind it comes with the next look.
+  // `size`: the next look reads what lies behind it.
   #grow(good: GoodState, journal: NativeJournal, size: number): GoodState | undefined {
     const { place } = good;
     if (size > place.end) return withLines(good, journal.read(place.end, size - place.end));
-    // Cut off by somebody, or changed where it was read.
+    // Another process cut the file off, or changed what was read before.
     if (size < place.end || !place.hasTail) return undefined;
     return { ...good, place: { ...place, hasTail: false } };
   }
 
-  // Another file has its name. Where it begins with what the old one ended with, only the rest is
-  // read. Undefined where it does not.
+  // Another file has the name now. If it begins where the old one ended, only the rest is read.
+  // Undefined if it does not.
   #succeed(good: GoodState, journal: NativeJournal): GoodState | undefined {
     const last = withLines(good, journal.read(good.place.end));
     const next = this.#open();
     if (!next) return undefined;
-    // Should that fail, the file is closed with what is forgotten.
+    // If what follows throws, forget() closes the new file.
     journal.close();
     this.#journal = next;
     const head = headIn(next.read(0, HEAD_BYTES));
@@ -198,10 +198,10 @@ export class JournalFollower {
     return this.#folder.openJournal(STATE_FILE);
   }
 
-  // `least`: the generation that is known to have been committed.
+  // `least`: a generation that is known to be committed.
   #readWhole(least = 0): FoundState {
     this.forget();
-    // Before the file is read: it is written after each commit.
+    // Read before the file, because it is written after each commit.
     const highest = Math.max(least, highestOf(this.#folder));
     let bytes: Buffer;
     let version: string;
@@ -210,7 +210,7 @@ export class JournalFollower {
       if (!journal) return { kind: 'missing' };
       this.#journal = journal;
       version = journal.version();
-      // Limited in size, as any file here is.
+      // Bounded by the size of the file at open.
       bytes = journal.read(0).subarray(0, sizeOf(version));
     } catch (error) {
       const found = whyUnreadable(this.#folder, error);
@@ -218,7 +218,8 @@ export class JournalFollower {
       return found;
     }
     const found = judgeState(bytes, highest);
-    // Whether the last line was committed after all. Then the file is read again: it may be another by now.
+    // Another process may have committed the last line meanwhile. Then read again, perhaps another
+    // file.
     const copied =
       found.kind === 'good' && found.place.hasTail ? (committedIn(this.#folder, COPY_FILE) ?? 0) : 0;
     if (copied > highest) return this.#readWhole(copied);

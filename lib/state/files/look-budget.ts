@@ -1,16 +1,16 @@
-// LookBudget: how often to look at what changes without end.
+// LookBudget: limits how often to look at something that changes all the time.
 
 const LOOKS_AT_ONCE = 10;
 const PERIOD_MS = 1000;
 
-/** Ten looks at once, and one more for every second since. */
+/** Allows ten looks at once, and one more for each second that passes. */
 export class LookBudget {
   #left = LOOKS_AT_ONCE;
   #at: number | undefined;
 
   /**
-   * Takes a look: answers 0. Where none is left, answers after how many milliseconds, rounded up, one
-   * will be. `now`: in milliseconds, of a clock that never goes back.
+   * Takes one look and returns 0. If none is left, returns the milliseconds until the next, rounded
+   * up. `now`: milliseconds of a monotonic clock.
    */
   take(now: number): number {
     this.#left = Math.min(LOOKS_AT_ONCE, this.#left + (now - (this.#at ?? now)) / PERIOD_MS);

@@ -1,15 +1,15 @@
-// Folders in the state folder.
+// Folders inside the state folder.
 import type { NativeFolder } from '../../base/native-files.js';
 
-/** Made where there is none. */
+/** Opens the folder, or makes it. */
 export const partOf = (folder: NativeFolder, name: string) =>
   folder.child(name, true, folder.owner().mode, -1);
 
-/** The same; new files in it are writable by nobody but their owner. */
+/** Like {@link partOf}; only the owner of a new file can write it. */
 export const ownFilesIn = (folder: NativeFolder, name: string) =>
   using(partOf(folder, name), (part) => part.withOwnFiles());
 
-/** Closes the folder once `action` has answered. */
+/** Closes the folder after `action`. */
 export function using<T>(folder: NativeFolder, action: (folder: NativeFolder) => T): T {
   try {
     return action(folder);

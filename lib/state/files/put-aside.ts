@@ -1,4 +1,4 @@
-// What is put aside in a state folder: damaged files, and states of earlier boots.
+// Moves things aside in a state folder: damaged files and states of earlier boots.
 import type { NativeFolder } from '../../base/native-files.js';
 import type { Checkpoint } from '../format/checkpoint.js';
 import { encodeCheckpoint } from '../format/journal.js';
@@ -8,7 +8,7 @@ import type { FoundState } from './state-files.js';
 const QUARANTINE = 'quarantine';
 export const ARCHIVE_FOLDER = 'archive';
 
-/** Moves a damaged file aside. Answers its name there, if any. */
+/** Moves a damaged file aside. Returns its new name, if it was damaged. */
 export function quarantine(folder: NativeFolder, name: string, { kind }: FoundState): string[] {
   if (kind !== 'damaged') return [];
   return using(partOf(folder, QUARANTINE), (aside) => {
@@ -20,7 +20,7 @@ export function quarantine(folder: NativeFolder, name: string, { kind }: FoundSt
   });
 }
 
-/** Keeps a copy of a checkpoint; answers its name below the folder. REQUIRES: the lock. */
+/** Saves a copy of a checkpoint. Returns its name below the folder. REQUIRES: the lock. */
 export async function archive(folder: NativeFolder, checkpoint: Checkpoint): Promise<string> {
   const name = `${checkpoint.bootId.replace(/[^0-9a-z-]/g, '')}-${checkpoint.generation}.json`;
   await using(partOf(folder, ARCHIVE_FOLDER), (archive) =>

@@ -1,5 +1,5 @@
-// The files of a state folder, read without trusting them: which are good, which are damaged, and
-// what the owners' files say.
+// Reads the files of a state folder without trusting them: which are good, which are damaged, and
+// what the owners' files claim.
 import type { OwnerRecord } from '../../account/pod-assignment.js';
 import { NumalignError } from '../../base/errors.js';
 import type { NativeFolder } from '../../base/native-files.js';
@@ -12,15 +12,17 @@ import { checksum, isNewer } from '../format/sealed-json.js';
 import { OwnerLocks } from './owner-locks.js';
 
 export const STATE_FILE = 'state.json';
-/** The same lines, not synced: for the day on which the file is lost. */
+/** The same lines without sync, for recovery if state.json is lost. */
 export const COPY_FILE = 'state.copy.json';
-/** Has the highest generation that was committed: state.json may be put back from a copy. */
+/**
+ * Holds the highest committed generation: it exposes a state.json that was restored from a backup.
+ */
 export const LOCK_FILE = 'lock';
 
-/** The size of a file in its version, which is inode:size:time. */
+/** The size in a file's version, which reads inode:size:time. */
 export const sizeOf = (version: string) => Number(version.split(':')[1]);
 
-/** A name in owners/ that can be an owner's; whatever else is there is not ours. */
+/** The names of owners' files. Other files in owners/ are ignored. */
 export const OWNER_NAME = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 export interface GoodState extends Journal {
@@ -30,9 +32,9 @@ export interface GoodState extends Journal {
 export interface DamagedState {
   readonly kind: 'damaged';
   readonly why: string;
-  /** What it looks like; 0 where it looks like none. */
+  /** The generation that the file seems to have; 0 if it shows none. */
   readonly generation: number;
-  /** Of a file that is whole, and out of place, or of what is whole of it. */
+  /** The checkpoint of a file that is whole but out of date, or the whole part of a damaged one. */
   readonly checkpoint?: Checkpoint | undefined;
   readonly bytes?: Buffer | undefined;
   readonly isFolder?: boolean;
@@ -42,28 +44,29 @@ export type FoundState = { readonly kind: 'missing' } | GoodState | DamagedState
 
 export function damaged(
   why: string,
-  { bytes, generation, ...known }: Partial<Omit<DamagedState, 'kind' | 'why'>>,
+  { bytes, generation, ...facts }: Partial<Omit<DamagedState, 'kind' | 'why'>>,
 ): DamagedState {
-  return { kind: 'damaged', why, generation: generation ?? (bytes ? highestIn(bytes) : 0), bytes, ...known };
+  return { kind: 'damaged', why, generation: generation ?? (bytes ? highestIn(bytes) : 0), bytes, ...facts };
 }
 
-// What is there is no file of ours, or cannot be one: a link, a folder, a device, far too large.
+// The name leads to something else than a file of numalign: a link, a folder, a device, or a file
+// too large.
 const NO_STATE_FILE: Readonly<Record<string, string>> = {
   ELOOP: 'it is a symbolic link',
   EISDIR: 'it is a folder',
-  ENXIO: 'it is no ordinary file',
-  ENODEV: 'it is no ordinary file',
+  ENXIO: 'it is not an ordinary file',
+  ENODEV: 'it is not an ordinary file',
   EFBIG: 'it is far too large',
 };
 
 /**
- * Reads a state file. That in force must have every generation that was committed. `known`: what
- * was found before, which need not be decoded where the file has the same bytes.
- * @throws ERR_STATE_VERSION, and ERR_SYSCALL where it cannot be read for reasons that say nothing
- *   about the file
+ * Reads a state file. state.json must have every committed generation. `earlier`: an earlier
+ * result; it is reused if the file has the same bytes.
+ * @throws ERR_STATE_VERSION, and ERR_SYSCALL if the file cannot be read for reasons outside the
+ *   file
  */
-export function findState(folder: NativeFolder, name: string, known?: GoodState): FoundState {
-  // Before the file is read: it is written after each commit.
+export function findState(folder: NativeFolder, name: string, earlier?: GoodState): FoundState {
+  // Read before the file, because it is written after each commit.
   const highest = name === STATE_FILE ? highestOf(folder) : 0;
   let bytes: Buffer | undefined;
   try {
@@ -73,31 +76,31 @@ export function findState(folder: NativeFolder, name: string, known?: GoodState)
     if (found === undefined) throw error;
     return found;
   }
-  return bytes ? judgeState(bytes, highest, known) : { kind: 'missing' };
+  return bytes ? judgeState(bytes, highest, earlier) : { kind: 'missing' };
 }
 
-// The checksum of the whole file, for what was found in it.
+// The checksum of the whole file behind each result.
 const sums = new WeakMap<GoodState, string>();
 
 /**
- * Whether the bytes of a state file are good. `highest`: the generation that they must have at
- * least. `known`: as for {@link findState}.
+ * Judges the bytes of a state file. `highest`: the lowest generation that passes. `earlier`: as in
+ * {@link findState}.
  * @throws ERR_STATE_VERSION
  */
-export const judgeState = (bytes: Buffer, highest: number, known?: GoodState): GoodState | DamagedState =>
-  inOneGo(judgementSteps(bytes, highest, known));
+export const judgeState = (bytes: Buffer, highest: number, earlier?: GoodState): GoodState | DamagedState =>
+  inOneGo(judgementSteps(bytes, highest, earlier));
 
-/** As {@link judgeState}, of a file that may be long. @throws as that */
+/** Like {@link judgeState}, in steps for a long file. @throws the same codes */
 export function* judgementSteps(
   bytes: Buffer,
   highest: number,
-  known?: GoodState,
+  earlier?: GoodState,
 ): Steps<GoodState | DamagedState> {
   try {
     const sum = checksum(bytes);
-    // Node has loaded a part of itself for it.
+    // The checksum made Node load its crypto module.
     yield;
-    const { checkpoint, place } = known && sums.get(known) === sum ? known : yield* journalSteps(bytes);
+    const { checkpoint, place } = earlier && sums.get(earlier) === sum ? earlier : yield* journalSteps(bytes);
     const { generation } = checkpoint;
     if (generation >= highest || checkpoint.refusal) {
       const good: GoodState = { kind: 'good', checkpoint, place };
@@ -114,21 +117,24 @@ export function* judgementSteps(
   }
 }
 
-/** What an error says of a file that was to be read; undefined where it says nothing of the file. */
+/**
+ * Reads what an error says about a file. Returns undefined if the error has another cause than the
+ * file.
+ */
 export function whyUnreadable(folder: NativeFolder, error: unknown): DamagedState | undefined {
   if (!(error instanceof NumalignError) || error.code !== 'ERR_SYSCALL') throw error;
   const name = error.errnoName ?? '';
-  // In our own folder no file of ours is closed to us. In another's it may be.
+  // In this user's own folder, EACCES means damage. In another user's folder it may be normal.
   if (name === 'EACCES')
     return folder.owner().user === process.geteuid?.() ? damaged('it is unreadable', {}) : undefined;
   const why = NO_STATE_FILE[name];
   return why === undefined ? undefined : damaged(why, { isFolder: name === 'EISDIR' });
 }
 
-/** The highest generation that is known to have been committed; 0 where nothing says so. */
+/** The highest generation on record as committed; 0 if there is none. */
 export const highestOf = (folder: NativeFolder) => folder.lockNumber(LOCK_FILE);
 
-/** The generation that a file has; undefined where it is no good, or there is none. */
+/** The generation of a file; undefined if it is damaged or missing. */
 export function committedIn(folder: NativeFolder, name: string): number | undefined {
   try {
     const found = findState(folder, name);
@@ -139,31 +145,28 @@ export function committedIn(folder: NativeFolder, name: string): number | undefi
   }
 }
 
-/** An owner that lives, or may, and of which nobody can tell what it holds. */
+/** An owner that lives or may live, whose holdings cannot be read. */
 export interface UnknownOwner {
-  /** How its uuid begins, where its file was removed: then it may write that again. */
+  /** Only the beginning if its file was removed. The owner may write that file again. */
   readonly uuid: string;
   readonly isFileMissing: boolean;
-  /** ERR_STATE_CORRUPT, or ERR_STATE_VERSION. */
+  /** Has the code ERR_STATE_CORRUPT or ERR_STATE_VERSION. */
   readonly error: NumalignError;
 }
 
 export interface FoundOwners {
-  /** Of owners that live. */
+  /** The files of living owners. */
   readonly living: readonly OwnerFile[];
   readonly unknown: readonly UnknownOwner[];
-  /**
-   * The readable one that was written at the highest generation of this boot, its owner dead or
-   * alive.
-   */
+  /** The readable file with the highest generation of this boot. Its owner may be dead. */
   readonly latest: OwnerFile | undefined;
 }
 
 export const NO_OWNERS: FoundOwners = { living: [], unknown: [], latest: undefined };
 
 /**
- * Whether somebody holds the lock of an owner's file. With the `path` of the state folder also
- * where that file was removed, and may be another now. What cannot be opened may be locked.
+ * True if a process holds the lock of an owner's file. With the `path` of the state folder, also
+ * finds the lock of a removed or replaced file. A file that cannot be opened counts as locked.
  */
 export function isLocked(owners: NativeFolder, uuid: string, path?: string): boolean {
   try {
@@ -179,7 +182,7 @@ export function isLocked(owners: NativeFolder, uuid: string, path?: string): boo
   }
 }
 
-/** Whether an owner on record lives. `path`: as for {@link isLocked}. */
+/** True if an owner on record lives. `path`: as in {@link isLocked}. */
 export function isOwnerAlive(
   owners: NativeFolder | undefined,
   { kind, uuid, cgroup }: Pick<OwnerRecord, 'kind' | 'uuid' | 'cgroup'>,
@@ -189,7 +192,7 @@ export function isOwnerAlive(
   return kind === 'persistent' || (owners !== undefined && isLocked(owners, uuid, path));
 }
 
-/** A state against which owners' files are held. */
+/** A state to compare owners' files with. */
 export interface OnRecord {
   readonly generation: number;
   /** The uuids of the owners. */
@@ -197,17 +200,17 @@ export interface OnRecord {
 }
 
 /**
- * Reads all owners' files. `own`: what this process itself knows to be in its file. `path`: of the
- * state folder, to find those too whose files were removed. `known`: files that say no more than
- * this are passed over: those of owners on record that are not locked, and those that were written
- * at an earlier generation. REQUIRES: the state's lock, else a file may be half written.
+ * Reads all owners' files. `own`: this process's own file, as it knows it. `path`: the state
+ * folder; if given, finds owners whose files were removed too. `recorded`: skips files that add
+ * nothing to this state, which are unlocked files of owners on record and files of earlier
+ * generations. REQUIRES: the state's lock, because a file may be half written without it.
  */
 export function findOwners(
   owners: NativeFolder,
   bootId: string,
   own?: OwnerFile,
   path?: string,
-  known?: OnRecord,
+  recorded?: OnRecord,
 ): FoundOwners {
   const living: OwnerFile[] = own ? [own] : [];
   const unknown: UnknownOwner[] = [];
@@ -217,14 +220,14 @@ export function findOwners(
   for (const uuid of uuids) {
     if (uuid === own?.uuid) continue;
     const locked = isLocked(owners, uuid) || locks?.has(uuid) === true;
-    if (!locked && known?.owners.has(uuid)) continue;
+    if (!locked && recorded?.owners.has(uuid)) continue;
     try {
       const bytes = readOwner(owners, uuid);
-      if (known && (generationIn(bytes) ?? Number.POSITIVE_INFINITY) < known.generation) continue;
+      if (recorded && (generationIn(bytes) ?? Number.POSITIVE_INFINITY) < recorded.generation) continue;
       const file = decodeOwnerFile(bytes);
       if (file.uuid !== uuid) throw new NumalignError('ERR_STATE_CORRUPT', `it is of owner ${file.uuid}`);
-      // A lock that is held is of this boot, whatever the file says: containers may have boot ids
-      // of their own.
+      // A held lock belongs to this boot even if the boot id in the file differs: a container may
+      // have its own boot id.
       if (file.bootId !== bootId && !locked) continue;
       if (file.generation >= (latest?.generation ?? 0)) latest = file;
       if (locked || (file.kind !== 'process' && isOwnerAlive(owners, file))) living.push(file);
@@ -258,8 +261,8 @@ function readOwner(owners: NativeFolder, uuid: string): Buffer {
   }
 }
 
-// Processes write in place, and a torn or empty file without a lock is a dead one's. The files of
-// other owners come into being whole.
+// A process writes its file in place, so a torn or empty file without a lock belongs to a dead
+// process. Files of other owners appear whole.
 function needsNoLock(owners: NativeFolder, uuid: string): boolean {
   const bytes = readOwner(owners, uuid);
   return bytes.length > 0 && kindIn(bytes) !== 'process';
@@ -268,14 +271,14 @@ function needsNoLock(owners: NativeFolder, uuid: string): boolean {
 function unknownOwner(uuid: string, cause: NumalignError): NumalignError {
   return new NumalignError(
     cause.code,
-    `the state is damaged, and nobody can tell what the owner of owners/${uuid} holds: ${cause.message}; nothing is granted before it has ended and the file is gone`,
+    `the state is damaged, and the holdings of the owner of owners/${uuid} are unknown: ${cause.message}; numalign grants nothing until that owner ends and the file is removed`,
     { value: `owners/${uuid}`, cause },
   );
 }
 
 /**
- * Whether what was written with this boot id is of the boot that has the id `here`: memory does not
- * outlive a boot, nor does a lock. A container may have a boot id of its own.
+ * True if a text with this boot id belongs to the boot with the id `here`. Neither memory nor a
+ * lock outlives a boot. A container may have its own boot id.
  */
 export function isOfBoot(bootId: string, here: string, owners: NativeFolder | undefined): boolean {
   if (bootId === here) return true;
@@ -284,9 +287,7 @@ export function isOfBoot(bootId: string, here: string, owners: NativeFolder | un
   return owners.isInMemory() || findOwners(owners, here).living.some(isLiving);
 }
 
-/**
- * Whether a file in owners/ was written by a newer numalign, which alone knows what it is good for.
- */
+/** True if a newer numalign wrote this file in owners/. Only that version can judge it. */
 export function isNewerOwner(owners: NativeFolder, uuid: string): boolean {
   const bytes = readOwner(owners, uuid);
   return isNewer(OWNER_FORMAT, bytes);

@@ -1,4 +1,4 @@
-// Errors of a state folder, in terms of the folder that was chosen.
+// Errors of a state folder, in terms of the folder that the user chose.
 import { statSync } from 'node:fs';
 import { constants } from 'node:os';
 import { dirname } from 'node:path';
@@ -9,30 +9,30 @@ import { GROUP, whyClosed } from './machine-group.js';
 export function folderError(path: string, message: string, cause?: unknown): NumalignError {
   return new NumalignError('ERR_STATE_FOLDER', `the state folder ${path} cannot be used: ${message}`, {
     value: path,
-    valid: `a folder that you own, or ${path} made for you: mode 2770, group ${GROUP}, of which you are a member`,
+    valid: `a folder that you own, or ${path} made for you: mode 2770, group ${GROUP}, with you as a member`,
     cause,
   });
 }
 
-// The first part above a path that is no folder.
+// The topmost part of the path's parents that is not a folder.
 function fileAbove(path: string): string | undefined {
   const above = dirname(path);
   if (above === path) return undefined;
   return fileAbove(above) ?? (statSync(above).isDirectory() ? undefined : above);
 }
 
-/** REQUIRES: the kernel says ENOTDIR of the path, or of the folder above it. */
+/** REQUIRES: the kernel returned ENOTDIR for the path or the folder above it. */
 export function whyNoFolder(path: string): string {
   const file = fileAbove(path);
-  return file === undefined ? 'it is a link or no folder' : `it is below ${file}, which is no folder`;
+  return file === undefined ? 'it is a link or not a folder' : `it is below ${file}, which is not a folder`;
 }
 
-// By number: Node has no name for some of them.
+// Errno numbers: Node has no names for some of them.
 const { EINVAL, ENOLCK, EOPNOTSUPP, ENOSYS, ESTALE } = constants.errno;
 
 const NO_LOCKS: readonly number[] = [EINVAL, ENOLCK, EOPNOTSUPP, ENOSYS];
 
-// What an errno of the folder or of a file in it means to somebody who chose the folder.
+// Explains an errno of the folder, or of a file in it, to the user who chose the folder.
 export function explain(path: string, error: unknown): unknown {
   if (!(error instanceof NumalignError) || error.code !== 'ERR_SYSCALL') return error;
   const denied = () => (path === MACHINE_STATE_DIR ? whyClosed(path) : 'permission denied');
@@ -44,21 +44,21 @@ export function explain(path: string, error: unknown): unknown {
     EPERM: denied,
     EROFS: 'its file system is read-only',
   };
-  const noLocks = 'its file system has no open-file-description locks, by which the kernel tells who lives';
+  const noLocks = 'its file system has no open-file-description locks, which show numalign which owners live';
   const isLocking = error.syscall === 'fcntl' && NO_LOCKS.includes(error.errno ?? 0);
   const stale =
-    'the file of its lock was removed while it was locked, and somebody else may have the lock now';
-  const known = isLocking ? noLocks : error.errno === ESTALE ? stale : reasons[error.errnoName ?? ''];
-  const reason = typeof known === 'function' ? known() : known;
+    'the file of its lock was removed while it was locked, and another process may have the lock now';
+  const cause = isLocking ? noLocks : error.errno === ESTALE ? stale : reasons[error.errnoName ?? ''];
+  const reason = typeof cause === 'function' ? cause() : cause;
   if (reason === undefined) return error;
-  // Of something in the folder the message says what.
+  // The message of an error inside the folder names its file.
   const isInside =
     /^E(LOOP|NOTDIR)$/.test(error.errnoName ?? '') && !error.message.includes(` folder ${path}: `);
   return folderError(path, isInside ? `${error.message} (links are not followed)` : reason, error);
 }
 
 /**
- * What goes wrong with a state folder, in terms of the folder that was chosen.
+ * Runs `action` and turns errors of the state folder into ERR_STATE_FOLDER.
  * @throws ERR_STATE_FOLDER, and what else `action` throws
  */
 export function explaining<T>(path: string, action: () => T): T {

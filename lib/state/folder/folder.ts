@@ -1,4 +1,4 @@
-// The state folder: whose it is, who may use it, and how it is opened.
+// The state folder: its owner, its users, and how numalign opens it.
 import { existsSync, lstatSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { thrownText } from '../../base/check-options.js';
@@ -12,19 +12,19 @@ import { COPY_FILE, STATE_FILE } from '../files/state-files.js';
 import { explaining, folderError, whyNoFolder } from './folder-error.js';
 import { closedPart, giveToGroup, groupId, MACHINE_MODE, whyClosed } from './machine-group.js';
 
-// A private folder belongs to its user alone.
+// A private folder is for its owner only.
 const PRIVATE_MODE = 0o700;
 
-/** Differs from boot to boot. */
+/** The kernel makes a new one at each boot. */
 export function readBootId(): string {
   return readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim();
 }
 
-// Without links in the folders above, so that one folder has one name. The last part is checked by
-// opening it.
+// Resolves links in the folders above, so that one folder has one name. Opening the folder checks
+// the last part.
 export function canonical(path: string): string {
   try {
-    // A file does not pass for the folder above.
+    // The `/.` refuses a file in the place of the folder above.
     return join(realpathSync.native(`${dirname(path)}/.`), basename(path));
   } catch (cause) {
     const isBelowFile = (cause as NodeJS.ErrnoException).code === 'ENOTDIR';
@@ -33,7 +33,7 @@ export function canonical(path: string): string {
   }
 }
 
-// As Folder.identity, without opening; undefined where there is nothing.
+// Like Folder.identity, without opening it; undefined if nothing is there.
 function identityOf(path: string): string | undefined {
   try {
     const found = lstatSync(path, { bigint: true, throwIfNoEntry: false });
@@ -43,14 +43,14 @@ function identityOf(path: string): string | undefined {
   }
 }
 
-/** Whether a state, or the one before it, is in the folder. Opens and makes nothing. */
+/** True if the folder has a state or its copy. Opens and makes nothing. */
 export function hasState(stateDir: string): boolean {
   return [STATE_FILE, COPY_FILE].some((name) => existsSync(join(stateDir, name)));
 }
 
 /**
- * `machine` for /run/numalign, by whatever name: through links in the folders above, or as a bind
- * mount. Opens and makes nothing.
+ * `machine` for /run/numalign by any name: through links in the folders above, or as a bind mount.
+ * Opens and makes nothing.
  */
 export function scopeOf(stateDir: string): 'machine' | 'private' {
   if (!existsSync(`${dirname(stateDir)}/.`)) return 'private';
@@ -61,20 +61,20 @@ export function scopeOf(stateDir: string): 'machine' | 'private' {
   return isMachine ? 'machine' : 'private';
 }
 
-// linux/proc_ns.h: the one that every other user namespace lies in.
+// linux/proc_ns.h: the user namespace above all others.
 const INITIAL_USER_NAMESPACE = 'user:[4026531837]';
 
 /**
- * Stands for every user that a user namespace does not know: the machine's root, say, seen from a
- * container.
+ * True if the user stands for all users that this user namespace does not map, like the machine's
+ * root in a container.
  */
 function isOverflowUser(user: number): boolean {
   if (readlinkSync('/proc/self/ns/user') === INITIAL_USER_NAMESPACE) return false;
   return user === Number(readFileSync('/proc/sys/kernel/overflowuid', 'latin1'));
 }
 
-// The nearest folder above in which everybody may make one: whose it is nobody can tell there.
-// Undefined: there is none.
+// The nearest folder above that everyone may write to. The owner of a folder below it proves
+// nothing. Undefined if there is none.
 function publicFolderAbove(path: string): string | undefined {
   for (let above = dirname(path); ; above = dirname(above)) {
     if (lstatSync(above).mode & 0o002) return above;
@@ -82,7 +82,7 @@ function publicFolderAbove(path: string): string | undefined {
   }
 }
 
-// Who can write the folder can revoke anyone's grant, so strangers must not be able to.
+// Anyone with write access to the folder can revoke any grant, so strangers must not have it.
 function checkOwner(path: string, folder: NativeFolder): void {
   const { user, mode } = folder.owner();
   const self = process.geteuid?.() ?? 0;
@@ -95,10 +95,10 @@ function checkOwner(path: string, folder: NativeFolder): void {
       throw folderError(path, `${why}: everybody may write to ${above}`);
     }
   }
-  if (mode & 0o002) throw folderError(path, `everybody may write it (mode ${mode.toString(8)})`);
+  if (mode & 0o002) throw folderError(path, `everybody may write to it (mode ${mode.toString(8)})`);
 }
 
-// Through the mount and through its upper layer two processes hold the same lock at once.
+// A process at the mount and one at its upper layer can both hold the lock at once.
 function checkLayer(path: string): void {
   const overlay = overlayOf(path);
   if (overlay === undefined) return;
@@ -106,10 +106,7 @@ function checkLayer(path: string): void {
   throw folderError(path, `it is in the upper layer of the overlay ${overlay.point}: use it there, ${why}`);
 }
 
-/**
- * Whether a manager could use the folder, or make it where there is none. Makes nothing.
- * @throws ERR_STATE_FOLDER
- */
+/** Checks that a manager can use the folder, or make it. Makes nothing. @throws ERR_STATE_FOLDER */
 export function checkUsable(stateDir: string): void {
   const path = canonical(stateDir);
   explaining(path, () => {
@@ -137,7 +134,7 @@ export interface OpenFolder {
   readonly waiting: NativeFolder;
 }
 
-/** Opens it, or makes it. @throws ERR_STATE_FOLDER */
+/** Opens the folder, or makes it. @throws ERR_STATE_FOLDER */
 export function openFolder(path: string, scope: 'machine' | 'private'): OpenFolder {
   return explaining(path, () => {
     const isMachines = scope === 'machine';

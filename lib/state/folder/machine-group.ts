@@ -1,5 +1,5 @@
-// MachineGroup: the group whose members share the machine's folder with root, and what of that
-// folder it does not have.
+// MachineGroup: the group whose members share the machine's folder with root, and the parts of that
+// folder that belong to another group.
 import {
   accessSync,
   closeSync,
@@ -15,11 +15,11 @@ import { join } from 'node:path';
 import { shellWord } from '../../base/text/shell-word.js';
 
 export const GROUP = 'numalign';
-/** The machine's folder belongs to its group, new files in it too. */
+/** The machine's folder and new files in it belong to the group. */
 export const MACHINE_MODE = 0o2770;
 
 const LOCK = 'lock';
-// What every user of a state opens.
+// The files and folders that every user of a state opens.
 const PARTS = [LOCK, 'state.json', 'owners', 'members', 'waiting'];
 const FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
@@ -37,7 +37,7 @@ function readGroup(): Group | undefined {
   return id === undefined ? undefined : { id: Number(id), members: members.split(',') };
 }
 
-/** -1 where the machine has no such group. */
+/** -1 if the machine has no such group. */
 export const groupId = () => readGroup()?.id ?? -1;
 
 function groupOf(path: string): number | undefined {
@@ -45,27 +45,26 @@ function groupOf(path: string): number | undefined {
 }
 
 /**
- * What of the machine's folder does not belong to the group, though the machine has one: the folder
- * itself, or the first of what is in it. Undefined where nothing is amiss, or it cannot be seen
- * from here.
+ * The machine's folder, or the first part of it, that belongs to another group although the group
+ * exists. Undefined if all is well, or this user cannot see.
  */
 export function notTheGroups(folder: string): string | undefined {
   try {
     const id = groupId();
-    const isElses = (path: string) => ![undefined, id].includes(groupOf(path));
-    return id < 0 ? undefined : [folder, ...PARTS.map((name) => join(folder, name))].find(isElses);
+    const isOfOtherGroup = (path: string) => ![undefined, id].includes(groupOf(path));
+    return id < 0 ? undefined : [folder, ...PARTS.map((name) => join(folder, name))].find(isOfOtherGroup);
   } catch {
     return undefined;
   }
 }
 
-/** How root mends {@link notTheGroups} by hand. */
+/** The command with which root repairs {@link notTheGroups}. */
 export function mendText(folder: string): string {
   const word = shellWord(folder);
   return `chgrp -R ${GROUP} ${word} && chmod 2770 ${word}`;
 }
 
-/** Why this user, who is not let in, is not, and the one command that mends it. */
+/** Explains why this user has no access, and gives the one command that repairs it. */
 export function whyClosed(folder: string): string {
   const group = readGroup();
   const [user, name] = userNow();
@@ -74,17 +73,17 @@ export function whyClosed(folder: string): string {
   const again = 'then log in again: a session that is open stays without the group';
   if (group === undefined) {
     const all = `groupadd -rf ${GROUP} && ${join} && ${make} && chgrp -R ${GROUP} ${shellWord(folder)}`;
-    return `only root may use it, for the machine has no group ${GROUP}: as root \`${all}\`, ${again}`;
+    return `only root may use it, because the machine has no group ${GROUP}: as root \`${all}\`, ${again}`;
   }
   if (![...(process.getgroups?.() ?? []), process.getegid?.()].includes(group.id)) {
     const isNew = name !== undefined && group.members.includes(name);
-    const who = isNew
+    const reason = isNew
       ? `this process was started before user ${user} became one: log in again`
-      : `user ${user} is none: as root \`${join}\`, ${again}`;
-    return `only root and members of the group ${GROUP} may use it, and ${who}`;
+      : `user ${user} is not one: as root \`${join}\`, ${again}`;
+    return `only root and members of the group ${GROUP} may use it, and ${reason}`;
   }
   const members = `members of the group ${GROUP} may use it, but`;
-  if (groupOf(folder) === undefined) return `${members} it is not there: as root \`${make}\``;
+  if (groupOf(folder) === undefined) return `${members} it does not exist: as root \`${make}\``;
   const path = notTheGroups(folder);
   const cause = path === undefined ? 'its modes do not let them in' : `${path} belongs to another group`;
   return `${members} ${cause}: as root \`${mendText(folder)}\``;
@@ -100,8 +99,8 @@ function userNow(): [user: string, name: string | undefined] {
 }
 
 /**
- * The first of what every user of a state opens that this user cannot read and write; undefined
- * where there is none.
+ * The first part of the state folder that this user cannot read and write; undefined if there is
+ * none.
  */
 export function closedPart(folder: string): string | undefined {
   const { R_OK, W_OK } = constants;
@@ -117,10 +116,10 @@ export function closedPart(folder: string): string | undefined {
 }
 
 /**
- * Has the group of this id (see {@link groupId}) have the machine's folder that root made while
- * there was no such group: as a new one would be. Only what is root's, of root's group, and no link
- * under a second name; modes stay. The lock comes last: by it is told that it was done. Does
- * nothing where this is not root, or the folder is not as numalign makes it.
+ * Gives the machine's folder to the group with this id (see {@link groupId}). Does so for a folder
+ * that root made while the group did not exist. Changes only what belongs to root and root's group
+ * and is not a link; modes stay. Changes the lock last, because the lock's group marks the work as
+ * done. Does nothing without root, or if the folder is not as numalign makes it.
  */
 export function giveToGroup(folder: string, id: number): void {
   if (process.geteuid?.() !== 0 || id <= 0) return;
@@ -130,12 +129,12 @@ export function giveToGroup(folder: string, id: number): void {
   try {
     give(folder, id, 2);
   } catch {
-    // A file system that is read-only, say. The doctor tells what is not the group's.
+    // The file system may be read-only. The doctor reports what belongs to another group.
   }
 }
 
-// Members may write to the folder already: everything is opened from the folder above it, no link
-// is followed, and what is changed is what was looked at.
+// Members can already write to the folder. So this opens everything from its parent, follows no
+// links, and changes exactly what it checked.
 function give(path: string, group: number, depth: number): void {
   const fd = openSync(path, FLAGS);
   try {
@@ -145,14 +144,14 @@ function give(path: string, group: number, depth: number): void {
     if (!found.isDirectory() || depth === 0) return;
     const inside = `/proc/self/fd/${fd}`;
     const names = readdirSync(inside).sort((a, b) => Number(a === LOCK) - Number(b === LOCK));
-    for (const name of names) giveUnlessGone(join(inside, name), group, depth - 1);
+    for (const name of names) giveUnlessRemoved(join(inside, name), group, depth - 1);
   } finally {
     closeSync(fd);
   }
 }
 
-// Others may be at work there, and a link is none of ours.
-function giveUnlessGone(path: string, group: number, depth: number): void {
+// Other processes may change the folder meanwhile, and links are skipped.
+function giveUnlessRemoved(path: string, group: number, depth: number): void {
   try {
     give(path, group, depth);
   } catch (error) {

@@ -1,5 +1,5 @@
-// One generation of the whole state, and the members of state.json that say it. docs/state-format.md
-// describes them. Pure.
+// One generation of the whole state, and its members in state.json. docs/state-format.md describes
+// them. Pure.
 import type { Assignments, MachineSettings, NamedCpus } from '../../account/assignments.js';
 import type { BookedMemory } from '../../account/booked-memory.js';
 import type { CpuIdentity, PodAssignment } from '../../account/pod-assignment.js';
@@ -37,27 +37,27 @@ import {
   whole,
 } from './shapes.js';
 
-/** One generation of the state, as it stands on disk. */
+/** One generation of the state on disk. */
 export interface Checkpoint {
   /** Grows by one with every commit and never goes back. */
   readonly generation: number;
-  /** /proc/sys/kernel/random/boot_id when it was written: grants do not outlive a reboot. */
+  /** /proc/sys/kernel/random/boot_id at the time of writing: grants do not outlive a reboot. */
   readonly bootId: string;
   /** Wall-clock time in ISO 8601. */
   readonly writtenAt: string;
   readonly assignments: Assignments;
   /**
-   * Why nothing may be written in its place: a newer numalign wrote it (ERR_STATE_VERSION), or it
-   * was put together and owners live of whom nobody can tell what they hold (ERR_STATE_CORRUPT).
-   * Not in the file.
+   * Why nothing may be written over this state. Either a newer numalign wrote it
+   * (ERR_STATE_VERSION), or it was recovered and the holdings of living owners are unknown
+   * (ERR_STATE_CORRUPT). Not in the file.
    */
   readonly refusal?: NumalignError;
 }
 
-/** Whether nothing is on record that only the newest version of the file can say. */
+/** True if the older version of the file can express the whole state. */
 export const isPlain = ({ kubelet, quiet }: Assignments): boolean => kubelet === null && quiet === null;
 
-/** The text of a line that says a whole checkpoint, in parts. */
+/** The text of a line with a whole checkpoint, in parts. */
 export function checkpointParts({ assignments, refusal: _, ...header }: Checkpoint): string[] {
   const { unknown, settings, cpus, pods, memory, lastCpus, kubelet, quiet } = assignments;
   const members = { line: 'state', ...unknown, ...header, settings: encodeSettings(settings) };
@@ -82,36 +82,36 @@ function bookedMemory(value: unknown, where: string): BookedMemory {
 function lastCpus(value: unknown = [], where: string): NamedCpus[] {
   return listOf(value, where, (item, at) => {
     const { name, cpus } = object(item, at);
-    // It is decoded already.
+    // Decoded already.
     if (cpus instanceof CpuSet) return item as NamedCpus;
     return { name: text(name, 'name'), cpus: cpuSet(cpus, 'cpus') };
   });
 }
 
-// Gates that a later version knows stay.
+// Keeps gates of later versions.
 function featureGates(value: unknown = {}, where: string, version: KubeletVersion): FeatureGates {
   return { ...DEFAULT_GATES[version], ...recordOf(value, where, flag) };
 }
 
 export function decodeSettings(value: unknown): MachineSettings {
-  const given = object(value, 'settings');
+  const fields = object(value, 'settings');
   const kubeletVersion = oneOf(
-    given.kubeletVersion ?? UNSAID_VERSION,
+    fields.kubeletVersion ?? UNSAID_VERSION,
     'settings.kubeletVersion',
     KUBELET_VERSIONS,
   );
   const known = {
-    managedCPUs: orNull(given.managedCPUs, 'settings.managedCPUs', cpuSet),
-    reservedSystemCPUs: cpuSet(given.reservedSystemCPUs, 'settings.reservedSystemCPUs'),
-    strictCPUReservation: flag(given.strictCPUReservation, 'settings.strictCPUReservation'),
-    isolatedCPUs: orNull(given.isolatedCPUs ?? null, 'settings.isolatedCPUs', cpuSet),
-    reservedMemory: bookedMemory(given.reservedMemory, 'settings.reservedMemory'),
-    cgroupRoot: orNull(given.cgroupRoot ?? null, 'settings.cgroupRoot', text),
+    managedCPUs: orNull(fields.managedCPUs, 'settings.managedCPUs', cpuSet),
+    reservedSystemCPUs: cpuSet(fields.reservedSystemCPUs, 'settings.reservedSystemCPUs'),
+    strictCPUReservation: flag(fields.strictCPUReservation, 'settings.strictCPUReservation'),
+    isolatedCPUs: orNull(fields.isolatedCPUs ?? null, 'settings.isolatedCPUs', cpuSet),
+    reservedMemory: bookedMemory(fields.reservedMemory, 'settings.reservedMemory'),
+    cgroupRoot: orNull(fields.cgroupRoot ?? null, 'settings.cgroupRoot', text),
     kubeletVersion,
-    featureGates: featureGates(given.featureGates, 'settings.featureGates', kubeletVersion),
-    simulated: flag(given.simulated, 'settings.simulated'),
+    featureGates: featureGates(fields.featureGates, 'settings.featureGates', kubeletVersion),
+    simulated: flag(fields.simulated, 'settings.simulated'),
   };
-  return { ...known, unknown: unknownOf(given, Object.keys(known)) };
+  return { ...known, unknown: unknownOf(fields, Object.keys(known)) };
 }
 
 function decodeIdentity(value: unknown, where: string): CpuIdentity {
@@ -122,22 +122,22 @@ function decodeIdentity(value: unknown, where: string): CpuIdentity {
 }
 
 /**
- * What the members say. `before`: its pods stay, beside those of the members, and so does what is
- * unknown in it; the other members may be its own, which are decoded already.
+ * Decodes the members. `before`: keeps its pods beside those of the members, and its unknown
+ * members. Members that are the same objects as in `before` are decoded already.
  * @throws ERR_STATE_CORRUPT
  */
-export function* checkpointSteps(given: Fields, before?: Assignments): Steps<Checkpoint> {
+export function* checkpointSteps(fields: Fields, before?: Assignments): Steps<Checkpoint> {
   const header = {
-    generation: generation(given.generation),
-    bootId: text(given.bootId, 'bootId'),
-    writtenAt: text(given.writtenAt, 'writtenAt'),
+    generation: generation(fields.generation),
+    bootId: text(fields.bootId, 'bootId'),
+    writtenAt: text(fields.writtenAt, 'writtenAt'),
   };
   const member = <K extends keyof Assignments>(name: K, shape: Shape<Assignments[K]>) =>
-    before && given[name] === before[name] ? before[name] : shape(given[name], name);
+    before && fields[name] === before[name] ? before[name] : shape(fields[name], name);
   const body = {
     settings: member('settings', decodeSettings),
     cpus: member('cpus', (rows, where) => listOf(rows, where, decodeIdentity)),
-    pods: withPods(before?.pods ?? [], yield* listSteps(given.pods, 'pods', decodePod)),
+    pods: withPods(before?.pods ?? [], yield* listSteps(fields.pods, 'pods', decodePod)),
     memory: member('memory', bookedMemory),
     lastCpus: member('lastCpus', lastCpus),
     kubelet: member('kubelet', decodeKubelet),
@@ -145,13 +145,13 @@ export function* checkpointSteps(given: Fields, before?: Assignments): Steps<Che
   };
   yield* holdingsSteps(body);
   const known = [...SEAL_MEMBERS, ...Object.keys(header), ...Object.keys(body)];
-  const more = unknownOf(given, known);
+  const more = unknownOf(fields, known);
   const isSame = before && Object.keys(more).length === 0;
   const unknown = isSame ? before.unknown : { ...before?.unknown, ...more };
   return { ...header, assignments: { ...body, unknown } };
 }
 
-// Pods that come last, or replace one of their uid where that is.
+// A new pod replaces the pod with its uid, or comes last.
 function withPods(
   before: readonly PodAssignment[],
   next: readonly PodAssignment[],

@@ -1,4 +1,4 @@
-// Whether what a state gives out can be true: nothing twice. Pure.
+// Checks that a state gives out nothing twice. Pure.
 import type { Assignments } from '../../account/assignments.js';
 import { heldCpus } from '../../account/cpus-of-pods.js';
 import { deviceKeysOf, devicesOfPods } from '../../account/held-devices.js';
@@ -9,8 +9,8 @@ import type { Steps } from '../../base/steps.js';
 import { corrupt } from './sealed-json.js';
 
 /**
- * @throws ERR_STATE_CORRUPT where two pods hold the same, or the memory that is booked is not what
- *   pods have
+ * @throws ERR_STATE_CORRUPT if two pods hold the same thing, or the booked memory differs from what
+ *   pods hold
  */
 export function checkHoldings({ pods, memory }: Pick<Assignments, 'pods' | 'memory'>): void {
   const clash = clashOf(pods);
@@ -20,9 +20,9 @@ export function checkHoldings({ pods, memory }: Pick<Assignments, 'pods' | 'memo
   if (flaw !== undefined) corrupt(flaw, memory);
 }
 
-/** As {@link checkHoldings}, of a list that may be long. @throws as that */
+/** Like {@link checkHoldings}, in steps for a long list. @throws the same codes */
 export function* holdingsSteps(assignments: Pick<Assignments, 'pods' | 'memory'>): Steps<void> {
-  // What a list holds is counted once.
+  // Each call caches its result for the list.
   heldCpus(assignments.pods);
   yield;
   devicesOfPods(assignments.pods);
@@ -30,9 +30,9 @@ export function* holdingsSteps(assignments: Pick<Assignments, 'pods' | 'memory'>
   checkHoldings(assignments);
 }
 
-/** Something that two pods hold, which numalign never wrote. */
+/** Something that two pods hold. numalign never writes such a state. */
 export interface Clash {
-  /** Such as `CPU 3`. */
+  /** For example `CPU 3`. */
   readonly what: string;
   readonly pods: readonly [PodAssignment, PodAssignment];
 }
@@ -53,7 +53,7 @@ function clashIn<T>(
   return undefined;
 }
 
-/** The first CPU or device that two pods hold. Which it is, is looked for only where there is one. */
+/** The first CPU or device that two pods hold. Searches for it only if there is one. */
 export function clashOf(pods: readonly PodAssignment[]): Clash | undefined {
   return (
     (heldCpus(pods).isDisjoint ? undefined : clashIn(pods, cpusOf, (cpu) => `CPU ${cpu}`)) ??

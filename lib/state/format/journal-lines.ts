@@ -1,23 +1,23 @@
-// The lines of state.json as they stand, whatever is wrong with them: for people. Pure.
+// The lines of state.json as they are, good or damaged, for people to read. Pure.
 import type { Fields } from '../../base/shapes.js';
 import { STATE_FORMAT } from './journal.js';
 import { isNewer, linesOf, membersOfVersion1, versionOf } from './sealed-json.js';
 
-/** A line of the state's file. */
+/** A line of the state file. */
 export interface JournalLine {
-  /** In bytes, from the beginning of the file. */
+  /** Offset in bytes from the beginning of the file. */
   readonly offset: number;
-  /** How many, with its newline. */
+  /** Length in bytes, with the newline. */
   readonly bytes: number;
   /**
-   * `damaged`: its checksum is not that of its bytes. `unfinished`: so it is, and nothing follows;
-   * a process has ended while it was written, and the next commit cuts it off. `other`: of a kind
-   * that is not known here.
+   * `damaged`: the checksum does not match. `unfinished`: the last line has no valid checksum,
+   * because a process ended while it wrote; the next commit cuts it off. `other`: a kind that this
+   * version does not know.
    */
   readonly kind: 'head' | 'state' | 'change' | 'damaged' | 'unfinished' | 'other';
   readonly generation: number | null;
   readonly writtenAt: string | null;
-  /** What it says, as docs/state-format.md describes it; null where nothing can be made of it. */
+  /** The record as docs/state-format.md describes it; null if it cannot be read. */
   readonly record: Fields | null;
 }
 
@@ -45,10 +45,13 @@ function lineOf(
   };
 }
 
-/** The version that the file says it has; null where it does not begin like a state. */
+/** The version that the file claims; null if it does not begin like a state. */
 export const journalVersion = (bytes: Buffer) => versionOf(STATE_FORMAT, bytes) ?? null;
 
-/** All lines of the file, in their order. A newer version may be sealed in another way. */
+/**
+ * All lines of the file in order. Does not check seals of a newer version, which may seal in
+ * another way.
+ */
 export function journalLines(bytes: Buffer): JournalLine[] {
   const whole = versionOf(STATE_FORMAT, bytes) === 1 ? membersOfVersion1(bytes.toString('utf8')) : undefined;
   if (whole) return [lineOf(0, bytes.length, whole, 'state')];

@@ -1,5 +1,5 @@
-// The text of state.json: a head, the whole state at one generation, and a line for each commit
-// since. docs/state-format.md describes it. Pure.
+// The text of state.json: a head, the whole state at one generation, and a line for each later
+// commit. docs/state-format.md describes it. Pure.
 import type { NumalignError } from '../../base/errors.js';
 import type { Fields } from '../../base/shapes.js';
 import { inOneGo, type Steps } from '../../base/steps.js';
@@ -23,8 +23,8 @@ import {
 import { GENERATIONS, generation, text, whole } from './shapes.js';
 
 /**
- * Version 3: it says what the kubelet has given out, which older versions would grant, or which
- * settings of the kernel are changed, which they would not restore.
+ * Version 3 records CPUs that the kubelet has given out, which older versions would grant, and
+ * changed kernel settings, which older versions would not restore.
  */
 export const STATE_FORMAT: FileFormat = {
   name: 'numalign-state',
@@ -33,29 +33,29 @@ export const STATE_FORMAT: FileFormat = {
   what: 'the state file',
 };
 
-/** Where a journal stands. */
+/** A position in a journal. */
 export interface JournalPlace {
   /** The offset behind the last good line. */
   readonly end: number;
-  /** The checksum of that line. */
+  /** The checksum of the last good line. */
   readonly seal: string;
-  /** How long the head and the whole state are. */
+  /** The length of the head and the whole state, in bytes. */
   readonly snapshot: number;
-  /** Something is behind `end` that is no record: one that was not finished. */
+  /** True if an unfinished line follows `end`. */
   readonly hasTail: boolean;
 }
 
-/** What a journal says. */
+/** A decoded journal. */
 export interface Journal {
   readonly checkpoint: Checkpoint;
   readonly place: JournalPlace;
 }
 
-/** The text of a whole file that says one checkpoint. */
+/** The text of a whole file with one checkpoint. */
 export const encodeCheckpoint = (checkpoint: Checkpoint): string =>
   encodeJournal(checkpoint, null).bytes.toString();
 
-/** What a whole file says. @throws as {@link readJournal} */
+/** Decodes a whole file. @throws as {@link readJournal} */
 export const decodeCheckpoint = (bytes: Buffer): Checkpoint => readJournal(bytes).checkpoint;
 
 /**
@@ -75,15 +75,15 @@ export function encodeJournal(
   return { bytes, place };
 }
 
-/** What the head of a journal says. */
+/** The decoded head of a journal. */
 export interface JournalHead {
   readonly generation: number;
   readonly follows: string | null;
-  /** How long the head and the whole state are. */
+  /** The length of the head and the whole state, in bytes. */
   readonly snapshot: number;
 }
 
-/** The head of a journal of which at least the first line is there; undefined where it is no good. */
+/** Decodes the head of a journal that has at least its first line; undefined if it is damaged. */
 export function headIn(bytes: Buffer): JournalHead | undefined {
   const version = versionOf(STATE_FORMAT, bytes);
   if (version !== STATE_FORMAT.version && version !== STATE_FORMAT.plain) return undefined;
@@ -95,21 +95,22 @@ export function headIn(bytes: Buffer): JournalHead | undefined {
   }
 }
 
-function decodeHead(given: Fields, length: number): JournalHead {
+function decodeHead(fields: Fields, length: number): JournalHead {
   return {
-    generation: generation(given.generation),
-    follows: given.follows === null ? null : text(given.follows, 'follows'),
-    snapshot: length + whole(given.bytes, 'bytes'),
+    generation: generation(fields.generation),
+    follows: fields.follows === null ? null : text(fields.follows, 'follows'),
+    snapshot: length + whole(fields.bytes, 'bytes'),
   };
 }
 
 /**
- * Reads a journal whole. Of one that a newer numalign wrote, what is known here, with a `refusal`.
- * @throws ERR_STATE_CORRUPT, ERR_STATE_VERSION where nothing of a newer file can be made out
+ * Reads a whole journal. For a journal of a newer numalign, returns what this version knows, with a
+ * `refusal`.
+ * @throws ERR_STATE_CORRUPT, ERR_STATE_VERSION if nothing of a newer file can be read
  */
 export const readJournal = (bytes: Buffer): Journal => inOneGo(journalSteps(bytes));
 
-/** As {@link readJournal}, of a file that may be long. @throws as that */
+/** Like {@link readJournal}, in steps for a long file. @throws the same codes */
 export function* journalSteps(bytes: Buffer): Steps<Journal> {
   try {
     const version = versionOf(STATE_FORMAT, bytes);
@@ -131,7 +132,7 @@ function* readNewer(bytes: Buffer, newer: NumalignError): Steps<Journal> {
   }
 }
 
-// The next commit writes a journal in its place.
+// The next commit writes a new journal over it.
 function* readVersion1(bytes: Buffer): Steps<Journal> {
   const members = membersOfVersion1(bytes.toString('utf8'));
   if (!members) return corrupt('the checksum does not match its bytes');
@@ -156,7 +157,7 @@ function* readLines(bytes: Buffer, isSealed = true): Steps<Journal> {
   return yield* readChanges(replay, place, linesOf(bytes.subarray(second.end), isSealed));
 }
 
-/** A journal with the lines that come behind it. @throws ERR_STATE_CORRUPT where one is no good */
+/** Adds the lines in `bytes` to a journal. @throws ERR_STATE_CORRUPT if a line is damaged */
 export function withLines<Known extends Journal>(journal: Known, bytes: Buffer): Known {
   const { checkpoint, place } = journal;
   const replay = new Replay({ before: checkpoint });
@@ -179,9 +180,8 @@ function* readChanges(replay: Replay, place: JournalPlace, lines: Iterable<Seale
 }
 
 /**
- * The last generation that is known with all before it, from the good lines of some files in this
- * order; undefined where there is none. Of later lines it has the settings. REQUIRES: no file of a
- * newer version.
+ * The last generation that the good lines of these files, in this order, fully describe; undefined
+ * if there is none. Takes the settings of later lines too. REQUIRES: no file of a newer version.
  */
 export function remainsOf(files: readonly Buffer[]): Checkpoint | undefined {
   const replay = new Replay({ isLenient: true });
@@ -193,12 +193,12 @@ export function remainsOf(files: readonly Buffer[]): Checkpoint | undefined {
     }
     return replay.isEmpty ? undefined : inOneGo(replay.checkpoint());
   } catch {
-    // Its checksums are right, and what it says is wrong.
+    // The checksums are right, but the contents are wrong.
     return undefined;
   }
 }
 
-/** The highest generation that is named in the file, whatever else is wrong with it; 0 where none is. */
+/** The highest generation that the file names, even if the file is damaged; 0 if it names none. */
 export function highestIn(bytes: Buffer): number {
   const found = bytes.toString('latin1').matchAll(/"generation":(\d{1,15})[,}]/g);
   return Array.from(found, ([, digits]) => Number(digits))

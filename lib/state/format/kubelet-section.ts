@@ -1,4 +1,4 @@
-// What the state files say that the kubelet has given out. Pure.
+// The part of the state files that records what the kubelet has given out. Pure.
 import type { KubeletContainer, KubeletPod, KubeletRecord } from '../../account/kubelet-record.js';
 import { decodeOwner, memoryBlock } from './pod-record.js';
 import { cpuSet, list, listOf, object, orNull, record, text, unknownOf } from './shapes.js';
@@ -23,15 +23,15 @@ function decodePod(value: unknown, where: string): KubeletPod {
   };
 }
 
-/** null where nothing of it is said. @throws ERR_STATE_CORRUPT */
+/** null if the section is missing. @throws ERR_STATE_CORRUPT */
 export function decodeKubelet(value: unknown, where: string): KubeletRecord | null {
   if (value === undefined || value === null) return null;
-  const given = object(value, where);
+  const fields = object(value, where);
   const known = {
-    pods: listOf(given.pods, `${where}.pods`, decodePod),
-    keeper: decodeOwner(given.keeper, `${where}.keeper`),
-    since: text(given.since, `${where}.since`),
-    updatedAt: text(given.updatedAt, `${where}.updatedAt`),
+    pods: listOf(fields.pods, `${where}.pods`, decodePod),
+    keeper: decodeOwner(fields.keeper, `${where}.keeper`),
+    since: text(fields.since, `${where}.since`),
+    updatedAt: text(fields.updatedAt, `${where}.updatedAt`),
   };
-  return { ...known, unknown: unknownOf(given, Object.keys(known)) };
+  return { ...known, unknown: unknownOf(fields, Object.keys(known)) };
 }

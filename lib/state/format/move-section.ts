@@ -1,4 +1,4 @@
-// What a pod on record says of moves: consent to them, and the one that is under way. Pure.
+// The part of a pod's record about moves: consent, and a move that is under way. Pure.
 import type { Move, MoveConsent, PodAssignment, UpcomingCpus } from '../../account/pod-assignment.js';
 import { presentCpus } from '../../account/pod-holdings.js';
 import type { Shape } from '../../base/shapes.js';
@@ -22,7 +22,7 @@ export const encodeConsent = ({ exclude, ...consent }: MoveConsent) => ({
 
 type Target = Pick<PodAssignment, 'booking' | 'containers'>;
 
-/** `target`: how what a pod has is read. */
+/** `target`: decodes the holdings of a pod. */
 export function decodeUpcoming(value: unknown, where: string, target: Shape<Target>): UpcomingCpus {
   const { container, cpus, held, by, move } = object(value, where);
   return {

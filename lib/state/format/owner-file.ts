@@ -1,5 +1,5 @@
-// The format of owners/<uuid>: who the owner is, and a line for each grant that it takes or gives
-// up, by which the state is put together again where its own file is lost. Pure.
+// The format of owners/<uuid>: the owner, and a line for each grant that it takes or gives up. If
+// state.json is lost, numalign recovers the state from these files. Pure.
 import type { MachineSettings } from '../../account/assignments.js';
 import { isHeldBy } from '../../account/assignments.js';
 import type { KubeletRecord } from '../../account/kubelet-record.js';
@@ -24,7 +24,7 @@ import {
 } from './sealed-json.js';
 import { generation, listOf, object, oneOf, orNull, text, uuid, whole } from './shapes.js';
 
-/** Version 3: it says what the kubelet has given out, by which a lost state is put together again. */
+/** Version 3 records what the kubelet has given out, so that recovery finds it. */
 export const OWNER_FORMAT: FileFormat = {
   name: 'numalign-owner',
   version: 3,
@@ -38,20 +38,20 @@ export interface OwnerFile {
   readonly pid: number | null;
   readonly command: string | null;
   readonly cgroup: CgroupIdentity | null;
-  /** /proc/sys/kernel/random/boot_id when it was written: owners do not outlive a reboot. */
+  /** /proc/sys/kernel/random/boot_id at the time of writing: owners do not outlive a reboot. */
   readonly bootId: string;
   /**
-   * Of the state when this was written: what is claimed here is in the next generation at the
-   * latest, or came to nothing.
+   * The state's generation at the time of writing. A claim in this file is in the next generation
+   * at the latest, or it failed.
    */
   readonly generation: number;
   readonly settings: MachineSettings;
-  /** Of the process that keeps on record what the kubelet has given out; else null. */
+  /** Set if this process records what the kubelet has given out; else null. */
   readonly kubelet: KubeletRecord | null;
   readonly pods: readonly PodAssignment[];
 }
 
-/** The whole file. */
+/** The text of a whole file. */
 export function encodeOwnerFile(file: OwnerFile): string {
   return linesOfOwner(
     file,
@@ -59,7 +59,9 @@ export function encodeOwnerFile(file: OwnerFile): string {
   ).join('');
 }
 
-/** The whole file, from lines that were written before: the last has the generation. */
+/**
+ * The lines of a whole file, from claim lines of earlier files. The last line has the generation.
+ */
 export const linesWithClaims = (file: OwnerFile, claims: readonly string[]): string[] =>
   linesOfOwner(file, [...claims, settingsLine(file.generation, file.settings)]);
 
@@ -69,28 +71,28 @@ function linesOfOwner({ settings, kubelet, pods: _, ...header }: OwnerFile, line
   return [sealLine(text), ...lines, endLine(1 + lines.length)];
 }
 
-/** The line by which an owner takes a grant, or has it in another form. */
+/** The line with which an owner takes a grant or changes it. */
 export const claimLine = (generation: number, pod: PodAssignment): string =>
   sealLine(textOfMembers({ generation }, { pod: podText(pod) }));
 
-/** The line by which it gives one up. */
+/** The line with which an owner gives up a grant. */
 export const releaseLine = (generation: number, uid: string): string =>
   sealLine(JSON.stringify({ generation, released: uid }));
 
-/** The line of the settings that the state has by now. */
+/** The line with new settings of the state. */
 export const settingsLine = (generation: number, settings: MachineSettings): string =>
   sealLine(JSON.stringify({ generation, settings: encodeSettings(settings) }));
 
 const LINE_DIGITS = 10;
 const digitsOf = (lines: number) => String(lines).padStart(LINE_DIGITS, '0');
 
-/** The last line: how many are before it, so that none can be cut off. New lines take its place. */
+/** The last line. It counts the lines before it, so that a cut shows. New lines overwrite it. */
 export const endLine = (lines: number): string => sealLine(JSON.stringify({ lines: digitsOf(lines) }));
 
-/** The same for every number of lines. */
+/** Equal for any number of lines. */
 export const END_LENGTH = endLine(0).length;
 
-/** @throws ERR_STATE_CORRUPT, and ERR_STATE_VERSION where a newer numalign wrote it */
+/** @throws ERR_STATE_CORRUPT, and ERR_STATE_VERSION if a newer numalign wrote the file */
 export function decodeOwnerFile(bytes: Buffer): OwnerFile {
   return reading(OWNER_FORMAT, () => {
     const version = versionOf(OWNER_FORMAT, bytes);
@@ -98,15 +100,13 @@ export function decodeOwnerFile(bytes: Buffer): OwnerFile {
     if (isNewer(OWNER_FORMAT, bytes)) throw newerVersion(OWNER_FORMAT, version);
     const file = version === 1 ? readVersion1(bytes) : readLines(bytes);
     const stranger = file.pods.find((pod) => !isHeldBy(pod, file.uuid));
-    if (stranger) corrupt(`grant ${stranger.uid} in it is of another owner`, stranger.owner.uuid);
+    if (stranger) corrupt(`grant ${stranger.uid} in it belongs to another owner`, stranger.owner.uuid);
     if (file.kind === 'cgroup' && file.cgroup === null) corrupt('it names no cgroup');
     return file;
   });
 }
 
-/**
- * The generation that a file says, from its last lines alone; undefined where those do not tell.
- */
+/** The generation of a file, from its last lines alone; undefined if they do not show it. */
 export function generationIn(bytes: Buffer): number | undefined {
   const end = bytes.length - END_LENGTH;
   if (end <= 0) return undefined;
@@ -116,9 +116,9 @@ export function generationIn(bytes: Buffer): number | undefined {
 }
 
 function readVersion1(bytes: Buffer): OwnerFile {
-  const given = membersOfVersion1(bytes.toString('utf8'));
-  if (!given) return corrupt('the checksum does not match its bytes');
-  return decodeHead(given, listOf(given.pods, 'pods', decodePod));
+  const members = membersOfVersion1(bytes.toString('utf8'));
+  if (!members) return corrupt('the checksum does not match its bytes');
+  return decodeHead(members, listOf(members.pods, 'pods', decodePod));
 }
 
 function readLines(bytes: Buffer): OwnerFile {
@@ -137,25 +137,22 @@ function readLines(bytes: Buffer): OwnerFile {
   return decodeHead(members, listOf([...pods.values()], 'pods', decodePod));
 }
 
-function decodeHead(given: Fields, pods: readonly PodAssignment[]): OwnerFile {
+function decodeHead(fields: Fields, pods: readonly PodAssignment[]): OwnerFile {
   return {
-    uuid: uuid(given.uuid, 'uuid'),
-    kind: oneOf(given.kind, 'kind', OWNER_KINDS),
-    pid: orNull(given.pid, 'pid', whole),
-    command: orNull(given.command, 'command', text),
-    cgroup: orNull(given.cgroup, 'cgroup', cgroupIdentity),
-    bootId: text(given.bootId, 'bootId'),
-    generation: generation(given.generation),
-    settings: decodeSettings(given.settings),
-    kubelet: decodeKubelet(given.kubelet, 'kubelet'),
+    uuid: uuid(fields.uuid, 'uuid'),
+    kind: oneOf(fields.kind, 'kind', OWNER_KINDS),
+    pid: orNull(fields.pid, 'pid', whole),
+    command: orNull(fields.command, 'command', text),
+    cgroup: orNull(fields.cgroup, 'cgroup', cgroupIdentity),
+    bootId: text(fields.bootId, 'bootId'),
+    generation: generation(fields.generation),
+    settings: decodeSettings(fields.settings),
+    kubelet: decodeKubelet(fields.kubelet, 'kubelet'),
     pods,
   };
 }
 
-/**
- * The kind that a file says its owner has, as far as it can be made out although the file is
- * damaged.
- */
+/** The kind of the owner, even from a damaged file; undefined if it cannot be read. */
 export function kindIn(bytes: Buffer): OwnerRecord['kind'] | undefined {
   return /"kind":"(process|cgroup|persistent)"/.exec(bytes.subarray(0, 200).toString('latin1'))?.[1] as
     | OwnerRecord['kind']

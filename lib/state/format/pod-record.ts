@@ -1,4 +1,4 @@
-// A pod as the state file has it. Pure.
+// The record of a pod in the state file. Pure.
 import type { MemoryBlock } from '../../account/booked-memory.js';
 import {
   type CgroupIdentity,
@@ -71,22 +71,22 @@ const CONTAINER_MEMBERS = 'name kind started request isolation cpus held hint me
 );
 
 function decodeContainer(value: unknown, where: string): ContainerAssignment {
-  const given = object(value, where);
-  const cpus = cpuSet(given.cpus, 'cpus');
-  const isolation = given.isolation ?? (cpus.isEmpty ? 'host' : 'container');
+  const fields = object(value, where);
+  const cpus = cpuSet(fields.cpus, 'cpus');
+  const isolation = fields.isolation ?? (cpus.isEmpty ? 'host' : 'container');
   return {
-    name: text(given.name, 'name'),
-    kind: oneOf(given.kind, 'kind', CONTAINER_KINDS),
-    started: flag(given.started, 'started'),
-    request: recordOf(given.request, 'request', whole),
+    name: text(fields.name, 'name'),
+    kind: oneOf(fields.kind, 'kind', CONTAINER_KINDS),
+    started: flag(fields.started, 'started'),
+    request: recordOf(fields.request, 'request', whole),
     isolation: oneOf(isolation, 'isolation', ISOLATIONS),
     cpus,
-    held: cpuSet(given.held, 'held'),
-    hint: decodeHint(given.hint, 'hint'),
-    memory: listOf(given.memory, 'memory', memoryBlock),
-    devices: record(given.devices, 'devices', deviceList),
-    reusable: decodeReusable(given.reusable, 'reusable'),
-    unknown: unknownOf(given, CONTAINER_MEMBERS),
+    held: cpuSet(fields.held, 'held'),
+    hint: decodeHint(fields.hint, 'hint'),
+    memory: listOf(fields.memory, 'memory', memoryBlock),
+    devices: record(fields.devices, 'devices', deviceList),
+    reusable: decodeReusable(fields.reusable, 'reusable'),
+    unknown: unknownOf(fields, CONTAINER_MEMBERS),
   };
 }
 
@@ -105,16 +105,16 @@ export const OWNER_KINDS = ['process', 'cgroup', 'persistent'] as const;
 const OWNER_MEMBERS = ['kind', 'uuid', 'pid', 'command', 'cgroup'];
 
 export function decodeOwner(value: unknown, where: string): OwnerRecord {
-  const given = object(value, where);
+  const fields = object(value, where);
   const owner = {
-    kind: oneOf(given.kind, 'owner.kind', OWNER_KINDS),
-    uuid: uuid(given.uuid, 'owner.uuid'),
-    pid: orNull(given.pid, 'owner.pid', whole),
-    command: orNull(given.command, 'owner.command', text),
-    cgroup: orNull(given.cgroup ?? null, 'owner.cgroup', cgroupIdentity),
-    unknown: unknownOf(given, OWNER_MEMBERS),
+    kind: oneOf(fields.kind, 'owner.kind', OWNER_KINDS),
+    uuid: uuid(fields.uuid, 'owner.uuid'),
+    pid: orNull(fields.pid, 'owner.pid', whole),
+    command: orNull(fields.command, 'owner.command', text),
+    cgroup: orNull(fields.cgroup ?? null, 'owner.cgroup', cgroupIdentity),
+    unknown: unknownOf(fields, OWNER_MEMBERS),
   };
-  if (owner.kind === 'cgroup' && owner.cgroup === null) corrupt(`${where} has no cgroup`, given);
+  if (owner.kind === 'cgroup' && owner.cgroup === null) corrupt(`${where} has no cgroup`, fields);
   return owner;
 }
 
@@ -134,23 +134,23 @@ const POD_MEMBERS =
 
 type Booked = Pick<PodAssignment, 'booking' | 'containers'>;
 
-// What containers have of a booking is with it: their own members count it for older versions.
+// Moves the booking's memory back to the containers; encodePod moved it for older versions.
 function decodeBooked(value: unknown, containers: readonly ContainerAssignment[]): Booked {
   if (value === undefined || value === null) return { booking: null, containers };
-  const given = object(value, 'booking');
-  const shares = listOf(given.shares, 'booking.shares', (share, at) => listOf(share, at, memoryBlock));
+  const fields = object(value, 'booking');
+  const shares = listOf(fields.shares, 'booking.shares', (share, at) => listOf(share, at, memoryBlock));
   const booking: PodBooking = {
-    cpus: cpuSet(given.cpus, 'booking.cpus'),
-    held: cpuSet(given.held, 'booking.held'),
-    memory: listOf(given.memory, 'booking.memory', memoryBlock),
+    cpus: cpuSet(fields.cpus, 'booking.cpus'),
+    held: cpuSet(fields.held, 'booking.held'),
+    memory: listOf(fields.memory, 'booking.memory', memoryBlock),
   };
   return {
     booking,
     containers: containers.map((container, i) => {
       const { name, cpus, held, reusable } = container;
-      // Others may have what is not booked.
+      // CPUs outside the booking may belong to other pods.
       if (!cpus.isSubsetOf(booking.cpus) || !held.isSubsetOf(booking.held))
-        corrupt(`container ${name} has CPUs ${cpus.union(held)} that are not booked for its pod`, given);
+        corrupt(`container ${name} has CPUs ${cpus.union(held)} that are not booked for its pod`, fields);
       return { ...container, memory: shares[i] ?? [], reusable: { ...reusable, cpus: CpuSet.EMPTY } };
     }),
   };

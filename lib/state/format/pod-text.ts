@@ -1,13 +1,10 @@
-// Pods, settings, what the kubelet holds and what is changed for quiet grants as the state files write
-// them.
+// Encodes pods, settings, the kubelet's holdings and quiet settings as the state files write them.
 import type { MachineSettings } from '../../account/assignments.js';
 import type { KubeletRecord } from '../../account/kubelet-record.js';
 import type { ContainerAssignment, PodAssignment, PodBooking } from '../../account/pod-assignment.js';
 import type { QuietRecord } from '../../account/quiet/quiet-record.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import { encodeConsent, encodeUpcoming } from './move-section.js';
-
-// ---- writing
 
 function encodeHint({ nodes, preferred }: ContainerAssignment['hint']) {
   return { nodes: nodes === null ? null : nodes.toArray(), preferred };
@@ -18,7 +15,8 @@ function encodeContainer({ unknown, isolation, ...container }: ContainerAssignme
   return { ...unknown, ...container, ...(isShared && { isolation }), hint: encodeHint(container.hint) };
 }
 
-// Versions that know no booking count what containers have: all of it is the first one's there.
+// Older versions do not know bookings and count what containers have. So the first container gets
+// all of it.
 function encodeBooked(booking: PodBooking, containers: readonly ContainerAssignment[]) {
   const { cpus, held, memory } = booking;
   const all = { memory, cpus: cpus.union(held) };
@@ -32,7 +30,7 @@ function encodeBooked(booking: PodBooking, containers: readonly ContainerAssignm
   };
 }
 
-/** The plain object that a pod is in files; CpuSets become lists by their toJSON. */
+/** The plain object of a pod in files; toJSON turns CpuSets into lists. */
 export function encodePod({ unknown, booking, ...pod }: PodAssignment) {
   const { unknown: unknownOwner, ...owner } = pod.owner;
   const { movable, upcoming } = pod;
@@ -46,12 +44,12 @@ export function encodePod({ unknown, booking, ...pod }: PodAssignment) {
   };
 }
 
-// Left out where there is none, and `isolation` where the CPUs tell it: as in files of before.
+// Leaves out an absent booking, and `isolation` if the CPUs imply it, as older versions did.
 function encodeHeld({ booking, containers }: Pick<PodAssignment, 'booking' | 'containers'>) {
   return booking ? encodeBooked(booking, containers) : { containers: containers.map(encodeContainer) };
 }
 
-// Most of what is written was written before.
+// Most texts are written more than once.
 const texts = new WeakMap<object, string>();
 
 export function textOf<T extends object>(value: T, encode: (value: T) => unknown): string {
@@ -63,17 +61,19 @@ export function textOf<T extends object>(value: T, encode: (value: T) => unknown
   return text;
 }
 
-/** A pod as it is in files, in JSON. */
+/** The JSON of a pod in files. */
 export const podText = (pod: PodAssignment): string => textOf(pod, encodePod);
 
-/** Pods as they are in files, in JSON, and what is between them. */
+/** The JSON of pods in files, in parts with the separators. */
 export const podParts = (pods: readonly PodAssignment[]): string[] =>
   pods.flatMap((pod, i) => (i === 0 ? podText(pod) : [',', podText(pod)]));
 
-/** Pods as they are in files, in JSON. */
+/** The JSON of pods in files. */
 export const podsText = (pods: readonly PodAssignment[]): string => `[${podParts(pods).join('')}]`;
 
-/** Makes the texts of so many pods that have none yet. Answers whether some are left. */
+/**
+ * Caches the texts of up to `most` pods that have none. Returns true if pods without a text remain.
+ */
 export function prepareTexts(pods: readonly PodAssignment[], most: number): boolean {
   let made = 0;
   for (const pod of pods) {
@@ -85,7 +85,7 @@ export function prepareTexts(pods: readonly PodAssignment[], most: number): bool
   return false;
 }
 
-/** What the kubelet holds as it is in files, in JSON. */
+/** The JSON of the kubelet's holdings in files. */
 export const kubeletText = (record: KubeletRecord): string =>
   textOf(record, ({ unknown, keeper: { unknown: unknownKeeper, ...keeper }, ...known }) => ({
     ...unknown,
@@ -93,12 +93,12 @@ export const kubeletText = (record: KubeletRecord): string =>
     keeper: { ...unknownKeeper, ...keeper },
   }));
 
-/** The settings of the kernel that are changed as they are in files, in JSON. */
+/** The JSON of the changed kernel settings in files. */
 export const quietText = (record: QuietRecord): string =>
   textOf(record, ({ unknown, settings }) => ({ ...unknown, settings }));
 
-/** The plain object that settings are in files. */
+/** The plain object of settings in files. */
 export function encodeSettings({ unknown, isolatedCPUs, ...settings }: MachineSettings) {
-  // Left out where it is null, as in files that were written before there was such a setting.
+  // Leaves out null, as files from before this setting did.
   return { ...unknown, ...settings, ...(isolatedCPUs !== null && { isolatedCPUs }) };
 }

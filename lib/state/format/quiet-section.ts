@@ -1,5 +1,5 @@
-// What the state files say that quiet grants ask for, and which settings of the kernel are changed for
-// them. Pure.
+// The parts of the state files about quiet grants: their requests, and the kernel settings that
+// numalign changed for them. Pure.
 import type { QuietRecord, QuietSetting } from '../../account/quiet/quiet-record.js';
 import { type CacheShare, QUIET_PARTS, type QuietRequest } from '../../account/quiet/quiet-request.js';
 import { flag, list, listOf, object, oneOf, orNull, text, unknownOf, whole } from './shapes.js';
@@ -18,8 +18,8 @@ export function decodeQuietRequest(value: unknown, where: string): QuietRequest 
     interrupts: flag(interrupts, `${where}.interrupts`),
     workqueues: flag(workqueues, `${where}.workqueues`),
     packets: flag(packets, `${where}.packets`),
-    idle: orNull(idle, `${where}.idle`, (given, at) => ({
-      maxLatency: whole(object(given, at).maxLatency, `${at}.maxLatency`),
+    idle: orNull(idle, `${where}.idle`, (fields, at) => ({
+      maxLatency: whole(object(fields, at).maxLatency, `${at}.maxLatency`),
     })),
     frequency: flag(frequency, `${where}.frequency`),
     cache: orNull(cache, `${where}.cache`, cacheShare),
@@ -39,12 +39,12 @@ function decodeSetting(value: unknown, where: string): QuietSetting {
   };
 }
 
-/** null where no setting is changed. @throws ERR_STATE_CORRUPT */
+/** null if no setting is changed. @throws ERR_STATE_CORRUPT */
 export function decodeQuiet(value: unknown, where: string): QuietRecord | null {
   if (value === undefined || value === null) return null;
-  const given = object(value, where);
+  const fields = object(value, where);
   return {
-    settings: listOf(given.settings, `${where}.settings`, decodeSetting),
-    unknown: unknownOf(given, ['settings']),
+    settings: listOf(fields.settings, `${where}.settings`, decodeSetting),
+    unknown: unknownOf(fields, ['settings']),
   };
 }

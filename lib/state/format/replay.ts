@@ -1,4 +1,4 @@
-// Replay: the lines of a journal one after the other. Only what is left in the end is decoded. Pure.
+// Replay: applies the lines of a journal one after the other. Decodes only the final result. Pure.
 import type { NamedCpus } from '../../account/assignments.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { rememberNames } from '../../account/pod-changes.js';
@@ -8,25 +8,25 @@ import { type Checkpoint, checkpointSteps } from './checkpoint.js';
 import { corrupt } from './sealed-json.js';
 import { generation, list, listOf, object, text } from './shapes.js';
 
-// The CPUs may be text still.
+// The CPUs may still be text.
 type Named = Pick<NamedCpus, 'name'>;
 
 export class Replay {
   readonly #isLenient: boolean;
   #before: Checkpoint | undefined;
-  // Of its pods those that no line has released.
+  // The pods of #before that no line has released.
   #kept: readonly PodAssignment[] = [];
-  // By uid: those of the lines. They come last, or replace a kept one of their uid where it is.
+  // The pods of the lines by uid. They come last, or replace the kept pod with their uid.
   #pods = new Map<string, Fields>();
-  // The others, and in place of `lastCpus` what it is once names were added to it.
+  // The other members. #lastCpus replaces `lastCpus` once a line adds names.
   #members: Fields | undefined;
   #lastCpus: readonly Named[] | undefined;
   #generation = 0;
   #isBroken = false;
 
   /**
-   * `before`: the lines come behind it; without it they begin with a whole state. `isLenient`: lines
-   * may be missing, and what follows them is left out.
+   * `before`: the lines follow this checkpoint; without it they begin with a whole state.
+   * `isLenient`: lines may be missing, and the lines after a gap are ignored.
    */
   constructor({ before, isLenient = false }: { before?: Checkpoint; isLenient?: boolean } = {}) {
     this.#isLenient = isLenient;
@@ -48,17 +48,17 @@ export class Replay {
     return this.#members === undefined;
   }
 
-  /** The line of a whole state, or of a change. @throws ERR_STATE_CORRUPT */
+  /** Applies the line of a whole state or of a change. @throws ERR_STATE_CORRUPT */
   take(members: Fields): void {
     if (members.line === 'state') this.#begin(members);
-    else if (members.line !== 'change') corrupt('a line of it is of no kind that is known');
+    else if (members.line !== 'change') corrupt('a line of it has an unknown kind');
     else if (this.#members) this.#change(members, this.#members);
     else if (!this.#isLenient) corrupt('it does not begin with a whole state');
   }
 
   #begin(members: Fields): void {
     const begin = generation(members.generation);
-    // What is known already is at least as new.
+    // The replay is at this generation or later.
     if (this.#isLenient && begin < this.#generation) return;
     this.#generation = begin;
     const pods = byUid(members.pods);
@@ -92,13 +92,13 @@ export class Replay {
   }
 
   #release(uid: string): void {
-    const isGiven = this.#pods.delete(uid);
+    const isReplaced = this.#pods.delete(uid);
     const place = this.#kept.findIndex((pod) => pod.uid === uid);
     if (place >= 0) this.#kept = this.#kept.toSpliced(place, 1);
-    else if (!isGiven) corrupt(`${uid} is released, and is not on record`, uid);
+    else if (!isReplaced) corrupt(`${uid} is released, and is not on record`, uid);
   }
 
-  /** @throws ERR_STATE_CORRUPT */
+  /** Decodes the result. @throws ERR_STATE_CORRUPT */
   *checkpoint(): Steps<Checkpoint> {
     const before = this.#before;
     if (before?.generation === this.#generation) return before;

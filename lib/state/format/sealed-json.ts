@@ -1,37 +1,36 @@
-// Sealed JSON: lines of JSON, each of which ends with a checksum over every byte of it before. The
-// first line of a file begins with the file's format and version. How state.json and the owners'
-// files are written. Pure.
+// Sealed JSON: lines of JSON that each end with a checksum of their bytes. The first line of a file
+// begins with the format and version. state.json and the owners' files use it. Pure.
 import { createHash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import { NumalignError } from '../../base/errors.js';
 import { type Fields, isObject } from '../../base/shapes.js';
 
-/** A kind of file, and the newest version of it that is known here. */
+/** A kind of file, with the newest version that this numalign knows. */
 export interface FileFormat {
   readonly name: string;
   readonly version: number;
-  /** The version of a file that says nothing which only the newest can say. */
+  /** The version of a file that uses no member of the newest version. */
   readonly plain: number;
-  /** For messages. */
+  /** The name of the file in messages. */
   readonly what: string;
 }
 
-/** One line of a file, without its newline. */
+/** A line of a file, without its newline. */
 export interface SealedLine {
-  /** Undefined where the checksum is not that of its bytes, or the line is cut short. */
+  /** Undefined if the checksum does not match, or the line is cut short. */
   readonly members: Fields | undefined;
-  /** Its checksum, as it is written. */
+  /** The checksum in the line. */
   readonly seal: string;
-  /** Where the line ends in the file, behind the newline. */
+  /** The offset behind the line and its newline. */
   readonly end: number;
   /**
-   * It is the last, and its checksum is not that of its bytes: it was not finished. After a power cut
-   * any part of it may be there, also its end.
+   * True for an unfinished line: the last line, with a checksum that does not match. After a power
+   * cut any part of it may be on disk, even its end.
    */
   readonly isOpen: boolean;
 }
 
-/** A line to be written, and its checksum. */
+/** A line to write, and its checksum. */
 export interface SealedText {
   readonly line: string;
   readonly seal: string;
@@ -41,13 +40,13 @@ const NEWLINE = 0x0a;
 const SEAL = /,"checksum":"crc32:([0-9a-f]{8})"\}$/;
 const SEAL_LENGTH = ',"checksum":"crc32:00000000"}'.length;
 const HEAD = /^\{"format":"([a-z-]+)","version":(\d+),/;
-// The head is short, whatever the file is.
+// Longer than the head of any file.
 const HEAD_LENGTH = 200;
 
-/** Damage, not forgery, is what it guards against. */
+/** Guards against damage, not against forgery. */
 export const checksum = (bytes: string | Uint8Array) => crc32(bytes).toString(16).padStart(8, '0');
 
-/** The line of an object, of which `text` is the JSON, and its seal. */
+/** Seals an object. `text`: the JSON of the object. */
 export function sealText(text: string): SealedText {
   const body = text.slice(0, -1);
   const seal = checksum(body);
@@ -64,7 +63,7 @@ function writeParts(bytes: Buffer, parts: readonly string[], offset: number): vo
   for (const part of parts) at += bytes.write(part, at);
 }
 
-/** The bytes of a text in parts. To put a long text together first takes several times as long. */
+/** The bytes of a text in parts. Joining a long text first takes several times as long. */
 export function bytesOf(parts: readonly string[]): Buffer {
   const bytes = Buffer.allocUnsafe(lengthOf(parts));
   writeParts(bytes, parts, 0);
@@ -72,8 +71,9 @@ export function bytesOf(parts: readonly string[]): Buffer {
 }
 
 /**
- * The bytes of a line as {@link sealText} makes it, and its seal, of an object whose JSON is `parts`.
- * `before`: what is in front of the line, by its length; `after`: what follows it. `end`: of the line.
+ * The sealed line of an object, as {@link sealText} makes it. `parts`: the JSON of the object.
+ * `before`: returns the text in front of the line, from the length of the line. `after`: the text
+ * behind it. `end`: the end of the line.
  */
 export function sealParts(
   parts: readonly string[],
@@ -92,7 +92,9 @@ export function sealParts(
   return { bytes, end, seal };
 }
 
-/** The text of an object with `members`, those of which the JSON is known already, and `others`. */
+/**
+ * The JSON of an object with `members`, then `texts`, whose values are JSON already, then `others`.
+ */
 export function textOfMembers(members: object, texts: Readonly<Record<string, string>>, others = {}): string {
   const before = JSON.stringify(members).slice(1, -1);
   const between = Object.entries(texts).map(([member, text]) => `"${member}":${text}`);
@@ -100,19 +102,16 @@ export function textOfMembers(members: object, texts: Readonly<Record<string, st
   return `{${[before, ...between, after].filter((part) => part !== '').join(',')}}`;
 }
 
-/** Members that a line of a file or a whole one may have beside what it says. */
+/** Members of a line or file that belong to the seal, not to the contents. */
 export const SEAL_MEMBERS = ['format', 'version', 'line', 'checksum'] as const;
 
-/**
- * The members that the first line of every file begins with. `isPlain`: older versions know all
- * that is in the file.
- */
+/** The first members of every file. `isPlain`: the file uses no member of the newest version. */
 export const headOf = ({ name, version, plain }: FileFormat, isPlain: boolean) => ({
   format: name,
   version: isPlain ? plain : version,
 });
 
-/** The lines of a file. `isSealed`: false for a newer version, which may be sealed in another way. */
+/** The lines of a file. `isSealed`: false for a newer version, which may seal in another way. */
 export function* linesOf(bytes: Buffer, isSealed = true): Generator<SealedLine> {
   for (let start = 0; start < bytes.length; ) {
     const newline = bytes.indexOf(NEWLINE, start);
@@ -130,7 +129,7 @@ export function* linesOf(bytes: Buffer, isSealed = true): Generator<SealedLine> 
   }
 }
 
-// Undefined where it is not that of the line.
+// Undefined if the checksum does not match.
 function sealOf(line: Buffer): string | undefined {
   const body = line.length - SEAL_LENGTH;
   const seal = body > 0 ? SEAL.exec(line.toString('latin1', body))?.[1] : undefined;
@@ -146,13 +145,13 @@ function parse(line: Buffer): Fields | undefined {
   }
 }
 
-/** Where reading ends because of what is wrong; see {@link reading}. @throws ERR_STATE_CORRUPT */
+/** Stops reading a damaged file; see {@link reading}. @throws ERR_STATE_CORRUPT */
 export function corrupt(message: string, value?: unknown, valid?: string): never {
   throw new NumalignError('ERR_STATE_CORRUPT', message, { value, ...(valid !== undefined && { valid }) });
 }
 
 /**
- * What `read` answers; where it finds damage, the error says of what.
+ * Returns what `read` returns. Adds the name of the file to errors of damage.
  * @throws ERR_STATE_CORRUPT, and what else `read` throws
  */
 export function reading<T>(format: FileFormat, read: () => T): T {
@@ -163,7 +162,7 @@ export function reading<T>(format: FileFormat, read: () => T): T {
   }
 }
 
-/** An error in reading a file; where it is damage, it says which file is damaged. */
+/** Adds the name of the file to an error of damage. Returns other errors as they are. */
 export function damageIn({ what }: FileFormat, error: unknown): unknown {
   if (!(error instanceof NumalignError) || error.code !== 'ERR_STATE_CORRUPT') return error;
   return new NumalignError('ERR_STATE_CORRUPT', `${what} is damaged: ${error.message}`, {
@@ -171,7 +170,7 @@ export function damageIn({ what }: FileFormat, error: unknown): unknown {
   });
 }
 
-/** The error where a newer numalign wrote a file. */
+/** The error for a file of a newer numalign. */
 export function newerVersion({ what, version }: FileFormat, found: number): NumalignError {
   return new NumalignError(
     'ERR_STATE_VERSION',
@@ -181,8 +180,7 @@ export function newerVersion({ what, version }: FileFormat, found: number): Numa
 }
 
 /**
- * The version that the file says it has; undefined where it is no such file. Nothing else of it is
- * checked.
+ * The version in the head of a file; undefined if the file has another format. Checks nothing else.
  */
 export function versionOf({ name }: FileFormat, bytes: Buffer): number | undefined {
   const head = HEAD.exec(bytes.subarray(0, HEAD_LENGTH).toString('latin1'));
@@ -190,16 +188,16 @@ export function versionOf({ name }: FileFormat, bytes: Buffer): number | undefin
 }
 
 /**
- * Whether the file is of a newer version, and not one of this version in which the number was
- * damaged.
+ * True if the file has a newer version. False if damage changed the version number of this
+ * version's file.
  */
 export function isNewer(format: FileFormat, bytes: Buffer): boolean {
   const version = versionOf(format, bytes);
   return version !== undefined && version > format.version && !isDamagedVersion(format, bytes);
 }
 
-// A newer format may have another checksum, or none. But where the checksum is right once the
-// number is ours, the number was damaged.
+// A newer format may have another checksum, or none. If the checksum matches once the number is
+// this version's, the number was damaged.
 function isDamagedVersion(format: FileFormat, bytes: Buffer): boolean {
   const withVersion = (text: string, version: number) =>
     text.replace(HEAD, `{"format":"$1","version":${version},`);
@@ -212,10 +210,10 @@ function isDamagedVersion(format: FileFormat, bytes: Buffer): boolean {
   );
 }
 
-// Version 1 of the formats was one line for the whole file, and had this checksum.
+// In version 1 of the formats a file was one line with this checksum.
 const SEAL_1 = /,"checksum":"sha256:([0-9a-f]{64})"\}\n$/;
 
-/** The members of a file of version 1; undefined where it is damaged. */
+/** The members of a file of version 1; undefined if it is damaged. */
 export function membersOfVersion1(file: string): Fields | undefined {
   const seal = SEAL_1.exec(file);
   if (!seal || createHash('sha256').update(file.slice(0, seal.index)).digest('hex') !== seal[1])

@@ -1,5 +1,5 @@
-// The shapes that values of the state files have. Most of them are right: where one is in its list
-// is worked out only where it is refused.
+// The shapes of values in the state files. Most values are right, so an item's place in its list is
+// computed only for an error.
 import type { UnknownFields } from '../../account/pod-assignment.js';
 import { NumalignError } from '../../base/errors.js';
 import { type Fields, type Shape, shapes } from '../../base/shapes.js';
@@ -12,13 +12,15 @@ export const { object, list, text, matching, flag, whole, oneOf, orNull } = shap
   corrupt(`${where} is not ${valid}`, value, valid),
 );
 
-// What is refused of a part, as what is refused of the whole.
+// Puts the place of a part in front of the message of its error.
 function ofPart(part: string, error: unknown): unknown {
   if (!(error instanceof NumalignError)) return error;
   return new NumalignError(error.code, `${part}: ${error.message}`, { ...error.details });
 }
 
-/** Every item of a list has the shape. `from`: where the list begins in the one that has its name. */
+/**
+ * Decodes each item of a list. `from`: the index of the first item in the list that errors name.
+ */
 export function listOf<T>(value: unknown, where: string, shape: Shape<T>, from = 0): T[] {
   const items = list(value, where);
   const found: T[] = [];
@@ -30,10 +32,10 @@ export function listOf<T>(value: unknown, where: string, shape: Shape<T>, from =
   return found;
 }
 
-// Some 10 µs each.
+// An item takes some 10 µs.
 const ITEMS_AT_ONCE = 32;
 
-/** As {@link listOf}, of a list that may be long. */
+/** Like {@link listOf}, in steps for a long list. */
 export function* listSteps<T>(value: unknown, where: string, shape: Shape<T>): Steps<T[]> {
   const items = list(value, where);
   const found: T[] = [];
@@ -44,7 +46,7 @@ export function* listSteps<T>(value: unknown, where: string, shape: Shape<T>): S
   return found;
 }
 
-/** Every value of an object has the shape, which changes none: it answers the object itself. */
+/** Checks each value of an object with a shape that changes no value. Returns the object itself. */
 export function recordOf<T>(value: unknown, where: string, shape: Shape<T>): Record<string, T> {
   const fields = object(value, where);
   for (const key of Object.keys(fields)) {
@@ -57,7 +59,7 @@ export function recordOf<T>(value: unknown, where: string, shape: Shape<T>): Rec
   return fields as Record<string, T>;
 }
 
-/** What the shape makes of every value of an object. */
+/** Decodes each value of an object. */
 export function record<T>(value: unknown, where: string, shape: Shape<T>): Record<string, T> {
   const fields = object(value, where);
   const keys = Object.keys(fields);
@@ -71,16 +73,16 @@ export function record<T>(value: unknown, where: string, shape: Shape<T>): Recor
   return Object.fromEntries(found);
 }
 
-/** Every commit adds one: a number without room above it cannot be one that commits have led to. */
+/** An upper limit: commits add one each and never come this far. */
 export const GENERATIONS = 2 ** 52;
 
 export function generation(value: unknown): number {
   const found = whole(value, 'generation');
-  return found < GENERATIONS ? found : corrupt('generation leaves no room to count on', value);
+  return found < GENERATIONS ? found : corrupt('generation is too large for more commits', value);
 }
 
 export function cpuSet(value: unknown, where: string): CpuSet {
-  // Most that a pod names are.
+  // The most frequent value.
   if (value === '') return CpuSet.EMPTY;
   try {
     return CpuSet.parse(text(value, where));
@@ -89,14 +91,14 @@ export function cpuSet(value: unknown, where: string): CpuSet {
   }
 }
 
-/** It answers the list itself. */
+/** Returns the list itself. */
 export function nodeIds(value: unknown, where: string): number[] {
   const ids = list(value, where);
   for (const id of ids) whole(id, where, NodeSet.MAX_ID);
   return ids as number[];
 }
 
-// JSON.stringify recurses, and ends with a RangeError some thousand levels deep.
+// JSON.stringify recurses and throws a RangeError at some thousand levels.
 const MAX_DEPTH = 100;
 
 function isWithin(depth: number, value: unknown): boolean {
@@ -106,7 +108,7 @@ function isWithin(depth: number, value: unknown): boolean {
 
 const NOTHING_UNKNOWN: UnknownFields = Object.freeze({});
 
-// Splits what this version knows from what it must keep.
+// The fields that this version does not know and must keep.
 export function unknownOf(value: Fields, known: readonly string[]): UnknownFields {
   let unknown: [string, unknown][] | undefined;
   for (const name of Object.keys(value)) {
@@ -118,5 +120,5 @@ export function unknownOf(value: Fields, known: readonly string[]): UnknownField
   return unknown ? Object.fromEntries(unknown) : NOTHING_UNKNOWN;
 }
 
-/** It becomes a file name. */
+/** A uuid becomes a file name. */
 export const uuid = (value: unknown, where: string) => matching(value, where, /^[0-9a-f-]+$/, 'a uuid');

@@ -1,4 +1,4 @@
-// What one commit changes, as a line of the journal has it. Pure.
+// The changes of one commit, as a line of the journal. Pure.
 import type { NamedCpus } from '../../account/assignments.js';
 import { rememberNames } from '../../account/pod-changes.js';
 import { podListChanges, podsAfter } from '../../account/pod-list-changes.js';
@@ -7,7 +7,8 @@ import { encodeSettings, kubeletText, podsText, quietText } from './pod-text.js'
 import { textOfMembers } from './sealed-json.js';
 
 /**
- * The text of the change from one checkpoint to the next; undefined where a change cannot say it.
+ * The text of the change from one checkpoint to the next; undefined if a change line cannot express
+ * it.
  */
 export function changeText(
   before: Checkpoint,
@@ -15,9 +16,9 @@ export function changeText(
 ): string | undefined {
   const { assignments } = before;
   if (header.generation !== before.generation + 1 || next.unknown !== assignments.unknown) return undefined;
-  // The file has another version then.
+  // The file then has another version.
   if (isPlain(next) !== isPlain(assignments)) return undefined;
-  // A change has no way to say that one of two is there no more.
+  // A change line cannot remove these members.
   if (next.kubelet === null && assignments.kubelet !== null) return undefined;
   if (next.quiet === null && assignments.quiet !== null) return undefined;
   const changes = podListChanges(assignments.pods, next.pods);
@@ -36,10 +37,10 @@ export function changeText(
   });
 }
 
-// The names that are new, where they make the one list of the other; else the whole list.
+// Only the new names if the reader can derive the list from them; else the whole list.
 function namesBetween(before: readonly NamedCpus[], after: readonly NamedCpus[]): object {
-  const known = new Set(before);
-  const named = after.filter((each) => !known.has(each));
+  const earlier = new Set(before);
+  const named = after.filter((each) => !earlier.has(each));
   const remembered = rememberNames(before, named);
   const isSame = remembered.length === after.length && remembered.every((each, i) => each === after[i]);
   return isSame ? { named } : { lastCpus: after };

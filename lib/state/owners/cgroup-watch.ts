@@ -1,5 +1,5 @@
-// CgroupWatch: what the kernel says of cgroups that own grants. cgroups(7): a cgroup of v2 has a
-// file cgroup.events, which changes when its last process ends; of v1 nothing tells.
+// CgroupWatch: watches cgroups that own grants. In cgroup v2 the file cgroup.events changes when
+// the last process ends, see cgroups(7). In v1 nothing reports it.
 import { join } from 'node:path';
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { IN_MODIFY, watchFile } from '../files/folder-events.js';
@@ -7,25 +7,25 @@ import { IN_MODIFY, watchFile } from '../files/folder-events.js';
 /** Never keeps the process alive. */
 export class CgroupWatch {
   readonly #changed: (uid: string) => void;
-  // By the ids of the pods; undefined: nothing tells.
+  // By pod uid; undefined if nothing reports the end of the cgroup.
   readonly #ends = new Map<string, (() => void) | undefined>();
 
-  /** `changed`: the owner of the grant with this uid may have ended. */
+  /** `changed`: called when the owner of the grant with this uid may have ended. */
   constructor(changed: (uid: string) => void) {
     this.#changed = changed;
   }
 
-  /** Whether there is a cgroup of whose end nothing tells. */
+  /** True if the end of some cgroup goes unreported. */
   get isBlind(): boolean {
     return [...this.#ends.values()].includes(undefined);
   }
 
-  /** The ids of the pods that cgroups own. */
+  /** The uids of the pods that cgroups own. */
   get uids(): ReadonlySet<string> {
     return new Set(this.#ends.keys());
   }
 
-  /** These pods are as they are here from now on. */
+  /** Takes these pods as they are on record now. */
   follow(pods: readonly PodAssignment[]): void {
     for (const { uid, owner } of pods) {
       this.forget(uid);

@@ -1,49 +1,50 @@
-// LivingOwners: the owners that are known to live, as long as the kernel gives notice of each end.
-// To look at one takes as long as half a decision.
+// LivingOwners: caches which owners live while the kernel reports each end. Checking one owner
+// takes as long as half a decision.
 import type { OwnerRecord } from '../../account/pod-assignment.js';
 import type { NoticeEra } from './owner-watch.js';
 
-/** The kernel's notices of the owners' files. */
+/** The kernel's notices about the owners' files. */
 export interface OwnerNotices {
-  /** As {@link OwnerWatch.era}. */
+  /** See {@link OwnerWatch.era}. */
   readonly era: NoticeEra | undefined;
 }
 
-/** What is asked of the owners' files. */
+/** Checks of the owners' files. */
 export interface OwnerLooks {
-  /** Whether there is a notice of everything that happens to the files. */
+  /** True if the kernel reports every change of the files. */
   areNoticesComplete(): boolean;
-  /** As {@link Owners.hasEnded}. */
+  /** See {@link Owners.hasEnded}. */
   hasEnded(uuid: string): boolean;
-  /** In seconds, of a clock that never goes back. */
+  /** Seconds of a monotonic clock. */
   now(): number;
 }
 
-const NOBODY: readonly OwnerRecord[] = [];
-// Where there are more doubts, it is looked with each further one whether the oldest is of an owner
-// that has ended.
+const NO_OWNERS: readonly OwnerRecord[] = [];
+// Above this number, each further doubtful owner makes numalign check whether the oldest has ended.
 const MANY_DOUBTS = 256;
-/** An owner whose file was closed just before the notices began has let its lock go by then. */
+/**
+ * After this time an owner whose file was closed just before the watch began has released its lock.
+ */
 export const SETTLE_S = 1;
 
 /**
- * An owner that was seen alive, and whose file has had no notice since, still has its lock: the
- * kernel queues the notice that a file is closed before it lets the file's locks go, and closes the
- * file with the last copy of the descriptor, wherever that is. So what is known is as exact as a look.
+ * An owner that lived at a check, and whose file had no notice since, still has its lock. The
+ * kernel queues the close event before it releases the file's locks, and closes the file with the
+ * last copy of the descriptor in any process. So the cache is as exact as a check.
  */
 export class LivingOwners {
   readonly #notices: OwnerNotices;
   readonly #looks: OwnerLooks;
-  // Of what is known here, and whether it may be known.
+  // The era of the cached data, and whether it may be cached.
   #era: NoticeEra | undefined;
   #isCertain = false;
   readonly #living = new Set<string>();
-  // Their end may come without another notice: files that were closed, whose locks the kernel lets go
-  // just after the notice, and files that are not there.
+  // Owners that may end without another notice: their files were closed, and the kernel releases
+  // the locks just after that notice; or their files are missing.
   readonly #doubtful = new Set<string>();
-  // All of them live.
+  // The last list of which all owners lived.
   #all: readonly OwnerRecord[] | undefined;
-  // Of cgroups, where not all are looked at: the first of the next look, and those that were seen dead.
+  // For cgroups that are checked in turns: where the next turn begins, and the uuids found dead.
   #turn = 0;
   readonly #ended = new Set<string>();
 
@@ -53,8 +54,9 @@ export class LivingOwners {
   }
 
   /**
-   * The dead among some owners. `isAlive` looks at one. `mostCgroups`: how many cgroups are looked at,
-   * other ones each time, beside those that were seen dead before; REQUIRES: `owners` are all of them.
+   * Returns the dead among some owners. `isAlive` checks one. `mostCgroups`: how many cgroups to
+   * check, in turns; those found dead before are checked besides. REQUIRES: with `mostCgroups`,
+   * `owners` are all owners.
    */
   deadAmong(
     owners: readonly OwnerRecord[],
@@ -62,14 +64,15 @@ export class LivingOwners {
     mostCgroups = Number.POSITIVE_INFINITY,
   ): readonly OwnerRecord[] {
     const canKnow = this.#follow();
-    if (canKnow && this.#all === owners) return NOBODY;
+    if (canKnow && this.#all === owners) return NO_OWNERS;
     const unknown = canKnow ? owners.filter(({ uuid }) => !this.#living.has(uuid)) : owners;
     const looked = this.#inTurn(unknown, mostCgroups);
     const alive = looked.filter(isAlive);
-    const dead = alive.length === looked.length ? NOBODY : looked.filter((owner) => !alive.includes(owner));
+    const dead =
+      alive.length === looked.length ? NO_OWNERS : looked.filter((owner) => !alive.includes(owner));
     for (const { kind, uuid } of dead) if (kind === 'cgroup') this.#ended.add(uuid);
     if (!canKnow) return dead;
-    // Of the processes in a cgroup there is no notice.
+    // The kernel reports no ends of processes in a cgroup.
     const certain = alive.filter(({ kind, uuid }) => kind === 'process' && !this.#doubtful.has(uuid));
     for (const { uuid } of certain) this.#living.add(uuid);
     if (certain.length === unknown.length) this.#all = owners;
@@ -79,7 +82,7 @@ export class LivingOwners {
   #inTurn(owners: readonly OwnerRecord[], most: number): readonly OwnerRecord[] {
     const cgroups = owners.filter(({ kind }) => kind === 'cgroup');
     if (cgroups.length <= most) return owners;
-    // Off the record.
+    // Forgets owners that are off the record.
     for (const uuid of this.#ended) {
       if (!cgroups.some((owner) => owner.uuid === uuid)) this.#ended.delete(uuid);
     }
@@ -104,18 +107,18 @@ export class LivingOwners {
     return this.#isCertain;
   }
 
-  /** From now on an owner is looked at each time. */
+  /** Checks this owner each time from now on. */
   doubt(uuid: string): void {
     this.#forget(uuid);
     this.#doubtful.add(uuid);
     if (this.#doubtful.size <= MANY_DOUBTS) return;
     const [oldest] = this.#doubtful;
     this.#doubtful.delete(oldest!);
-    // What has ended stays so.
+    // A dead owner stays dead.
     if (!this.#looks.hasEnded(oldest!)) this.#doubtful.add(oldest!);
   }
 
-  /** The file of an owner is there, so that there will be a notice of its end. */
+  /** The owner's file exists, so its end will be reported. */
   settle(uuid: string): void {
     this.#forget(uuid);
     this.#doubtful.delete(uuid);

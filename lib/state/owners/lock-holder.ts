@@ -1,15 +1,16 @@
-// What the lock's file says of the process that has the lock, and whether that process is stopped.
-// For people: it decides nothing.
+// Reads from the lock's file which process holds the lock, and whether it is stopped. For people;
+// no decision depends on it.
 import { ENVIRONMENT } from '../../base/registry.js';
 import { identifySelf, isSameStart, pidNamespace, statOf } from '../../processes/process-identity.js';
 import { processCommand } from './owner-record.js';
 
 export interface LockHolder {
-  /** For messages. */
+  /** The process for messages. */
   readonly holder: string;
   readonly pid: number | null;
   /**
-   * A signal such as SIGSTOP, or a debugger, holds it. False where that cannot be told from here.
+   * True if a signal like SIGSTOP or a debugger has stopped it. False if this process cannot see
+   * that.
    */
   readonly isStopped: boolean;
 }
@@ -17,7 +18,9 @@ export interface LockHolder {
 const writeNote = () =>
   `${process.pid} ${processCommand()}\nstarted ${identifySelf().start} in ${pidNamespace()}\n`;
 
-/** This process, as the lock's file shall name it: a line for people, and by which to find it. */
+/**
+ * The note about this process in the lock's file: a line for people, and a line that identifies it.
+ */
 export const lockNote = () => ENVIRONMENT.of(writeNote);
 
 export function lockHolder(note: string): LockHolder {
@@ -37,7 +40,7 @@ function isStopped(pid: number, start: string): boolean {
     const now = statOf(pid);
     return isSameStart(now.start, start) && /^[Tt]$/.test(now.state);
   } catch {
-    // It has ended, or /proc does not show it.
+    // The process has ended, or /proc does not show it.
     return false;
   }
 }

@@ -1,5 +1,4 @@
-// OwnOwner: this environment (main thread or Worker) as an owner. Its locked file says which grants
-// are its own.
+// OwnOwner: this environment (main thread or Worker) as an owner. Its locked file lists its grants.
 import { randomUUID } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import { isHeldBy } from '../../account/assignments.js';
@@ -20,8 +19,8 @@ import { kubeletText, podText } from '../format/pod-text.js';
 import { bytesOf } from '../format/sealed-json.js';
 import { fileOf, type Header, newOwner } from './owner-record.js';
 
-// The file is written whole again once it is this many times as long as what it says.
-const MOST_REPETITION = 2;
+// The file is rewritten once it has this many times its length at the last rewrite.
+const MOST_GROWTH = 2;
 const LEAST_TO_REWRITE = 1 << 14;
 
 export class OwnOwner {
@@ -29,22 +28,22 @@ export class OwnOwner {
   readonly #folder: NativeFolder;
   readonly #path: string;
   #lock: NativeOwner;
-  // Of files that were removed: where the folder is now that they were in, its users see that this
-  // process lives.
+  // Locks of removed files. Where the removed folder is now, they show its users that this process
+  // lives.
   readonly #earlier: NativeOwner[] = [];
   #header: Header;
-  // By uid, what the file claims.
+  // The pods that the file claims, by uid.
   #pods = new Map<string, PodAssignment>();
   #kubelet: KubeletRecord | null = null;
-  // The lines that say so. To make them again for a file of many takes long.
+  // The claim lines of the pods; encoding a long file again takes long.
   readonly #claims = new WeakMap<PodAssignment, string>();
-  // How long the file is, how long when it was written whole, and how many lines are in it.
+  // The length of the file, its length when last written whole, and its number of lines.
   #bytes = 0;
   #wholeBytes = 0;
   #lines = 0;
-  // Of all lines but the last.
+  // The checksum of all lines but the last.
   #checksum = 0;
-  // The file may not say what it should.
+  // True if the file may differ from what it should say.
   #isTorn = false;
 
   /** `folder`: owners/ of the state folder at `path`. @throws ERR_SYSCALL */
@@ -61,7 +60,7 @@ export class OwnOwner {
     return this.#folder.createOwner(uuid, this.#whole().toString(), ...lockRange(uuid, this.#path));
   }
 
-  // What is to be written whole; it is counted as written.
+  // The bytes of the whole file. Counts them as written.
   #whole(): Buffer {
     const { file } = this;
     const claims = file.pods.map((pod) => this.#claims.get(pod) ?? this.#claimLine(file.generation, pod));
@@ -80,7 +79,7 @@ export class OwnOwner {
     return line;
   }
 
-  /** What is in the file. */
+  /** The contents of the file. */
   get file(): OwnerFile {
     return fileOf(this.record, this.#header, [...this.#pods.values()], this.#kubelet);
   }
@@ -93,12 +92,12 @@ export class OwnOwner {
     return this.#pods.size > 0;
   }
 
-  /** Whether it keeps on record what the kubelet has given out. */
+  /** True if this process records what the kubelet has given out. */
   get keepsKubelet(): boolean {
     return this.#kubelet !== null;
   }
 
-  /** Whether the file still has its name. */
+  /** True if the file still has its name. */
   get isCurrent(): boolean {
     return this.#lock.isCurrent(this.#folder);
   }
@@ -108,80 +107,80 @@ export class OwnOwner {
   }
 
   /**
-   * Claims some grants, or has them in another form, and gives up others: a line for each, where the
-   * file does not say so already. `header`: what the state was then.
-   * @throws ERR_SYSCALL; then the file says what it said before
+   * Claims or changes some grants and gives up others. Appends a line for each that the file does
+   * not have yet. `header`: the state at this time.
+   * @throws ERR_SYSCALL; the file then says what it said before
    */
   write(header: Header, claims: readonly PodAssignment[], released: readonly string[]): void {
-    const news = claims.filter((pod) => !isSame(this.#pods.get(pod.uid), pod));
-    const gone = released.filter((uid) => this.#pods.has(uid));
-    if (news.length + gone.length === 0 && !this.#isTorn) {
-      // The same objects compare faster the next time.
+    const claimed = claims.filter((pod) => !isSame(this.#pods.get(pod.uid), pod));
+    const dropped = released.filter((uid) => this.#pods.has(uid));
+    if (claimed.length + dropped.length === 0 && !this.#isTorn) {
+      // Keep the same objects: they compare faster the next time.
       for (const pod of claims) this.#pods.set(pod.uid, pod);
       return;
     }
     const { generation, settings } = header;
     const lines = [
       ...(settings === this.#header.settings ? [] : [settingsLine(generation, settings)]),
-      ...news.map((pod) => this.#claimLine(generation, pod)),
-      ...gone.map((uid) => releaseLine(generation, uid)),
+      ...claimed.map((pod) => this.#claimLine(generation, pod)),
+      ...dropped.map((uid) => releaseLine(generation, uid)),
     ];
-    const isDue = this.#bytes > Math.max(LEAST_TO_REWRITE, MOST_REPETITION * this.#wholeBytes);
+    const isDue = this.#bytes > Math.max(LEAST_TO_REWRITE, MOST_GROWTH * this.#wholeBytes);
     if (this.#isTorn || isDue || this.#lock.size() !== this.#bytes || header.bootId !== this.#header.bootId)
-      this.#writeWhole(header, news, gone);
-    else this.#appendOrShorten(lines, header, news, gone);
+      this.#writeWhole(header, claimed, dropped);
+    else this.#appendOrShorten(lines, header, claimed, dropped);
   }
 
   #appendOrShorten(
     lines: readonly string[],
     header: Header,
-    news: readonly PodAssignment[],
-    gone: readonly string[],
+    claimed: readonly PodAssignment[],
+    dropped: readonly string[],
   ): void {
     try {
       this.#append(lines);
     } catch (error) {
-      if (news.length > 0) throw error;
-      // What says less fits on a full disk too.
-      this.#writeWhole(header, news, gone);
+      if (claimed.length > 0) throw error;
+      // A file with fewer claims fits on a full disk.
+      this.#writeWhole(header, claimed, dropped);
       return;
     }
-    this.#note(header, news, gone);
+    this.#note(header, claimed, dropped);
   }
 
-  #note(header: Header, news: readonly PodAssignment[], gone: readonly string[]): void {
+  #note(header: Header, claimed: readonly PodAssignment[], dropped: readonly string[]): void {
     this.#header = header;
-    for (const uid of gone) this.#pods.delete(uid);
-    for (const pod of news) this.#pods.set(pod.uid, pod);
+    for (const uid of dropped) this.#pods.delete(uid);
+    for (const pod of claimed) this.#pods.set(pod.uid, pod);
   }
 
   #append(lines: readonly string[]): void {
     const count = this.#lines + lines.length;
-    const news = lines.join('');
+    const text = lines.join('');
     const at = this.#bytes - END_LENGTH;
     try {
-      this.#lock.writeAt(at, `${news}${endLine(count)}`);
+      this.#lock.writeAt(at, `${text}${endLine(count)}`);
     } catch (error) {
-      // What fitted before fits again.
+      // The old lines fitted before, so they fit again.
       this.#isTorn = true;
       this.#lock.writeAt(at, endLine(this.#lines));
       this.#lock.cut(this.#bytes);
       this.#isTorn = false;
       throw error;
     }
-    this.#bytes += Buffer.byteLength(news);
+    this.#bytes += Buffer.byteLength(text);
     this.#lines = count;
-    this.#checksum = crc32(news, this.#checksum);
+    this.#checksum = crc32(text, this.#checksum);
   }
 
   #writeWhole(
     header: Header,
-    news: readonly PodAssignment[],
-    gone: readonly string[],
+    claimed: readonly PodAssignment[],
+    dropped: readonly string[],
     kubelet = this.#kubelet,
   ): void {
     const before = { header: this.#header, pods: new Map(this.#pods), kubelet: this.#kubelet };
-    this.#note(header, news, gone);
+    this.#note(header, claimed, dropped);
     this.#kubelet = kubelet;
     this.#isTorn = true;
     try {
@@ -198,24 +197,25 @@ export class OwnOwner {
   }
 
   /**
-   * What the kubelet has given out, where this process keeps it on record; else null.
-   * @throws ERR_SYSCALL; then the file says what it said before
+   * Records what the kubelet has given out, if this process keeps that record; else null.
+   * @throws ERR_SYSCALL; the file then says what it said before
    */
   keep(header: Header, kubelet: KubeletRecord | null): void {
-    const known = this.#kubelet;
-    const isSaid = known === kubelet || (known && kubelet && kubeletText(known) === kubeletText(kubelet));
-    if (!isSaid) this.#writeWhole(header, [], [], kubelet);
-    // The same objects compare faster the next time.
+    const before = this.#kubelet;
+    const isWritten =
+      before === kubelet || (before && kubelet && kubeletText(before) === kubeletText(kubelet));
+    if (!isWritten) this.#writeWhole(header, [], [], kubelet);
+    // Keep the same object: it compares faster the next time.
     this.#kubelet = kubelet;
   }
 
-  /** Writes all of it again: the file may be damaged. @throws ERR_SYSCALL */
+  /** Rewrites a file that may be damaged. @throws ERR_SYSCALL */
   writeAll(header: Header, pods: readonly PodAssignment[]): void {
     const released = [...this.#pods.keys()].filter((uid) => !pods.some((pod) => pod.uid === uid));
     this.#writeWhole(header, pods, released);
   }
 
-  /** Gives up every grant that is not among these, and has these as they are. @throws ERR_SYSCALL */
+  /** Claims exactly these grants, as they are. @throws ERR_SYSCALL */
   agree(header: Header, pods: readonly PodAssignment[]): void {
     const uids = new Set(pods.map(({ uid }) => uid));
     this.write(
@@ -226,7 +226,7 @@ export class OwnOwner {
   }
 
   /**
-   * Writes the file again where it was removed, replaced or overwritten. Answers whether it was.
+   * Writes the file again if it was removed, replaced or overwritten. Returns true if it was.
    * @throws ERR_SYSCALL
    */
   reassert(): boolean {
@@ -244,13 +244,13 @@ export class OwnOwner {
     return true;
   }
 
-  // Whether the file says what was written.
+  // True if the file on disk is what this process wrote.
   #isWhole(): boolean {
     const bytes = this.#folder.read(this.record.uuid);
     return bytes !== undefined && crc32(bytes) === crc32(endLine(this.#lines), this.#checksum);
   }
 
-  /** Lets its locks go: it is dead, unless a child has a copy. */
+  /** Releases the locks. The owner is dead then, unless a child has a copy of a descriptor. */
   close(): void {
     for (const lock of [this.#lock, ...this.#earlier]) lock.close();
   }

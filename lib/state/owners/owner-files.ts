@@ -1,4 +1,4 @@
-// OwnerFiles: the files of owners that are no processes, and those that dead processes have left.
+// OwnerFiles: the files of owners other than processes, and the files that dead processes left.
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { type PodListChanges, podsAfter, podsBefore } from '../../account/pod-list-changes.js';
 import { NumalignError } from '../../base/errors.js';
@@ -10,7 +10,7 @@ import { fileOf, type Header } from './owner-record.js';
 
 type Pods = readonly PodAssignment[];
 
-/** An owner of which the pods on record change. */
+/** An owner whose pods on record change. */
 interface ChangedOwner {
   readonly uuid: string;
   readonly before: Pods;
@@ -27,7 +27,7 @@ export function harmlessly(action: () => unknown): void {
   }
 }
 
-/** Everything here REQUIRES the state's lock. */
+/** Every method REQUIRES the state's lock. */
 export class OwnerFiles {
   readonly #folder: NativeFolder;
   readonly #path: string;
@@ -41,7 +41,7 @@ export class OwnerFiles {
   /** The owners whose files change from one list of pods to another. */
   changed(before: Pods, after: Pods, changes: PodListChanges): ChangedOwner[] {
     const uuids = uuidsOf([...podsBefore(changes), ...podsAfter(changes)]);
-    // To make maps of all pods pays only where there are several owners to look up.
+    // Maps of all pods pay off only for several owners.
     if (uuids.length < FEW_OWNERS)
       return uuids.map((uuid) => ({
         uuid,
@@ -56,28 +56,30 @@ export class OwnerFiles {
     }));
   }
 
-  /** They claim what they will have beside what they have. @throws ERR_SYSCALL */
+  /** Writes files that claim both the old and the new pods. @throws ERR_SYSCALL */
   claim(owners: readonly ChangedOwner[], header: Header): void {
     for (const { before, after } of owners) if (after.length > 0) this.#write(union(before, after), header);
   }
 
-  /** They claim what they have. */
+  /** Writes files that claim exactly what is on record after the commit, or after its failure. */
   settle(owners: readonly ChangedOwner[], header: Header, isCommitted: boolean): void {
     for (const { uuid, before, after } of owners) {
       const pods = isCommitted ? after : before;
       if (pods.length === 0) harmlessly(() => this.#folder.remove(uuid));
-      // What it has more than it claims was written before.
+      // The file already claims the pods that this commit added.
       else if (!isCommitted || before.length > 1) harmlessly(() => this.#write(pods, header));
     }
   }
 
-  // REQUIRES: a pod, all of one owner.
+  // REQUIRES: at least one pod, and one owner for all.
   #write(pods: Pods, header: Header): void {
     const { owner } = pods[0]!;
     this.#folder.replace(owner.uuid, encodeOwnerFile(fileOf(owner, header, pods)));
   }
 
-  /** Removes the files of processes that have ended, of whose pods none is left. `own`: lives. */
+  /**
+   * Removes the files of ended processes without pods on record. `own`: skipped, because it lives.
+   */
   removeEnded(left: Pods, onRecord: Pods, own: string | undefined): void {
     const processes = left.flatMap(({ owner: { kind, uuid } }) => (kind === 'process' ? [uuid] : []));
     for (const uuid of new Set(processes)) {
@@ -87,8 +89,8 @@ export class OwnerFiles {
   }
 
   /**
-   * Removes files of dead owners, and of grants that never came to be, and writes again what somebody
-   * has removed. Under the lock nobody has made a file that is not locked yet.
+   * Removes files of dead owners and of failed grants, and rewrites files that were removed. Under
+   * the lock there is no new file that is not locked yet.
    */
   sweep(pods: Pods, header: Header, own: string | undefined): void {
     const onRecord = new Set(pods.map(({ owner }) => owner.uuid));

@@ -1,7 +1,7 @@
-// The pods of owners that are no processes, as their files have them.
+// The pods of owners other than processes, as their files have them.
 import type { PodAssignment } from '../../account/pod-assignment.js';
 
-/** The uuids of the owners of pods whose files are not locked, each once. */
+/** The uuids of the pods' owners that have no lock, each once. */
 export function uuidsOf(pods: readonly PodAssignment[]): string[] {
   const uuids = pods.flatMap(({ owner: { kind, uuid } }) => (kind === 'process' ? [] : [uuid]));
   return uuids.length > 1 ? [...new Set(uuids)] : uuids;
@@ -10,20 +10,20 @@ export function uuidsOf(pods: readonly PodAssignment[]): string[] {
 export const podsOfOwner = (pods: readonly PodAssignment[], uuid: string): PodAssignment[] =>
   pods.filter(({ owner }) => owner.uuid === uuid);
 
-/** The pods of owners whose files are not locked, by the owner's uuid. */
+/** The pods of owners that have no lock, by the owner's uuid. */
 export function byFile(pods: readonly PodAssignment[]): Map<string, PodAssignment[]> {
   const files = new Map<string, PodAssignment[]>();
   for (const pod of pods) {
     const { kind, uuid } = pod.owner;
     if (kind === 'process') continue;
-    const known = files.get(uuid);
-    if (known) known.push(pod);
+    const listed = files.get(uuid);
+    if (listed) listed.push(pod);
     else files.set(uuid, [pod]);
   }
   return files;
 }
 
-/** All of both; of those in both the second. */
+/** The pods of both lists. A pod in both comes from the second. */
 export function union(a: readonly PodAssignment[], b: readonly PodAssignment[]): PodAssignment[] {
   return [...new Map([...a, ...b].map((pod) => [pod.uid, pod])).values()];
 }

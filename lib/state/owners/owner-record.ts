@@ -1,4 +1,4 @@
-// The record of an owner, and the command by which people know it.
+// The record of an owner, and the command that people know it by.
 import type { OwnerRecord } from '../../account/pod-assignment.js';
 import { printable } from '../../base/text/printable.js';
 import type { OwnerChoice } from '../../input/owner.js';
@@ -8,17 +8,17 @@ import type { OwnerFile } from '../format/owner-file.js';
 
 const MAX_COMMAND_LENGTH = 200;
 
-/** A command for people: on one line, cut to a readable length. */
+/** A command for people: one line, cut to a readable length. */
 export function readableCommand(command: string): string {
   return printable(command).slice(0, MAX_COMMAND_LENGTH);
 }
 
 const words = () => [process.execPath, ...process.execArgv, ...process.argv.slice(1)];
 
-/** What this process runs, without its arguments. */
+/** The command of this process, without its arguments. */
 export const processCommand = () => readableCommand(programName(words()));
 
-/** The record of an owner that is none yet. */
+/** The record of a new owner. */
 export function newOwner(owner: OwnerChoice, uuid: string): OwnerRecord {
   const isProcess = owner === 'process';
   return {
@@ -31,7 +31,7 @@ export function newOwner(owner: OwnerChoice, uuid: string): OwnerRecord {
   };
 }
 
-/** What every file tells of the state at hand. */
+/** The members of every owner file that describe the state. */
 export type Header = Pick<OwnerFile, 'bootId' | 'generation' | 'settings'>;
 
 export function fileOf(

@@ -1,36 +1,38 @@
-// OwnerRegistry: who owns what on record, and whether they live.
+// OwnerRegistry: the owners of grants on record, and whether they live.
 import type { OwnerRecord, PodAssignment } from '../../account/pod-assignment.js';
 import type { OwnerChoice } from '../../input/owner.js';
 
-/** The questions about owners that change nothing. */
+/** Questions about owners. They change nothing. */
 export interface OwnerLookup {
   isOwn(owner: OwnerRecord): boolean;
-  /** Whether the process (or Worker) with this file lives. */
+  /** True if the process (or Worker) with this file lives. */
   isProcessAlive(uuid: string): boolean;
   /**
-   * The grants whose owners are dead. `mostCgroups`: of that many cgroups that is found out at least,
-   * other ones each time; default: of all.
+   * The grants whose owners are dead. `mostCgroups`: checks at least this many cgroups, in turns;
+   * the default is all.
    */
   deadPods(pods: readonly PodAssignment[], mostCgroups?: number): readonly PodAssignment[];
 }
 
 /**
- * Who owns what, and whether they live. Every member but the questions REQUIRES to be in a
- * transaction.
+ * The owners of grants on record, and whether they live. Every member outside {@link OwnerLookup}
+ * REQUIRES a transaction.
  */
 export interface OwnerRegistry extends OwnerLookup {
   /**
-   * The record of an owner: this environment's own, or a new one.
-   * @throws ERR_INVALID_OPTION for a cgroup that is none or is empty, ERR_SYSCALL where the owner's
-   *   file cannot be made
+   * The record of an owner: this environment's record, or a new one.
+   * @throws ERR_INVALID_OPTION for a cgroup that does not exist or is empty, ERR_SYSCALL if the
+   *   owner's file cannot be made
    */
   recordFor(owner: OwnerChoice): OwnerRecord;
-  /** Descriptor of a lock, for a child that shall keep the grants alive. */
+  /** The descriptor of a lock, for a child that keeps the grants alive. */
   ownFd(): number | undefined;
-  /** Gives up this environment's share of its only grant; says whether a child still has one. */
+  /**
+   * Gives up this environment's share of its only grant. Returns true if a child still holds it.
+   */
   handOver(uid: string): boolean;
   orphans(pods: readonly PodAssignment[]): PodAssignment[];
   isAlive(owner: OwnerRecord): boolean;
-  /** Whether it is the uuid of this environment. */
+  /** True if the uuid is this environment's. */
   isOwnProcess(uuid: string): boolean;
 }

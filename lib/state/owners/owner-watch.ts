@@ -1,5 +1,5 @@
-// OwnerWatch: what the kernel says of the owners' files of a state folder. A process that ends
-// closes its own; one that is removed or replaced was so by somebody else.
+// OwnerWatch: kernel events of the owners' files in a state folder. A process closes its file when
+// it ends. Only another process removes or replaces it.
 import { join } from 'node:path';
 import {
   hasPendingEvents,
@@ -15,12 +15,12 @@ import {
 
 const OWNERS_MASK = IN_CLOSE_WRITE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_MOVE_SELF;
 
-// Where the kernel has no watch left to give (inotify's limits).
+// Used if inotify has reached its limits.
 const PERIOD_WITHOUT_INOTIFY_MS = 500;
 
-/** A time in which every event of the files comes. */
+/** A time during which the kernel reports every event of the files. */
 export interface NoticeEra {
-  /** Seconds, as of process.uptime(). */
+  /** Seconds of process.uptime(). */
   readonly begin: number;
 }
 
@@ -29,17 +29,15 @@ const beginEra = (): NoticeEra => ({ begin: process.uptime() });
 export interface OwnerEvents {
   /** A file was closed that was open for writing. */
   closed(name: string): void;
-  /**
-   * A file was removed, or moved to a folder that is not watched; `undefined`: any may have been.
-   */
+  /** A file was removed, or moved to a folder that is not watched; undefined: perhaps any file. */
   disturbed(name: string | undefined): void;
-  /** A file has this name that had another, or was elsewhere. */
+  /** A file got this name. */
   placed(name: string): void;
-  /** Some of this may have happened without the kernel's saying so. */
+  /** Events may have been lost. */
   missed(): void;
 }
 
-/** Never keeps the process alive. It wakes for the owners' files only, and not for commits. */
+/** Never keeps the process alive. Wakes it for the owners' files only, not for commits. */
 export class OwnerWatch {
   readonly #path: string;
   readonly #events: OwnerEvents;
@@ -47,13 +45,13 @@ export class OwnerWatch {
   #era: NoticeEra | undefined;
   #timer: NodeJS.Timeout | undefined;
 
-  /** `path`: of the state folder. */
+  /** `path`: the state folder. */
   constructor(path: string, events: OwnerEvents) {
     this.#path = path;
     this.#events = events;
   }
 
-  /** Where the kernel does not watch, it is asked again twice a second. */
+  /** If inotify refuses, tries again twice a second. */
   start(): void {
     if (this.isActive) return;
     clearInterval(this.#timer);
@@ -70,8 +68,8 @@ export class OwnerWatch {
   }
 
   /**
-   * The same object as long as every event of the files comes; undefined where one is still to come,
-   * or none does.
+   * The same object while the kernel reports every event. Undefined if an event is pending, or
+   * events go unreported.
    */
   get era(): NoticeEra | undefined {
     return this.#era && !hasPendingEvents() ? this.#era : undefined;
@@ -89,7 +87,7 @@ export class OwnerWatch {
     this.#era = undefined;
   }
 
-  /** Another folder is at the path. */
+  /** The path has another folder now. */
   restart(): void {
     if (!this.isActive && this.#timer === undefined) return;
     this.stop();
@@ -102,7 +100,7 @@ export class OwnerWatch {
   }
 
   #tell(mask: number, name: string): void {
-    // What is at the path now is not watched.
+    // The watch does not cover what is at the path now.
     if (mask & (IN_IGNORED | IN_MOVE_SELF)) this.#era = undefined;
     if (mask & IN_Q_OVERFLOW) {
       this.#era &&= beginEra();

@@ -1,6 +1,6 @@
-// Owners: who a grant belongs to, and whether it still lives. A process owns through a locked file
-// in owners/; the kernel drops the lock when the process dies, in whatever pid namespace. A cgroup
-// owns while a process is in it, a persistent owner until its grant is released.
+// Owners: the owner of each grant, and whether it lives. A process owns through a locked file in
+// owners/; the kernel drops the lock when the process dies, in any pid namespace. A cgroup owns
+// while it has a process, a persistent owner until its grant is released.
 import { randomUUID } from 'node:crypto';
 import type { Assignments } from '../../account/assignments.js';
 import { mortalOwners, podsOf, podsOfDead } from '../../account/owners-of-pods.js';
@@ -22,11 +22,11 @@ import type { OwnerRegistry } from './owner-registry.js';
 
 const NONE: readonly PodAssignment[] = [];
 
-// How often a transaction looks at all files of owners.
+// How often a transaction checks all owners' files.
 const SWEEP_PERIOD_S = 1;
 
 /**
- * The owners of one state folder, this environment among them. Every member but the questions
+ * The owners of one state folder, with this environment. Every member outside {@link OwnerLookup}
  * REQUIRES the state's lock.
  */
 export class Owners implements OwnerRegistry {
@@ -35,16 +35,16 @@ export class Owners implements OwnerRegistry {
   readonly #others: OwnerFiles;
   #living: LivingOwners | undefined;
   #bootId: string;
-  // This environment, where it owns something.
+  // This environment, if it owns something.
   #own: OwnOwner | undefined;
   #header: Header | undefined;
-  // The pods on record with which the own file agrees.
+  // The pods on record that this environment's file matches.
   #followed: readonly PodAssignment[] | undefined;
   #nextSweep = 0;
-  // Counts the transactions of this environment.
+  // Counts this environment's transactions.
   #turn = 0;
 
-  /** `folder`: owners/ of the state folder at `path`, by which its users call it. */
+  /** `folder`: owners/ of the state folder. `path`: the folder's path as all its users see it. */
   constructor(folder: NativeFolder, path: string, bootId: string) {
     this.#folder = folder;
     this.#path = path;
@@ -52,18 +52,18 @@ export class Owners implements OwnerRegistry {
     this.#others = new OwnerFiles(folder, path);
   }
 
-  /** From now on an owner need not be looked at again as long as these say nothing of it. */
+  /** Caches which owners live while `notices` report each end. */
   hear(notices: OwnerNotices): LivingOwners {
     this.#living = new LivingOwners(notices, {
       areNoticesComplete: () => this.#folder.isLocal() && this.#folder.isCurrent(),
       hasEnded: (uuid) => this.hasEnded(uuid),
-      // Node loads a part of itself for performance.now().
+      // performance.now() would make Node load another module.
       now: () => process.uptime(),
     });
     return this.#living;
   }
 
-  /** This boot has another id where the state's other users are. */
+  /** The other users of the state have another id for this boot. */
   renameBoot(bootId: string): void {
     this.#bootId = bootId;
   }
@@ -77,17 +77,20 @@ export class Owners implements OwnerRegistry {
     return this.#own.record;
   }
 
-  /** Whether this environment has a grant. */
+  /** True if this environment has a grant. */
   get holdsGrant(): boolean {
     return this.#own?.holdsGrant ?? false;
   }
 
-  /** Whether others need to know that it lives: it has a grant, or keeps the kubelet's record. */
+  /**
+   * True if other processes must see that this one lives: it has a grant or keeps the kubelet's
+   * record.
+   */
   get isNeeded(): boolean {
     return this.holdsGrant || (this.#own?.keepsKubelet ?? false);
   }
 
-  /** Whether the process (or Worker) with this file has ended. False where that cannot be told. */
+  /** True if the process (or Worker) with this file has ended. False if it cannot be checked. */
   hasEnded(uuid: string): boolean {
     if (!OWNER_NAME.test(uuid)) return false;
     try {
@@ -99,8 +102,7 @@ export class Owners implements OwnerRegistry {
   }
 
   /**
-   * Whether the owner of a file is a process that has ended, and had grants that nobody has taken
-   * back. Needs no lock.
+   * True if the file's owner is an ended process whose grants nobody has taken back. Needs no lock.
    */
   hasLeftGrants(uuid: string): boolean {
     if (!this.hasEnded(uuid)) return false;
@@ -110,13 +112,13 @@ export class Owners implements OwnerRegistry {
       const { kind, pods } = decodeOwnerFile(bytes);
       return kind === 'process' && pods.length > 0;
     } catch (error) {
-      // The next transaction says what is wrong with it.
+      // The next transaction reports the damage.
       if (!(error instanceof NumalignError)) throw error;
       return false;
     }
   }
 
-  /** The owners of which {@link hasLeftGrants} is true. */
+  /** The owners for which {@link hasLeftGrants} is true. */
   withLeftGrants(): string[] {
     let names: string[] = [];
     harmlessly(() => {
@@ -126,15 +128,15 @@ export class Owners implements OwnerRegistry {
   }
 
   /**
-   * Writes the own file again where it was removed, replaced or overwritten. Answers whether it
-   * was. Where nobody needs it, its lock is let go instead: nobody need wait for it.
+   * Writes this environment's file again if it was removed, replaced or overwritten. Returns true
+   * if it was. If nobody needs the file, releases its lock instead, so that nobody waits for it.
    * REQUIRES: no transaction of this environment.
    */
   reassert(): boolean {
-    const own = this.#own;
-    if (!own) return false;
-    if (this.isNeeded) return own.reassert();
-    if (!own.isCurrent) this.close();
+    const self = this.#own;
+    if (!self) return false;
+    if (this.isNeeded) return self.reassert();
+    if (!self.isCurrent) this.close();
     return false;
   }
 
@@ -147,8 +149,8 @@ export class Owners implements OwnerRegistry {
   }
 
   /**
-   * Makes the files agree with the state on record: what a crash left behind is dropped, and what
-   * was taken away written again. Where the disk fails they claim too much, which does no harm.
+   * Makes the files match the state on record: drops what a crash left behind and rewrites what was
+   * removed. If the disk fails, the files claim too much, which does no harm.
    */
   follow({ generation, assignments }: Checkpoint): void {
     const { pods, settings, kubelet } = assignments;
@@ -162,10 +164,10 @@ export class Owners implements OwnerRegistry {
   }
 
   /**
-   * Before the commit of the generation after `generation`: files get what the next state gives to
-   * their owners, and keep what they have. So they may claim more than the state, never less. To be
-   * called with whether it was committed: then files lose what the state in force does not have.
-   * That one claims too much, because the disk fails then too, does no harm.
+   * Call before committing the generation after `generation`. Files then claim both what their
+   * owners have and what they will have: perhaps more than the state, never less. Call the result
+   * with true if the commit succeeded; files then drop what the state in force does not have. If
+   * the disk fails, a file claims too much, which does no harm.
    */
   claim(
     generation: number,
@@ -178,17 +180,17 @@ export class Owners implements OwnerRegistry {
     const files = this.#others.changed(before?.pods ?? [], next.pods, changes);
     const turn = this.#turn;
     const settle = (isCommitted: boolean) => {
-      // The lock may be somebody else's by now; if the next one is ours, it has seen to all of
-      // this.
+      // Another process may have the lock by now. If this environment took it again, that
+      // transaction has done all of this.
       if (turn !== this.#turn) return;
-      // No state is in force that they could follow: what they claim is all that is known.
+      // No state is in force, so the claims are all that is known.
       if (!isCommitted && before === undefined) return;
-      // It may claim what came to nothing.
+      // The file may claim pods of the failed commit.
       if (!isCommitted) this.#followed = undefined;
       const { pods, kubelet } = isCommitted || before === undefined ? next : before;
       harmlessly(() => this.#followOwn(pods, kubelet));
       this.#others.settle(files, header, isCommitted);
-      // So that others see at a glance that their grants were taken back.
+      // Lets others see at a glance that the grants were taken back.
       if (isCommitted) this.#others.removeEnded(podsBefore(changes), next.pods, this.#own?.record.uuid);
     };
     try {
@@ -202,56 +204,56 @@ export class Owners implements OwnerRegistry {
   }
 
   #claimOwn(before: Assignments | undefined, next: Assignments, taken: readonly PodAssignment[]): void {
-    const own = this.#own;
-    if (!own) return;
+    const self = this.#own;
+    if (!self) return;
     if (before === undefined) {
-      // After a recovery the file may be damaged too.
+      // The file may be damaged too after a recovery.
       this.#followed = undefined;
-      own.writeAll(
+      self.writeAll(
         this.#header!,
         union(
-          own.file.pods,
-          next.pods.filter((pod) => own.holds(pod)),
+          self.file.pods,
+          next.pods.filter((pod) => self.holds(pod)),
         ),
       );
     } else {
-      own.write(
+      self.write(
         this.#header!,
-        taken.filter((pod) => own.holds(pod)),
+        taken.filter((pod) => self.holds(pod)),
         [],
       );
     }
     const { kubelet } = next;
-    if (kubelet && this.isOwn(kubelet.keeper)) own.keep(this.#header!, kubelet);
+    if (kubelet && this.isOwn(kubelet.keeper)) self.keep(this.#header!, kubelet);
   }
 
   #followOwn(pods: readonly PodAssignment[], kubelet: Assignments['kubelet']): void {
-    const own = this.#own;
-    if (!own) return;
-    own.keep(this.#header!, kubelet && this.isOwn(kubelet.keeper) ? kubelet : null);
+    const self = this.#own;
+    if (!self) return;
+    self.keep(this.#header!, kubelet && this.isOwn(kubelet.keeper) ? kubelet : null);
     if (this.#followed === pods) return;
     const last = this.#followed;
     this.#followed = undefined;
     if (last) {
       const changes = podListChanges(last, pods);
-      const kept = podsAfter(changes).filter((pod) => own.holds(pod));
+      const kept = podsAfter(changes).filter((pod) => self.holds(pod));
       const uids = new Set(kept.map(({ uid }) => uid));
       const released = podsBefore(changes).flatMap(({ uid }) => (uids.has(uid) ? [] : [uid]));
-      own.write(this.#header!, kept, released);
+      self.write(this.#header!, kept, released);
     } else {
-      own.agree(
+      self.agree(
         this.#header!,
-        pods.filter((pod) => own.holds(pod)),
+        pods.filter((pod) => self.holds(pod)),
       );
     }
     this.#followed = pods;
   }
 
   handOver(uid: string): boolean {
-    const own = this.#own;
-    const pods = own?.file.pods ?? [];
-    if (!own || !pods.some((pod) => pod.uid === uid)) return false;
-    const { keepsKubelet } = own;
+    const self = this.#own;
+    const pods = self?.file.pods ?? [];
+    if (!self || !pods.some((pod) => pod.uid === uid)) return false;
+    const { keepsKubelet } = self;
     if (pods.length > 1 || keepsKubelet) {
       const others = keepsKubelet ? 'a grant and the record of the kubelet' : `${pods.length} grants`;
       throw new NumalignError(
@@ -261,17 +263,17 @@ export class Owners implements OwnerRegistry {
       );
     }
     this.close();
-    return isLocked(this.#folder, own.record.uuid, this.#path);
+    return isLocked(this.#folder, self.record.uuid, this.#path);
   }
 
-  /** This environment owns nothing any more. */
+  /** This environment owns nothing from now on. */
   close(): void {
     this.#own?.close();
     this.#own = undefined;
     this.#followed = undefined;
   }
 
-  /** Grants of Workers of this process that have ended, whose threads are still on the CPUs. */
+  /** Grants of ended Workers of this process, whose threads are still on the CPUs. */
   orphans(pods: readonly PodAssignment[]): PodAssignment[] {
     const orphaned = native.orphanedOwners().map((uuid) => ({ uuid }));
     return podsOf(pods, orphaned);
@@ -281,7 +283,7 @@ export class Owners implements OwnerRegistry {
     return this.isOwn(owner) || isOwnerAlive(this.#folder, owner, this.#path);
   }
 
-  /** Whether the process (or Worker) with this file lives. */
+  /** True if the process (or Worker) with this file lives. */
   isProcessAlive(uuid: string): boolean {
     return this.isOwnProcess(uuid) || isLocked(this.#folder, uuid, this.#path);
   }
@@ -291,8 +293,8 @@ export class Owners implements OwnerRegistry {
   }
 
   /**
-   * The grants whose owners are dead. Looks at an owner where its end may have come without notice.
-   * `mostCgroups`: as of {@link LivingOwners.deadAmong}.
+   * The grants whose owners are dead. Checks owners whose end may go unreported. `mostCgroups`: see
+   * {@link LivingOwners.deadAmong}.
    */
   deadPods(pods: readonly PodAssignment[], mostCgroups?: number): readonly PodAssignment[] {
     const owners = mortalOwners(pods);
@@ -304,14 +306,14 @@ export class Owners implements OwnerRegistry {
   }
 
   /**
-   * What the owners' files say, for a state that is lost. With one on record only what that may not
-   * know.
+   * The owners' claims, for a lost state. With a checkpoint on record, only claims that it may
+   * lack.
    */
   find(checkpoint?: Checkpoint): FoundOwners {
-    const known = checkpoint && {
+    const recorded = checkpoint && {
       generation: checkpoint.generation,
       owners: new Set(checkpoint.assignments.pods.map(({ owner }) => owner.uuid)),
     };
-    return findOwners(this.#folder, this.#bootId, this.#own?.file, this.#path, known);
+    return findOwners(this.#folder, this.#bootId, this.#own?.file, this.#path, recorded);
   }
 }

@@ -1,5 +1,4 @@
-// Recovery: the state put together again from the last good generation and what living owners'
-// files claim. Pure.
+// Recovery: rebuilds the state from the last good generation and the claims of living owners. Pure.
 import { type Assignments, emptyAssignments, isHeldBy } from '../../account/assignments.js';
 import {
   type BookedMemory,
@@ -20,57 +19,55 @@ import { remainsOf } from '../format/journal.js';
 import type { OwnerFile } from '../format/owner-file.js';
 import { kubeletText, podText } from '../format/pod-text.js';
 
-/** What is left of a state. */
+/** The remains of a state. */
 export interface Clues {
-  /** In place of the state's file, and of the one before. */
+  /** The contents of the state file, and of its copy. */
   readonly found: FoundState;
   readonly previous: FoundState;
-  /** The last good generation that is known. */
+  /** The last good generation found. */
   readonly base: Checkpoint | undefined;
   readonly owners: FoundOwners;
-  /** The highest generation that was committed, as far as that is on record. */
+  /** The highest generation on record as committed. */
   readonly highest: number;
 }
 
 /**
- * The last good generation in the state's file and the one before it, or `known`: one that this
- * process has read before. What the lines of both say together may be later than what each says.
+ * The last good generation in the state file, its copy, or `remembered`, which this process read
+ * before. The lines of both files together may show a later one than each file.
  */
 export function lastGood(
   found: FoundState,
   previous: FoundState,
   readPrevious: () => Buffer | undefined,
-  known?: Checkpoint,
+  remembered?: Checkpoint,
 ): Checkpoint | undefined {
   const good = [found, previous].flatMap((file) => (file.kind === 'missing' ? [] : (file.checkpoint ?? [])));
-  const own = found.kind === 'damaged' ? found.bytes : undefined;
+  const damagedBytes = found.kind === 'damaged' ? found.bytes : undefined;
   const copied = previous.kind === 'damaged' ? previous.bytes : readPrevious();
-  const parts = found.kind === 'good' ? [] : [[copied], [own], [copied, own]];
+  const parts = found.kind === 'good' ? [] : [[copied], [damagedBytes], [copied, damagedBytes]];
   const remains = parts.flatMap((files) => remainsOf(files.filter((bytes) => bytes !== undefined)) ?? []);
-  return [...remains, ...good, ...(known ? [known] : [])].reduce<Checkpoint | undefined>(
+  return [...remains, ...good, ...(remembered ? [remembered] : [])].reduce<Checkpoint | undefined>(
     (best, each) => (best && best.generation >= each.generation ? best : each),
     undefined,
   );
 }
 
-/**
- * What a state that says it is whole does not have, in words; undefined where nothing of the kind
- * is known.
- */
+/** Says what a state lacks although it looks whole; undefined if nothing shows. */
 export function flawOf(
   { generation, assignments: { pods, kubelet } }: Checkpoint,
   { living, unknown }: FoundOwners,
 ) {
-  const seen = Math.max(0, ...living.map((file) => file.generation));
-  if (seen > generation) return `it is older than generation ${seen}, of which a living owner has written`;
+  const highest = Math.max(0, ...living.map((file) => file.generation));
+  if (highest > generation)
+    return `it is older than generation ${highest}, which the file of a living owner names`;
   const byUid = new Map(pods.map((pod) => [pod.uid, pod]));
   const isOnRecord = (pod: PodAssignment) => {
     const recorded = byUid.get(pod.uid);
     return recorded !== undefined && podText(recorded) === podText(pod);
   };
-  // Its owner was brought in step with this generation or has gone on: what it has more was
-  // committed since. Not so of owners that are no processes: what has written their files may have
-  // ended before the commit.
+  // A process's file of this generation matches it, or has later claims, which were committed after
+  // it. This does not hold for other owners: the process that wrote their file may have ended
+  // before the commit.
   const isKept = (record: OwnerFile['kubelet']) =>
     record === null || (kubelet !== null && kubeletText(kubelet) === kubeletText(record));
   const claims = living.find(
@@ -79,7 +76,7 @@ export function flawOf(
       file.generation === generation &&
       !(file.pods.every(isOnRecord) && isKept(file.kubelet)),
   );
-  if (claims) return `it has not what was committed for the living owner ${claims.uuid} since`;
+  if (claims) return `it lacks a later commit for the living owner ${claims.uuid}`;
   const lost = unknown.find(
     ({ uuid, isFileMissing }) =>
       isFileMissing &&
@@ -89,26 +86,25 @@ export function flawOf(
   return lost && `it does not know the living owner ${lost.uuid}…, whose file was removed`;
 }
 
-/** Whether there never was a state, or somebody has cleared it away. */
+/** True if there never was a state, or a user removed all of it. */
 export function isUnused({ found, previous, base, owners }: Clues): boolean {
-  const isGone = found.kind === 'missing' && previous.kind === 'missing';
-  return isGone && !base && owners.living.length === 0 && owners.unknown.length === 0;
+  const isMissing = found.kind === 'missing' && previous.kind === 'missing';
+  return isMissing && !base && owners.living.length === 0 && owners.unknown.length === 0;
 }
 
-/** A generation that nobody can have seen yet. */
+/** A generation higher than any that a process may have read. */
 export function generationAfter({ found, previous, base, owners, highest }: Clues): number {
-  const seen = [found, previous].map((file) => (file.kind === 'damaged' ? file.generation : 0));
+  const damaged = [found, previous].map((file) => (file.kind === 'damaged' ? file.generation : 0));
   const written = [owners.latest, ...owners.living].map((file) => file?.generation ?? 0);
-  // Of the good generation the next has been lost.
-  return Math.max(...seen, ...written, highest, (base?.generation ?? 0) + 1) + 1;
+  // The generation after the good one is lost.
+  return Math.max(...damaged, ...written, highest, (base?.generation ?? 0) + 1) + 1;
 }
 
 /**
- * The state as far as it is known; undefined where nothing is known of it, and nothing is claimed.
- * Grants of an earlier boot are left as they are where nobody has a claim in this one, and are void
- * otherwise.
- * @throws ERR_STATE_CORRUPT, ERR_STATE_VERSION where nothing is known and somebody lives who may
- *   know
+ * Rebuilds the state as far as possible; undefined if nothing is known and nothing is claimed.
+ * Grants of an earlier boot stay if no owner has a claim in this boot, and are void otherwise.
+ * @throws ERR_STATE_CORRUPT, ERR_STATE_VERSION if nothing is known and a living owner may hold
+ *   something
  */
 export function rebuild(
   { base, owners }: Clues,
@@ -134,13 +130,13 @@ export function rebuild(
   const { pods, rivals } = choosePods(before.pods, base?.generation ?? 0, owners);
   const memory = bookAgain(before, pods, totalOn);
   const refusal = base?.refusal ?? unknown?.error ?? refusalOf(pods, rivals, memory);
-  // What is remembered by name when a grant ends.
-  const gone = before.pods.filter((pod) => !pods.some(({ uid }) => uid === pod.uid)).map(({ uid }) => uid);
-  const { lastCpus } = removePods(before, new Set(gone));
+  // A grant that ends leaves its last CPUs on record by name.
+  const dropped = before.pods.filter((pod) => !pods.some(({ uid }) => uid === pod.uid)).map(({ uid }) => uid);
+  const { lastCpus } = removePods(before, new Set(dropped));
   return { bootId, assignments: { ...before, pods, memory, lastCpus }, ...(refusal && { refusal }) };
 }
 
-// The process that keeps it writes it into its own file before it is on record.
+// The keeper writes the record into its own file before it is in the state.
 function kubeletOf({ kubelet }: Assignments, generation: number, { living }: FoundOwners) {
   const files = living.filter((file) => file.kubelet !== null && file.generation >= generation);
   const [latest] = files.sort((a, b) => b.generation - a.generation);
@@ -148,10 +144,10 @@ function kubeletOf({ kubelet }: Assignments, generation: number, { living }: Fou
 }
 
 /**
- * A living owner's file was brought in step with the state whenever it was written, and a grant is
- * in it before it is on record. So of grants on record those stay that their owner's file still
- * has. Of those that are not, one counts that was claimed at the recorded generation or later: had
- * it been claimed before, it would be on record, or was given back.
+ * Chooses the grants that hold. A living owner's file matched the state whenever it was written,
+ * and a grant is in the file before it is in the state. So a grant on record stays if its owner's
+ * file has it. A grant that is not on record counts if its claim is of the recorded generation or
+ * later: an earlier claim is on record, or was given back.
  */
 function choosePods(
   recorded: readonly PodAssignment[],
@@ -179,8 +175,7 @@ function choosePods(
     .map(({ pod }) => pod)
     .filter(({ uid }) => !recorded.some((pod) => pod.uid === uid));
   const byTime = (a: PodAssignment, b: PodAssignment) => (a.admittedAt < b.admittedAt ? -1 : 1);
-  // Whoever handed a grant over and lives, and whose file does not have it any more, has left its
-  // CPUs.
+  // A former owner that lives, and whose file no longer has the grant, has left its CPUs.
   const hasLeft = (uuid: string, uid: string) =>
     living.some((file) => file.uuid === uuid && !file.pods.some((pod) => pod.uid === uid));
   const pods = [...stay, ...added.sort(byTime)].map((pod) =>
@@ -195,8 +190,8 @@ interface Claim {
   readonly isOnRecord: boolean;
 }
 
-// Who takes a grant over claims it before the state says so; its owner until then may have written
-// its own file in the same generation.
+// A process that takes over a grant claims it before the state says so. The owner before may have
+// written its file in the same generation.
 function isNewerClaim(a: Claim, b: Claim): boolean {
   return (
     a.file.generation > b.file.generation ||
@@ -224,26 +219,26 @@ function refusalOf(
 function refuse(message: string, value: unknown): NumalignError {
   return new NumalignError(
     'ERR_STATE_CORRUPT',
-    `the state is damaged and cannot be put together: ${message}; nothing is granted before one of them has ended`,
+    `the state is damaged and cannot be recovered: ${message}; numalign grants nothing until one of them ends`,
     { value },
   );
 }
 
 /**
- * The blocks of pods that have gone are given back, those of new ones booked where there is room,
- * and in any case.
+ * Releases the blocks of pods that were dropped. Books the blocks of added pods where there is
+ * room, or else beyond it.
  */
 function bookAgain(
   { pods, memory, settings }: Assignments,
   next: readonly PodAssignment[],
   totalOn: TotalOn,
 ): BookedMemory {
-  const gone = memoryBlocks(pods.filter((pod) => !next.includes(pod)));
+  const dropped = memoryBlocks(pods.filter((pod) => !next.includes(pod)));
   const added = memoryBlocks(next.filter((pod) => !pods.includes(pod)));
-  let booked = gone.reduce(releaseMemory, memory);
+  let booked = dropped.reduce(releaseMemory, memory);
   const allocatableOn = (node: number, type: string) =>
     totalOn(node, type) - bookedOn(settings.reservedMemory, node, type);
-  // It was granted once.
+  // The block was granted before.
   for (const block of added) booked = bookHeldMemory(booked, block, allocatableOn);
   return booked;
 }

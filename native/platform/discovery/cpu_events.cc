@@ -13,11 +13,11 @@ namespace {
 
 // linux/proc_ns.h: the inode of the initial user namespace.
 constexpr ino_t kInitialUserNamespace = 0xEFFFFFFD;
-// Of the kernel's own notices; those of group 2 come from udev.
+// The group of the kernel's own notices; those of group 2 come from udev.
 constexpr unsigned kKernelGroup = 1;
 
-// Linux 4.18 and newer send to these network namespaces only.
-bool is_told() {
+// Linux 4.18 and newer send notices to these network namespaces only.
+bool receives_notices() {
   UniqueFd network(open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
   if (!network.valid()) return false;
   UniqueFd user(ioctl(network.get(), NS_GET_USERNS));
@@ -25,7 +25,8 @@ bool is_told() {
   return user.valid() && fstat(user.get(), &s) == 0 && s.st_ino == kInitialUserNamespace;
 }
 
-// A notice begins with its action: "online@" and "offline@" pass, so that nothing else wakes this process.
+// A notice begins with its action. Lets only "online@" and "offline@" pass, so that nothing else
+// wakes this process.
 int keep_only_cpus(int fd) {
   sock_filter filter[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
@@ -41,10 +42,10 @@ int keep_only_cpus(int fd) {
 }  // namespace
 
 Result<CpuEvents> CpuEvents::open() {
-  const char* what = "cannot hear of CPUs that go offline or come online";
+  const char* what = "cannot watch CPUs going offline or online";
   UniqueFd fd(socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_KOBJECT_UEVENT));
   if (!fd.valid()) return syscall_error("socket", what);
-  if (!is_told()) return syscall_error("ioctl", what, EPERM);
+  if (!receives_notices()) return syscall_error("ioctl", what, EPERM);
   if (keep_only_cpus(fd.get()) != 0) return syscall_error("setsockopt", what);
   sockaddr_nl address{};
   address.nl_family = AF_NETLINK;
@@ -55,18 +56,18 @@ Result<CpuEvents> CpuEvents::open() {
 }
 
 Result<std::vector<CpuEvent>> CpuEvents::read() {
-  bool is_told = false;
+  bool has_event = false;
   for (;;) {
     char start[8];
     ssize_t size = recv(fd_.get(), start, sizeof start, MSG_TRUNC);
     if (size < 0 && errno == EINTR) continue;
     // ENOBUFS: some were lost.
     if (size >= 0 || errno == ENOBUFS) {
-      is_told = true;
+      has_event = true;
       continue;
     }
-    if (errno != EAGAIN) return syscall_error("recv", "cannot read what has happened to CPUs");
-    return is_told ? std::vector<CpuEvent>(1) : std::vector<CpuEvent>();
+    if (errno != EAGAIN) return syscall_error("recv", "cannot read the events of CPUs");
+    return has_event ? std::vector<CpuEvent>(1) : std::vector<CpuEvent>();
   }
 }
 

@@ -1,4 +1,4 @@
-// CpuEvents: the kernel's notices that CPUs have gone offline or come online (uevents, netlink(7)). Used on
+// CpuEvents: the kernel's notices of CPUs going offline or online (uevents, netlink(7)). Used on
 // one thread.
 #pragma once
 
@@ -10,16 +10,16 @@
 
 namespace numalign {
 
-struct CpuEvent {};  // it does not say of which CPU: several may have been lost
+struct CpuEvent {};  // does not name the CPU: several events may have been lost
 
 class CpuEvents {
  public:
-  // Needs no rights. Refused where the kernel sends none: EPERM in a network namespace that does not belong
-  // to the initial user namespace; EAFNOSUPPORT or others in a sandbox.
+  // Needs no rights. Fails if the kernel sends no notices: EPERM in a network namespace outside the
+  // initial user namespace; EAFNOSUPPORT or others in a sandbox.
   static Result<CpuEvents> open();
-  // What has come since the last call; never waits.
+  // The events since the last call; never waits.
   Result<std::vector<CpuEvent>> read();
-  // Nothing else is called from then on.
+  // The last call on this object.
   void close() { fd_.reset(); }
   // Becomes readable with a notice. Owned by this object.
   int fd() const { return fd_.get(); }

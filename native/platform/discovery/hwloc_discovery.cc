@@ -44,7 +44,7 @@ Error synthetic_error(const std::string& text, const std::string& what) {
                      kSyntheticExample);
 }
 
-// ---- loading ----
+// ---- Loading
 
 std::optional<Error> set_synthetic(hwloc_topology_t topology, const std::string& text) {
   if (auto what = check_synthetic(text)) return synthetic_error(text, *what);
@@ -54,8 +54,9 @@ std::optional<Error> set_synthetic(hwloc_topology_t topology, const std::string&
                          "ending with pu:count)");
 }
 
-// Caches other than L3 and the rest cost time and are not looked at. I/O neither: hwloc would walk all of
-// sysfs and read the configuration space of every PCI device, for four times the time of everything else.
+// Skips caches other than L3, which cost time. Skips I/O too: hwloc would walk all of sysfs and
+// read the configuration space of every PCI device, which takes four times as long as everything
+// else.
 void keep_what_is_read(hwloc_topology_t topology, bool is_described) {
   hwloc_topology_set_all_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE);
   for (hwloc_obj_type_t type : {HWLOC_OBJ_PACKAGE, HWLOC_OBJ_DIE, HWLOC_OBJ_CORE, HWLOC_OBJ_L3CACHE}) {
@@ -63,7 +64,7 @@ void keep_what_is_read(hwloc_topology_t topology, bool is_described) {
   }
   // A description may attach memory to any cache.
   if (is_described) hwloc_topology_set_cache_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_ALL);
-  // Groups carry the NUMA nodes that match no package or die. KEEP_ALL is refused for them.
+  // Groups carry the NUMA nodes that match no package or die. hwloc refuses KEEP_ALL for them.
   hwloc_topology_set_type_filter(topology, HWLOC_OBJ_GROUP, HWLOC_TYPE_FILTER_KEEP_STRUCTURE);
 }
 
@@ -71,15 +72,15 @@ unsigned long load_flags(bool is_machine) {
   unsigned long flags = HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED | HWLOC_TOPOLOGY_FLAG_NO_MEMATTRS |
                         HWLOC_TOPOLOGY_FLAG_NO_CPUKINDS;
   if (is_machine) {
-    // The x86 backend would walk the calling thread over every CPU, granted ones too; sysfs says all that is
-    // read here. Distances come from sysfs: hwloc would also group nodes by them, and complain where groups
-    // clash.
+    // The x86 backend would move the calling thread over every CPU, even granted ones; sysfs has
+    // all that is read here. Distances come from sysfs too: hwloc would also group nodes by them,
+    // and complain if groups clash.
     flags |= HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING | HWLOC_TOPOLOGY_FLAG_NO_DISTANCES;
   }
   return flags;
 }
 
-// `synthetic`: nothing for this machine.
+// `synthetic`: nullopt for this machine.
 Result<HwlocTopology> load(const std::optional<std::string>& synthetic) {
   hwloc_topology_t raw = nullptr;
   if (hwloc_topology_init(&raw) != 0) return hwloc_error("hwloc_topology_init() failed");
@@ -103,9 +104,10 @@ Result<HwlocTopology> load(const std::optional<std::string>& synthetic) {
   return topology;
 }
 
-// ---- what Linux says beside hwloc ----
+// ---- What only Linux reports
 
-// The first line of a file below /sys/devices/system, without its end; nothing where it cannot be read.
+// The first line of a file below /sys/devices/system, without its end; nullopt if it cannot be
+// read.
 std::optional<std::string> read_sysfs(const std::string& name) {
   std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(("/sys/devices/system/" + name).c_str(), "re"),
                                              std::fclose);
@@ -125,7 +127,7 @@ CpuSet read_cpu_list(const std::string& name) {
 
 std::string node_file(int node, const char* name) { return "node/node" + std::to_string(node) + "/" + name; }
 
-// "10 21": to each online node, ascending.
+// Reads distances like "10 21": to each online node, ascending.
 std::vector<uint32_t> read_distances(int node) {
   std::vector<uint32_t> distances;
   std::string line = read_sysfs(node_file(node, "distance")).value_or("");
@@ -137,7 +139,7 @@ std::vector<uint32_t> read_distances(int node) {
   }
 }
 
-// Node by CPU id. hwloc knows which nodes are near a CPU; only Linux knows which one is the CPU's own.
+// Node by CPU id. hwloc knows which nodes are near a CPU; only Linux knows the CPU's own node.
 using NodeOfCpu = std::map<int, int>;
 
 NodeOfCpu read_node_of_cpu(const std::vector<NodeInfo>& nodes) {
@@ -148,7 +150,7 @@ NodeOfCpu read_node_of_cpu(const std::vector<NodeInfo>& nodes) {
   return node_of;
 }
 
-// ---- what hwloc has found ----
+// ---- What hwloc reports
 
 std::vector<HugepagePool> hugepages_of(hwloc_obj_t node) {
   std::vector<HugepagePool> pools;
@@ -167,7 +169,7 @@ Result<std::vector<NodeInfo>> read_nodes(hwloc_topology_t topology) {
       return hwloc_error("NUMA node id " + std::to_string(node->os_index) + " is above " +
                          std::to_string(NodeSet::kMaxId));
     }
-    // MemTotal of the node, hugepages included, where Linux is read.
+    // MemTotal of the node, with hugepages, if read from Linux.
     nodes.push_back(
         {static_cast<int>(node->os_index), node->attr->numanode.local_memory, hugepages_of(node), {}});
   }
@@ -178,7 +180,7 @@ Result<std::vector<NodeInfo>> read_nodes(hwloc_topology_t topology) {
 void add_machine_distances(std::vector<NodeInfo>& nodes) {
   for (NodeInfo& node : nodes) {
     node.distances = read_distances(node.node);
-    // A node that came or went since the load: unknown rather than shifted.
+    // A node came or went since the load: unknown distances are better than shifted ones.
     if (node.distances.size() != nodes.size()) node.distances.clear();
   }
 }
@@ -200,7 +202,7 @@ MachineTree::Kind kind_of(hwloc_obj_type_t type) {
   }
 }
 
-// What is attached to `from`, below memory-side caches too.
+// Attaches the memory of `from`, even below memory-side caches.
 void attach_memory(hwloc_obj_t from, int object, MachineTree& tree) {
   for (hwloc_obj_t child = from->memory_first_child; child != nullptr; child = child->next_sibling) {
     if (child->type == HWLOC_OBJ_NUMANODE) {
@@ -226,9 +228,9 @@ MachineTree tree_of(hwloc_topology_t topology) {
   return tree;
 }
 
-// ---- PCI devices ----
+// ---- PCI devices
 
-// The firmware may name a node that has nothing else, and is not online.
+// The firmware may name a node that has nothing else and is not online.
 void forget_unknown_nodes(std::vector<PciDevice>& devices, const std::vector<NodeInfo>& nodes) {
   for (PciDevice& device : devices) {
     std::erase_if(device.nodes,
@@ -236,8 +238,7 @@ void forget_unknown_nodes(std::vector<PciDevice>& devices, const std::vector<Nod
   }
 }
 
-// The nodes of the CPUs that devices are near; unknown where those are the CPUs of every one of several
-// nodes.
+// The nodes of the CPUs near each device; unknown if these are all CPUs of several nodes.
 std::vector<PciDevice> place_devices(const std::vector<HwlocXml::Device>& described,
                                      const std::vector<CpuInfo>& cpus) {
   std::set<int> all;
@@ -254,7 +255,7 @@ std::vector<PciDevice> place_devices(const std::vector<HwlocXml::Device>& descri
   return devices;
 }
 
-// ---- the three sources ----
+// ---- The three sources
 
 CpuSet cpu_ids(const std::vector<CpuInfo>& cpus) {
   CpuSet ids;
@@ -262,7 +263,7 @@ CpuSet cpu_ids(const std::vector<CpuInfo>& cpus) {
   return ids;
 }
 
-// CPUs and NUMA nodes as hwloc has them; all CPUs are possible and allowed. `synthetic`: nothing for this
+// CPUs and NUMA nodes from hwloc; all CPUs are possible and allowed. `synthetic`: nullopt for this
 // machine.
 Result<TopologySpec> read_by_hwloc(const std::optional<std::string>& synthetic) {
   Result<HwlocTopology> loaded = load(synthetic);
@@ -278,7 +279,7 @@ Result<TopologySpec> read_by_hwloc(const std::optional<std::string>& synthetic) 
 }
 
 Result<TopologySpec> discover_machine() {
-  // hwloc takes twice as long as the devices, which can be read on another CPU meanwhile.
+  // Reads the devices on another CPU meanwhile; hwloc takes twice as long.
   auto beside = std::async(std::launch::async, [] {
     std::vector<PciDevice> devices = read_pci_devices("/sys");
     return std::pair(std::move(devices), cpuset_limit());
@@ -302,7 +303,7 @@ Result<TopologySpec> discover_synthetic(const std::string& text) {
   Result<TopologySpec> read = read_by_hwloc(text);
   if (!read.ok()) return read.error();
   TopologySpec spec = std::move(read).value();
-  // hwloc gives every node of a synthetic machine a gigabyte where the description says nothing.
+  // Without memory in the description, hwloc gives every node a gigabyte.
   if (text.find("memory=") == text.npos) {
     for (NodeInfo& node : spec.nodes) node.memory_bytes = 0;
   }

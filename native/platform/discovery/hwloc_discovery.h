@@ -1,6 +1,7 @@
-// Discovery: the running machine, a captured one (hwloc XML) or an invented one (hwloc synthetic) as a
-// TopologySpec. The only file that uses hwloc. Thread-safety: every call loads an hwloc topology of its own;
-// calls may run concurrently on any thread, and leave the binding of the calling thread alone.
+// Discovery: reads the running machine, a captured one (hwloc XML) or an invented one (hwloc
+// synthetic) as a TopologySpec. The only file that uses hwloc. Thread-safety: every call loads its
+// own hwloc topology; calls may run concurrently on any thread, and leave the binding of the
+// calling thread alone.
 #pragma once
 
 #include <string>
@@ -12,33 +13,35 @@ namespace numalign {
 
 enum class DiscoverySource {
   kMachine,    // this machine; the text is ignored
-  kXml,        // the text is an hwloc XML document, version 2.x: what "lstopo --of xml" prints
-  kSynthetic,  // the text is an hwloc synthetic description, such as "package:2 [numa] l3:2 core:8 pu:2"
+  kXml,        // the text is an hwloc XML document, version 2.x, as "lstopo --of xml" prints it
+  kSynthetic,  // the text is an hwloc synthetic description, like "package:2 [numa] l3:2 core:8 pu:2"
 };
 
-// hwloc_topology_load(), after hwloc_topology_set_synthetic() for a synthetic machine; read_hwloc_xml().
+// hwloc_topology_load(), after hwloc_topology_set_synthetic() for a synthetic machine;
+// read_hwloc_xml().
 //
-// kMachine describes every online CPU and NUMA node, also those that a cgroup keeps from the caller
-// (HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED). `allowed` is what the caller's cpuset lets it use, whatever its
-// affinity mask is. Possible and isolated CPUs, the CPUs of nodes and the distances (as numactl prints them)
-// come from /sys/devices/system. Otherwise possible and allowed are the described CPUs (allowed narrower
-// where an XML says so), isolated is empty, and distances are those of the XML. A synthetic description that
-// says nothing of memory has none.
+// kMachine describes every online CPU and NUMA node, even those that a cgroup keeps from the caller
+// (HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED). `allowed` is what the caller's cpuset lets it use,
+// whatever its affinity mask. Possible and isolated CPUs, the CPUs of nodes and the distances (as
+// numactl prints them) come from /sys/devices/system. Otherwise possible and allowed are the
+// described CPUs (allowed may be narrower in an XML), isolated is empty, and distances are those of
+// the XML. A synthetic description without memory has none.
 //
-// Devices are the PCI devices that sysfs lists, with the NUMA node that the kernel has for them. In an XML
-// they have the nodes of the CPUs where hwloc attached them, and neither driver nor parent: its format has
-// none. A synthetic description has no devices.
+// Devices are the PCI devices in sysfs, with the NUMA node that the kernel reports. In an XML, they
+// have the nodes of the CPUs where hwloc attached them, and neither driver nor parent, which the
+// format does not have. A synthetic description has no devices.
 //
-// The result always passes Topology::create(). Where a description contradicts itself (a core on two NUMA
-// nodes, an L3 in two packages, as some virtual machines say), the smaller element is split, as the kernel's
-// scheduler does it.
+// The result always passes Topology::create(). If a description contradicts itself (a core on two
+// NUMA nodes, an L3 in two packages, as on some virtual machines), the smaller element is split, as
+// the kernel's scheduler does.
 //
-// Errors: kHwloc for a text that is no machine, one with ids above CpuSet::kMaxId or NodeSet::kMaxId or with
-// too many CPUs, and for an environment that replaces this machine (HWLOC_XMLFILE and the like); the message
-// says what would be valid. kSyscall where the CPUs that the cpuset allows cannot be read.
+// Errors: kHwloc for a text that is not a machine, one with ids above CpuSet::kMaxId or
+// NodeSet::kMaxId or with too many CPUs, and for an environment that replaces this machine
+// (HWLOC_XMLFILE and others); the message says what would be valid. kSyscall if the CPUs that the
+// cpuset allows cannot be read.
 //
-// hwloc writes one warning to stderr where this machine's firmware contradicts itself; HWLOC_HIDE_ERRORS=2 in
-// the environment silences it.
+// hwloc writes one warning to stderr if this machine's firmware contradicts itself;
+// HWLOC_HIDE_ERRORS=2 in the environment silences it.
 Result<TopologySpec> discover(DiscoverySource source, const std::string& text);
 
 }  // namespace numalign

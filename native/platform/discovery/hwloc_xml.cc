@@ -28,11 +28,11 @@ std::optional<uint64_t> parse_number(std::string_view text, int base = 10) {
   return number;
 }
 
-// ---- hwloc bitmaps ----
+// ---- hwloc bitmaps
 
-// "0x00000003" or "0x1,,0xff": words of 32 bits, the greatest ids first, an empty word is 0.
-// hwloc_bitmap_snprintf() writes it. Nothing for another text, an id above the limit, or a set without end
-// ("0xf...f").
+// Parses bitmaps that hwloc_bitmap_snprintf() writes, like "0x00000003" or "0x1,,0xff": words of 32
+// bits, the greatest ids first; an empty word is 0. nullopt for any other text, an id above the
+// limit, or an infinite set ("0xf...f").
 template <class Tag>
 std::optional<IdSet<Tag>> parse_bitmap(std::string_view text) {
   std::vector<uint64_t> words;
@@ -58,7 +58,7 @@ std::optional<IdSet<Tag>> parse_bitmap(std::string_view text) {
   }
 }
 
-// ---- distances ----
+// ---- Distances
 
 // Bits of the kind of a matrix, as in hwloc/distances.h.
 constexpr uint64_t kFromOs = 1, kFromUser = 2, kMeansLatency = 4;
@@ -70,7 +70,7 @@ struct Distances {
   std::vector<uint64_t> values;
 };
 
-// A list by ascending id for each node; empty unless every value is one that a NodeInfo can hold.
+// A list by ascending id for each node; empty unless a NodeInfo can hold every value.
 std::map<int, std::vector<uint32_t>> rows_by_id(const Distances& matrix) {
   size_t n = matrix.nodes.size();
   std::vector<size_t> order(n);
@@ -88,15 +88,15 @@ std::map<int, std::vector<uint32_t>> rows_by_id(const Distances& matrix) {
   return rows;
 }
 
-// ---- the document ----
+// ---- The document
 
-// What an object says about its place; what its children are checked against.
+// The place of an object, against which its children are checked.
 struct Place {
   CpuSet cpus, complete_cpus;
   NodeSet nodes, complete_nodes;
-  int object = MachineTree::kNoParent;  // the object around that has CPUs, or itself
+  int object = MachineTree::kNoParent;  // the nearest outer object with CPUs, or itself
   CpuSet taken{};                       // by normal children so far
-  int last_child_first = -1;            // the lowest CPU, offline ones included, of the last normal child
+  int last_child_first = -1;            // the lowest CPU, even if offline, of the last normal child
 };
 
 class DocumentReader {
@@ -134,7 +134,7 @@ class DocumentReader {
     return reader_.next().has_value();
   }
 
-  // Calls `visit` after each opening tag below the element that was just opened, until that one closes.
+  // Calls `visit` for each opening tag inside the current element, until that closes.
   template <class... Args>
   bool children(bool (DocumentReader::*visit)(Args...), Args... args) {
     size_t depth = reader_.depth();
@@ -161,7 +161,7 @@ class DocumentReader {
     seen_root_ = true;
     std::optional<Place> place = read_place();
     if (!place) return false;
-    // A set without end, or none, allows all.
+    // An infinite set, or none, allows all.
     std::string_view allowed = reader_.attribute("allowed_cpuset").value_or("");
     xml_.allowed = parse_bitmap<CpuTag>(allowed).value_or(CpuSet());
     return enter(MachineTree::Kind::kOther, *place);
@@ -207,8 +207,8 @@ class DocumentReader {
     NodeSet all_nodes = read_complete("nodeset", "complete_nodeset", *nodes);
     return Place{*std::move(cpus), std::move(all_cpus), *std::move(nodes), std::move(all_nodes)};
   }
-  // Most often the same text as that of the set itself, which is then not parsed again. Sets without end are
-  // meant as "all": what the object has is then as good.
+  // Usually the same text as that of the set itself, which is then not parsed again. Infinite sets
+  // mean "all", so what the object has is as good.
   template <class Tag>
   IdSet<Tag> read_complete(const char* name, const char* complete_name, const IdSet<Tag>& ids) const {
     std::string_view text = reader_.attribute(complete_name).value_or("");
@@ -286,7 +286,7 @@ class DocumentReader {
     return skip_element();
   }
 
-  // Bridges nest; what is behind them is as near to the CPUs as they are.
+  // Bridges nest. Devices behind them are as near to the CPUs as the bridges.
   bool io_object(const Place* place) {
     if (reader_.name() != "object") return skip_element();
     std::string_view type = reader_.attribute("type").value_or("");
@@ -309,7 +309,7 @@ class DocumentReader {
     return true;
   }
 
-  // "0200 [8086:1572] [8086:0001] 02": class, vendor and device; the rest does not matter.
+  // Parses class, vendor and device from a text like "0200 [8086:1572] [8086:0001] 02".
   static std::optional<PciDevice> parse_pci_type(std::string_view text) {
     constexpr std::string_view kForm = "xxxx [xxxx:xxxx]";
     if (text.size() < kForm.size() || text.substr(4, 2) != " [" || text[10] != ':' || text[15] != ']') {
@@ -328,7 +328,7 @@ class DocumentReader {
   bool os_device(PciDevice* device) {
     bool is_named = reader_.attribute("type") == "OSDev" && reader_.attribute("osdev_type") != "4";  // 4: DMA
     std::string_view name = reader_.attribute("name").value_or("");
-    // Entities are not expanded: no interface or disk has a name that needs one.
+    // Does not expand entities: no interface or disk has a name that needs one.
     bool is_plain = !name.empty() && name.find('&') == name.npos;
     if (reader_.name() == "object" && is_named && is_plain) device->names.emplace_back(name);
     return children(&DocumentReader::os_device, device);
@@ -352,7 +352,7 @@ class DocumentReader {
         found.values.size() != size * size) {
       return fail("the distances are not a square of values between NUMA nodes");
     }
-    // hwloc has no matrix of one.
+    // hwloc has no matrix of one node.
     if (size >= 2) distances_.push_back(std::move(found));
     return true;
   }
@@ -413,10 +413,10 @@ Result<HwlocXml> read_hwloc_xml(std::string_view text) {
     return Error{ErrorCode::kHwloc, "hwloc XML: the document has " + std::to_string(text.size()) +
                                         " bytes; at most " + std::to_string(kMaxBytes) + " are read"};
   }
-  // No XML holds one.
+  // No XML contains one.
   if (text.find('\0') != text.npos) {
     return Error{ErrorCode::kHwloc,
-                 "hwloc XML: the document holds a NUL byte; expected the text itself, not a file's name"};
+                 "hwloc XML: the document has a NUL byte; expected the text itself, not a file's name"};
   }
   return DocumentReader(text).run();
 }

@@ -1,6 +1,6 @@
-// Reads a machine from an hwloc XML document (version 2.x), without hwloc: its own import trusts what its own
-// export wrote. It does not check that sets agree, recurses as deep as the document nests, and announces on
-// stderr that it gave up. Pure functions; safe to use from any thread.
+// Reads a machine from an hwloc XML document (version 2.x) without hwloc. hwloc's own import trusts
+// its export: it does not check that sets agree, recurses as deep as the document nests, and
+// reports failures on stderr. Pure functions; safe to use from any thread.
 #pragma once
 
 #include <string_view>
@@ -13,16 +13,17 @@
 namespace numalign {
 
 struct HwlocXml {
-  // The Package, Die, L3Cache, Core and PU objects; all others as what only nests.
+  // The Package, Die, L3Cache, Core and PU objects; all others only nest.
   MachineTree tree;
-  // Ascending, with the distances between all of them that the operating system reported, else those that a
-  // user added, if any.
+  // Ascending, with the distances between all of them that the operating system reported, else
+  // those that a user added, if any.
   std::vector<NodeInfo> nodes;
-  // What the machine allowed to the process that captured it; empty where it does not say.
+  // What the capturing process was allowed to use; empty if the document does not say.
   CpuSet allowed;
 
-  // The document's PCI devices, each id once, bridges left out. hwloc's format says nothing of drivers and
-  // physical functions, and has the CPUs of the place where a device is attached in place of NUMA nodes.
+  // The document's PCI devices without bridges, each id once. hwloc's format has no drivers and no
+  // physical functions. Instead of NUMA nodes it has the CPUs of the place where a device is
+  // attached.
   struct Device {
     PciDevice pci;
     CpuSet cpus;
@@ -30,10 +31,10 @@ struct HwlocXml {
   std::vector<Device> devices;
 };
 
-// Misc objects, infos, user data and comments are passed over.
+// Ignores Misc objects, infos, user data and comments.
 //
-// Errors: kHwloc for a document that is too large, truncated, not XML, not hwloc's, of another version, or
-// that contradicts itself; the message names the line.
+// Errors: kHwloc for a document that is too large, truncated, not XML, not hwloc's, of another
+// version, or that contradicts itself; the message names the line.
 Result<HwlocXml> read_hwloc_xml(std::string_view text);
 
 }  // namespace numalign

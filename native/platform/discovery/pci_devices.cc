@@ -31,7 +31,8 @@ std::vector<std::string> list(const std::string& folder) {
   return names;
 }
 
-// The first line of an attribute; nothing where it cannot be read. What is read here fits.
+// The first line of an attribute; nullopt if it cannot be read. The buffer holds every attribute
+// read here.
 std::optional<std::string> read_attribute(const UniqueFd& device, const char* name) {
   UniqueFd file(openat(device.get(), name, O_RDONLY | O_CLOEXEC));
   char text[128];
@@ -49,13 +50,14 @@ std::optional<Number> parse_number(std::string_view text, int base) {
   return number;
 }
 
-// "pci:v00008086d00001572sv00008086sd00000001bc02sc00i00": what the files vendor, device and class say, in
-// one. (So does uevent, but some kernels have its reader wait for the driver.)
+// The file modalias, like "pci:v00008086d00001572sv00008086sd00000001bc02sc00i00": the contents of
+// vendor, device and class in one. (uevent has them too, but on some kernels its reader waits for
+// the driver.)
 class Modalias {
  public:
   explicit Modalias(std::string_view text) : left_(text) {}
 
-  // The number of so many digits behind `name`; nothing where something else comes next.
+  // The number with this many digits behind `name`; nullopt if something else comes next.
   std::optional<uint16_t> take(std::string_view name, size_t digits) {
     std::string_view text = left_.substr(0, name.size() + digits);
     if (!text.starts_with(name)) return std::nullopt;
@@ -69,7 +71,7 @@ class Modalias {
   std::string_view left_;
 };
 
-// What a link points to; empty where there is none.
+// The target of a link; empty if there is none.
 std::string link_target(int folder, const char* name) {
   char target[PATH_MAX];
   ssize_t length = readlinkat(folder, name, target, sizeof target);
@@ -78,7 +80,7 @@ std::string link_target(int folder, const char* name) {
 
 std::string_view last_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
-// Without its last name.
+// The path without its last name.
 std::string_view folder_of(std::string_view path) {
   size_t end = path.rfind('/');
   return end == path.npos ? std::string_view() : path.substr(0, end);
@@ -87,12 +89,12 @@ std::string_view folder_of(std::string_view path) {
 std::vector<int> read_numa_node(const UniqueFd& device) {
   std::optional<std::string> text = read_attribute(device, "numa_node");
   std::optional<int> node = text ? parse_number<int>(*text, 10) : std::nullopt;
-  if (!node || *node < 0) return {};  // -1: the firmware does not say
+  if (!node || *node < 0) return {};  // -1: the firmware does not report it
   return {*node};
 }
 
-// Nothing for bridges, and for what is not there any more. All of it is read through one open folder: half
-// the time of whole paths, and never a mixture of a device and the one that came in its place.
+// nullopt for bridges, and for a device that is gone. Reads all files through one open folder: half
+// the time of whole paths, and never a mixture of a device and its replacement.
 std::optional<PciDevice> read_device(const UniqueFd& folder, const std::string& id) {
   UniqueFd at(openat(folder.get(), id.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   std::string text = read_attribute(at, "modalias").value_or("");
@@ -116,8 +118,8 @@ std::optional<PciDevice> read_device(const UniqueFd& folder, const std::string& 
   };
 }
 
-// Where a namespace of an NVMe subsystem is reached over several controllers, the disk is not below any of
-// them, only a hidden path to it is: nvme0c1n1 is a path to nvme0n1.
+// If a namespace of an NVMe subsystem has several controllers, the disk is below none of them; only
+// a hidden path to it is: nvme0c1n1 is a path to nvme0n1.
 std::string disk_name(std::string name) {
   size_t path = name.find('c');
   size_t digits_end = path == name.npos ? path : name.find_first_not_of("0123456789", path + 1);
@@ -128,8 +130,8 @@ std::string disk_name(std::string name) {
 
 using NamesOf = std::map<std::string, std::vector<std::string>>;
 
-// Each entry is a link such as "../../devices/pci0000:00/0000:00:03.0/virtio2/net/eth0": it belongs to the
-// last PCI device on the way. One readlink() an entry finds them whatever lies between.
+// Each entry is a link like "../../devices/pci0000:00/0000:00:03.0/virtio2/net/eth0": it belongs to
+// the last PCI device in the path. One readlink() per entry finds it, whatever lies between.
 void add_names(const std::string& folder, std::string_view only_below, NamesOf& names_of) {
   for (const std::string& entry : list(folder)) {
     std::string target = link_target(AT_FDCWD, (folder + "/" + entry).c_str());

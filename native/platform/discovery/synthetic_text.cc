@@ -13,8 +13,8 @@
 namespace numalign {
 namespace {
 
-// As many CPUs as Linux supports on any machine (NR_CPUS). hwloc inserts the parts of one object in quadratic
-// time: 1,024 take a tenth of a second, 8,192 take ten.
+// The most CPUs that Linux supports on any machine (NR_CPUS). hwloc inserts the parts of one object
+// in quadratic time: 1,024 take a tenth of a second, 8,192 take ten.
 constexpr unsigned long long kMaxSyntheticCpus = 8192;
 constexpr unsigned long long kMaxSyntheticParts = 1024;
 
@@ -32,8 +32,9 @@ std::string levels_of(std::string_view text) {
   return levels;
 }
 
-// The product of the counts, read as hwloc reads them: a bare number, or what follows the next ':', in C's
-// notation. Once too large, some number above the limit. What is no number is left for hwloc to refuse.
+// The product of the counts, read like hwloc: a bare number, or what follows the next ':', in C's
+// notation. Once too large, some number above the limit. Leaves malformed numbers for hwloc to
+// refuse.
 unsigned long long count_synthetic_cpus(std::string_view text) {
   std::string levels = levels_of(text);
   unsigned long long cpus = 1;
@@ -56,8 +57,8 @@ bool is_number(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
 }
 
-// Whether a level may have this name. hwloc compares beginnings only, and stops the process by an assertion
-// at kinds that are no levels, such as MemCache.
+// True if a level may have this name. hwloc compares only beginnings, and aborts the process at
+// kinds that are not levels, like MemCache.
 bool is_level_name(std::string_view name) {
   std::string lower(name);
   for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
@@ -72,7 +73,7 @@ bool is_level_name(std::string_view name) {
   return kind.empty() || kind == "u" || kind == "d" || kind == "i";
 }
 
-// Levels are "name:count" or a bare count; in brackets stand NUMA nodes alone.
+// Levels are "name:count" or a bare count; brackets contain only NUMA nodes.
 std::optional<std::string> check_synthetic_levels(std::string_view text) {
   std::string levels = levels_of(text);
   for (size_t at = 0; (at = levels.find_first_not_of(" \n\t", at)) != levels.npos;) {
@@ -84,7 +85,7 @@ std::optional<std::string> check_synthetic_levels(std::string_view text) {
     if (colon == level.size() || !is_number(level.substr(colon + 1)) ||
         !is_level_name(level.substr(0, colon))) {
       return excerpt(level) +
-             " is no level (levels are type:count from the whole to its parts, ending with pu:count)";
+             " is not a level (levels are type:count from the whole to its parts, ending with pu:count)";
     }
   }
   for (size_t at = 0; (at = text.find('[', at)) != text.npos;) {
@@ -97,8 +98,8 @@ std::optional<std::string> check_synthetic_levels(std::string_view text) {
   return std::nullopt;
 }
 
-// Plain "indexes=0,2,1,3" lists, which hwloc takes as they are: ids beyond the limit would become bitmaps of
-// that length, repeated ones contradict each other.
+// Checks plain lists like "indexes=0,2,1,3", which hwloc takes as they are: ids beyond the limit
+// would become bitmaps of that length, and repeated ids contradict each other.
 std::optional<std::string> check_index_list(std::string_view list) {
   std::set<unsigned long> seen;
   const char* at = list.data();
@@ -115,8 +116,8 @@ std::optional<std::string> check_index_list(std::string_view list) {
   return std::nullopt;
 }
 
-// "indexes=2*2:1*2" loops (step*count), which hwloc only checks for the width that they make together: where
-// two overlap, ids repeat.
+// Checks loops like "indexes=2*2:1*2" (step*count). hwloc checks only their total width;
+// overlapping loops repeat ids.
 std::optional<std::string> check_index_loops(std::string_view loops) {
   std::map<unsigned long, unsigned long> count_of_step;
   const char* stop = loops.data() + loops.size();

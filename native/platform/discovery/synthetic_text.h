@@ -1,5 +1,5 @@
-// What hwloc would take literally in a synthetic description, whatever it costs: it stops the process by an
-// assertion at some, and reads beyond its tables at others. Pure; safe to use from any thread.
+// Refuses synthetic descriptions that hwloc would take literally at any cost: some make it abort
+// the process, others make it read beyond its tables. Pure; safe to use from any thread.
 #pragma once
 
 #include <optional>
@@ -8,8 +8,7 @@
 
 namespace numalign {
 
-// Why a text is no synthetic description that hwloc may be given, in words; nothing where it may. hwloc can
-// refuse it all the same.
+// Why hwloc must not get this text, in words; nullopt if it may. hwloc may still refuse it.
 std::optional<std::string> check_synthetic(const std::string& text);
 
 // The beginning of a text in quotes, for messages.

@@ -6,7 +6,7 @@
 namespace numalign {
 namespace {
 
-constexpr size_t kMaxDepth = 128;  // real machines, PCI bridges included, stay below 30
+constexpr size_t kMaxDepth = 128;  // real machines, even with PCI bridges, stay below 30
 constexpr std::string_view kSpaces = " \t\r\n";
 
 bool is_of_name(char c) {

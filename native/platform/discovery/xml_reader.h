@@ -1,6 +1,6 @@
-// XmlReader: a pull reader for the XML that hwloc writes, and comments. No entity is ever expanded: no value
-// that matters holds one. Views into the text, which must outlive the reader. Not for several threads at
-// once.
+// XmlReader: a pull reader for the XML that hwloc writes, and comments. Never expands entities,
+// which no needed value contains. Returns views into the text, which must outlive the reader. Not
+// for several threads at once.
 #pragma once
 
 #include <optional>
@@ -18,14 +18,14 @@ class XmlReader {
 
   explicit XmlReader(std::string_view text) : text_(text) {}
 
-  // Moves to the next tag or text; nothing where the text is not such XML, and error() says why. After kOpen,
-  // name() and attribute() describe the tag; after kText, text().
+  // Moves to the next tag or text; nullopt if the text is not such XML, and error() says why. After
+  // kOpen, name() and attribute() describe the tag; after kText, text() does.
   std::optional<Event> next();
 
   std::string_view name() const { return name_; }
   std::string_view text() const { return content_; }
   std::optional<std::string_view> attribute(std::string_view name) const;
-  // How many elements are open.
+  // The number of open elements.
   size_t depth() const { return open_.size(); }
 
   // Sets error(), with the line.

@@ -12,7 +12,7 @@ bool CgroupRoot::has_changed() {
     mounts_.reset(open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC));
     return true;
   }
-  // proc_pid_mounts(5): an event for each change since the last one was asked for.
+  // proc_pid_mounts(5): an event for each change since the last poll.
   struct pollfd table = {mounts_.get(), POLLPRI, 0};
   return poll(&table, 1, 0) != 0;
 }

@@ -1,4 +1,4 @@
-// CgroupRoot: whether cgroup v2 is mounted where it usually is, so that its files can be there.
+// CgroupRoot: tells if cgroup v2 is mounted at its usual place, so that its files can be there.
 // Thread-safety: one thread at a time.
 #pragma once
 
@@ -8,12 +8,13 @@ namespace numalign {
 
 class CgroupRoot {
  public:
-  // At /sys/fs/cgroup, as this process sees it at this moment. Looks there only where something was mounted
-  // or unmounted since the last call, which takes a tenth of a look for a file that is not there.
+  // True if cgroup v2 is at /sys/fs/cgroup, as this process sees it now. Looks only if something
+  // was mounted or unmounted since the last call; checking that takes a tenth of looking for a
+  // missing file.
   bool is_unified();
 
  private:
-  // Whether the table of mounts may be another than at the last call.
+  // True if the table of mounts may have changed since the last call.
   bool has_changed();
 
   UniqueFd mounts_;

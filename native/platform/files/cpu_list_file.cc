@@ -11,14 +11,14 @@
 namespace numalign {
 
 Result<bool> CpuListFile::has_changed() {
-  // A page at most, as every file of sysfs.
+  // Files in sysfs have at most a page.
   char bytes[4096];
   ssize_t size = fd_.valid() ? pread(fd_.get(), bytes, sizeof bytes, 0) : -1;
   if (size < 0) {
-    // At first, or the file that was open is gone: another may be at the path by now.
+    // The first call, or the open file is gone and the path may have another by now.
     is_known_ = false;
     fd_.reset();
-    // Many kernels have no such file, and to open none takes several times as long as to look.
+    // Many kernels have no such file, and a failing open takes several times as long as a stat.
     struct stat found;
     if (stat(path_.c_str(), &found) == 0) fd_.reset(open(path_.c_str(), O_RDONLY | O_CLOEXEC));
     if (!fd_.valid()) return syscall_error("open", "cannot open " + path_);

@@ -1,6 +1,6 @@
-// CpuListFile: a file in which the kernel shows a list of CPUs, to be read again and again. It is kept open
-// and read from its beginning, which takes a fifth of opening it each time; the kernel writes the list
-// again for each such read. Thread-safety: one thread at a time; no two objects share a descriptor or a
+// CpuListFile: a kernel file with a list of CPUs, for repeated reads. It stays open and is read
+// from its beginning, which takes a fifth of opening it each time; the kernel generates the list
+// for each such read. Thread-safety: one thread at a time; no two objects share a descriptor or a
 // position.
 #pragma once
 
@@ -17,13 +17,13 @@ class CpuListFile {
   // Opens nothing yet.
   explicit CpuListFile(std::string path) : path_(std::move(path)) {}
 
-  // The list as it is at this moment. ENOENT, EACCES: there is none, or it is hidden, and the next call looks
-  // again; ERR_INVALID_LIST for what is none.
+  // The list as it is now. ENOENT, EACCES: missing or hidden; the next call looks again.
+  // ERR_INVALID_LIST for any other content.
   Result<CpuSet> read();
 
-  // Reads, and answers whether the file has other bytes than at the last call that succeeded.
+  // Reads the file. Returns true if its bytes differ from those of the last successful call.
   Result<bool> has_changed();
-  // As it was read last. REQUIRES: has_changed() has succeeded.
+  // The list of the last read. REQUIRES: has_changed() has succeeded.
   const CpuSet& cpus() const { return cpus_; }
 
  private:

@@ -1,4 +1,4 @@
-// Extended attributes of files: how systemd marks the cgroups that it has delegated. Thread-safety: any
+// Extended attributes of files, with which systemd marks delegated cgroups. Thread-safety: any
 // thread.
 #pragma once
 
@@ -9,8 +9,8 @@
 
 namespace numalign {
 
-// getxattr(2). Nothing where the file has no such attribute, its file system keeps none, or it is hidden from
-// this process, as `trusted.` ones are from an unprivileged one. ERANGE above 256 bytes.
+// getxattr(2). nullopt if the file has no such attribute, its file system keeps none, or this
+// process may not see it, like `trusted.` ones without privileges. ERANGE above 256 bytes.
 Result<std::optional<std::string>> extended_attribute(const std::string& path, const std::string& name);
 
 }  // namespace numalign

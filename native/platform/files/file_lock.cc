@@ -22,13 +22,14 @@ struct flock write_lock(LockRange range) {
   return lock;
 }
 
-// The byte that is the lock, and the one that those who wait for it pass one after the other. Earlier
+// The byte that is the lock, and the turnstile byte that waiters pass one after the other. Earlier
 // versions lock the whole file, and so both.
 constexpr LockRange kLockByte = {0, 1};
 constexpr LockRange kTurnstileByte = {1, 1};
 constexpr LockRange kBothBytes = {0, 2};
 
-// True where the bytes were locked (or with F_UNLCK let go), false where they are taken and `block` is false.
+// True if the bytes were locked (or unlocked with F_UNLCK); false if they are taken and `block` is
+// false.
 Result<bool> lock_bytes(int fd, LockRange bytes, short type, bool block) {
   struct flock lock = write_lock(bytes);
   lock.l_type = type;
@@ -40,8 +41,8 @@ Result<bool> lock_bytes(int fd, LockRange bytes, short type, bool block) {
   return true;
 }
 
-// Through the turnstile to the lock: whoever has just let it go finds the next one there already. Who only
-// tries takes both at once, or nothing.
+// Goes through the turnstile to the lock, so that a process that releases the lock finds the next
+// one there already. A mere try takes both at once, or nothing.
 Result<bool> lock_in_turn(int fd, bool block) {
   if (block) {
     Result<bool> entered = lock_bytes(fd, kTurnstileByte, F_WRLCK, true);
@@ -52,13 +53,13 @@ Result<bool> lock_in_turn(int fd, bool block) {
   return lock_bytes(fd, kTurnstileByte, F_UNLCK, false);
 }
 
-// The first line of the file: a number in so many digits.
+// The first line of the file: a number with this many digits.
 constexpr size_t kDigits = 16;
 constexpr size_t kLine = kDigits + 1;
 
-// Greater ones leave no room to count on: somebody else has written them.
+// Greater numbers leave no room for more commits: some other program wrote them.
 constexpr uint64_t kNumberLimit = 1'000'000'000'000'000;
-// Whether a number that is being written is read as it is then: the second time it is the same.
+// A number may be read while it is written. Two equal reads in a row make it valid.
 constexpr int kNumberReads = 10;
 
 std::string number_line(uint64_t number) {
@@ -66,7 +67,7 @@ std::string number_line(uint64_t number) {
   return std::string(kDigits - std::min(digits.size(), kDigits), '0') + digits + '\n';
 }
 
-// 0 where the text does not begin with such a line.
+// 0 if the text does not begin with such a line.
 uint64_t number_in(std::string_view text) {
   if (text.size() < kLine || text[kDigits] != '\n') return 0;
   const std::string_view digits = text.substr(0, kDigits);
@@ -75,7 +76,7 @@ uint64_t number_in(std::string_view text) {
   return number < kNumberLimit ? number : 0;
 }
 
-// Grows in a child that was forked and goes on without exec: its descriptors are copies of its parent's.
+// Counts forks in a child that goes on without exec: its descriptors are copies of its parent's.
 std::atomic<unsigned> forks = 0;
 [[maybe_unused]] const int kCountsForks = pthread_atfork(nullptr, nullptr, [] { forks++; });
 
@@ -118,8 +119,7 @@ Result<UniqueFd> create_locked_file(const Folder& folder, const std::string& nam
 
 Result<bool> is_locked_elsewhere(int fd) {
   struct flock lock = write_lock({});
-  if (fcntl(fd, F_OFD_GETLK, &lock) != 0)
-    return syscall_error("fcntl", "cannot ask for the lock of the file");
+  if (fcntl(fd, F_OFD_GETLK, &lock) != 0) return syscall_error("fcntl", "cannot query the lock of the file");
   return lock.l_type != F_UNLCK;
 }
 
@@ -151,7 +151,7 @@ void HeldLock::set_number(uint64_t number) {
 
 void HeldLock::release() {
   if (!open_.fd.valid()) return;
-  // Not by closing it: a child that is about to be executed may have a copy of the descriptor.
+  // Does not close the descriptor, because a child before its exec may have a copy.
   if (open_.forks == forks && lock_bytes(open_.fd.get(), kLockByte, F_UNLCK, false).ok())
     file_->keep(std::move(open_));
   open_.fd.reset();
@@ -181,14 +181,15 @@ Result<HeldLock> LockFile::wait() {
   return std::move(*std::move(held).value());
 }
 
-// A descriptor with which something went wrong is closed, with whatever it has locked.
+// Closes a descriptor after an error, with whatever it has locked.
 Result<std::optional<HeldLock>> LockFile::lock(Manner manner) {
   for (;;) {
     Result<LockDescriptor> opened = open();
     if (!opened.ok()) return opened.error();
     LockDescriptor file = std::move(opened).value();
     const int fd = file.fd.get();
-    // What stayed open may be a removed file, whose lock protects nothing; its holder may be stopped.
+    // The file that stayed open may be a removed one, whose lock protects nothing and whose holder
+    // may be stopped.
     if (manner == Manner::kWait && !leads_to(file.inode)) continue;
     Result<bool> locked = manner == Manner::kTryPastTurnstile ? lock_bytes(fd, kLockByte, F_WRLCK, false)
                                                               : lock_in_turn(fd, manner == Manner::kWait);
@@ -258,10 +259,11 @@ Result<uint64_t> LockQueue::wait(Deliver deliver) {
     }
     state_->running = true;
   }
-  // No two queues of a process have the same number: a folder's may be replaced while a request waits.
+  // Request numbers are unique in the process: a folder's queue may be replaced while a request
+  // waits.
   static std::atomic<uint64_t> last_request = 0;
   uint64_t request = ++last_request;
-  // The new thread cannot look for it before the mutex is free.
+  // The new thread cannot look for the request before the mutex is free.
   state_->requests.emplace_back(request, std::move(deliver));
   return request;
 }
@@ -274,7 +276,7 @@ bool LockQueue::give_up(uint64_t request) {
 void LockQueue::run(std::shared_ptr<State> state) {
   for (;;) {
     Result<HeldLock> held = state->file->wait();
-    // Delivered under the mutex, so that give_up() cannot return while it happens.
+    // Delivered under the mutex, so that give_up() cannot return meanwhile.
     std::lock_guard lock(state->mutex);
     if (!state->requests.empty()) {
       Deliver deliver = std::move(state->requests.front().second);

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kOpenFlags = O_CLOEXEC | O_NOFOLLOW;
 constexpr int kMakeAttempts = 1000;
-// What is beside is taken for something that its maker is about to rename, for so many attempts.
+// For this many attempts, a folder beside counts as one that its maker is about to rename.
 constexpr int kMakerAttempts = 10;
 constexpr int kMakePauseUs = 2000;
 
@@ -30,8 +30,8 @@ int rename_to_free(int from_folder, const std::string& from, int to_folder, cons
 #endif
 }
 
-// Somebody else makes `name`, under the name `beside`: waits a moment, or removes what has been left there
-// (a maker that is only slow makes it again). False where it is made. `flags`: of unlinkat.
+// Another process is making `name` under the name `beside`. Waits a moment, or removes what was
+// left behind (a slow maker makes it again). False if `name` exists. `flags`: of unlinkat.
 bool wait_for_maker(int parent, const std::string& name, const std::string& beside, int flags, int attempt) {
   struct stat found;
   if (fstatat(parent, name.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0) return false;
@@ -42,8 +42,8 @@ bool wait_for_maker(int parent, const std::string& name, const std::string& besi
   return true;
 }
 
-// A folder that nobody else has made meanwhile either. Made beside, and renamed once its group and mode are
-// right: others could never enter one that its maker has left too early.
+// Makes a folder, unless another process makes it meanwhile. Makes it beside, and renames it once
+// its group and mode are right: nobody else could ever enter a half-made one whose maker died.
 Result<Done> make_folder(int parent, const std::string& name, const std::string& path,
                          const FolderOptions& options) {
   const std::string beside = name + ".new";
@@ -63,23 +63,24 @@ Result<Done> make_folder(int parent, const std::string& name, const std::string&
     UniqueFd fd(openat(parent, beside.c_str(), O_RDONLY | O_DIRECTORY | kOpenFlags));
     if (!fd.valid() && errno == ENOENT && attempt < kMakeAttempts) continue;
     if (!fd.valid()) return failure("open", "cannot open the folder ");
-    // Set after creation, since mkdir obeys the umask and drops the set-group-id bit.
+    // Set after creation, because mkdir obeys the umask and drops the set-group-id bit.
     if (options.group && fchown(fd.get(), static_cast<uid_t>(-1), *options.group) != 0)
-      return failure("fchown", "cannot give to group " + std::to_string(*options.group) + " the folder ");
+      return failure("fchown", "cannot set group " + std::to_string(*options.group) + " for the folder ");
     if (fchmod(fd.get(), options.mode) != 0) return failure("fchmod", "cannot set the mode of the folder ");
     int renamed = rename_to_free(parent, beside, parent, name);
-    // Not every file system can do that. Then an empty folder is replaced, which its users notice.
+    // Not every file system supports this. Then an empty folder is replaced, which its users
+    // notice.
     if (renamed != 0 && errno == EINVAL) renamed = renameat(parent, beside.c_str(), parent, name.c_str());
     if (renamed == 0) {
-      // Its name outlives a power cut only once the folder above is synced. Where that is closed to us, it is
-      // as durable as any new folder.
+      // Syncs the folder above, so that the name outlives a power cut. If that is closed to this
+      // user, the name is as durable as that of any new folder.
       UniqueFd above(openat(fd.get(), "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
       if (above.valid()) (void)fsync(above.get());
       return Done{};
     }
     if (errno == ENOENT && attempt < kMakeAttempts) continue;
     if (errno != EEXIST && errno != ENOTEMPTY) return failure("rename", "cannot create the folder ");
-    // Somebody else was faster.
+    // Another process was faster.
     remove();
     return Done{};
   }
@@ -161,8 +162,8 @@ Result<UniqueFd> Folder::open_file(const std::string& name, bool create, bool ex
   UniqueFd fd(openat(fd_.get(), name.c_str(), O_RDWR | kOpenFlags));
   if (!fd.valid() && errno == ENOENT && create) return make_file(name);
   if (!fd.valid()) return error("open", "cannot open " + name);
-  // Only the file's owner may set it: others find it right already.
-  // One with a second name may be a file from elsewhere that somebody has linked here.
+  // Only the file's owner may set the mode; others find it right already. A file with a second name
+  // may be linked here from elsewhere.
   struct stat s;
   const bool is_wrong = fstat(fd.get(), &s) == 0 && (s.st_mode & 0777) != file_mode_;
   if (is_wrong && s.st_uid == geteuid() && s.st_nlink == 1) {
@@ -181,7 +182,7 @@ Result<UniqueFd> Folder::create_file(const std::string& name) const {
   return failure;
 }
 
-// Made beside, and renamed once its mode is right: see make_folder.
+// Made beside, and renamed once its mode is right; see make_folder.
 Result<UniqueFd> Folder::make_file(const std::string& name) const {
   const std::string beside = name + ".new";
   for (int attempt = 1;; attempt++) {
@@ -193,7 +194,7 @@ Result<UniqueFd> Folder::make_file(const std::string& name) const {
       continue;
     }
     int placed = rename_to_free(fd_.get(), beside, fd_.get(), name);
-    // Not every file system can do that.
+    // Not every file system supports this.
     const bool is_linked = placed != 0 && errno == EINVAL;
     if (is_linked) placed = linkat(fd_.get(), beside.c_str(), fd_.get(), name.c_str(), 0);
     if (placed == 0 && !is_linked) return made;
@@ -263,7 +264,7 @@ Result<std::optional<FoundFile>> Folder::read_found(const std::string& name, siz
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return error("read", "cannot read " + name);
     size += static_cast<size_t>(n);
-    // An ordinary file answers less than it was asked for at its end only.
+    // An ordinary file returns fewer bytes than requested only at its end.
     if (size < bytes.size()) break;
     if (size > limit) return too_large();
     bytes.resize(bytes.size() * 2);
@@ -283,7 +284,7 @@ Result<std::optional<FileVersion>> Folder::version(const std::string& name) cons
 }
 
 Result<std::vector<std::string>> Folder::list() const {
-  // A descriptor of its own: to read moves the position that all copies of a descriptor share.
+  // A separate descriptor: reading moves the position that all copies of a descriptor share.
   UniqueFd fd(openat(fd_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd.valid()) return error("open", "cannot list the files");
   std::vector<std::string> names;
@@ -310,7 +311,7 @@ Result<Done> Folder::move(const std::string& name, const Folder& to, const std::
 Result<UniqueFd> Folder::write_new(const std::string& name, std::string_view bytes) const {
   Result<UniqueFd> file = create_file(name);
   if (!file.ok() && file.error().errno_value == EEXIST) {
-    // What a crash left behind under this name is overwritten.
+    // Overwrites what a crash left behind under this name.
     if (Result<Done> removed = remove(name); !removed.ok()) return removed.error();
     file = create_file(name);
   }
@@ -333,7 +334,7 @@ Result<Done> Folder::replace(const std::string& name, std::string_view bytes) co
 
 Result<FileVersion> Folder::replace_durably(const std::string& name, std::string_view bytes, uint32_t stamp,
                                             const std::function<Result<Done>()>& may_go_on) const {
-  // A fixed name, since writers hold the folder's lock.
+  // A fixed name, because writers hold the folder's lock.
   const std::string beside = name + ".new";
   Result<UniqueFd> file = write_new(beside, bytes);
   if (!file.ok()) return file.error();
@@ -378,7 +379,8 @@ Result<Done> cut(int fd, uint64_t size) {
 
 Result<Done> overwrite(int fd, std::string_view bytes) {
   if (Result<Done> written = write_at(fd, 0, bytes); !written.ok()) return written;
-  // Most files keep their length; to cut one makes the file system work where there is nothing to cut too.
+  // Most files keep their length, and truncating makes the file system work even if nothing
+  // changes.
   struct stat s;
   if (fstat(fd, &s) == 0 && static_cast<uint64_t>(s.st_size) == bytes.size()) return Done{};
   return cut(fd, bytes.size());

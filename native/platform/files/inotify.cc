@@ -31,7 +31,7 @@ Result<std::vector<FolderEvent>> Inotify::read() {
     ssize_t size = ::read(fd_.get(), buffer, sizeof buffer);
     if (size < 0 && errno == EINTR) continue;
     if (size < 0 && errno == EAGAIN) return events;
-    if (size < 0) return syscall_error("read", "cannot read what has happened to watched folders");
+    if (size < 0) return syscall_error("read", "cannot read the events of watched folders");
     for (ssize_t at = 0; at < size;) {
       const auto* event = reinterpret_cast<const inotify_event*>(buffer + at);
       // The name is padded with zeros.

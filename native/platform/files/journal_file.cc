@@ -12,14 +12,14 @@ constexpr int64_t kSecondNs = 1'000'000'000;
 
 int64_t to_ns(const struct timespec& time) { return time.tv_sec * kSecondNs + time.tv_nsec; }
 
-// The clock that file systems read.
+// The clock of file systems.
 int64_t file_time_ns() {
   struct timespec now;
   clock_gettime(CLOCK_REALTIME_COARSE, &now);
   return to_ns(now);
 }
 
-// On disk some count whole seconds.
+// On disk, some file systems count whole seconds.
 std::optional<int64_t> time_step_of(const Folder& folder) {
   if (!folder.is_local()) return std::nullopt;
   return folder.in_memory() ? 1 : kSecondNs;

@@ -1,4 +1,4 @@
-// UniqueFd: an open file descriptor that is closed when its owner goes. Movable, not copyable.
+// UniqueFd: an open file descriptor that its owner closes. Movable, not copyable.
 #pragma once
 
 #include <unistd.h>

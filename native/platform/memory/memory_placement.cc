@@ -18,9 +18,9 @@
 namespace numalign {
 namespace {
 
-constexpr size_t kChunk = 1024;  // pages asked about in one call
+constexpr size_t kChunk = 1024;  // pages in one call
 
-// Calls `visit` with each line of a file. ENOENT and the like: the file cannot be read.
+// Calls `visit` with each line of a file. Returns an errno if the file cannot be read.
 template <class Visit>
 int for_each_line(const char* path, Visit&& visit) {
   errno = 0;
@@ -30,9 +30,9 @@ int for_each_line(const char* path, Visit&& visit) {
   return file.bad() ? EIO : 0;
 }
 
-// Pages that are there though move_pages(2) finds none, as where NUMA balancing has marked them to see who
-// uses them next (Linux 6.1): /proc/self/pagemap tells. Their node is EBUSY from then on. EFAULT is right:
-// nothing is there, or zeros that all share.
+// Finds present pages that move_pages(2) misses, for example those that NUMA balancing has marked
+// to see who uses them next (Linux 6.1); /proc/self/pagemap shows them. Their node becomes EBUSY.
+// EFAULT is right: nothing is there, or only the shared zero page.
 void find_hidden(uint64_t first_page, std::span<int> nodes) {
   constexpr uint64_t kIsThere = uint64_t{1} << 63;
   if (std::ranges::find(nodes, -ENOENT) == nodes.end()) return;
@@ -46,7 +46,7 @@ void find_hidden(uint64_t first_page, std::span<int> nodes) {
     if (nodes[i] == -ENOENT && (entries[i] & kIsThere)) nodes[i] = -EBUSY;
 }
 
-// By move_pages(2); the errno of a refusal.
+// Uses move_pages(2); returns the errno of a failure.
 int ask_for_pages(uint64_t start, uint64_t end, MemoryPlacement& placement) {
   const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   std::array<void*, kChunk> pages;
@@ -72,7 +72,7 @@ int ask_for_pages(uint64_t start, uint64_t end, MemoryPlacement& placement) {
   return 0;
 }
 
-// What a mapping's line says of `bytes` bytes in it.
+// Adds the part of a mapping that has `bytes` bytes.
 void add_part(const NumaMapsLine& line, uint64_t mapping_bytes, uint64_t bytes, MemoryPlacement& placement) {
   uint64_t resident = line.resident_bytes();
   if (resident > mapping_bytes) {
@@ -89,7 +89,8 @@ void add_part(const NumaMapsLine& line, uint64_t mapping_bytes, uint64_t bytes, 
   }
 }
 
-// By /proc/self/maps, which has the ends of mappings, and numa_maps, which has their pages; an errno.
+// Uses /proc/self/maps, which has the ends of mappings, and numa_maps, which has their pages;
+// returns an errno.
 int read_mappings(uint64_t start, uint64_t end, MemoryPlacement& placement) {
   std::map<uint64_t, AddressRange> mappings;
   int failed = for_each_line("/proc/self/maps", [&](std::string_view line) {

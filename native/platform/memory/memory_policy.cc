@@ -16,7 +16,7 @@ constexpr int kPreferredMany = 5;   // MPOL_PREFERRED_MANY, Linux 5.15
 constexpr int kModeFlags = 0xe000;  // MPOL_F_STATIC_NODES | MPOL_F_RELATIVE_NODES | MPOL_F_NUMA_BALANCING
 constexpr unsigned kMoveStrict = 1 | 2;  // MPOL_MF_STRICT | MPOL_MF_MOVE
 
-// A mask as the kernel reads it, who takes one off the number of bits that it is told.
+// A mask in the form of the kernel, which subtracts one from the number of bits.
 struct KernelMask {
   static constexpr unsigned long kBits = NodeSet::kMaxId + 1;
   static constexpr int kWordBits = 8 * sizeof(unsigned long);
@@ -37,14 +37,15 @@ struct KernelMask {
 
 std::string nodes_text(const NodeSet& nodes) { return "NUMA nodes " + format_id_list(nodes); }
 
-// Calls `set(mode, mask)`, which answers as a system call does, with what says `policy` to this kernel.
+// Calls `set(mode, mask)` with the forms of `policy` that this kernel may accept. `set` returns
+// like a system call.
 template <class Set>
 bool apply(const MemoryPolicy& policy, Set&& set) {
   bool several = policy.mode == MemoryMode::kPreferred && policy.nodes.size() > 1;
   int mode = several ? kPreferredMany : static_cast<int>(policy.mode);
   if (set(mode | policy.flags, KernelMask(policy.nodes)) == 0) return true;
   if (!several || errno != EINVAL) return false;
-  // An older kernel, or none of the nodes will do: then each of these is EINVAL too.
+  // The kernel is older, or no node will do; in the latter case each of these gives EINVAL too.
   for (int node = policy.nodes.first(); node >= 0; node = policy.nodes.next(node + 1)) {
     if (set(static_cast<int>(policy.mode) | policy.flags, KernelMask(NodeSet{node})) == 0) return true;
     if (errno != EINVAL) return false;
@@ -95,7 +96,7 @@ Result<long> migrate_pages(const NodeSet& from, const NodeSet& to, pid_t pid) {
 
 Result<Done> nodes_of_pages(std::span<void* const> pages, std::span<int> nodes) {
   if (syscall(SYS_move_pages, 0, pages.size(), pages.data(), nullptr, nodes.data(), 0) == 0) return Done{};
-  return syscall_error("move_pages", "cannot ask on which NUMA nodes pages are");
+  return syscall_error("move_pages", "cannot read the NUMA nodes of pages");
 }
 
 }  // namespace numalign

@@ -26,8 +26,8 @@ Error shortage(const char* call, const std::string& what) { return syscall_error
 // By seccomp, or by a kernel without NUMA.
 bool is_denied(const Error& error) { return error.errno_value == EPERM || error.errno_value == ENOSYS; }
 
-// For kernels without MADV_POPULATE_WRITE: has read(2) write a byte into each page. A page that is not to be
-// had is EFAULT for the kernel's own writes, where a write of ours would be SIGBUS.
+// For kernels without MADV_POPULATE_WRITE: lets read(2) write a byte into each page. A missing page
+// gives EFAULT in the kernel's writes, where this process's own write would get SIGBUS.
 Result<Done> touch_by_reading(char* data, size_t bytes, size_t page) {
   UniqueFd zero(open("/dev/zero", O_RDONLY | O_CLOEXEC));
   if (!zero.valid()) return syscall_error("open", "cannot open /dev/zero to touch memory with");
@@ -48,7 +48,7 @@ size_t page_of(const NodeBufferRequest& request) {
 
 size_t in_pages(size_t bytes, size_t page) { return (bytes + page - 1) / page * page; }
 
-// Every page is there after it.
+// Makes every page present.
 Result<Done> populate(char* data, size_t bytes, size_t page) {
   int refused;
   const char* call = "madvise";
@@ -61,7 +61,7 @@ Result<Done> populate(char* data, size_t bytes, size_t page) {
     call = "readv";
   }
   if (refused == 0) return Done{};
-  // EFAULT: where the pool is empty.
+  // EFAULT: the pool is empty.
   if (refused == EFAULT || refused == ENOMEM) return shortage(call, "there are too few pages for a buffer");
   return syscall_error(call, "cannot touch the pages of a buffer", refused);
 }
@@ -79,12 +79,12 @@ Result<NodeBuffer> NodeBuffer::create(const NodeBufferRequest& request) {
   if (data == MAP_FAILED) return syscall_error("mmap", "cannot get the memory of a buffer");
   NodeBuffer buffer(data, bytes);
 
-  // A fork would have each page that is written meanwhile copied: into a hugepage that may not be there.
+  // After a fork, a write would copy the page, perhaps into a missing hugepage.
   if (madvise(data, bytes, MADV_DONTFORK) != 0)
     return syscall_error("madvise", "cannot keep a buffer from children");
 
-  // Ordinary pages are first preferred and then moved: where a node is full, being bound to it calls the
-  // kernel's OOM killer, but moving there does not.
+  // Ordinary pages are first preferred and then moved: on a full node, binding would call the
+  // kernel's OOM killer, but moving does not.
   const bool bind = huge && request.strict;
   Result<Done> bound = set_range_policy(
       data, bytes, {bind ? MemoryMode::kBind : MemoryMode::kPreferred, request.nodes}, false);
@@ -103,7 +103,7 @@ Result<NodeBuffer> NodeBuffer::create(const NodeBufferRequest& request) {
   MemoryPlacement placement = placement_of_range(data, bytes);
   if (!placement.has_other_than(request.nodes) && (placement.unknown == 0 || bound.ok())) return buffer;
   if (!bound.ok()) return bound.error();
-  return shortage("move_pages", "not all of a buffer came to lie on " + nodes);
+  return shortage("move_pages", "not all of a buffer is on " + nodes);
 }
 
 Result<Done> move_node_buffer(void* data, const NodeBufferRequest& request) {
@@ -115,7 +115,7 @@ Result<Done> move_node_buffer(void* data, const NodeBufferRequest& request) {
 void NodeBuffer::abandon(NodeBuffer buffer) {
   int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
   mmap(buffer.data_, buffer.mapped_bytes_, PROT_READ | PROT_WRITE, flags, -1, 0);
-  // Also where that has failed: then the memory stays, which is better than to pull it away.
+  // Even if that has failed: keeping the memory is better than pulling it away.
   buffer.data_ = nullptr;
 }
 

@@ -1,7 +1,8 @@
-// NodeBuffer: memory of a mapping of its own, on chosen NUMA nodes, in ordinary pages or hugepages, every
-// page of it there from the start. The kernel would otherwise look for a hugepage when it is first touched,
-// and send SIGBUS where there is none. Freed when the object goes. Movable, not copyable. Thread-safety: a
-// NodeBuffer may be used by one thread at a time; create() may be called from any thread.
+// NodeBuffer: memory in its own mapping, on chosen NUMA nodes, in ordinary pages or hugepages, with
+// every page present from the start. Otherwise the kernel would look for a hugepage at its first
+// touch, and send SIGBUS if there is none. Freed with the object. Movable, not copyable.
+// Thread-safety: a NodeBuffer may be used by one thread at a time; create() may be called from any
+// thread.
 #pragma once
 
 #include <cstddef>
@@ -23,12 +24,12 @@ struct NodeBufferRequest {
 
 class NodeBuffer {
  public:
-  // mmap(2), mbind(2) before anything is touched, madvise(2), move_pages(2). Blocks until the memory is
-  // cleared. ENOMEM: there are too few pages, on these nodes if it is strict; a hugepage that is missing is
-  // noticed here at the latest, by an error and never by a signal. EPERM, ENOSYS: mbind is denied, and the
-  // memory did not come to lie on the nodes without it; only where it is strict. EINVAL: no such page size,
-  // or node, or not allowed here. REQUIRES: bytes > 0, hugepage_bytes is 0 or a power of two, nodes is not
-  // empty.
+  // mmap(2), mbind(2) before anything is touched, madvise(2), move_pages(2). Blocks until the
+  // memory is cleared. ENOMEM: there are too few pages (on these nodes, if strict); a missing
+  // hugepage shows here at the latest, as an error and never as a signal. EPERM, ENOSYS: mbind is
+  // denied, and the memory is not on the nodes without it (only if strict). EINVAL: no such page
+  // size or node, or not allowed here. REQUIRES: bytes > 0, hugepage_bytes is 0 or a power of two,
+  // nodes is not empty.
   static Result<NodeBuffer> create(const NodeBufferRequest& request);
 
   NodeBuffer(NodeBuffer&& other) noexcept
@@ -38,8 +39,8 @@ class NodeBuffer {
 
   void* data() const { return data_; }
 
-  // Gives the memory back and leaves the addresses to whoever may still know them, for as long as the process
-  // lives: they read as zero, and what is written there is ordinary memory. Nothing is freed later.
+  // Gives the memory back, but keeps the addresses valid for as long as the process lives: they
+  // read as zero, and writes go to ordinary memory. Nothing is freed later.
   static void abandon(NodeBuffer buffer);
 
  private:
@@ -49,9 +50,10 @@ class NodeBuffer {
   size_t mapped_bytes_;
 };
 
-// The memory of a NodeBuffer goes to other nodes, where its later pages come from, too: the kernel copies its
-// pages, hugepages among them, as far as no other process has them and the nodes have as many. EIO: not all
-// of it could be moved. `request`: as it was created, with the new nodes. REQUIRES: data begins its mapping.
+// Moves the memory of a NodeBuffer to other nodes, which also serve its later pages. The kernel
+// copies its pages, even hugepages, if no other process has them and the nodes have enough. EIO:
+// not all of it could be moved. `request`: as at creation, with the new nodes. REQUIRES: data
+// begins its mapping.
 Result<Done> move_node_buffer(void* data, const NodeBufferRequest& request);
 
 }  // namespace numalign

@@ -13,12 +13,12 @@ namespace {
 
 constexpr int kStreams = 3;
 
-// The flags of a descriptor (F_GETFD) or of what it is open for (F_GETFL), until they are set back.
+// Clears flags of a descriptor (F_GETFD) or of its open file (F_GETFL), and restores them.
 class DescriptorFlags {
  public:
   static DescriptorFlags of_descriptor(int fd) { return {fd, F_GETFD, F_SETFD}; }
   static DescriptorFlags of_file(int fd) { return {fd, F_GETFL, F_SETFL}; }
-  // Whether it was set.
+  // True if the flag was set.
   bool clear(int flag) const {
     return before_ != -1 && (before_ & flag) != 0 && fcntl(fd_, set_, before_ & ~flag) == 0;
   }
@@ -32,13 +32,13 @@ class DescriptorFlags {
   int before_;
 };
 
-// While it lives descriptors are as a program that is executed should find them.
+// While it lives, descriptors are as an executed program should find them.
 class Inheritance {
  public:
   explicit Inheritance(const std::vector<int>& descriptors) {
     for (int fd = 0; fd < kStreams; fd++) {
-      // Node makes them so that children do not inherit them, and pipes and sockets so that they do not
-      // block.
+      // Node opens them so that children do not inherit them, and pipes and sockets so that they do
+      // not block.
       hand_down(fd);
       clear(DescriptorFlags::of_file(fd), O_NONBLOCK);
     }
@@ -53,15 +53,15 @@ class Inheritance {
  private:
   void hand_down(int fd) { clear(DescriptorFlags::of_descriptor(fd), FD_CLOEXEC); }
   void clear(DescriptorFlags flags, int flag) {
-    // Several descriptors may be of one open file, whose flags the first of them has changed.
+    // Several descriptors may share an open file, whose flags the first one has changed.
     if (flags.clear(flag)) changed_.push_back(flags);
   }
 
   std::vector<DescriptorFlags> changed_;
 };
 
-// While it lives no signal is ignored, as Node ignores SIGPIPE, and this thread blocks none. execve(2) sets
-// handlers back by itself.
+// While it lives, no signal is ignored (Node ignores SIGPIPE), and this thread blocks none.
+// execve(2) itself resets handlers.
 class DefaultSignals {
  public:
   DefaultSignals() {
@@ -103,8 +103,8 @@ Error execute(const Program& program) {
   std::vector<char*> environment = pointers_to(program.environment);
   const Inheritance inheritance(program.descriptors);
   const DefaultSignals signals;
-  // execvp(3) looks for the program by the PATH of this environment, and passes it on. Others may read it
-  // meanwhile.
+  // execvp(3) finds the program by the PATH of this environment, and passes it on. Other threads
+  // may read it meanwhile.
   char** const before = std::exchange(environ, environment.data());
   execvp(program.file.c_str(), arguments.data());
   const int errno_value = errno;

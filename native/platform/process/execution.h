@@ -1,6 +1,6 @@
-// Execution: this process becomes another program (execve(2)), as a child that libuv starts would begin: no
-// signal is ignored or blocked, the standard streams block, and of other descriptors only those stay open
-// that are named, beside what is not closed by execve(2) anyway.
+// Execution: replaces this process by another program (execve(2)), in the state of a child that
+// libuv starts: no signal is ignored or blocked, the standard streams block, and only the listed
+// descriptors stay open, beside those that execve(2) keeps anyway.
 #pragma once
 
 #include <string>
@@ -11,14 +11,14 @@
 namespace numalign {
 
 struct Program {
-  // A path, or a name that is looked for in the PATH of `environment`, as execvp(3) does.
+  // A path, or a name to find in the PATH of `environment`, as execvp(3) does.
   std::string file;
   std::vector<std::string> arguments;    // the first is the program's own name
   std::vector<std::string> environment;  // NAME=value
-  std::vector<int> descriptors;          // that the program inherits, under the same numbers
+  std::vector<int> descriptors;          // that the program inherits under the same numbers
 };
 
-// Returns only where the kernel refuses: then signals and descriptors are as they were.
+// Returns only if the kernel refuses; signals and descriptors are then as before.
 Error execute(const Program& program);
 
 }  // namespace numalign

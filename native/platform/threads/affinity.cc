@@ -23,7 +23,7 @@ std::string thread_name(pid_t tid) {
   return tid == 0 ? std::string("the calling thread") : "thread " + std::to_string(tid);
 }
 
-// Adds the threads that one call of getdents64(2) answers. False at the end of the folder.
+// Adds the threads of one call of getdents64(2). False at the end of the folder.
 Result<bool> add_entries(int fd, const std::string& path, std::vector<pid_t>& threads) {
   const long size = read_entries(fd, [&](const char* name) {
     if (name[0] != '.') threads.push_back(std::atoi(name));
@@ -43,14 +43,14 @@ void sort_once_each(std::vector<pid_t>& threads) {
 
 pid_t current_thread_id() {
   thread_local pid_t tid = 0;
-  // The thread that fork(2) leaves to a child has another id there.
+  // After fork(2), the thread of the child has another id.
   static const int registered = pthread_atfork(nullptr, nullptr, [] { tid = 0; });
   if (tid != 0 && registered == 0) return tid;
   return tid = static_cast<pid_t>(syscall(SYS_gettid));
 }
 
 Result<CpuSet> get_affinity(pid_t tid) {
-  // The raw call, since glibc's wrapper hides how many bytes the kernel wrote.
+  // The raw call, because glibc's wrapper hides how many bytes the kernel wrote.
   uint64_t usual[16];
   long usual_bytes = syscall(SYS_sched_getaffinity, tid, sizeof usual, usual);
   if (usual_bytes >= 0) {
@@ -99,8 +99,8 @@ Result<ThreadList> ThreadList::open(pid_t pid) {
 Result<std::vector<pid_t>> ThreadList::threads() {
   constexpr int kReadings = 4;
   std::vector<pid_t> threads;
-  // The kernel stops early where the thread at which it has arrived ends. It counts them as links of the
-  // folder: with as many there is no need to ask for the end.
+  // The kernel stops early if the thread that it has reached ends. The folder's link count is the
+  // number of threads: with that many, the end is reached.
   const auto has_all = [&] {
     sort_once_each(threads);
     struct stat folder_now;

@@ -1,4 +1,4 @@
-// Clock ticks (USER_HZ), in which /proc tells some times.
+// Clock ticks (USER_HZ), the unit of some times in /proc.
 #pragma once
 
 #include <unistd.h>

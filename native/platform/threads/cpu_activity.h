@@ -1,5 +1,6 @@
-// What CPUs have done: interrupts, time, frequency. Reads /proc/interrupts, /proc/softirqs, /proc/stat and
-// cpufreq in sysfs. What cannot be read is nothing, never zero. Thread-safety: may be called from any thread.
+// The activity of CPUs: interrupts, time, frequency. Reads /proc/interrupts, /proc/softirqs,
+// /proc/stat and cpufreq in sysfs. What cannot be read is nullopt, never zero. Thread-safety: may
+// be called from any thread.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +27,8 @@ struct CpuActivity {
   std::optional<uint64_t> frequency_khz;
 };
 
-// Each of these CPUs. `with_interrupts`: on a large machine that table is the dearest of all, since the
-// kernel writes out every interrupt line for every CPU.
+// The activity of each of these CPUs. `with_interrupts`: on a large machine that table costs the
+// most, because the kernel writes out every interrupt line for every CPU.
 std::vector<CpuActivity> cpu_activity(const CpuSet& cpus, bool with_interrupts);
 
 }  // namespace numalign

@@ -20,9 +20,9 @@ bool KnownThreads::is_in_grant(const CpuSet& mask) const {
 
 const MemberThread* KnownThreads::find(pid_t tid, const CpuSet& mask) const {
   auto [begin, end] = threads_.equal_range(tid);
-  // Two where a crash came between what it had and what it was to have.
+  // There are two if a crash came between the old mask and the new one.
   auto stands = std::find_if(begin, end, [&](const auto& each) { return each.second.applied == mask; });
-  // What it was given may have been cut again since: by a CPU that went offline, a partition that came.
+  // The applied mask may have been clipped again since: a CPU went offline, or a partition came.
   if (stands == end) {
     stands =
         std::find_if(begin, end, [&](const auto& each) { return within_limit(each.second.asked) == mask; });
@@ -63,7 +63,7 @@ Result<std::vector<MemberChoice>> member_choices(const MemberChoicesRequest& req
   std::vector<MemberChoice> choices;
   for (pid_t tid : threads.value()) {
     Result<CpuSet> mask = get_affinity(tid);
-    // It has ended.
+    // The thread has ended.
     if (!mask.ok() || mask.value().empty()) continue;
     choices.push_back(choice_of(tid, mask.value(), known, request.limit, request.all));
   }

@@ -1,6 +1,6 @@
-// MemberChoices: what the threads of a process have chosen, whatever their masks are at present. The one
-// place that tells a choice from a mask that numalign, a cpuset or a parent thread has set. Follows
-// sched_getaffinity(2). Thread-safety: none of its own; callers take turns for one process (numalign: under
+// MemberChoices: what the threads of a process have chosen, whatever their present masks. The one
+// place that tells a choice from a mask set by numalign, a cpuset or a parent thread. Follows
+// sched_getaffinity(2). Thread-safety: none; callers take turns for one process (numalign: under
 // the state's lock).
 #pragma once
 
@@ -15,13 +15,13 @@
 
 namespace numalign {
 
-// A thread whose mask is not its own choice at present. With empty sets: one that was there, with a mask of
-// its own choice, so that it was not born of another since.
+// A thread whose present mask is not its own choice. With empty sets: an existing thread with a
+// mask of its own choice, so that it does not count as newly born of another.
 struct MemberThread {
   pid_t tid;
-  CpuSet chosen;   // what it had, or would have by itself
-  CpuSet applied;  // what it was given instead, read back; another mask than this one is a new choice
-  CpuSet asked;    // what it was to be given: the kernel leaves out what its cpuset does not have at a time
+  CpuSet chosen;      // its earlier mask, or the one it would have by itself
+  CpuSet applied;     // the mask set instead, read back; any other mask is a new choice
+  CpuSet asked;       // the requested mask: the kernel drops CPUs that are outside its cpuset at the time
   CpuSet place = {};  // its mask before the kernel reset it, for a thread that runs in a grant
 
   bool operator==(const MemberThread&) const = default;
@@ -30,17 +30,18 @@ struct MemberThread {
 // What numalign knows of a process's threads. A value that reads nothing.
 class KnownThreads {
  public:
-  // `unpinned`: threads whose masks were changed for them, and are no choice of theirs. `grants`: CPUs that
-  // are the process's own. `limit`: what its cpuset has, by which the kernel cuts masks; empty: not known.
+  // `unpinned`: threads whose masks others changed, and which are not their choice. `grants`: CPUs
+  // of the process's own grants. `limit`: its cpuset, to which the kernel clips masks; empty:
+  // unknown.
   KnownThreads(const std::vector<MemberThread>& threads, const std::vector<pid_t>& unpinned,
                std::vector<CpuSet> grants, CpuSet limit);
 
-  // The entry that explains a thread's mask; nullptr where the mask is a new choice. The answer lives as long
-  // as this object.
+  // The entry that explains a thread's mask; nullptr if the mask is a new choice. Valid as long as
+  // this object.
   const MemberThread* find(pid_t tid, const CpuSet& mask) const;
 
-  // Of a thread without an entry of its own: the entry of one that was given the same mask, of which it was
-  // born. Nullptr where there is none.
+  // For a thread without an entry: the entry of a thread with the same applied mask, of which it
+  // was born. nullptr if there is none.
   const MemberThread* parent_of(pid_t tid, const CpuSet& mask) const;
 
   bool is_unpinned(pid_t tid) const { return unpinned_.contains(tid); }
@@ -56,7 +57,7 @@ class KnownThreads {
 
 struct MemberChoice {
   MemberThread thread;  // `place`: its mask now
-  bool is_free;         // may use all of its cpuset: the kernel opens to it by itself what is given back
+  bool is_free;         // may use all of its cpuset: the kernel itself gives it CPUs that come back
 
   bool operator==(const MemberChoice&) const = default;
 };
@@ -67,14 +68,14 @@ struct MemberChoicesRequest {
   std::vector<pid_t> unpinned;  // the rest as for KnownThreads
   std::vector<CpuSet> grants;
   CpuSet limit;
-  CpuSet all;  // what a thread has chosen that may use all of its cpuset
+  CpuSet all;  // the choice of a thread that may use all of its cpuset
 };
 
-// Of a thread with this mask.
+// The choice of a thread with this mask.
 MemberChoice choice_of(pid_t tid, const CpuSet& mask, const KnownThreads& known, const CpuSet& limit,
                        const CpuSet& all);
 
-// Of every thread of a process, by tid. ESRCH where there is no such process.
+// The choices of all threads of a process, by tid. ESRCH if there is no such process.
 Result<std::vector<MemberChoice>> member_choices(const MemberChoicesRequest& request);
 
 }  // namespace numalign

@@ -12,7 +12,7 @@ namespace numalign {
 namespace {
 
 constexpr int kCleanPasses = 2;
-// Bounds a process that makes threads faster than they can be moved.
+// A limit for a process that starts threads faster than they can be moved.
 constexpr int kMaxPasses = 64;
 
 class Confiner {
@@ -22,14 +22,14 @@ class Confiner {
 
   void look_at(pid_t tid) {
     Result<CpuSet> mask = get_affinity(tid);
-    // It has ended.
+    // The thread has ended.
     if (!mask.ok() || mask.value().empty()) return;
-    // One that was born of a confined thread has its mask and no entry of its own.
+    // A thread born of a confined one has its mask and no entry.
     const MemberThread* entry = known_.find(tid, mask.value());
     if (!entry) entry = known_.parent_of(tid, mask.value());
     if (known_.is_in_grant(mask.value())) {
       if (entry) restore_place(*entry, mask.value());
-      // Whether its mask before the pin was its own choice is told by what had been applied then.
+      // The mask applied then shows if the mask before the pin was the thread's own choice.
       if (entry) remember({tid, entry->chosen, entry->applied, entry->asked}, entry->chosen);
       return;
     }
@@ -50,7 +50,7 @@ class Confiner {
         set = set_affinity(tid, request_.pool);
       if (!set.ok() && set.error().errno_value == ESRCH) return;
       if (!set.ok()) refused = set.error().errno_value;
-      // A cpuset has cut nothing off a part of what the thread had.
+      // A cpuset clips nothing off a part of the thread's present mask.
       const bool is_part = is_set && to_be.is_subset_of(mask.value());
       Result<CpuSet> after = is_part && obeys_ ? Result<CpuSet>(to_be) : get_affinity(tid);
       if (!after.ok()) return;
@@ -64,7 +64,7 @@ class Confiner {
     remember({tid, chosen, now, to_be}, now);
   }
 
-  // Threads were born faster than they could be looked at: some may be anywhere.
+  // Threads started faster than they could be checked: some may be anywhere.
   void give_up(pid_t pid) {
     if (!request_.taken.empty()) result_.stuck.push_back({pid, EAGAIN, request_.taken});
   }
@@ -72,8 +72,7 @@ class Confiner {
   bool has_plan() const { return request_.dry_run && (result_.moved > 0 || result_.is_refused); }
 
   Confinement finish() && {
-    // A thread that chooses by itself what others were given, now or later, must not be taken for one that
-    // was born of them.
+    // A thread that itself chooses a mask that others were given must not count as born of them.
     if (!remembered_.empty()) {
       for (pid_t tid : own_choices_) remembered_.emplace(tid, MemberThread{tid, {}, {}, {}});
     }
@@ -82,14 +81,14 @@ class Confiner {
   }
 
  private:
-  // Where it was on the grant's CPUs, as far as that is known; the kernel may have reset it.
+  // Puts it back on its CPUs in the grant, if known; the kernel may have reset its mask.
   void restore_place(const MemberThread& thread, const CpuSet& now) {
     const CpuSet& place = thread.place;
     if (place == now || place.empty() || !place.is_subset_of(now) || !known_.is_unpinned(thread.tid)) return;
     if (request_.dry_run || set_affinity(thread.tid, place).ok()) result_.moved++;
   }
 
-  // What a thread has that was given a mask: what its cpuset has of it; the pool where that has none.
+  // What the kernel leaves of a mask: the part in the cpuset, or the pool if there is none.
   CpuSet cut(const CpuSet& mask) const {
     CpuSet left = known_.within_limit(mask);
     return left.empty() ? known_.within_limit(request_.pool) : left;
@@ -106,8 +105,8 @@ class Confiner {
     if (std::ranges::find(result_.places, mask) == result_.places.end()) result_.places.push_back(mask);
   }
 
-  // Of the first that is to be moved, for all: the threads of a process have its user. Where one has another
-  // all the same, the kernel refuses it when it is moved.
+  // Checks the first thread for all, because the threads of a process have the same user. If one
+  // does not, the kernel refuses when it is moved.
   int refusal(pid_t tid) {
     if (!may_move_) may_move_ = may_move(tid);
     if (!*may_move_) result_.is_refused = true;
@@ -126,7 +125,7 @@ class Confiner {
   std::map<pid_t, MemberThread> remembered_;
   std::set<pid_t> own_choices_;
   std::optional<bool> may_move_;
-  // The kernel has done what it was told, as one does that no filter or sandbox stands for.
+  // The kernel did what it was asked, so no filter or sandbox stands in for it.
   bool obeys_ = false;
   Confinement result_;
 };
@@ -155,7 +154,7 @@ Result<Confinement> confine_member(const ConfinementRequest& request) {
       confiner.look_at(tid);
     }
     clean = found_new ? 0 : clean + 1;
-    // Who moves them looks at all of them again.
+    // The caller that moves them looks at all of them again.
     if (confiner.has_plan()) return std::move(confiner).finish();
   }
   if (clean < kCleanPasses) confiner.give_up(request.pid);

@@ -23,7 +23,7 @@ PoolBarrier::PoolBarrier(size_t threads, std::chrono::milliseconds timeout)
     : threads_(threads), deadline_(Clock::now() + timeout) {
   pthread_condattr_t attributes;
   pthread_condattr_init(&attributes);
-  // The clock that steady_clock reads.
+  // The clock of steady_clock.
   pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
   pthread_cond_init(&changed_, &attributes);
   pthread_condattr_destroy(&attributes);

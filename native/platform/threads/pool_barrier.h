@@ -1,6 +1,6 @@
-// PoolBarrier: how the threads of libuv's pool are found. As many tasks as it has threads wait for each
-// other: once all have arrived, every thread of the pool runs one of them. Thread-safety: all members may be
-// called from any thread.
+// PoolBarrier: finds the threads of libuv's pool. As many tasks as it has threads wait for each
+// other: once all have arrived, every thread of the pool runs one of them. Thread-safety: all
+// members may be called from any thread.
 #pragma once
 
 #include <pthread.h>
@@ -17,16 +17,15 @@ namespace numalign {
 
 struct PoolThreads {
   std::set<pid_t> tids;
-  // Whether all that were waited for have arrived in time. Else some were busy with something else, or the
-  // pool has fewer threads.
+  // True if all expected threads arrived in time. Otherwise some were busy, or the pool has fewer
+  // threads.
   bool complete = false;
 };
 
 class PoolBarrier {
  public:
-  // The barrier of this process for `threads` tasks that is open now, else a new one that is open for
-  // `timeout`. The tasks of several callers help each other: on barriers of their own they would each hold
-  // some of the threads.
+  // This process's open barrier for `threads` tasks, else a new one that stays open for `timeout`.
+  // Tasks of several callers share it: separate barriers would each hold some of the threads.
   static std::shared_ptr<PoolBarrier> open_for(size_t threads, std::chrono::milliseconds timeout);
 
   PoolBarrier(size_t threads, std::chrono::milliseconds timeout);
@@ -34,8 +33,8 @@ class PoolBarrier {
   PoolBarrier(const PoolBarrier&) = delete;
   PoolBarrier& operator=(const PoolBarrier&) = delete;
 
-  // To be called by each task. Waits until `threads` threads have called it, or the time is over. Never waits
-  // for longer than the timeout, counted from when the barrier was made.
+  // Called by each task. Waits until `threads` threads have called it, at most until the timeout
+  // since the barrier was made.
   PoolThreads arrive();
 
  private:
@@ -44,7 +43,8 @@ class PoolBarrier {
   const size_t threads_;
   const Clock::time_point deadline_;
   std::mutex mutex_;
-  // std::condition_variable calls pthread_cond_clockwait, which glibc has since 2.30; Node runs with 2.28.
+  // std::condition_variable calls pthread_cond_clockwait, which glibc has since 2.30; Node runs
+  // with 2.28.
   pthread_cond_t changed_;
   std::set<pid_t> arrived_;
 };

@@ -1,5 +1,4 @@
-// ProcFolder: reads files below /proc (or another folder) into one buffer that is used again and again. Not
-// thread-safe.
+// ProcFolder: reads files below /proc (or another folder) into one reused buffer. Not thread-safe.
 #pragma once
 
 #include <fcntl.h>
@@ -20,10 +19,11 @@ class ProcFolder {
 
   int fd() const { return fd_.get(); }
 
-  // A whole file of any length. Valid until the next read; nothing where it cannot be read.
+  // A whole file of any length. Valid until the next read; nullopt if it cannot be read.
   std::optional<std::string_view> read(const char* name) { return read(fd(), name, false); }
 
-  // A file that the kernel writes in one piece, as all those about one task, in the folder `folder`.
+  // A file in the folder `folder` that the kernel writes in one piece, like all files about one
+  // task.
   std::optional<std::string_view> read_piece(int folder, const char* name) {
     return read(folder, name, true);
   }
@@ -37,7 +37,7 @@ class ProcFolder {
       ssize_t n = ::read(file.get(), buffer_.data() + size, buffer_.size() - size);
       if (n < 0) return {};
       size += static_cast<size_t>(n);
-      // Files of several pieces come piece by piece: only an empty read is their end.
+      // Longer files come piece by piece: only an empty read is their end.
       if (n == 0 || (is_one_piece && size < buffer_.size())) return std::string_view(buffer_.data(), size);
       if (size == buffer_.size()) buffer_.resize(2 * buffer_.size());
     }

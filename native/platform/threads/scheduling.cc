@@ -9,7 +9,7 @@
 namespace numalign {
 namespace {
 
-// struct sched_attr of the kernel: the headers that have it contradict <sched.h> on older systems.
+// struct sched_attr of the kernel; headers that have it contradict <sched.h> on older systems.
 struct Attributes {
   uint32_t size;
   uint32_t policy;

@@ -41,10 +41,10 @@ void for_each_id(const Dir& folder, Visit&& visit) {
   }
 }
 
-// Where the files about one thread are. The shorter the path is, the faster they are found.
+// The place of the files about one thread. Shorter paths are found faster.
 struct TaskFolder {
   pid_t tid;
-  int above;  // holds a folder of this name
+  int above;  // contains a folder of this name
 
   std::string path_of(const char* file) const { return std::to_string(tid) + "/" + file; }
 };
@@ -53,7 +53,7 @@ struct TaskFolder {
 template <class Visit>
 void for_each_thread(const ProcFolder& proc, pid_t pid, Visit&& visit) {
   const std::string path = std::to_string(pid) + "/task";
-  // The links of this folder are the threads and two more; the only one has the process's id and files.
+  // The folder has two links more than threads. A single thread has the process's id and files.
   struct stat found;
   if (fstatat(proc.fd(), path.c_str(), &found, 0) != 0) return;
   if (found.st_nlink == 3) return visit(TaskFolder{pid, proc.fd()});
@@ -76,7 +76,7 @@ std::optional<TaskSchedstat> read_schedstat(ProcFolder& proc, const TaskFolder& 
   return read_task<TaskSchedstat>(proc, task, "schedstat", parse_task_schedstat);
 }
 
-// `sched` says more, and costs less than `status`; not every kernel has it.
+// `sched` has more, and costs less than `status`; not every kernel has it.
 TaskSwitches read_switches(ProcFolder& proc, const TaskFolder& task) {
   auto switches = read_task<TaskSwitches>(proc, task, "sched", parse_task_sched).value_or(TaskSwitches{});
   if (switches.voluntary && switches.involuntary) return switches;
@@ -89,7 +89,7 @@ bool is_there(const TaskFolder& task) {
   return faccessat(task.above, task.path_of("stat").c_str(), F_OK, 0) == 0;
 }
 
-// The parents of tasks' processes, up to the first, each looked up once.
+// The parents of tasks' processes, up to the first process, each looked up once.
 std::vector<std::pair<pid_t, pid_t>> parents_of(ProcFolder& proc, const std::vector<ScannedTask>& tasks) {
   std::unordered_map<pid_t, pid_t> known;
   for (const ScannedTask& task : tasks) known.try_emplace(task.pid, task.parent);
@@ -130,7 +130,7 @@ std::vector<ThreadActivity> thread_activity(std::span<const pid_t> pids, const C
                             .cpus = std::move(mask).value(),
                             .schedstat = read_schedstat(proc, task),
                             .switches = read_switches(proc, task)};
-      // What has ended in between was read in part.
+      // A thread that has ended in between was read in part.
       if ((!thread.schedstat || !thread.switches.voluntary) && !is_there(task)) return;
       threads.push_back(std::move(thread));
     });
@@ -143,7 +143,7 @@ TaskScan scan_tasks(const CpuSet& cpus) {
   TaskScan scan;
   for_each_id(open_folder(proc.fd(), "."), [&](pid_t pid) {
     for_each_thread(proc, pid, [&](const TaskFolder& task) {
-      // The cheapest question first: mostly nothing else is asked.
+      // The cheapest question first: usually it is the only one.
       Result<CpuSet> mask = get_affinity(task.tid);
       if (!mask.ok() || !mask.value().intersects(cpus)) return;
       auto stat = read_stat(proc, task);
@@ -162,7 +162,7 @@ TaskScan scan_tasks(const CpuSet& cpus) {
                           .is_confined = is_confined,
                           .run_ns = ticks_to_ns(stat->user_ticks + stat->system_ticks),
                           .command = std::string(stat->command)};
-      // More exact. From here on the buffer holds another file.
+      // This is more exact. From here on, the buffer holds another file.
       if (auto schedstat = is_here ? read_schedstat(proc, task) : std::nullopt) {
         scanned.run_ns = schedstat->run_ns;
       }
@@ -170,7 +170,7 @@ TaskScan scan_tasks(const CpuSet& cpus) {
     });
   });
   scan.parents = parents_of(proc, scan.tasks);
-  // kthreadd, which is the parent of the others.
+  // kthreadd, the parent of the others.
   auto second = read_stat(proc, {2, proc.fd()});
   scan.sees_all = second && second->is_kernel_thread();
   return scan;

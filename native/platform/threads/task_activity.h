@@ -1,5 +1,5 @@
-// What threads have done, and which tasks of the machine are on given CPUs: reads /proc. What cannot be read
-// is nothing, never zero. Thread-safety: every function may be called from any thread.
+// The activity of threads, and the machine's tasks on given CPUs: reads /proc. What cannot be read
+// is nullopt, never zero. Thread-safety: every function may be called from any thread.
 #pragma once
 
 #include <sys/types.h>
@@ -16,7 +16,7 @@
 
 namespace numalign {
 
-// Nanoseconds since boot (CLOCK_BOOTTIME), the clock by which a thread's start is told.
+// Nanoseconds since boot (CLOCK_BOOTTIME), the clock of thread start times.
 uint64_t boot_time_ns();
 
 // One thread.
@@ -30,11 +30,11 @@ struct ThreadActivity {
   TaskSwitches switches;
 };
 
-// Which threads: those that may run on given CPUs and nowhere else, or all that may run there too.
+// Which threads: those that may run only on given CPUs, or all that may run there.
 enum class ThreadsOn { kTheseOnly, kTheseToo };
 
-// Such threads of these processes. Nothing is told of a thread all of whose CPUs are offline. A process or
-// thread that ends meanwhile is left out.
+// Such threads of these processes. Leaves out threads whose CPUs are all offline, and processes and
+// threads that end meanwhile.
 std::vector<ThreadActivity> thread_activity(std::span<const pid_t> pids, const CpuSet& cpus, ThreadsOn which);
 
 // A task of the machine.
@@ -45,25 +45,25 @@ struct ScannedTask {
   uint64_t start_ns;
   int processor;
   bool is_kernel_thread;
-  bool is_bound;     // a kernel thread that nobody can move
+  bool is_bound;     // a kernel thread that cannot be moved
   bool is_runnable;  // it runs or waits for a CPU
-  bool is_confined;  // it may run on the given CPUs only
-  uint64_t run_ns;   // exact only where it is on the given CPUs
+  bool is_confined;  // it may run only on the given CPUs
+  uint64_t run_ns;   // exact only if it is on the given CPUs
   std::string command;
 };
 
 struct TaskScan {
-  // Those that are confined to the given CPUs, and those that may run there and are there now, or were last.
+  // Tasks confined to the given CPUs, and tasks that may run there and are there now, or were last.
   std::vector<ScannedTask> tasks;
-  // Of each process above one of them: its own parent.
+  // The parent of each process above one of the tasks.
   std::vector<std::pair<pid_t, pid_t>> parents;
-  // Whether kernel threads are to be seen: then so is everything else. Not so in a pid namespace of its own,
-  // or where /proc hides the processes of others.
+  // True if kernel threads are visible: then everything else is too. Not in a separate pid
+  // namespace, or if /proc hides others' processes.
   bool sees_all = false;
 };
 
-// Looks at every process that /proc shows. Costs two small system calls for one that may not run on `cpus`,
-// and reading one or two files for each thread that may.
+// Checks every process that /proc shows. Costs two small system calls for a thread that may not run
+// on `cpus`, and one or two file reads for a thread that may.
 TaskScan scan_tasks(const CpuSet& cpus);
 
 }  // namespace numalign

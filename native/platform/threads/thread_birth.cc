@@ -12,8 +12,8 @@
 namespace numalign {
 namespace {
 
-// A reading of /proc/self/task ends early where the thread at which it has arrived ends: several are as good
-// as complete.
+// A read of /proc/self/task ends early if the thread that it has reached ends. Several reads are as
+// good as complete.
 constexpr int kReadings = 3;
 
 Result<Done> add_threads(std::set<pid_t>& threads) {
@@ -23,7 +23,7 @@ Result<Done> add_threads(std::set<pid_t>& threads) {
   return Done{};
 }
 
-// Another one each time, in the 15 characters of a thread's name.
+// A new name each time, within the 15 characters of a thread's name.
 std::string next_marker() {
   static std::atomic<unsigned> births = 0;
   return "na-born-" + std::to_string(births++ % 1'000'000);
@@ -60,8 +60,8 @@ ThreadBirth::ThreadBirth(ThreadBirth&& other) noexcept
 ThreadBirth::~ThreadBirth() {
   if (!active_) return;
   prctl(PR_SET_NAME, name_.c_str());
-  // Refused only where the cpuset has none of it, from which the thread is about to leave again, or which has
-  // changed since: the mask inside the new one is then as good.
+  // Refused only if the cpuset has none of these CPUs. Either the thread is about to leave it, or
+  // it has changed since; the mask inside the new one is then as good.
   (void)set_affinity(0, after_);
 }
 
@@ -74,7 +74,7 @@ std::optional<pid_t> ThreadBirth::newborn() const {
       if (threads_.contains(tid)) continue;
       const std::string name = thread_name(tid);
       if (name == marker_) return tid;
-      // Named itself. One that has the name of whoever started it was not started here.
+      // The thread named itself. A thread with its starter's name was not started here.
       if (!name.empty() && name != name_) named.insert(tid);
     }
   }

@@ -1,6 +1,6 @@
-// ThreadBirth: while it lives, threads that the calling thread starts are born on given CPUs, and can be told
-// from those that other threads start meanwhile: they inherit its mask, and a name that it has only for this
-// time. Thread-safety: used by one thread, and destroyed on it.
+// ThreadBirth: while it lives, threads that the calling thread starts are born on given CPUs, and
+// can be told from those that other threads start meanwhile. They inherit its mask, and a name that
+// it has only for this time. Thread-safety: used by one thread, and destroyed on it.
 #pragma once
 
 #include <sys/types.h>
@@ -16,17 +16,17 @@ namespace numalign {
 
 class ThreadBirth {
  public:
-  // sched_setaffinity(2), prctl(2). `after`: the mask that the calling thread gets at the end. EINVAL: none
-  // of `cpus` may be used here; nothing is changed then.
+  // sched_setaffinity(2), prctl(2). `after`: the mask of the calling thread at the end. EINVAL:
+  // none of `cpus` may be used here; nothing is changed then.
   static Result<ThreadBirth> on(const CpuSet& cpus, CpuSet after);
 
   ThreadBirth(ThreadBirth&& other) noexcept;
   ThreadBirth& operator=(ThreadBirth&&) = delete;
   ~ThreadBirth();
 
-  // A thread that was started, of which there must be one at most; nothing where it is not known: threads
-  // that name themselves at once (Workers, from Node 22 on) are told from others only where none other that
-  // does was started meanwhile.
+  // The started thread, of which there is at most one; nullopt if unknown. Threads that name
+  // themselves at once (Workers, since Node 22) are recognized only if no other such thread was
+  // started meanwhile.
   std::optional<pid_t> newborn() const;
 
  private:

@@ -8,7 +8,7 @@
 namespace numalign {
 namespace {
 
-// What the kernel makes of a mask: a thread that has none of its cpuset gets all of it.
+// What the kernel makes of a mask: a thread whose mask has none of its cpuset gets all of it.
 CpuSet cut(const CpuSet& asked, const CpuSet& limit) {
   if (limit.empty()) return asked;
   CpuSet left = asked & limit;

@@ -14,10 +14,12 @@ namespace numalign {
 namespace {
 
 constexpr int kCleanPasses = 2;
-// Bounds a process that makes threads faster than they can be moved; the result never claims to be complete.
+// A limit for a process that starts threads faster than they can be moved; the result never claims
+// to be complete.
 constexpr int kMaxPasses = 64;
 
-// Sets and reads back. errno ESRCH where the thread is gone, or belongs to another process.
+// Sets the mask and reads it back. errno ESRCH if the thread is gone, or belongs to another
+// process.
 Result<ThreadMove> move_thread(pid_t tid, const CpuSet& cpus) {
   if (!is_own_thread(tid)) {
     return syscall_error("sched_setaffinity",
@@ -35,8 +37,8 @@ Result<ThreadMove> move_thread(pid_t tid, const CpuSet& cpus) {
   return ThreadMove{tid, std::move(before).value(), std::move(now).value()};
 }
 
-// Without CAP_SYS_NICE a thread that has the flag keeps it: it does nothing to an ordinary thread whose nice
-// value is not below 0.
+// Without CAP_SYS_NICE, a thread with the flag keeps it. The flag does nothing to an ordinary
+// thread whose nice value is not below 0.
 Result<Done> change_scheduling(pid_t tid, const Scheduling& now, Scheduling wanted) {
   Result<Done> set = set_scheduling(tid, wanted);
   if (set.ok() || !now.reset_on_fork || wanted.reset_on_fork) return set;
@@ -46,13 +48,13 @@ Result<Done> change_scheduling(pid_t tid, const Scheduling& now, Scheduling want
 
 bool is_gone(const Error& error) { return error.errno_value == ESRCH; }
 
-// The CPUs among `cpus` that are offline, as far as that can be known.
+// The CPUs among `cpus` that are offline, as far as known.
 CpuSet offline_among(const CpuSet& cpus) {
   Result<CpuSet> online = online_cpus();
   return online.ok() ? cpus - online.value() : CpuSet();
 }
 
-// 0 where it has ended.
+// 0 if the thread has ended.
 uint64_t start_of(pid_t tid) {
   ProcFolder folder("/proc/self/task");
   const std::string name = std::to_string(tid) + "/stat";
@@ -61,7 +63,7 @@ uint64_t start_of(pid_t tid) {
   return stat ? stat->start_ticks : 0;
 }
 
-// Without those that end meanwhile.
+// Leaves out threads that end meanwhile.
 Result<std::map<pid_t, CpuSet>> masks_of_all() {
   Result<std::vector<pid_t>> threads = process_threads();
   if (!threads.ok()) return threads.error();
@@ -85,7 +87,7 @@ ThreadPins& ThreadPins::of_this_process() {
   return pins;
 }
 
-// A thread id may have been given to a new thread since: only one that still runs on its pinned CPUs counts.
+// A new thread may have the id by now: only one that still runs on its pinned CPUs counts.
 const ThreadPins::Pin* ThreadPins::pinned_for_another(pid_t tid, const std::string& grant) {
   auto found = pins_.find(tid);
   if (found == pins_.end() || found->second.target.grant == grant) return nullptr;
@@ -127,7 +129,7 @@ Result<std::optional<AlreadyPinned>> ThreadPins::move(const Moves& moves, const 
       const Pin* stays = moves.whole_process && part.empty() ? pinned_for_part(thread, grant) : nullptr;
       if (stays) {
         Result<CpuSet> now = get_affinity(thread);
-        // A cgroup into which the process has moved changes masks.
+        // A cgroup changes the masks of a process that moves into it.
         if (!now.ok() || now.value() == stays->cpus || stays->parked) continue;
         cpus = stays->cpus;
       }
@@ -147,7 +149,7 @@ Result<std::optional<AlreadyPinned>> ThreadPins::move(const Moves& moves, const 
         pin.start = start_of(thread);
         Granted& all = granted_.try_emplace(target, Granted{before, {}}).first->second;
         if (thread == getpid()) all.before = before;
-        // What the kernel has clipped is no place of its choice.
+        // CPUs that remain after the kernel's clipping are not its choice.
         all.cpus |= cpus == granted ? pin.cpus : granted;
       }
       moves.done(std::move(move), cpus);
@@ -175,9 +177,9 @@ Result<std::optional<AlreadyPinned>> ThreadPins::other_pin(pid_t tid, const std:
   return std::optional<AlreadyPinned>();
 }
 
-// What move() comes to for one thread and no grant.
+// move() for one thread without a grant.
 Result<std::variant<PinOutcome, AlreadyPinned>> ThreadPins::pin_for_nobody(pid_t tid, const CpuSet& cpus) {
-  // The kernel finds the calling thread faster by this than by its id.
+  // The kernel finds the calling thread faster by 0 than by its id.
   Result<ThreadMove> result = move_thread(tid == current_thread_id() ? 0 : tid, cpus);
   if (!result.ok()) return result.error();
   ThreadMove move = std::move(result).value();
@@ -262,17 +264,17 @@ Result<std::variant<PlacementOutcome, AlreadyPinned>> ThreadPins::place(const Pl
   return Outcome(std::move(outcome));
 }
 
-// The one that came last has the threads that nobody has pinned.
+// The target that came last has the threads that nobody has pinned.
 void ThreadPins::holds_whole_process(const PinTarget& target) {
   for (auto& [each, granted] : granted_) granted.whole_process = each == target;
 }
 
-// A thread that runs on a grant has not chosen that; what it chooses there is undone with the pin.
+// A thread on a grant has not chosen that; what it chooses there is undone with the pin.
 void ThreadPins::note_choice(pid_t tid, const CpuSet& cpus) {
   if (choices_.find(tid) && !pins_.contains(tid)) choices_.set(tid, {cpus, cpus});
 }
 
-// Threads that were born on a grant's CPUs have not chosen them.
+// Threads born on a grant's CPUs have not chosen them.
 const ThreadPins::Granted* ThreadPins::born_on(const CpuSet& mask) const {
   auto found =
       std::ranges::find_if(granted_, [&](const auto& entry) { return mask.is_subset_of(entry.second.cpus); });
@@ -332,7 +334,7 @@ Result<int> ThreadPins::settle_choices(const CpuSet& limit, bool dry_run) {
   int settled = 0;
   for (const auto& [tid, chosen] : choices_.unsettled(limit)) {
     Result<CpuSet> now = get_affinity(tid);
-    // It has ended, is pinned again, or has made another choice.
+    // The thread has ended, is pinned again, or has made another choice.
     if (pins_.contains(tid) || !now.ok() || now.value() != limit) continue;
     if (!dry_run) {
       Result<ThreadMove> move = move_thread(tid, chosen);
@@ -361,15 +363,15 @@ Result<std::variant<Scheduling, Starved>> ThreadPins::schedule(pid_t tid, const 
   Result<Scheduling> now = get_scheduling(tid);
   if (!now.ok()) return now.error();
   auto entry = scheduled_.try_emplace(tid, Scheduled{grant, before.value(), now.value()}).first;
-  // Its id may have been another thread's, which had another class.
+  // The id may have belonged to a thread with another class.
   if (entry->second.now != before.value()) entry->second.before = before.value();
   entry->second.grant = grant;
   entry->second.now = now.value();
   return Outcome(now.value());
 }
 
-// A thread that could only run on the CPUs of real-time threads; `real_time_too` counts as one (0: none
-// does).
+// A thread that could run only on the CPUs of real-time threads. `real_time_too` counts as one (0:
+// none).
 std::optional<Starved> ThreadPins::starved(pid_t real_time_too) {
   Result<std::vector<pid_t>> threads = process_threads();
   if (!threads.ok()) return std::nullopt;
@@ -391,7 +393,7 @@ std::optional<Starved> ThreadPins::starved(pid_t real_time_too) {
   return std::nullopt;
 }
 
-// Takes real-time classes back that have come to starve others, since threads were moved.
+// Takes back real-time classes that starve others now, because threads were moved.
 void ThreadPins::relax() {
   for (auto scheduled = scheduled_.begin(); scheduled != scheduled_.end();) {
     if (!scheduled->second.now.is_real_time()) {
@@ -416,13 +418,13 @@ void ThreadPins::unschedule(pid_t tid, const Scheduled& scheduled) {
   Result<Scheduling> now = get_scheduling(tid);
   if (!now.ok() || now.value() != scheduled.now) return;
   if (change_scheduling(tid, now.value(), scheduled.before).ok()) return;
-  // Without CAP_SYS_NICE a nice value that is greater than before stays.
+  // Without CAP_SYS_NICE, a greater nice value stays.
   Scheduling rest = scheduled.before;
   rest.nice = std::max(rest.nice, now.value().nice);
   (void)change_scheduling(tid, now.value(), rest);
 }
 
-// Gives a thread what it had chosen, as far as it lies in `pool`, else the whole pool.
+// Gives a thread its choice within `pool`, else the whole pool.
 Result<Done> ThreadPins::restore(pid_t tid, const CpuSet& before, bool is_asked, const CpuSet& pool,
                                  PinOutcome& outcome) {
   CpuSet wanted = before & pool;
@@ -446,14 +448,15 @@ Result<Done> ThreadPins::restore(pid_t tid, const CpuSet& before, bool is_asked,
   return Done{};
 }
 
-// Before it was moved into another cgroup.
+// The mask before the thread moved into another cgroup.
 Result<CpuSet> ThreadPins::mask_of(pid_t tid) const {
   auto earlier = earlier_.find(tid);
   return earlier == earlier_.end() ? get_affinity(tid) : Result<CpuSet>(earlier->second);
 }
 
-// A thread that has chosen other CPUs since is left where it is, unless it is on CPUs that the grant gives
-// back, or may not have chosen them: it was parked, or the kernel has let it out of CPUs that went offline.
+// A thread that has chosen other CPUs since stays there. It does not stay if it is on CPUs that the
+// grant gives back, or may not have chosen them: it was parked, or the kernel let it out when CPUs
+// went offline.
 bool ThreadPins::is_on(const CpuSet& granted, pid_t tid, const Pin& pin) const {
   Result<CpuSet> now = mask_of(tid);
   const bool is_out = pin.parked || !offline_among(pin.cpus).empty();
@@ -467,7 +470,7 @@ Result<PinOutcome> ThreadPins::share(const std::string& grant, const CpuSet& gra
   for (auto& [target, all] : granted_) {
     if (target.grant == grant) all.whole_process = false;
   }
-  // What a thread has chosen that is on a grant.
+  // The choice of a thread that is on a grant.
   auto choice_on_grant = [&](pid_t tid) -> std::optional<CpuSet> {
     Result<CpuSet> now = mask_of(tid);
     if (auto pin = pins_.find(tid); pin != pins_.end()) {
@@ -512,7 +515,7 @@ Result<PinOutcome> ThreadPins::undo(const std::string& grant, const CpuSet& pool
   }
 
   CpuSet granted;
-  std::vector<Granted> of_grant;  // first what no part has
+  std::vector<Granted> of_grant;  // first the CPUs of no part
   for (auto entry = granted_.begin(); entry != granted_.end();) {
     if (entry->first.grant != grant) {
       ++entry;
@@ -538,7 +541,7 @@ Result<PinOutcome> ThreadPins::undo(const std::string& grant, const CpuSet& pool
     pin = pins_.erase(pin);
   }
 
-  // Threads born under the pin have its mask and no entry of their own.
+  // Threads born under the pin have its mask and no entry.
   if (!of_grant.empty()) {
     Result<std::vector<pid_t>> threads = process_threads();
     if (!threads.ok()) return threads.error();
@@ -579,18 +582,18 @@ Result<PinOutcome> ThreadPins::follow(const PinTarget& target, const CpuSet& cpu
       const bool is_inside = now.value().is_subset_of(granted);
       // The kernel lets a thread run anywhere once none of its CPUs is online.
       const bool is_out = is_pinned && (pin->second.parked || (has_offline && !is_inside));
-      // Pinned for it, and on other CPUs too by its own choice: it must leave what is lost all the same.
+      // Pinned, and on other CPUs too by its own choice: it must still leave the lost ones.
       const bool is_on_both = is_pinned && now.value().intersects(lost);
       if (!is_inside && !is_on_both && !is_out) continue;
       if (!seen.insert(tid).second) continue;
-      // Placed on some of them: there it stays, as far as they are left.
+      // A thread placed on some of them stays there, as far as these are left.
       CpuSet stays = is_pinned ? pin->second.cpus - lost : cpus;
       if (stays.empty() || (is_pinned && pin->second.cpus == granted)) stays = cpus;
       const bool is_as_given = is_pinned && now.value() == pin->second.given;
       CpuSet wanted = now.value() == granted ? cpus : now.value() - lost;
       if (is_out || is_as_given) wanted = stays;
       if (wanted.empty()) wanted = cpus;
-      // Set anew, its mask would be without the CPUs that are offline.
+      // Set again, its mask would lose the CPUs that are offline.
       if (has_offline && wanted == now.value()) {
         if (is_pinned) pin->second.cpus = stays;
         continue;
@@ -642,7 +645,7 @@ std::vector<pid_t> ThreadPins::threads_for(const PinTarget& target, const std::v
   };
   for (pid_t tid : threads) {
     auto pin = pins_.find(tid);
-    // Another thread that has got its id matters only where it runs elsewhere.
+    // Another thread with its id matters only if it runs elsewhere.
     auto is_elsewhere = [&] {
       Result<CpuSet> now = get_affinity(tid);
       return now.ok() && !now.value().is_subset_of(granted->second.cpus);
@@ -666,7 +669,7 @@ Result<std::vector<pid_t>> ThreadPins::threads_for(const PinTarget& target) {
   return threads_for(target, threads.value());
 }
 
-// Where they are, and where they should be.
+// Where threads are, and where they should be.
 std::vector<ThreadMove> ThreadPins::places_of(const PinTarget& target, const CpuSet& cpus,
                                               const std::vector<pid_t>& threads) {
   const CpuSet offline = offline_among(cpus);

@@ -10,8 +10,8 @@
 namespace numalign {
 namespace {
 
-// The names that Node 22 and later, and libuv 1.50 and later, give (the kernel keeps 15 characters of a
-// name).
+// The thread names of Node 22 and later, and of libuv 1.50 and later (the kernel keeps 15
+// characters).
 ThreadRole role_by_name(std::string_view name) {
   if (name == "V8Worker" || name == "DelayedTaskSche") return ThreadRole::kV8;
   if (name == "libuv-worker") return ThreadRole::kPool;
@@ -37,7 +37,7 @@ void ThreadRoles::forget(pid_t tid) {
 }
 
 ThreadRole ThreadRoles::get(pid_t tid) {
-  // Also before this addon was loaded there.
+  // Even before this addon was loaded there.
   if (tid == getpid()) return ThreadRole::kMain;
   {
     std::lock_guard lock(mutex_);

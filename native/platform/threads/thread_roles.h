@@ -1,7 +1,7 @@
-// ThreadRoles: what is known about the threads of this process. On Node 20 all of them carry the same name,
-// so only those that came by this addon are known: the threads of JavaScript environments, Workers that it
-// saw born, and the pool threads that ran one of its jobs. Newer versions name the threads of libuv and V8.
-// Thread-safety: all members may be called from any thread.
+// ThreadRoles: what is known about the threads of this process. On Node 20 all of them have the
+// same name, so only threads that this addon met are known: the threads of JavaScript environments,
+// Workers that it saw start, and pool threads that ran one of its jobs. Newer versions name the
+// threads of libuv and V8. Thread-safety: all members may be called from any thread.
 #pragma once
 
 #include <sys/types.h>
@@ -26,7 +26,7 @@ class ThreadRoles {
 
   void set(pid_t tid, ThreadRole role);
   void forget(pid_t tid);
-  // As it was set, else by the thread's name.
+  // The role that was set, else by the thread's name.
   ThreadRole get(pid_t tid);
 
  private:

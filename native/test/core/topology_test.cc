@@ -277,9 +277,9 @@ TEST(Topology, RefusesDevicesThatContradictTheMachine) {
             "PCI device 0000:01:00.0 is given twice");
   EXPECT_EQ(refused({{.id = id, .nodes = {0, 2}}}),
             "PCI device 0000:01:00.0 is near NUMA node 2, which is not described");
-  EXPECT_EQ(refused({{.id = "x"}}), "PCI device \"x\": \"x\" is no address such as 0000:3b:00.0");
+  EXPECT_EQ(refused({{.id = "x"}}), "PCI device \"x\": \"x\" is not an address like 0000:3b:00.0");
   EXPECT_EQ(refused({{.id = id, .parent = "y"}}),
-            "PCI device \"0000:01:00.0\": \"y\" is no address such as 0000:3b:00.0");
+            "PCI device \"0000:01:00.0\": \"y\" is not an address like 0000:3b:00.0");
   EXPECT_EQ(refused({{.id = id, .parent = id}}), "PCI device 0000:01:00.0 is its own parent");
 }
 

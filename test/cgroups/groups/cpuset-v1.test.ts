@@ -108,7 +108,7 @@ describe.skipIf(!isUsable)('cgroup v1', () => {
     it('cannot be where the kernel has a file', () => {
       const error = thrownBy(() => openCpusetHierarchy('/tasks', new MadeGroupsInMemory()));
       expect(error).toMatchObject({ code: 'ERR_CGROUP', details: { reason: 'bad-path' } });
-      expect(error!.message).toContain('no folder');
+      expect(error!.message).toContain('not a folder');
     });
 
     it('cannot be in a systemd unit that is not delegated', () => {
@@ -379,7 +379,7 @@ describe.skipIf(!isUsable)('cgroup v1', () => {
       expect(error).toMatchObject({
         code: 'ERR_CGROUP',
         errnoName: 'ERANGE',
-        message: expect.stringContaining('what it was before could not be restored'),
+        message: expect.stringContaining('the former value could not be restored'),
         details: { reason: expect.any(String), path: file, restored: false },
       });
     });

@@ -234,7 +234,7 @@ describe('plain groups', () => {
     const { tree, log } = ownRoot('/numalign-test-top/numalign');
     assert.equal(tree.canWrite(), false);
     const error = assertRefused(() => tree.ensureRoot(cpus('0-3'), NONE), 'internal-processes');
-    assert.match(error.message, /there are processes in it/);
+    assert.match(error.message, /it has processes/);
     assert.deepEqual(log, []);
     // So the kernel would have it.
     put(top, 'cgroup.subtree_control', '+cpuset');
@@ -553,7 +553,7 @@ describe('partitions', () => {
     const { tree } = madeRoot();
     assert.match(
       assertRefused(() => tree.group('a').setPartition('isolated', cpus('4')), 'partition-invalid').message,
-      /make that one first/,
+      /make that a partition first/,
     );
     assert.deepEqual(tree.list(), []);
   });
@@ -694,10 +694,10 @@ describe('a subtree that is delegated to a user', () => {
       { inside: false },
     );
     assert.deepEqual(said.partition.slice(0, 3), ['ERR_CGROUP', 'not-delegated', null]);
-    assert.match(said.partition[3], /only who owns what is above that one/);
+    assert.match(said.partition[3], /only the owner of the cgroup above that/);
     assert.deepEqual(said.own.slice(0, 3), ['ERR_CGROUP', 'no-access', 'EACCES']);
     assert.deepEqual(said.foreign.slice(0, 3), ['ERR_CGROUP', 'no-access', 'EACCES']);
-    assert.match(said.foreign[3], /comes from outside of what was delegated/);
+    assert.match(said.foreign[3], /comes from outside the cgroup delegated/);
     assert.equal(said.canWrite, false);
     assert.deepEqual(said.top.slice(0, 3), ['ERR_CGROUP', 'no-access', 'EACCES']);
     assert.deepEqual(said.whole.slice(0, 3), ['ERR_CGROUP', 'no-access', 'EACCES']);

@@ -330,7 +330,7 @@ describe('a partition', () => {
       await mine.manager.acquire({ cpu: 2, require: 'partition' });
     });
     assert.equal(error.code, 'ERR_ENFORCEMENT');
-    assert.match(error.message, /^partition is required, but only members can be had here: .*beside/);
+    assert.match(error.message, /^partition is required, but only members is possible here: .*beside/);
     assert.deepEqual([maskOf(actor.pid), maskOf(free)], masks);
     assertNoPartition();
     assert.deepEqual(await actor.do((_, mine) => mine.manager.grants()), []);
@@ -739,11 +739,11 @@ describe('without root', () => {
     await actor.do((_, mine, cgroup) => mine.manager.addSharedMember({ cgroup }), work);
     const error = await actor.refused((_, mine) => mine.manager.acquire({ cpu: 2, require: 'partition' }));
     assert.equal(error.code, 'ERR_ENFORCEMENT');
-    assert.match(error.message, /only who owns what is above/);
+    assert.match(error.message, /only the owner of the cgroup above/);
     assert.equal(read(work, 'cpuset.cpus.effective'), String(OWN));
     const { cpus: list, enforcement, warnings } = await actor.acquire({ cpu: 2 });
     assert.equal(enforcement, 'cpuset');
-    assert.match(warnings[0].message, /only who owns what is above/);
+    assert.match(warnings[0].message, /only the owner of the cgroup above/);
     const rest = String(OWN.difference(cpus(list)));
     assert.equal(read(work, 'cpuset.cpus.effective'), rest);
     assert.equal(maskOf(member), rest);
