@@ -1,15 +1,18 @@
-// Drift: something that is not as the record says, and what became of it.
+// Drift: something that differs from the record, and what became of it.
 import type { NumalignError } from '../base/errors.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 
 /**
- * `thread`: a thread that runs for a grant and may run outside of it. `cgroup`: the cgroup of a
- * grant has other CPUs, or has lost threads. `partition`: the root is no valid partition, or one of
- * other CPUs. `memory`: the cgroup of a grant has other memory nodes than are booked. `pool`: a
- * cgroup of the shared pool has other CPUs. `member`: a shared member may run where it must not, or
- * may not where it could. `leftover`: a cgroup whose grant is gone. `level`: a grant is kept from
- * others less strongly than was on record. `quiet`: a setting of the kernel is not what quiet grants need,
- * or what is left of one that was.
+ * What has drifted:
+ * - `thread`: a thread that runs for a grant may run outside of it.
+ * - `cgroup`: the cgroup of a grant has other CPUs, or has lost threads.
+ * - `partition`: the root is not a valid partition, or has other CPUs.
+ * - `memory`: the cgroup of a grant has other memory nodes than are booked.
+ * - `pool`: a cgroup of the shared pool has other CPUs.
+ * - `member`: a shared member may run where it must not, or may not run where it could.
+ * - `leftover`: a cgroup outlives its grant.
+ * - `level`: a grant is kept from others less strongly than the record says.
+ * - `quiet`: a kernel setting is not what quiet grants need, or remains from an earlier one.
  */
 export type DriftKind =
   | 'thread'
@@ -22,71 +25,69 @@ export type DriftKind =
   | 'level'
   | 'quiet';
 
-/** What a manager tells by its event `drift`. */
+/** What the event `drift` of a manager reports. */
 export interface Drift {
   readonly kind: DriftKind;
-  /** The grant's id; null where it is nobody's in particular. */
+  /** The grant's id; null if the drift concerns no single grant. */
   readonly uid: string | null;
-  /** For people. */
+  /** A description for people. */
   readonly what: string;
   readonly repaired: boolean;
   /**
-   * It was repaired twice and is different again: it is left alone until it is found right, or the
-   * grant changes.
+   * True if it was repaired twice and differs again. It is then left alone until it is right again,
+   * or until the grant changes.
    */
   readonly contested: boolean;
 }
 
 /**
- * CPUs of a grant of this process have gone offline, or are back; or the kubelet has taken them from
- * one that moves then (`onTaken`): what a manager tells by its event `hotplug`.
+ * What the event `hotplug` of a manager reports: CPUs of a grant of this process went offline or
+ * came back, or the kubelet took CPUs from a grant with `onTaken`.
  */
 export interface Hotplug {
   readonly uid: string;
-  /** What the grant runs on now. */
+  /** The CPUs that the grant runs on now. */
   readonly cpus: CpuSet;
   readonly lost: CpuSet;
-  /** What it has got for them. */
+  /** The CPUs that replace `lost`. */
   readonly substitutes: CpuSet;
   /**
-   * Those of `lost` for which there was nothing: on record they stay the grant's, and are its own
-   * again once they are back.
+   * The CPUs of `lost` without a substitute. On record they still belong to the grant, which gets
+   * them back when they are online again.
    */
   readonly revoked: CpuSet;
   readonly returned: CpuSet;
-  /**
-   * Nothing is left of it for the time being: the threads of this process wait in the shared pool.
-   */
+  /** True if the grant has no CPU for now: its threads in this process wait in the shared pool. */
   readonly isParked: boolean;
-  /** Why there was nothing. */
+  /** Why there is no substitute. */
   readonly error: NumalignError | null;
 }
 
-/** One round of reconciling. */
+/** The result of one round of reconciling. */
 export interface ReconcileReport {
-  /** How many things were compared: threads, cgroups, members. */
+  /** The number of things compared: threads, cgroups, members. */
   readonly checked: number;
   readonly repaired: number;
-  /** What is left alone at present because somebody always changes it back. */
+  /** What is left alone for now because another program keeps changing it back. */
   readonly contested: number;
-  /** Masks set, writes to cgroups, and commits; 0 where all was as it should be. */
+  /** Masks set, writes to cgroups, and commits; 0 if all was as it should be. */
   readonly writes: number;
-  /** What was not as it should be, but for what was contested before. */
+  /** What was not as it should be, except what was already contested. */
   readonly drifts: readonly Drift[];
   readonly hotplug: readonly Hotplug[];
 }
 
-/** Something that is different from what it should be. */
+/** A difference from what should be. */
 export interface Found {
   readonly kind: DriftKind;
   readonly uid: string | null;
   readonly what: string;
-  /** Of memory nodes: the group's. */
+  /** For memory nodes: the group's container. */
   readonly container?: string | undefined;
-  /** The same for the same thing in the same state. */
+  /** Equal for the same thing in the same state. */
   readonly key: string;
   /**
-   * Answers how many masks it has set. REQUIRES: the state's lock.
+   * Returns the number of masks set. REQUIRES: the state's lock.
    * @throws ERR_CGROUP, ERR_SYSCALL
    */
   repair(): number;
