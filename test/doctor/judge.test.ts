@@ -407,7 +407,7 @@ describe('the doctor', () => {
       'kernel-work',
       { kernelSettings: { ...READY.kernelSettings, tickless: cpus('6-7') } },
       'warning',
-      /^the timer's tick interrupts CPUs 2-5\nboot with `nohz_full=2-5`, where threads spin there$/,
+      /^the timer's tick interrupts CPUs 2-5\nboot with `nohz_full=2-5`, if threads spin there$/,
     ],
     [
       'tickless CPUs that are balanced',
