@@ -1,23 +1,22 @@
-// ChildVariables: what a program on a grant finds in its environment.
+// ChildVariables: the environment variables of a program on a grant.
 import type { DeviceAssignment } from '../account/pod-assignment.js';
 import type { CpuSet, NodeSet } from '../machine/cpu-set.js';
 
 /**
- * The uid of the grant, its CPUs and NUMA nodes as lists (`0-1,4`), the ids of its devices by
- * resource as a JSON object, and the state folder that has it on record. By NUMALIGN_GRANT
- * `numalign/preload` knows the grant to use.
+ * The uid of the grant, its CPUs and NUMA nodes as lists (`0-1,4`), its device ids by resource as a
+ * JSON object, and its state folder. NUMALIGN_GRANT tells `numalign/preload` which grant to use.
  */
 export interface ChildVariables {
   readonly NUMALIGN_GRANT: string;
   readonly NUMALIGN_CPUS: string;
-  /** How much of the shared pool is booked beside them, in CPUs: `0.5`. */
+  /** The booked amount of the shared pool, in CPUs: `0.5`. */
   readonly NUMALIGN_MIXED?: string;
   readonly NUMALIGN_NODES: string;
   readonly NUMALIGN_DEVICES: string;
   readonly NUMALIGN_STATE_DIR?: string;
   /**
-   * The process whose preload has acquired the grant: workers of its cluster do not use it. Empty: the
-   * grant is for this child.
+   * The process whose preload has acquired the grant; workers of its cluster do not use the grant.
+   * Empty if the grant is for this child.
    */
   readonly NUMALIGN_PRELOAD_PID: '';
 }
@@ -31,7 +30,7 @@ export interface ChildGrant {
   readonly devices: Readonly<Record<string, readonly DeviceAssignment[]>>;
 }
 
-/** `stateDir`: where the grant is on record. */
+/** `stateDir`: the folder with the grant's record. */
 export function childVariables(
   { uid, sharedCpus, mixed, numaNodes, devices }: ChildGrant,
   stateDir?: string,

@@ -1,5 +1,5 @@
-// WorkerPlacement: Workers that anybody constructs in this thread, each placed on a grant as it is
-// born.
+// WorkerPlacement: places all Workers of this thread on a grant as they are born, whichever package
+// constructs them.
 import type { Worker } from 'node:worker_threads';
 import { checkOptions } from '../base/check-options.js';
 import { NumalignError, unlessRefused } from '../base/errors.js';
@@ -15,39 +15,42 @@ import { successorOn } from './balance.js';
 import { type Delivery, isWatching, unwatchBirths, type Witness, watchBirths } from './worker-births.js';
 
 export interface PlaceWorkersOptions {
-  /** CPUs of the grant, or of its part; default: all of them that no part has. */
+  /** CPUs of the grant, or of its part; default: all CPUs that no part has. */
   cpus?: CpuSet | string;
-  /** On this part of the grant. */
+  /** Use this part of the grant. */
   part?: string;
   /**
-   * Each Worker has one CPU, that which has the fewest. Default: all of them, but of isolated CPUs
-   * one.
+   * True: each Worker gets one CPU, the one with the fewest Workers. Default: true for isolated
+   * CPUs, otherwise each Worker may use all of them.
    */
   oneToOne?: boolean;
-  /** Ends it, as {@link WorkerPlacement.stop} does. */
+  /** Ends the placement, like {@link WorkerPlacement.stop}. */
   signal?: AbortSignal;
 }
 
 /** What became of a Worker. */
 export interface WorkerBirth {
   readonly worker: Worker;
-  /** The id of its thread; null where it is not known for certain. */
+  /** The id of its thread; null if uncertain. */
   readonly tid: number | null;
-  /** Where it may run, as the kernel says; where it was put, if its thread is not known. */
+  /** Where it may run, read back from the kernel; where it was put, if its thread is unknown. */
   readonly cpus: CpuSet;
   /**
-   * `atBirth`: it has been there from its first instruction. `afterBirth`: it was put there before
-   * its constructor returned, while its thread had begun. `never`: it was not placed, and is where
+   * `atBirth`: it was there from its first instruction. `afterBirth`: it was put there before its
+   * constructor returned, but after its thread had begun. `never`: it was not placed, and is where
    * it was born.
    */
   readonly when: 'atBirth' | 'afterBirth' | 'never';
-  /** Why it was not placed; null where it was. */
+  /** Why it was not placed; null if it was. */
   readonly reason: string | null;
 }
 
 type Mutable = { -readonly [Key in keyof WorkerBirth]: WorkerBirth[Key] };
 
-/** What can be said without the grant. @throws ERR_INVALID_OPTION, the reason of an aborted `signal` */
+/**
+ * Checks what does not depend on the grant. @throws ERR_INVALID_OPTION, the reason of an aborted
+ * `signal`
+ */
 export function checkPlaceWorkers(options: PlaceWorkersOptions) {
   const { signal, ...place } = checkOptions(
     options,
@@ -60,7 +63,7 @@ export function checkPlaceWorkers(options: PlaceWorkersOptions) {
   return { stopSignal, place };
 }
 
-/** Made by {@link Grant.placeWorkers}. */
+/** A placement of Workers, made by {@link Grant.placeWorkers}. */
 export class WorkerPlacement implements Disposable {
   readonly #grant: () => GrantedThreads;
   readonly #options: Omit<PlaceWorkersOptions, 'signal'>;
@@ -69,7 +72,7 @@ export class WorkerPlacement implements Disposable {
   // In the order of their births.
   readonly #alive = new Map<Worker, Mutable>();
   readonly #births = new WeakMap<Worker, Mutable>();
-  // Threads that are nobody's whose birth was seen.
+  // Threads without a Worker whose birth was seen.
   #strangers: Set<number>;
   readonly #witness: Witness = {
     isOver: () => this.#isOver(),
@@ -80,8 +83,9 @@ export class WorkerPlacement implements Disposable {
   readonly #abort = () => this.stop();
 
   /**
-   * Use {@link Grant.placeWorkers}. `isEnding`: whether the grant is being given back, which may fail.
-   * @throws as that does
+   * Use {@link Grant.placeWorkers}. `isEnding`: whether the grant is being released, which may
+   * still fail.
+   * @throws like {@link Grant.placeWorkers}
    */
   constructor(
     grant: () => GrantedThreads,
@@ -109,7 +113,7 @@ export class WorkerPlacement implements Disposable {
     return hasEnded;
   }
 
-  // Whatever else a grant refuses for may pass.
+  // Any other refusal of the grant may be temporary.
   get #hasEnded(): boolean {
     try {
       this.#grant();
@@ -119,19 +123,19 @@ export class WorkerPlacement implements Disposable {
     }
   }
 
-  /** Whether Workers are seen. */
+  /** Whether births are seen. */
   get isActive(): boolean {
     return isWatching(this.#witness) && !this.#hasEnded;
   }
 
-  /** The Workers that were born since and live, in the order of their births. */
+  /** The living Workers that were born since, in the order of their births. */
   get workers(): readonly WorkerBirth[] {
     return [...this.#alive.values()].map(withCpusNow);
   }
 
   /**
-   * What became of a Worker, from when its constructor returns; undefined for one that was not seen:
-   * it is older, or was started by another thread or {@link Grant.worker}.
+   * What became of a Worker, once its constructor has returned. Undefined for a Worker that was not
+   * seen: an earlier one, or one started by another thread or {@link Grant.worker}.
    */
   of(worker: Worker): WorkerBirth | undefined {
     const living = this.#alive.get(worker);
@@ -140,7 +144,7 @@ export class WorkerPlacement implements Disposable {
     return birth && Object.freeze({ ...birth });
   }
 
-  /** Workers that are born from now on are not placed. Those that are stay where they are. */
+  /** Stops placing new Workers. Placed Workers stay where they are. */
   stop(): void {
     unwatchBirths(this.#witness);
     this.#signal?.removeEventListener('abort', this.#abort);
@@ -167,7 +171,7 @@ export class WorkerPlacement implements Disposable {
 
   #adopt(worker: Worker, cradle: Cradle, tid: number): void {
     const { cpus } = cradle;
-    // Its thread inherits the mask for certain, if it was there after the mask was.
+    // Only a thread that started after the mask was set has certainly inherited it.
     if (tid === 0 && this.#newcomers().every((thread) => !thread.cpus.isSubsetOf(cpus))) {
       this.#place(worker);
       return;
@@ -176,15 +180,15 @@ export class WorkerPlacement implements Disposable {
     this.#note({ worker, tid: tid || null, cpus, when: 'atBirth', reason: null });
   }
 
-  // By the kernel's list of threads.
+  // Places a Worker with the help of the kernel's list of threads.
   #place(worker: Worker): void {
     const newcomers = this.#newcomers();
     this.#strangers = tidsNow();
     const [thread, ...others] = newcomers;
     if (!thread || others.length > 0) {
       const reason = thread
-        ? `${newcomers.length} threads may be its own: it was started beside others`
-        : 'its thread is not there any more';
+        ? `${newcomers.length} threads may belong to it, since others started at the same time`
+        : 'its thread has already ended';
       this.#note({ worker, tid: null, cpus: CpuSet.EMPTY, when: 'never', reason });
       return;
     }
@@ -200,12 +204,12 @@ export class WorkerPlacement implements Disposable {
     inGroup(target, [tid], false, () => pinFor(cpus, tid, { grant, part, owner, replace: false }));
   }
 
-  // Threads that may be a Worker's whose birth is not on record.
+  // Threads that may belong to a Worker whose birth was not seen.
   #newcomers(): { tid: number; cpus: CpuSet }[] {
-    const known = new Set([...this.#alive.values()].map(({ tid }) => tid));
+    const tids = new Set([...this.#alive.values()].map(({ tid }) => tid));
     return native
       .threads()
-      .filter(({ tid, role }) => !this.#strangers.has(tid) && !known.has(tid) && isUnnamed(role))
+      .filter(({ tid, role }) => !this.#strangers.has(tid) && !tids.has(tid) && isUnnamed(role))
       .map(({ tid, cpus }) => ({ tid, cpus: new CpuSet(cpus) }));
   }
 
@@ -214,7 +218,7 @@ export class WorkerPlacement implements Disposable {
     return cradleOf(grant, this.#placeOn(grant));
   }
 
-  // The grant may have other CPUs since.
+  // The grant may have other CPUs by now.
   #placeOn(grant: GrantedThreads): ThreadPlace {
     const { cpus, ...rest } = this.#options;
     const named =
@@ -224,7 +228,7 @@ export class WorkerPlacement implements Disposable {
     return named ?? parsePlace(grant, 'placeWorkers', rest);
   }
 
-  // `new Worker` does not fail for what its place is refused for: the Worker is where it was born.
+  // `new Worker` must not fail because a place is refused: the Worker stays where it was born.
   #orElse(worker: Worker, action: () => void): void {
     try {
       action();
@@ -242,26 +246,26 @@ export class WorkerPlacement implements Disposable {
     if (birth.when !== 'never') unlessRefused(this.#noteRunning);
   }
 
-  // One that shares a CPU with others gets the one that has become free: the next of its pool may
-  // have been born before this one had ended.
+  // Moves a Worker that shares a CPU to the CPU that has become free: the next Worker of its pool
+  // may have been born before this one had ended.
   #end(worker: Worker): void {
     const { tid, cpus } = this.#births.get(worker)!;
     this.#alive.delete(worker);
-    // The kernel may give its id to the next.
+    // The kernel may reuse the id for the next thread.
     if (tid !== null) this.#strangers.delete(tid);
     if (cpus.size !== 1) return;
-    const heir = successorOn(
+    const successor = successorOn(
       cpus.first!,
       this.workers.filter(({ tid }) => tid !== null),
     );
-    if (!heir) return;
+    if (!successor) return;
     unlessRefused(() => {
       const grant = this.#grant();
       const place = this.#placeOn(grant);
       if (!place.oneEach || !cpus.isSubsetOf(place.cpus)) return;
       const target = place.part === grant.part ? grant : grant.onPart(place.part);
-      this.#move(heir.tid!, { target, cpus });
-      this.#alive.get(heir.worker)!.cpus = cpus;
+      this.#move(successor.tid!, { target, cpus });
+      this.#alive.get(successor.worker)!.cpus = cpus;
     });
   }
 }

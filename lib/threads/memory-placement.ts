@@ -1,39 +1,40 @@
-// MemoryPlacement: on which NUMA nodes memory is. Follows move_pages(2) and numa_maps of proc(5).
+// MemoryPlacement: the NUMA nodes that memory is on. See move_pages(2) and numa_maps in proc(5).
 import { getSystemErrorName, types } from 'node:util';
 import { invalidOption } from '../base/check-options.js';
 import { native } from '../base/native.js';
 
-/** On which NUMA nodes memory is. Amounts are bytes. */
+/** The NUMA nodes that memory is on. Amounts are bytes. */
 export interface MemoryPlacement {
-  /** By the number of the node. */
+  /** Bytes by node number. */
   readonly byNode: Readonly<Record<number, number>>;
-  /** Of a buffer: not touched yet, or swapped out, and on no node. */
+  /** Bytes of a buffer that are on no node: not touched yet, or swapped out. */
   readonly absent: number;
-  /** Of a buffer: the kernel does not tell. */
+  /** Bytes of a buffer whose node the kernel does not report. */
   readonly unknown: number;
-  /** `numa_maps` knows whole mappings only. null: nobody tells. */
+  /** `numa_maps` only knows whole mappings. Null if the kernel reports nothing. */
   readonly source: 'move_pages' | 'numa_maps' | null;
-  /** Why not a better source, such as `EPERM`; null where the best one answered. */
+  /** Why there is no better source, such as `EPERM`; null for the best one. */
   readonly reason: string | null;
 }
 
-/** The bytes of a buffer, whatever shows them. */
+/** The bytes of a buffer, of any view or type. */
 function bytesOf(buffer: ArrayBufferView | ArrayBufferLike): Uint8Array {
   try {
     if (ArrayBuffer.isView(buffer))
       return new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.byteLength);
     if (types.isAnyArrayBuffer(buffer)) return new Uint8Array(buffer);
   } catch {
-    // It has been detached.
+    // The buffer has been detached.
   }
   return invalidOption('buffer', buffer, 'an ArrayBuffer or a view of one');
 }
 
 /**
- * Where memory is, read back from the kernel: of a buffer by move_pages(2), or where that is denied
- * by /proc/self/numa_maps; without one, of the whole process by numa_maps, where memory that is
- * mapped twice counts twice. Synchronous, and takes time in proportion to the memory.
- * @throws ERR_INVALID_OPTION for what is no buffer
+ * The NUMA nodes of memory, read back from the kernel. For a buffer it uses move_pages(2), or
+ * /proc/self/numa_maps if that is denied. Without a buffer it reports the whole process from
+ * numa_maps, which counts memory twice that is mapped twice. Synchronous; takes time in proportion
+ * to the memory.
+ * @throws ERR_INVALID_OPTION if it is not a buffer
  */
 export function memoryPlacement(buffer?: ArrayBufferView | ArrayBufferLike): MemoryPlacement {
   const { byNode, absent, unknown, source, errno } = native.memoryPlacement(

@@ -1,4 +1,5 @@
-// Threads of this process that go onto the CPUs of a grant, and the memory of the one that calls.
+// Pinning: puts threads of this process on the CPUs of a grant, and sets the memory policy of the
+// calling thread.
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
@@ -9,44 +10,46 @@ import { type MemoryPinResult, OTHER_THREAD, pinMemory } from './memory.js';
 import { checkMemoryMode, type MemoryMode } from './memory-mode.js';
 
 export interface GrantPinOptions {
-  /** Which threads; default: every thread of this process. */
+  /** The threads to pin; default: every thread of this process. */
   threads?: Threads;
-  /** Take over threads that are pinned for another grant, instead of ERR_ALREADY_PINNED. */
+  /**
+   * Take over threads that are pinned for another grant, instead of throwing ERR_ALREADY_PINNED.
+   */
   replace?: boolean;
   /**
-   * Where the calling thread's memory comes from, as far as it touches it from now on: default
-   * `preferred`, from the grant's memory nodes. Other threads keep their policies, but those
-   * started from this one later have its own. `none` leaves it as it is. `strict`: as `bind`, and
-   * all memory of whatever runs in the grant's cgroup comes from these nodes only (cpuset.mems), to
-   * which pages move that are elsewhere.
+   * Where memory comes from that the calling thread touches from now on. Default: `preferred`, from
+   * the grant's memory nodes. Other threads keep their policies, but threads that this one starts
+   * later inherit its own. `none`: leaves the policy as it is. `strict`: like `bind`, and all
+   * memory of everything in the grant's cgroup comes only from these nodes (cpuset.mems). Pages on
+   * other nodes move there.
    */
   memory?: MemoryMode | 'none' | 'strict';
-  /** Also move to the grant's memory nodes what this process has on others already. */
+  /** Also move memory that this process already has on other nodes to the grant's memory nodes. */
   migrate?: boolean;
 }
 
 /** Options of {@link GrantPart.pin}. */
 export interface PartPinOptions extends Pick<GrantPinOptions, 'replace' | 'migrate'> {
-  /** Which thread; default: the calling one. */
+  /** The thread to pin; default: the calling one. */
   threads?: Exclude<Threads, 'process'>;
-  /** As {@link GrantPinOptions.memory}. */
+  /** Like {@link GrantPinOptions.memory}. */
   memory?: MemoryMode | 'none';
 }
 
 export interface GrantPinResult extends PinResult {
   /**
-   * What became of the memory policy; null with `memory: 'none'`. Where it could not be set, the
-   * CPUs are pinned all the same.
+   * What became of the memory policy; null with `memory: 'none'`. The CPUs are pinned even if the
+   * policy could not be set.
    */
   readonly memory: MemoryPinResult | null;
 }
 
-/** What {@link GrantPinOptions} come to. */
+/** {@link GrantPinOptions}, checked and with defaults. */
 export interface PinRequest {
   readonly threads: Threads;
   readonly replace: boolean;
   readonly mode: MemoryMode | 'none';
-  /** Memory of whatever runs in the grant's cgroup too. */
+  /** True if it also restricts the memory of everything in the grant's cgroup. */
   readonly isStrict: boolean;
   readonly migrate: boolean;
 }
@@ -62,7 +65,7 @@ export function parsePartPin(options: PartPinOptions): PinRequest {
   return request;
 }
 
-/** `usual`: the threads where none are named. @throws ERR_INVALID_OPTION */
+/** `usual`: the default threads. @throws ERR_INVALID_OPTION */
 export function parsePin(options: GrantPinOptions, usual: Threads = 'process'): PinRequest {
   const {
     threads = usual,
@@ -78,7 +81,7 @@ export function parsePin(options: GrantPinOptions, usual: Threads = 'process'): 
   return { threads, replace, mode, isStrict, migrate };
 }
 
-/** @throws ERR_ISOLATED_NEEDS_PLACEMENT where load is not balanced between the CPUs */
+/** @throws ERR_ISOLATED_NEEDS_PLACEMENT if the kernel does not balance load between the CPUs */
 export function checkBalanced({ oneToOne, cpus }: GrantedThreads): void {
   if (!oneToOne) return;
   throw new NumalignError(
@@ -89,10 +92,10 @@ export function checkBalanced({ oneToOne, cpus }: GrantedThreads): void {
 }
 
 /**
- * Pins threads, and sets the memory policy of the calling one, if it is among them. In a cgroup of
- * its own all of the process moves at once, threads that are just being born included. `cpus`: all
- * that the grant has; `numaNodes`: all of the machine.
- * @throws as {@link Grant.pin}
+ * Pins threads, and sets the memory policy of the calling one, if it is among them. A grant's
+ * cgroup takes the whole process at once, with threads that are just being created. `cpus`: all
+ * CPUs of the grant; `numaNodes`: all nodes of the machine.
+ * @throws like {@link Grant.pin}
  */
 export function pinTo(
   target: GrantedThreads,
