@@ -1,14 +1,14 @@
-// What is told of the record of what the kubelet has given out.
+// KubeletStatus: the record of what the kubelet has assigned, for status.
 import { type KubeletPod, type KubeletRecord, kubeletCpus } from '../../account/kubelet-record.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
 
-/** What the kubelet has given out, and who says so. */
+/** What the kubelet has assigned, and which process records it. */
 export interface KubeletStatus {
   /** Those that hold something. */
   readonly pods: readonly KubeletPod[];
   /** All their CPUs. */
   readonly cpus: CpuSet;
-  /** The process that keeps the record. `alive`: else nobody does, and it stays as it was. */
+  /** The process that keeps the record. If it is not `alive`, the record no longer changes. */
   readonly keeper: {
     readonly pid: number | null;
     readonly command: string | null;
@@ -16,11 +16,11 @@ export interface KubeletStatus {
   };
   /** When this process began to keep it: wall-clock time in ISO 8601. */
   readonly since: string;
-  /** When what the kubelet holds changed last. */
+  /** When the kubelet's assignments last changed. */
   readonly updatedAt: string;
 }
 
-/** `isAlive`: whether the process of an owner's file lives. */
+/** `isAlive`: whether the process with an owner's lock lives. */
 export function kubeletStatus(
   record: KubeletRecord | null,
   isAlive: (uuid: string) => boolean,
