@@ -1,4 +1,4 @@
-// ForkOptions: what a worker of a cluster is to have, and what is done where it ends.
+// ForkOptions: what a worker of a cluster gets, and what happens when it ends.
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { ACQUIRE_OPTIONS, type AcquireOptions } from '../input/request.js';
 import { option } from '../input/values/option-values.js';
@@ -6,48 +6,51 @@ import { option } from '../input/values/option-values.js';
 /** How often a worker is forked again. */
 export interface RespawnOptions {
   /**
-   * After so many ends in a row, each within ten seconds of the worker's start, it is not forked
-   * again, and its CPUs are given back. Default: no limit.
+   * After this many ends in a row, each within ten seconds of the worker's start, it is not forked
+   * again, and its CPUs are released. Default: no limit.
    */
   limit?: number;
 }
 
-/** What {@link Cluster.fork} takes: what {@link Manager.acquire} does, and what is the worker's. */
+/** Options of {@link Cluster.fork}: those of {@link Manager.acquire}, and those of the worker. */
 export interface ForkOptions extends Omit<AcquireOptions, 'cpu' | 'weight' | 'owner' | 'parts' | 'onTaken'> {
-  /** How many exclusive CPUs the worker has. Default: 1. */
+  /** The number of the worker's exclusive CPUs. Default: 1. */
   cpu?: number;
-  /** Variables of its environment, beside those of this process. */
+  /** Variables for its environment, in addition to those of this process. */
   env?: Readonly<Record<string, string | undefined>>;
   /**
-   * Where the CPUs cannot be had, the worker runs in the shared pool, or where there is none as any
-   * process: its `grant` is null and its `refusal` says why. Default: false.
+   * True: without CPUs to grant, the worker runs in the shared pool, or without a pool like any
+   * process. Its `grant` is then null, and its `refusal` says why. Default: false.
    */
   optional?: boolean;
   /**
-   * Whether a worker that dies is forked again, on the same CPUs: not after `disconnect()`, `kill()`
-   * or the exit code 0. Default: true.
+   * Whether a worker that dies is forked again on the same CPUs. This does not happen after
+   * `disconnect()`, `kill()` or the exit code 0. Default: true.
    */
   respawn?: boolean | RespawnOptions;
 }
 
-/** A fork, checked. */
+/** The checked options of a fork. */
 export interface WorkerPlan {
   readonly request: AcquireOptions;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly isOptional: boolean;
-  /** How many short lives in a row are too many; 0: it is never forked again. */
+  /**
+   * The number of short lives in a row after which it is not forked again; 0: never fork it again.
+   */
   readonly mostShortLives: number;
 }
 
-// `owner`: the grant is this process's. `parts` and `onTaken` are about threads of this process.
+// The grant belongs to this process (`owner`). `parts` and `onTaken` concern threads of this
+// process.
 const NOT_OF_WORKERS: readonly string[] = ['owner', 'parts', 'onTaken'];
-const OWN = ['env', 'optional', 'respawn'] as const;
-// Only at a fork: what acquires is not loaded before.
+const WORKER_OPTIONS = ['env', 'optional', 'respawn'] as const;
+// Built only at a fork, so that the modules for acquiring are not loaded before.
 const forkOptions = () => [
-  ...new Set([...OWN, ...ACQUIRE_OPTIONS.filter((name) => !NOT_OF_WORKERS.includes(name))]),
+  ...new Set([...WORKER_OPTIONS, ...ACQUIRE_OPTIONS.filter((name) => !NOT_OF_WORKERS.includes(name))]),
 ];
 
-/** What {@link Manager.acquire} is asked for it checks itself. @throws ERR_INVALID_OPTION */
+/** {@link Manager.acquire} checks its own options. @throws ERR_INVALID_OPTION */
 export function parseFork(options: ForkOptions): WorkerPlan {
   checkOptions(options, forkOptions(), 'fork');
   const { env = {}, optional = false, respawn = true, cpu = 1, ...request } = options;

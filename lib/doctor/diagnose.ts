@@ -1,4 +1,4 @@
-// What this machine and this user can and cannot do for grants, and what to change. Only looks.
+// Diagnose: what this machine and this user can do for grants, and what to change. Only looks.
 import { checkOptions } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import { MACHINE_STATE_DIR, parseConfig } from '../input/config.js';
@@ -11,25 +11,25 @@ import type { Finding } from './finding.js';
 import { judge } from './judge.js';
 import { readMachineFacts } from './read-facts.js';
 
-/** What {@link diagnose} judges. */
+/** What {@link diagnose} checks. */
 export interface DiagnoseOptions {
   /** The folder of the state. Default: the machine's. */
   stateDir?: string;
-  /** The cgroup to be judged; null: none. Default: that on record, or the machine's. */
+  /** The cgroup root to check; null: none. Default: the one on record, or the machine's. */
   cgroupRoot?: string | null;
 }
 
-/** The answer of {@link diagnose}. */
+/** The result of {@link diagnose}. */
 export interface Diagnosis {
-  /** There is no problem, whatever the warnings. */
+  /** True if there is no problem; there may be warnings. */
   readonly healthy: boolean;
   readonly findings: readonly Finding[];
 }
 
 /**
- * Looks at this machine and this user, as `numalign doctor` does: nothing is made, locked or
- * changed, and no rights are needed. Synchronous but for the discovery, and of the order of a
- * hundred milliseconds: all of /proc and the interrupts are looked through.
+ * Checks this machine and this user, as `numalign doctor` does. It makes, locks and changes
+ * nothing, and needs no rights. Synchronous except for the discovery; takes about a hundred
+ * milliseconds, since it reads all of /proc and the interrupts.
  * @throws ERR_INVALID_OPTION
  */
 export async function diagnose(options: DiagnoseOptions = {}): Promise<Diagnosis> {
@@ -46,7 +46,7 @@ export async function diagnose(options: DiagnoseOptions = {}): Promise<Diagnosis
   return { healthy: findings.every(({ status }) => status !== 'problem'), findings };
 }
 
-// A state that cannot be read is what was to be found out.
+// An unreadable state is a finding, not an error.
 async function look(
   stateDir: string,
   topology: Topology,

@@ -1,8 +1,8 @@
-// Findings: what was found of one thing that matters, and what to change.
+// Finding: what was found in one check, and what to change.
 
 /**
  * `problem`: numalign does not work here, or a grant is not worth what it promises. `warning`: less
- * than the machine could give. `unknown`: it cannot be seen from here.
+ * than the machine could offer. `unknown`: it cannot be seen from here.
  */
 export const FINDING_STATUSES = ['ok', 'warning', 'problem', 'unknown'] as const;
 export type FindingStatus = (typeof FINDING_STATUSES)[number];
@@ -10,7 +10,7 @@ export type FindingStatus = (typeof FINDING_STATUSES)[number];
 export interface Verdict {
   readonly status: FindingStatus;
   readonly found: string;
-  /** What to change; null where nothing need be. */
+  /** What to change; null if nothing. */
   readonly advice: string | null;
 }
 

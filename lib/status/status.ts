@@ -1,4 +1,4 @@
-// StateStatus: what a state folder says at one moment, all of it of one generation.
+// StateStatus: the content of a state folder at one moment, all of one generation.
 import type { PodContainer } from '../admission/pod-container.js';
 import type { LapsedGrant, Warning } from '../admission/warnings.js';
 import type { NumalignError } from '../base/errors.js';
@@ -14,77 +14,79 @@ import type { CpuSet } from '../machine/cpu-set.js';
 import type { QuietOutcome } from '../quiet/outcome.js';
 import type { Waiter } from '../state/wait-queue.js';
 
-/** A grant on record, with all that is known of it. */
+/** A grant on record, with all that is known about it. */
 export interface GrantStatus extends GrantInfo {
   readonly containers: readonly PodContainer[];
-  /** Where the owner has ended or given it up: the processes that keep it. */
+  /** The processes that keep it after its owner has ended or released it. */
   readonly survivors: readonly Survivor[];
-  /**
-   * The cgroups of its containers with exclusive CPUs, and that of all containers where there is
-   * one.
-   */
+  /** The cgroups of its containers with exclusive CPUs, and that of all containers if it exists. */
   readonly cgroups: readonly GrantCgroup[];
-  /** As {@link Grant.memoryEnforcement}. */
+  /** Like {@link Grant.memoryEnforcement}. */
   readonly memoryEnforcement: readonly MemoryBinding[];
-  /** As {@link Grant.quiet}. */
+  /** Like {@link Grant.quiet}. */
   readonly quiet: QuietOutcome | null;
 }
 
-/** A cgroup of a grant, as a path. */
+/** A cgroup of a grant. */
 export interface GrantCgroup {
-  /** null: all of them. */
+  /** Null for all containers. */
   readonly container: string | null;
   readonly path: string;
-  /** It is made when something is to run in it. */
+  /** False until something is to run in it. */
   readonly isMade: boolean;
 }
 
-/** A shared member; of a process also where it was attached, while there is that grant. */
+/** A shared member; for a process, also the grant that it is attached to while that exists. */
 export type MemberStatus =
   | Extract<SharedMember, { kind: 'cgroup' }>
   | (Extract<SharedMember, { kind: 'process' }> & Pick<ProcessEntry, 'grant' | 'container'>);
 
-/** The settings in force, and whether the kernel or a list says what they are. */
+/** The settings in force, and whether the kernel or a list determines them. */
 export interface SettingsStatus extends Settings {
-  /** Every online CPU is managed, not a list of them. */
+  /** True if every online CPU is managed, and not a list. */
   readonly managesAll: boolean;
-  /** The isolated pool is what the kernel isolates, not a list of CPUs. */
+  /** True if the isolated pool is what the kernel isolates, and not a list. */
   readonly isolatedByKernel: boolean;
 }
 
-/** The answer of {@link ManagerView.status}. */
+/** The result of {@link ManagerView.status}. */
 export interface StateStatus {
-  /** Empty where nothing is kept on disk. */
+  /** Empty if nothing is kept on disk. */
   readonly stateDir: string;
   readonly scope: 'machine' | 'private' | 'memory';
-  /** False: nobody has used the folder yet. The settings are those that its first opener would find. */
+  /**
+   * False if no manager has used the folder yet. The settings are then what its first opener would
+   * find.
+   */
   readonly exists: boolean;
   readonly generation: number;
-  /** Written before the machine was started: its grants are void and left out here. */
+  /**
+   * True if it was written before the machine was started: its grants are void and left out here.
+   */
   readonly isOfEarlierBoot: boolean;
   readonly settings: SettingsStatus;
   readonly sharedPool: CpuSet;
   readonly free: CpuSet;
   readonly freeIsolated: CpuSet;
   readonly memory: readonly MemoryTable[];
-  /** What the kubelet has given out; null: nobody has recorded any. */
+  /** What the kubelet has assigned; null if that is not recorded. */
   readonly kubelet: KubeletStatus | null;
   readonly grants: readonly GrantStatus[];
   readonly sharedMembers: readonly MemberStatus[];
-  /** The next first. */
+  /** In the order of the queue. */
   readonly waiting: readonly Waiter[];
   /**
-   * What is wrong with the state's file, if anything: then this is what the next transaction makes
-   * of what is left.
+   * What is wrong with the state's file, if anything: this status is then what the next transaction
+   * recovers.
    */
   readonly damage: string | null;
   /**
-   * Why nothing can be granted, if so: ERR_STATE_CORRUPT, ERR_STATE_VERSION. What is free is not
-   * known then.
+   * Why nothing can be granted, if so: ERR_STATE_CORRUPT, ERR_STATE_VERSION. It is then unknown
+   * what is free.
    */
   readonly refusal: NumalignError | null;
   /** The persistent grants of an earlier boot. */
   readonly lapsed: readonly LapsedGrant[];
-  /** What the settings name and the machine does not have at present. */
+  /** What the settings name but the machine does not have now. */
   readonly warnings: readonly Warning[];
 }

@@ -170,7 +170,7 @@ describe('the doctor', () => {
       /0-3/,
     ],
     ['a seccomp filter', 'seccomp', { seccomp: 2 }, 'ok', /filter is in force/],
-    ['a kernel without seccomp', 'seccomp', { seccomp: null }, 'unknown', /does not tell/],
+    ['a kernel without seccomp', 'seccomp', { seccomp: null }, 'unknown', /does not report it/],
     [
       'a filter that denies memory policies',
       'memory-policy',
@@ -398,7 +398,7 @@ describe('the doctor', () => {
       'cpusets',
       { foreignCpusets: { mount: '/sys/fs/cgroup', cpusets: [], isComplete: false } },
       'unknown',
-      /very many/,
+      /too many cgroups/,
     ],
     ['no cpusets to be seen', 'cpusets', { foreignCpusets: null }, 'unknown', /no cgroups/],
     ['SMT', 'smt', { cpusPerCore: 2 }, 'warning', /^on, 2 CPUs a core.*--smt hold-sibling/s],
@@ -525,7 +525,13 @@ describe('the doctor', () => {
       /sysctl -w kernel.numa_balancing=0/,
     ],
     ['balancing of one node', 'numa-balancing', { numaBalancing: 1, numaNodes: 1 }, 'ok', /one NUMA node/],
-    ['balancing that cannot be read', 'numa-balancing', { numaBalancing: null }, 'unknown', /does not tell/],
+    [
+      'balancing that cannot be read',
+      'numa-balancing',
+      { numaBalancing: null },
+      'unknown',
+      /does not report it/,
+    ],
     [
       'hugepages, and how many are free',
       'hugepages',
