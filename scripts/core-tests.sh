@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds and runs the C++ unit tests: scripts/core-tests.sh [none|address|thread]
 # address: AddressSanitizer and UndefinedBehaviorSanitizer; thread: ThreadSanitizer.
-# JOBS=n bounds how many compilers and tests run at a time.
+# JOBS=n limits how many compilers and tests run at the same time.
 # NUMALIGN_TEST_SEED=n repeats the random tests of the run that printed n.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -31,8 +31,9 @@ jobs=${JOBS:-$(nproc)}
 # Other tests may run beside the compilers.
 nice -n 10 cmake --build "$build" -j"$jobs"
 
-# ThreadSanitizer of GCC 12 and clang 14 stops with "unexpected memory mapping" where the kernel randomises addresses by more
-# bits than it knows (vm.mmap_rnd_bits above 28); without randomisation it always runs. Some containers forbid personality().
+# ThreadSanitizer of GCC 12 and clang 14 stops with "unexpected memory mapping" if the kernel
+# randomises addresses by more bits than it knows (vm.mmap_rnd_bits above 28). Without randomisation
+# it always runs. Some containers forbid personality().
 run=()
 if [ "$sanitizer" = thread ] && setarch -R true 2>/dev/null; then run=(setarch -R); fi
 
