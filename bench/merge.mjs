@@ -1,4 +1,4 @@
-// Merging topology hints: as the package's own providers give them, and as objects of JavaScript.
+// Merging topology hints: in the form of the package's own providers, and as JavaScript objects.
 
 import { discover, mergeHints } from '../dist/entries/topology.js';
 import { CpuSet } from '../dist/index.js';
@@ -11,8 +11,8 @@ export const description =
 
 const SETS = 256;
 
-// Lists as Topology.cpuHints makes them, in sets of so many. From each node some CPUs are free,
-// from most of them enough: no two lists are the same.
+// Lists as Topology.cpuHints makes them, in sets of this many. Some CPUs of each node are free,
+// mostly enough of them, and no two lists are equal.
 async function packedLists(nodes, lists, random) {
   const machine = await discover({ synthetic: `package:2 numa:${nodes / 2} core:32 pu:2` });
   const list = () => {

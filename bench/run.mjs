@@ -1,8 +1,8 @@
-// Runs benchmarks: npm run bench [-- NAME…] [--json FILE] and what a scenario takes. A scenario is
-// a file of this folder that exports `description`, perhaps an `explanation` (Markdown) and `options`
-// (as node:util's parseArgs takes them, each with a `help`), and `run(options, names)`, which returns
-// rows: plain objects, `name` first, numbers as they are. `names` are those of the inputs to measure;
-// with `options.check` it takes less time.
+// Runs benchmarks: npm run bench [-- NAME…] [--json FILE] and a scenario's options. A scenario is a
+// file of this folder. It exports `description`, perhaps an `explanation` (Markdown) and `options`
+// (for node:util's parseArgs, each with a `help`), and `run(options, names)`, which returns rows:
+// plain objects, `name` first, plain numbers. `names` are the inputs to measure; with
+// `options.check` it takes less time.
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { cpus, release } from 'node:os';
 import { dirname } from 'node:path';
@@ -55,7 +55,7 @@ function fail(message) {
   process.exit(2);
 }
 
-/** What `action` answers; a wrong order is told and ends the program. */
+/** The result of `action`; an invalid option is reported and ends the program. */
 function ordered(action) {
   try {
     return action();
@@ -80,7 +80,7 @@ for (const name of positionals) {
 const asked = positionals.filter((name) => !scenarios.has(name));
 const isOfTargets = values.check || values.package !== undefined;
 
-// Nothing asked for: everything; of a folder of inputs, these; of a check or several builds, what
+// Without names: everything; with a folder of inputs, these; for a check or several builds, what
 // has targets.
 function isAsked(name) {
   if (isOfTargets && !(name in TARGETS)) return false;
@@ -97,7 +97,7 @@ if (isOfTargets && leftOut.length > 0) {
   );
 }
 if (values.docs !== undefined) {
-  if (positionals.length > 0) fail('--docs is of everything, without NAME');
+  if (positionals.length > 0) fail('--docs covers everything: leave out NAME');
   for (const other of ['check', 'package', 'inputs']) {
     if (values[other] !== undefined) fail(`--docs does not go with --${other}`);
   }
@@ -115,8 +115,8 @@ async function rowsOf(name) {
   }
 }
 
-// What part of the machine's CPUs others have from now on: where it is much, times are of a busy
-// machine.
+// The part of the machine's CPU time that others use from now on. If it is large, the times are of
+// a busy machine.
 function lookAtOthers() {
   const [begin, before, own] = [performance.now(), cpuTime(), ownTime()];
   return () => {
@@ -142,7 +142,7 @@ function show(name, rows) {
   return sectionOf(name, scenario, tables);
 }
 
-/** Each package in turn, in processes of their own. */
+/** Runs each package in turn, in separate processes. */
 function compare() {
   const packages = ordered(() => packagesAt(values.package));
   const turns = Number(values.turns ?? 3);
@@ -166,11 +166,11 @@ function compare() {
   if (json !== undefined) writeFileSync(json, `${JSON.stringify({ date, machine, all }, null, 2)}\n`);
 }
 
-// What takes longer, or comes later, is not measured again in a check.
+// What takes longer or comes later is not measured again in a check.
 const AGAIN = { mostMs: 20_000, untilMs: 200_000 };
 
 /**
- * The rows of a scenario; in a check those that miss a target are measured a second time, since the
+ * The rows of a scenario. In a check, rows that miss a target are measured a second time, since the
  * machine may have been busy.
  */
 async function checkedRows(name) {

@@ -44,8 +44,8 @@ function requestOf(line, columns, where) {
 }
 
 /**
- * The requests of a trace: quantities as Kubernetes writes them, CPUs rounded up to whole ones;
- * `time` and `duration` in seconds where it has them, in the order of their times.
+ * The requests of a trace: Kubernetes quantities, with CPUs rounded up to whole ones; `time` and
+ * `duration` in seconds if the trace has them, sorted by time.
  * @throws ERR_TRACE, ERR_INVALID_QUANTITY
  */
 export function readTrace(path) {
