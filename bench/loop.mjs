@@ -50,20 +50,24 @@ async function wholeWrites(path, runs) {
   const { stateDir, manager, close } = await newNode(path, MACHINES.simulated, 512);
   const file = join(stateDir, 'state.json');
   const owners = join(stateDir, 'owners');
-  const own = join(owners, readdirSync(owners)[0]);
+  const ownerFile = join(owners, readdirSync(owners)[0]);
   const times = { state: [], owner: [] };
-  let [inode, size] = [statSync(file).ino, statSync(own).size];
+  let [inode, size] = [statSync(file).ino, statSync(ownerFile).size];
   const commit = async (action) => {
     const cpuNs = await cpuOf(action);
-    const [inodeNow, sizeNow] = [statSync(file).ino, statSync(own).size];
+    const [inodeNow, sizeNow] = [statSync(file).ino, statSync(ownerFile).size];
     // A release only removes a line.
     if (inodeNow !== inode) times.state.push(cpuNs);
     else if (sizeNow < size - LINE_BYTES) times.owner.push(cpuNs);
     [inode, size] = [inodeNow, sizeNow];
   };
   try {
-    for (let left = MOST_COMMITS * runs; Math.min(times.state.length, times.owner.length) < runs; left--) {
-      if (left === 0) throw new Error(`no ${runs} files were written whole`);
+    for (
+      let remaining = MOST_COMMITS * runs;
+      Math.min(times.state.length, times.owner.length) < runs;
+      remaining--
+    ) {
+      if (remaining === 0) throw new Error(`no ${runs} files were written whole`);
       let uid;
       await commit(async () => ({ uid } = await manager.admit(exclusivePod())));
       await commit(() => manager.release(uid));

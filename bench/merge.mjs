@@ -17,7 +17,7 @@ async function packedLists(nodes, lists, random) {
   const machine = await discover({ synthetic: `package:2 numa:${nodes / 2} core:32 pu:2` });
   const list = () => {
     const free = machine.nodes.reduce(
-      (cpus, { cpus: own }) => cpus.union(CpuSet.from(someOf(own, 4 + random(30), random))),
+      (cpus, { cpus: nodeCpus }) => cpus.union(CpuSet.from(someOf(nodeCpus, 4 + random(30), random))),
       CpuSet.EMPTY,
     );
     return machine.cpuHints({ request: 1 + random(8), available: free });

@@ -47,12 +47,12 @@ function manyNodes(cpus, random) {
 }
 
 /** CPUs and memory on a machine with many nodes, each with a different amount free. */
-async function large(name, cpusOf, asked) {
+async function large(name, cpusOf, amounts) {
   const random = randomNumbers(7);
   const topology = await discover({ json: manyNodes(cpusOf(random), random) });
   const others = () =>
     Array.from({ length: 12 }, (_, i) =>
-      podOf({ cpu: 1 + random(3), memory: (1 + random(asked.others)) * GIB }, `other-${i}`),
+      podOf({ cpu: 1 + random(3), memory: (1 + random(amounts.others)) * GIB }, `other-${i}`),
     );
   const options = {
     topologyManagerPolicy: 'best-effort',
@@ -60,7 +60,7 @@ async function large(name, cpusOf, asked) {
   };
   const { managers, close } = await managersOf(topology, options, [], others, random);
   const pods = Array.from({ length: 64 }, () =>
-    podOf({ cpu: asked.cpu + random(6), memory: (asked.gib + random(10)) * GIB }),
+    podOf({ cpu: amounts.cpu + random(6), memory: (amounts.gib + random(10)) * GIB }),
   );
   const [manager, pod] = [inTurn(managers), inTurn(pods)];
   const call = () => manager().plan(pod());

@@ -23,7 +23,7 @@ for (const file of readdirSync(folder).sort()) {
   scenarios.set(file.slice(0, -'.mjs'.length), await import(new URL(file, folder)));
 }
 
-const own = {
+const runnerOptions = {
   json: { type: 'string', help: 'also write the rows to this file' },
   docs: { type: 'string', help: 'also write the page of figures to this file' },
   check: {
@@ -38,7 +38,11 @@ const own = {
   turns: { type: 'string', help: 'how often each package is measured, in turns (default 3)' },
   help: { type: 'boolean' },
 };
-const options = Object.assign({}, ...[...scenarios.values()].map((scenario) => scenario.options), own);
+const options = Object.assign(
+  {},
+  ...[...scenarios.values()].map((scenario) => scenario.options),
+  runnerOptions,
+);
 
 function usage() {
   const lines = ['npm run bench [-- NAME…] [options]', '', 'NAME is a scenario, or an input:', ''];
@@ -77,7 +81,7 @@ for (const name of positionals) {
   if (scenarios.has(name) || inputs.includes(name)) continue;
   fail(`there is no scenario and no input ${name}; inputs: ${inputs.join(', ')}`);
 }
-const asked = positionals.filter((name) => !scenarios.has(name));
+const inputNames = positionals.filter((name) => !scenarios.has(name));
 const isOfTargets = values.check || values.package !== undefined;
 
 // Without names: everything; with a folder of inputs, these; for a check or several builds, what
@@ -85,7 +89,7 @@ const isOfTargets = values.check || values.package !== undefined;
 function isAsked(name) {
   if (isOfTargets && !(name in TARGETS)) return false;
   if (positionals.length === 0) return values.inputs === undefined || name === 'inputs';
-  return positionals.includes(name) || (name === 'inputs' && asked.length > 0);
+  return positionals.includes(name) || (name === 'inputs' && inputNames.length > 0);
 }
 
 const names = [...scenarios.keys()].filter(isAsked);
@@ -108,7 +112,7 @@ if (values.check) measureLess();
 // A scenario that fails does not stop the others.
 async function rowsOf(name) {
   try {
-    const rows = await scenarios.get(name).run(values, asked);
+    const rows = await scenarios.get(name).run(values, inputNames);
     return rows.map((row) => judged(name, row, { isTolerant: values.check }));
   } catch (error) {
     return [{ name, code: error.code ?? 'ERR_SCENARIO', remark: error.message }];
@@ -118,10 +122,10 @@ async function rowsOf(name) {
 // The part of the machine's CPU time that others use from now on. If it is large, the times are of
 // a busy machine.
 function lookAtOthers() {
-  const [begin, before, own] = [performance.now(), cpuTime(), ownTime()];
+  const [begin, before, ownBefore] = [performance.now(), cpuTime(), ownTime()];
   return () => {
     const now = cpuTime();
-    const othersNs = now.busyNs - before.busyNs + now.stolenNs - before.stolenNs - (ownTime() - own);
+    const othersNs = now.busyNs - before.busyNs + now.stolenNs - before.stolenNs - (ownTime() - ownBefore);
     return Math.max(0, othersNs) / ((performance.now() - begin) * 1e6 * cpus().length);
   };
 }

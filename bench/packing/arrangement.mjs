@@ -14,8 +14,8 @@ export function canArrange(free, requests, steps = STEPS) {
   // The sums of everything from each place of the list on.
   const sums = new Array(largest.length + 1).fill(0);
   for (let i = largest.length - 1; i >= 0; i--) sums[i] = sums[i + 1] + largest[i].cpu;
-  const known = new Set();
-  let left = steps;
+  const visited = new Set();
+  let remaining = steps;
 
   function place(at, nodes) {
     if (at === largest.length) return true;
@@ -24,8 +24,8 @@ export function canArrange(free, requests, steps = STEPS) {
     // Nodes with the same amounts are interchangeable.
     const states = nodes.map(({ cpu, memory, gpu }) => `${cpu} ${memory} ${gpu}`);
     const key = `${at}: ${[...states].sort().join(', ')}`;
-    if (known.has(key)) return false;
-    if (left-- === 0) return undefined;
+    if (visited.has(key)) return false;
+    if (remaining-- === 0) return undefined;
     const tried = new Set();
     for (const node of [...nodes.keys()].sort((a, b) => nodes[a].cpu - nodes[b].cpu)) {
       if (tried.has(states[node]) || !hasRoom(nodes[node], largest[at])) continue;
@@ -33,7 +33,7 @@ export function canArrange(free, requests, steps = STEPS) {
       const answer = place(at + 1, nodes.with(node, less(nodes[node], largest[at])));
       if (answer !== false) return answer;
     }
-    known.add(key);
+    visited.add(key);
     return false;
   }
 

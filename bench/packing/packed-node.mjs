@@ -48,11 +48,11 @@ export class PackedNode {
     this.#state = firstState(config, topology, present);
   }
 
-  admit(asked, uid) {
-    const question = this.#question(asked, uid);
+  admit(request, uid) {
+    const question = this.#question(request, uid);
     const decision = decideWhether(question);
     if (decision) return this.#admitted(decision, 0);
-    const rejection = this.#rejection(asked);
+    const rejection = this.#rejection(request);
     if (!rejection.isFragmented || this.#limits.maxMoves === 0) return rejection;
     // All grants consent to moves.
     const repacking = repack(question, this.#state.pods, this.#limits);
@@ -76,10 +76,10 @@ export class PackedNode {
     return this.#state.pods.length;
   }
 
-  #question(asked, uid) {
+  #question(request, uid) {
     return {
       ...this.#ground,
-      ...{ state: this.#state, request: this.#request(asked), uid, trialUid: uid },
+      ...{ state: this.#state, request: this.#request(request), uid, trialUid: uid },
       ...{ owner: PERSISTENT_OWNER, now: NEVER, dryRun: true },
     };
   }
@@ -97,9 +97,9 @@ export class PackedNode {
     return request;
   }
 
-  #rejection(asked) {
-    const isFragmented = hasRoom(this.#free(), asked);
-    return { admitted: false, isFragmented, isAvoidable: isFragmented && this.#isAvoidable(asked) };
+  #rejection(request) {
+    const isFragmented = hasRoom(this.#free(), request);
+    return { admitted: false, isFragmented, isAvoidable: isFragmented && this.#isAvoidable(request) };
   }
 
   /** What is free on all nodes together. */
@@ -114,9 +114,9 @@ export class PackedNode {
   }
 
   /** Whether a request fits in some arrangement of the grants. Those with GPUs stay. */
-  #isAvoidable(asked) {
+  #isAvoidable(request) {
     const nodes = capacities(this.#machine);
-    const movable = [asked];
+    const movable = [request];
     for (const { containers } of this.#state.pods) {
       const [{ devices, request }] = containers;
       const [gpu] = devices[GPU] ?? [];

@@ -11,11 +11,11 @@ function fail(message, value, valid) {
 
 function columnsOf(head, path) {
   const columns = head.split(',').map((name) => name.trim());
-  const known = COLUMNS.join(', ');
+  const columnNames = COLUMNS.join(', ');
   const stray = columns.find((name, i) => !COLUMNS.includes(name) || columns.indexOf(name) < i);
-  if (stray !== undefined) fail(`${path}: column "${stray}"`, stray, `${known}, each at most once`);
+  if (stray !== undefined) fail(`${path}: column "${stray}"`, stray, `${columnNames}, each at most once`);
   const has = (name) => columns.includes(name);
-  if (!has('cpu')) fail(`${path}: no column cpu`, head, `a first line with some of ${known}`);
+  if (!has('cpu')) fail(`${path}: no column cpu`, head, `a first line with some of ${columnNames}`);
   const times = TIMES.filter(has);
   if (times.length === 1) fail(`${path}: only ${times}`, head, `both ${TIMES.join(' and ')}, or neither`);
   return columns;

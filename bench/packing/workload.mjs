@@ -55,10 +55,10 @@ const weightOf = ({ weight = 1 }) => weight;
 const sum = (numbers) => numbers.reduce((total, number) => total + number, 0);
 
 function sizeAt(sizes, fraction) {
-  let left = fraction * sum(sizes.map(weightOf));
+  let remaining = fraction * sum(sizes.map(weightOf));
   for (const size of sizes) {
-    left -= weightOf(size);
-    if (left < 0) return size;
+    remaining -= weightOf(size);
+    if (remaining < 0) return size;
   }
   return sizes.at(-1);
 }

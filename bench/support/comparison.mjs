@@ -24,8 +24,8 @@ function leastOf(turns, name, member) {
 export function comparison(scenario, rows, labels, targets = TARGETS) {
   const names = [...new Set(rows.flat(2).map(({ name }) => name))];
   return names.flatMap((name) => {
-    const own = targets[scenario]?.[name] ?? {};
-    return [...new Set(['medianNs', ...Object.keys(own)])].flatMap((member) => {
+    const rowTargets = targets[scenario]?.[name] ?? {};
+    return [...new Set(['medianNs', ...Object.keys(rowTargets)])].flatMap((member) => {
       const values = rows.map((turns) => leastOf(turns, name, member));
       if (values.every((value) => value === undefined)) return [];
       const [first, last] = [values[0], values.at(-1)];
@@ -34,7 +34,7 @@ export function comparison(scenario, rows, labels, targets = TARGETS) {
         figure: member === 'medianNs' ? 'median' : titleOf(member),
         ...Object.fromEntries(labels.map((label, i) => [label, memberText(member, values[i])])),
         change: first > 0 && last > 0 ? `${number(first / last)} times less` : '-',
-        ...(own[member] !== undefined && { goal: `<= ${memberText(member, own[member])}` }),
+        ...(rowTargets[member] !== undefined && { goal: `<= ${memberText(member, rowTargets[member])}` }),
       };
     });
   });

@@ -14,14 +14,14 @@ const SHARED = ['node_modules', 'scripts', 'package.json', 'build/bench'];
  * same name.
  */
 export function packagesAt(paths) {
-  return paths.map((given, i) => {
-    const path = resolve(given);
+  return paths.map((folder, i) => {
+    const path = resolve(folder);
     const label = basename(path);
     if (!existsSync(join(path, 'dist/index.js'))) {
-      throw new Error(`--package ${given}: it has no dist/index.js; build it first`);
+      throw new Error(`--package ${folder}: it has no dist/index.js; build it first`);
     }
     if (paths.slice(0, i).some((other) => basename(resolve(other)) === label)) {
-      throw new Error(`--package ${given}: another one is called ${label} too; rename a folder`);
+      throw new Error(`--package ${folder}: another one is called ${label} too; rename a folder`);
     }
     return { path, label };
   });

@@ -13,8 +13,11 @@ export function randomNumbers(seed) {
 
 /** Some items of a list, each once. */
 export function someOf(list, count, random) {
-  const left = [...list];
-  return Array.from({ length: Math.min(count, left.length) }, () => left.splice(random(left.length), 1)[0]);
+  const remaining = [...list];
+  return Array.from(
+    { length: Math.min(count, remaining.length) },
+    () => remaining.splice(random(remaining.length), 1)[0],
+  );
 }
 
 /**

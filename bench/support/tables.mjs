@@ -88,8 +88,8 @@ function tableOf(rows, columns) {
   const titles = Object.keys(columns);
   const cells = rows.map((row) => titles.map((title) => columns[title](row)));
   // Only columns with content.
-  const said = titles.map((_, i) => cells.some((line) => line[i] !== '-' && line[i] !== ''));
-  const shown = (list) => list.filter((_, i) => said[i]);
+  const hasContent = titles.map((_, i) => cells.some((line) => line[i] !== '-' && line[i] !== ''));
+  const shown = (list) => list.filter((_, i) => hasContent[i]);
   return { titles: shown(titles), cells: cells.map(shown) };
 }
 
@@ -103,10 +103,10 @@ export function tablesOf(rows) {
   const members = [...new Set(others.flatMap((row) => Object.keys(row)))].filter(
     (member) => !HIDDEN.has(member),
   );
-  const own = members.map((member) => [titleOf(member), (row) => memberText(member, row[member])]);
+  const memberColumns = members.map((member) => [titleOf(member), (row) => memberText(member, row[member])]);
   return [
     tableOf(rows.filter(isMeasured), MEASURED),
-    tableOf(others, { ...Object.fromEntries(own), ...JUDGEMENT }),
+    tableOf(others, { ...Object.fromEntries(memberColumns), ...JUDGEMENT }),
   ].filter(({ cells }) => cells.length > 0);
 }
 

@@ -179,8 +179,8 @@ export function unmeasuredRows(scenario, rows, targets = TARGETS) {
 
 /** The row with its targets and whether it meets them; unchanged if there are none. */
 export function judged(scenario, row, { targets = TARGETS, isTolerant = false } = {}) {
-  const own = targets[scenario]?.[row.name];
-  if (own === undefined || row.code !== undefined || row.skipped !== undefined) return row;
-  const missed = missedMembers(row, own, isTolerant);
-  return { ...row, targets: own, met: missed.length === 0, ...(missed.length > 0 && { missed }) };
+  const rowTargets = targets[scenario]?.[row.name];
+  if (rowTargets === undefined || row.code !== undefined || row.skipped !== undefined) return row;
+  const missed = missedMembers(row, rowTargets, isTolerant);
+  return { ...row, targets: rowTargets, met: missed.length === 0, ...(missed.length > 0 && { missed }) };
 }

@@ -12,8 +12,8 @@ export interface GrantWorkerOptions extends WorkerOptions {
   /** The part of the grant for this Worker; default: the CPUs that no part has. */
   part?: string;
   /**
-   * The CPUs of the grant, or of its part, that the Worker may use. Default: where {@link
-   * Grant.placeThreads} has put the Workers, else all of them. Of isolated CPUs it gets one.
+   * The CPUs of the grant, or of its part, that the Worker may use. Default: where
+   * {@link Grant.placeThreads} has put the Workers, else all of them. Of isolated CPUs it gets one.
    */
   cpus?: CpuSet | string;
 }

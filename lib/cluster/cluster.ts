@@ -14,14 +14,14 @@ export interface Cluster extends Omit<NodeCluster, Replaced>, ClusterEmitter {
   readonly workers?: NodeJS.Dict<GrantedWorker>;
   readonly Worker: typeof Worker;
   /**
-   * Acquires CPUs and forks a worker that runs on them from its first instruction (see {@link
-   * Grant.spawn}), and has {@link GrantedWorker.grant}. A worker that dies is forked again on the
-   * same CPUs. The CPUs are released when it ends for good: after `disconnect()`, `kill()` or the
-   * exit code 0. A listener of `exit` that calls this for a worker to be forked again gets that
-   * next worker, not a second one.
-   * @throws ERR_INVALID_OPTION; like {@link openManager}, {@link Manager.acquire} and {@link
-   *   Grant.spawn}; what node:cluster throws; the kernel's error if it starts no process. Then
-   *   there is no worker and no grant.
+   * Acquires CPUs and forks a worker that runs on them from its first instruction (see
+   * {@link Grant.spawn}), and has {@link GrantedWorker.grant}. A worker that dies is forked again
+   * on the same CPUs. The CPUs are released when it ends for good: after `disconnect()`, `kill()`
+   * or the exit code 0. A listener of `exit` that calls this for a worker to be forked again gets
+   * that next worker, not a second one.
+   * @throws ERR_INVALID_OPTION; like {@link openManager}, {@link Manager.acquire} and
+   *   {@link Grant.spawn}; what node:cluster throws; the kernel's error if it starts no process.
+   *   Then there is no worker and no grant.
    */
   fork(options?: ForkOptions): Promise<GrantedWorker>;
   /** Like in node:cluster; `manager` applies to workers that are forked from then on. */

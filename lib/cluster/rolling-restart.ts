@@ -64,17 +64,17 @@ export function parseRestart(options: RestartOptions): Restart {
 
 /** @throws like {@link Cluster.restart} */
 export async function restartAll(owner: Rolling, { signal, ...deadlines }: Restart): Promise<Replacement[]> {
-  const done: Replacement[] = [];
+  const replacements: Replacement[] = [];
   for (const slot of [...owner.slots]) {
     signal?.throwIfAborted();
     const before = slot.worker;
     if (!before || slot.isClosed || !owner.slots.has(slot)) continue;
     const next = before.isDead() ? undefined : await slotBeside(owner, slot.plan, before);
     if (next && (slot.isClosed || !owner.slots.has(slot))) next.giveBack();
-    else if (next) done.push(...(await overlap(owner, slot, next, before, deadlines)));
-    else done.push(...(await inPlace(slot, before, deadlines)));
+    else if (next) replacements.push(...(await overlap(owner, slot, next, before, deadlines)));
+    else replacements.push(...(await inPlace(slot, before, deadlines)));
   }
-  return done;
+  return replacements;
 }
 
 // Undefined if there are no CPUs for a second worker.

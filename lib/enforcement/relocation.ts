@@ -69,9 +69,9 @@ export function relocate(
   to: Place,
   started: readonly number[] = [],
 ): void {
-  const left = from.difference(presentCpus(to));
-  if (left.isEmpty) return;
-  for (const { pid, cpusIn } of tenantsOf(enforcer, pod, started)) moveProcess(pid, left, cpusIn(to));
+  const abandoned = from.difference(presentCpus(to));
+  if (abandoned.isEmpty) return;
+  for (const { pid, cpusIn } of tenantsOf(enforcer, pod, started)) moveProcess(pid, abandoned, cpusIn(to));
 }
 
 /**

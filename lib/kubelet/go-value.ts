@@ -10,8 +10,8 @@ export interface GoType<T> {
   /** The zero value of a variable. */
   readonly zero: T;
   /**
-   * Reads into a variable that contains `before`. @throws GoTypeError, whose message contains
-   * `where`
+   * Reads into a variable that contains `before`.
+   * @throws GoTypeError, whose message contains `where`
    */
   read(json: GoJson, before: T, where: string): T;
   write(value: T): string;

@@ -26,10 +26,10 @@ import { unpinMemory } from './memory.js';
 export interface Vacate<T, R> {
   leave(pool: CpuSet): T;
   /** The threads that left. */
-  threads(left: T): readonly UnpinnedThread[];
+  threads(departure: T): readonly UnpinnedThread[];
   /** Where they are once the CPUs belong to the shared pool again. */
-  settled(left: T): R;
-  comeBack(left: T): void;
+  settled(departure: T): R;
+  comeBack(departure: T): void;
 }
 
 // The shared pool may have grown since they were moved. A thread that has ended keeps its earlier
@@ -117,9 +117,9 @@ export function vacateOf(
   return {
     leave: (pool) => {
       hasLeft = group?.isInUse ?? false;
-      const left = undoPin(topology, group, uid, pool);
+      const departure = undoPin(topology, group, uid, pool);
       pinMemoryAgain = unpinMemory(uid);
-      return left;
+      return departure;
     },
     threads: ({ threads }) => threads,
     settled: ({ result }) => readAgain(result),

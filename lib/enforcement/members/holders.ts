@@ -14,8 +14,8 @@ export class Holders {
 
   /**
    * The grants of a list that a process holds, or for which it has pinned threads although no
-   * process owns them. See attachedCpus for the grant that it was attached to, and {@link
-   * podsOfBoth} for two lists.
+   * process owns them. See attachedCpus for the grant that it was attached to, and
+   * {@link podsOfBoth} for two lists.
    */
   grantsOf(pods: readonly PodAssignment[], { pid, pinned = [] }: Process): readonly PodAssignment[] {
     this.#follow(pods);

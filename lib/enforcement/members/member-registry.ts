@@ -66,8 +66,8 @@ export class MemberRegistry {
   }
 
   /**
-   * Registers this process as one that runs in the shared pool unless it has a grant. Call {@link
-   * leave} as often.
+   * Registers this process as one that runs in the shared pool unless it has a grant. Call
+   * {@link leave} as often.
    */
   join(): void {
     this.#openers++;
@@ -163,11 +163,12 @@ export class MemberRegistry {
     const found = identifyCgroup(path);
     if (!found) throw unknownMember(path, 'the absolute path of a cgroup');
     const name = cgroupName(found);
-    const known = this.#read(name);
+    const registration = this.#read(name);
     const user = process.geteuid?.() ?? 0;
     const isOurs = user === 0 || user === statSync(found.path).uid;
-    if (!known || isOurs || known.user === user) this.folder.replace(name, JSON.stringify(found));
-    return { name, isNew: known === undefined };
+    if (!registration || isOurs || registration.user === user)
+      this.folder.replace(name, JSON.stringify(found));
+    return { name, isNew: registration === undefined };
   }
 
   /** @throws ERR_UNKNOWN_MEMBER if it is not registered */
@@ -234,9 +235,9 @@ export class MemberRegistry {
       const isSeen = one.entry.kind === 'process' ? isProcessRunning(one.entry) : isHere(one.entry);
       if (isSeen !== true && !this.#mayBeThere(name, one.entry, isSeen)) continue;
       const key = PROCESS_FILE.exec(name)?.[1] ?? name;
-      const known = found.get(key);
-      const both = known
-        ? { ...joined(known, one), names: [...known.names, name] }
+      const earlier = found.get(key);
+      const both = earlier
+        ? { ...joined(earlier, one), names: [...earlier.names, name] }
         : { ...one, names: [name] };
       found.set(key, { ...both, isSeen: isSeen === true });
     }

@@ -146,9 +146,9 @@ export class ProcessConfiner {
     // The record is written first, with the current and the future masks: a crash in between must
     // not lose what the threads had chosen.
     const text = save([...planned.threads, ...known], before);
-    const done = move();
-    if (!done) return NOTHING_DONE;
-    save(done.threads, text);
-    return { moved: done.moved, ...reasonOf(done) };
+    const confined = move();
+    if (!confined) return NOTHING_DONE;
+    save(confined.threads, text);
+    return { moved: confined.moved, ...reasonOf(confined) };
   }
 }

@@ -101,8 +101,8 @@ export class Grants {
 
   /**
    * The place of a container: what the device plugin has booked for it, or its admission.
-   * @throws NodeError ERR_ALLOCATION, ERR_UNKNOWN_ALLOCATION; like {@link admit} and {@link
-   *   RestoreAllocation}
+   * @throws NodeError ERR_ALLOCATION, ERR_UNKNOWN_ALLOCATION; like {@link admit} and
+   *   {@link RestoreAllocation}
    */
   async place(
     { uid: podUid }: PodSandbox,

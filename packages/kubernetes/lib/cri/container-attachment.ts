@@ -71,8 +71,8 @@ export class ContainerAttachment {
    * Acquires CPUs for the container, makes the other containers leave them, and sets the
    * container's cpuset through the runtime. All of this is done when it resolves. If a step fails,
    * everything is as before.
-   * @throws like {@link ContainerRuntime.find}, {@link ContainerRuntime.setCpuset}, {@link
-   *   attachmentRequest}, `manager.admit`; ERR_NO_EXCLUSIVE_CPUS under the CPU policy none;
+   * @throws like {@link ContainerRuntime.find}, {@link ContainerRuntime.setCpuset},
+   *   {@link attachmentRequest}, `manager.admit`; ERR_NO_EXCLUSIVE_CPUS under the CPU policy none;
    *   ERR_CONTAINER_ATTACHED if the container has a grant; ERR_CONTAINER_UNMOVABLE if another
    *   container has no other CPUs than those to be cleared; ERR_UNKNOWN_GRANT for a grant that does
    *   not exist; ERR_OWNER_ALIVE for a grant of a process; the signal's reason

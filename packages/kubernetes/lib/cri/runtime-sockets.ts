@@ -23,8 +23,8 @@ function isSocket(path: string): boolean {
 }
 
 /**
- * The socket that CONTAINER_RUNTIME_ENDPOINT names, or the first existing one of {@link
- * RUNTIME_SOCKETS}.
+ * The socket that CONTAINER_RUNTIME_ENDPOINT names, or the first existing one of
+ * {@link RUNTIME_SOCKETS}.
  * @throws ERR_RUNTIME_UNREACHABLE
  */
 export function findRuntimeSocket(
