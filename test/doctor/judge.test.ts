@@ -401,7 +401,7 @@ describe('the doctor', () => {
       /too many cgroups/,
     ],
     ['no cpusets to be seen', 'cpusets', { foreignCpusets: null }, 'unknown', /no cgroups/],
-    ['SMT', 'smt', { cpusPerCore: 2 }, 'warning', /^on, 2 CPUs a core.*--smt hold-sibling/s],
+    ['SMT', 'smt', { cpusPerCore: 2 }, 'warning', /^on, 2 CPUs per core.*--smt hold-sibling/s],
     [
       'CPUs that are to be granted and tick',
       'kernel-work',
@@ -508,7 +508,7 @@ describe('the doctor', () => {
       'workqueues',
       { workqueues: cpus('0-7') },
       'warning',
-      /CPUs 2-7 too\nnumalign can do this for a grant while it lasts: `numalign run --quiet workqueues`, or `quiet: \{ workqueues: true \}`$/,
+      /also runs on CPUs 2-7\nnumalign can do this for a grant while it lasts: `numalign run --quiet workqueues`, or `quiet: \{ workqueues: true \}`$/,
     ],
     [
       'that it takes root to move work away',
