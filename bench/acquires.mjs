@@ -12,7 +12,7 @@ compares the last 125 with the first.`;
 const ACQUIRES = 1000;
 const STEP = 125;
 
-// The exponent is of the whole CPU time by the number of acquires, from the first 125 on.
+// The exponent relates the total CPU time to the number of acquires, from the first 125 on.
 async function measure({ where, path }) {
   const { manager, close } = await newNode(path, MACHINES.simulated, 0);
   const points = [];

@@ -1,5 +1,5 @@
-// What a process that only has a manager open feels of others' commits: CPU time, how busy its event
-// loop is, and how late its timers are, beside the same process without commits.
+// What a process with only an open manager notices of others' commits: its CPU time, how busy its
+// event loop is, and how late its timers are, compared with the same process without commits.
 import { lowerQuartileOf, medianOf } from './support/measure.mjs';
 import { COMMITTER, MACHINES, newNode } from './support/nodes.mjs';
 import { startPeer } from './support/peers.mjs';
@@ -19,14 +19,14 @@ watch*: it only watches the file that commits change.`;
 const GRANTS = [1, 512];
 const PHASE_MS = 1500;
 const PACE_MS = 20;
-// More than a look is put off for.
+// Longer than a look is delayed.
 const SETTLE_MS = 1050;
 const [WATCH, LISTENER] = ['bare watch', 'listener'];
 const KINDS = ['no listener', LISTENER];
 
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-// What the bystander sees of a phase in which `commit` is called again and again.
+// What the bystander notices during a phase in which `commit` is called repeatedly.
 async function phase(bystander, isDelay, commit) {
   await bystander.call('begin', { isDelay });
   const begin = performance.now();
@@ -40,13 +40,13 @@ async function phase(bystander, isDelay, commit) {
     const left = next - performance.now();
     if (left > 0) await sleep(left);
   }
-  // What it has not come to yet is of these commits too.
+  // Work that it has not reached yet also belongs to these commits.
   await sleep(SETTLE_MS);
   return { ...(await bystander.call('end')), commits };
 }
 
-// `what`: the process has a manager, perhaps with a listener, or no more than a watch of the file that
-// does nothing, which is the least that hearing of a commit takes.
+// `what`: the process has a manager, perhaps with a listener, or only a watch of the file that does
+// nothing, which is the least that hearing of a commit takes.
 async function measure(machineName, machine, grants, what, { path, rounds }) {
   // Has the grants, and reacts to nothing.
   const node = await newNode(path, machine, grants, COMMITTER);

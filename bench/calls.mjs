@@ -1,5 +1,6 @@
-// System calls of an operation, by strace: all that its process makes from its beginning to its end,
-// on whatever thread, but for those by which threads of Node wait for each other and V8 gets memory.
+// System calls of an operation, by strace: all that its process makes from the start to the end of
+// the operation, on any thread, except those by which threads of Node wait for each other and V8
+// gets memory.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// Several processes that admit and release in one state folder, in which many grants live, beside one
+// Several processes that admit and release in one state folder with many grants, compared with one
 // process that does so alone.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -25,14 +25,14 @@ export const options = {
 
 const GRANTS = 512;
 const PROCESSES = 8;
-// Of each process on average, before shares say anything.
+// Admissions per process on average before shares are meaningful.
 const ENOUGH = 10;
-// One process alone before and after: a part of the time each.
+// One process alone, before and after: this part of the time each.
 const ALONE = 4;
 const CONTENDER = fileURLToPath(new URL('support/contender.mjs', import.meta.url));
 const MACHINE = MACHINES.simulated;
 
-// All begin together, and end when together they have done enough or the time is over.
+// All start together, and stop when they have done enough together or the time is over.
 async function contend(stateDir, processes, { admits, seconds }) {
   const children = Array.from({ length: processes }, () =>
     fork(CONTENDER, [JSON.stringify({ stateDir, machine: MACHINE })]),
@@ -40,7 +40,7 @@ async function contend(stateDir, processes, { admits, seconds }) {
   const exits = children.map((child) => once(child, 'exit'));
   await Promise.all(children.map((child) => once(child, 'message')));
   let isStopped = false;
-  // Once, to those that are still there. What has become of the others is in the results.
+  // Sent once, to the processes that still run. The results tell what became of the others.
   const stop = () => {
     if (isStopped) return;
     isStopped = true;
@@ -73,7 +73,7 @@ async function contend(stateDir, processes, { admits, seconds }) {
 
 const ofOne = ({ admits, seconds }) => ({ admits: Math.ceil(admits / ALONE), seconds: seconds / ALONE });
 
-// An append of what a record has to say of a grant at the least.
+// An append of the least that a record says about a grant.
 function appends(stateDir, manager) {
   const times = new Float64Array(100);
   yardstick.append(times, join(stateDir, 'raw'), Buffer.from(JSON.stringify(manager.grants()[0])));
@@ -100,9 +100,9 @@ async function measure({ where, path, fileSystem }, limits) {
       ...measured,
       costE: measured.medianNs / emptyNs,
       admitsASecond,
-      // How many times as many as all together one process alone has.
+      // How many times the sum of all processes one process does alone.
       aloneOverSum: aloneASecond / admitsASecond,
-      // How many times as many as the slowest process the average has had.
+      // How many times the slowest process's share the average is.
       unfairness: share < ENOUGH ? 0 : share / slowest,
       remark: `${number(admitsASecond)} admissions a second, ${number(aloneASecond)} of one process alone; slowest process ${percent(slowest / share)} of its share; ${fileSystem}`,
     };

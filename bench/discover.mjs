@@ -1,4 +1,4 @@
-// Loading a machine beside hwloc alone, with the same filters and flags.
+// Loading a machine, compared with hwloc alone with the same filters and flags.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

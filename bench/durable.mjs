@@ -1,4 +1,4 @@
-// Admitting and releasing, durably, beside an append of what has changed and an fdatasync in the
+// Admitting and releasing, durably, compared with an append of the changes and an fdatasync in the
 // same folder: on a simulated machine and on this one, alone and after another process has
 // committed.
 import { join } from 'node:path';
@@ -20,7 +20,7 @@ const GRANTS = [1, 64, 512];
 const CALLS = 5;
 const MOST_ROUNDS = 40;
 
-/** Rounds of an admission and its release, as many as the time is for, three at least. */
+/** Rounds of an admission and its release, as many as fit into the time, but at least three. */
 async function measured({ stateDir, manager }, record, seconds, commit) {
   const kinds = { admit: new Rounds(), release: new Rounds() };
   async function round() {
@@ -53,7 +53,7 @@ async function measured({ stateDir, manager }, record, seconds, commit) {
 async function measure([machineName, machine], grants, { where, path, fileSystem }, seconds) {
   const node = await newNode(path, machine, grants);
   try {
-    // What a record has to say of a grant at the least.
+    // The least that a record says about a grant.
     const record = Buffer.from(`${JSON.stringify(node.manager.grants()[0])}\n`);
     const alone = await measured(node, record, seconds);
     const peer = await startPeer({ stateDir: node.stateDir, machine, options: COMMITTER });

@@ -1,5 +1,5 @@
-// How the cost of an operation grows with what it has nothing to do with, or with what it is asked
-// for: the exponent of the power law that fits its times best.
+// How the cost of an operation grows with what it does not concern, or with its own size: the
+// exponent of the power law that fits its times best.
 import { discover } from '../dist/entries/topology.js';
 import { CpuSet, openManager } from '../dist/index.js';
 import { growthExponent } from './support/growth-exponent.mjs';
@@ -37,8 +37,9 @@ function timeOfCall(call, least = ROUND_MS) {
 }
 
 /**
- * A row of times at each n: `[n, measure]`, where `measure` answers nanoseconds. All n in turn, of
- * each the least. An n of 0 has no logarithm: it is part of the last over the first only.
+ * A row of times at each n: `[n, measure]`, where `measure` returns nanoseconds. Takes all n in
+ * turn, and keeps the least of each. An n of 0 has no logarithm, so it only counts for the last
+ * time over the first.
  */
 async function growth(name, subjects, rounds = 12) {
   const least = new Map(subjects.map(([n]) => [n, Number.POSITIVE_INFINITY]));
@@ -54,7 +55,7 @@ async function growth(name, subjects, rounds = 12) {
   };
 }
 
-/** The same of calls that answer at once, each warm. */
+/** The same for synchronous calls, each warmed up. */
 function growthOfCalls(name, subjects) {
   for (const [, call] of subjects) timeOfCall(call, WARM_UP_MS);
   return growth(
@@ -64,9 +65,7 @@ function growthOfCalls(name, subjects) {
   );
 }
 
-// ---- admissions
-
-// The CPU time of an admission, the least of three: the first finds other caches full.
+// The CPU time of an admission, the least of three: the first one finds cold caches.
 async function admission({ manager }, commit) {
   const times = [];
   for (let i = 0; i < 3; i++) {
@@ -102,7 +101,7 @@ async function admissions() {
   }
 }
 
-/** Beside so many living owners. `subjectOf` a node: what `measure` measures. */
+/** Beside this many living owners. `subjectOf` a node: what `measure` measures. */
 async function growthByOwners(name, counts, subjectOf, measure) {
   const { path } = stateParents().at(-1);
   const machine = MACHINES.simulated;
@@ -126,14 +125,14 @@ async function warmAdmission(node) {
   return () => admission(node);
 }
 
-// ---- plans, of machines in memory
+// Plans of machines in memory
 
 const OPTIONS = {
   topologyManagerPolicy: 'best-effort',
   topologyManagerPolicyOptions: { 'max-allowable-numa-nodes': 64 },
 };
 
-/** Plans of this many containers, each of a little other amounts than the one before. */
+/** Plans of this many containers, each with slightly different amounts than the one before. */
 function plans(manager, { containers = 1, limits = {} } = {}) {
   const pods = Array.from({ length: 8 }, (_, i) => ({
     containers: Array.from({ length: containers }, (_, container) => ({
@@ -175,13 +174,11 @@ async function withDevices(count) {
   return { topology: await machineOf(2, 128), devices, limits };
 }
 
-// ---- choosing CPUs
-
 async function takesBy(name, counts, of) {
   const subjects = [];
   for (const n of counts) {
     const { topology, count } = await of(n);
-    // All but one, another one each time.
+    // All but one CPU, a different one each time.
     const sets = topology.cpus
       .toArray()
       .slice(0, 8)

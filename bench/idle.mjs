@@ -1,5 +1,5 @@
-// How often a process wakes up that has a manager open and does nothing: voluntary context switches
-// of all its threads, as the kernel counts them.
+// How often a process wakes up that has an open manager and does nothing: voluntary context
+// switches of all its threads, as the kernel counts them.
 import { readdirSync, readFileSync } from 'node:fs';
 import { MACHINES, newNode } from './support/nodes.mjs';
 import { startPeer } from './support/peers.mjs';
@@ -13,7 +13,7 @@ a second. The process rests 12 s before, since V8 collects garbage once more som
 
 const SECONDS = 34;
 const GRANTS = 16;
-// V8 collects garbage a last time some 8 seconds after it was busy.
+// V8 collects garbage for the last time about 8 seconds after it was busy.
 const SETTLE_MS = 12_000;
 
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -25,7 +25,7 @@ function switchesOf(pid) {
   }, 0);
 }
 
-// The grants are of a process that is idle too.
+// The grants belong to a process that is idle, too.
 async function start(machine, isListener) {
   const { path } = stateParents().at(-1);
   const node = await newNode(path, machine, 0);

@@ -1,5 +1,6 @@
 // What the package costs a program before it does anything: at its import, and at the first
-// openManager. CPU time of the process, which tells more than elapsed time where others run.
+// openManager. Uses the CPU time of the process, which is more reliable than elapsed time if other
+// processes run.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -32,20 +33,20 @@ function open(parent, ...machine) {
   }
 }
 
-/** `[name, yardstick, process, process of the yardstick]`: each answers its CPU time. */
+/** `[name, yardstick, process, process of the yardstick]`: the two functions return CPU times. */
 function subjectsIn(parent) {
   const { simulated } = MACHINES;
   const imported = () => start(whole);
   return [
     ['import', 'empty module', imported, () => start(empty)],
     ['first open, this machine', 'import', () => open(parent), imported],
-    // The machine is made before, by a call of its own.
+    // A separate call makes the machine before.
     ['first open, simulated', 'import', () => open(parent, simulated), () => start(whole, simulated)],
   ];
 }
 
 export async function run({ check }) {
-  // In memory, where there is such a folder.
+  // In memory, if there is such a folder.
   const subjects = subjectsIn(stateParents().at(-1).path);
   const found = subjects.map(() => ({ samples: [], others: [], more: [] }));
   for (let i = -2; i < (check ? 16 : 40); i++) {

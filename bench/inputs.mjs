@@ -7,7 +7,7 @@ export const options = {
   inputs: { type: 'string', help: 'a folder of inputs instead of bench/inputs; NAME is then one of these' },
 };
 
-/** The names that may be asked for. */
+/** The names that can be selected. */
 export const inputNames = ({ inputs }) => [...inputsIn(inputs).keys()];
 
 async function measure(name, read) {
@@ -19,7 +19,7 @@ async function measure(name, read) {
   }
 }
 
-// One that is damaged does not stop the others.
+// A damaged input does not stop the others.
 const damaged = (name, { code = 'ERR_INPUT', message }) => ({ name, code, remark: message });
 
 export async function run({ inputs }, names) {

@@ -1,4 +1,4 @@
-// Instructions of the core's hot functions. Unlike times they repeat, whatever else the machine does.
+// Instructions of the core's hot functions. Unlike times they are repeatable, whatever else runs.
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 

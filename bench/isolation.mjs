@@ -1,7 +1,7 @@
-// What isolation is worth: a process on one CPU beside three that take whatever they get, and beside
-// one that sends packets, whose interrupts come on that CPU. How late
-// it wakes up and for how much of that it waited for a CPU, gaps while it spins, how late its event
-// loop is, and how long garbage collections take by where V8's helpers run.
+// What isolation is worth: a process on one CPU beside three that take any CPU time they get, and
+// beside one that sends packets whose interrupts arrive on that CPU. Measures how late it wakes up
+// and how much of that it waited for a CPU, gaps while it spins, how late its event loop is, and
+// how long garbage collections take depending on where V8's helpers run.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -41,13 +41,13 @@ const [VICTIM, GC_VICTIM] = ['victim.mjs', 'gc-victim.mjs'].map((name) =>
   fileURLToPath(new URL(`support/${name}`, import.meta.url)),
 );
 const AGGRESSORS = 3;
-// Nobody is asked to leave.
+// No member is asked to leave.
 const recorded = { sharedMember: false, cgroupRoot: null };
-// The lowest is the first to be granted.
+// The lowest CPU is granted first.
 const [own, ...others] = affinity();
 const taskset = ['taskset', '-c', String(own)];
 
-/** What others are compared with. */
+/** The base of comparisons. */
 const IDLE = 'idle machine';
 
 const level = (name, manager) => ({
@@ -55,7 +55,7 @@ const level = (name, manager) => ({
   ...{ manager, members: name !== 'recorded', pin: true, request: { require: name } },
 });
 const enforced = (name) => level(name, { cgroupRoot, enforcement: name });
-// Others keep to their CPUs: what is left is what the kernel does.
+// Others keep to their CPUs: what remains is the kernel's work.
 const besideNetwork = (name, request) => ({
   ...{ name: `network: ${name}`, network: true, pin: true, manager: recorded, request },
 });
@@ -126,8 +126,8 @@ function measure(way, seconds) {
   });
 }
 
-// The sender is on the other CPUs. Where the interrupts come is not left to chance: it is where they
-// disturb the most.
+// The sender is on the other CPUs. Interrupts are directed to where they disturb the most, since
+// chance would vary.
 async function measureBesideNetwork({ manager, pin, request }, seconds) {
   const irqs = networkInterrupts();
   if (irqs.length === 0) return { unreached: 'no interrupt of a network interface is counted here' };
@@ -148,7 +148,7 @@ async function measureBesideNetwork({ manager, pin, request }, seconds) {
 }
 
 function collect({ aggressors = AGGRESSORS, threads, flags = [] }, seconds) {
-  // The aggressors are where the shared pool is: off the granted CPU.
+  // The aggressors are in the shared pool: off the granted CPU.
   const spinElsewhere = ['taskset', '-c', CpuSet.from(others).toString(), ...SPIN];
   return besideAggressors(aggressors, spinElsewhere, async (stateDir) => {
     const order = { manager: { ...recorded, stateDir }, threads, seconds };
@@ -156,14 +156,14 @@ function collect({ aggressors = AGGRESSORS, threads, flags = [] }, seconds) {
   });
 }
 
-// `lookAtOthers` is called in the middle of the measurement, when everybody is where he is to be.
+// `lookAtOthers` is called in the middle of the measurement, when all processes are in place.
 async function victim(command, args, lookAtOthers) {
   const [program, ...rest] = [...command, process.execPath, '--expose-gc', ...args];
   const child = spawn(program, rest, { stdio: ['ignore', 'pipe', 'inherit'] });
   let text = '';
   let aggressorCpus = [];
   child.stdout.setEncoding('utf8').on('data', (part) => {
-    // The first line says that it begins.
+    // The first line reports the start.
     if (text === '') aggressorCpus = lookAtOthers();
     text += part;
   });
@@ -179,7 +179,7 @@ function deviceInterrupts({ cpus }) {
   return cpus.reduce((sum, cpu) => sum + cpu.deviceInterrupts, 0);
 }
 
-// A row for each way that has samples; the medians beside that of the idle machine.
+// A row for each way with samples; its medians are compared with the idle machine's.
 function spreads(what, ways, spreadOf, remarkOf = () => '') {
   const idleNs = spreadOf(ways.find(({ name }) => name === IDLE)).medianNs;
   return ways.map((way) => {
@@ -197,7 +197,7 @@ const gapsRemark = ({ felt }) =>
 
 const collectionRemark = ({ meanNs }) => `mean ${number(meanNs / 1e6)} ms`;
 
-// What a way came to, and whether others were on the CPU.
+// The outcome of a way, and whether others were on the CPU.
 function circumstances(way) {
   if (way.unreached !== undefined)
     return { name: way.name, level: 'not reached here', remark: way.unreached };

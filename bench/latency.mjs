@@ -1,5 +1,6 @@
-// How long an HTTP server takes to answer beside three processes a CPU that spin, by how its workers
-// are kept from them. A worker has a port of its own, so that its answers are told from the others'.
+// How long an HTTP server takes to answer beside three spinning processes per CPU, by how its
+// workers are kept from them. Each worker has its own port, so that its answers can be
+// distinguished.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -29,9 +30,9 @@ const [PRIMARY, CLIENT] = ['primary.mjs', 'client.mjs'].map((name) =>
   fileURLToPath(new URL(`latency/${name}`, import.meta.url)),
 );
 const AGGRESSORS = 3;
-/** Requests a second to each worker. */
+/** Requests per second to each worker. */
 const RATE = 500;
-// One CPU is the client's, and stays everybody's.
+// One CPU is for the client, and stays shared.
 const cpus = [...affinity()];
 const [workerCpus, clientCpu] = [cpus.slice(0, -1), cpus.at(-1)];
 
@@ -101,7 +102,8 @@ function measure({ aggressors = AGGRESSORS, kind, manager = {}, slice = false },
   });
 }
 
-// Above all others, and away from the workers: what it measures is not how it is disturbed itself.
+// It runs above all others and away from the workers, so that the measurement itself is not
+// disturbed.
 async function ask(ports, seconds) {
   const order = JSON.stringify({ ports, rate: RATE, seconds });
   const args = ['-f', '1', 'taskset', '-c', String(clientCpu), process.execPath, CLIENT, order];

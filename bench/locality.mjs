@@ -1,5 +1,5 @@
-// What it matters where things are: how long two CPUs take to hand a cache line to each other and
-// back, and how long a load from the memory of a node takes.
+// What distance costs: how long two CPUs take to pass a cache line to each other and back, and how
+// long a load from the memory of a node takes.
 import { Worker } from 'node:worker_threads';
 import { affinity } from '../dist/entries/diagnostics.js';
 import { discover } from '../dist/entries/topology.js';
@@ -15,7 +15,7 @@ a virtual machine the hypervisor places the CPUs, and may move them: one round t
 one run and 317 ns in another.`;
 
 const TIMES = 5000;
-// More than caches hold.
+// More than caches can hold.
 const BYTES = 256 * 2 ** 20;
 
 // From near to far.
@@ -55,7 +55,10 @@ async function roundTrips([near, far]) {
   return times;
 }
 
-/** The first node with CPUs of ours, and of each distance from it the first node with memory. */
+/**
+ * The first node with CPUs of this process, and for each distance from it the first node with
+ * memory.
+ */
 export function memoriesOf({ nodes }, cpus) {
   const home = nodes.find((node) => cpus.some((location) => location.node === node.id));
   const distance = (i) => home.distances?.[i] ?? (nodes[i] === home ? 10 : 20);
@@ -73,7 +76,7 @@ function latencies(cpu, node) {
   return times;
 }
 
-// Beside the nearest, which is the first.
+// Compared with the nearest, which is the first.
 function rowsOf(all, what) {
   return all.map(({ name, times, remark }) => ({
     ...row(name, { samples: times, others: all[0].times }, { yardstick: what }),

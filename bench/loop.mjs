@@ -1,5 +1,5 @@
-// How long the event loop is stopped by what is O(state) once: opening a folder with a thousand
-// grants, and writing the state's and the owner's file whole.
+// How long the event loop is blocked by work that is O(state) once: opening a folder with a
+// thousand grants, and writing the files of the state and the owner whole.
 import { execFileSync } from 'node:child_process';
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -21,7 +21,7 @@ const OPENER = fileURLToPath(new URL('support/loop-opener.mjs', import.meta.url)
 const RUNS = 12;
 // More than a line of an owner's file has.
 const LINE_BYTES = 20_000;
-// A build that never writes them whole is found out.
+// Detects a build that never writes them whole.
 const MOST_COMMITS = 5_000;
 
 const rowOf = (name, found) => ({
@@ -44,26 +44,30 @@ async function opens(path, runs) {
   }
 }
 
-// The CPU time of commits by which of the files they write whole. Where files are in memory a commit
-// is one turn of the event loop; how long a turn takes on a busy machine says less.
+// The CPU time of commits, by which files they write whole. With files in memory a commit is one
+// turn of the event loop; the length of a turn on a busy machine would say less.
 async function wholeWrites(path, runs) {
   const { stateDir, manager, close } = await newNode(path, MACHINES.simulated, 512);
   const file = join(stateDir, 'state.json');
   const owners = join(stateDir, 'owners');
-  const own = join(owners, readdirSync(owners)[0]);
+  const ownerFile = join(owners, readdirSync(owners)[0]);
   const times = { state: [], owner: [] };
-  let [inode, size] = [statSync(file).ino, statSync(own).size];
+  let [inode, size] = [statSync(file).ino, statSync(ownerFile).size];
   const commit = async (action) => {
     const cpuNs = await cpuOf(action);
-    const [inodeNow, sizeNow] = [statSync(file).ino, statSync(own).size];
-    // A release takes no more than a line away.
+    const [inodeNow, sizeNow] = [statSync(file).ino, statSync(ownerFile).size];
+    // A release only removes a line.
     if (inodeNow !== inode) times.state.push(cpuNs);
     else if (sizeNow < size - LINE_BYTES) times.owner.push(cpuNs);
     [inode, size] = [inodeNow, sizeNow];
   };
   try {
-    for (let left = MOST_COMMITS * runs; Math.min(times.state.length, times.owner.length) < runs; left--) {
-      if (left === 0) throw new Error(`no ${runs} files were written whole`);
+    for (
+      let remaining = MOST_COMMITS * runs;
+      Math.min(times.state.length, times.owner.length) < runs;
+      remaining--
+    ) {
+      if (remaining === 0) throw new Error(`no ${runs} files were written whole`);
       let uid;
       await commit(async () => ({ uid } = await manager.admit(exclusivePod())));
       await commit(() => manager.release(uid));

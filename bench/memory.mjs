@@ -9,7 +9,7 @@ export const options = { plans: { type: 'string', help: 'memory: how many plans 
 const WARM_UP = 20_000;
 
 async function settled() {
-  // Finalizers of what was collected run in between.
+  // Finalizers of collected objects run in between.
   for (let i = 0; i < 5; i++) {
     globalThis.gc();
     await new Promise((resolve) => setImmediate(resolve));

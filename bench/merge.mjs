@@ -1,4 +1,4 @@
-// Merging topology hints: as the package's own providers give them, and as objects of JavaScript.
+// Merging topology hints: in the form of the package's own providers, and as JavaScript objects.
 
 import { discover, mergeHints } from '../dist/entries/topology.js';
 import { CpuSet } from '../dist/index.js';
@@ -11,13 +11,13 @@ export const description =
 
 const SETS = 256;
 
-// Lists as Topology.cpuHints makes them, in sets of so many. From each node some CPUs are free,
-// from most of them enough: no two lists are the same.
+// Lists as Topology.cpuHints makes them, in sets of this many. Some CPUs of each node are free,
+// mostly enough of them, and no two lists are equal.
 async function packedLists(nodes, lists, random) {
   const machine = await discover({ synthetic: `package:2 numa:${nodes / 2} core:32 pu:2` });
   const list = () => {
     const free = machine.nodes.reduce(
-      (cpus, { cpus: own }) => cpus.union(CpuSet.from(someOf(own, 4 + random(30), random))),
+      (cpus, { cpus: nodeCpus }) => cpus.union(CpuSet.from(someOf(nodeCpus, 4 + random(30), random))),
       CpuSet.EMPTY,
     );
     return machine.cpuHints({ request: 1 + random(8), available: free });

@@ -32,7 +32,7 @@ function started(args) {
 
 export async function run({ check }) {
   const { path, fileSystem } = stateParents().at(-1);
-  // What is on record of a simulated machine is not shown as this one's status.
+  // The record of a simulated machine is not shown as this machine's status.
   const simulated = await newNode(path, MACHINES.simulated, GRANTS);
   const real = await newNode(path, null, GRANTS).catch((error) => simulated.close() ?? Promise.reject(error));
   const [opens, statuses] = [new Rounds(), new Rounds()];
@@ -54,7 +54,7 @@ export async function run({ check }) {
     real.close();
     simulated.close();
   }
-  // A process that starts is the first to suffer from others: CPU time is what it costs.
+  // Other processes disturb a starting process most: CPU time is what it costs.
   const about = (all) => {
     const cpuE = lowerQuartileOf(all);
     const remark = `CPU time ${Math.round(cpuE).toLocaleString('en')} E; ${fileSystem}`;

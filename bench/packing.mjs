@@ -42,10 +42,10 @@ export const options = {
   trace: { type: 'string', help: 'packing: a CSV file of cpu,memory,gpu,arrival,duration to ask for' },
 };
 
-// In mean lifetimes: until a machine is filled, and what is looked at then.
+// In mean lifetimes: the time until a machine is filled, and the time that is then measured.
 const FILL = 10;
 const SPAN = 110;
-/** Of a trace with times, the part that fills the machine. */
+/** The part of a trace with times that fills the machine. */
 const FILL_SHARE = 0.1;
 const SEEDS = 10;
 const CHECK_SEEDS = 3;
@@ -68,7 +68,9 @@ function ordered({ load = '0.9', seeds: count, trace, check }) {
   };
 }
 
-/** Requests, and when those before have filled the machine; the same for each way to place them. */
+/**
+ * Requests, and when the earlier ones have filled the machine; the same for each way of placement.
+ */
 function samplesOf(sizes, { cpus, load, seeds }) {
   if (sizes[0].time === undefined) {
     return Array.from({ length: seeds }, (_, i) => ({
@@ -88,13 +90,13 @@ async function found({ options, maxMoves, machineOf = (same) => same }, machine,
     const sums = simulate(await PackedNode.of(machineOf(machine), options, maxMoves), requests, begin);
     checkSums(sums);
     all.push(sums);
-    // Whatever a turn of the event loop has looked up by a WeakRef stays until the turn ends.
+    // Anything that a turn of the event loop reads from a WeakRef stays until the turn ends.
     await setImmediate();
   }
   return all;
 }
 
-/** The rows of one table: a machine and a mix at one load, each way. */
+/** The rows of one table: a machine and a mix at one load, for each way. */
 async function compared(machine, { name, sizes }, { load, seeds }) {
   const cpus = cpusOf(machine);
   const fitting = sizes.filter((size) => capacities(machine).some((node) => hasRoom(node, size)));

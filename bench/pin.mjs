@@ -1,4 +1,4 @@
-// Pinning the calling thread, read back, beside the system calls that it cannot do without.
+// Pinning the calling thread, read back, compared with the system calls that it cannot avoid.
 
 import { affinity } from '../dist/entries/diagnostics.js';
 import { CpuSet, pinThread } from '../dist/index.js';
@@ -32,7 +32,7 @@ export async function run() {
   }
 }
 
-// A part of the mask that the thread is in already, and stays in as it is not busy elsewhere.
+// A part of the mask that the thread is already in, and stays in since it is not busy elsewhere.
 async function placeOf(first, all) {
   pinThread(first);
   pinThread(all);

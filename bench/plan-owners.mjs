@@ -1,5 +1,5 @@
-// Planning beside other processes' managers that live and have grants, on this machine and on a
-// simulated one of the same shape.
+// Planning beside living managers of other processes with grants, on this machine and on a
+// simulated one with the same shape.
 import { discover } from '../dist/entries/topology.js';
 import { measured } from './support/measure.mjs';
 import { exclusivePod, newNode } from './support/nodes.mjs';

@@ -1,5 +1,5 @@
-// Planning a pod: hints, merge, allocation. Each call is to another manager than the one before,
-// with other grants in its state, which it looks at anew.
+// Planning a pod: hints, merge, allocation. Each call uses another manager than the one before,
+// with other grants in its state, so nothing is cached.
 import { discover } from '../dist/entries/topology.js';
 import { managersOf, ownInput, podOf, prepared } from './support/inputs.mjs';
 import { measured } from './support/measure.mjs';
@@ -22,7 +22,7 @@ async function recorded(name, input, placement) {
   }
 }
 
-/** The same, its NUMA nodes chosen jointly. Earlier builds cannot. */
+/** The same, with NUMA nodes chosen jointly, which earlier builds cannot do. */
 const joint = (name, input) =>
   recorded(`${name}, joint`, input, { placement: 'joint' }).then(
     ([row]) => [row],
@@ -46,13 +46,13 @@ function manyNodes(cpus, random) {
   };
 }
 
-/** CPUs and memory on a machine of many nodes, of which each has another amount free. */
-async function large(name, cpusOf, asked) {
+/** CPUs and memory on a machine with many nodes, each with a different amount free. */
+async function large(name, cpusOf, amounts) {
   const random = randomNumbers(7);
   const topology = await discover({ json: manyNodes(cpusOf(random), random) });
   const others = () =>
     Array.from({ length: 12 }, (_, i) =>
-      podOf({ cpu: 1 + random(3), memory: (1 + random(asked.others)) * GIB }, `other-${i}`),
+      podOf({ cpu: 1 + random(3), memory: (1 + random(amounts.others)) * GIB }, `other-${i}`),
     );
   const options = {
     topologyManagerPolicy: 'best-effort',
@@ -60,7 +60,7 @@ async function large(name, cpusOf, asked) {
   };
   const { managers, close } = await managersOf(topology, options, [], others, random);
   const pods = Array.from({ length: 64 }, () =>
-    podOf({ cpu: asked.cpu + random(6), memory: (asked.gib + random(10)) * GIB }),
+    podOf({ cpu: amounts.cpu + random(6), memory: (amounts.gib + random(10)) * GIB }),
   );
   const [manager, pod] = [inTurn(managers), inTurn(pods)];
   const call = () => manager().plan(pod());

@@ -1,4 +1,4 @@
-// What a program reads again and again: the shared pool, its own CPUs, and sets as texts.
+// What a program reads repeatedly: the shared pool, its own CPUs, and sets as texts.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,5 +1,5 @@
-// Looking for moves: a full machine on which a request has room in sum, and on no NUMA node. Each
-// call is about another state than the one before.
+// Looking for moves: a full machine on which a request fits in sum, but on no NUMA node. Each call
+// uses another state than the one before.
 import { emptyAssignments } from '../dist/account/assignments.js';
 import { removePods } from '../dist/account/pod-changes.js';
 import { decideWhether } from '../dist/decision/decision.js';
@@ -37,7 +37,7 @@ function machineOf(nodes, cpus, threads) {
   };
 }
 
-// A machine as it is after many grants have come and gone.
+// A machine after many grants have come and gone.
 class FullMachine {
   #topology;
   #random;
@@ -54,7 +54,7 @@ class FullMachine {
     this.state = emptyAssignments({ ...DEFAULT_SETTINGS, simulated: true });
   }
 
-  /** A request that comes, admitted or not. */
+  /** The next request, admitted or not. */
   question() {
     const uid = `pod-${this.#count++}`;
     const cpu = this.#sizes[this.#random(this.#sizes.length)];
@@ -87,7 +87,7 @@ class FullMachine {
   }
 }
 
-/** Questions by how many moves answer them; 0: none do. */
+/** Questions by the number of moves that answer them; 0 if none do. */
 function casesOf(topology, setting) {
   const random = randomNumbers(topology.cpus.size);
   const machine = new FullMachine(topology, random, setting);

@@ -1,8 +1,8 @@
-// Runs benchmarks: npm run bench [-- NAME…] [--json FILE] and what a scenario takes. A scenario is
-// a file of this folder that exports `description`, perhaps an `explanation` (Markdown) and `options`
-// (as node:util's parseArgs takes them, each with a `help`), and `run(options, names)`, which returns
-// rows: plain objects, `name` first, numbers as they are. `names` are those of the inputs to measure;
-// with `options.check` it takes less time.
+// Runs benchmarks: npm run bench [-- NAME…] [--json FILE] and a scenario's options. A scenario is a
+// file of this folder. It exports `description`, perhaps an `explanation` (Markdown) and `options`
+// (for node:util's parseArgs, each with a `help`), and `run(options, names)`, which returns rows:
+// plain objects, `name` first, plain numbers. `names` are the inputs to measure; with
+// `options.check` it takes less time.
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { cpus, release } from 'node:os';
 import { dirname } from 'node:path';
@@ -23,7 +23,7 @@ for (const file of readdirSync(folder).sort()) {
   scenarios.set(file.slice(0, -'.mjs'.length), await import(new URL(file, folder)));
 }
 
-const own = {
+const runnerOptions = {
   json: { type: 'string', help: 'also write the rows to this file' },
   docs: { type: 'string', help: 'also write the page of figures to this file' },
   check: {
@@ -38,7 +38,11 @@ const own = {
   turns: { type: 'string', help: 'how often each package is measured, in turns (default 3)' },
   help: { type: 'boolean' },
 };
-const options = Object.assign({}, ...[...scenarios.values()].map((scenario) => scenario.options), own);
+const options = Object.assign(
+  {},
+  ...[...scenarios.values()].map((scenario) => scenario.options),
+  runnerOptions,
+);
 
 function usage() {
   const lines = ['npm run bench [-- NAME…] [options]', '', 'NAME is a scenario, or an input:', ''];
@@ -55,7 +59,7 @@ function fail(message) {
   process.exit(2);
 }
 
-/** What `action` answers; a wrong order is told and ends the program. */
+/** The result of `action`; an invalid option is reported and ends the program. */
 function ordered(action) {
   try {
     return action();
@@ -77,15 +81,15 @@ for (const name of positionals) {
   if (scenarios.has(name) || inputs.includes(name)) continue;
   fail(`there is no scenario and no input ${name}; inputs: ${inputs.join(', ')}`);
 }
-const asked = positionals.filter((name) => !scenarios.has(name));
+const inputNames = positionals.filter((name) => !scenarios.has(name));
 const isOfTargets = values.check || values.package !== undefined;
 
-// Nothing asked for: everything; of a folder of inputs, these; of a check or several builds, what
+// Without names: everything; with a folder of inputs, these; for a check or several builds, what
 // has targets.
 function isAsked(name) {
   if (isOfTargets && !(name in TARGETS)) return false;
   if (positionals.length === 0) return values.inputs === undefined || name === 'inputs';
-  return positionals.includes(name) || (name === 'inputs' && asked.length > 0);
+  return positionals.includes(name) || (name === 'inputs' && inputNames.length > 0);
 }
 
 const names = [...scenarios.keys()].filter(isAsked);
@@ -97,7 +101,7 @@ if (isOfTargets && leftOut.length > 0) {
   );
 }
 if (values.docs !== undefined) {
-  if (positionals.length > 0) fail('--docs is of everything, without NAME');
+  if (positionals.length > 0) fail('--docs covers everything: leave out NAME');
   for (const other of ['check', 'package', 'inputs']) {
     if (values[other] !== undefined) fail(`--docs does not go with --${other}`);
   }
@@ -108,20 +112,20 @@ if (values.check) measureLess();
 // A scenario that fails does not stop the others.
 async function rowsOf(name) {
   try {
-    const rows = await scenarios.get(name).run(values, asked);
+    const rows = await scenarios.get(name).run(values, inputNames);
     return rows.map((row) => judged(name, row, { isTolerant: values.check }));
   } catch (error) {
     return [{ name, code: error.code ?? 'ERR_SCENARIO', remark: error.message }];
   }
 }
 
-// What part of the machine's CPUs others have from now on: where it is much, times are of a busy
-// machine.
+// The part of the machine's CPU time that others use from now on. If it is large, the times are of
+// a busy machine.
 function lookAtOthers() {
-  const [begin, before, own] = [performance.now(), cpuTime(), ownTime()];
+  const [begin, before, ownBefore] = [performance.now(), cpuTime(), ownTime()];
   return () => {
     const now = cpuTime();
-    const othersNs = now.busyNs - before.busyNs + now.stolenNs - before.stolenNs - (ownTime() - own);
+    const othersNs = now.busyNs - before.busyNs + now.stolenNs - before.stolenNs - (ownTime() - ownBefore);
     return Math.max(0, othersNs) / ((performance.now() - begin) * 1e6 * cpus().length);
   };
 }
@@ -142,7 +146,7 @@ function show(name, rows) {
   return sectionOf(name, scenario, tables);
 }
 
-/** Each package in turn, in processes of their own. */
+/** Runs each package in turn, in separate processes. */
 function compare() {
   const packages = ordered(() => packagesAt(values.package));
   const turns = Number(values.turns ?? 3);
@@ -166,11 +170,11 @@ function compare() {
   if (json !== undefined) writeFileSync(json, `${JSON.stringify({ date, machine, all }, null, 2)}\n`);
 }
 
-// What takes longer, or comes later, is not measured again in a check.
+// What takes longer or comes later is not measured again in a check.
 const AGAIN = { mostMs: 20_000, untilMs: 200_000 };
 
 /**
- * The rows of a scenario; in a check those that miss a target are measured a second time, since the
+ * The rows of a scenario. In a check, rows that miss a target are measured a second time, since the
  * machine may have been busy.
  */
 async function checkedRows(name) {

@@ -17,7 +17,7 @@ On this machine the first grant has a CPU with the process on it, the others use
 const COUNTS = [1, 64, 512];
 const MACHINE = 'package:2 numa:4 core:80 pu:2';
 
-/** The first grant has a CPU and threads on it, the others are of the shared pool. */
+/** The first grant has a CPU with threads on it, the others are in the shared pool. */
 async function grantsOfThisMachine(manager, count) {
   const grant = await manager.acquire({ cpu: 1, name: 'gateway' });
   grant.pin();

@@ -1,5 +1,5 @@
 // From the start of `numalign run` to its program's first instruction: the time of a program that
-// ends at once, without what Node takes to start and to end, and without the admission.
+// ends at once, without Node's own start and end, and without the admission.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -20,7 +20,8 @@ starts each.`;
 const [CLI, ADMISSION] = ['../dist/cli/main.js', 'support/admission-module.mjs'].map((name) =>
   fileURLToPath(new URL(name, import.meta.url)),
 );
-// The kernel counts the CPU time of a process in hundredths of a second: so many are one sample.
+// The kernel counts the CPU time of a process in hundredths of a second, so this many are one
+// sample.
 const TOGETHER = 4;
 
 function started(args) {

@@ -1,4 +1,4 @@
-// A supervisor of media workers: processes with a CPU each, on which one that dies is started again.
+// A supervisor of media workers: each process has its own CPU, where it is restarted if it dies.
 //   WORKERS=4 node examples/child-processes.mjs
 //   STATE_DIR=/tmp/numalign node examples/…       a private state folder
 import { once } from 'node:events';
@@ -9,7 +9,7 @@ const { STATE_DIR, WORKERS } = process.env;
 const PAUSE_MS = 100;
 
 const manager = await openManager(STATE_DIR === undefined ? {} : { stateDir: STATE_DIR });
-// One CPU at least stays shared: this process runs there.
+// At least one CPU stays shared: this process runs there.
 const count = Number(WORKERS ?? Math.max(1, Math.min(4, manager.freeCpus().size - 1)));
 const running = new Set();
 let isStopping = false;
@@ -22,10 +22,10 @@ process.once('SIGTERM', stop);
 process.once('SIGINT', stop);
 
 async function supervise(name) {
-  // The supervisor has the grant, whatever becomes of a worker.
+  // The supervisor owns the grant, whatever happens to a worker.
   const grant = await manager.acquire({ cpu: 1, name });
   while (!isStopping) {
-    // What is no JavaScript is started by grant.spawn, with the same options.
+    // Other programs than JavaScript are started by grant.spawn, with the same options.
     const worker = grant.fork(new URL('media-worker.mjs', import.meta.url), [], { threadCounts: 'auto' });
     running.add(worker);
     worker.on('message', ({ cpus, threads }) => {

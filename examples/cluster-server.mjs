@@ -1,6 +1,6 @@
-// An HTTP server on every CPU that can be had, each in a process of its own, by node:cluster. Try it
-// with: curl http://127.0.0.1:8080/
-//   WORKERS=4 node examples/cluster-server.mjs    so many
+// An HTTP server with one process per available CPU, by node:cluster. Try it with: curl
+// http://127.0.0.1:8080/
+//   WORKERS=4 node examples/cluster-server.mjs    the number of processes
 //   STATE_DIR=/tmp/numalign node examples/…       a private state folder
 //   kill -HUP PID                                 restarts them one by one, kill PID ends them
 import { createServer } from 'node:http';
@@ -15,7 +15,7 @@ if (cluster.isPrimary) {
     const place = grant ? `CPU ${grant.cpus}, enforcement "${grant.enforcement}"` : 'the shared pool';
     console.log(`http://${address}:${port}/ by process ${pid} on ${place}`);
   });
-  // The last finds no CPU of its own: one is left for all else.
+  // The last one may get no CPU: one is left for everything else.
   for (let i = 0; i < Number(WORKERS); i++)
     await cluster.fork({ cpu: 1, name: `server-${i}`, optional: true });
 

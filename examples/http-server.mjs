@@ -1,4 +1,5 @@
-// An HTTP server whose main thread owns a CPU. Try it with: curl http://127.0.0.1:8080/ and …/audit
+// An HTTP server whose main thread has its own CPU. Try it with: curl http://127.0.0.1:8080/ and
+// …/audit
 //   CPUS=2 node examples/http-server.mjs          the main thread alone on one CPU, the rest on
 //                                                 the other
 //   STATE_DIR=/tmp/numalign node examples/…       a private state folder
@@ -9,11 +10,11 @@ import { affinity } from 'numalign/diagnostics';
 const { CPUS = '1', PORT = '8080', STATE_DIR } = process.env;
 
 const manager = await openManager(STATE_DIR === undefined ? {} : { stateDir: STATE_DIR });
-// By its name it gets the same CPUs again after a restart, where they are free.
+// With a name it gets the same CPUs again after a restart, if they are free.
 const grant = await manager.acquire({ name: 'http-server', cpu: Number(CPUS) });
 
-// All threads onto the grant, and this one's memory near it. V8's helpers too: a garbage collection
-// waits for them.
+// Moves all threads onto the grant, and this thread's memory near it. V8's helpers too, since a
+// garbage collection waits for them.
 grant.pin();
 const main = CpuSet.of(grant.cpus.first);
 const others = grant.cpus.difference(main);
@@ -21,7 +22,7 @@ if (!others.isEmpty) await grant.placeThreads({ main, workers: others, pool: oth
 
 const server = createServer((request, response) => {
   response.setHeader('content-type', 'application/json');
-  // What it was worth so far. Not with every request: it reads some files of /proc.
+  // What the grant was worth so far. Not for every request: it reads some files of /proc.
   const audit = request.url === '/audit' && grant.audit({ foreign: false, interrupts: false });
   response.end(`${JSON.stringify(audit ? audit.totals : { path: request.url, cpus: `${affinity()}` })}\n`);
 });
@@ -31,8 +32,8 @@ server.listen(Number(PORT), '127.0.0.1', () => {
   );
 });
 
-// The CPUs are given back when the last request is answered, after five seconds at most. Without
-// this they would be free all the same once the process has ended.
+// The CPUs are released when the last request is answered, after at most five seconds. Without this
+// they would be released when the process ends.
 function stop() {
   server.close(async () => {
     await grant.release();

@@ -1,4 +1,4 @@
-// The main job from end to end: get exclusive CPUs, run on them, see it remembered, give them back.
+// The main job from end to end: get exclusive CPUs, run on them, find them on record, release them.
 import { existsSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,28 +8,29 @@ const privateParent = () =>
   existsSync(process.env.XDG_RUNTIME_DIR ?? '') ? process.env.XDG_RUNTIME_DIR : tmpdir();
 
 // /run/numalign belongs to root and the group numalign, and is not for machines that a kubelet
-// manages: else a folder that speaks only for its user.
+// manages. Otherwise use a folder for this user only.
 async function open() {
   try {
     return await openManager();
   } catch (error) {
-    const isOthers =
+    const isUnavailable =
       error instanceof NumalignError && ['ERR_STATE_FOLDER', 'ERR_KUBELET_CONFLICT'].includes(error.code);
-    if (!isOthers) throw error;
+    if (!isUnavailable) throw error;
     const stateDir = join(privateParent(), `numalign-${process.getuid()}`);
     console.log(
-      `${MACHINE_STATE_DIR} is not for us [${error.code}]: using the private folder ${stateDir}. Other users' grants are not seen.\n`,
+      `${MACHINE_STATE_DIR} cannot be used [${error.code}]: using the private folder ${stateDir}. It does not show other users' grants.\n`,
     );
     return await openManager({ stateDir });
   }
 }
 
-const kernelsWord = () => /^Cpus_allowed_list:\s*(.*)$/m.exec(readFileSync('/proc/self/status', 'utf8'))[1];
+const allowedByKernel = () =>
+  /^Cpus_allowed_list:\s*(.*)$/m.exec(readFileSync('/proc/self/status', 'utf8'))[1];
 
 const manager = await open();
 
 console.log(`Shared pool:          ${manager.sharedPool()}`);
-console.log(`The kernel says:      ${kernelsWord()}\n`);
+console.log(`The kernel says:      ${allowedByKernel()}\n`);
 
 await manager.use({ cpu: 1, name: 'main-job' }, (grant) => {
   const { moved, unmovable } = grant.pin();
@@ -37,7 +38,7 @@ await manager.use({ cpu: 1, name: 'main-job' }, (grant) => {
     `Granted:              CPU ${grant.cpus} on NUMA node ${grant.numaNodes}, enforcement "${grant.enforcement}"`,
   );
   console.log(`Pinned:               ${moved.length} threads, ${unmovable.length} could not be moved`);
-  console.log(`The kernel says:      ${kernelsWord()}`);
+  console.log(`The kernel says:      ${allowedByKernel()}`);
   console.log(`Shared pool:          ${manager.sharedPool()}`);
   // Each commit is a line of the file.
   const lines = readFileSync(join(manager.stateDir, 'state.json'), 'utf8').trimEnd().split('\n');
@@ -50,4 +51,4 @@ await manager.use({ cpu: 1, name: 'main-job' }, (grant) => {
 
 console.log('Released.');
 console.log(`Shared pool:          ${manager.sharedPool()}`);
-console.log(`The kernel says:      ${kernelsWord()}`);
+console.log(`The kernel says:      ${allowedByKernel()}`);

@@ -1,5 +1,5 @@
-// Stands in for a worker that mixes media: a process that is started by examples/child-processes.mjs
-// and computes every 20 ms.
+// Stands in for a worker that mixes media: a process of examples/child-processes.mjs that computes
+// every 20 ms.
 import { readFileSync } from 'node:fs';
 
 const FRAME_MS = 20;
@@ -12,5 +12,5 @@ const frame = new Float32Array(SAMPLES);
 setInterval(() => {
   for (let i = 0; i < SAMPLES; i++) frame[i] = frame[i] * 0.5 + Math.sin(i / 7) * 0.5;
 }, FRAME_MS);
-// Without its supervisor nobody listens.
+// Without its supervisor it has nothing to do.
 process.once('disconnect', () => process.exit());

@@ -1,5 +1,5 @@
-// A server whose main thread and whose Worker each have a CPU that no other thread of the process
-// runs on; the pool, V8's helpers and everything else share the rest of the grant.
+// A server whose main thread and Worker each have a CPU without other threads of the process. The
+// pool, V8's helpers and everything else share the rest of the grant.
 //   STATE_DIR=/tmp/numalign node examples/…       a private state folder
 import { once } from 'node:events';
 import { isMainThread, parentPort } from 'node:worker_threads';
@@ -8,8 +8,8 @@ import { affinity, threads } from 'numalign/diagnostics';
 
 async function main({ STATE_DIR }) {
   const manager = await openManager(STATE_DIR === undefined ? {} : { stateDir: STATE_DIR });
-  // One CPU at least stays shared, and one is left to the other threads: a part for what there is
-  // besides.
+  // At least one CPU stays shared, and one is left to the other threads. The remaining ones become
+  // parts.
   const cpu = Math.max(1, Math.min(4, manager.freeCpus().size - 1));
   const parts = Object.fromEntries(['main', 'io'].slice(0, cpu - 1).map((name) => [name, 1]));
   await manager.use({ name: 'parts', cpu, parts }, async (grant) => {

@@ -1,4 +1,4 @@
-// A pool of piscina, whose Workers have a CPU each from their first instruction.
+// A piscina pool whose Workers each have a CPU from their first instruction.
 //   npm install piscina
 //   WORKERS=4 node examples/piscina-pool.mjs
 //   STATE_DIR=/tmp/numalign node examples/…       a private state folder
@@ -19,7 +19,7 @@ async function main({ WORKERS, STATE_DIR }) {
   const manager = await openManager(STATE_DIR === undefined ? {} : { stateDir: STATE_DIR });
   const cpu = Number(WORKERS ?? Math.max(1, Math.min(4, manager.freeCpus().size - 1)));
   await manager.use({ name: 'piscina-pool', cpu }, async (grant) => {
-    // The whole process first: cgroup v2 moves nothing smaller.
+    // Pin the whole process first: cgroup v2 moves only whole processes.
     grant.pin();
     const placement = await grant.placeWorkers({ oneToOne: true });
     const options = grant.poolOptions('piscina');

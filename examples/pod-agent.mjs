@@ -1,6 +1,5 @@
 // A small agent: admits the pods of manifests as a kubelet would, runs their containers' commands
-// as processes on the CPUs they were given, and releases each pod when its last container has
-// ended.
+// as processes on the granted CPUs, and releases each pod when its last container has ended.
 //   node examples/pod-agent.mjs examples/pod.yaml
 //   STATE_DIR=/tmp/numalign node examples/…       a private state folder
 import { spawn } from 'node:child_process';
@@ -9,11 +8,11 @@ import { readFileSync } from 'node:fs';
 import { NumalignError, openManager } from 'numalign';
 import { parseAllDocuments } from 'yaml';
 
-// Waits for a line before it becomes the command: until it is on the container's CPUs.
+// Waits for a line before it becomes the command, until it is on the container's CPUs.
 const GATE = ['-c', 'read -r _ && exec "$@"', 'sh'];
 
-// Resolves once the container has started, to a promise of its end: whether it succeeded. Its
-// process is among `children` from the beginning.
+// Resolves once the container has started, with a promise of its end that says whether it
+// succeeded. Its process is among `children` from the start.
 async function start(pod, { name, command = [], args = [] }, children) {
   const container = pod.container(name);
   const child = spawn('sh', [...GATE, ...command, ...args], { stdio: ['pipe', 'inherit', 'inherit'] });
@@ -21,7 +20,7 @@ async function start(pod, { name, command = [], args = [] }, children) {
     console.log(`${pod.name}/${name}: ended with ${signal ?? code}`);
     return code === 0;
   });
-  // Where it is gone before its line comes, its end says so.
+  // If the process ends before its line arrives, `ended` reports that.
   child.stdin.on('error', () => {});
   children.push({ child, ended });
   await container.attach(child.pid);
@@ -32,7 +31,7 @@ async function start(pod, { name, command = [], args = [] }, children) {
 }
 
 async function runPod(manager, manifest) {
-  // The grant is this process's: should the agent die, its containers go on in the shared pool.
+  // This process owns the grant: if the agent dies, its containers continue in the shared pool.
   const pod = await manager.admit(manifest);
   for (const { message } of pod.warnings) console.warn(`${pod.name}: ${message}`);
   const { initContainers = [], containers } = manifest.spec;
@@ -41,14 +40,16 @@ async function runPod(manager, manifest) {
     for (const container of initContainers) {
       const { ended } = await start(pod, container, children);
       if (container.restartPolicy === 'Always' || (await ended)) continue;
-      console.error(`${pod.name}: init container ${container.name} has failed, and no other is started`);
+      console.error(
+        `${pod.name}: init container ${container.name} has failed: no other container is started`,
+      );
       process.exitCode = 1;
       return;
     }
     const apps = await Promise.all(containers.map((container) => start(pod, container, children)));
     await Promise.all(apps.map(({ ended }) => ended));
   } finally {
-    // Sidecars, and whatever was started before something went wrong.
+    // Sidecars, and whatever was started before an error.
     for (const { child } of children) child.kill();
     await Promise.all(children.map(({ ended }) => ended));
     await pod.release();

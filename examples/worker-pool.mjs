@@ -1,5 +1,5 @@
-// A pool of Workers, one CPU each, all on one NUMA node: near each other's memory, and nobody else's
-// threads between them.
+// A pool of Workers with one CPU each, all on one NUMA node: near each other's memory, and without
+// other threads between them.
 //   WORKERS=4 node examples/worker-pool.mjs
 //   STATE_DIR=/tmp/numalign node examples/…       a private state folder
 import { once } from 'node:events';
@@ -21,11 +21,12 @@ function countPrimes(limit) {
 
 async function main({ WORKERS, STATE_DIR }) {
   const manager = await openManager(STATE_DIR === undefined ? {} : { stateDir: STATE_DIR });
-  // One CPU at least stays shared, for everybody else: on a machine of one there is none to have,
-  // and acquire says so.
+  // At least one CPU stays shared for everything else. On a machine with one CPU, acquire explains
+  // why there is none.
   const cpu = Number(WORKERS ?? Math.max(1, Math.min(4, manager.freeCpus().size - 1)));
   await manager.use({ name: 'worker-pool', cpu, policy: 'single-numa-node' }, async (grant) => {
-    // The whole process first: cgroup v2 moves nothing smaller. This thread only hands out jobs.
+    // Pin the whole process first: cgroup v2 moves only whole processes. This thread only
+    // distributes jobs.
     grant.pin();
     const workers = [...grant.cpus].map((id) => grant.worker(new URL(import.meta.url), { cpus: `${id}` }));
     console.log(

@@ -1,11 +1,11 @@
-// How the addon is compiled: for a clone by setup.mjs, for who installs the package by install.mjs,
-// for the package by prebuild.mjs.
+// How the addon is compiled: by setup.mjs for a clone, by install.mjs when the package is
+// installed, by prebuild.mjs for the package.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fail, root, run, works } from './steps.mjs';
 
-/** What the compiler needs of the system, by the names of Debian's packages. */
+/** What the compiler needs, by the names of Debian's packages. */
 export const BUILD_PACKAGES = [
   { name: 'g++', present: () => works('g++', ['--version']) },
   { name: 'make', present: () => works('make', ['--version']) },
@@ -15,15 +15,15 @@ export const BUILD_PACKAGES = [
 ];
 
 const sources = readFileSync(join(root, 'native/sources.txt'), 'utf8').split('\n').filter(Boolean);
-/** Files and folders that the addon is made of. */
+/** Files and folders that the addon is built from. */
 export const ADDON_INPUTS = [
   ...['binding.gyp', 'native/sources.txt', 'scripts/hwloc-flags.sh'],
   ...new Set(sources.map((source) => `native/${source.split('/')[0]}`)),
 ];
 
 /**
- * npm's own node-gyp, which builds without a network where Node's headers are installed. Whoever
- * runs this need not be npm.
+ * npm's own node-gyp, which builds without a network if Node's headers are installed. It is found
+ * even if npm does not run this script.
  */
 export function nodeGyp() {
   const onPath = spawnSync('sh', ['-c', 'command -v npm'], { encoding: 'utf8' }).stdout.trim();
@@ -40,7 +40,7 @@ export function nodeGyp() {
 }
 
 /**
- * Where Node's headers are beside it, as in Debian's and nodesource's packages; else node-gyp
+ * The prefix with Node's headers, as in Debian's and nodesource's packages; otherwise node-gyp
  * downloads them.
  */
 export function nodePrefix() {
@@ -49,8 +49,8 @@ export function nodePrefix() {
 }
 
 /**
- * Compiles build/Release/numalign.node. `defaults`: of the environment, where that does not say
- * otherwise.
+ * Compiles build/Release/numalign.node. `defaults`: variables to set unless the environment has
+ * them.
  */
 export function compileAddon(defaults = {}) {
   const prefix = nodePrefix();

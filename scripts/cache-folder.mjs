@@ -1,4 +1,4 @@
-// Where what was fetched is kept for all clones.
+// The folder with downloads, for all clones.
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 

@@ -32,8 +32,9 @@ jobs=${JOBS:-$(nproc)}
 # Other tests may run beside the compilers.
 nice -n 10 cmake --build "$build" -j"$jobs"
 
-# ThreadSanitizer of GCC 12 and clang 14 stops with "unexpected memory mapping" where the kernel randomises addresses by more
-# bits than it knows (vm.mmap_rnd_bits above 28); without randomisation it always runs. Some containers forbid personality().
+# ThreadSanitizer of GCC 12 and clang 14 stops with "unexpected memory mapping" if the kernel
+# randomises addresses by more bits than it knows (vm.mmap_rnd_bits above 28). Without randomisation
+# it always runs. Some containers forbid personality().
 run=()
 if [ "$sanitizer" = thread ] && setarch -R true 2>/dev/null; then run=(setarch -R); fi
 

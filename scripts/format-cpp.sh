@@ -1,5 +1,5 @@
 #!/bin/sh
-# format-cpp.sh [--check]: lays out the C++ files, or says which are not laid out.
+# format-cpp.sh [--check]: formats the C++ files, or lists those that are not formatted.
 set -eu
 cd "$(dirname "$0")/.."
 tool=

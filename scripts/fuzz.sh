@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the fuzz targets of native/fuzz and runs each for a time: scripts/fuzz.sh SECONDS
+# Builds the fuzz targets of native/fuzz and runs each for a while: scripts/fuzz.sh SECONDS
 # Inputs found on the way are kept in build/fuzz/corpus, inputs that fail in build/fuzz/artifacts.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -17,7 +17,7 @@ esac
 command -v cmake >/dev/null || fail 'cmake is missing: apt-get install cmake'
 command -v make >/dev/null || fail 'make is missing: apt-get install make'
 
-# clang++ where there is one, else the newest clang++-N.
+# clang++ if it exists, else the newest clang++-N.
 clang=${CXX:-}
 if [ -z "$clang" ]; then
   clang=$(command -v clang++ || compgen -c | grep -E '^clang\+\+-[0-9]+$' | sort -t- -k2 -n | tail -n 1 || true)
@@ -34,7 +34,7 @@ cmake --build "$build" -j"$(nproc)"
 
 mkdir -p "$build/artifacts"
 
-# Runs one target and shows what it says once it has ended.
+# Runs one target, and shows its output once it has ended.
 fuzz() {
   local name=$1 status=0
   local seeds=native/fuzz/corpus/${name%_fuzz} corpus=$build/corpus/${name%_fuzz}
@@ -48,7 +48,7 @@ fuzz() {
   return "$status"
 }
 
-# As many at a time as there are CPUs: each takes one. xargs fails where one of them does.
+# As many at the same time as there are CPUs: each takes one. xargs fails if one of them does.
 export -f fuzz
 export build seconds
 basename -a -s .cc native/fuzz/*_fuzz.cc | xargs -P "$(nproc)" -I NAME bash -c 'fuzz NAME'

@@ -1,5 +1,5 @@
 #!/bin/sh
-# hwloc-flags.sh --cflags|--libs: what the compiler or the linker needs to find hwloc, by pkg-config.
+# hwloc-flags.sh --cflags|--libs: the compiler's or linker's options for hwloc, from pkg-config.
 # HWLOC_PREFIX names an hwloc that was built elsewhere; its static library is then linked in.
 set -eu
 if [ -n "${HWLOC_PREFIX:-}" ]; then

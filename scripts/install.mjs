@@ -1,17 +1,17 @@
-// What npm runs where the package is installed: nothing to do where a prebuilt addon fits this
-// machine, else it compiles one. On another system than Linux there is nothing to compile, and a program
-// is told where it asks for CPUs. With npm_config_build_from_source=true in the environment it
-// compiles in any case.
+// npm runs this when the package is installed. If a prebuilt addon fits this machine, there is
+// nothing to do; else it compiles one. On other systems than Linux it does nothing, and a program
+// gets an error when it asks for CPUs. With npm_config_build_from_source=true in the environment it
+// always compiles.
 import { existsSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { BUILD_PACKAGES, compileAddon } from './addon.mjs';
 import { aptCommand, fail, missing, root, say } from './steps.mjs';
 
-/** Why the addon has to be compiled; undefined where one is there that loads. */
+/** Why the addon must be compiled; undefined if there is one that loads. */
 function reasonToCompile() {
-  const asked = process.env.npm_config_build_from_source;
-  if (asked === 'true' || asked === 'numalign') return 'asked to build from source';
+  const option = process.env.npm_config_build_from_source;
+  if (option === 'true' || option === 'numalign') return 'asked to build from source';
   const load = createRequire(import.meta.url)('node-gyp-build');
   let path;
   try {
@@ -27,7 +27,7 @@ function reasonToCompile() {
   } catch ({ message }) {
     const build = join(root, 'build');
     if (!existsSync(build)) return `${path} does not load here (${message})`;
-    // Compiled on another machine, for it; what is prebuilt may fit.
+    // Compiled for another machine; a prebuilt addon may fit.
     rmSync(build, { recursive: true });
     return reasonToCompile();
   }
@@ -36,7 +36,7 @@ function reasonToCompile() {
 const isLinux = process.platform === 'linux';
 if (!isLinux)
   say(
-    `nothing to install: ${process.platform} has no system calls to reserve CPUs by; optional grants are empty`,
+    `nothing to install: ${process.platform} has no system calls to reserve CPUs; optional grants are empty`,
   );
 const reason = isLinux && reasonToCompile();
 if (reason) {

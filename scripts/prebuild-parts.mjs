@@ -1,5 +1,4 @@
-// What prebuilt addons for glibc and for musl are made of alike: hwloc's source, and what an addon may
-// show.
+// What prebuilt addons for glibc and for musl share: hwloc's source, and the check of an addon.
 import { createHash } from 'node:crypto';
 import {
   copyFileSync,
@@ -17,7 +16,7 @@ import { basename, dirname, join } from 'node:path';
 import { PREBUILD_CACHE } from './cache-folder.mjs';
 import { fail, root, run, say } from './steps.mjs';
 
-/** By Node's name of the architecture: readelf's. */
+/** readelf's names by Node's name of the architecture. */
 const MACHINES = { x64: 'Advanced Micro Devices X86-64', arm64: 'AArch64' };
 export const HWLOC = {
   version: '2.9.0',
@@ -25,10 +24,10 @@ export const HWLOC = {
   archive: 'hwloc_2.9.0.orig.tar.bz2',
   sha256: 'b3fb1a43a14d8fbcd8e976de5ede2ea7ce1d768ed173adb33c7ceaaf098dc970',
 };
-/** What Node looks for. */
+/** The symbols that Node looks for. */
 const EXPORTS = ['napi_register_module_v1', 'node_api_module_get_api_version_v1'];
 
-/** Something in the cache that is there whole or not at all. */
+/** A path in the cache that exists completely or not at all. */
 export function cached(path, message, make) {
   if (existsSync(path)) return path;
   say(message);
@@ -37,7 +36,7 @@ export function cached(path, message, make) {
   try {
     renameSync(make(temporary), path);
   } catch (error) {
-    // Unless somebody else has made it meanwhile.
+    // Unless another process has made it in the meantime.
     if (!existsSync(path)) throw error;
   } finally {
     rmSync(temporary, { recursive: true, force: true });
@@ -46,8 +45,8 @@ export function cached(path, message, make) {
 }
 
 /**
- * The archive of hwloc's source, by the machine's own sources of packages, or the one that
- * HWLOC_ARCHIVE names.
+ * The archive of hwloc's source, from the machine's package sources, or the one that HWLOC_ARCHIVE
+ * names.
  */
 function hwlocArchive() {
   const message = `fetching the source package of hwloc ${HWLOC.version} (or HWLOC_ARCHIVE names its ${HWLOC.archive})`;
@@ -92,14 +91,14 @@ export function unpackHwloc(folder) {
   run('tar', ['-xf', hwlocArchive(), '-C', folder]);
   const licence = readFileSync(join(folder, `hwloc-${HWLOC.version}/COPYING`), 'utf8').trim();
   if (!readFileSync(join(root, 'THIRD-PARTY-NOTICES.md'), 'utf8').includes(licence)) {
-    fail(`THIRD-PARTY-NOTICES.md has not the text of COPYING of hwloc ${HWLOC.version}`);
+    fail(`THIRD-PARTY-NOTICES.md does not have the text of COPYING of hwloc ${HWLOC.version}`);
   }
 }
 
-/** As node-gyp-build looks for it. */
+/** The name that node-gyp-build looks for. */
 export const fileOf = (arch, libc) => `prebuilds/linux-${arch}/numalign.${libc}.node`;
 
-/** Puts an addon where it belongs, at once, for who packs meanwhile. */
+/** Puts an addon in its place atomically, in case another process is packing. */
 export function publish(built, arch, libc) {
   const file = join(root, fileOf(arch, libc));
   const temporary = join(root, `.cache/${arch}.${libc}.node`);
@@ -109,8 +108,8 @@ export function publish(built, arch, libc) {
 }
 
 /**
- * Fails where an addon is for another machine, needs a library that might not be there, or shows more
- * than Node looks for. Answers its symbols, as readelf does.
+ * Fails if an addon is for another machine, needs a library that may be missing, or exports more
+ * than Node looks for. Returns its symbols, as readelf prints them.
  */
 export function checkAddon(file, arch, libraries) {
   const readelf = (option) => run('readelf', ['-W', option, file]);

@@ -1,12 +1,12 @@
-// npm run prebuild [-- --arch x64,arm64 --libc glibc,musl]: prebuilds/linux-ARCH/numalign.glibc.node, and
-// numalign.musl.node beside it, of which prebuild-musl.mjs says more. The first is for
-// wherever Node's own binaries run: hwloc and the C++ library are linked in, and nothing newer is
-// asked of glibc than Node asks. That takes an old compiler on an old system: the root folder of a
-// Debian 11, which is set up once in ~/.cache/numalign-prebuild (root's rights, 1.5 GB). Another
-// architecture's is compiled across. `npm pack` runs this.
+// npm run prebuild [-- --arch x64,arm64 --libc glibc,musl]: makes
+// prebuilds/linux-ARCH/numalign.glibc.node, and numalign.musl.node beside it (see
+// prebuild-musl.mjs). The first runs wherever Node's own binaries run: hwloc and the C++ library
+// are linked in, and it needs no newer glibc than Node does. That takes an old compiler on an old
+// system: the root folder of a Debian 11, which is set up once in ~/.cache/numalign-prebuild (as
+// root, 1.5 GB). Other architectures are cross-compiled. `npm pack` runs this.
 //
-//   DEBIAN_MIRROR    where Debian 11 is, should it have moved
-//   HWLOC_ARCHIVE    the archive of hwloc's source, where apt has another version
+//   DEBIAN_MIRROR    where Debian 11 is, if it has moved
+//   HWLOC_ARCHIVE    the archive of hwloc's source, if apt has another version
 import { copyFileSync, cpSync, existsSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -16,11 +16,11 @@ import { checkMusl, prebuildMusl } from './prebuild-musl.mjs';
 import { cached, checkAddon, fileOf, HWLOC, megabytes, publish, unpackHwloc } from './prebuild-parts.mjs';
 import { aptCommand, fail, installPackages, root, run, say, step, works } from './steps.mjs';
 
-/** What Node 20 asks for; see its BUILDING.md. */
+/** The version that Node 20 needs; see its BUILDING.md. */
 const GLIBC = '2.28';
-/** What glibc itself brings. Any other library might not be there. */
+/** Libraries of glibc. Any other library may be missing. */
 const LIBRARIES = /^(lib(c|m|dl|pthread|rt)|ld-linux-[\w-]+)\.so\.\d+$/;
-/** By Node's name of the architecture. */
+/** Keyed by Node's name of the architecture. */
 const TARGETS = {
   x64: { triple: 'x86_64-linux-gnu' },
   arm64: { triple: 'aarch64-linux-gnu' },
@@ -38,8 +38,6 @@ const GLIBC_PACKAGES = [
 ];
 const MUSL_PACKAGES = [BZIP2, { name: 'musl-tools', present: () => works('musl-gcc', ['--version']) }];
 
-// ---- what it is built from and in
-
 function oldSystem() {
   const suite = basename(PREBUILD_SYSTEM);
   const across = Object.keys(TARGETS).filter((arch) => arch !== process.arch);
@@ -55,8 +53,6 @@ function oldSystem() {
   });
 }
 
-// ---- building
-
 const { packages: LOCKED } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'));
 
 /** The folder of a package, and those of the packages that it needs. */
@@ -71,12 +67,12 @@ function prebuild(arch) {
   const { triple } = TARGETS[arch];
   const prefix =
     nodePrefix() ?? fail(`Node's headers are not beside ${process.execPath}: use a Node that brings them`);
-  // With what it needs beside it, in npm's own node_modules.
+  // node-gyp with its dependencies, in npm's own node_modules.
   const [npm, gyp] = nodeGyp().split(/\/node_modules(?=\/node-gyp\/)/);
   if (gyp === undefined) fail(`${nodeGyp()} is not npm's own node-gyp: use the npm that comes with Node`);
   const folder = mkdtempSync(join(PREBUILD_SYSTEM, 'prebuild-'));
   const inside = `/${basename(folder)}`;
-  // Nothing of the caller's: of npm's settings only those that are named.
+  // Takes nothing from the caller's environment, and only the named npm settings.
   const env = {
     ...{ PATH: `${inside}/node:/usr/sbin:/usr/bin:/sbin:/bin`, HOME: inside, LC_ALL: 'C.UTF-8' },
     ...{ CC: `${triple}-gcc`, CXX: `${triple}-g++`, LDFLAGS: '-static-libstdc++ -static-libgcc' },
@@ -98,7 +94,7 @@ function prebuild(arch) {
     cpSync(join(prefix, 'include/node'), join(folder, 'node/include/node'), { recursive: true });
     copyFileSync(realpathSync(process.execPath), join(folder, 'node/node'));
     cpSync(`${npm}/node_modules`, join(folder, 'npm/node_modules'), { recursive: true });
-    // Debian's own Node, for one, asks for more than a Debian 11 has.
+    // Debian's own Node, for example, needs more than a Debian 11 has.
     runInside('node --version');
     const source = `../hwloc-${HWLOC.version}`;
     runInside(
@@ -114,11 +110,9 @@ function prebuild(arch) {
   }
 }
 
-// ---- what it needs where it runs
-
 const newer = (a, b) => a.localeCompare(b, 'en', { numeric: true }) > 0;
 
-/** Fails where the addon asks for more than is promised. */
+/** Fails if the addon needs more than is promised. */
 function check(file, arch) {
   const symbols = checkAddon(file, arch, LIBRARIES);
   const versions = [...symbols.matchAll(/@GLIBC_([\w.]+)/g)].map(([, version]) => version);
@@ -140,7 +134,7 @@ const { values } = parseArgs({
   },
 });
 
-/** What an option lists, of these. */
+/** The values that an option lists, checked. */
 function listed(name, valid) {
   const list = values[name].split(',');
   const unknown = list.filter((each) => !valid.includes(each));
@@ -168,7 +162,9 @@ for (const arch of archs) {
     ['scripts/prebuild.mjs', 'node_modules/prebuildify/package.json'],
     () => {
       if (process.getuid() !== 0 || !works('apt-get', ['--version'])) {
-        fail('addons for glibc are made by root on a Debian. CONTRIBUTING.md says how to pack without');
+        fail(
+          'addons for glibc must be made by root on a Debian. CONTRIBUTING.md says how to pack without them',
+        );
       }
       setUp(GLIBC_PACKAGES);
       oldSystem();

@@ -1,4 +1,4 @@
-// Fails where a folder of source files has more files than a reader can take in.
+// Fails if a source folder has too many files for a reader.
 import { readdirSync } from 'node:fs';
 
 const MOST = 15;

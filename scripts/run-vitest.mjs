@@ -1,4 +1,4 @@
-// Runs vitest and answers what its report says.
+// Runs vitest, and returns the content of its report.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, readFileSync, rmSync } from 'node:fs';
@@ -6,7 +6,7 @@ import { root } from './steps.mjs';
 
 const reports = `${root}.cache/tests`;
 
-// Undefined where there is none, or not the whole of it.
+// Undefined if there is no report, or only a part of it.
 function readReport(path) {
   try {
     return JSON.parse(readFileSync(path, 'utf8'));
@@ -15,7 +15,7 @@ function readReport(path) {
   }
 }
 
-/** `name`: of the report. `node`: the binary that vitest and its tests run under. */
+/** `name`: the report's name. `node`: the binary that runs vitest and its tests. */
 export async function runVitest(name, args, { node = process.execPath, env = process.env } = {}) {
   mkdirSync(reports, { recursive: true });
   const path = `${reports}/${name}.json`;
@@ -42,7 +42,7 @@ export async function runVitest(name, args, { node = process.execPath, env = pro
   }
   return {
     passed: numPassedTests,
-    // A file that could not even be loaded has no failed test, yet it has failed.
+    // A file that could not be loaded has no failed test, but it has failed.
     failed: Math.max(numFailedTests, status === 0 ? 0 : 1),
     skipped: numPendingTests,
     failures,

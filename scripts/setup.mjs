@@ -1,5 +1,5 @@
-// Makes a fresh clone ready: system packages, node modules, the addon, the JavaScript. Each step is
-// skipped where nothing is to do and says what it does where it takes long.
+// Prepares a fresh clone: system packages, node modules, the addon, the JavaScript. Each step is
+// skipped if there is nothing to do, and says what it does if it takes long.
 //
 //   node scripts/setup.mjs
 import { rmSync } from 'node:fs';

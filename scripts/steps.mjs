@@ -1,5 +1,5 @@
-// What the scripts share: words, commands, system packages, and steps that are skipped where
-// nothing is to do.
+// Shared by the scripts: messages, commands, system packages, and steps that are skipped if there
+// is nothing to do.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -11,13 +11,13 @@ const name = `numalign ${basename(process.argv[1], '.mjs')}`;
 
 class Failure extends Error {}
 
-// A failure is told in one line; anything else is a mistake of ours.
+// A failure is printed in one line; any other error is a bug.
 process.on('uncaughtException', (error) => {
   console.error(error instanceof Failure ? `${name}: ${error.message}` : error);
   process.exit(1);
 });
 
-/** Ends the script, when what has to be cleaned up is cleaned up. */
+/** Ends the script after all clean-up. */
 export function fail(message) {
   throw new Failure(message);
 }
@@ -26,7 +26,7 @@ export function say(message) {
   console.error(`${name}: ${message}`);
 }
 
-/** Runs a command and answers what it prints, which is shown only where it fails. */
+/** Runs a command and returns its output, which is shown only if the command fails. */
 export function run(command, args, options = {}) {
   const result = spawnSync(command, args, { cwd: root, encoding: 'utf8', maxBuffer: 1 << 28, ...options });
   if (result.status === 0) return result.stdout;
@@ -35,8 +35,6 @@ export function run(command, args, options = {}) {
 }
 
 export const works = (command, args) => spawnSync(command, args, { stdio: 'ignore' }).status === 0;
-
-// ---- steps, with a stamp that tells what each was last done for
 
 const stamps = join(root, '.cache/setup');
 
@@ -57,7 +55,7 @@ export function step(stampName, inputs, outputs, message, action) {
   if (done && outputs.every((output) => existsSync(join(root, output)))) return;
   const begin = Date.now();
   say(message);
-  // Whatever comes of it, the outputs are not those any more that the stamp tells of.
+  // From now on, the outputs may no longer match the stamp.
   rmSync(stamp, { force: true });
   action();
   mkdirSync(stamps, { recursive: true });
@@ -65,14 +63,14 @@ export function step(stampName, inputs, outputs, message, action) {
   say(`done in ${((Date.now() - begin) / 1000).toFixed(1)} s`);
 }
 
-// ---- system packages, as {name, present()}
+// System packages are {name, present()}.
 
 export const missing = (packages) => packages.filter((item) => !item.present()).map((item) => item.name);
 export const aptCommand = (names) => `apt-get install --no-install-recommends ${names.join(' ')}`;
 
 /**
- * Installs what is missing, where this is root's Debian, and says so by `tell`. Answers the names
- * of what is missing nevertheless.
+ * Installs missing packages if this is root's Debian, and reports that by `tell`. Returns the names
+ * of packages that are still missing.
  */
 export function installPackages(packages, tell = say) {
   const names = missing(packages);

@@ -1,7 +1,7 @@
 // npm run test:nodes [-- --node LINE]... [FILE...]: the newest Node of each line runs the tests
 // that touch the machine, and the main job of the package as npm installs it. Each Node comes from
-// npm, as the package node-linux-ARCH. Packing compiles the prebuilt addons where something has
-// changed, and takes root on a Debian then.
+// npm, in the package node-linux-ARCH. Packing compiles the prebuilt addons if something has
+// changed, which needs root on a Debian.
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -25,7 +25,7 @@ const lines = values.node ?? LINES;
 const files = positionals.length > 0 ? positionals : FILES;
 const npm = (args, options) => run('npm', [...args, '--no-audit', '--no-fund', '--loglevel=error'], options);
 
-/** The path of the newest binary of a line, such as 22, or of that very version. */
+/** The path of the newest binary of a line, such as 22, or of an exact version. */
 function installNode(line) {
   const name = `node-linux-${process.arch}`;
   const folder = join(cacheFolder('numalign-nodes'), line);
@@ -34,7 +34,7 @@ function installNode(line) {
   return join(folder, 'node_modules', name, 'bin/node');
 }
 
-/** What npm makes of the package, in a project that has nothing else. */
+/** Installs the package as npm does, in an otherwise empty project. */
 function installPackage(folder) {
   const [{ filename }] = JSON.parse(
     run('npm', ['pack', '--json', '--foreground-scripts=false', '--pack-destination', folder]),
@@ -59,7 +59,7 @@ try {
     const version = run(node, ['-p', 'process.versions.node']).trim();
     say(`Node ${version}`);
     const job = mainJob(node, folder);
-    // First, so that programs that look for a `node` find this one.
+    // It comes first, so that programs that look for `node` find this one.
     const env = { ...process.env, PATH: `${dirname(node)}${delimiter}${process.env.PATH}` };
     const tests = await runVitest(`node-${line}`, files, { node, env });
     failures.push(...[...job, ...tests.failures].map((failure) => `Node ${version}: ${failure}`));

@@ -1,4 +1,4 @@
-// Runs what `npm test` runs, and closes with one line that adds it up. Arguments go to vitest.
+// Runs the tests of `npm test`, and prints their sums in the last line. Arguments go to vitest.
 import { readdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { whyNotPlaceable } from '../test/support/usable-cpus.mjs';
@@ -15,7 +15,7 @@ async function vitest(name, args) {
   failures.push(...result.failures);
 }
 
-// Tests leave the machine as they found it.
+// Tests must leave the machine as they found it.
 const foldersOfTests = () => readdirSync(tmpdir()).filter((name) => name.startsWith('numalign-'));
 const foldersBefore = new Set(foldersOfTests());
 
@@ -40,7 +40,7 @@ if (leftovers.length > 0) {
   failed++;
   failures.push(`tests leave these folders in ${tmpdir()}: ${leftovers.join(', ')}`);
 }
-// Once more at the very end: whoever keeps only the last lines of a log still learns what failed.
+// Repeated at the very end, so that the last lines of a log show what failed.
 for (const failure of failures) console.log(`\nFAILED ${failure}`);
 const why = whyNotPlaceable();
 if (why) console.log(`\nleft out: all tests of the projects machine and visits: each ${why}`);

@@ -1,17 +1,19 @@
-// The client of the scenario latency: asks at fixed times, whether answers have come or not, so that
-// a server that stands still is asked meanwhile, too. Prints the times until the answers, in
-// nanoseconds, one list a worker.
+// The client of the scenario latency. It asks at fixed times, whether answers have arrived or not,
+// so that a stalled server is measured, too. Prints the times until the answers, in nanoseconds,
+// one list per worker.
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 
-// `ports`: of each worker.
+// `ports`: one for each worker.
 const { ports, rate, seconds } = JSON.parse(process.argv[2]);
 const REQUEST = 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n';
-// The first answers are of code that is not compiled yet.
+// The first answers come from code that is not compiled yet.
 const WARM_UP_MS = 1000;
 
-/** A connection that is kept. Answers come in the order of the requests, which wait in `asked`. */
+/**
+ * A connection that is kept open. Answers come in the order of the requests, which wait in `asked`.
+ */
 async function open(port, times) {
   const socket = connect(port, '127.0.0.1').setNoDelay();
   await once(socket, 'connect');
@@ -49,7 +51,7 @@ async function measure(port) {
   for (let next = begin; next < end; next += 1000 / rate) {
     await pause(Math.max(0, next - performance.now()));
     if (performance.now() - begin < WARM_UP_MS) warmUps++;
-    // No request waits in the client for another one's answer.
+    // No request waits in the client for another request's answer.
     let connection = connections.find(({ isFree }) => isFree);
     if (!connection) {
       connection = await open(port, times);

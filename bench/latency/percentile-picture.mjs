@@ -13,7 +13,7 @@ path{fill:none;stroke-width:2}
 
 const escaped = (text) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
 
-/** `ways`: each a name and its times in nanoseconds. */
+/** `ways`: each is a name and its times in nanoseconds. */
 export function percentilePicture(ways) {
   const lines = ways.map(({ name, times }) => ({
     name,
@@ -31,7 +31,7 @@ export function percentilePicture(ways) {
   const titles = TITLES.map(
     (title, i) => `<text x="${x(i)}" y="${HEIGHT - 14}" text-anchor="middle">${title}</text>`,
   );
-  // The names stand where the lines end, each on a line of text of its own.
+  // Names are placed at the ends of the lines, without overlap.
   const order = lines.map((_, i) => i).sort((a, b) => lines[b].values.at(-1) - lines[a].values.at(-1));
   const nameAt = (i) => TOP + 14 + order.indexOf(i) * 22;
   const drawn = lines.map(({ name, values }, i) => {

@@ -1,4 +1,4 @@
-// The primary of the scenario latency: a worker for each port, and where each may run. Ends with its
+// The primary of the scenario latency: it starts a worker for each port, on its CPUs. Ends with its
 // input.
 import { execFileSync } from 'node:child_process';
 import nodeCluster from 'node:cluster';

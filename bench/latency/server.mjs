@@ -1,4 +1,4 @@
-// A worker of the scenario latency: an HTTP server whose every answer takes some work.
+// A worker of the scenario latency: an HTTP server that does some work for each answer.
 import { createHash } from 'node:crypto';
 import { createServer } from 'node:http';
 
@@ -8,6 +8,6 @@ const server = createServer((_, response) => {
   const hash = createHash('sha256').update(payload).digest('hex');
   response.end(JSON.stringify({ hash }));
 });
-// Connections wait for the next time that they are needed.
+// Connections wait for their next use.
 server.keepAliveTimeout = 0;
 server.listen(Number(process.env.PORT), '127.0.0.1');

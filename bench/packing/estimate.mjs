@@ -1,4 +1,4 @@
-// An estimate of a mean out of independent samples, with the half of its 95 % interval.
+// An estimate of a mean from independent samples, with half of its 95 % interval.
 
 // Student's t at 97.5 %, by the degrees of freedom.
 const T = [
@@ -8,7 +8,7 @@ const T = [
 const NORMAL = 1.96;
 
 /**
- * `plusMinus` is undefined for a single sample. Samples that are no number, such as a part of
+ * `plusMinus` is undefined for a single sample. Samples that are not numbers, such as a part of
  * nothing, are left out.
  */
 export function estimate(samples) {

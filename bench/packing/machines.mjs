@@ -1,5 +1,5 @@
 // Machines to pack grants on, described by what each NUMA node has for grants. The system has two
-// CPUs of each node beside these.
+// more CPUs of each node.
 import { discover } from '../../dist/entries/topology.js';
 
 export const GIB = 2 ** 30;
@@ -8,10 +8,10 @@ export const GPU = 'example.com/gpu';
 const SYSTEM_CPUS = 2;
 const MEMORY_PER_CPU = 8 * GIB;
 
-// From a NUMA node to itself, to another one of its package, to one of another package.
+// From a NUMA node to itself, to another one of its package, and to one of another package.
 const [LOCAL, NEAR, FAR] = [10, 12, 20];
 
-/** `cpus` of each node; `gpus`: of each node. */
+/** `cpus`: of each node; `gpus`: of each node. */
 export const MACHINES = [
   { name: '2 x 48, GPUs on both', cpus: 48, gpus: [4, 4], packages: 2 },
   { name: '2 x 48, GPUs on one', cpus: 48, gpus: [8, 0], packages: 2 },
@@ -20,7 +20,7 @@ export const MACHINES = [
 
 export const cpusOf = ({ cpus, gpus }) => cpus * gpus.length;
 
-/** The same as one NUMA node: what it rejects no placement could admit. */
+/** The same machine as one NUMA node: no placement could admit what it rejects. */
 export function undivided(machine) {
   const gpus = machine.gpus.reduce((sum, count) => sum + count);
   return { ...machine, cpus: cpusOf(machine), gpus: [gpus], packages: 1 };
@@ -28,16 +28,14 @@ export function undivided(machine) {
 
 const memoryOf = (cpus) => cpus * MEMORY_PER_CPU;
 
-/** What the NUMA nodes have at most, one by one. */
+/** The capacity of each NUMA node. */
 export const capacities = ({ cpus, gpus }) => gpus.map((gpu) => ({ cpu: cpus, memory: memoryOf(cpus), gpu }));
 
-/** Whether there is room for a request where so much is free. */
+/** Whether a request fits into what is free. */
 export const hasRoom = (free, { cpu, memory, gpu }) =>
   cpu <= free.cpu && memory <= free.memory && gpu <= free.gpu;
 
-/**
- * Its `topology`, the CPUs that are `reserved` for the system, and its GPUs as `devices`.
- */
+/** Its `topology`, the CPUs that are `reserved` for the system, and its GPUs as `devices`. */
 export async function simulated({ cpus, gpus, packages }) {
   const perNode = cpus + SYSTEM_CPUS;
   const packageOf = (node) => Math.trunc((node * packages) / gpus.length);

@@ -20,7 +20,7 @@ const DECISIONS = 200;
 
 const sum = (numbers) => numbers.reduce((total, number) => total + number, 0);
 
-/** As {@link simulate} wants a node. */
+/** A node for {@link simulate}. */
 export class PackedNode {
   #machine;
   #placement;
@@ -30,7 +30,7 @@ export class PackedNode {
   #requests = new Map();
 
   /**
-   * @param options of a manager, beside what the machine says
+   * @param options of a manager, beyond those of the machine
    * @param maxMoves how many grants may move for a request
    */
   static async of(machine, options, maxMoves = 0) {
@@ -48,13 +48,13 @@ export class PackedNode {
     this.#state = firstState(config, topology, present);
   }
 
-  admit(asked, uid) {
-    const question = this.#question(asked, uid);
+  admit(request, uid) {
+    const question = this.#question(request, uid);
     const decision = decideWhether(question);
     if (decision) return this.#admitted(decision, 0);
-    const rejection = this.#rejection(asked);
+    const rejection = this.#rejection(request);
     if (!rejection.isFragmented || this.#limits.maxMoves === 0) return rejection;
-    // Everybody consents.
+    // All grants consent to moves.
     const repacking = repack(question, this.#state.pods, this.#limits);
     return repacking.isFound ? this.#admitted(repacking, repacking.moves.length) : rejection;
   }
@@ -76,10 +76,10 @@ export class PackedNode {
     return this.#state.pods.length;
   }
 
-  #question(asked, uid) {
+  #question(request, uid) {
     return {
       ...this.#ground,
-      ...{ state: this.#state, request: this.#request(asked), uid, trialUid: uid },
+      ...{ state: this.#state, request: this.#request(request), uid, trialUid: uid },
       ...{ owner: PERSISTENT_OWNER, now: NEVER, dryRun: true },
     };
   }
@@ -89,7 +89,7 @@ export class PackedNode {
     const key = `${cpu} ${memory} ${gpu}`;
     let request = this.#requests.get(key);
     if (request === undefined) {
-      // Who asks for no memory at all gets no CPUs alone.
+      // A request without memory gets no CPUs.
       const limits = { cpu, memory: Math.max(1, memory), [GPU]: gpu };
       request = parseAdmit({ containers: [{ name: 'app', limits }] }, NO_OPTIONS, this.#placement);
       this.#requests.set(key, request);
@@ -97,9 +97,9 @@ export class PackedNode {
     return request;
   }
 
-  #rejection(asked) {
-    const isFragmented = hasRoom(this.#free(), asked);
-    return { admitted: false, isFragmented, isAvoidable: isFragmented && this.#isAvoidable(asked) };
+  #rejection(request) {
+    const isFragmented = hasRoom(this.#free(), request);
+    return { admitted: false, isFragmented, isAvoidable: isFragmented && this.#isAvoidable(request) };
   }
 
   /** What is free on all nodes together. */
@@ -113,10 +113,10 @@ export class PackedNode {
     };
   }
 
-  /** Whether there is room for a request in some arrangement of the grants. Those with GPUs stay. */
-  #isAvoidable(asked) {
+  /** Whether a request fits in some arrangement of the grants. Those with GPUs stay. */
+  #isAvoidable(request) {
     const nodes = capacities(this.#machine);
-    const movable = [asked];
+    const movable = [request];
     for (const { containers } of this.#state.pods) {
       const [{ devices, request }] = containers;
       const [gpu] = devices[GPU] ?? [];
@@ -127,7 +127,7 @@ export class PackedNode {
     return canArrange(nodes, movable) !== false;
   }
 
-  /** The mean from the nodes of a pod's CPUs to those of its memory and its devices. */
+  /** The mean distance from the nodes of a pod's CPUs to those of its memory and devices. */
   #distance({ containers: [{ cpus, memory, devices }] }) {
     const { topology } = this.#ground;
     const held = Object.values(devices).flat();

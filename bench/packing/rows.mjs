@@ -1,4 +1,4 @@
-// What simulations have found, as rows of a table: estimates out of the samples.
+// The results of simulations as rows of a table: estimates from the samples.
 import { estimate } from './estimate.mjs';
 
 const FIGURES = {
@@ -11,7 +11,7 @@ const FIGURES = {
   distance: ({ distance, cpusAccepted }) => distance / cpusAccepted,
 };
 
-/** Beside another way on the same requests. */
+/** Compared with another way on the same requests. */
 const CHANGES = {
   gainShare: (found, before, { cpus }) => (found.cpuTime - before.cpuTime) / (found.span * cpus),
   fragmentedRatio: (found, before) => found.fragmented / before.fragmented,
@@ -19,8 +19,8 @@ const CHANGES = {
 };
 
 /**
- * @param samples what {@link simulate} answers, for each sample
- * @param before the same of the way that it is compared with; undefined: it is that way
+ * @param samples the results of {@link simulate}, one for each sample
+ * @param before those of the way that it is compared with; undefined for that way itself
  */
 export function rowOf(name, samples, before, machine) {
   const row = { name };

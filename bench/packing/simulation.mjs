@@ -1,6 +1,6 @@
-// A simulation: requests come to a node, are admitted or not, and go.
+// A simulation: requests come to a node, are admitted or rejected, and go.
 
-/** Grants that will go, in the order of their times. */
+/** Grants that will end, in the order of their times. */
 class Departures {
   #all = [];
 
@@ -10,7 +10,7 @@ class Departures {
     this.#all.splice(at, 0, departure);
   }
 
-  /** The next one, if it is not later than `time`. */
+  /** The next one, unless it is later than `time`. */
   takeUntil(time) {
     return (this.#all.at(-1)?.time ?? Number.POSITIVE_INFINITY) <= time ? this.#all.pop() : undefined;
   }
@@ -18,10 +18,10 @@ class Departures {
 
 /**
  * What has happened from `begin` to the last arrival; what comes before fills the node. CPU time is
- * what the node has in use on record, integrated; `cpuTimeAsked` is the same by what was asked for,
- * and for how long. `admitted` and `departed` count from the start, `present` are the grants left.
- * @param node `admit(request, uid)` answers { admitted, moves, distance } or the rejection
- *   { isFragmented, isAvoidable }; `release(uid)`; `cpusInUse`; `grants`: how many
+ * the integral of the CPUs in use on record; `cpuTimeAsked` is the same by what was requested, and
+ * for how long. `admitted` and `departed` count from the start, `present` are the remaining grants.
+ * @param node `admit(request, uid)` returns { admitted, moves, distance } or the rejection {
+ * isFragmented, isAvoidable }; `release(uid)`; `cpusInUse`; `grants`: their number
  */
 export function simulate(node, arrivals, begin) {
   const departures = new Departures();
@@ -76,7 +76,7 @@ function count(sums, { cpu }, { admitted, moves, distance, isFragmented, isAvoid
 const contradiction = (message) => Object.assign(new Error(message), { code: 'ERR_SIMULATION' });
 
 /**
- * A node whose record is wrong contradicts what has come and gone.
+ * Checks that a node's record agrees with what has come and gone.
  * @throws ERR_SIMULATION
  */
 export function checkSums({ admitted, departed, present, cpuTime, cpuTimeAsked }) {

@@ -11,11 +11,11 @@ function fail(message, value, valid) {
 
 function columnsOf(head, path) {
   const columns = head.split(',').map((name) => name.trim());
-  const known = COLUMNS.join(', ');
+  const columnNames = COLUMNS.join(', ');
   const stray = columns.find((name, i) => !COLUMNS.includes(name) || columns.indexOf(name) < i);
-  if (stray !== undefined) fail(`${path}: column "${stray}"`, stray, `${known}, each at most once`);
+  if (stray !== undefined) fail(`${path}: column "${stray}"`, stray, `${columnNames}, each at most once`);
   const has = (name) => columns.includes(name);
-  if (!has('cpu')) fail(`${path}: no column cpu`, head, `a first line with some of ${known}`);
+  if (!has('cpu')) fail(`${path}: no column cpu`, head, `a first line with some of ${columnNames}`);
   const times = TIMES.filter(has);
   if (times.length === 1) fail(`${path}: only ${times}`, head, `both ${TIMES.join(' and ')}, or neither`);
   return columns;
@@ -44,8 +44,8 @@ function requestOf(line, columns, where) {
 }
 
 /**
- * The requests of a trace: quantities as Kubernetes writes them, CPUs rounded up to whole ones;
- * `time` and `duration` in seconds where it has them, in the order of their times.
+ * The requests of a trace: Kubernetes quantities, with CPUs rounded up to whole ones; `time` and
+ * `duration` in seconds if the trace has them, sorted by time.
  * @throws ERR_TRACE, ERR_INVALID_QUANTITY
  */
 export function readTrace(path) {

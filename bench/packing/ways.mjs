@@ -1,4 +1,4 @@
-// Ways to place requests, each with the options of its managers.
+// Ways to place requests, each with its manager options.
 import { undivided } from './machines.mjs';
 
 const KUBELET = { topologyManagerPolicy: 'single-numa-node' };
@@ -6,7 +6,7 @@ const JOINT = { ...KUBELET, placement: 'joint' };
 
 /**
  * All are compared with the first. `maxMoves`: how many grants may move for a request; `machineOf`:
- * the machine that it packs instead.
+ * the machine to use instead.
  */
 export const WAYS = [
   { name: 'kubelet', options: KUBELET },

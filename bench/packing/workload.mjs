@@ -3,10 +3,10 @@
 import { randomNumbers } from '../support/random.mjs';
 import { GIB } from './machines.mjs';
 
-/** By size how often it is asked for, in [CPUs, GiB, GPUs]. */
+/** How often each size is requested, in [CPUs, GiB, GPUs]. */
 const MIXES = {
-  // As a cluster is asked that trains and serves models: a few sizes make up most. A part of a GPU
-  // is no device, and leaves the request where it likes.
+  // The requests of a cluster that trains and serves models: a few sizes make up most of them. A
+  // part of a GPU is not a device, so such a request can run anywhere.
   cluster: [
     [9, [4, 6, 0]],
     [9, [4, 16, 0]],
@@ -25,7 +25,7 @@ const MIXES = {
     [1, [25, 91, 1]],
     [1, [32, 129, 4]],
   ],
-  // Services of all sizes: each size as often as makes the same number of CPUs of it.
+  // Services of all sizes: all sizes request the same number of CPUs in total.
   services: [
     [32, [1, 4, 0]],
     [16, [2, 8, 0]],
@@ -55,17 +55,17 @@ const weightOf = ({ weight = 1 }) => weight;
 const sum = (numbers) => numbers.reduce((total, number) => total + number, 0);
 
 function sizeAt(sizes, fraction) {
-  let left = fraction * sum(sizes.map(weightOf));
+  let remaining = fraction * sum(sizes.map(weightOf));
   for (const size of sizes) {
-    left -= weightOf(size);
-    if (left < 0) return size;
+    remaining -= weightOf(size);
+    if (remaining < 0) return size;
   }
   return sizes.at(-1);
 }
 
 /**
- * Arrivals until `span`. `load`: the CPUs that requests would have on average, if all were
- * admitted, as a part of the machine's.
+ * Arrivals until `span`. `load`: the CPUs that requests would have on average if all were admitted,
+ * as a part of the machine's.
  */
 export function* arrivals({ sizes, cpus, load, span, seed }) {
   const fraction = fractions(seed);
@@ -80,8 +80,8 @@ export function* arrivals({ sizes, cpus, load, span, seed }) {
 }
 
 /**
- * Requests with times of their own, faster or slower, so that they are such a load, and from 0 on.
- * @throws ERR_TRACE where no time passes
+ * Requests with their own times, scaled to this load and starting at 0.
+ * @throws ERR_TRACE if no time passes
  */
 export function atLoad(requests, { cpus, load }) {
   const [first, last] = [requests[0], requests.at(-1)];
@@ -95,7 +95,7 @@ export function atLoad(requests, { cpus, load }) {
   return requests.map((request) => ({ ...request, time: (request.time - first.time) * factor }));
 }
 
-/** A list in as many parts, of which none is empty. */
+/** A list in this many parts, none of them empty. */
 export function parts(list, count) {
   const most = Math.min(count, list.length);
   const from = (part) => Math.trunc((part * list.length) / most);

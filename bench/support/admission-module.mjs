@@ -1,6 +1,6 @@
-// What it takes a process that has the package to open this machine in the state folder that it is
-// given, and to acquire a CPU: tells CPU time and time, in microseconds. The CPU is nobody's when the
-// process has ended, as after `numalign run`.
+// What it takes a process that has the package to open this machine in the given state folder, and
+// to acquire a CPU. Reports CPU time and time, in microseconds. The CPU is free when the process
+// has ended, as after `numalign run`.
 import { openManager } from '../../dist/index.js';
 
 const begin = performance.now();

@@ -1,4 +1,4 @@
-// Processes that take whatever CPU time they get, and what keeps them away from a CPU.
+// Processes that take any CPU time they get, and what keeps them away from a CPU.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { CpuSet } from '../../dist/index.js';
 import { removeCgroups } from './remove-cgroups.mjs';
 
-/** Below it are the cgroups of what is measured. */
+/** The cgroups of measurements are below it. */
 export const cgroupRoot = `/numalign-bench-${process.pid}`;
 const slice = `${cgroupRoot}-slice`;
 const isV2 = existsSync('/sys/fs/cgroup/cgroup.controllers');
@@ -17,7 +17,7 @@ export const SPIN = ['sh', '-c', 'while :; do :; done'];
 
 /**
  * Calls `action` with a new state folder and the pids of `count` processes of a command, which run
- * until it ends.
+ * until `action` ends.
  */
 export async function besideAggressors(count, [program, ...args], action) {
   const stateDir = mkdtempSync(join(tmpdir(), 'numalign-bench-'));
@@ -40,8 +40,8 @@ export async function besideAggressors(count, [program, ...args], action) {
 }
 
 /**
- * Puts processes into a cgroup that has these CPUs only, as AllowedCPUs= of a systemd slice does.
- * Answers why not, where that is not allowed here.
+ * Puts processes into a cgroup with only these CPUs, as AllowedCPUs= of a systemd slice does.
+ * Returns why not, if that is not allowed here.
  */
 export function putIntoSlice(pids, cpus) {
   const folder = isV2 ? `/sys/fs/cgroup${slice}` : `/sys/fs/cgroup/cpuset${slice}`;

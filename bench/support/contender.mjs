@@ -1,5 +1,5 @@
-// One of the processes of the scenario contention: from `go` to `stop` it admits and releases; it
-// tells of each admission, and in the end how long each took.
+// One of the processes of the scenario contention: from `go` to `stop` it admits and releases. It
+// reports each admission, and at the end how long each took.
 import { setImmediate as turn } from 'node:timers/promises';
 import { openAt } from './nodes.mjs';
 
@@ -18,7 +18,7 @@ async function contend() {
     times.push((performance.now() - begin) * 1e6);
     process.send({ admitted: times.length });
     await grant.release();
-    // A process alone in memory waits for nothing, and would never hear of the end.
+    // A process alone in memory waits for nothing, and would never notice the end.
     await turn();
   }
   process.send({ times });

@@ -1,4 +1,4 @@
-// Prints at the end of the process the CPU time that all its threads took, in microseconds.
+// Prints at the end of the process the CPU time of all its threads, in microseconds.
 process.on('exit', () => {
   const { user, system } = process.cpuUsage();
   console.log(user + system);

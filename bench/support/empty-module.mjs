@@ -1,2 +1,2 @@
-// What an empty module costs: Node's own start.
+// The cost of an empty module: Node's own start.
 import './cpu-time.mjs';

@@ -1,11 +1,10 @@
-// Makes garbage on a CPU of its own for a while, and prints how long collecting it held the program
-// up. `threads`: which threads are pinned; the others, V8's helpers among them, are where everybody
-// is.
+// Makes garbage on its own CPU for a while, and prints how long collections stop the program.
+// `threads`: the pinned threads; the others, including V8's helpers, are in the shared pool.
 import { PerformanceObserver } from 'node:perf_hooks';
 import { openManager } from '../../dist/index.js';
 import { spread } from './measure.mjs';
 
-// Where the others let it have fewer, it goes on for longer, up to so many times.
+// If the other processes leave fewer samples, it runs longer until there are this many.
 const ENOUGH = 100;
 const LONGER = 4;
 
@@ -19,7 +18,7 @@ const observer = new PerformanceObserver((list) => {
 });
 observer.observe({ entryTypes: ['gc'] });
 
-// Some of it lives on for a while, so that collections have something to do.
+// Some of it lives for a while, so that collections have work to do.
 const kept = new Map();
 const begin = performance.now();
 function goOn() {

@@ -1,7 +1,7 @@
 // How something grows: the exponent b of t = a * n^b that fits best.
 
 /**
- * The slope of the least squares' line through the logarithms of points `[n, t]`, all above 0, of
+ * The slope of the least-squares line through the logarithms of points `[n, t]`, all above 0, with
  * at least two different `n`.
  */
 export function growthExponent(points) {

@@ -1,6 +1,6 @@
-// Inputs: questions on disk, in the format of bench/inputs, with the kubelet's own times where they
-// are known. Each is asked in variants, so that no two calls in a row are the same: other CPUs are
-// free, hints are of nodes in another order, other pods are there.
+// Inputs: questions on disk, in the format of bench/inputs, with the kubelet's own times if they
+// are known. Each is asked in variants, so that no two calls in a row are equal: other CPUs are
+// free, hints have nodes in another order, other pods exist.
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
@@ -17,7 +17,7 @@ const OWN = fileURLToPath(new URL('../inputs', import.meta.url));
 const recorded = JSON.parse(readFileSync(join(OWN, 'kubelet-times.json'), 'utf8'));
 const kubeletTimes = new Map(Object.entries(recorded.ns));
 
-// bench/inputs has all of its own in one file, a line each.
+// bench/inputs has all its inputs in one file, one per line.
 function ownInputs() {
   const lines = gunzipSync(readFileSync(join(OWN, 'inputs.jsonl.gz')))
     .toString()
@@ -26,7 +26,7 @@ function ownInputs() {
   return new Map(lines.map((line) => JSON.parse(line)).map(({ name, input }) => [name, () => input]));
 }
 
-/** All inputs, or those of another folder, a file each: by their names functions that read them. */
+/** All inputs, or those of another folder with one file each: functions that read them, by name. */
 export function inputsIn(folder) {
   if (folder === undefined) return ownInputs();
   if (!existsSync(folder)) throw new Error(`--inputs ${folder}: there is no such folder`);
@@ -43,12 +43,12 @@ function readInput(path) {
   return JSON.parse(path.endsWith('.gz') ? gunzipSync(bytes) : bytes);
 }
 
-/** One of bench/inputs by its name. */
+/** An input of bench/inputs, by its name. */
 export const ownInput = (name) => ownInputs().get(name)();
 
 /**
- * What the kubelet took for this very input, as a multiple of an empty call on the machine where it
- * was timed; undefined where it was not.
+ * The kubelet's time for this very input, as a multiple of an empty call on the machine where it
+ * was timed; undefined if it was not timed.
  */
 function kubeletCost(input) {
   const ns = kubeletTimes.get(input.name);
@@ -65,7 +65,7 @@ function described(topology) {
 
 const freeSet = ({ available, reserved = '' }) => CpuSet.parse(available).difference(CpuSet.parse(reserved));
 
-// Other CPUs of the machine are free: as many, some of them exchanged.
+// Other CPUs of the machine are free: the same number, some of them exchanged.
 function freeSets(input, random) {
   const { topology, reserved = '' } = input;
   const all = CpuSet.from(topology.cpus.map(([cpu]) => cpu)).difference(CpuSet.parse(reserved));
@@ -105,7 +105,7 @@ function shuffled(list, random) {
   return someOf(list, list.length, random);
 }
 
-// Hints as a provider in JavaScript writes them. In other variants the nodes have changed places.
+// Hints in the form of a JavaScript provider. In other variants the nodes have changed places.
 async function hintMerge({ policy, numaNodes, distances, providers }, random) {
   const listsOn = (nodes) => {
     const other = new Map(nodes.map((node, i) => [numaNodes[i], node]));
@@ -159,7 +159,7 @@ function optionsOf({ config, machine }) {
   };
 }
 
-/** A manager of a simulated machine with a state folder of its own, which has some grants. */
+/** A manager of a simulated machine with its own state folder and some grants. */
 async function managerOf(topology, options, resources, pods) {
   const stateDir = mkdtempSync(join(tmpdir(), 'numalign-bench-'));
   let manager;
@@ -181,9 +181,9 @@ async function managerOf(topology, options, resources, pods) {
 const GIB = 2 ** 30;
 
 /**
- * Managers of one machine, each with a state folder of its own and other grants in it, so that
- * neither the request nor what is free is as it was the call before.
- * @param pods (random) => the pods that one of them has
+ * Managers of one machine, each with its own state folder and different grants, so that neither the
+ * request nor what is free equals that of the call before.
+ * @param pods (random) => the pods of one manager
  */
 export async function managersOf(topology, options, resources, pods, random) {
   const all = [];
@@ -215,7 +215,7 @@ async function admit(input, random) {
   );
   const [nextManager, nextUnused, nextPod] = [inTurn(managers), inTurn(unused), inTurn(pods)];
   const pod = podOf({ ...limits, cpu: cpus });
-  // Earlier builds cannot.
+  // Earlier builds cannot do that.
   const canPrepare = managers.every((manager) => manager.prepare !== undefined);
   const prepared =
     canPrepare && inTurn(managers.map((manager) => inTurn(pods.map((each) => manager.prepare(each)))));
@@ -241,10 +241,10 @@ const KINDS = new Map(
 );
 
 /**
- * What an input asks, ready to be called again and again; `close` where there is something to give
- * back; `hints` where they were packed one by one; `kubelet` where it was timed on this input: its
- * `cost`, and the `call` that asks the input as it was recorded; `again` where pods are planned: the
- * same pods, prepared.
+ * What an input asks, as a function to call repeatedly. `close`, if there is something to release;
+ * `hints`, if they were packed one by one; `kubelet`, if it was timed on this input: its `cost`,
+ * and the `call` that asks the input as recorded; `again`, if pods are planned: the same pods,
+ * prepared.
  */
 export async function prepared(input, seed = 1) {
   const kind = KINDS.get(input.bench);

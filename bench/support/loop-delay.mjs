@@ -1,6 +1,6 @@
-// How long the event loop is stopped at a time.
+// How long the event loop is blocked at a time.
 
-/** The longest time between two turns of the event loop until it is done, in nanoseconds. */
+/** The longest time between two turns of the event loop until `action` is done, in nanoseconds. */
 export async function longestTurn(action) {
   let longest = 0;
   let isDone = false;
@@ -18,5 +18,5 @@ export async function longestTurn(action) {
   return longest * 1e6;
 }
 
-/** The same where as long a time passes with nothing to do. */
+/** The same during as much time with nothing to do. */
 export const longestIdleTurn = (ms) => longestTurn(() => new Promise((resolve) => setTimeout(resolve, ms)));

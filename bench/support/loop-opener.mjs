@@ -1,5 +1,5 @@
-// Opens a folder and prints how long that stops the event loop at most, and how long it is stopped
-// in as long a time with nothing to do. The machine is known before.
+// Opens a folder and prints how long that blocks the event loop at most, and how long it is blocked
+// in as much time with nothing to do. The machine is known before.
 import { discover } from '../../dist/entries/topology.js';
 import { openManager } from '../../dist/index.js';
 import { longestIdleTurn, longestTurn } from './loop-delay.mjs';

@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs';
 
 /**
- * How long a CPU (all of them without a number) was used by anybody, and was taken by the
- * hypervisor; in nanoseconds since the boot.
+ * How long a CPU (all of them without a number) was used, or was taken by the hypervisor; in
+ * nanoseconds since boot.
  */
 export function cpuTime(cpu = '') {
   const line = readFileSync('/proc/stat', 'utf8')
@@ -13,7 +13,7 @@ export function cpuTime(cpu = '') {
   return { busyNs: (user + nice + system + irq + softirq) * 1e7, stolenNs: steal * 1e7 };
 }
 
-/** The CPU time of this process and of its children that have ended, in nanoseconds. */
+/** The CPU time of this process and of its ended children, in nanoseconds. */
 export function ownTime() {
   const stat = readFileSync('/proc/self/stat', 'utf8');
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');

@@ -1,25 +1,23 @@
-// Measures a function beside its yardstick, in turns, so that both have the same share of whatever
-// else the machine does.
-//
+// Measures a function beside its yardstick, in turns, so that other work on the machine affects
+// both equally.
 // Short calls are timed 64 at a time for the median, since reading the clock takes as long as some
-// of them, and one by one for the 99th percentile, since that of batches would hide single slow
-// calls.
+// of them, and one by one for the 99th percentile, since batches would hide single slow calls.
 
 import { getHeapStatistics } from 'node:v8';
 import { measure } from 'mitata';
 import { yardstick } from './yardstick.mjs';
 
-// Many and short: a CPU that shares its core with another has two speeds and keeps one for a second
-// or so. Both sides of a ratio are of the same round.
+// Many and short: a CPU that shares its core with another has two speeds, and keeps one for about a
+// second. Both sides of a ratio come from the same round.
 const ROUNDS = 25;
 const ROUND_NS = 30e6;
-// Until the compiler has done its best, as far as that can be waited for.
+// Until the compiler has done its best, within a limit.
 const WARM_UP = { ms: 300, calls: 10_000, mostMs: 3000 };
 const LONG_NS = 2000;
 const BATCH = 64;
 const FEWEST = 12;
 
-/** The least sample that this share of all is not above. */
+/** The least sample that this share of all samples does not exceed. */
 export function quantile(samples, share) {
   const sorted = Float64Array.from(samples).sort();
   return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)];
@@ -27,10 +25,10 @@ export function quantile(samples, share) {
 
 export const medianOf = (samples) => quantile(samples, 0.5);
 
-/** What other work of the machine has disturbed the least of: the figure that targets judge. */
+/** The value that other work of the machine has disturbed least: the figure that targets judge. */
 export const lowerQuartileOf = (samples) => quantile(samples, 0.25);
 
-/** How samples are spread; nothing where there are none. */
+/** How samples are spread; nothing without samples. */
 export function spread(samples) {
   if (samples.length === 0) return { samples: 0 };
   const [medianNs, p99Ns, p999Ns, maxNs] = [0.5, 0.99, 0.999, 1].map((share) => quantile(samples, share));
@@ -39,7 +37,7 @@ export function spread(samples) {
 
 const collect = () => globalThis.gc({ type: 'minor' });
 
-// Compiled, and with its caches full. Answers how long a call takes then.
+// Compiles it and fills its caches. Returns how long a call then takes.
 async function warmUp(fn, { ms, calls: enough, mostMs }) {
   let calls = 0;
   const begin = performance.now();
@@ -76,9 +74,10 @@ async function round(fn, { isBatch, roundNs, least }) {
 const nothing = () => {};
 const { empty } = yardstick;
 
-// How long E takes where V8 has compiled the loop around it: the least so far.
+// How long E takes once V8 has compiled the loop around it: the least so far.
 let compiledNs = Number.POSITIVE_INFINITY;
-// The two speeds of a CPU are less than this apart, a loop before and after it is compiled more.
+// The two speeds of a CPU differ by less than this; a loop before and after its compilation by
+// more.
 const UNCOMPILED = 2.2;
 
 function emptyLoop(count) {
@@ -92,8 +91,9 @@ function emptyLoop(count) {
 }
 
 /**
- * Times of E. In a loop of its own: V8 calls an addon in 8 ns from where nothing else was ever
- * called, in 28 ns from a loop that it has yet to compile, perhaps once more; then E is timed again.
+ * Times of E, in its own loop. V8 calls an addon in 8 ns from a loop where nothing else was ever
+ * called, and in 28 ns from a loop that it must still compile, possibly again; then E is timed
+ * again.
  */
 export function emptyTimes(count = 2000) {
   for (let tries = 0; ; tries++) {
@@ -107,7 +107,7 @@ export function emptyTimes(count = 2000) {
 // Compiled before anything else is called.
 for (let i = 0; i < 5; i++) emptyTimes();
 
-// Bytes that a call allocates, in the JavaScript heap and beside it for typed arrays.
+// The bytes that a call allocates, in the JavaScript heap and outside of it for typed arrays.
 async function allocated(fn) {
   const heap = () => {
     const { used_heap_size, external_memory } = getHeapStatistics();
@@ -119,18 +119,18 @@ async function allocated(fn) {
     const [before, looked] = [heap(), heap()];
     const result = fn();
     if (result instanceof Promise) await result;
-    // Looking allocates too.
+    // Measuring allocates too.
     found.push(heap() - looked - (looked - before));
   }
   return Math.max(0, medianOf(found));
 }
 
-/** Times of a function of the addon that is no longer than a few calls of E, as E is timed. */
+/** Times of an addon function that takes no longer than a few calls of E, timed like E. */
 export async function shortTimes(fn, roundNs = 5e6) {
   return round(fn, { isBatch: true, roundNs, least: FEWEST });
 }
 
-/** How many rounds: fewer where only targets are checked, or what the program does is tested. */
+/** The number of rounds: fewer if only targets are checked, or if the program itself is tested. */
 let rounds = Number(process.env.NUMALIGN_BENCH_ROUNDS ?? ROUNDS);
 export function measureLess() {
   rounds = Math.min(rounds, 9);
@@ -139,8 +139,8 @@ export function measureLess() {
 
 /**
  * The times of `fn` and of its yardstick, and the ratio of their medians in each round. `fn` is
- * called again and again and has to vary its work itself. `yardstickTimes`: makes some times of
- * another yardstick than E.
+ * called repeatedly and must vary its work itself. `yardstickTimes`: makes times of another
+ * yardstick than E.
  */
 export async function beside(
   fn,
@@ -165,7 +165,7 @@ export async function beside(
 }
 
 /**
- * A row from times that were measured together. `singles`: of calls one by one, where `samples` are
+ * A row from times that were measured together. `singles`: times of single calls, if `samples` are
  * means of batches; `ratios`: of rounds. `limit`: the target as a multiple of the yardstick.
  */
 export function row(
@@ -193,9 +193,9 @@ export function row(
 }
 
 /**
- * Measures and answers the row. `kubelet`: what the kubelet took, as prepared() of inputs.mjs gives
- * it: the row has the part of that which the same input takes here. Both are multiples of an empty
- * call, each on its machine.
+ * Measures and returns the row. `kubelet`: the kubelet's time, from prepared() of inputs.mjs. The
+ * row then has the time of the same input here as a part of it. Both are multiples of an empty
+ * call, each on its own machine.
  */
 export async function measured(name, fn, options = {}) {
   const { rounds: wanted, roundNs, least, yardstickTimes, kubelet, ...about } = options;

@@ -1,4 +1,4 @@
-// The interrupts of the network interface that packets to the default gateway leave by.
+// The interrupts of the network interface of the default gateway.
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -10,22 +10,22 @@ export const SENDER = fileURLToPath(new URL('network-sender.mjs', import.meta.ur
 const BURST_MS = 1000;
 const FEWEST = 50;
 
-/** The address of the default gateway; undefined where there is none. */
+/** The address of the default gateway; undefined if there is none. */
 export function gateway() {
   const routes = readFileSync('/proc/net/route', 'utf8').split('\n').slice(1);
   const route = routes.map((line) => line.split('\t')).find(([, destination]) => destination === '00000000');
-  // As the memory of a little-endian machine has it.
+  // In the byte order of a little-endian machine.
   return route && Buffer.from(route[2], 'hex').reverse().join('.');
 }
 
-/** How often each device's interrupt has come, on all CPUs. */
+/** The number of each device's interrupts, on all CPUs. */
 function interruptCounts() {
   const rows = parseInterrupts(readFileSync('/proc/interrupts', 'utf8')) ?? [];
   const sum = (counts) => [...counts.values()].reduce((all, count) => all + count, 0);
   return new Map(rows.map(({ irq, counts }) => [irq, sum(counts)]));
 }
 
-/** Those that come where packets are sent; none where no interface can send any. */
+/** The interrupts that arrive while packets are sent; empty if no interface can send any. */
 export function networkInterrupts() {
   if (!gateway()) return [];
   const before = interruptCounts();
@@ -35,7 +35,10 @@ export function networkInterrupts() {
     .map(([irq]) => irq);
 }
 
-/** Has interrupts come on one CPU; answers what puts them back. @throws what writing to /proc throws */
+/**
+ * Directs interrupts to one CPU; returns a function that restores them. @throws what writing to
+ * /proc throws
+ */
 export function moveInterrupts(irqs, cpu) {
   const files = irqs.map((irq) => `/proc/irq/${irq}/smp_affinity_list`);
   const before = files.map((file) => readFileSync(file, 'utf8'));

@@ -1,5 +1,5 @@
-// Sends small datagrams through the network interface of the default route, to the discard port of its
-// gateway, until it is ended: [MILLISECONDS] is for how long at most.
+// Sends small datagrams through the network interface of the default route, to the discard port of
+// its gateway, until it is ended; [MILLISECONDS] limits the time.
 import { createSocket } from 'node:dgram';
 import { gateway } from './network-interrupts.mjs';
 

@@ -5,13 +5,13 @@ import { discover } from '../../dist/entries/topology.js';
 import { openManager } from '../../dist/index.js';
 import { podOf } from './inputs.mjs';
 
-/** Machines by the name that rows have: hwloc's synthetic form, or null for this one. */
+/** Machines by their name in rows: hwloc's synthetic form, or null for this machine. */
 export const MACHINES = {
   simulated: 'package:2 numa:4(memory=64GiB) core:160 pu:1',
   'this machine': null,
 };
 
-/** Options of managers that only commit, and leave what others do alone. */
+/** Options of managers that only commit, and ignore what others do. */
 export const COMMITTER = { sharedMember: false, cpuManagerReconcilePeriod: 0 };
 
 /** A manager in this folder. */
@@ -26,23 +26,24 @@ export const openAt = async (stateDir, machine, options = {}) =>
 const MIB = 2 ** 20;
 
 /**
- * A pod that there is room for a thousand times: in the shared pool of this machine, with memory;
- * on a simulated one with a CPU of its own too.
+ * A pod that fits a thousand times: on this machine in the shared pool, with memory; on a simulated
+ * one also with its own CPU.
  */
 export const manyPod = (machine) => podOf({ cpu: machine === null ? '250m' : 1, memory: MIB });
 
-/** A pod with a CPU of its own, on any machine. */
+/** A pod with its own CPU, on any machine. */
 export const exclusivePod = () => podOf({ cpu: 1, memory: MIB });
 
-// A process that has grants makes its folder again where somebody removes it: they go when it ends.
+// A process with grants makes its folder again if it is removed, so the folders are removed when it
+// ends.
 const folders = [];
 process.once('exit', () => {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });
 });
 
 /**
- * A manager in a state folder of its own below `path`, which has so many grants. The folder is
- * there until this process ends.
+ * A manager with this many grants, in its own state folder below `path`. The folder exists until
+ * this process ends.
  * @param machine as in MACHINES
  */
 export async function newNode(path, machine, grants, options) {

@@ -1,5 +1,5 @@
-// What a module costs that opens a machine, in the state folder that it is given: this one, or one
-// that a text describes.
+// The cost of a module that opens a machine in the given state folder: this machine, or one that a
+// text describes.
 import './cpu-time.mjs';
 import { openManager } from '../../dist/index.js';
 

@@ -1,5 +1,5 @@
-// Opens a folder and prints how long that took, and the CPU time of all threads, in nanoseconds. The
-// machine is known before.
+// Opens a folder and prints how long that took, and the CPU time of all threads, in nanoseconds.
+// The machine is known before.
 import { discover } from '../../dist/entries/topology.js';
 import { openManager } from '../../dist/index.js';
 

@@ -1,5 +1,5 @@
-// Does the operations of the scenario calls. Before and behind each it writes to a descriptor that
-// there is not, which a trace shows.
+// Runs the operations of the scenario calls. Before and after each, it writes to a descriptor that
+// does not exist, which shows in a trace.
 import { writeSync } from 'node:fs';
 import { affinity } from '../../dist/entries/diagnostics.js';
 import { pinThread } from '../../dist/index.js';

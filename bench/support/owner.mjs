@@ -1,4 +1,4 @@
-// A Worker of a peer: an owner of its own, with a manager and one grant, until its input ends.
+// A Worker of a peer: another owner, with a manager and one grant, until its input ends.
 import { parentPort, workerData } from 'node:worker_threads';
 import { COMMITTER, manyPod, openAt } from './nodes.mjs';
 

@@ -1,5 +1,5 @@
-// What a module costs that imports the package, and that makes the machine which a text describes,
-// where it is given one.
+// The cost of a module that imports the package, and that makes the machine that a text describes,
+// if there is one.
 import './cpu-time.mjs';
 import '../../dist/index.js';
 

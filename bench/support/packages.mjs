@@ -1,5 +1,5 @@
-// The scenarios on other builds of the package: each in a copy of bench/ beside which that build's
-// dist/ is, in turns, so that all builds are of the same moments.
+// Runs the scenarios on other builds of the package: each in a copy of bench/ beside that build's
+// dist/, in turns, so that all builds are measured at the same time.
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,16 +9,19 @@ import { fileURLToPath } from 'node:url';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const SHARED = ['node_modules', 'scripts', 'package.json', 'build/bench'];
 
-/** Folders of packages as `{ path, label }`. Throws where one has not been built, or two have one name. */
+/**
+ * Folders of packages as `{ path, label }`. Throws if one has not been built, or if two have the
+ * same name.
+ */
 export function packagesAt(paths) {
-  return paths.map((given, i) => {
-    const path = resolve(given);
+  return paths.map((folder, i) => {
+    const path = resolve(folder);
     const label = basename(path);
     if (!existsSync(join(path, 'dist/index.js'))) {
-      throw new Error(`--package ${given}: it has no dist/index.js; build it first`);
+      throw new Error(`--package ${folder}: it has no dist/index.js; build it first`);
     }
     if (paths.slice(0, i).some((other) => basename(resolve(other)) === label)) {
-      throw new Error(`--package ${given}: another one is called ${label} too; rename a folder`);
+      throw new Error(`--package ${folder}: another one is called ${label} too; rename a folder`);
     }
     return { path, label };
   });
@@ -33,7 +36,7 @@ function treeOf({ path }) {
   return tree;
 }
 
-/** The rows of a scenario on a tree; of one that fails a row with its code. */
+/** The rows of a scenario on a tree; a failed scenario is a row with its code. */
 function rowsOn(tree, scenario, args) {
   const json = join(tree, 'rows.json');
   rmSync(json, { force: true });
@@ -44,8 +47,8 @@ function rowsOn(tree, scenario, args) {
 }
 
 /**
- * Runs scenarios on packages, all packages in turn. Yields `{ scenario,
- * rows }`: `rows` has a list for each package, in it a list for each turn.
+ * Runs scenarios on packages, all packages in turn. Yields `{ scenario, rows }`: `rows` has a list
+ * for each package, which has a list for each turn.
  */
 export function* onPackages(packages, scenarios, args, turns) {
   const trees = [];

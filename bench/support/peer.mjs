@@ -1,4 +1,4 @@
-// Another process of a state folder, started by peers.mjs: opens a manager, perhaps with grants,
+// Another process of a state folder, started by peers.mjs. It opens a manager, perhaps with grants,
 // and answers calls. Further owners are its Workers: each environment of Node is an owner.
 import { once } from 'node:events';
 import { watch } from 'node:fs';
@@ -18,7 +18,7 @@ if (isListener) manager.on('change', () => {});
 let fileWatch;
 function watchFile() {
   fileWatch?.close();
-  // Another file takes its place now and then.
+  // Another file sometimes takes its place.
   fileWatch = watch(join(stateDir, 'state.json'), (event) => event === 'rename' && watchFile());
 }
 if (isWatch) watchFile();
@@ -30,7 +30,7 @@ for (let i = 0; i < owners; i++) {
   workers.push(worker);
 }
 
-// Every other commit takes back what the one before has granted.
+// Every second commit undoes the one before.
 let last;
 async function commit() {
   if (last === undefined) {
@@ -41,8 +41,8 @@ async function commit() {
   last = undefined;
 }
 
-// What goes on in this process from `begin` to `end`. Looking at the delays costs CPU time, and
-// keeps the loop busy: one looks either at these or at those.
+// What happens in this process from `begin` to `end`. Measuring delays costs CPU time and keeps the
+// loop busy, so it measures either the delays or the rest.
 const delays = monitorEventLoopDelay({ resolution: 1 });
 let loop;
 let cpu;

@@ -6,10 +6,10 @@ import { fileURLToPath } from 'node:url';
 const PEER = fileURLToPath(new URL('peer.mjs', import.meta.url));
 
 /**
- * Starts a process with a manager in this folder (but for `isOpen: false`) that has `grants`
- * grants, and with `owners` further owners of one grant each; `isWatch`: with a bare watch of the
- * file that commits change. Answers `call(what, given)`, which
- * asks it for something (see peer.mjs), `pid`, and `close()`.
+ * Starts a process with a manager in this folder (unless `isOpen: false`) that has `grants` grants,
+ * and with `owners` further owners of one grant each; `isWatch`: with a bare watch of the file that
+ * commits change. Returns `call(what, given)`, which sends a call (see peer.mjs), `pid`, and
+ * `close()`.
  */
 export async function startPeer({
   stateDir,

@@ -1,4 +1,4 @@
-// The other side of the scenario locality's round trips, on a CPU of its own.
+// The other side of the scenario locality's round trips, on its own CPU.
 import { workerData } from 'node:worker_threads';
 import { CpuSet, pinThread } from '../../dist/index.js';
 import { yardstick } from './yardstick.mjs';

@@ -1,7 +1,6 @@
-// Random numbers that are the same in each run (mulberry32), for inputs that differ from call to
-// call.
+// Random numbers that are equal in each run (mulberry32), for inputs that differ from call to call.
 
-/** Answers a function that gives whole numbers from 0 up to below its argument. */
+/** Returns a function that returns whole numbers from 0 to below its argument. */
 export function randomNumbers(seed) {
   let state = seed;
   return (below) => {
@@ -12,15 +11,17 @@ export function randomNumbers(seed) {
   };
 }
 
-/** Some of a list, each once. */
+/** Some items of a list, each once. */
 export function someOf(list, count, random) {
-  const left = [...list];
-  return Array.from({ length: Math.min(count, left.length) }, () => left.splice(random(left.length), 1)[0]);
+  const remaining = [...list];
+  return Array.from(
+    { length: Math.min(count, remaining.length) },
+    () => remaining.splice(random(remaining.length), 1)[0],
+  );
 }
 
 /**
- * A function that hands out the items of a list in turn: what is asked is never what was asked just
- * before.
+ * A function that returns the items of a list in turn: no call asks the same as the call before.
  */
 export function inTurn(items) {
   let at = 0;

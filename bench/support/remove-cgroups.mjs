@@ -1,4 +1,4 @@
-// Removes the groups that a scenario had made below a root of its own. They are empty by then.
+// Removes the groups that a scenario has made below its own root. They are empty by then.
 import { readdirSync, rmdirSync } from 'node:fs';
 
 const MOUNTS = ['/sys/fs/cgroup/cpuset', '/sys/fs/cgroup'];

@@ -1,7 +1,7 @@
 // Measures asynchronous operations that change something, one by one and in turns.
 import { emptyTimes, lowerQuartileOf, medianOf, row } from './measure.mjs';
 
-/** The CPU time of all threads of this process until it is done, in nanoseconds. */
+/** The CPU time of all threads of this process until the action is done, in nanoseconds. */
 export async function cpuOf(action) {
   const begin = process.cpuUsage();
   await action();
@@ -9,23 +9,21 @@ export async function cpuOf(action) {
   return (user + system) * 1000;
 }
 
-/** How long it takes, in nanoseconds. */
+/** How long the action takes, in nanoseconds. */
 export async function timeOf(action) {
   const begin = performance.now();
   await action();
   return (performance.now() - begin) * 1e6;
 }
 
-/** E as it is now. */
+/** The current value of E. */
 export const emptyNow = () => lowerQuartileOf(emptyTimes(500));
 
-/**
- * What an operation took in each round, beside E and perhaps beside another yardstick.
- */
+/** The times of an operation in each round, beside E and perhaps beside another yardstick. */
 export class Rounds {
   #rounds = [];
 
-  /** `others`: times of the yardstick in this round. */
+  /** `others`: the yardstick's times in this round. */
   add(times, emptyNs, others) {
     this.#rounds.push({ times, emptyNs, others });
   }
@@ -34,7 +32,7 @@ export class Rounds {
     return lowerQuartileOf(this.#rounds.map(({ times, emptyNs }) => medianOf(times) / emptyNs));
   }
 
-  /** A row of it, with its cost in E: the lower quartile of the rounds. */
+  /** A row with its cost in E: the lower quartile of the rounds. */
   row(name, { yardstick = 'E', ...about } = {}) {
     const rounds = this.#rounds;
     const others = rounds.map(({ others, emptyNs }) => others ?? [emptyNs]);

@@ -27,7 +27,7 @@ function parent(where, paths, isWanted) {
   return [{ where, path, fileSystem: NAMES.get(type) ?? `file system 0x${type.toString(16)}` }];
 }
 
-/** `{ where, path, fileSystem }` of each there is; `where` is disk or tmpfs. */
+/** `{ where, path, fileSystem }` of each that exists; `where` is disk or tmpfs. */
 export const stateParents = () => [
   ...parent('disk', [tmpdir(), '/var/tmp', process.cwd()], (type) => type !== undefined && type !== TMPFS),
   ...parent('tmpfs', ['/dev/shm', tmpdir()], (type) => type === TMPFS),

@@ -1,6 +1,6 @@
-// What strace -f has written: which system calls a process made between two marks.
+// Reads the output of strace -f: the system calls of a process between two marks.
 
-// By these threads wait for each other, and V8 gets memory and reads clocks.
+// Threads use these to wait for each other, and V8 to get memory and read clocks.
 const OWN_OF_NODE =
   /^(futex|epoll_\w+|poll|eventfd2|madvise|mmap|munmap|mprotect|brk|sched_yield|gettid|getpid|rt_sig\w+|clock_\w+|membarrier|restart_syscall|exit\w*)$/;
 
@@ -8,9 +8,9 @@ const LINE = /^(\d+) +(?:<\.\.\. (\w+) resumed>|(\w+)\()/;
 const MARK = /^(\d+) +write\(\d+, "(begin ([^"]*)|end)"/;
 
 /**
- * How often each call was made in each operation: by the operation's name a list of maps, one each
- * time. A mark is a write of `begin NAME` or `end`. It is all of the first process of the log:
- * threads of it are those that a thread of it has made with CLONE_THREAD.
+ * How often each call was made in each operation: a list of maps by the operation's name, one for
+ * each time. A mark is a write of `begin NAME` or `end`. Everything belongs to the first process of
+ * the log: its threads are those made by its threads with CLONE_THREAD.
  */
 export function callsOf(text) {
   const operations = new Map();
@@ -32,7 +32,7 @@ export function callsOf(text) {
     if (own.size === 0) own.add(thread);
     const born = /CLONE_THREAD/.test(line) ? / = (\d+)$/.exec(line) : undefined;
     if (born && own.has(thread)) own.add(born[1]);
-    // One that is resumed was counted where it began.
+    // A resumed call was counted where it began.
     if (call === undefined || current === undefined || !own.has(thread) || OWN_OF_NODE.test(call)) continue;
     current.set(call, (current.get(call) ?? 0) + 1);
   }

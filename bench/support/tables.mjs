@@ -12,7 +12,7 @@ const cell = (value) =>
 
 const whole = (value) => (value === undefined ? '-' : Math.round(value).toLocaleString('en'));
 
-// What the end of a member's name says of its unit.
+// The unit by the end of a member's name.
 const UNITS = [
   [/Ns$/, duration],
   [/E$/, (value) => `${number(value)} E`],
@@ -24,7 +24,7 @@ const unitOf = (member) => UNITS.find(([end]) => end.test(member));
 
 const isEstimate = (value) => typeof value?.mean === 'number';
 
-// The interval with no more digits than say something.
+// The interval with only meaningful digits.
 const estimateText = ({ mean, plusMinus }, text) =>
   !plusMinus ? text(mean) : `${text(mean)} ± ${text(Number(plusMinus.toPrecision(2)))}`;
 
@@ -39,10 +39,10 @@ export function memberText(member, value) {
 export const titleOf = (member) =>
   member.replace(/(?<=.)(Ns|Share)$/, '').replace(/[A-Z](?=[a-z])/g, (letter) => ` ${letter.toLowerCase()}`);
 
-// What the unit says already is the ratio.
+// The ratio already shows in the unit.
 const NAMELESS = new Set(['ratio', 'costE']);
 
-/** What a row is to meet, as a text. */
+/** The target of a row, as a text. */
 function targetText({ target, targets }) {
   if (targets === undefined) {
     return target === undefined ? '-' : `<= ${number(target)}`;
@@ -58,7 +58,7 @@ function targetText({ target, targets }) {
 const part = (value) =>
   value === undefined ? '-' : value > 1 ? `${number(value)} times` : `1/${number(1 / value)}`;
 
-// The columns that all rows may have, behind those of their own.
+// The columns that any row may have, after its own.
 const JUDGEMENT = {
   target: targetText,
   met: ({ met }) => (met === undefined ? '-' : met ? 'yes' : 'NO'),
@@ -66,7 +66,7 @@ const JUDGEMENT = {
   remark: ({ remark }) => remark ?? '',
 };
 
-// The columns of what is measured, most of it beside a yardstick.
+// The columns of measurements, mostly beside a yardstick.
 const MEASURED = {
   name: (row) => row.name,
   median: (row) => duration(row.medianNs),
@@ -81,21 +81,21 @@ const MEASURED = {
   ...JUDGEMENT,
 };
 
-// What judges, or is of a column of JUDGEMENT.
+// Members that judge, or belong to a column of JUDGEMENT.
 const HIDDEN = new Set(['target', 'targets', 'met', 'missed', 'kubeletPart', 'remark']);
 
 function tableOf(rows, columns) {
   const titles = Object.keys(columns);
   const cells = rows.map((row) => titles.map((title) => columns[title](row)));
-  // Columns in which nothing is said.
-  const said = titles.map((_, i) => cells.some((line) => line[i] !== '-' && line[i] !== ''));
-  const shown = (list) => list.filter((_, i) => said[i]);
+  // Only columns with content.
+  const hasContent = titles.map((_, i) => cells.some((line) => line[i] !== '-' && line[i] !== ''));
+  const shown = (list) => list.filter((_, i) => hasContent[i]);
   return { titles: shown(titles), cells: cells.map(shown) };
 }
 
 /**
- * A table of the rows that are times, and one of the others, which have the columns that their
- * members are; whichever there are.
+ * A table of the rows that are times, and one of the others, whose columns are their members; empty
+ * tables are left out.
  */
 export function tablesOf(rows) {
   const isMeasured = (row) => 'medianNs' in row;
@@ -103,10 +103,10 @@ export function tablesOf(rows) {
   const members = [...new Set(others.flatMap((row) => Object.keys(row)))].filter(
     (member) => !HIDDEN.has(member),
   );
-  const own = members.map((member) => [titleOf(member), (row) => memberText(member, row[member])]);
+  const memberColumns = members.map((member) => [titleOf(member), (row) => memberText(member, row[member])]);
   return [
     tableOf(rows.filter(isMeasured), MEASURED),
-    tableOf(others, { ...Object.fromEntries(own), ...JUDGEMENT }),
+    tableOf(others, { ...Object.fromEntries(memberColumns), ...JUDGEMENT }),
   ].filter(({ cells }) => cells.length > 0);
 }
 

@@ -1,7 +1,7 @@
-// What is aimed at, in one place: by scenario and row the most that a member of the row may be, or
-// with { least } the least.
-// Members that end in E are multiples of an empty call into an addon, measured in the same run:
-// where a goal is a time, it is that time where such a call takes 8.5 ns.
+// All targets: by scenario and row, the most that a member of the row may be, or with { least } the
+// least.
+// Members that end in E are multiples of an empty call into an addon, measured in the same run. If
+// a goal is a time, it is the time with a call of 8.5 ns.
 
 const E_NS = 8.5;
 
@@ -12,10 +12,10 @@ const ms = (time) => us(time * 1000);
 const each = (names, targets) => Object.fromEntries(names.map((name) => [name, targets]));
 const GRANTS = [1, 64, 512];
 
-/** A cost that grows with nothing. */
+/** A cost that does not grow. */
 const FLAT = { exponent: 0.05, lastOverFirst: 1.2 };
 
-/** By scenario and name of a row: by its member the most. */
+/** By scenario and name of a row: the most by member. */
 export const TARGETS = {
   acquires: {
     '1,000 acquires, tmpfs': { cpuE: ms(300), exponent: 1.1 },
@@ -50,7 +50,8 @@ export const TARGETS = {
     'admit alone, 1 to 1,000 grants': FLAT,
     'admit after a foreign commit, 1 to 1,000 grants': FLAT,
     'admit, 0 to 64 living owners': FLAT,
-    // What an exponent lets through at a thousand times as many: a bound each for the last of them.
+    // What an exponent would allow at a thousand times as many: a separate bound for the last of
+    // them.
     'plan, 2 to 2,048 CPUs': { exponent: 0.5, lastOverFirst: 4 },
     'plan, 1 to 64 NUMA nodes': { exponent: 1, lastOverFirst: 8 },
     'plan, 1 to 64 containers': { exponent: 1, lastOverFirst: 64 },
@@ -70,12 +71,12 @@ export const TARGETS = {
     'commit that writes the state’s file whole, 512 grants': { cpuE: ms(5) },
     'commit that writes the owner’s file whole, 512 grants': { cpuE: ms(5) },
   },
-  // Half a byte a plan is none: what a run of any length leaves behind, such as compiled code.
+  // Half a byte per plan counts as nothing: any run leaves something behind, such as compiled code.
   memory: { 'plans, 2 nodes': { retainedHeap: 0.5, retainedExternal: 0.5 } },
   merge: {
     '8 nodes x 4 lists': { ratio: 200 },
     '2 nodes x 2 lists': { ratio: 50 },
-    // 150 ns a hint.
+    // 150 ns per hint.
     'hint-merge-n8-r4-k1, hint objects': { ratio: 1500, hintE: us(0.15) },
     'hint-merge-n8-r4-k4, hint objects': { hintE: us(0.15) },
     'hint-merge-n2-r2-k1, hint objects': { ratio: 100, hintE: us(0.15) },
@@ -129,14 +130,14 @@ function durable(machine, where, { alone, foreign }) {
   return Object.fromEntries(rows);
 }
 
-// How far above its target a figure may be where a busy machine checks it: a part of the target,
-// and so much. System calls are counted, and vary with nothing.
+// How far above its target a figure may be if a busy machine checks it: a part of the target, and a
+// constant. System calls are counted, and do not vary.
 const TOLERANCES = {
   default: { part: 0.25 },
   calls: { part: 0 },
   bytes: { part: 0.05 },
   moreE: { part: 0.25, plus: 20 },
-  // 0.02 above one that is flat, a tenth above 1.
+  // 0.02 above a flat one, a tenth above 1.
   exponent: { part: 0.085, plus: 0.016 },
   lastOverFirst: { part: 0.1 },
   wakeUps: { plus: 0.1 },
@@ -149,7 +150,7 @@ const TOLERANCES = {
 
 const toleranceOf = (member) => ({ part: 0, plus: 0, ...(TOLERANCES[member] ?? TOLERANCES.default) });
 
-// Of an estimate its mean is judged. What is no number misses.
+// An estimate is judged by its mean. A value that is not a number misses.
 function isMet(value, goal, { part, plus }) {
   const number = value?.mean ?? value;
   return goal.least === undefined
@@ -160,8 +161,8 @@ function isMet(value, goal, { part, plus }) {
 const EXACT = { part: 0, plus: 0 };
 
 /**
- * Which members of a row miss their targets. A member that is not a number does.
- * @param isTolerant whether a little above is no miss
+ * The members of a row that miss their targets. A member that is not a number misses.
+ * @param isTolerant whether a value slightly above is accepted
  */
 export function missedMembers(row, targets, isTolerant) {
   return Object.entries(targets)
@@ -169,17 +170,17 @@ export function missedMembers(row, targets, isTolerant) {
     .map(([member]) => member);
 }
 
-/** Which rows of a scenario have targets and were not measured; none where it was skipped. */
+/** The rows of a scenario that have targets and were not measured; empty if it was skipped. */
 export function unmeasuredRows(scenario, rows, targets = TARGETS) {
   if (rows.some(({ skipped }) => skipped !== undefined)) return [];
   const names = new Set(rows.map(({ name }) => name));
   return Object.keys(targets[scenario] ?? {}).filter((name) => !names.has(name));
 }
 
-/** The row with its targets and whether it meets them; as it is where there are none. */
+/** The row with its targets and whether it meets them; unchanged if there are none. */
 export function judged(scenario, row, { targets = TARGETS, isTolerant = false } = {}) {
-  const own = targets[scenario]?.[row.name];
-  if (own === undefined || row.code !== undefined || row.skipped !== undefined) return row;
-  const missed = missedMembers(row, own, isTolerant);
-  return { ...row, targets: own, met: missed.length === 0, ...(missed.length > 0 && { missed }) };
+  const rowTargets = targets[scenario]?.[row.name];
+  if (rowTargets === undefined || row.code !== undefined || row.skipped !== undefined) return row;
+  const missed = missedMembers(row, rowTargets, isTolerant);
+  return { ...row, targets: rowTargets, met: missed.length === 0, ...(missed.length > 0 && { missed }) };
 }

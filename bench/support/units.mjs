@@ -1,4 +1,4 @@
-// Numbers as a person reads them.
+// Numbers for people.
 
 const UNITS = [
   [1e9, 's'],
@@ -16,5 +16,5 @@ export function duration(ns) {
   return `${number(ns / (unit || 1))} ${name}`;
 }
 
-/** What part of a whole. */
+/** A part as a percentage. */
 export const percent = (part) => `${number(100 * part)} %`;

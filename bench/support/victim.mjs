@@ -1,6 +1,6 @@
-// The measured process of the scenario isolation: takes a CPU, then spins, sleeps, and waits in the
-// event loop, each for a third of the time, and prints what it felt of the others, who else was on
-// its CPU, and the grant's audit.
+// The measured process of the scenario isolation. It takes a CPU, then spins, sleeps, and waits in
+// the event loop, each for a third of the time. It prints what it noticed of other processes, which
+// of them were on its CPU, and the grant's audit.
 import { readdirSync, readFileSync } from 'node:fs';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -9,18 +9,18 @@ import { cpuTime, ownTime } from './machine-load.mjs';
 import { spread } from './measure.mjs';
 import { yardstick } from './yardstick.mjs';
 
-// What the clock itself does not take: somebody else ran.
+// Longer than the clock itself takes: another process ran.
 const LEAST_GAP_NS = 20_000;
 const MOST_GAPS = 1e6;
 const SLEEP_NS = 200_000;
-// Where the others let it have fewer, it goes on for longer, up to so many times.
+// If the other processes leave fewer samples, it runs longer until there are this many.
 const ENOUGH = 1000;
 const LONGER = 4;
 
 const { manager: options, request, members, pin, seconds } = JSON.parse(process.argv[2]);
 const partMs = (seconds * 1000) / 3;
 
-// Whether to go on with so many samples.
+// Whether to continue with this many samples.
 function goOn(begin, count) {
   const took = performance.now() - begin;
   return took < partMs || (count < ENOUGH && took < LONGER * partMs);
@@ -41,7 +41,7 @@ function spin() {
   };
 }
 
-// A few at a time, since how long it takes depends on the others.
+// A few at a time, since their duration depends on the other processes.
 function sleep() {
   const [late, waited] = [[], []];
   const begin = performance.now();
@@ -54,7 +54,7 @@ function sleep() {
   return { wakeUps: spread(late), runDelays: spread(waited) };
 }
 
-// From one timer of 1 ms to the next, as Node tells it.
+// From one timer of 1 ms to the next, as Node reports it.
 async function loop() {
   const delay = monitorEventLoopDelay({ resolution: 1 });
   delay.enable();

@@ -1,5 +1,6 @@
-// The yardsticks: what things cost at the least, in plain C on plain N-API. Built by yardstick.mjs. Times are in nanoseconds; where a function is given a
-// Float64Array it does its work once for each element and writes down how long that took.
+// The yardsticks: the least that things cost, in plain C on plain N-API. Built by yardstick.mjs.
+// Times are in nanoseconds. A function that gets a Float64Array does its work once per element, and
+// stores how long that took.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -37,7 +38,7 @@ static napi_value number(napi_env env, double value) {
   return result;
 }
 
-// Returns 0 and throws where there are fewer arguments.
+// Throws and returns 0 if there are fewer arguments.
 static int arguments(napi_env env, napi_callback_info info, size_t wanted, napi_value* argv) {
   size_t argc = kMaxArguments;
   napi_get_cb_info(env, info, &argc, argv, NULL, NULL);
@@ -54,12 +55,12 @@ static void* elements(napi_env env, napi_value array, size_t* length) {
   return data;
 }
 
-// The arguments, of which the first is where times are written. Returns NULL and throws where they are not there.
+// The arguments, with the times to fill first. Throws and returns NULL if they are missing.
 static double* times_of(napi_env env, napi_callback_info info, size_t wanted, napi_value* argv, size_t* count) {
   return arguments(env, info, wanted, argv) ? elements(env, argv[0], count) : NULL;
 }
 
-// ---- E
+// E
 
 static napi_value empty(napi_env env, napi_callback_info info) {
   (void)env;
@@ -67,12 +68,12 @@ static napi_value empty(napi_env env, napi_callback_info info) {
   return NULL;
 }
 
-// ---- raw system calls
+// Raw system calls
 
 static unsigned char masks[2][kMaskBytes];
 static size_t mask_bytes[2];
 
-// (words of one mask, words of another): those that pin sets in turn.
+// (words of one mask, words of another): the masks that pin sets in turn.
 static napi_value set_masks(napi_env env, napi_callback_info info) {
   napi_value argv[kMaxArguments];
   if (!arguments(env, info, 2, argv)) return NULL;
@@ -99,7 +100,7 @@ static napi_value pin(napi_env env, napi_callback_info info) {
   return NULL;
 }
 
-// ---- hwloc alone, with the filters and flags of native/platform/discovery/hwloc_discovery.cc
+// hwloc alone, with the filters and flags of native/platform/discovery/hwloc_discovery.cc
 
 static int load(hwloc_topology_t* topology, const char* xml, size_t length) {
   static const hwloc_obj_type_t kept[] = {HWLOC_OBJ_PACKAGE, HWLOC_OBJ_DIE, HWLOC_OBJ_CORE, HWLOC_OBJ_L3CACHE};
@@ -117,7 +118,8 @@ static int load(hwloc_topology_t* topology, const char* xml, size_t length) {
   return hwloc_topology_load(*topology);
 }
 
-// (XML as a Uint8Array that ends with 0, or null for this machine) -> how long hwloc took to load it, without taking it down.
+// (XML as a Uint8Array that ends with 0, or null for this machine) -> how long hwloc takes to load
+// it, without destroying it.
 static napi_value hwloc_load(napi_env env, napi_callback_info info) {
   napi_value argv[kMaxArguments];
   if (!arguments(env, info, 1, argv)) return NULL;
@@ -133,7 +135,7 @@ static napi_value hwloc_load(napi_env env, napi_callback_info info) {
   return loaded == 0 ? number(env, took) : fail(env, "hwloc_topology_load");
 }
 
-// (synthetic description) -> the machine as hwloc writes it
+// (synthetic description) -> the machine in hwloc's XML
 static napi_value hwloc_xml(napi_env env, napi_callback_info info) {
   napi_value argv[kMaxArguments];
   char description[kMaxPath];
@@ -152,7 +154,7 @@ static napi_value hwloc_xml(napi_env env, napi_callback_info info) {
   return text != NULL ? text : fail(env, "hwloc_topology_export_xmlbuffer");
 }
 
-// ---- an append that is durable
+// A durable append
 
 // (times, path, bytes)
 static napi_value append(napi_env env, napi_callback_info info) {
@@ -177,9 +179,10 @@ static napi_value append(napi_env env, napi_callback_info info) {
   return NULL;
 }
 
-// ---- what a thread feels of others
+// What a thread notices of others
 
-// How long the calling thread has been ready to run and waited for a CPU since it was born, as the kernel counts; -1 where it does not. `fd` is of its schedstat.
+// How long the calling thread has been runnable and waited for a CPU since its start, as the kernel
+// counts it; -1 if it does not. `fd` is its schedstat.
 static double run_delay_ns(int fd) {
   char text[96];
   unsigned long long ran = 0;
@@ -202,7 +205,8 @@ static napi_value run_delay(napi_env env, napi_callback_info info) {
   return number(env, waited);
 }
 
-// (times, delays, pause): sleeps for so long again and again; how much later than asked for it woke up, and for how much of that it waited for a CPU.
+// (times, delays, pause): sleeps repeatedly for `pause`. `times`: how much later than requested it
+// woke up; `delays`: how much of that it waited for a CPU.
 static napi_value wake_ups(napi_env env, napi_callback_info info) {
   napi_value argv[kMaxArguments];
   size_t count = 0;
@@ -227,8 +231,8 @@ static napi_value wake_ups(napi_env env, napi_callback_info info) {
   return NULL;
 }
 
-// (times, duration, least) -> how many times the clock stood still for `least` or longer to a thread that does nothing but read it, for `duration`. The first
-// of these are written down.
+// (times, duration, least) -> how often the clock stood still for at least `least`, for a thread
+// that only reads it for `duration`. Stores the first of these.
 static napi_value spin_gaps(napi_env env, napi_callback_info info) {
   napi_value argv[kMaxArguments];
   size_t count = 0;
@@ -251,12 +255,12 @@ static napi_value spin_gaps(napi_env env, napi_callback_info info) {
   return number(env, (double)found);
 }
 
-// ---- how far CPUs are from each other, and from memory
+// The distance of CPUs from each other, and from memory
 
 enum { kTurns = 100, kLine = 64, kLoads = 1000 };
 static const double kPatienceNs = 60e9;
 
-// Whether the cell came to have this value before patience was lost: the thread on the other side may have failed.
+// Whether the cell got this value before the limit: the thread on the other side may have failed.
 static int await_value(_Atomic uint32_t* cell, uint32_t wanted) {
   double begin = now_ns();
   for (uint32_t spins = 1; atomic_load_explicit(cell, memory_order_acquire) != wanted; spins++) {
@@ -265,7 +269,8 @@ static int await_value(_Atomic uint32_t* cell, uint32_t wanted) {
   return 1;
 }
 
-// (times, shared cell, side): two threads hand a cache line to each other, each with as many times: how long there and back takes, the mean of 100 turns.
+// (times, shared cell, side): two threads pass a cache line to each other: how long there and back
+// takes, the mean of 100 turns.
 static napi_value ping_pong(napi_env env, napi_callback_info info) {
   napi_value argv[kMaxArguments];
   size_t count = 0;
@@ -291,7 +296,8 @@ static napi_value ping_pong(napi_env env, napi_callback_info info) {
   return NULL;
 }
 
-// Each line holds the offset of another, in one circle through all of them (Sattolo), which no prefetcher foresees.
+// Each line has the offset of another, in one circle through all of them (Sattolo), which no
+// prefetcher can predict.
 static void make_circle(unsigned char* memory, size_t lines) {
   for (size_t i = 0; i < lines; i++) *(size_t*)(memory + i * kLine) = i * kLine;
   uint64_t state = 1;
@@ -305,7 +311,8 @@ static void make_circle(unsigned char* memory, size_t lines) {
   }
 }
 
-// (times, bytes, NUMA node): how long a load from memory of that node takes that waits for the one before, the mean of 1,000.
+// (times, bytes, NUMA node): how long a load from memory of that node takes if it depends on the
+// one before, the mean of 1,000.
 static napi_value memory_latency(napi_env env, napi_callback_info info) {
   napi_value argv[kMaxArguments];
   size_t count = 0;
@@ -322,7 +329,7 @@ static napi_value memory_latency(napi_env env, napi_callback_info info) {
   nodes[node / kWordBits] = (uint64_t)1 << node % kWordBits;
   unsigned char* memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return fail(env, "mmap");
-  // Large pages, so that it is the memory that is measured and not the page tables.
+  // Large pages, so that the memory is measured and not the page tables.
   madvise(memory, bytes, MADV_HUGEPAGE);
   if (syscall(SYS_mbind, memory, bytes, kBind, nodes, (unsigned long)kMaxNode, 0) != 0) {
     munmap(memory, bytes);

@@ -1,4 +1,4 @@
-// Builds yardstick.c where it has changed, and loads it.
+// Builds yardstick.c if it has changed, and loads it.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';

@@ -1,4 +1,4 @@
-// The app of ecosystem.config.cjs: an HTTP server that knows nothing of CPUs.
+// The app of ecosystem.config.cjs: an HTTP server without code for CPUs.
 import { createServer } from 'node:http';
 
 const { PORT = '8080', NODE_APP_INSTANCE, NUMALIGN_CPUS } = process.env;
@@ -12,7 +12,7 @@ server.listen(Number(PORT), '127.0.0.1', () =>
   console.log(`instance ${NODE_APP_INSTANCE} on CPU ${NUMALIGN_CPUS}`),
 );
 
-// PM2 sends it before it kills.
+// PM2 sends SIGINT before it kills.
 process.once('SIGINT', () => {
   server.close(() => process.exit());
   server.closeIdleConnections();

@@ -1,4 +1,4 @@
-// Adopt: one transaction that puts on record what somebody has already.
+// Adopt: records what a pod already has, in one transaction.
 import { randomUUID } from 'node:crypto';
 import { findPod } from '../account/assignments.js';
 import { bookedOn, bookHeldMemory, memoryBlocks } from '../account/booked-memory.js';
@@ -15,22 +15,23 @@ import { withAdopted } from './adopted-state.js';
 import type { AdoptionRequest } from './adoption-request.js';
 
 /**
- * Lock, reload, shared members leave, commit. A pod that is on record with the same stays as it is.
- * @throws ERR_ADOPTION, ERR_INVALID_OPTION for a cgroup that is none or is empty, what the ledger
- *   throws
+ * Locks, reloads, clears the shared members and commits. A pod that is on record with the same
+ * holdings stays as it is.
+ * @throws ERR_ADOPTION, ERR_INVALID_OPTION for a path that is not a cgroup or an empty cgroup, and
+ *   what the ledger throws
  */
 export function adopt(site: Site, request: AdoptionRequest, signal?: AbortSignal): Promise<Admission> {
   const { topology, ledger, providers, resources } = site;
   const uid = request.pod.uid ?? randomUUID();
   return transact(site, signal, async (state, commit, recorded) => {
-    const known = findPod(state, uid);
-    const owner = known?.owner ?? ledger.owners.recordFor(request.owner);
+    const existing = findPod(state, uid);
+    const owner = existing?.owner ?? ledger.owners.recordFor(request.owner);
     const pod = adoptedPod(request, { uid, owner, now: new Date().toISOString(), resources });
-    if (known) {
-      if (!isSameHolding(known, pod))
-        throw refused([`grant ${uid} is on record with something else: ${holdingText(known)}`]);
-      providers.keep(known);
-      return { pod: known, warnings: [], alreadyAdmitted: true };
+    if (existing) {
+      if (!isSameHolding(existing, pod))
+        throw adoptionError([`grant ${uid} is on record with something else: ${holdingText(existing)}`]);
+      providers.keep(existing);
+      return { pod: existing, warnings: [], alreadyAdmitted: true };
     }
     if (commit.refusal) throw commit.refusal;
     const totalOn = totalsOf(topology);
@@ -42,7 +43,7 @@ export function adopt(site: Site, request: AdoptionRequest, signal?: AbortSignal
     );
     const adopted = withAdopted(state, topology, [pod], booked, cpusNow(topology, recorded.pods));
     const conflicts = [...overlaps(pod), ...adopted.conflicts];
-    if (conflicts.length > 0) throw refused(conflicts);
+    if (conflicts.length > 0) throw adoptionError(conflicts);
     const { next, shortfalls } = await commit(adopted.next, providers.isEmpty, {
       request: aimOfAdoption(site, request.enforcement),
     });
@@ -53,21 +54,21 @@ export function adopt(site: Site, request: AdoptionRequest, signal?: AbortSignal
 }
 
 /**
- * How strongly others are kept off what a pod has already: it runs in cgroups of its own, from which a
- * partition would take the CPUs. So that is made only where it is `asked` for.
+ * The enforcement for what a pod already has. The pod runs in its own cgroups, from which a
+ * partition would take the CPUs, so there is a partition only if `request` has it.
  */
 export function aimOfAdoption(
   { enforcement: usual }: Pick<Site, 'enforcement'>,
-  asked: Partial<EnforcementRequest> = {},
+  request: Partial<EnforcementRequest> = {},
 ): EnforcementRequest {
-  const { require = usual.require } = asked;
+  const { require = usual.require } = request;
   const most = weaker(usual.enforcement, 'cpuset');
   const enforcement = isAtLeast(require, most) ? require : most;
-  return { ...usual, enforcement, ...asked, isNamed: asked.enforcement !== undefined };
+  return { ...usual, enforcement, ...request, isNamed: request.enforcement !== undefined };
 }
 
-const refused = (conflicts: readonly string[]) =>
-  new NumalignError('ERR_ADOPTION', `nothing is put on record: ${conflicts.join('; ')}`, {
+const adoptionError = (conflicts: readonly string[]) =>
+  new NumalignError('ERR_ADOPTION', `nothing is adopted: ${conflicts.join('; ')}`, {
     value: conflicts,
-    valid: 'a pod whose CPUs, memory and devices nobody else has, and that leaves CPUs to be shared',
+    valid: 'a pod whose CPUs, memory and devices no other pod has, and that leaves CPUs for the shared pool',
   });

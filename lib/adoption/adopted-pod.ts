@@ -1,4 +1,5 @@
-// The pod on record that an adoption makes, and whether one that is there has the same. Pure.
+// AdoptedPod: the pod on record that an adoption makes, and its comparison with one on record.
+// Pure.
 import type { MemoryBlock } from '../account/booked-memory.js';
 import { deviceKeys } from '../account/held-devices.js';
 import {
@@ -14,7 +15,7 @@ import { type ContainerRequest, MILLI } from '../input/pods/resource-amounts.js'
 import { CpuSet } from '../machine/cpu-set.js';
 import type { AdoptionRequest, ContainerHolding } from './adoption-request.js';
 
-/** Who a pod belongs to, and what is known of its devices. */
+/** The owner of a pod, and the devices that are registered. */
 export interface AdoptionFacts {
   readonly uid: string;
   readonly owner: OwnerRecord;
@@ -23,7 +24,8 @@ export interface AdoptionFacts {
 }
 
 /**
- * Nobody has decided where it is: hints are not known, the policy is none, and its containers run.
+ * The pod of an adoption. numalign has not placed it: it has no hints, the policy `none`, and
+ * running containers.
  */
 export function adoptedPod(
   { pod, holdings }: AdoptionRequest,
@@ -45,10 +47,7 @@ export function adoptedPod(
   };
 }
 
-/**
- * A container that is known by what it has. Its request is what it asks for; one that says nothing
- * of it asks for what it has.
- */
+/** A container with the given holdings. Its request is what it asks for, or else what it has. */
 export function adoptedContainer(
   { name, kind, requests }: ContainerRequest,
   { cpus, memory, devices, asks }: ContainerHolding,
@@ -89,14 +88,17 @@ function devicesOf(
   ids: readonly string[],
   resources: DeviceResources,
 ): readonly DeviceAssignment[] {
-  const known = resources.get(resource)?.devices ?? [];
-  return ids.map((id) => ({ id, nodes: known.find((each) => each.id === id)?.numaNodes ?? null }));
+  const devices = resources.get(resource)?.devices ?? [];
+  return ids.map((id) => ({ id, nodes: devices.find((each) => each.id === id)?.numaNodes ?? null }));
 }
 
-/** Whether two pods have the same, container by container. */
+/** Whether two pods have the same holdings, container by container. */
 export const isSameHolding = (a: PodAssignment, b: PodAssignment) => holdingText(a) === holdingText(b);
 
-/** What a pod has, as text: all that it keeps from others, and what its containers have of that. */
+/**
+ * What a pod holds, as text: all CPUs that it keeps from others, and the holdings of its
+ * containers.
+ */
 export function holdingText(pod: PodAssignment): string {
   const containers = pod.containers.map(({ name, cpus, memory, devices }) => {
     const blocks = memory.map(({ nodes, type, bytes }) => `${bytes} bytes of ${type} on ${nodes}`);
@@ -106,8 +108,8 @@ export function holdingText(pod: PodAssignment): string {
 }
 
 /**
- * In words: what containers of a pod have that another has too. What init containers have those may
- * have that run later.
+ * Sentences about holdings that two containers of a pod share. Later containers may share those of
+ * init containers.
  */
 export function overlaps({ uid, containers }: PodAssignment): string[] {
   const lasting = containers.filter(({ kind }) => kind !== 'init');

@@ -1,4 +1,4 @@
-// The state with pods that were placed elsewhere, where they are. Pure.
+// AdoptedState: the state with pods that were placed elsewhere, left where they are. Pure.
 import type { Assignments } from '../account/assignments.js';
 import type { BookedMemory } from '../account/booked-memory.js';
 import { cpusOfSome, mixedOfPods } from '../account/cpus-of-pods.js';
@@ -10,17 +10,17 @@ import { MILLI } from '../input/values/quantity.js';
 import type { Topology } from '../machine/topology.js';
 import { cpuConflicts, deviceConflicts, memoryConflicts } from './conflicts.js';
 
-/** A state with more pods; it is none where there are conflicts. */
+/** A state with more pods; invalid if there are conflicts. */
 export interface AdoptedState {
   readonly next: Assignments;
   readonly pods: readonly PodAssignment[];
-  /** In words: all that stands against it. */
+  /** Sentences about everything that stands against it. */
   readonly conflicts: readonly string[];
 }
 
 /**
- * The state once some pods have what they say, wherever that is. `booked`: what is booked of memory
- * then. REQUIRES: no pod of theirs is on record.
+ * The state once some pods have what they claim. `booked`: the booked memory with these pods.
+ * REQUIRES: none of these pods is on record.
  */
 export function withAdopted(
   state: Assignments,
@@ -42,8 +42,10 @@ export function withAdopted(
   ];
   if (pods.length > 0 && sharedPool(next, present).isEmpty)
     conflicts.push('no CPU would be left for the shared pool, where everything else runs');
-  const [left, mixed] = [freeCpus(next, present).size * MILLI, mixedOfPods(next.pods)];
-  if (!cpusOfSome(placed).isEmpty && left < mixed)
-    conflicts.push(`of the shared pool ${mixed}m are booked for mixed grants, and ${left}m would be left`);
+  const [remainingMilli, mixed] = [freeCpus(next, present).size * MILLI, mixedOfPods(next.pods)];
+  if (!cpusOfSome(placed).isEmpty && remainingMilli < mixed)
+    conflicts.push(
+      `mixed grants have booked ${mixed}m of the shared pool, and only ${remainingMilli}m would be left`,
+    );
   return { next, pods: placed, conflicts };
 }

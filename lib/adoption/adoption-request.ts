@@ -1,4 +1,4 @@
-// A pod that has what it has already, as callers give it -> checked, frozen.
+// AdoptionRequest: a pod and what it already has, as callers describe it -> checked, frozen.
 import type { MemoryBlock } from '../account/booked-memory.js';
 import { checkOptions, isName, NAME } from '../base/check-options.js';
 import { parseAim } from '../input/enforcement-options.js';
@@ -10,7 +10,7 @@ import { type AdmissionRequest, checkSignal, type RequestOptions } from '../inpu
 import { isMemoryType, pageBytes } from '../input/values/memory-types.js';
 import { CpuSet } from '../machine/cpu-set.js';
 
-/** What a container has, of which {@link Manager.adopt} is told. */
+/** What a container has, for {@link Manager.adopt}. */
 export interface HeldByContainer {
   /** Its exclusive CPUs; null (the default): it runs in the shared pool. */
   readonly cpus?: CpuSet | string | null;
@@ -47,16 +47,16 @@ export interface AdoptOptions
 export interface ContainerHolding {
   readonly cpus: CpuSet;
   readonly memory: readonly MemoryBlock[];
-  /** Ids by resource. */
+  /** Device ids by resource. */
   readonly devices: Readonly<Record<string, readonly string[]>>;
-  /** It says what it asks for. */
+  /** True if the container says what it asks for. */
   readonly asks: boolean;
 }
 
-/** An admission of which is known what comes of it. */
+/** A request for an admission with a known result. */
 export interface AdoptionRequest extends AdmissionRequest {
   readonly owner: LastingOwner;
-  /** Of the pod's containers, by their names. */
+  /** What the pod's containers have, by name. */
   readonly holdings: ReadonlyMap<string, ContainerHolding>;
 }
 
@@ -67,9 +67,9 @@ const ID = `the ids of devices, each ${NAME}`;
 
 /** @throws ERR_INVALID_POD, ERR_INVALID_OPTION, ERR_INVALID_QUANTITY, ERR_INVALID_LIST */
 export function parseAdoption(pod: unknown, options: AdoptOptions, placement: Placement): AdoptionRequest {
-  const given = checkOptions(options, OPTIONS, 'adopt');
-  const owner = parseLastingOwner(given.owner ?? 'persistent');
-  checkSignal(given.signal);
+  const checkedOptions = checkOptions(options, OPTIONS, 'adopt');
+  const owner = parseLastingOwner(checkedOptions.owner ?? 'persistent');
+  checkSignal(checkedOptions.signal);
   const fields = checkOptions(podShape.object(pod, 'the pod'), POD_KEYS, 'the pod');
   const holdings = new Map<string, ContainerHolding>();
   const split = (list: unknown, field: string) =>
@@ -78,7 +78,7 @@ export function parseAdoption(pod: unknown, options: AdoptOptions, placement: Pl
       const fields = checkOptions(podShape.object(each, at), [...CONTAINER_KEYS, ...HOLDING_KEYS], at);
       const { cpus, memory, devices, ...spec } = fields;
       const asks = ['resources', 'requests', 'limits'].some((key) => (spec[key] ?? null) !== null);
-      // Whether it is a name is found out with the rest of the pod.
+      // The name is checked with the rest of the pod.
       holdings.set(String(spec.name), Object.freeze({ ...holdingOf({ cpus, memory, devices }, at), asks }));
       return spec;
     });
@@ -91,9 +91,9 @@ export function parseAdoption(pod: unknown, options: AdoptOptions, placement: Pl
   return Object.freeze({
     pod: parsed,
     owner,
-    // Nobody decides where it is.
+    // numalign does not decide where it is.
     placement: Object.freeze({ ...placement, topologyPolicy: 'none', scope: 'container' }),
-    enforcement: parseAim(given),
+    enforcement: parseAim(checkedOptions),
     isForCaller: false,
     wait: false,
     holdings,

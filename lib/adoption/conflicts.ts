@@ -1,4 +1,4 @@
-// Why what pods have elsewhere cannot be theirs on record. Pure.
+// AdoptionConflicts: why a pod cannot have on record what it has elsewhere. Pure.
 import type { Assignments } from '../account/assignments.js';
 import { type BookedMemory, bookedOn } from '../account/booked-memory.js';
 import { deviceKeysOf, kubeletDevices } from '../account/held-devices.js';
@@ -14,7 +14,7 @@ import type { Topology } from '../machine/topology.js';
 
 type Pods = readonly PodAssignment[];
 
-/** In words: why the CPUs of pods cannot be theirs here; none where they can. */
+/** Sentences that say why pods cannot have their CPUs here; empty if they can. */
 export function cpuConflicts(state: Assignments, present: CpuSnapshot, pods: Pods): string[] {
   const managed = universe(state.settings, present);
   const holders = new Map<string, CpuSet>([
@@ -31,32 +31,32 @@ export function cpuConflicts(state: Assignments, present: CpuSnapshot, pods: Pod
       ['which are reserved', cpus.intersection(state.settings.reservedSystemCPUs)],
       ...Array.from(holders, ([why, held]) => [why, cpus.intersection(held)] as const),
     ] as const;
-    holders.set(`which pod ${pod.uid} has too`, cpus);
+    holders.set(`which pod ${pod.uid} also has`, cpus);
     return clashes
       .filter(([, set]) => !set.isEmpty)
       .map(([why, set]) => `pod ${pod.uid} has CPUs ${set}, ${why}`);
   });
 }
 
-/** The same of devices. */
+/** The same for devices. */
 export function deviceConflicts(state: Assignments, pods: Pods): string[] {
   const holders = new Map<string, string>();
   const note = (pod: PodAssignment, why: string) => {
     for (const key of deviceKeysOf(pod)) holders.set(key, why);
   };
-  for (const key of kubeletDevices(state.kubelet)) holders.set(key, 'which the kubelet has given out');
+  for (const key of kubeletDevices(state.kubelet)) holders.set(key, 'which the kubelet has assigned');
   for (const pod of state.pods) note(pod, `which grant ${pod.uid} holds`);
   return pods.flatMap((pod) => {
     const clashes = [...deviceKeysOf(pod)].flatMap((key) => {
       const why = holders.get(key);
       return why === undefined ? [] : [`pod ${pod.uid} has device ${key}, ${why}`];
     });
-    note(pod, `which pod ${pod.uid} has too`);
+    note(pod, `which pod ${pod.uid} also has`);
     return clashes;
   });
 }
 
-/** The same of memory. `before`: what was booked without them. */
+/** The same for memory. `before`: what was booked without these pods. */
 export function memoryConflicts(
   before: BookedMemory,
   state: Assignments,

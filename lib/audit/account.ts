@@ -1,6 +1,6 @@
-// Account: what has happened on a grant's CPUs since a beginning, kept up from snapshot to
-// snapshot. Pure: an audit is the difference of two snapshots, and of those who have ended in
-// between what was last seen of them.
+// Account: what has happened on a grant's CPUs since a beginning, updated with each snapshot. Pure:
+// an audit is the difference of two snapshots, plus the last known counters of threads that have
+// ended in between.
 import type { EnforcementLevel } from '../account/pod-assignment.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import {
@@ -81,18 +81,18 @@ export interface GrantAudit {
   readonly threads: readonly ThreadAudit[];
   readonly cpus: readonly CpuAudit[];
   /**
-   * Whether no process is hidden from this one, so that `foreign` can be complete. Not so in most
-   * containers. null with `foreign: false`.
+   * True if no process is hidden from this one, so `foreign` can be complete. It is false in most
+   * containers, and null with `foreign: false`.
    */
   readonly seesAllTasks: boolean | null;
   /**
-   * Of the cgroups of the grant's processes, and those above. null where none has a quota's
-   * account.
+   * The throttling of the grant's processes, by their cgroups and those above. Null if none of them
+   * counts it.
    */
   readonly throttling: ThrottlingCounters | null;
   /**
-   * Pages of the grant's processes that are on other NUMA nodes than its own at this moment. null
-   * without `memory: true`.
+   * Pages of the grant's processes that are on other NUMA nodes than the grant's now. Null without
+   * `memory: true`.
    */
   readonly offNodePages: number | null;
   /** The same in bytes. */
@@ -104,9 +104,9 @@ type RanTask = Omit<TaskSnapshot, 'runTimeNs'> & Pick<ForeignTask, 'runTimeNs'>;
 
 interface Foreign {
   readonly bootNs: number;
-  /** All tasks that are there, by {@link keyOf}. */
+  /** All tasks found, by {@link keyOf}. */
   readonly tasks: ReadonlyMap<string, TaskSnapshot>;
-  /** Those that have run since the look before. */
+  /** The tasks that have run since the previous look. */
   readonly ran: readonly RanTask[];
   readonly count: number;
 }
@@ -114,29 +114,29 @@ interface Foreign {
 export interface Account {
   readonly since: Snapshot;
   readonly last: Snapshot;
-  /** What counts as the beginning of each thread, by {@link keyOf}. */
+  /** The counters at the beginning of each thread, by {@link keyOf}. */
   readonly threads: ReadonlyMap<string, ThreadCounters>;
   readonly ended: { readonly threads: number; readonly counters: ThreadCounters };
   readonly cpus: ReadonlyMap<number, CpuCounters>;
-  /** Of CPUs that the grant has no more. */
+  /** What CPUs did that the grant no longer has. */
   readonly cpusBefore: CpuCounters;
   readonly throttling: ReadonlyMap<string, ThrottlingCounters>;
-  /** Of cgroups in which no process is any more. */
+  /** The throttling of cgroups that no longer have a process. */
   readonly throttledBefore: ThrottlingCounters;
-  /** null: nobody has looked yet. */
+  /** Null if no look has covered tasks yet. */
   readonly foreign: Foreign | null;
 }
 
-// To which the start of a thread is told.
+// The resolution of thread start times.
 const START_NS = 10_000_000;
 
-// Thread ids are given again.
+// Thread ids are reused.
 const keyOf = ({ tid, startNs }: Pick<ThreadSnapshot, 'tid' | 'startNs'>) => `${tid} ${startNs}`;
 
 const wasBornSince = ({ startNs }: Pick<ThreadSnapshot, 'startNs'>, bootNs: number) =>
   startNs + START_NS > bootNs;
 
-/** Begins with a snapshot. */
+/** Begins an account with a snapshot. */
 export function openAccount(snapshot: Snapshot): Account {
   const { threads, cpus, throttling, tasks } = snapshot;
   return {
@@ -155,8 +155,8 @@ export function openAccount(snapshot: Snapshot): Account {
 const byKey = (tasks: readonly TaskSnapshot[]) => new Map(tasks.map((task) => [keyOf(task), task]));
 
 /**
- * Goes on with the next snapshot. Whatever comes in between counts from when it was first seen, but
- * a thread that was born in between from its birth.
+ * Continues an account with the next snapshot. What is new counts from its first sight, except that
+ * a thread created in between counts from its start.
  */
 export function advance(account: Account, snapshot: Snapshot): Account {
   const { since, last } = account;
@@ -166,32 +166,32 @@ export function advance(account: Account, snapshot: Snapshot): Account {
       return [keyOf(thread), account.threads.get(keyOf(thread)) ?? born];
     }),
   );
-  const gone = last.threads.filter((thread) => !threads.has(keyOf(thread)));
+  const endedThreads = last.threads.filter((thread) => !threads.has(keyOf(thread)));
   const cpus = new Map(snapshot.cpus.map(({ cpu, counters }) => [cpu, account.cpus.get(cpu) ?? counters]));
-  const lost = last.cpus.filter(({ cpu }) => !cpus.has(cpu));
-  const left = [...last.throttling].filter(([file]) => !snapshot.throttling.has(file));
+  const lostCpus = last.cpus.filter(({ cpu }) => !cpus.has(cpu));
+  const leftCgroups = [...last.throttling].filter(([file]) => !snapshot.throttling.has(file));
   return {
     since,
     last: snapshot,
     threads,
     ended: {
-      threads: account.ended.threads + gone.length,
+      threads: account.ended.threads + endedThreads.length,
       counters: sum(THREAD_COUNTERS, [
         account.ended.counters,
-        ...gone.map((thread) => threadCounters(account, thread)),
+        ...endedThreads.map((thread) => threadCounters(account, thread)),
       ]),
     },
     cpus,
     cpusBefore: sum(CPU_COUNTERS, [
       account.cpusBefore,
-      ...lost.map(({ cpu, counters }) => difference(CPU_COUNTERS, counters, account.cpus.get(cpu)!)),
+      ...lostCpus.map(({ cpu, counters }) => difference(CPU_COUNTERS, counters, account.cpus.get(cpu)!)),
     ]),
     throttling: new Map(
       [...snapshot.throttling].map(([file, counters]) => [file, account.throttling.get(file) ?? counters]),
     ),
     throttledBefore: sum(THROTTLING_COUNTERS, [
       account.throttledBefore,
-      ...left.map(([file, counters]) =>
+      ...leftCgroups.map(([file, counters]) =>
         difference(THROTTLING_COUNTERS, counters, account.throttling.get(file)!),
       ),
     ]),
@@ -204,9 +204,9 @@ function threadCounters(account: Account, thread: ThreadSnapshot): ThreadCounter
   return difference(THREAD_COUNTERS, thread.counters, account.threads.get(keyOf(thread))!);
 }
 
-// A task has run on these CPUs since the last look if its run time has grown, if it was not there
-// then, or if it waits to run right now. (The kernel puts a task on a CPU only to run it there.) Of
-// the first look only what is runnable or was born since the beginning is known.
+// A task has run on these CPUs since the last look if its run time has grown, if it is new, or if
+// it is runnable now. (The kernel puts a task on a CPU only to run it there.) At the first look,
+// only runnable tasks and those born since the beginning are known to have run.
 function nextForeign({ since, foreign }: Account, tasks: readonly TaskSnapshot[], bootNs: number): Foreign {
   const ran = tasks.flatMap((task) => {
     const before = foreign?.tasks.get(keyOf(task));
@@ -217,8 +217,8 @@ function nextForeign({ since, foreign }: Account, tasks: readonly TaskSnapshot[]
     return task.isRunnable || isNew || hasRun ? [{ ...task, runTimeNs }] : [];
   });
   const earlier = new Set(foreign?.ran.map(keyOf));
-  const came = ran.filter((task) => task.kind === 'user' && !earlier.has(keyOf(task)));
-  return { bootNs, tasks: byKey(tasks), ran, count: (foreign?.count ?? 0) + came.length };
+  const newcomers = ran.filter((task) => task.kind === 'user' && !earlier.has(keyOf(task)));
+  return { bootNs, tasks: byKey(tasks), ran, count: (foreign?.count ?? 0) + newcomers.length };
 }
 
 function runTime(
@@ -230,7 +230,7 @@ function runTime(
   return Math.max(runTimeNs - before.runTimeNs, 0);
 }
 
-/** What the account says up to its last snapshot. */
+/** The audit of an account, up to its last snapshot. */
 export function auditOf(account: Account, grant: string, enforcement: EnforcementLevel): GrantAudit {
   const { since, last, ended, foreign, throttling } = account;
   const threads = last.threads.map((thread) => {

@@ -1,4 +1,4 @@
-// AuditOptions: what an audit looks at, checked.
+// AuditOptions: what an audit covers, checked.
 import { checkOptions, invalidOption } from '../base/check-options.js';
 
 /** The options of {@link Grant.audit} and {@link Manager.audit}. */
@@ -27,10 +27,10 @@ export interface AuditOptions {
 
 export function checkAudit(options: AuditOptions): AuditOptions {
   const names = ['reset', 'foreign', 'interrupts', 'memory'] as const;
-  const given = checkOptions(options, names, 'audit') as AuditOptions;
+  const checked = checkOptions(options, names, 'audit') as AuditOptions;
   for (const name of names) {
-    const value: unknown = given[name];
+    const value: unknown = checked[name];
     if (value !== undefined && typeof value !== 'boolean') invalidOption(name, value, 'true or false');
   }
-  return given;
+  return checked;
 }

@@ -1,6 +1,6 @@
-// Counters: figures that only grow, some of which cannot be read here (null). Pure.
+// Counters: figures that only grow; null if they cannot be read here. Pure.
 
-/** null: it cannot be read here. Never 0 instead. */
+/** Null if it cannot be read here; never 0 instead. */
 export type Counters<Name extends string> = Readonly<Record<Name, number | null>>;
 
 export const THREAD_COUNTERS = [
@@ -30,7 +30,7 @@ function made<Name extends string>(
   names: readonly Name[],
   amountOf: (name: Name) => number | null,
 ): Counters<Name> {
-  // Not by Object.fromEntries, which is ten times as slow.
+  // Object.fromEntries would be ten times as slow.
   const counters = {} as Record<Name, number | null>;
   for (const name of names) counters[name] = amountOf(name);
   return counters;
@@ -41,8 +41,8 @@ export function zero<Name extends string>(names: readonly Name[]): Counters<Name
 }
 
 /**
- * null where one of the two is not known. Not below 0: the kernel drops the counts of an interrupt
- * that is given up.
+ * Null if one of the two is unknown. Never below 0: the kernel drops the counts of an interrupt
+ * that is freed.
  */
 export function difference<Name extends string>(
   names: readonly Name[],
@@ -55,7 +55,7 @@ export function difference<Name extends string>(
   });
 }
 
-/** null where one of them is not known. */
+/** Null if one of them is unknown. */
 export function sum<Name extends string>(
   names: readonly Name[],
   all: Iterable<Counters<Name>>,

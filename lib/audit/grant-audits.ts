@@ -1,4 +1,4 @@
-// The audits of grants that this environment asks for: their accounts, from look to look.
+// GrantAudits: the accounts of grants that this environment audits, from one look to the next.
 import type { PodAssignment } from '../account/pod-assignment.js';
 import type { ReadOnlySite } from '../admission/site.js';
 import { type Account, advance, auditOf, type GrantAudit, openAccount } from './account.js';
@@ -9,11 +9,11 @@ import { scanTasks } from './task-scan.js';
 
 interface Kept {
   readonly account: Account;
-  /** It counts since the first pin, which is when this process came to run there. */
+  /** True if it counts since the first pin, which is when this process came to run there. */
   readonly isPinned: boolean;
 }
 
-// By grant, whichever object asks.
+// Keyed by grant, not by object.
 const audits = () => new Map<string, Kept>();
 
 type Place = Pick<ReadOnlySite, 'topology' | 'ledger'>;
@@ -21,25 +21,25 @@ type Place = Pick<ReadOnlySite, 'topology' | 'ledger'>;
 const auditsOf = ({ ledger }: Place) => ledger.registry.of(audits);
 
 /**
- * To be called when threads of this process have been pinned for a grant: with the first of them
- * its audit begins.
+ * Begins a grant's audit. Call it when threads of this process are pinned for a grant; only the
+ * first call counts.
  */
 export function beginAudit(place: Place, pod: PodAssignment): void {
   const kept = auditsOf(place);
   if (kept.get(pod.uid)?.isPinned) return;
   const subject = subjectOf(place.topology, pod, true, []);
-  // Who else is on the CPUs is not worth the time of a pin.
+  // A pin must not take the time to look at other tasks.
   const views = { scan: null, cpus: snapshotCpus(subject.cpus, true), memory: false };
   kept.set(pod.uid, { account: openAccount(takeSnapshot(subject, views)), isPinned: true });
 }
 
-/** To be called when a grant is no longer this process's. */
+/** Ends a grant's audit. Call it when this process no longer has the grant. */
 export function endAudit(place: Place, pod: Pick<PodAssignment, 'uid'>): void {
   auditsOf(place).delete(pod.uid);
 }
 
 /**
- * What has happened since the beginning, which is now where there is none yet.
+ * What has happened since the beginning; an audit without a beginning begins now.
  * @throws ERR_INVALID_OPTION
  */
 export function auditGrant(place: Place, pod: PodAssignment, options: AuditOptions): GrantAudit {

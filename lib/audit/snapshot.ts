@@ -1,6 +1,6 @@
-// Snapshot: what the threads of a grant and its CPUs have done up to a moment, and which tasks of
-// others are on them. Follows proc_pid_schedstat(5), proc_pid_sched, proc_pid_stat(5),
-// /proc/interrupts, /proc/softirqs, /proc/stat and cpufreq.
+// Snapshot: what the threads and CPUs of a grant have done up to a moment, and which other tasks
+// are on the CPUs. See proc_pid_schedstat(5), proc_pid_sched, proc_pid_stat(5), /proc/interrupts,
+// /proc/softirqs, /proc/stat and cpufreq.
 import { native } from '../base/native.js';
 import { CPU_ACTIVITY_COLUMNS, type NativeThreads, THREAD_COLUMNS } from '../base/native-tables.js';
 import { THREAD_ROLES } from '../base/native-threads.js';
@@ -11,13 +11,16 @@ import { orNull, rowsOf, type TaskScan } from './task-scan.js';
 import { readThrottling } from './throttling.js';
 
 /**
- * One thread of the grant: one that may run on its CPUs only, or where there is none of those and
- * it is the own grant, any of this process.
+ * One thread of the grant: it may only run on the grant's CPUs. If a grant of this process has no
+ * such thread: any thread of this process.
  */
 export interface ThreadSnapshot {
   readonly pid: number;
   readonly tid: number;
-  /** Since boot, to 10 ms; with `tid` it tells a thread from a later one with its id. */
+  /**
+   * Time since boot, to 10 ms. With `tid` it distinguishes a thread from a later one with the same
+   * id.
+   */
   readonly startNs: number;
   readonly role: (typeof THREAD_ROLES)[number];
   readonly cpus: CpuSet;
@@ -31,16 +34,16 @@ export interface CpuSnapshot {
   readonly frequencyKHz: number | null;
 }
 
-/** A task that is not the grant's and is on one of its CPUs, or was last. */
+/** A task that is not the grant's and is on one of its CPUs, or last was. */
 export interface TaskSnapshot {
   readonly pid: number;
   readonly tid: number;
   readonly startNs: number;
   readonly processor: number;
   readonly command: string;
-  /** `owner`: a thread of the grant's own processes, but free to run elsewhere too. */
+  /** `owner`: a thread of the grant's own processes that may also run elsewhere. */
   readonly kind: 'owner' | 'user' | 'kernel';
-  /** A kernel thread that belongs to its CPU: nobody can move it. */
+  /** True for a kernel thread that is bound to its CPU, so it cannot be moved. */
   readonly bound: boolean;
   readonly isRunnable: boolean;
   readonly runTimeNs: number;
@@ -53,16 +56,13 @@ export interface Snapshot {
   readonly bootNs: number;
   readonly threads: readonly ThreadSnapshot[];
   readonly cpus: readonly CpuSnapshot[];
-  /** null: nobody has looked. */
+  /** Null if tasks were not looked at. */
   readonly tasks: readonly TaskSnapshot[] | null;
-  /**
-   * Whether `tasks` can have overlooked nobody who is hidden from this process. null: nobody has
-   * looked.
-   */
+  /** True if no process was hidden from this one. Null if tasks were not looked at. */
   readonly seesAll: boolean | null;
-  /** By the cpu.stat file. */
+  /** By the path of the cpu.stat file. */
   readonly throttling: ReadonlyMap<string, ThrottlingCounters>;
-  /** At this moment; null: nobody has looked, or it cannot be read. */
+  /** Null if memory was not looked at, or cannot be read. */
   readonly offNode: OffNodeMemory | null;
 }
 
@@ -72,12 +72,12 @@ export interface OffNodeMemory {
   readonly bytes: number;
 }
 
-/** What is looked at beside the threads. */
+/** What to look at besides the threads. */
 export interface Views {
   readonly scan: TaskScan | null;
-  /** By their number: many grants do not look through the CPUs of all. */
+  /** By CPU number, so that many grants do not search through all CPUs. */
   readonly cpus: ReadonlyMap<number, CpuSnapshot>;
-  /** Also where the memory is. */
+  /** True if it also covers where the memory is. */
   readonly memory: boolean;
 }
 
@@ -102,14 +102,15 @@ export function snapshotCpus(cpus: CpuSet, withInterrupts: boolean): Map<number,
   );
 }
 
-/**
- * Nothing of it throws: what cannot be read is null, and a process that has ended has no threads.
- */
-export function takeSnapshot({ cpus, roots, known, isOwn, memoryNodes }: Subject, views: Views): Snapshot {
+/** Never throws: what cannot be read is null, and a process that has ended has no threads. */
+export function takeSnapshot(
+  { cpus, roots, knownPids, isOwn, memoryNodes }: Subject,
+  views: Views,
+): Snapshot {
   const { scan } = views;
   const below = scan?.below(roots) ?? new Set(roots);
   const confined = scan ? [...below].filter((pid) => scan.isConfined(pid)) : [];
-  const processes = new Set([...roots, ...known, ...confined]);
+  const processes = new Set([...roots, ...knownPids, ...confined]);
   const { rows, masks, bootNs } = threadsOf(processes, isOwn, cpus);
   const threads = rowsOf(THREAD_COLUMNS, rows).map(
     ({ pid, tid, startNs, processor, role, ...counters }, i) => ({
@@ -129,7 +130,7 @@ export function takeSnapshot({ cpus, roots, known, isOwn, memoryNodes }: Subject
       },
     }),
   );
-  const own = new Set(threads.map(({ pid }) => pid));
+  const pids = new Set(threads.map(({ pid }) => pid));
   return {
     time: Date.now(),
     bootNs,
@@ -137,13 +138,12 @@ export function takeSnapshot({ cpus, roots, known, isOwn, memoryNodes }: Subject
     cpus: [...cpus].flatMap((cpu) => views.cpus.get(cpu) ?? []),
     tasks: scan && foreignTasks(scan, cpus, below, threads),
     seesAll: scan?.seesAll ?? null,
-    throttling: readThrottling(own),
-    offNode: views.memory ? offNodeMemory(own, memoryNodes) : null,
+    throttling: readThrottling(pids),
+    offNode: views.memory ? offNodeMemory(pids, memoryNodes) : null,
   };
 }
 
-// Where nothing is pinned for it, the own grant's threads are those of this process, wherever else
-// they run.
+// If nothing is pinned for a grant of this process, all its threads count, wherever else they run.
 function threadsOf(processes: Iterable<number>, isOwn: boolean, cpus: CpuSet): NativeThreads {
   const confined = native.threadActivity(Int32Array.from(processes), cpus.words, true);
   if (confined.rows.length > 0 || !isOwn) return confined;
@@ -156,7 +156,7 @@ function foreignTasks(
   owners: ReadonlySet<number>,
   threads: readonly ThreadSnapshot[],
 ): TaskSnapshot[] {
-  const own = new Set(threads.map(({ tid }) => tid));
+  const tids = new Set(threads.map(({ tid }) => tid));
   const found: TaskSnapshot[] = [];
   for (const {
     pid,
@@ -170,9 +170,9 @@ function foreignTasks(
     isRunnable,
     isConfined,
   } of scan.on(cpus)) {
-    if (own.has(tid)) continue;
+    if (tids.has(tid)) continue;
     const isOwner = isKernel === 0 && owners.has(pid);
-    // It has ended since, or is another grant's of the same owner.
+    // It has just ended, or belongs to another grant of the same owner.
     if (isOwner && isConfined === 1) continue;
     const kind = isKernel === 1 ? 'kernel' : isOwner ? 'owner' : 'user';
     const [bound, runnable] = [isBound === 1, isRunnable === 1];
@@ -181,7 +181,7 @@ function foreignTasks(
   return found;
 }
 
-/** Of the processes that run there. */
+/** Memory of these processes on other nodes; null if it cannot be read. */
 function offNodeMemory(pids: Iterable<number>, nodes: NodeSet): OffNodeMemory | null {
   let [pages, bytes] = [0, 0];
   for (const pid of pids) {

@@ -1,4 +1,4 @@
-// Subject: of what a grant's audit tells: its CPUs, and the processes that run on them.
+// Subject: what a grant's audit is about: its CPUs, and the processes that run on them.
 import { join } from 'node:path';
 import type { OwnerRecord, PodAssignment } from '../account/pod-assignment.js';
 import { memoryOf, presentCpus } from '../account/pod-holdings.js';
@@ -6,19 +6,19 @@ import { childNames, readIfThere } from '../cgroups/files/cgroup-files.js';
 import { type CpuSet, NodeSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 
-/** Whose CPUs are looked at. */
+/** The grant whose CPUs are audited. */
 export interface Subject {
   readonly cpus: CpuSet;
   /**
-   * Processes whose threads, and whose children's, are the grant's as far as they are confined to
-   * its CPUs.
+   * Processes whose threads, and whose children's threads, belong to the grant if they are confined
+   * to its CPUs.
    */
   readonly roots: readonly number[];
-  /** Processes that had such threads when last looked at. */
-  readonly known: readonly number[];
+  /** Processes that had such threads at the last look. */
+  readonly knownPids: readonly number[];
   /**
-   * Whether it is this process's own: then its threads count also while none of them is confined.
-   * (The owner's pid may be one of another pid namespace.)
+   * True if it is this process's own grant: then its threads count even while none is confined.
+   * (The owner's pid may belong to another pid namespace.)
    */
   readonly isOwn: boolean;
   readonly memoryNodes: NodeSet;
@@ -26,7 +26,7 @@ export interface Subject {
 
 /**
  * `isOwn`: this process owns the grant, or has pinned threads for it. `before`: the grant's threads
- * when last looked at.
+ * at the last look.
  */
 export function subjectOf(
   topology: Topology,
@@ -39,28 +39,28 @@ export function subjectOf(
   return {
     cpus,
     roots: isOwn ? [...processesOf(pod.owner), process.pid] : processesOf(pod.owner),
-    known: before.map(({ pid }) => pid),
+    knownPids: before.map(({ pid }) => pid),
     isOwn,
     memoryNodes: booked.isEmpty ? topology.nodesOf(cpus) : booked,
   };
 }
 
 /**
- * The process that owns a grant, or those in the cgroup that does; none for a persistent owner, of
- * which nobody knows who runs there, and for an owner that is not to be seen from here. Their
- * children are found by the scan.
+ * The process that owns a grant, or those in the cgroup that owns it. Empty for a persistent owner,
+ * whose processes are unknown, and for an owner that cannot be seen from here. The scan finds their
+ * children.
  */
 function processesOf({ kind, pid, cgroup }: OwnerRecord): number[] {
   if (kind === 'cgroup' && cgroup) return processesIn(cgroup.path);
   return pid === null ? [] : [pid];
 }
 
-/** In a cgroup and below it, as far as they are still there and of this pid namespace. */
+/** The processes in a cgroup and below it, if it still exists, of this pid namespace. */
 function processesIn(folder: string): number[] {
   try {
     const here = readIfThere(join(folder, 'cgroup.procs')) ?? '';
     const below = childNames(folder).flatMap((name) => processesIn(join(folder, name)));
-    // 0: of another pid namespace.
+    // 0 stands for a process of another pid namespace.
     return [
       ...here
         .split('\n')

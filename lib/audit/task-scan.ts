@@ -1,4 +1,4 @@
-// TaskScan: which tasks have run where, as /proc tells.
+// TaskScan: which tasks have run on which CPUs, according to /proc.
 import { native } from '../base/native.js';
 import { type NativeTasks, TASK_COLUMNS } from '../base/native-tables.js';
 import type { CpuSet } from '../machine/cpu-set.js';
@@ -11,7 +11,7 @@ export function rowsOf<const Columns extends readonly string[]>(
 ): Row<Columns>[] {
   const rows: Row<Columns>[] = [];
   for (let at = 0; at < values.length; ) {
-    // Not by Object.fromEntries, which is ten times as slow.
+    // Object.fromEntries would be ten times as slow.
     const row: Record<string, number> = {};
     for (const column of columns) row[column] = values[at++]!;
     rows.push(row as Row<Columns>);
@@ -24,8 +24,8 @@ export const orNull = (value: number): number | null => (Number.isNaN(value) ? n
 type ScannedTask = Row<typeof TASK_COLUMNS> & { readonly command: string };
 
 /**
- * The tasks on some CPUs, for the grants that have these CPUs: each asks for its own, so that many
- * grants do not look through all of them.
+ * The tasks on some CPUs, shared by the grants that have these CPUs. Each grant asks for its own
+ * CPUs, so that many grants do not search through all tasks.
  */
 export class TaskScan {
   readonly seesAll: boolean;
@@ -45,22 +45,20 @@ export class TaskScan {
     this.#children = groupsOf(pairs.map(([pid, parent]) => [parent, pid]));
   }
 
-  /** Those whose last CPU is one of these. */
+  /** The tasks whose last CPU is one of these. */
   on(cpus: CpuSet): ScannedTask[] {
     return [...cpus].flatMap((cpu) => this.#tasks.get(cpu) ?? []);
   }
 
-  /**
-   * The roots, and all that was started from them. A child whose parent has ended belongs to nobody.
-   */
+  /** The roots and all their descendants. A child whose parent has ended is not found. */
   below(roots: Iterable<number>): ReadonlySet<number> {
     const found = new Set(roots);
-    // What is added meanwhile comes later.
+    // The loop also visits what it adds.
     for (const pid of found) for (const child of this.#children.get(pid) ?? []) found.add(child);
     return found;
   }
 
-  /** Whether a process has tasks that are confined to the CPUs. */
+  /** Whether a process has tasks that are confined to the scanned CPUs. */
   isConfined(process: number): boolean {
     return this.#confined.has(process);
   }

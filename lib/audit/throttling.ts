@@ -1,4 +1,5 @@
-// What the CPU controller has taken from processes: the file cpu.stat of their cgroups.
+// Throttling: what the CPU controller has taken from processes, from the file cpu.stat of their
+// cgroups.
 import { dirname, join } from 'node:path';
 import { ENVIRONMENT } from '../base/registry.js';
 import { textOf } from '../base/text/text-of.js';
@@ -9,19 +10,19 @@ function cpuHierarchy(): Hierarchy | undefined {
   try {
     return findHierarchy('cpu');
   } catch {
-    // Not everything may be looked at.
+    // This user may not be allowed to look.
     return undefined;
   }
 }
 
 /**
- * Of the cgroups in which these processes are, and of all above them as far as they are to be seen:
- * a quota there holds them too. By the file; without those that keep no such account. Empty where
- * there is no CPU controller to be seen.
+ * The throttling of these processes' cgroups, and of all visible cgroups above them, whose quotas
+ * apply to them too. By the path of the file, without cgroups that do not count it. Empty without a
+ * visible CPU controller.
  */
 export function readThrottling(pids: Iterable<number>): ReadonlyMap<string, ThrottlingCounters> {
   const found = new Map<string, ThrottlingCounters>();
-  // Looked for once: the machine's hierarchies do not move.
+  // Found only once: the machine's hierarchies do not move.
   const cpu = ENVIRONMENT.of(cpuHierarchy);
   if (cpu === undefined) return found;
   for (const folder of new Set([...pids].flatMap((pid) => folderOfProcess(cpu, pid) ?? []))) {
@@ -38,13 +39,13 @@ export function readThrottling(pids: Iterable<number>): ReadonlyMap<string, Thro
 function folderOfProcess(cpu: Hierarchy, pid: number): string | undefined {
   const text = textOf(`/proc/${pid}/cgroup`);
   const path = text === undefined ? undefined : pathIn(cpu, text);
-  // Outside of this process's cgroup namespace nothing is to be seen.
+  // What is outside of this process's cgroup namespace cannot be seen.
   return path === undefined || path.startsWith('/..') ? undefined : folderOf(cpu, path);
 }
 
 /**
- * v1 tells nanoseconds (`throttled_time`), v2 microseconds (`throttled_usec`). Undefined for a
- * group without a quota's account.
+ * v1 reports nanoseconds (`throttled_time`), v2 microseconds (`throttled_usec`). Undefined for a
+ * group that does not count throttling.
  */
 export function parseCpuStat(text: string): ThrottlingCounters | undefined {
   const value = (name: string) => {

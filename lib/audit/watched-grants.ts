@@ -1,5 +1,5 @@
-// WatchedGrants: grants of a state folder, and what has happened to each of them since a look at
-// it.
+// WatchedGrants: the grants of a state folder, and what has happened to each of them since an
+// earlier look.
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { presentCpus } from '../account/pod-holdings.js';
 import { CpuSet } from '../machine/cpu-set.js';
@@ -18,8 +18,8 @@ export class WatchedGrants {
   }
 
   /**
-   * What has happened since; at the first look at a grant nothing yet. The machine is looked at
-   * once for all of them. `memory`: also where their memory is.
+   * What has happened since; nothing yet at the first look at a grant. Looks at the machine once
+   * for all of them. `memory`: also report where their memory is.
    */
   look(topology: Topology, pods: readonly PodAssignment[], memory = false): GrantAudit[] {
     const before = this.#accounts;

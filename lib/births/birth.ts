@@ -1,35 +1,38 @@
-// Birth: what threads and processes have that the calling thread starts. They inherit its mask, its
-// memory policy and its cgroup, and have the CPUs of a grant from their first instruction.
+// Birth: makes the threads and processes that the calling thread starts begin on a grant. They
+// inherit its mask, memory policy and cgroup, and so have the grant's CPUs from their first
+// instruction.
 import { native } from '../base/native.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { GrantedThreads } from '../threads/granted-threads.js';
 import { preferNodes } from '../threads/memory.js';
 
-/** Where something is born, beside its CPUs. Without them it has the memory policy and cgroup of this thread. */
+/** The memory nodes and cgroup of a birth; default: those of this thread. */
 type BirthPlace = Partial<Pick<GrantedThreads, 'memoryNodes' | 'group'>>;
 
-/** Ends a birth. The id of the one thread that was started meanwhile, 0 where unknown. */
+/**
+ * Ends a birth. Returns the id of the one thread that was started in the meantime, or 0 if unknown.
+ */
 export type CloseBirth = () => number;
 
-// Those of this environment that are open, one in the other.
+// The open births of this environment, each within the one before.
 const open: CloseBirth[] = [];
-// One of them, of something that may never start.
+// An open birth of something that may never start.
 let trial: CloseBirth | undefined;
 
-/** Whether what the calling thread starts now is born on a grant, and that is no trial. */
+/** Whether what the calling thread starts now begins on a grant, other than by a trial. */
 export const isBirthOpen = () => open.length > 0 && trial === undefined;
 
 /**
- * Until the answer is called, what the calling thread starts is born on these CPUs of a grant, in
- * its cgroup where it has one, with its memory nodes preferred; or on others of the machine. A birth that was opened later ends
- * before.
- * @throws ERR_SYSCALL where the CPUs cannot be used here, ERR_CGROUP, ERR_ENFORCEMENT
+ * Until the returned function is called, what the calling thread starts begins on these CPUs, in
+ * the grant's cgroup if it has one, and with its memory nodes preferred. Closing a birth also
+ * closes those opened later.
+ * @throws ERR_SYSCALL if the CPUs cannot be used here, ERR_CGROUP, ERR_ENFORCEMENT
  */
 export function openBirth({ memoryNodes, group }: BirthPlace, cpus: CpuSet): CloseBirth {
   trial?.();
   const leave = group?.enterToStart();
   const restore = memoryNodes && preferNodes(memoryNodes);
-  const back = () => {
+  const restoreAll = () => {
     restore?.();
     leave?.();
   };
@@ -37,7 +40,7 @@ export function openBirth({ memoryNodes, group }: BirthPlace, cpus: CpuSet): Clo
   try {
     birth = native.openBirth(cpus.words);
   } catch (error) {
-    back();
+    restoreAll();
     throw error;
   }
   let tid = 0;
@@ -47,7 +50,7 @@ export function openBirth({ memoryNodes, group }: BirthPlace, cpus: CpuSet): Clo
     open.pop();
     if (trial === close) trial = undefined;
     tid = native.closeBirth(birth);
-    back();
+    restoreAll();
     return tid;
   };
   open.push(close);
@@ -55,15 +58,17 @@ export function openBirth({ memoryNodes, group }: BirthPlace, cpus: CpuSet): Clo
 }
 
 /**
- * For something that may fail unseen: as {@link openBirth}, and the next birth that is opened ends it.
- * @throws as {@link openBirth}
+ * Like {@link openBirth}, for a start that may fail unseen: the next birth that is opened ends it.
+ * @throws like {@link openBirth}
  */
 export function openTrial(target: BirthPlace, cpus: CpuSet): CloseBirth {
   trial = openBirth(target, cpus);
   return trial;
 }
 
-/** Has `action` start something there. `tid`: of the one thread, 0 where unknown. */
+/**
+ * Runs `action`, which starts something there. `tid`: the id of the one new thread, 0 if unknown.
+ */
 export function bornOn<T>(target: BirthPlace, cpus: CpuSet, action: () => T): { value: T; tid: number } {
   const close = openBirth(target, cpus);
   try {

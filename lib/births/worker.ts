@@ -1,4 +1,4 @@
-// Workers that are born on the CPUs of a grant.
+// Workers that begin on the CPUs of a grant.
 import { Worker, type WorkerOptions } from 'node:worker_threads';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
@@ -22,16 +22,16 @@ export interface GrantWorkerOptions extends WorkerOptions {
   cpus?: CpuSet | string;
 }
 
-/** Where a Worker is to be born. */
+/** Where a Worker will begin. */
 export interface Cradle {
-  /** The grant, or the part of it, that it belongs to. */
+  /** The grant, or its part, that the Worker belongs to. */
   readonly target: GrantedThreads;
   readonly cpus: CpuSet;
 }
 
 /**
- * On which CPUs of its place the next Worker is born.
- * @throws ERR_SCHEDULING where it would starve under real-time threads
+ * The CPUs of a place on which the next Worker begins.
+ * @throws ERR_SCHEDULING if it would starve under real-time threads
  */
 export function cradleOf(grant: GrantedThreads, place: ThreadPlace): Cradle {
   const target = place.part === grant.part ? grant : grant.onPart(place.part);
@@ -48,27 +48,30 @@ export function cradleOf(grant: GrantedThreads, place: ThreadPlace): Cradle {
   return { target, cpus };
 }
 
-/** A Worker was born there. `tid`: 0 where it is not known. */
+/** Records a Worker that began there. `tid`: 0 if unknown. */
 export function adoptWorker({ target }: Cradle, worker: Worker, tid: number): void {
   native.adopt(tid, target.cpus.words, target.grant, target.part, target.owner);
   if (tid !== 0) worker.once('exit', () => native.forgetThread(tid));
 }
 
-/** `placed`: where Workers were put before. One for the shared pool leaves the grant right after its birth. */
+/**
+ * `placed`: where Workers were put before. A Worker for the shared pool leaves the grant right
+ * after its birth.
+ */
 export function startWorker(
   grant: GrantedThreads,
   placed: ThreadCpus | undefined,
   filename: string | URL,
   options: GrantWorkerOptions,
 ): Worker {
-  const { part, cpus: asked, ...workerOptions } = options;
+  const { part, cpus: cpuOption, ...workerOptions } = options;
   const chosen = part === undefined ? grant : grant.onPart(part);
-  const isAnywhere = part === undefined && asked === undefined;
+  const isAnywhere = part === undefined && cpuOption === undefined;
   const isShared = isAnywhere && placed === SHARED;
   const place =
     isAnywhere && !isShared
       ? placeOf(grant, placed)
-      : { part: chosen.part, cpus: cpusWithin(chosen, 'cpus', asked), oneEach: chosen.oneToOne };
+      : { part: chosen.part, cpus: cpusWithin(chosen, 'cpus', cpuOption), oneEach: chosen.oneToOne };
   const cradle = cradleOf(grant, place);
   const { value: worker, tid } = bornOn(
     cradle.target,
@@ -76,12 +79,12 @@ export function startWorker(
     () => new Worker(filename, workerOptions),
   );
   adoptWorker(cradle, worker, tid);
-  // On the grant nobody is in its way: where it cannot leave, it may stay.
+  // On the grant it disturbs no other process, so it may stay if it cannot leave.
   if (isShared && tid !== 0) grant.share?.([tid]).catch(() => {});
   return worker;
 }
 
-// The grant may have other CPUs since.
+// The grant may have other CPUs by now.
 function placeOf(target: GrantedThreads, placed: ThreadCpus | undefined): ThreadPlace {
   try {
     return parsePlace(target, 'workers', placed);

@@ -1,4 +1,4 @@
-// ChildVariables: what a program on a grant finds in its environment.
+// ChildVariables: the environment variables of a program on a grant.
 import type { DeviceAssignment } from '../account/pod-assignment.js';
 import type { CpuSet, NodeSet } from '../machine/cpu-set.js';
 
@@ -35,7 +35,7 @@ export interface ChildGrant {
   readonly devices: Readonly<Record<string, readonly DeviceAssignment[]>>;
 }
 
-/** `stateDir`: where the grant is on record. */
+/** `stateDir`: the folder with the grant's record. */
 export function childVariables(
   { uid, sharedCpus, mixed, numaNodes, devices }: ChildGrant,
   stateDir?: string,

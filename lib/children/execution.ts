@@ -1,4 +1,4 @@
-// A program that takes the place of this process on the CPUs of a grant.
+// Execution: another program takes the place of this process, on the CPUs of a grant.
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { native } from '../base/native.js';
 import { bornOn } from '../births/birth.js';
@@ -25,7 +25,7 @@ function checkText(name: string, value: unknown): void {
   if (!isText(value)) invalidOption(name, value, 'a string without a null character');
 }
 
-/** @throws as {@link Grant.exec} */
+/** @throws like {@link Grant.exec} */
 export function executeWith(
   inheritance: Inheritance,
   command: string,
@@ -49,21 +49,21 @@ export function executeWith(
   return native.execute({ file: command, args: [argv0, ...args], environment, descriptors });
 }
 
-// sd_listen_fds(3): sockets that were opened for this process are the program's, whose pid is the
-// same. Node has them closed in children.
+// sd_listen_fds(3): sockets that were opened for this process now belong to the program, which
+// keeps its pid. Node would close them.
 function passedDescriptors({ LISTEN_PID, LISTEN_FDS }: NonNullable<ExecOptions['env']>): number[] {
   const count = LISTEN_PID === String(process.pid) ? Number(LISTEN_FDS) : 0;
   return Number.isInteger(count) && count > 0 ? Array.from({ length: count }, (_, i) => 3 + i) : [];
 }
 
 /**
- * Has `execute` put another program in place of this process: on the CPUs of the grant, in its
- * cgroup, with memory of its nodes preferred. Where that fails, this process is where it was.
+ * Runs `execute`, which puts another program in place of this process: on the grant's CPUs, in its
+ * cgroup, with memory of its nodes preferred. If that fails, this process stays as it was.
  */
 export function executeOn(target: GrantedThreads, execute: () => never): never {
   const { cpus, memoryNodes, group, learnChoices } = target;
   learnChoices();
-  // The program has what the thread has that executes it; the others end.
+  // The program inherits from the thread that executes it; the other threads end.
   const born = (within: GrantedThreads['group']) =>
     bornOn({ memoryNodes, group: within }, cpus, execute).value;
   if (!group || group.canStartInside) return born(group);

@@ -1,4 +1,4 @@
-// ProgramVariables: what the environment of a program says of the grant that numalign/preload is to
+// ProgramVariables: the variables of a program that describe the grant for numalign/preload to
 // acquire.
 import { NumalignError } from '../base/errors.js';
 
@@ -19,35 +19,38 @@ export interface PreloadVariables {
 
 type Variables = Readonly<Record<string, unknown>>;
 
-// PM2 starts a worker of its cluster mode with all variables of the app as JSON in this one, and sets
-// them when the preload has run already.
-const OF_PM2 = 'pm2_env';
+// PM2's cluster mode starts a worker with all variables of the app as JSON in this variable, and
+// sets them only after the preload has run.
+const PM2_VARIABLE = 'pm2_env';
 
 function variablesOfPm2(): Variables {
   try {
-    const variables: unknown = JSON.parse(process.env[OF_PM2] ?? '{}');
+    const variables: unknown = JSON.parse(process.env[PM2_VARIABLE] ?? '{}');
     return typeof variables === 'object' && variables !== null ? (variables as Variables) : {};
   } catch {
-    // Somebody else's variable of that name.
+    // Another program's variable with that name.
     return {};
   }
 }
 
-/** The value of a variable of this program; undefined where it is not set. */
+/** The value of a variable of this program; undefined if it is not set. */
 export function variable(name: string): string | undefined {
   const value = variablesOfPm2()[name] ?? process.env[name];
   return value === undefined || typeof value === 'string' ? value : JSON.stringify(value);
 }
 
 /**
- * A request whose `name` has the values of variables for `${VARIABLE}`, so that several processes of
- * one environment, such as the instances of an app, have a name each.
- * @throws ERR_INVALID_ARGUMENT a variable that is not set
+ * A request whose `name` has variables in place of `${VARIABLE}`. So processes with the same
+ * request, such as the instances of an app, can have different names.
+ * @throws ERR_INVALID_ARGUMENT if a variable is not set
  */
 export function withName<T extends object>(request: T): T {
   if (!('name' in request) || typeof request.name !== 'string') return request;
   const { name } = request;
-  return { ...request, name: name.replace(/\$\{(\w+)\}/g, (_, each: string) => valueFor(each, name)) };
+  return {
+    ...request,
+    name: name.replace(/\$\{(\w+)\}/g, (_, variableName: string) => valueFor(variableName, name)),
+  };
 }
 
 function valueFor(name: string, text: string): string {

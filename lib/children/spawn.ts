@@ -1,4 +1,4 @@
-// Programs that are started on the CPUs of a grant.
+// Spawning: starts programs on the CPUs of a grant.
 import {
   type ChildProcess,
   type ForkOptions,
@@ -35,22 +35,22 @@ export interface GrantForkOptions extends ForkOptions, ChildOptions {}
 /** What a child of a grant gets. */
 export interface Inheritance {
   readonly variables: ChildVariables;
-  /** The lock of the grant's owner, where a process owns it: an open descriptor, to be passed on. */
+  /** The lock of the grant's owner if that is a process: an open descriptor to pass on. */
   readonly ownerFd: number | undefined;
-  /** How many CPUs of the grant it can use. */
+  /** The number of the grant's CPUs that it can use. */
   readonly parallelism: number;
 }
 
-/** As in Node, options may come where no arguments are given. */
+/** As in Node, options may replace omitted arguments. */
 export type Arguments<Options> = readonly string[] | Options | null | undefined;
 
-/** @throws as {@link Grant.spawn} */
+/** @throws like {@link Grant.spawn} */
 export function spawnWith(
   inheritance: Inheritance,
   command: string,
-  ...given: [Arguments<GrantSpawnOptions>, GrantSpawnOptions | undefined]
+  ...rest: [Arguments<GrantSpawnOptions>, GrantSpawnOptions | undefined]
 ): ChildProcess {
-  const { args, counts, options } = parse(given);
+  const { args, counts, options } = parse(rest);
   const { stdio = 'pipe' } = options;
   return spawn(command, args, {
     ...options,
@@ -59,13 +59,13 @@ export function spawnWith(
   });
 }
 
-/** @throws as {@link Grant.fork} */
+/** @throws like {@link Grant.fork} */
 export function forkWith(
   inheritance: Inheritance,
   modulePath: string | URL,
-  ...given: [Arguments<GrantForkOptions>, GrantForkOptions | undefined]
+  ...rest: [Arguments<GrantForkOptions>, GrantForkOptions | undefined]
 ): ChildProcess {
-  const { args, counts, options } = parse(given);
+  const { args, counts, options } = parse(rest);
   return fork(modulePath, args, {
     ...options,
     env: environmentOf(inheritance, options.env, counts),
@@ -73,15 +73,17 @@ export function forkWith(
   });
 }
 
-// What is wrong Node itself refuses.
+// Node itself rejects invalid values.
 function parse<Options extends ChildOptions>([first, second]: [Arguments<Options>, Options | undefined]) {
   const isOptions = typeof first === 'object' && first !== null && !Array.isArray(first);
-  const [args, given] = isOptions ? [[], first as Options] : [(first ?? []) as readonly string[], second];
-  const { threadCounts: counts, ...options } = given ?? ({} as Options);
+  const [args, chosenOptions] = isOptions
+    ? [[], first as Options]
+    : [(first ?? []) as readonly string[], second];
+  const { threadCounts: counts, ...options } = chosenOptions ?? ({} as Options);
   return { args, counts, options };
 }
 
-/** The streams that node:child_process.fork makes of its options, and the lock behind them. */
+/** The streams that node:child_process.fork derives from its options, followed by the lock. */
 export function forkStreams(
   { silent = false, stdio = silent ? 'pipe' : 'inherit' }: Pick<ForkOptions, 'silent' | 'stdio'>,
   ownerFd: number | undefined,
@@ -91,7 +93,7 @@ export function forkStreams(
 
 type Streams = Exclude<StdioOptions, string>;
 
-// Behind the standard streams, which are pipes where they are left out.
+// The lock follows the standard streams, which default to pipes.
 function withLock(stdio: Streams, ownerFd: number | undefined): Streams {
   const streams = [...stdio];
   while (streams.length < 3) streams.push('pipe');
@@ -99,18 +101,18 @@ function withLock(stdio: Streams, ownerFd: number | undefined): Streams {
   return streams;
 }
 
-/** The environment of a child. @throws ERR_INVALID_OPTION for other `counts` than 'auto' */
+/** The environment of a child. @throws ERR_INVALID_OPTION for `counts` other than 'auto' */
 export function environmentOf(
   { variables, parallelism }: Inheritance,
-  given: NodeJS.ProcessEnv | null | undefined,
+  environment: NodeJS.ProcessEnv | null | undefined,
   counts: unknown,
 ): NodeJS.ProcessEnv {
-  const env = given ?? process.env;
+  const env = environment ?? process.env;
   if (counts !== undefined && counts !== 'auto') invalidOption('threadCounts', counts, "'auto', or left out");
   return { ...env, ...(counts === 'auto' && threadCounts(parallelism, env)), ...variables };
 }
 
-// Its memory prefers these nodes.
+// Starts a child whose memory prefers these nodes.
 function near(nodes: NodeSet, start: () => ChildProcess): ChildProcess {
   const restore = preferNodes(nodes);
   try {
@@ -121,8 +123,9 @@ function near(nodes: NodeSet, start: () => ChildProcess): ChildProcess {
 }
 
 /**
- * Has `start` start a child that is born on the CPUs of the grant, and whose memory prefers its
- * nodes. With cgroup v2, where threads are not moved, the child is moved once it is there.
+ * Runs `start`, which starts a child on the grant's CPUs, with its memory nodes preferred. If
+ * threads cannot start in the cgroup from outside, as with cgroup v2, the child moves there after
+ * its start.
  */
 export function startOn(
   { cpus, memoryNodes, group, learnChoices }: GrantedThreads,
@@ -134,7 +137,7 @@ export function startOn(
   try {
     if (child.pid !== undefined) group.attach(child.pid);
   } catch (error) {
-    // It may have ended already.
+    // It may already have ended.
     if (error instanceof NumalignError && error.errnoName === 'ESRCH') return child;
     child.kill('SIGKILL');
     throw error;

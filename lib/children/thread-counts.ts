@@ -1,7 +1,7 @@
-// threadCounts: how many threads a program is told to start for its computations.
+// threadCounts: how many threads a program should start for its computations.
 
-// What runtimes and libraries read when they start, by their documents. Without it they count the
-// CPUs of the machine, or those that the mask has at that moment.
+// What runtimes and libraries read at their start, according to their documentation. Without these
+// variables they count the CPUs of the machine, or those in their mask at that moment.
 const COMPUTING = [
   'OMP_NUM_THREADS', // OpenMP
   'MKL_NUM_THREADS',
@@ -18,7 +18,7 @@ const COMPUTING = [
   'VIPS_CONCURRENCY', // libvips, and sharp on top of it
 ] as const;
 
-// libuv's own number: its threads wait for files and names more than they compute.
+// libuv's default: its threads wait for files and names more than they compute.
 const LEAST_OF_LIBUV = 4;
 
 /**

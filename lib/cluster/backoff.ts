@@ -1,6 +1,6 @@
-// Backoff: how long a worker that dies again and again is waited for. Pure.
+// Backoff: the wait before a worker that keeps dying is forked again. Pure.
 
-/** A worker that has run for so long has started well. */
+/** A worker that has run this long has started well. */
 export const STEADY_MS = 10_000;
 
 const FIRST_MS = 100;
@@ -9,14 +9,14 @@ const LONGEST_MS = 30_000;
 export class Backoff {
   #shortLives = 0;
 
-  /** Lives in a row, up to the last, that were shorter than {@link STEADY_MS}. */
+  /** The number of lives in a row, up to the last, that were shorter than {@link STEADY_MS}. */
   get shortLives(): number {
     return this.#shortLives;
   }
 
   /**
-   * After a life of so many milliseconds: how many to wait. None after the first that was short,
-   * then 100, and twice as many each time, up to 30 s.
+   * The milliseconds to wait after a life of `lifeMs`: none after the first short life, then 100,
+   * and twice as many each time, up to 30 s.
    */
   after(lifeMs: number): number {
     if (lifeMs >= STEADY_MS) {

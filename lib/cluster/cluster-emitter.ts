@@ -1,9 +1,9 @@
-// ClusterEmitter: the events of a cluster, whose workers have grants.
+// ClusterEmitter: the events of a cluster whose workers have grants.
 import type { Address, ClusterSettings } from 'node:cluster';
 import type { Server, Socket } from 'node:net';
 import type { GrantedWorker } from './granted-worker.js';
 
-/** What listeners get, by event. As of node:cluster. */
+/** The arguments of listeners, by event, like in node:cluster. */
 export interface ClusterEvents {
   disconnect: [worker: GrantedWorker];
   exit: [worker: GrantedWorker, code: number, signal: string];

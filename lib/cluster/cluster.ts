@@ -1,4 +1,4 @@
-// Cluster: node:cluster, whose primary forks workers onto CPUs of their own.
+// Cluster: node:cluster with a primary that forks workers onto their own CPUs.
 import type { Cluster as NodeCluster, Worker } from 'node:cluster';
 import type { ClusterEmitter } from './cluster-emitter.js';
 import type { ForkOptions } from './fork-options.js';
@@ -46,10 +46,10 @@ export interface Cluster extends Omit<NodeCluster, Replaced>, ClusterEmitter {
 export function clusterOf(cluster: NodeCluster): Cluster {
   if (cluster.isWorker) return cluster as unknown as Cluster;
   const { fork, setupPrimary, disconnect, restart } = new Primary(cluster);
-  const own: Partial<Cluster> = { fork, setupPrimary, setupMaster: setupPrimary, disconnect, restart };
-  // All else, what is set and who listens too, is node:cluster's.
+  const overrides: Partial<Cluster> = { fork, setupPrimary, setupMaster: setupPrimary, disconnect, restart };
+  // All else belongs to node:cluster, including properties that are set and listeners.
   return new Proxy(cluster, {
-    get: (target, name) => Reflect.get(Object.hasOwn(own, name) ? own : target, name),
-    has: (target, name) => Object.hasOwn(own, name) || Reflect.has(target, name),
+    get: (target, name) => Reflect.get(Object.hasOwn(overrides, name) ? overrides : target, name),
+    has: (target, name) => Object.hasOwn(overrides, name) || Reflect.has(target, name),
   }) as unknown as Cluster;
 }

@@ -1,4 +1,4 @@
-// ForkOptions: what a worker of a cluster is to have, and what is done where it ends.
+// ForkOptions: what a worker of a cluster gets, and what happens when it ends.
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { ACQUIRE_OPTIONS, type AcquireOptions } from '../input/request.js';
 import { option } from '../input/values/option-values.js';
@@ -36,12 +36,14 @@ export interface ForkOptions extends Omit<AcquireOptions, 'cpu' | 'weight' | 'ow
   respawn?: boolean | RespawnOptions;
 }
 
-/** A fork, checked. */
+/** The checked options of a fork. */
 export interface WorkerPlan {
   readonly request: AcquireOptions;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly isOptional: boolean;
-  /** How many short lives in a row are too many; 0: it is never forked again. */
+  /**
+   * The number of short lives in a row after which it is not forked again; 0: never fork it again.
+   */
   readonly mostShortLives: number;
 }
 
@@ -51,10 +53,10 @@ const NOT_OF_WORKERS: readonly string[] = ['owner', 'parts', 'onTaken', 'weight'
 const OWN = ['env', 'optional', 'respawn'] as const;
 // Only at a fork: what acquires is not loaded before.
 const forkOptions = () => [
-  ...new Set([...OWN, ...ACQUIRE_OPTIONS.filter((name) => !NOT_OF_WORKERS.includes(name))]),
+  ...new Set([...WORKER_OPTIONS, ...ACQUIRE_OPTIONS.filter((name) => !NOT_OF_WORKERS.includes(name))]),
 ];
 
-/** What {@link Manager.acquire} is asked for it checks itself. @throws ERR_INVALID_OPTION */
+/** {@link Manager.acquire} checks its own options. @throws ERR_INVALID_OPTION */
 export function parseFork(options: ForkOptions): WorkerPlan {
   checkOptions(options, forkOptions(), 'fork');
   const { env = {}, optional = false, respawn = true, cpu = 1, ...request } = options;

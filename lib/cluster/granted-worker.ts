@@ -1,4 +1,4 @@
-// GrantedWorker: a worker of node:cluster with the grant that it runs on.
+// GrantedWorker: a worker of node:cluster, and the grant that it runs on.
 import type { ChildProcess, ForkOptions } from 'node:child_process';
 import type { Cluster as NodeCluster, Worker } from 'node:cluster';
 import type { NumalignError } from '../base/errors.js';
@@ -15,15 +15,15 @@ export interface GrantedWorker extends Worker {
   readonly refusal: NumalignError | null;
 }
 
-/** What a worker is to run on. */
+/** What a worker will run on. */
 export type Ground =
   | { readonly grant: Grant; readonly refusal: null }
   | { readonly grant: null; readonly refusal: NumalignError; readonly manager: Manager | undefined };
 
 type Variables = WorkerPlan['env'];
 
-// A worker on no grant must not take that of its primary for its own, nor acquire one by
-// numalign/preload, which a worker inherits.
+// A worker without a grant must not take the grant of its primary for its own, and must not acquire
+// one by an inherited numalign/preload.
 const NO_VARIABLES: Variables = {
   NUMALIGN_GRANT: '',
   NUMALIGN_CPUS: undefined,
@@ -34,8 +34,8 @@ const NO_VARIABLES: Variables = {
 };
 
 /**
- * Forks a worker on its ground. `forked`: called at once, before anything can happen to it.
- * @throws as {@link Grant.startChild}, {@link Manager.startChild}
+ * Forks a worker on its ground. `forked` is called at once, before any event of the worker.
+ * @throws like {@link Grant.startChild}, {@link Manager.startChild}
  */
 export async function startWorker(
   cluster: NodeCluster,
@@ -55,7 +55,7 @@ export async function startWorker(
   else await startShared(ground.manager, () => start(NO_VARIABLES));
 }
 
-// Where nothing can be registered, as any child.
+// If it cannot be registered, the worker starts like any child.
 async function startShared(manager: Manager | undefined, start: () => ChildProcess): Promise<void> {
   let isStarted = false;
   const startOnce = () => {
@@ -70,8 +70,9 @@ async function startShared(manager: Manager | undefined, start: () => ChildProce
   if (!isStarted) start();
 }
 
-// A worker inherits the lock of the grant's owner: so it keeps its CPUs should the primary be killed.
-// What is inherited only the settings say, which stay the caller's: `setup` is emitted later.
+// A worker inherits the lock of the grant's owner, so it keeps its CPUs if the primary is killed.
+// Only the settings determine what is inherited. They must stay the caller's, since `setup` is
+// emitted later.
 function fork(cluster: NodeCluster, env: Variables, ownerFd: number | undefined): Worker {
   if (ownerFd === undefined) return cluster.fork(env);
   const before = cluster.settings;
@@ -80,7 +81,7 @@ function fork(cluster: NodeCluster, env: Variables, ownerFd: number | undefined)
   try {
     return cluster.fork(env);
   } finally {
-    // A copy of it, by now.
+    // The settings may be a copy by now.
     for (const settings of [before, cluster.settings]) {
       if (stdio === undefined) delete settings.stdio;
       else settings.stdio = stdio;

@@ -1,4 +1,4 @@
-// Primary: the workers of a cluster, each on CPUs of its own.
+// Primary: the workers of a cluster, each on its own CPUs.
 import type { ClusterSettings, Cluster as NodeCluster } from 'node:cluster';
 import { obstacleOf } from '../base/refusal.js';
 import { EmptyManager } from '../empty-manager.js';
@@ -19,14 +19,14 @@ export interface PrimarySettings extends ClusterSettings {
   manager?: Manager | EmptyManager | ManagerOptions;
 }
 
-/** What is numalign's own in {@link Cluster}, or does more there than in node:cluster. */
+/** The members of {@link Cluster} that are numalign's own, or that extend those of node:cluster. */
 export class Primary implements SlotOwner {
   readonly cluster: NodeCluster;
   readonly slots = new Set<Slot>();
-  #given: Manager | EmptyManager | ManagerOptions = {};
+  #managerOption: Manager | EmptyManager | ManagerOptions = {};
   #manager: Promise<Manager> | undefined;
   #restart: Promise<unknown> = Promise.resolve();
-  // Of the worker whose end is being emitted.
+  // The slot whose worker's end is being emitted.
   #ending: Slot | undefined;
 
   constructor(cluster: NodeCluster) {
@@ -35,13 +35,13 @@ export class Primary implements SlotOwner {
 
   readonly setupPrimary = ({ manager, ...settings }: PrimarySettings = {}): void => {
     if (manager !== undefined) {
-      this.#given = manager;
+      this.#managerOption = manager;
       this.#manager = undefined;
     }
     this.cluster.setupPrimary(settings);
   };
 
-  // Not async: a promise of the next worker is returned as it is.
+  // Not async: it returns the promise of the next worker unchanged.
   readonly fork = (options: ForkOptions = {}): Promise<GrantedWorker> => {
     const ending = this.#ending;
     this.#ending = undefined;
@@ -79,7 +79,7 @@ export class Primary implements SlotOwner {
 
   ending(slot: Slot): void {
     this.#ending = slot;
-    // Before what the slot itself does.
+    // Runs before what the slot itself does.
     process.nextTick(() => {
       this.#ending = undefined;
     });
@@ -100,11 +100,12 @@ export class Primary implements SlotOwner {
     }
   }
 
-  // Once; a failure is not kept.
+  // Opens the manager once; a failure is not kept.
   #open(): Promise<Manager> {
-    const given = this.#given;
-    if (given instanceof EmptyManager) return Promise.reject(given.reason);
-    this.#manager ??= given instanceof Manager ? Promise.resolve(given) : openManager(given);
+    const managerOption = this.#managerOption;
+    if (managerOption instanceof EmptyManager) return Promise.reject(managerOption.reason);
+    this.#manager ??=
+      managerOption instanceof Manager ? Promise.resolve(managerOption) : openManager(managerOption);
     const opening = this.#manager;
     opening.catch(() => {
       if (this.#manager === opening) this.#manager = undefined;

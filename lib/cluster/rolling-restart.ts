@@ -1,4 +1,4 @@
-// A rolling restart: one worker after the other gives way to a new one.
+// RollingRestart: replaces one worker after the other by a new one.
 import type { Worker } from 'node:cluster';
 import { checkOptions } from '../base/check-options.js';
 import { obstacleOf } from '../base/refusal.js';
@@ -53,48 +53,48 @@ interface Restart extends Deadlines {
 }
 
 const DEADLINE_MS = 30_000;
-// Of a timer.
+// The longest delay of a timer.
 const LONGEST_MS = 2 ** 31 - 1;
 
 /** @throws ERR_INVALID_OPTION */
 export function parseRestart(options: RestartOptions): Restart {
-  const given = checkOptions(options, ['deadlineMs', 'startDeadlineMs', 'signal'], 'restart');
+  const checkedOptions = checkOptions(options, ['deadlineMs', 'startDeadlineMs', 'signal'], 'restart');
   const deadline = (name: 'deadlineMs' | 'startDeadlineMs') =>
-    option.whole(given[name] ?? DEADLINE_MS, name, LONGEST_MS);
+    option.whole(checkedOptions[name] ?? DEADLINE_MS, name, LONGEST_MS);
   return {
     deadlineMs: deadline('deadlineMs'),
     startDeadlineMs: deadline('startDeadlineMs'),
-    signal: checkSignal(given.signal),
+    signal: checkSignal(checkedOptions.signal),
   };
 }
 
-/** @throws as {@link Cluster.restart} */
+/** @throws like {@link Cluster.restart} */
 export async function restartAll(owner: Rolling, { signal, ...deadlines }: Restart): Promise<Replacement[]> {
-  const done: Replacement[] = [];
+  const replacements: Replacement[] = [];
   for (const slot of [...owner.slots]) {
     signal?.throwIfAborted();
     const before = slot.worker;
     if (!before || slot.isClosed || !owner.slots.has(slot)) continue;
     const next = before.isDead() ? undefined : await slotBeside(owner, slot.plan, before);
     if (next && (slot.isClosed || !owner.slots.has(slot))) next.giveBack();
-    else if (next) done.push(...(await overlap(owner, slot, next, before, deadlines)));
-    else done.push(...(await inPlace(slot, before, deadlines)));
+    else if (next) replacements.push(...(await overlap(owner, slot, next, before, deadlines)));
+    else replacements.push(...(await inPlace(slot, before, deadlines)));
   }
-  return done;
+  return replacements;
 }
 
-// Undefined where there are no CPUs for a second worker.
+// Undefined if there are no CPUs for a second worker.
 async function slotBeside(
   owner: SlotOwner,
   plan: WorkerPlan,
   { grant }: GrantedWorker,
 ): Promise<Slot | undefined> {
   const now = { ...plan, request: { ...plan.request, wait: false } };
-  // One that has CPUs must not be followed by one that has none.
-  const asked = grant ? { ...now, isOptional: false } : now;
+  // A worker with CPUs must not be replaced by one without.
+  const planBeside = grant ? { ...now, isOptional: false } : now;
   let ground: Ground;
   try {
-    ground = await owner.groundOf(asked);
+    ground = await owner.groundOf(planBeside);
   } catch (error) {
     obstacleOf(error);
     return undefined;
@@ -102,7 +102,7 @@ async function slotBeside(
   return new Slot(owner, plan, ground);
 }
 
-// None where the cluster was disconnected meanwhile.
+// Empty if the cluster was disconnected in the meantime.
 async function overlap(
   owner: Rolling,
   slot: Slot,
@@ -111,7 +111,7 @@ async function overlap(
   { deadlineMs, startDeadlineMs }: Deadlines,
 ): Promise<Replacement[]> {
   let worker: GrantedWorker;
-  // Before it starts: the cluster may be disconnected meanwhile.
+  // Added before it starts: the cluster may be disconnected in the meantime.
   owner.slots.add(next);
   try {
     worker = await next.start();
@@ -129,7 +129,7 @@ async function overlap(
   return [{ before, worker, overlapped: true, killed: await slot.retire(deadlineMs) }];
 }
 
-// None where the cluster was disconnected meanwhile.
+// Empty if the cluster was disconnected in the meantime.
 async function inPlace(
   slot: Slot,
   before: Worker,
@@ -142,7 +142,7 @@ async function inPlace(
   return [{ before, worker: slot.worker!, overlapped: false, killed }];
 }
 
-// False where the cluster was disconnected meanwhile. @throws ERR_WORKER_START
+// False if the cluster was disconnected in the meantime. @throws ERR_WORKER_START
 async function serves(slot: Slot, listens: boolean, startDeadlineMs: number): Promise<boolean> {
   try {
     await slot.life!.untilReady(listens, startDeadlineMs);

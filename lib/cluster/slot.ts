@@ -1,4 +1,4 @@
-// Slot: the place of one worker, and of those that come after it on the same CPUs.
+// Slot: the place of one worker, and of its successors on the same CPUs.
 import type { Cluster as NodeCluster } from 'node:cluster';
 import { isDeepStrictEqual } from 'node:util';
 import { NumalignError } from '../base/errors.js';
@@ -8,14 +8,14 @@ import type { WorkerPlan } from './fork-options.js';
 import { type GrantedWorker, type Ground, startWorker } from './granted-worker.js';
 import { WorkerLife } from './worker-life.js';
 
-/** What slots are of. */
+/** What slots belong to. */
 export interface SlotOwner {
   readonly cluster: NodeCluster;
-  /** What a worker is to run on. @throws as {@link Manager.acquire} */
+  /** What a worker will run on. @throws like {@link Manager.acquire} */
   groundOf(plan: WorkerPlan): Promise<Ground>;
-  /** The end of the slot's worker is about to be emitted. */
+  /** Called before the end of the slot's worker is emitted. */
   ending(slot: Slot): void;
-  /** The slot has no worker any more, and will have none. */
+  /** Called when the slot has no worker any more, and will not get one. */
   forget(slot: Slot): void;
 }
 
@@ -32,45 +32,47 @@ export class Slot {
   #worker: GrantedWorker | undefined;
   #life: WorkerLife | undefined;
   #starting: Promise<GrantedWorker> | undefined;
-  // Of the next worker.
+  // Starts the next worker.
   #timer: NodeJS.Timeout | undefined;
-  // For the next worker: a listener of `exit` that has forked.
+  // The promise of the next worker, for a listener of `exit` that has forked.
   #waiting: Waiting | undefined;
   // The release of its grant.
   #release: Promise<void> | undefined;
-  // No worker comes after this one.
+  // True if no worker follows this one.
   #isClosed = false;
-  // Its worker is being replaced.
+  // True while its worker is being replaced.
   #isHeld = false;
 
-  /** `ground`: where it is had already. */
+  /** `ground`: if it is already available. */
   constructor(owner: SlotOwner, plan: WorkerPlan, ground?: Ground) {
     this.#owner = owner;
     this.#plan = plan;
     this.#ground = ground;
   }
 
-  /** What its next worker is to have. */
+  /** The plan for its next worker. */
   get plan(): WorkerPlan {
     return this.#plan;
   }
 
-  /** The last that was forked. */
+  /** The worker that was forked last. */
   get worker(): GrantedWorker | undefined {
     return this.#worker;
   }
 
-  /** Whether no worker comes after this one. */
+  /** Whether no worker follows this one. */
   get isClosed(): boolean {
     return this.#isClosed;
   }
 
-  /** Of the worker. */
+  /** The life of its worker. */
   get life(): WorkerLife | undefined {
     return this.#life;
   }
 
-  /** Forks a worker. @throws as {@link Cluster.fork}: there is none then, and the CPUs stay */
+  /**
+   * Forks a worker. @throws like {@link Cluster.fork}: then there is no worker, and the CPUs stay
+   */
   start(): Promise<GrantedWorker> {
     this.#starting = this.#start();
     return this.#starting;
@@ -90,10 +92,10 @@ export class Slot {
       });
       if (this.#life?.failure) throw await this.#life.failure;
     } catch (error) {
-      // It may have been forked: its end is no news.
+      // The worker may have been forked: its end must not be handled.
       this.#life = undefined;
       if (!(error instanceof NumalignError && error.code === 'ERR_GRANT_RELEASED')) throw error;
-      // Somebody has released it, by its id perhaps, while nobody ran on it.
+      // The grant was released while nothing ran on it, for example by its id.
       this.#ground = undefined;
       return this.#start();
     }
@@ -105,8 +107,8 @@ export class Slot {
   }
 
   /**
-   * For who forks while it is told that the worker has ended: the one that comes after it. Undefined
-   * where none does. One that is to have something else takes its place: this slot is closed then.
+   * The worker that follows, for a listener that forks while the end of this worker is emitted.
+   * Undefined if none follows. If the plan differs, this slot closes, and another takes its place.
    */
   next(plan: WorkerPlan): Promise<GrantedWorker> | undefined {
     if (this.#isClosed || (!this.#isHeld && this.#life?.hasEndedByChoice)) return undefined;
@@ -120,18 +122,18 @@ export class Slot {
     const next = new Promise<GrantedWorker>((resolve, reject) => {
       this.#waiting = { resolve, reject };
     });
-    // The end of a cluster is no error where nobody waits for a worker.
+    // The end of a cluster is not an error unless a caller waits for a worker.
     next.catch(() => {});
     return next;
   }
 
   /**
-   * Ends the worker, and forks another on its CPUs, unless the slot was closed meanwhile. Answers
-   * whether it had to be killed.
-   * @throws as {@link start}; it is tried again then
+   * Ends the worker, and forks another on its CPUs unless the slot was closed in the meantime.
+   * Returns whether the worker had to be killed.
+   * @throws like {@link start}; then it is tried again
    */
   async restart(deadlineMs: number): Promise<boolean> {
-    // One that died may be followed already.
+    // A worker that died may already have a successor.
     await this.#starting?.catch(() => {});
     this.#isHeld = true;
     this.#cancel();
@@ -148,14 +150,14 @@ export class Slot {
     return isKilled;
   }
 
-  /** Has no worker after this one; its CPUs are given back with it. */
+  /** Lets no worker follow this one; its CPUs are released with it. */
   close(): void {
     this.#isClosed = true;
     this.#life?.ignoreErrors();
     if (this.#cancel()) this.#end();
   }
 
-  /** As {@link close}, and ends the worker. Answers whether it had to be killed. */
+  /** Like {@link close}, and ends the worker. Returns whether it had to be killed. */
   async retire(deadlineMs: number): Promise<boolean> {
     this.close();
     const isKilled = (await this.#life?.end(deadlineMs)) ?? false;
@@ -163,14 +165,14 @@ export class Slot {
     return isKilled;
   }
 
-  /** Lets go what it has. */
+  /** Releases its grant. */
   giveBack(): void {
     const grant = this.#ground?.grant;
     this.#ground = undefined;
     if (grant) this.#release = giveBack(grant);
   }
 
-  // Whether a worker was to come.
+  // Returns whether a next worker was pending.
   #cancel(): boolean {
     const isWaiting = this.#timer !== undefined;
     clearTimeout(this.#timer);
@@ -178,7 +180,7 @@ export class Slot {
     return isWaiting;
   }
 
-  // There may be CPUs for the next one.
+  // There may be CPUs for the next worker.
   #leaveShared(): void {
     if (!this.#ground?.grant) this.#ground = undefined;
   }
@@ -189,7 +191,7 @@ export class Slot {
     else this.#again(life.ageMs);
   }
 
-  // A worker comes after one that has lived for so long.
+  // Starts the successor of a worker that has lived for `lifeMs`.
   #again(lifeMs: number): void {
     this.#leaveShared();
     const waitMs = this.#backoff.after(lifeMs);
@@ -228,7 +230,7 @@ export class Slot {
 const RELEASE_PAUSE_MS = 50;
 const RELEASE_LONGEST_PAUSE_MS = 30_000;
 
-// The state may be locked for long, a disk full.
+// The state may be locked for long, or the disk full.
 async function giveBack(grant: Grant, pauseMs = RELEASE_PAUSE_MS): Promise<void> {
   try {
     await grant.release();

@@ -1,25 +1,25 @@
-// WorkerLife: how a worker begins and ends.
+// WorkerLife: the start and the end of a worker.
 import type { Worker } from 'node:cluster';
 import { NumalignError } from '../base/errors.js';
 
 export class WorkerLife {
   readonly worker: Worker;
-  /** Why it was never there; undefined where it is. */
+  /** Why it never started; undefined if it did. */
   readonly failure: Promise<Error> | undefined;
   readonly #startedMs = performance.now();
-  readonly #seen = new Set<string>();
-  // By kill().
+  readonly #events = new Set<string>();
+  // Ended by kill().
   #isEnded = false;
 
   /**
-   * REQUIRES: a worker that was forked just now. `ending`: called before its end is emitted;
-   * `ended`: after that.
+   * REQUIRES: a worker that was just forked. `ending` is called before its end is emitted, `ended`
+   * afterwards.
    */
   constructor(worker: Worker, ending: () => void, ended: () => void) {
     this.worker = worker;
-    for (const event of ['online', 'listening']) worker.once(event, () => this.#seen.add(event));
+    for (const event of ['online', 'listening']) worker.once(event, () => this.#events.add(event));
     const { destroy, process: child } = worker;
-    // kill() calls it.
+    // kill() calls destroy().
     worker.destroy = (signal) => {
       this.#isEnded = true;
       destroy.call(worker, signal);
@@ -31,29 +31,29 @@ export class WorkerLife {
 
   /** Whether it has listened. */
   get listens(): boolean {
-    return this.#seen.has('listening');
+    return this.#events.has('listening');
   }
 
-  /** For how many milliseconds it has been there. */
+  /** The milliseconds since its start. */
   get ageMs(): number {
     return performance.now() - this.#startedMs;
   }
 
-  /** Whether it has ended as it, or this process, wanted: it does not live again. */
+  /** Whether it, or this process, ended it on purpose: it is not forked again. */
   get hasEndedByChoice(): boolean {
     const { exitedAfterDisconnect, process } = this.worker;
     return exitedAfterDisconnect || this.#isEnded || process.exitCode === 0;
   }
 
   /**
-   * Resolves once it serves: once it listens, or where it is not expected to, runs.
-   * @throws ERR_WORKER_START where it ends before, or does neither within the time
+   * Resolves once it serves: once it listens, or if it need not listen, once it is online.
+   * @throws ERR_WORKER_START if it ends first, or does not serve in time
    */
   untilReady(listens: boolean, startDeadlineMs: number): Promise<void> {
     const { worker } = this;
     const event = listens ? 'listening' : 'online';
     return new Promise((resolve, reject) => {
-      if (this.#seen.has(event)) return resolve();
+      if (this.#events.has(event)) return resolve();
       const settle = (settled: () => void) => {
         clearTimeout(timer);
         worker.off(event, ready).off('exit', exited);
@@ -72,20 +72,20 @@ export class WorkerLife {
     });
   }
 
-  /** It is told to end. */
+  /** Tells it to end. */
   disconnect(): void {
     this.ignoreErrors();
     if (this.worker.isConnected()) this.worker.disconnect();
   }
 
-  /** Where it has died unnoticed, nothing can be sent to it: its error would end this process. */
+  /** Nothing can be sent to a worker that has died unnoticed: the error would end this process. */
   ignoreErrors(): void {
     this.worker.off('error', ignore).on('error', ignore);
   }
 
   /**
-   * Resolves once it has ended: it is disconnected, and killed after the time. Answers whether it had
-   * to be.
+   * Disconnects it, kills it after the deadline, and resolves once it has ended. Returns whether it
+   * had to be killed.
    */
   end(deadlineMs: number): Promise<boolean> {
     const { worker } = this;

@@ -1,4 +1,4 @@
-// Checks of cgroups: what grants can be enforced by, and who else confines processes.
+// Checks of cgroups: how grants can be enforced, and what else confines processes.
 import { dirname } from 'node:path';
 import { shellWord } from '../base/text/shell-word.js';
 import { CpuSet } from '../machine/cpu-set.js';
@@ -12,7 +12,7 @@ export function cgroups(facts: MachineFacts): Verdict {
   if (typeof cgroups === 'string') {
     return warning(
       cgroups,
-      'mount cgroup v2 at /sys/fs/cgroup, or choose `--cgroup-root`; until then masks must do',
+      'mount cgroup v2 at /sys/fs/cgroup, or choose `--cgroup-root`; until then only masks are used',
     );
   }
   const { version, root, rootPath, isUsed, whyNotWritable, delegated } = cgroups;
@@ -53,14 +53,14 @@ export function enforcement(facts: MachineFacts): Verdict {
   if (typeof cgroups === 'string' || !isUsable(cgroups)) {
     const movesOthers = capabilities === null ? user === 0 : has(capabilities, CAP_SYS_NICE);
     return warning(
-      `members: ${movesOthers ? 'shared members' : 'shared members of this user'} are kept off by their masks, nobody else is`,
-      'as the check of cgroups says',
+      `members: ${movesOthers ? 'shared members' : 'shared members of this user'} are kept off by their masks, other processes are not`,
+      'see the check of cgroups',
     );
   }
   if (cgroups.version === 1) {
     return warning(
-      'cpuset for shared members that are in no cgroup of somebody else, members for others; cgroup v1 has no partitions',
-      'boot with cgroup v2 (`systemd.unified_cgroup_hierarchy=1`): then the kernel keeps everybody off',
+      'cpuset for shared members that are in no other cgroup, members for others; cgroup v1 has no partitions',
+      'boot with cgroup v2 (`systemd.unified_cgroup_hierarchy=1`): then the kernel keeps all others off',
     );
   }
   if (cgroups.whyNoPartition !== undefined) {
@@ -69,7 +69,7 @@ export function enforcement(facts: MachineFacts): Verdict {
       `as root \`--cgroup-root /numalign\`, directly below the root of the machine; or put what is to be kept off into a cgroup below ${cgroups.rootPath}, and ${command(facts, 'share PATH')} with its folder`,
     );
   }
-  return ok('partition, or isolated on request: the kernel keeps everybody off');
+  return ok('partition, or isolated on request: the kernel keeps all others off');
 }
 
 const isUsable = ({ isUsed, whyNotWritable }: CgroupFacts) => isUsed && whyNotWritable === undefined;
@@ -82,7 +82,7 @@ export function cpuQuota({ limits, allowed }: MachineFacts): Verdict {
   const found = `${cpuMax.path} may use ${cpuMax.cpus} CPUs at a time, and was throttled ${times} times`;
   const lift = 'lift it (`CPUQuota=` of systemd, `--cpus` of containers, `cpuCFSQuota` of the kubelet)';
   const whole = Math.floor(cpuMax.cpus);
-  // A grant has one CPU at least.
+  // A grant has at least one CPU.
   const advice = whole < 1 ? lift : `${lift}, or ask for at most ${whole} CPU${whole === 1 ? '' : 's'}`;
   if (times > 0) return problem(`${found}: its threads stand still, on granted CPUs too`, advice);
   return cpuMax.cpus >= allowed.size ? ok(found) : warning(found, advice);
@@ -104,10 +104,10 @@ export function cpusets(facts: MachineFacts): Verdict {
     `${path} (${isPartition ? 'a partition' : kindOf(path)}) has ${cpus}`;
   const partitions = near.filter(({ isPartition }) => isPartition);
   const without = (cpusets: readonly ForeignCpuset[]) => {
-    const left = managed.difference(cpusets.reduce((all, { cpus }) => all.union(cpus), CpuSet.EMPTY));
-    // One CPU stays shared: a single one could never be granted.
-    const isOfUse = left.size > 1 && left.intersects(candidates);
-    return isOfUse ? [command(facts, `configure --managed ${left}`)] : [];
+    const remaining = managed.difference(cpusets.reduce((all, { cpus }) => all.union(cpus), CpuSet.EMPTY));
+    // One CPU stays shared: a single CPU could never be granted.
+    const isOfUse = remaining.size > 1 && remaining.intersects(candidates);
+    return isOfUse ? [command(facts, `configure --managed ${remaining}`)] : [];
   };
   if (partitions.length > 0) {
     const ways = [
@@ -119,14 +119,14 @@ export function cpusets(facts: MachineFacts): Verdict {
   if (near.length > 0) {
     const leave = `have them leave, ${command(facts, 'share PATH')} with the folder of each; CPUs that a cgroup beside it names become no partition`;
     return warning(
-      `others were given CPUs that numalign hands out: ${listSome(near, text)}`,
+      `other cgroups have CPUs that numalign grants: ${listSome(near, text)}`,
       [...without(near), leave].join(', or '),
     );
   }
-  const found = 'no other cgroup was given CPUs that numalign hands out';
+  const found = 'no other cgroup has CPUs that numalign grants';
   return foreignCpusets.isComplete
     ? ok(found)
-    : unknown(`${found}, as far as was looked: there are very many`);
+    : unknown(`${found}, but there are too many cgroups to look at all of them`);
 }
 
 const endPartition = (mount: string, { path }: ForeignCpuset) =>

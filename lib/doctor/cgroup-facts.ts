@@ -10,12 +10,12 @@ import { openCpusetHierarchy } from '../cgroups/open-hierarchy.js';
 import { MACHINE_CGROUP_ROOT } from '../input/config.js';
 import type { CgroupFacts, FactsQuestion, StateFolderFacts } from './facts.js';
 
-/** A text where there is no hierarchy of cpusets: why. */
+/** A text that says why, if there is no cpuset hierarchy. */
 export function readCgroups(question: FactsQuestion, scope: StateFolderFacts['scope']): CgroupFacts | string {
   const { settings, cgroupRoot } = question;
   const byItself = scope === 'machine' && isInInitialCgroupNamespace() ? MACHINE_CGROUP_ROOT : null;
   const used = cgroupRoot !== undefined ? cgroupRoot : settings ? settings.cgroupRoot : byItself;
-  // What could be used is told also where nothing is.
+  // If no root is used, the facts are about the one that could be.
   const root = used ?? MACHINE_CGROUP_ROOT;
   try {
     const hierarchy = openCpusetHierarchy(root, new MadeGroupsInMemory());
@@ -44,14 +44,14 @@ export function ownFolder(controller: string): string | undefined {
   return hierarchy && unlessRefused(() => folderOfProcess(hierarchy, readMembership(process.pid)));
 }
 
-// From the mount's point, as --cgroup-root takes it.
+// The path below the mount point, as --cgroup-root takes it.
 function ownPath(mount: string): string | undefined {
   const folder = ownFolder('cpuset');
   return folder === undefined ? undefined : `/${relative(mount, folder)}`;
 }
 
-// The nearest cgroup above this process below which numalign could have its own, where that is not
-// the root of all.
+// A root below the nearest cgroup above this process that numalign could use, unless that is the
+// root of the hierarchy.
 function delegatedRoot(mount: string): string | undefined {
   const name = MACHINE_CGROUP_ROOT;
   for (let above = ownPath(mount) ?? '/'; above !== '/'; above = dirname(above)) {

@@ -1,4 +1,4 @@
-// What this machine and this user can and cannot do for grants, and what to change. Only looks.
+// Diagnose: what this machine and this user can do for grants, and what to change. Only looks.
 import { checkOptions } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import { MACHINE_STATE_DIR, parseConfig } from '../input/config.js';
@@ -25,9 +25,9 @@ export interface DiagnoseOptions {
   cgroupRoot?: string | null;
 }
 
-/** The answer of {@link diagnose}. */
+/** The result of {@link diagnose}. */
 export interface Diagnosis {
-  /** There is no problem, whatever the warnings. */
+  /** True if there is no problem; there may be warnings. */
   readonly healthy: boolean;
   readonly findings: readonly Finding[];
 }
@@ -51,7 +51,7 @@ export async function diagnose(options: DiagnoseOptions = {}): Promise<Diagnosis
   return { healthy: findings.every(({ status }) => status !== 'problem'), findings };
 }
 
-// A state that cannot be read is what was to be found out.
+// An unreadable state is a finding, not an error.
 async function look(
   stateDir: string,
   topology: Topology,

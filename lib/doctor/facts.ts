@@ -1,5 +1,5 @@
-// MachineFacts: what can be seen of a machine and of this process, before anybody judges it. null:
-// it cannot be seen from here.
+// MachineFacts: what can be seen of a machine and of this process, before any judgement. Null: it
+// cannot be seen from here.
 import type { CgroupLimits } from '../cgroups/limits.js';
 import type { Settings } from '../decision/machine-settings.js';
 import type { KubeletFacts } from '../kubelet/kubelet-conflict.js';
@@ -15,47 +15,47 @@ export interface StateFolderFacts {
   readonly exists: boolean;
   /** Its type, such as `tmpfs`. */
   readonly fileSystem: string | null;
-  /** Why it cannot be used, or nothing granted in it; undefined where that can be done. */
+  /** Why it cannot be used, or nothing can be granted in it; undefined if it can be used. */
   readonly refusal: string | undefined;
-  /** What of the machine's folder the group does not have that is to share it. */
+  /** What in the machine's folder does not belong to the group that should share it. */
   readonly notTheGroups: string | undefined;
 }
 
 export interface CgroupFacts {
   readonly version: 1 | 2;
-  /** The root that was looked at, as --cgroup-root takes it, and its folder. */
+  /** The root that was checked, as --cgroup-root takes it, and its folder. */
   readonly root: string;
   readonly rootPath: string;
-  /** A manager uses it by itself, or the settings on record say so. */
+  /** True if a manager uses it by default, or if the settings on record say so. */
   readonly isUsed: boolean;
   readonly whyNotWritable: string | undefined;
   readonly whyNoPartition: string | undefined;
   /**
-   * The cgroup of this process, as --cgroup-root takes it; undefined where it cannot be seen from
+   * The cgroup of this process, as --cgroup-root takes it; undefined if it cannot be seen from
    * here.
    */
   readonly own: string | undefined;
   /**
-   * A root that this user could use at or above his own cgroup, but not directly below the
-   * hierarchy's.
+   * A root that this user could use at or above the cgroup of this process, but not directly below
+   * the hierarchy's root.
    */
   readonly delegated: string | undefined;
 }
 
-/** A cgroup of somebody else with CPUs of its own. */
+/** Another cgroup with its own CPUs. */
 export interface ForeignCpuset {
-  /** From the mount's point. */
+  /** The path below the mount point. */
   readonly path: string;
   readonly cpus: CpuSet;
-  /** The kernel keeps everybody else off. */
+  /** True if the kernel keeps all others off. */
   readonly isPartition: boolean;
 }
 
 export interface ForeignCpusets {
-  /** The mount's point. */
+  /** The mount point. */
   readonly mount: string;
   readonly cpusets: readonly ForeignCpuset[];
-  /** Whether all cgroups were looked at. */
+  /** True if all cgroups were looked at. */
   readonly isComplete: boolean;
 }
 
@@ -64,7 +64,7 @@ export interface InterruptFacts {
   readonly name: string;
   /** The CPUs that it may be delivered to. */
   readonly cpus: CpuSet;
-  /** How often it came since boot, by CPU. */
+  /** The number of interrupts since boot, by CPU. */
   readonly counts: ReadonlyMap<number, number>;
 }
 
@@ -74,7 +74,7 @@ export interface GovernorFacts {
 }
 
 export interface SteeringFacts {
-  /** Such as `eth0/rx-0`. */
+  /** For example `eth0/rx-0`. */
   readonly queue: string;
   readonly cpus: CpuSet;
 }
@@ -87,54 +87,54 @@ export interface HugepageFacts {
 
 export interface MachineFacts {
   readonly online: CpuSet;
-  /** Those that numalign manages. */
+  /** The CPUs that numalign manages. */
   readonly managed: CpuSet;
-  /** Those that may become somebody's: managed, and not reserved. */
+  /** The CPUs that can be granted: managed and not reserved. */
   readonly candidates: CpuSet;
-  /** The CPUs of the first core that has candidates: what one would reserve first. */
+  /** The CPUs of the first core with candidates: the ones to reserve first. */
   readonly firstCore: CpuSet;
-  /** Those that this process may use. */
+  /** The CPUs that this process may use. */
   readonly allowed: CpuSet;
   readonly numaNodes: number;
   readonly cpusPerCore: number;
 
   readonly user: number;
-  /** Effective ones, as a mask. */
+  /** The effective capabilities, as a mask. */
   readonly capabilities: bigint | null;
-  /** By the kernel's number: 0 none, 1 strict, 2 a filter. */
+  /** The kernel's number: 0 none, 1 strict, 2 a filter. */
   readonly seccomp: number | null;
-  /** The kernel's refusal to tell this thread's memory policy, such as `EPERM`. */
+  /** Why the kernel refuses to report this thread's memory policy, such as `EPERM`. */
   readonly memoryPolicyRefusal: string | undefined;
   readonly stateFolder: StateFolderFacts;
 
-  /** A text: why there are none. */
+  /** A text says why there are none. */
   readonly cgroups: CgroupFacts | string;
   readonly limits: CgroupLimits | null;
   readonly foreignCpusets: ForeignCpusets | null;
 
   readonly kubelet: KubeletFacts;
-  /** What is on record of it, if anything. */
+  /** The record of the kubelet's assignments, if any. */
   readonly kubeletRecord: KubeletStatus | null;
-  /** Programs that move other programs or interrupts. */
+  /** Programs that move processes or interrupts. */
   readonly movers: readonly NamedProcess[];
-  /** Whether every process of the machine can be seen. */
+  /** True if every process of the machine can be seen. */
   readonly seesAllProcesses: boolean;
 
-  /** isolcpus= and isolated partitions. */
+  /** CPUs without load balancing: isolcpus= and isolated partitions. */
   readonly unbalanced: CpuSet;
-  /** nohz_full=. */
+  /** CPUs without a tick: nohz_full=. */
   readonly tickless: CpuSet;
   readonly governors: readonly GovernorFacts[] | null;
-  /** Microseconds that the deepest idle state takes to wake up, of those that are not disabled. */
+  /** The wake-up time, in µs, of the deepest idle state that is enabled. */
   readonly idleLatency: number | null;
   readonly interrupts: readonly InterruptFacts[] | null;
-  /** Where work that belongs to no CPU is done. */
+  /** The CPUs for work that belongs to no CPU. */
   readonly workqueues: CpuSet | null;
-  /** RPS, of the network interfaces of this namespace. */
+  /** RPS of the network interfaces in this namespace. */
   readonly steering: readonly SteeringFacts[];
   readonly kernelSettings: KernelSettings;
 
-  /** /proc/sys/kernel/numa_balancing; 0 also where the kernel cannot. */
+  /** /proc/sys/kernel/numa_balancing; 0 also if the kernel does not support it. */
   readonly numaBalancing: number | null;
   readonly hugepages: readonly HugepageFacts[];
 }
@@ -142,12 +142,12 @@ export interface MachineFacts {
 export interface FactsQuestion {
   readonly topology: Topology;
   readonly stateDir: string;
-  /** What is on record; undefined where there is nothing, or it cannot be read. */
+  /** The settings on record; undefined if there are none, or they cannot be read. */
   readonly settings: Settings | undefined;
   /** Why nothing is granted in the folder, if so. */
   readonly refusal: string | undefined;
-  /** What is on record of a kubelet's pods, if anything. */
+  /** The record of the kubelet's assignments, if any. */
   readonly kubelet: KubeletStatus | null;
-  /** Instead of that on record, or of the machine's; null: none. */
+  /** The root to check instead of the one on record or the machine's; null: none. */
   readonly cgroupRoot: string | null | undefined;
 }

@@ -1,4 +1,4 @@
-// Findings: what was found of one thing that matters, and what to change.
+// Finding: what was found in one check, and what to change.
 
 /**
  * What a finding can be. `ok`. `warning`: the machine could give more. `problem`: numalign does not
@@ -11,7 +11,7 @@ export type FindingStatus = (typeof FINDING_STATUSES)[number];
 export interface Verdict {
   readonly status: FindingStatus;
   readonly found: string;
-  /** What to change; null where nothing need be. */
+  /** What to change; null if nothing. */
   readonly advice: string | null;
 }
 

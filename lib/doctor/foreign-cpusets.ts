@@ -1,5 +1,5 @@
-// Reads which cgroups outside of our own have CPUs of their own: systemd's AllowedCPUs=,
-// containers, pods.
+// ForeignCpusets: reads which cgroups other than numalign's have their own CPUs: systemd's
+// AllowedCPUs=, containers, pods.
 import { dirname, join, relative } from 'node:path';
 import { textOf } from '../base/text/text-of.js';
 import { childNames } from '../cgroups/files/cgroup-files.js';
@@ -8,12 +8,12 @@ import { isAtOrBelow } from '../cgroups/files/mounts.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { ForeignCpuset, ForeignCpusets } from './facts.js';
 
-// There can be many thousands of them; those that matter are near the top.
+// There can be many thousands; the ones that matter are near the top.
 const MOST_LOOKED_AT = 4096;
 
 /**
- * `own`: the folder of our root, left out with all below it, and so are those above, which our CPUs
- * come from. null where there are no cpusets to be seen.
+ * `own`: the folder of numalign's root. It is left out with everything below it, as are the cgroups
+ * above, which have its CPUs too. Null if no cpusets can be seen.
  */
 export function readForeignCpusets(
   own: string | undefined,
@@ -30,7 +30,7 @@ export function readForeignCpusets(
     folders.push(...children(folder).filter((path) => path !== own));
     if (folder === point || (own !== undefined && isAtOrBelow(own, folder))) continue;
     const cpus = cpusIn(folder);
-    // With cgroup v1 every cgroup has CPUs, mostly those of the one above.
+    // With cgroup v1 every cgroup has CPUs, usually those of the one above.
     if (cpus.isEmpty || (hierarchy.version === 1 && cpus.equals(cpusIn(dirname(folder))))) continue;
     const partition = textOf(join(folder, 'cpuset.cpus.partition'))?.trim();
     const isPartition = partition === 'root' || partition === 'isolated';
@@ -43,7 +43,7 @@ function children(folder: string): string[] {
   try {
     return childNames(folder).map((name) => join(folder, name));
   } catch {
-    // It is closed to us, or was removed meanwhile.
+    // This user may not look, or the cgroup has been removed.
     return [];
   }
 }

@@ -1,4 +1,5 @@
-// Reads what the kernel says of governors, idle states, interrupts, packets and hugepages.
+// HardwareFacts: reads the kernel's governors, idle states, interrupts, packet steering and
+// hugepages.
 import { textOf } from '../base/text/text-of.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import { countFreeHugepages, hugepageSizes } from '../machine/hugepages.js';
@@ -11,7 +12,7 @@ import { networkQueues } from '../quiet/kernel/network-queues.js';
 import type { GovernorFacts, HugepageFacts, InterruptFacts, SteeringFacts } from './facts.js';
 import { parseInterrupts } from './interrupts.js';
 
-// null where there is no cpufreq: the firmware or the host decides.
+// Null without cpufreq: the firmware or the host decides.
 export function readGovernors(files: KernelFiles): readonly GovernorFacts[] | null {
   const governors = frequencyPolicies(files).flatMap(({ folder, cpus }): GovernorFacts[] => {
     const governor = files.read(`${folder}/scaling_governor`);
@@ -20,11 +21,13 @@ export function readGovernors(files: KernelFiles): readonly GovernorFacts[] | nu
   return governors.length > 0 ? governors : null;
 }
 
-/** null where there is no cpuidle. */
+/** Null without cpuidle. */
 export function readIdleLatency(files: KernelFiles): number | null {
   const cpus = files.list('/sys/devices/system/cpu').flatMap((name) => /^cpu(\d+)$/.exec(name)?.[1] ?? []);
-  const known = cpus.map((cpu) => idleLatencies(files, Number(cpu))).filter((its) => its !== undefined);
-  return known.length === 0 ? null : Math.max(0, ...known.flat());
+  const latencies = cpus
+    .map((cpu) => idleLatencies(files, Number(cpu)))
+    .filter((found) => found !== undefined);
+  return latencies.length === 0 ? null : Math.max(0, ...latencies.flat());
 }
 
 /** Queues whose packets go to other CPUs (RPS). */
@@ -35,11 +38,11 @@ export function readSteering(files: KernelFiles): readonly SteeringFacts[] {
   });
 }
 
-/** null where the kernel does not say. */
+/** Null if the kernel does not report them. */
 export function readInterrupts(): readonly InterruptFacts[] | null {
   const rows = parseInterrupts(textOf('/proc/interrupts') ?? '');
   if (!rows) return null;
-  // There can be thousands that never come.
+  // There can be thousands that never arrive.
   return rows.flatMap((row): InterruptFacts[] => {
     if (row.counts.size === 0) return [];
     const list = textOf(`/proc/irq/${row.irq}/smp_affinity_list`)?.trim();
@@ -47,7 +50,7 @@ export function readInterrupts(): readonly InterruptFacts[] | null {
   });
 }
 
-/** By size: all that were configured, and those that are free now. */
+/** All configured hugepages by size, and those that are free now. */
 export function readHugepages({ nodes }: Topology): HugepageFacts[] {
   return hugepageSizes().map((bytes) => {
     const counts = nodes.flatMap(({ hugepages }) => hugepages.filter((pool) => pool.bytes === bytes));

@@ -7,8 +7,8 @@ export interface InterruptRow {
 }
 
 /**
- * Rows of devices; undefined for a text that is none, such as the empty one that some containers
- * are shown.
+ * The rows of devices; undefined for a text of another form, such as the empty one that some
+ * containers see.
  */
 export function parseInterrupts(text: string): InterruptRow[] | undefined {
   const [head, ...lines] = text.split('\n');

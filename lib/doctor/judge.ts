@@ -1,4 +1,4 @@
-// Judges a machine by its facts: what numalign can and cannot do there, and what to change. Pure.
+// Judge: judges a machine by its facts: what numalign can do there, and what to change. Pure.
 import { cgroups, cpuQuota, cpusets, delegation, enforcement } from './cgroup-checks.js';
 import type { MachineFacts } from './facts.js';
 import type { Finding, Verdict } from './finding.js';

@@ -11,7 +11,7 @@ import { ok, unknown, type Verdict, warning } from './finding.js';
 export function smt({ cpusPerCore }: MachineFacts): Verdict {
   if (cpusPerCore < 2) return ok('off: a CPU is a core');
   return warning(
-    `on, ${cpusPerCore} CPUs a core: whoever is on the other CPU of a core slows a granted one down`,
+    `on, ${cpusPerCore} CPUs per core: a thread on the other CPU of a core slows a granted CPU down`,
     'ask for whole cores (`--cpu-option full-pcpus-only`), or `--smt hold-sibling`',
   );
 }
@@ -56,10 +56,10 @@ export function interrupts(facts: MachineFacts): Verdict {
   const named = listSome(near, ({ irq, name, count }) => `${irq} ${name} (${count} times)`);
   const cpus = grantable(facts);
   return warning(
-    `${near.length} device interrupt${near.length === 1 ? ' arrives' : 's arrive'} on CPUs that numalign hands out: ${named}`,
+    `${near.length} device interrupt${near.length === 1 ? ' arrives' : 's arrive'} on CPUs that numalign grants: ${named}`,
     cpus.isEmpty
       ? byQuiet(facts, 'interrupts')
-      : `${byQuiet(facts, 'interrupts')}; for those that the kernel does not let go, boot with \`isolcpus=managed_irq,${cpus}\``,
+      : `${byQuiet(facts, 'interrupts')}; for those that the kernel does not move, boot with \`isolcpus=managed_irq,${cpus}\``,
   );
 }
 
@@ -68,10 +68,7 @@ export function workqueues(facts: MachineFacts): Verdict {
   if (workqueues === null) return unknown('their mask cannot be read');
   const near = workqueues.intersection(candidates);
   if (near.isEmpty) return ok(`kept to ${cpusNamed(workqueues)}`);
-  return warning(
-    `work that belongs to no CPU is done on ${cpusNamed(near)} too`,
-    byQuiet(facts, 'workqueues'),
-  );
+  return warning(`work that belongs to no CPU also runs on ${cpusNamed(near)}`, byQuiet(facts, 'workqueues'));
 }
 
 export function packetSteering(facts: MachineFacts): Verdict {
@@ -80,7 +77,7 @@ export function packetSteering(facts: MachineFacts): Verdict {
   if (near.length === 0) return ok(`none to ${cpusNamed(candidates)}`);
   const named = listSome(near, ({ queue, cpus }) => `${queue} to ${cpusNamed(cpus)}`);
   return warning(
-    `the kernel hands packets to CPUs that numalign hands out (RPS): ${named}`,
+    `the kernel sends packets to CPUs that numalign grants (RPS): ${named}`,
     byQuiet(facts, 'packets'),
   );
 }
@@ -95,16 +92,16 @@ export function idleStates(facts: MachineFacts): Verdict {
 
 export function kernelWorkHere(facts: MachineFacts): Verdict {
   const work = kernelWork(facts.kernelSettings, grantable(facts));
-  if (work.length === 0) return ok('none that the command line of the kernel would change');
+  if (work.length === 0) return ok('none that the command line of the kernel could change');
   return warning(work.map(({ found }) => found).join('; '), work.map(({ advice }) => advice).join('; '));
 }
 
 export function numaBalancing({ numaBalancing, numaNodes }: MachineFacts): Verdict {
   if (numaNodes === 1) return ok('there is one NUMA node: nothing to balance');
-  if (numaBalancing === null) return unknown('the kernel does not tell');
+  if (numaBalancing === null) return unknown('the kernel does not report it');
   if (numaBalancing === 0) return ok('off');
   return warning(
-    'on: the kernel unmaps pages to see who uses them, and moves them and their threads',
+    'on: the kernel unmaps pages to see which threads use them, and moves pages and threads',
     '`sysctl -w kernel.numa_balancing=0`',
   );
 }

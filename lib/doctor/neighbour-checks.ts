@@ -1,4 +1,4 @@
-// Checks of who else manages CPUs here.
+// Checks of other managers of CPUs.
 import { kubeletConflict } from '../kubelet/kubelet-conflict.js';
 import type { KubeletStatus } from '../kubelet/record/kubelet-status.js';
 import type { CpuSet } from '../machine/cpu-set.js';
@@ -21,7 +21,7 @@ export function kubelet(facts: MachineFacts): Verdict {
   if (!conflict) return ok(`${found}; CPUs ${managed} are left to numalign`);
   const text = `${found}; it may give CPUs ${managed} to others`;
   const advice = conflict.ways.join('; or ');
-  // A folder of one's own speaks for nobody else, and nothing is refused.
+  // A private folder is not for the whole machine, so nothing is refused.
   return stateFolder.scope === 'machine' ? problem(text, advice) : warning(text, advice);
 }
 
@@ -32,11 +32,11 @@ function heldText({ pods, cpus }: KubeletStatus): string {
   return `${pods.length} of its pods${held} ${pods.length === 1 ? 'is' : 'are'}`;
 }
 
-// Nobody says what it gives out from now on.
+// No process records what the kubelet assigns from now on.
 function unkept(record: KubeletStatus): Verdict {
   return problem(
     `${heldText(record)} on record, as of ${record.updatedAt}: ${keeperText(record)}, which kept the record, has ended`,
-    'start `numalign-node` again; or remove the record where there is no kubelet any more (`manager.recordKubelet(null)`)',
+    'start `numalign-node` again; or remove the record if there is no kubelet any more (`manager.recordKubelet(null)`)',
   );
 }
 

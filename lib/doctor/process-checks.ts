@@ -16,10 +16,9 @@ export function stateFolder({
 }: MachineFacts): Verdict {
   const mend = `as root \`${mendText(path)}\``;
   if (refusal !== undefined) {
-    const other =
-      '`--state-dir DIR` uses a folder of your own, of which the rest of the machine knows nothing';
+    const other = '`--state-dir DIR` uses a private folder, which the rest of the machine does not know';
     const make = `\`groupadd -rf numalign && install -d -m 2770 -g numalign ${shellWord(path)}\``;
-    const join = '`usermod -aG numalign USER` for each of its users, who log in anew';
+    const join = '`usermod -aG numalign USER` for each user, who must then log in again';
     if (notTheGroups !== undefined) return problem(refusal, `${mend}, and once ${join}; or ${other}`);
     const advice =
       scope === 'machine' ? `as root, at each boot, ${make}, and once ${join}; or ${other}` : other;
@@ -59,29 +58,29 @@ export function capabilities({ user, capabilities }: MachineFacts): Verdict {
 }
 
 export function allowedCpus({ online, allowed, unbalanced }: MachineFacts): Verdict {
-  // Those that the kernel isolates are in no mask at first, and are granted all the same.
+  // CPUs that the kernel isolates are in no mask at first, but can be granted.
   const kept = online.difference(allowed).difference(unbalanced);
   if (kept.isEmpty) return ok(`${allowed}`);
   return warning(
-    `${allowed} of ${online}: what is started from here gets no grant of ${cpusNamed(kept)}`,
+    `${allowed} of ${online}: a program that is started here gets no grant of ${cpusNamed(kept)}`,
     `a wider mask or cpuset: \`taskset -pc ${online} $$\` in this shell, \`AllowedCPUs=\` (systemd), \`--cpuset-cpus\` (containers)`,
   );
 }
 
 export function seccomp({ seccomp }: MachineFacts): Verdict {
-  if (seccomp === null) return unknown('the kernel does not tell');
+  if (seccomp === null) return unknown('the kernel does not report it');
   if (seccomp === 0) return ok('none');
-  return ok('a filter is in force; whether it denies what numalign needs is judged by memory-policy');
+  return ok('a filter is in force; see memory-policy for whether it denies what numalign needs');
 }
 
 export function memoryPolicy({ memoryPolicyRefusal, seccomp, numaNodes }: MachineFacts): Verdict {
-  if (memoryPolicyRefusal === undefined) return ok('can be read and set for own threads');
+  if (memoryPolicyRefusal === undefined) return ok('can be read and set for its own threads');
   const found = `refused with ${memoryPolicyRefusal}: memory is booked, but not bound to NUMA nodes`;
   if (numaNodes === 1) return ok(`${found}; there is only one`);
   if (memoryPolicyRefusal === 'ENOSYS') return warning(found, 'a kernel with CONFIG_NUMA');
   const filter = seccomp === 0 ? 'the security module' : "the container's seccomp profile";
   return warning(
     found,
-    `have ${filter} allow get_mempolicy, set_mempolicy, mbind and move_pages, or add CAP_SYS_NICE`,
+    `let ${filter} allow get_mempolicy, set_mempolicy, mbind and move_pages, or add CAP_SYS_NICE`,
   );
 }

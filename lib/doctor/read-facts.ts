@@ -1,4 +1,5 @@
-// Reads MachineFacts. Changes nothing, and needs no rights: what is closed to this process is null.
+// ReadFacts: reads MachineFacts. Changes nothing and needs no rights; what this process may not
+// read is null.
 import { existsSync, readlinkSync } from 'node:fs';
 import { NumalignError, unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
@@ -115,7 +116,7 @@ function readStateFolder(
   };
 }
 
-// A pid namespace, or hidepid, leaves only some to be seen.
+// A pid namespace or hidepid hides processes.
 function seesAllProcesses(): boolean {
   try {
     return (

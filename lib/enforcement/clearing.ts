@@ -1,4 +1,4 @@
-// Clearing: CPUs that are about to be exclusive are cleared before the commit.
+// Clearing: keeps others off CPUs before a commit makes them exclusive.
 import type { Assignments, MachineSettings } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
 import { type EnforcementRequest, enforcementError, isAtLeast, weaker } from '../account/levels.js';
@@ -13,10 +13,10 @@ import type { StuckMember, UnpinnedThread } from './members/confinement.js';
 import { stuckText } from './members/member-texts.js';
 import { type BindingOutcomes, withMemoryRefusals } from './memory-binding.js';
 
-// How long a member that nobody here can move has to leave by itself.
+// How long a member has to leave by itself if this process cannot move it.
 const MEMBER_TIMEOUT_MS = 1000;
 
-/** Of one commit. REQUIRES: the state's lock. */
+/** Clears the CPUs of one commit. REQUIRES: the state's lock. */
 export class Clearing {
   readonly #confiner: MachineConfiner;
   readonly #transition: Transition;
@@ -26,7 +26,7 @@ export class Clearing {
   readonly #shortfalls: string[] = [];
   #bindings: BindingOutcomes = new Map();
 
-  /** `reopen`: opens to others what a state does not take. */
+  /** `reopen` opens to others what a state does not take. */
   constructor(
     confiner: MachineConfiner,
     transition: Transition,
@@ -42,14 +42,14 @@ export class Clearing {
   }
 
   /**
-   * Not asynchronous where no member has to be asked: the lock must not be held while the caller's
-   * own code runs.
-   * @throws ERR_MEMBER_UNMOVABLE, ERR_ENFORCEMENT; then everything is as it was
+   * Runs synchronously unless a member has to be asked: the lock must not be held while the
+   * caller's code runs.
+   * @throws ERR_MEMBER_UNMOVABLE, ERR_ENFORCEMENT; then everything is as before
    */
   clear(): Promise<Cleared> | Cleared {
     const { next, ended, added, isTaken, isGivenBack } = this.#transition;
-    // The owners of grants that go with an admission are dead: nobody is on their CPUs any more,
-    // and where everything else is taken members have nowhere else to go.
+    // The owners of grants that end with an admission are dead, so nothing runs on their CPUs. If
+    // everything else is taken, members have nowhere else to go.
     const before = added.length > 0 ? without(this.#transition.before, ended) : this.#transition.before;
     const undo = this.#undoing();
     const orUndo = (error: unknown): never => {
@@ -57,23 +57,23 @@ export class Clearing {
       throw error;
     };
     try {
-      // Processes that still run there, though the grant ends.
-      const left = [...this.#sweep(), ...ended.flatMap((pod) => this.#dissolve(pod, before.settings))];
+      // Processes that still run on a grant that ends.
+      const leftovers = [...this.#sweep(), ...ended.flatMap((pod) => this.#dissolve(pod, before.settings))];
       const partitioned = this.#inPartition(before);
-      // Where CPUs are only given back it is settled after the commit where members may be: on what
-      // was granted until then they are in nobody's way. What threads have chosen that had to leave
-      // it is written down before.
+      // CPUs that are only given back can wait until after the commit: members are not in the way
+      // on them. What the threads that left these CPUs had chosen must be recorded before the
+      // commit.
       if (!isTaken && isGivenBack && this.#unpinned.length === 0) {
         this.#fitGroups(before, true);
-        return this.#givenBack(left, undo);
+        return this.#givenBack(leftovers, undo);
       }
       if (!partitioned) this.#confiner.setPartition([before, next], this.#unpinned);
       this.#fitGroups(before);
       const standing = this.#confiner.confine([before, partitioned ?? next], this.#unpinned);
       const finish = (stuck: readonly StuckMember[]) =>
-        this.#cleared(partitioned, { ...standing, stuck: [...left, ...stuck] }, undo);
+        this.#cleared(partitioned, { ...standing, stuck: [...leftovers, ...stuck] }, undo);
       if (standing.stuck.length === 0) return finish([]);
-      // A member that did not leave before is no reason not to give back.
+      // A member that has not left other CPUs does not keep this grant from giving back its own.
       if (!isTaken) return finish(standing.stuck);
       const { members } = this.#confiner;
       return members.ask(standing.stuck, standing, MEMBER_TIMEOUT_MS).then(finish).catch(orUndo);
@@ -82,9 +82,9 @@ export class Clearing {
     }
   }
 
-  #givenBack(stuck: readonly StuckMember[], undo: () => void): Cleared {
+  #givenBack(leftovers: readonly StuckMember[], undo: () => void): Cleared {
     const next = this.#bound(this.#transition.next);
-    return { next, shortfalls: stuck.map(stuckText), settle: () => this.#reopen(next), undo };
+    return { next, shortfalls: leftovers.map(stuckText), settle: () => this.#reopen(next), undo };
   }
 
   #cleared(partitioned: Assignments | undefined, standing: Standing, undo: () => void): Cleared {
@@ -98,13 +98,13 @@ export class Clearing {
     }
     this.#shortfalls.push(...standing.stuck.map(stuckText));
     const granted = partitioned ?? this.#withLevel(next, added, this.#levelByMembers(standing));
-    // Grants that grow onto CPUs that a member has not left.
+    // Grants that grow onto CPUs that a member has not left do not keep their level.
     const reached = this.#bound(this.#withLevel(granted, stuck ? grownPods(before, next) : [], 'recorded'));
     const settle = () => this.#reopen(reached);
     return { next: reached, shortfalls: this.#shortfalls, settle: isGivenBack ? settle : undefined, undo };
   }
 
-  // What new grants reach without a partition. @throws ERR_ENFORCEMENT
+  // The level that new grants reach without a partition. @throws ERR_ENFORCEMENT
   #levelByMembers(standing: Standing): EnforcementLevel {
     const { next, added } = this.#transition;
     const { enforcement, require, isNamed = false } = this.#request;
@@ -113,21 +113,21 @@ export class Clearing {
     const whyNot = () => this.#whyNot(level, standing, next.settings);
     if (!isAtLeast(level, require))
       throw enforcementError(level, require, [...this.#shortfalls, ...whyNot()]);
-    const isNoNews = isAtLeast(level, isNamed ? enforcement : usualLevel(next.settings));
-    if (!isNoNews) this.#shortfalls.push(...whyNot());
+    const isExpected = isAtLeast(level, isNamed ? enforcement : usualLevel(next.settings));
+    if (!isExpected) this.#shortfalls.push(...whyNot());
     return level;
   }
 
-  // Those who were moved out of groups come back; where that fails, what went wrong first is what
-  // the caller must hear of.
+  // Moves processes back into groups that they were moved out of. A failure here is ignored: the
+  // caller must see the first error.
   #undoing(): () => void {
     const { before, ended } = this.#transition;
     const cpusets = this.#confiner.cpusetsOf(before.settings);
-    const inside = ended
+    const moved = ended
       .filter(({ enforcement }) => enforcement.target !== null)
       .flatMap((pod) => (cpusets?.grants.processesOf(pod) ?? []).map((each) => ({ pod, ...each })));
     return () => {
-      for (const { pod, group, pids } of inside) {
+      for (const { pod, group, pids } of moved) {
         unlessRefused(() => {
           if (pids.length > 0) group.create(this.#online(runningCpus(pod)), cpusets!.grants.anyNodes());
           for (const pid of pids) if (pid !== process.pid) group.attach(pid);
@@ -141,8 +141,8 @@ export class Clearing {
     return cpus.intersection(cpusNow(this.#confiner.topology()).online);
   }
 
-  // Memory nodes that the kernel refuses are told, and fail nothing. CPUs that are given back alone
-  // leave the groups after the commit.
+  // A refusal of memory nodes is recorded but fails nothing. `isMemoryOnly`: the CPUs that a grant
+  // gives back leave its groups only after the commit.
   #fitGroups(before: Assignments, isMemoryOnly = false): void {
     const { next } = this.#transition;
     const changed = new Set(refits(before, next).map(({ pod }) => pod));
@@ -160,8 +160,8 @@ export class Clearing {
   #withLevel(next: Assignments, added: readonly PodAssignment[], level: EnforcementLevel): Assignments {
     if (added.length === 0) return next;
     const found = this.#confiner.cpusetsOf(next.settings);
-    // With cgroup v1 its owner may be in the shared group, which has none of its CPUs: it needs one
-    // of its own, however weakly others are kept off.
+    // With cgroup v1, the owner may be in the shared group, which has none of the grant's CPUs. It
+    // needs a group of its own, even at a weak level.
     const cpusets = isAtLeast(level, 'cpuset') || found?.hierarchy.version === 1 ? found : undefined;
     const pods = next.pods.map((pod) =>
       added.includes(pod)
@@ -171,7 +171,7 @@ export class Clearing {
     return { ...next, pods };
   }
 
-  // The state with the new grants in the partition, once the kernel has made it so.
+  // The state with the new grants in the partition, after the kernel has made the partition.
   #inPartition(before: Assignments): Assignments | undefined {
     const { next, added } = this.#transition;
     const { enforcement, require } = this.#request;
@@ -184,11 +184,11 @@ export class Clearing {
       return undefined;
     }
     const isIsolated = enforcement === 'isolated' || require === 'isolated';
-    // The kernel makes no isolated partitions that overlap.
-    const isDealt = isIsolated && added.some((pod) => pod.booking !== null && !hasParts(pod));
-    if (isDealt) this.#shortfalls.push(DEALT);
-    if (isDealt && require === 'isolated') return undefined;
-    const level = isIsolated && !isDealt ? 'isolated' : 'partition';
+    // The kernel does not make isolated partitions that overlap.
+    const sharesCpus = isIsolated && added.some((pod) => pod.booking !== null && !hasParts(pod));
+    if (sharesCpus) this.#shortfalls.push(SHARED_CPUS);
+    if (sharesCpus && require === 'isolated') return undefined;
+    const level = isIsolated && !sharesCpus ? 'isolated' : 'partition';
     const reached = this.#withLevel(next, added, level);
     try {
       this.#confiner.setPartition([before, reached]);
@@ -200,19 +200,19 @@ export class Clearing {
     }
   }
 
-  // None where what went wrong says it.
+  // Empty if the shortfalls already give the reason.
   #whyNot(level: EnforcementLevel, { members }: Standing, settings: MachineSettings): readonly string[] {
-    if (members === 0) return ['nobody is registered as a shared member'];
+    if (members === 0) return ['no process or cgroup is registered as a shared member'];
     const found = this.#confiner.findCpusets(settings);
     if (typeof found === 'string') return [found];
     if (level === 'cpuset')
       return found.hierarchy.version === 1
         ? ['partitions need cgroup v2, and here the cpuset controller is in v1']
         : [];
-    return ['some shared members are in no cgroup of ours, and kept off by their masks only'];
+    return ['some shared members are in no cgroup of numalign: only their masks keep them off'];
   }
 
-  // What an earlier end of a grant could not move. Answers what still cannot be.
+  // Moves what an earlier end of a grant could not move. Returns what still cannot leave.
   #sweep(): StuckMember[] {
     const { before, next } = this.#transition;
     const cpusets = this.#confiner.cpusetsOf(before.settings);
@@ -228,7 +228,7 @@ export class Clearing {
     });
   }
 
-  // Answers what cannot leave the grant's groups.
+  // Returns what cannot leave the grant's groups.
   #dissolve(pod: PodAssignment, settings: MachineSettings): StuckMember[] {
     const cpusets = pod.enforcement.target === null ? undefined : this.#confiner.cpusetsOf(settings);
     if (!cpusets) return [];
@@ -238,16 +238,16 @@ export class Clearing {
       return [];
     } catch (error) {
       if (!(error instanceof NumalignError)) throw error;
-      // Empty ones may stay.
+      // Empty groups may stay.
       if (!grants.isPopulated(pod)) return [];
       return [{ member: { kind: 'cgroup', path: grants.pathOf(pod) }, reason: error.message, names: [] }];
     }
   }
 }
 
-const DEALT = 'containers of a pod that is booked as a whole share CPUs: these cannot be isolated';
+const SHARED_CPUS = 'containers of a pod that is booked as a whole share CPUs: they cannot be isolated';
 
-// What is no news: without cgroups nobody expects them, and a process that is no member here may have
-// left that to others.
+// The level to expect: without cgroups no more than a record. A process that is no member may leave
+// enforcement to others.
 const usualLevel = ({ cgroupRoot }: MachineSettings): EnforcementLevel =>
   cgroupRoot === null ? 'recorded' : 'cpuset';

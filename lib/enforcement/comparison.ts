@@ -1,5 +1,5 @@
-// Comparison: what is not as a state says, below the cgroup root and of the shared members. Changes
-// nothing, and says how to repair what it finds.
+// Comparison: finds what differs from a state, below the cgroup root and among the shared members.
+// Changes nothing; each difference knows its repair.
 import type { Assignments } from '../account/assignments.js';
 import type { EnforcementLevel } from '../account/pod-assignment.js';
 import type { Comparison } from './drift.js';
@@ -43,7 +43,7 @@ export function compare(compared: Compared): Comparison {
   };
 }
 
-/** The level at which CPUs are kept from the shared members now, with no partition. */
+/** The level at which CPUs are kept from the shared members now, without a partition. */
 export function levelNow(confiner: MachineConfiner, state: Assignments): EnforcementLevel {
   const confinement = confiner.confinement([state], []);
   const { pods, pool } = confinement;

@@ -1,4 +1,4 @@
-// Drift: something that is not as the record says, and what became of it.
+// Drift: something that differs from the record, and what became of it.
 import type { NumalignError } from '../base/errors.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 
@@ -76,17 +76,17 @@ export interface ReconcileReport {
   readonly hotplug: readonly Hotplug[];
 }
 
-/** Something that is different from what it should be. */
+/** A difference from what should be. */
 export interface Found {
   readonly kind: DriftKind;
   readonly uid: string | null;
   readonly what: string;
-  /** Of memory nodes: the group's. */
+  /** For memory nodes: the group's container. */
   readonly container?: string | undefined;
-  /** The same for the same thing in the same state. */
+  /** Equal for the same thing in the same state. */
   readonly key: string;
   /**
-   * Answers how many masks it has set. REQUIRES: the state's lock.
+   * Returns the number of masks set. REQUIRES: the state's lock.
    * @throws ERR_CGROUP, ERR_SYSCALL
    */
   repair(): number;

@@ -1,6 +1,6 @@
-// Enforcer: has the kernel agree with the record. CPUs that are about to be somebody's alone are
-// cleared before the commit, and read back; those that are given back are opened to the others
-// after it. So a crash in between leaves the shared pool too small, never an overlap.
+// Enforcer: makes the kernel agree with the record. CPUs that become exclusive are cleared and read
+// back before the commit. CPUs that are given back are opened to others after it. A crash in
+// between leaves the shared pool too small, but never causes an overlap.
 import type { Assignments, MachineSettings } from '../account/assignments.js';
 import type { EnforcementRequest } from '../account/levels.js';
 import type { EnforcementLevel } from '../account/pod-assignment.js';
@@ -10,15 +10,15 @@ import type { Comparison } from './drift.js';
 import type { StuckMember, UnpinnedThread } from './members/confinement.js';
 import type { SharedMembers } from './members/shared-members.js';
 
-/** CPUs are cleared for a state that is about to be committed. */
+/** CPUs that are cleared for a state that is about to be committed. */
 export interface Cleared {
-  /** With the level that each new grant has reached. */
+  /** The state, with the level that each new grant has reached. */
   readonly next: Assignments;
-  /** Why new grants have not reached what was aimed at. */
+  /** Why new grants have not reached the level aimed at. */
   readonly shortfalls: readonly string[];
-  /** Opens what is given back, once it is committed. Undefined where nothing is. */
+  /** Opens what is given back, after the commit. Undefined if nothing is given back. */
   readonly settle: (() => void) | undefined;
-  /** It was not committed. */
+  /** Call this if the state was not committed. */
   undo(): void;
 }
 
@@ -31,9 +31,9 @@ export interface Applied {
 export interface Enforcer {
   /**
    * Clears what `next` takes. `unpinned`: threads of this process that have left their grants for
-   * it. REQUIRES: the state's lock, and the commit of the answer's `next` right after.
-   * @throws ERR_MEMBER_UNMOVABLE, ERR_ENFORCEMENT where a new grant does not reach what it
-   *   requires; then everything is as it was
+   * it. REQUIRES: the state's lock, and right afterwards the commit of the returned `next`.
+   * @throws ERR_MEMBER_UNMOVABLE; ERR_ENFORCEMENT if a new grant does not reach the level it
+   *   requires; then everything is as before
    */
   clear(
     before: Assignments,
@@ -42,52 +42,53 @@ export interface Enforcer {
     unpinned?: readonly UnpinnedThread[],
   ): Promise<Cleared> | Cleared;
   /**
-   * Has the kernel agree with a state, as far as it does not. Returns what could not be done, and
-   * who is stuck. `isReopened`: CPUs were given back, which those who cannot be moved from here
-   * must hear. REQUIRES: the lock.
+   * Makes the kernel agree with a state. Returns what could not be done, and which members are
+   * stuck. `isReopened`: CPUs were given back, and members that cannot be moved from here must be
+   * notified. REQUIRES: the lock.
    */
   apply(state: Assignments, unpinned?: readonly UnpinnedThread[], isReopened?: boolean): Applied;
   /**
-   * What is not as a state says, as far as it is ours to change: below `cgroupRoot`, and of the
-   * shared members. Needs no lock, and changes nothing; `isGivenUp`: of what will not be repaired.
+   * Finds what differs from a state below `cgroupRoot` and among the shared members. Needs no lock
+   * and changes nothing. `isGivenUp`: true for keys of what will not be repaired.
    * @throws ERR_CGROUP
    */
   compare(state: Assignments, isGivenUp: (key: string) => boolean): Comparison;
-  /** The level at which CPUs are kept from the shared members now, with no partition. */
+  /** The level at which CPUs are kept from the shared members now, without a partition. */
   levelNow(state: Assignments): EnforcementLevel;
-  /** Where processes of grants are put; undefined where masks must do. */
+  /** Where processes of grants are put; undefined if only masks are used. */
   cpusetsOf(settings: MachineSettings): Cpusets | undefined;
   readonly members: SharedMembers | undefined;
   /**
-   * Has it known what the threads of this process have chosen that run on no grant. Before anything
-   * that changes their masks, or what their cpuset has: afterwards the kernel shows only a part of
-   * it.
+   * Records what the threads of this process that run on no grant have chosen. Call it before
+   * anything changes their masks or their cpuset: afterwards the kernel shows only a part of it.
    */
   learnChoices(settings: MachineSettings): void;
   /**
-   * CPUs that this process may use, or only groups of ours keep from it; none where there are no
+   * The CPUs that this process may use, or that only groups of numalign keep from it. Empty without
    * such groups.
    */
   cpusWithinReach(state: Assignments): CpuSet;
-  /** This process runs in the shared pool from now on. REQUIRES: the lock. */
+  /** Makes this process run in the shared pool from now on. REQUIRES: the lock. */
   join(state: Assignments, reopened: () => void): void;
-  /** As often as {@link join}. */
+  /** Call this as often as {@link join}. */
   leave(): void;
   /**
-   * A registered process goes to the shared pool: into its cgroup where that is possible. REQUIRES:
-   * the lock.
+   * Moves a registered process to the shared pool, into its cgroup if possible. REQUIRES: the lock.
    */
   share(pid: number, state: Assignments): void;
-  /** The same, and out of the cgroup of a grant too. REQUIRES: the lock. @throws ERR_CGROUP */
+  /**
+   * Like {@link share}, but out of the cgroup of a grant too. REQUIRES: the lock. @throws
+   * ERR_CGROUP
+   */
   shareAnyway(pid: number, state: Assignments): void;
   /**
-   * A process that is no member any more goes back to where {@link share} took it from, where
-   * nothing is exclusive. REQUIRES: the lock.
+   * Moves a process that is no longer a member back to where {@link share} took it from, if nothing
+   * is exclusive. REQUIRES: the lock.
    */
   unshare(pid: number, state: Assignments): void;
 }
 
-/** Of a simulated machine. */
+/** The enforcer of a simulated machine. */
 export const NO_ENFORCER: Enforcer = {
   clear: (_, next) => ({ next, shortfalls: [], settle: undefined, undo: () => {} }),
   apply: () => ({ failed: [], stuck: [] }),

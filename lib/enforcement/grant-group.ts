@@ -1,5 +1,5 @@
-// GrantGroup: threads of this process in the cgroup of a grant, and back where they came from.
-// Synchronous: writes of cgroup.procs and tasks.
+// GrantGroup: moves threads of this process into the cgroup of a grant, and back. Synchronous: it
+// writes cgroup.procs and tasks.
 import type { MachineSettings } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { threadShares } from '../account/pod-holdings.js';
@@ -16,9 +16,9 @@ import { containerOrAll, memoryNodesOf } from './layout/layout.js';
 import { childrenOf } from './members/descent.js';
 import { refusalOf } from './memory-binding.js';
 
-// Where this process was before its threads went into the group of a grant, by the path of that.
+// Where this process was before its threads entered a grant's group, by the path of that group.
 const homes = new Map<string, string>();
-// Groups whose memory nodes this process has asked for, by their paths: strict memory.
+// The paths of groups for which this process has asked for strict memory.
 const strict = new Set<string>();
 
 export interface Machine {
@@ -39,7 +39,10 @@ export class GrantGroup {
     this.#container = container;
   }
 
-  /** Undefined where the grant has no cgroup: masks must do. `container`: default all of them. */
+  /**
+   * Undefined if the grant has no cgroup, so that only masks are used. `container`: default all of
+   * them.
+   */
   static of(
     machine: Machine,
     settings: MachineSettings,
@@ -59,8 +62,9 @@ export class GrantGroup {
   }
 
   /**
-   * The group, made where it is not there, with the grant's CPUs, and bound to the memory nodes of
-   * what is booked. @throws ERR_CGROUP
+   * Makes the group if it does not exist, with the grant's CPUs, and binds it to the memory nodes
+   * of what is booked.
+   * @throws ERR_CGROUP
    */
   make(): CpusetGroup {
     const { topology } = this.#machine;
@@ -71,8 +75,8 @@ export class GrantGroup {
   }
 
   /**
-   * Binds it to the memory nodes of what is booked for it, before anything comes in: answers why the
-   * kernel has refused that; undefined where it has not.
+   * Binds the group to the memory nodes booked for it, before anything enters it. Returns why the
+   * kernel refused; undefined if it did not.
    */
   bindMemory(): string | undefined {
     const group = this.#handle;
@@ -87,19 +91,19 @@ export class GrantGroup {
     return this.#name;
   }
 
-  /** Whether this process, or one of its threads, is in it. */
+  /** Whether this process, or one of its threads, is in the group. */
   isInside(tid?: number): boolean {
     return this.#cpusets.hierarchy.groupOf(process.pid, tid).path === this.#handle.path;
   }
 
   /**
-   * Moves threads of this process into it. True: all of the process, threads that are just being
-   * born included.
-   * @throws ERR_CGROUP; ERR_ENFORCEMENT for single threads with cgroup v2, which moves processes
-   *   only
+   * Moves threads of this process into the group. Returns true if this moves the whole process,
+   * with threads that are just being created.
+   * @throws ERR_CGROUP; ERR_ENFORCEMENT for single threads with cgroup v2, which only moves whole
+   *   processes
    */
   enter(all: readonly Threads[]): boolean {
-    // Of all of them before the first is moved, which changes its mask.
+    // All masks, before the first move changes one.
     native.rememberMasks();
     return all.map((threads) => this.#enter(threads)).includes(true);
   }
@@ -121,22 +125,23 @@ export class GrantGroup {
     return false;
   }
 
-  // Where it came from, also where that is the group of another grant by now or this one.
-  #remember(at: string): void {
+  // Remembers where the process comes from, even if it is in another grant's group or in this one
+  // now.
+  #remember(origin: string): void {
     const { path } = this.#handle;
-    if (!homes.has(path)) homes.set(path, homes.get(at) ?? at);
+    if (!homes.has(path)) homes.set(path, homes.get(origin) ?? origin);
   }
 
   /**
-   * Whether some threads of this process may be in it, and others not.
-   * @throws ERR_ENFORCEMENT with cgroup v2, of which a process is in one cgroup with all its threads
+   * Checks that some threads of this process may be in the group, and others not.
+   * @throws ERR_ENFORCEMENT with cgroup v2, which keeps all threads of a process in one cgroup
    */
   checkSingleThreads(): void {
     if (this.#cpusets.hierarchy.version === 1) return;
     const { level } = this.#pod.enforcement;
     throw new NumalignError(
       'ERR_ENFORCEMENT',
-      `the CPUs of grant ${this.#pod.uid} are kept for its cgroup (${level}), which with cgroup v2 has all threads of a process, or none: none can be in the shared pool`,
+      `the CPUs of grant ${this.#pod.uid} are kept for its cgroup (${level}), and with cgroup v2 that cgroup has all threads of a process or none: no thread can be in the shared pool`,
       { value: level, valid: "a grant with the option enforcement: 'members'" },
     );
   }
@@ -145,7 +150,7 @@ export class GrantGroup {
     const { level } = this.#pod.enforcement;
     throw new NumalignError(
       'ERR_ENFORCEMENT',
-      `the CPUs of grant ${this.#pod.uid} are kept for its cgroup (${level}), into which cgroup v2 moves whole processes only: pin the process first`,
+      `the CPUs of grant ${this.#pod.uid} are kept for its cgroup (${level}), and cgroup v2 only moves whole processes into it: pin the process first`,
       {
         value: level,
         valid: "pin({ threads: 'process' }), or a grant with the option enforcement: 'members'",
@@ -153,47 +158,49 @@ export class GrantGroup {
     );
   }
 
-  /** @throws ERR_ENFORCEMENT where threads cannot be born in it; see {@link canStartInside} */
+  /**
+   * @throws ERR_ENFORCEMENT if threads cannot be created in the group; see {@link canStartInside}
+   */
   checkStart(): void {
     if (!this.canStartInside) this.#refuseThread();
   }
 
   /**
-   * Has the calling thread start threads and processes in it; returns what ends that. With cgroup v2
-   * only what the process starts that is in it.
+   * Makes the calling thread start threads and processes in the group. Returns a function that ends
+   * this. With cgroup v2 this works only if the process is in the group.
    * @throws ERR_CGROUP, ERR_ENFORCEMENT
    */
   enterToStart(): () => void {
     const { hierarchy } = this.#cpusets;
     if (this.isInside(native.threadId())) return () => {};
     this.checkStart();
-    // What is born is in the group of the thread that starts it.
+    // A new thread or process is in the group of the thread that starts it.
     const tid = native.threadId();
     const home = hierarchy.groupOf(process.pid, tid).path;
     const mask = native.askedMask();
     const group = this.make();
     group.attachThread(tid);
     return () => {
-      // As in leave().
+      // The order is that of leave().
       const isAsked = native.ask(mask);
       hierarchy.moveThread(tid, home);
       if (!native.ask(mask) && !isAsked) native.askLater(mask, this.#all.words);
     };
   }
 
-  /** Whether processes can be born in it, other than from within. */
+  /** Whether processes can be created in the group from outside of it. */
   get canStartInside(): boolean {
     return this.#cpusets.hierarchy.version === 1 || this.isInside();
   }
 
   /**
-   * Moves another process into it, with what it has started by now, off the parts of the grant; with
-   * `migrate` what it has of memory elsewhere too, which cgroup v2 always does.
-   * @throws ERR_CGROUP; ERR_SYSCALL where it cannot leave the parts
+   * Moves another process into the group, with its children so far, off the parts of the grant.
+   * `migrate`: also moves its memory from elsewhere, which cgroup v2 always does.
+   * @throws ERR_CGROUP; ERR_SYSCALL if it cannot leave the parts
    */
   attach(pid: number, migrate = false): void {
     const group = this.make();
-    // Strict memory moves, whatever else comes in.
+    // Strict memory always moves.
     if (this.#hasBooked) group.setMigration(migrate || this.hasMemoryNodes);
     this.#attach(group, pid);
   }
@@ -209,8 +216,8 @@ export class GrantGroup {
   }
 
   /**
-   * Memory of all that runs in it comes from these nodes only (cpuset.mems), and pages move there;
-   * undefined: from those of what is booked again, else from all of them.
+   * Restricts the memory of everything in the group to these nodes (cpuset.mems), and moves pages
+   * there. Undefined: the nodes of what is booked, or all nodes.
    * @throws ERR_CGROUP
    */
   setMemoryNodes(nodes: NodeSet | undefined): void {
@@ -223,7 +230,8 @@ export class GrantGroup {
       const wanted = nodes ?? this.#allNodes;
       if (group.mems().equals(wanted)) {
         if (!this.#hasBooked || wasStrict || this.#cpusets.hierarchy.version === 2) return;
-        // Bound before anything came in: with cgroup v1 pages move only as the nodes change.
+        // The group was bound before anything entered it. With cgroup v1, pages move only when the
+        // nodes change.
         group.setMems(this.#allNodes);
       }
       group.setMems(wanted, { migrate: true });
@@ -244,12 +252,12 @@ export class GrantGroup {
     return this.#cpusets.grants.anyNodes();
   }
 
-  /** Whether threads of this process are in it. */
+  /** Whether threads of this process are in the group. */
   get isInUse(): boolean {
     return this.#handle.exists() && this.#handle.processes().includes(process.pid);
   }
 
-  /** Whether threads of this process were moved into it, and have not left it by numalign. */
+  /** Whether numalign moved threads of this process into the group, and has not moved them out. */
   get wasEntered(): boolean {
     return homes.has(this.path);
   }
@@ -258,7 +266,7 @@ export class GrantGroup {
     return this.#handle.path;
   }
 
-  /** Those of these threads of this process that are not in it, though they live. */
+  /** Those of these threads of this process that live, but are not in the group. */
   missing(tids: readonly number[]): readonly number[] {
     const group = this.#handle;
     const { hierarchy } = this.#cpusets;
@@ -268,7 +276,8 @@ export class GrantGroup {
   }
 
   /**
-   * Threads that somebody has moved out come back; what they had before is remembered already.
+   * Moves threads back that another program has moved out. What they had before is already
+   * remembered.
    * @throws ERR_CGROUP
    */
   bringBack(tids: readonly number[]): void {
@@ -278,24 +287,24 @@ export class GrantGroup {
   }
 
   /**
-   * The threads of this process that are in it leave. Answers where they may be from then on, if
-   * there were any: where a cpuset of ours or a partition keeps them in the shared pool, their
-   * masks need not, and are all CPUs; else `pool`.
-   * @throws ERR_CGROUP where they cannot
+   * Moves the threads of this process out of the group. Returns the CPUs that their masks may have
+   * from then on; undefined if no thread was in it. If a cpuset of numalign or a partition keeps
+   * them in the shared pool, that is all CPUs; else `pool`.
+   * @throws ERR_CGROUP if they cannot leave
    */
   leave(pool: CpuSet): CpuSet | undefined {
-    const known = homes.get(this.path);
+    const origin = homes.get(this.path);
     homes.delete(this.path);
     if (!this.isInUse) return undefined;
     const group = this.#handle;
     native.rememberMasks();
     native.askChoices(this.#pod.uid);
-    let home = known ?? this.#cpusets.home;
+    let home = origin ?? this.#cpusets.home;
     try {
       group.moveBack(process.pid, home);
     } catch (error) {
       if (!(error instanceof NumalignError)) throw error;
-      // The cgroup that it came from may be gone.
+      // The cgroup that it came from may no longer exist.
       home = this.#cpusets.home;
       group.moveBack(process.pid, home);
     }
@@ -304,14 +313,14 @@ export class GrantGroup {
   }
 
   /**
-   * Some threads of this process leave, as {@link leave}; those too that are in the group of another
+   * Moves some threads of this process out, like {@link leave}, also out of the group of another
    * grant. REQUIRES: {@link checkSingleThreads}.
-   * @throws ERR_CGROUP where they cannot
+   * @throws ERR_CGROUP if they cannot leave
    */
   leaveThreads(tids: readonly number[], pool: CpuSet): CpuSet {
     const { hierarchy, home } = this.#cpusets;
     const groupOf = (tid: number) => unlessRefused(() => hierarchy.groupOf(process.pid, tid).path, '');
-    // What was started on a grant has come from nowhere.
+    // A thread that was started on a grant has no earlier group.
     const isOfGrant = (path: string) => path === this.path || homes.has(path);
     const inside = tids.filter((tid) => isOfGrant(groupOf(tid)));
     if (inside.length === 0) return pool;
@@ -320,12 +329,12 @@ export class GrantGroup {
       for (const tid of inside) unlessEnded(() => hierarchy.moveThread(tid, to));
       return this.#cpusets.isWithin(to, pool) ? this.#all : pool;
     };
-    const known = homes.get(groupOf(inside[0]!)) ?? home;
+    const origin = homes.get(groupOf(inside[0]!)) ?? home;
     try {
-      return move(known);
+      return move(origin);
     } catch (error) {
-      // The cgroup that they came from may be gone.
-      if (error instanceof NumalignError && known !== home) return move(home);
+      // The cgroup that they came from may no longer exist.
+      if (error instanceof NumalignError && origin !== home) return move(home);
       throw error;
     }
   }
@@ -335,7 +344,7 @@ export class GrantGroup {
     return possible.union(cpus);
   }
 
-  /** Threads that have left come back. @throws ERR_CGROUP */
+  /** Moves threads that have left back in. @throws ERR_CGROUP */
   comeBack(tids: readonly number[]): void {
     if (this.#cpusets.hierarchy.version === 2) this.enter(['process']);
     else this.enter(tids);

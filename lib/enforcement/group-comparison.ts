@@ -1,4 +1,4 @@
-// How the groups of grants differ from their layout.
+// Comparison of the groups of grants with their layout.
 import type { Assignments } from '../account/assignments.js';
 import { cpusOfSome } from '../account/cpus-of-pods.js';
 import { cpusOf, memoryOf, nodesOf } from '../account/pod-holdings.js';
@@ -21,18 +21,18 @@ import type { MachineConfiner } from './machine-confiner.js';
 import type { Confinement } from './members/confinement.js';
 import type { SharedMember } from './members/shared-member.js';
 
-/** What a state is compared with. */
+/** What a comparison needs. */
 export interface Compared {
   readonly confiner: MachineConfiner;
   readonly state: Assignments;
-  /** Of what will not be repaired. */
+  /** True for keys of what will not be repaired. */
   readonly isGivenUp: (key: string) => boolean;
-  /** A process goes to the shared pool. REQUIRES: the lock. */
+  /** Moves a process to the shared pool. REQUIRES: the lock. */
   readonly share: (pid: number) => void;
 }
 
 interface ComparedGroups {
-  /** How many groups there were to look at. */
+  /** The number of groups compared. */
   readonly checked: number;
   readonly drift: readonly Difference[];
 }
@@ -47,17 +47,17 @@ export function compareGroups(
   const layout = layoutOf([state]);
   const found = readGrants(hierarchy, layout.groups);
   const root = readPartition(hierarchy, found);
-  // In a partition the shared pool has no groups.
+  // With a partition, the shared pool has no groups.
   const pools = root?.root.kind === 'root' ? [] : cpusets.poolGroups(members);
   const poolFacts = readPools(hierarchy, pools);
-  const left = grants.leftovers(state.pods).filter((group) => group.isMade());
+  const leftovers = grants.leftovers(state.pods).filter((group) => group.isMade());
   const differences = [
     ...partitionDifferences(layout, root),
     ...groupDifferences(layout.groups, found),
     ...memoryDifferences(layout.groups, found),
     ...poolDifferences(pool, poolFacts),
     ...leftoverDifferences(
-      left.map(({ path }) => path),
+      leftovers.map(({ path }) => path),
       home,
     ),
   ];
@@ -81,14 +81,14 @@ export function groupFound(
     try {
       confiner.setPartition([state]);
     } finally {
-      // The kernel has reset masks by that.
+      // The kernel has reset masks with the partition.
       confiner.confine([state], []);
     }
   };
-  const once = () => {
+  const repair = () => {
     if (kind === 'partition') repairPartition();
     else mend(hierarchy, [difference]);
     return 0;
   };
-  return { kind, uid: pod?.uid ?? null, container, what, key: `${kind} ${path} ${of}`, repair: once };
+  return { kind, uid: pod?.uid ?? null, container, what, key: `${kind} ${path} ${of}`, repair };
 }

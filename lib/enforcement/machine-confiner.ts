@@ -31,16 +31,16 @@ import { memberOf, type SharedMember } from './members/shared-member.js';
 import type { PresentMembers, SharedMembers } from './members/shared-members.js';
 import { type BindingOutcomes, refusalOf } from './memory-binding.js';
 
-/** How members stand to a state. */
+/** Where members stand relative to a state. */
 export interface Standing extends Confinement {
   readonly stuck: readonly StuckMember[];
   readonly refused: readonly StuckMember[];
-  /** Processes that only masks keep off. */
+  /** The number of processes that only masks keep off. */
   readonly byMask: number;
   readonly members: number;
 }
 
-/** Groups of grants, and what they have. */
+/** Groups of grants, and their CPUs and nodes. */
 export interface GroupsNow {
   readonly hierarchy: CpusetHierarchy;
   readonly groups: readonly LayoutGroup[];
@@ -53,29 +53,29 @@ export function fitGroups({ hierarchy, groups, facts }: GroupsNow): void {
 }
 
 /**
- * Binds groups of grants to the memory nodes of what is booked. What the kernel refuses fails
- * nothing: the answer says so. REQUIRES: the state's lock.
+ * Binds groups of grants to the memory nodes of what is booked. A refusal of the kernel is part of
+ * the result, and fails nothing. REQUIRES: the state's lock.
  */
 export function bindMemory({ hierarchy, groups, facts }: GroupsNow): BindingOutcomes {
   const outcomes = new Map<string, Map<string, string | null>>();
   for (const difference of memoryDifferences(groups, facts)) {
     const { pod, container } = difference;
-    const own = outcomes.get(pod.uid) ?? new Map<string, string | null>();
-    outcomes.set(pod.uid, own.set(container, refusalOf(() => mend(hierarchy, [difference])) ?? null));
+    const refusals = outcomes.get(pod.uid) ?? new Map<string, string | null>();
+    outcomes.set(pod.uid, refusals.set(container, refusalOf(() => mend(hierarchy, [difference])) ?? null));
   }
   return outcomes;
 }
 
-/** The cgroups below a root; or why there are none to be used. */
+/** The cgroups below a root, or in words why none can be used. */
 export type FoundCpusets = Cpusets | string;
 
-/** REQUIRES for everything that writes: the state's lock. */
+/** Everything that writes REQUIRES the state's lock. */
 export class MachineConfiner {
   readonly topology: () => Topology;
   readonly members: SharedMembers;
   readonly #find: (cgroupRoot: string) => FoundCpusets;
   readonly #cpusets = new Map<string, FoundCpusets>();
-  // Of members before the first change of the partition that they have not been confined after.
+  // What members had chosen before the first change of the partition since they were last confined.
   #choices: MemberChoices | undefined;
 
   constructor(topology: () => Topology, members: SharedMembers, find: (cgroupRoot: string) => FoundCpusets) {
@@ -89,19 +89,18 @@ export class MachineConfiner {
     return typeof found === 'string' ? undefined : found;
   }
 
-  /** Or, in words, why no cgroups are used. */
+  /** The cgroups, or in words why none are used. */
   findCpusets({ cgroupRoot }: MachineSettings): FoundCpusets {
-    if (cgroupRoot === null)
-      return 'the settings of this state name no cgroup root, so that no cgroups are used';
+    if (cgroupRoot === null) return 'the settings of this state have no cgroup root, so no cgroups are used';
     const found = this.#cpusets.get(cgroupRoot) ?? this.#find(cgroupRoot);
     this.#cpusets.set(cgroupRoot, found);
     return found;
   }
 
   /**
-   * Makes the root a partition with the CPUs of all of these states, or ends it. The last one says
-   * which grants are isolated in it.
-   * @throws ERR_CGROUP with what the kernel made of it; then it is as it was
+   * Makes the root a partition with the CPUs of all of these states, or ends the partition. The
+   * last state says which grants are isolated in it.
+   * @throws ERR_CGROUP with the kernel's reason; then the root is as before
    */
   setPartition(states: readonly Assignments[], unpinned: readonly UnpinnedThread[] = []): void {
     const cpusets = this.cpusetsOf(states[0]!.settings);
@@ -117,8 +116,8 @@ export class MachineConfiner {
   }
 
   /**
-   * The groups of grants, as they are and as they are to be in all of these states; `concerns`: of
-   * which of them. Undefined where there are none.
+   * The groups of grants in all of these states, with their current facts; `concerns` selects the
+   * grants. Undefined if there are none.
    * @throws ERR_CGROUP
    */
   groupsNow(
@@ -131,7 +130,7 @@ export class MachineConfiner {
     return { hierarchy, groups, facts: readGrants(hierarchy, groups) };
   }
 
-  // Before the kernel resets them.
+  // Reads them before the kernel resets the masks.
   #choicesOf(
     cpusets: Cpusets,
     present: PresentMembers,
@@ -143,7 +142,9 @@ export class MachineConfiner {
     return this.members.choices(present, { pods, unpinned }, (pid) => cpusetOf(cpusets, pid), ordinary);
   }
 
-  /** Off what any of these states takes, unless a partition keeps everybody off it. */
+  /**
+   * Moves members off what any of these states takes, unless a partition keeps everyone else off.
+   */
   confine(states: readonly Assignments[], unpinned: readonly UnpinnedThread[]): Standing {
     const { members } = this;
     const cpusets = this.cpusetsOf(states[0]!.settings);
@@ -152,7 +153,7 @@ export class MachineConfiner {
     const present = members.present();
     const list = present.registered.map(({ entry }) => memberOf(entry));
     const isPartition = cpusets?.isPartition === true;
-    // Where the shared pool's cgroups cannot be read or changed, masks must do.
+    // If the shared pool's cgroups cannot be read or changed, only masks are used.
     const differences =
       cpusets && !isPartition ? unlessRefused(() => differentPools(cpusets, pool, list)) : undefined;
     if (cpusets && differences?.length !== 0 && (isPartition || !keepsMasks())) {
@@ -176,7 +177,8 @@ export class MachineConfiner {
     const changes = podListChanges(first.pods, last.pods);
     const [former, changed] = [podsBefore(changes), new Set(podsAfter(changes))];
     const now = cpusNow(this.topology(), podsOfBoth(first.pods, last.pods));
-    // Who was on a grant that ends must leave it, and on a new one nobody can be by right yet.
+    // Processes on a grant that ends must leave it. No process can rightfully be on a new grant
+    // yet.
     const added = podsNotIn(last, first);
     const staying = added.length === 0 ? last.pods : last.pods.filter((pod) => !added.includes(pod));
     const before = new Map(former.map((pod) => [pod.uid, cpusOf(pod)]));
@@ -201,8 +203,8 @@ export class MachineConfiner {
   }
 
   /**
-   * Threads of this process get what they have chosen where the kernel has not taken it yet. Answers
-   * how many. Where masks keep threads in the pool, the members' masks say what they have.
+   * Gives threads of this process what they have chosen if the kernel has not applied it yet.
+   * Returns how many. If masks keep threads in the pool, the members' masks decide.
    */
   settleChoices(state: Assignments, dryRun: boolean): number {
     const cpusets = this.cpusetsOf(state.settings);
@@ -212,30 +214,30 @@ export class MachineConfiner {
   }
 }
 
-// The exclusive CPUs that no partition keeps others off.
+// The exclusive CPUs that no partition protects.
 function openCpus(state: Assignments): CpuSet {
   return exclusiveCpus(state).difference(cpusOfSome(podsInPartition(state.pods)));
 }
 
-// From Linux 6.2 on the kernel remembers what a thread has asked for when its cpuset changes.
+// Since Linux 6.2 the kernel remembers the mask that a thread asked for when its cpuset changes.
 function keepsMasks(): boolean {
   const [major = 0, minor = 0] = release().split('.').map(Number);
   return major > 6 || (major === 6 && minor >= 2);
 }
 
-/** Groups that have not the shared pool. */
+/** Groups whose CPUs are not the shared pool. */
 export function differentPools(cpusets: Cpusets, pool: CpuSet, members: readonly SharedMember[]) {
   return poolDifferences(pool, readPools(cpusets.hierarchy, cpusets.poolGroups(members)));
 }
 
-/** What a level follows from. */
+/** What decides a level. */
 interface LevelFacts {
   readonly stuck: readonly unknown[];
   readonly byMask: number;
   readonly members: number;
 }
 
-/** The level at which these members are kept off, with no partition. */
+/** The level at which these members are kept off, without a partition. */
 export function levelOf({ stuck, byMask, members }: LevelFacts): EnforcementLevel {
   if (stuck.length > 0 || members === 0) return 'recorded';
   return byMask === 0 ? 'cpuset' : 'members';

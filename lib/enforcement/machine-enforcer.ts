@@ -1,4 +1,4 @@
-// MachineEnforcer: has the kernel of this machine keep others off what is granted.
+// MachineEnforcer: makes the kernel of this machine keep others off granted CPUs.
 import { join } from 'node:path';
 import type { Assignments, MachineSettings } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
@@ -24,12 +24,11 @@ import { bindMemory, type FoundCpusets, fitGroups, MachineConfiner } from './mac
 import type { UnpinnedThread } from './members/confinement.js';
 import { SharedMembers } from './members/shared-members.js';
 
-/** Of the machine that this process runs on. */
 export class MachineEnforcer implements Enforcer {
   readonly #confiner: MachineConfiner;
   readonly #state: () => Assignments | undefined;
 
-  /** `state`: on record now, where it can be read. */
+  /** `state` reads the state on record; undefined if it cannot be read. */
   constructor(confiner: MachineConfiner, state: () => Assignments | undefined) {
     this.#confiner = confiner;
     this.#state = state;
@@ -83,7 +82,7 @@ export class MachineEnforcer implements Enforcer {
   }
 
   unshare(pid: number, state: Assignments): void {
-    // Elsewhere it could come on CPUs that are somebody's.
+    // Elsewhere it could run on exclusive CPUs.
     const cpusets = exclusiveCpus(state).isEmpty ? this.cpusetsOf(state.settings) : undefined;
     cpusets?.shared.leave(pid, cpusets.pathOf(pid) ?? '');
   }
@@ -106,7 +105,7 @@ export class MachineEnforcer implements Enforcer {
     try {
       const groups = this.#confiner.groupsNow([state]);
       if (groups) {
-        // What is refused is told by the next round of reconciling.
+        // The next round of reconciling reports what is refused.
         bindMemory(groups);
         fitGroups(groups);
       }
@@ -117,8 +116,8 @@ export class MachineEnforcer implements Enforcer {
     }
     const { stuck, refused, ...confinement } = this.#confiner.confine([state], unpinned);
     this.#confiner.settleChoices(state, false);
-    // Whoever hears of it does the same: only what was given back is worth telling.
-    if (isReopened) this.members.tellReopened([...stuck, ...refused], confinement);
+    // Each notified member does the same, so only CPUs that were given back are worth a notice.
+    if (isReopened) this.members.announceReopened([...stuck, ...refused], confinement);
     return { failed, stuck };
   }
 
@@ -132,7 +131,7 @@ export class MachineEnforcer implements Enforcer {
   }
 }
 
-/** Of the machine, as far as this process may enforce anything on it. */
+/** The enforcer of this machine, as far as this process may enforce anything. */
 export function enforcerOf(topology: () => Topology, store: Store): Enforcer {
   const members = SharedMembers.of(store);
   if (!members) return NO_ENFORCER;

@@ -1,4 +1,4 @@
-// How shared members differ from where they should be.
+// Comparison of the shared members with where they should run.
 import { NumalignError } from '../base/errors.js';
 import type { Found } from './drift.js';
 import type { Compared } from './group-comparison.js';
@@ -32,7 +32,7 @@ export function choicesFound({ confiner, state }: Compared, { taken }: Confineme
     {
       kind: 'member',
       uid: null,
-      what: `${late} threads of this process may run on CPUs that they have not chosen`,
+      what: `${late} threads of this process may run on CPUs that they did not choose`,
       key: `choices ${taken}`,
       repair: () => confiner.settleChoices(state, false),
     },

@@ -1,5 +1,5 @@
-// MemoryBinding: the memory nodes that cgroups of a grant are bound to, as they are now. Reads the
-// files of cgroups; changes nothing.
+// MemoryBinding: the memory nodes that cgroups of a grant are bound to now. Reads cgroup files and
+// changes nothing.
 import { dirname, join } from 'node:path';
 import { type Assignments, findPod } from '../account/assignments.js';
 import type { MemoryRefusals, PodAssignment } from '../account/pod-assignment.js';
@@ -35,15 +35,17 @@ export interface MemoryBinding {
   readonly migrates: boolean | null;
 }
 
-/** The groups of all containers with booked memory, and that of all containers where it is made. */
+/**
+ * The bindings of all containers with booked memory, and of ALL_CONTAINERS if that group exists.
+ */
 export function memoryBindings(pod: PodAssignment): readonly MemoryBinding[] {
-  const own = pod.containers.map(({ name }) => memoryBinding(pod, name));
+  const perContainer = pod.containers.map(({ name }) => memoryBinding(pod, name));
   const all = pod.containers.length > 1 ? memoryBinding(pod, ALL_CONTAINERS) : null;
-  const bindings = own.filter((binding) => binding !== null);
+  const bindings = perContainer.filter((binding) => binding !== null);
   return Object.freeze(all?.nodes ? [...bindings, all] : bindings);
 }
 
-/** `container`: its name, or ALL_CONTAINERS. null where no memory is booked for it. */
+/** `container`: a name, or ALL_CONTAINERS. Null if no memory is booked for it. */
 export function memoryBinding(pod: PodAssignment, container: string): MemoryBinding | null {
   const wanted = memoryNodesOf(pod, container);
   if (wanted.isEmpty) return null;
@@ -83,7 +85,7 @@ function whyNot(
   return above?.equals(found.effective) ? 'clipped' : 'changed';
 }
 
-// As with any file of a cgroup that this user may not read.
+// This user may not be allowed to read a cgroup's files.
 function unlessHidden<T>(look: () => T): T | undefined {
   try {
     return look();
@@ -93,7 +95,7 @@ function unlessHidden<T>(look: () => T): T | undefined {
   }
 }
 
-/** The name of the refusal where a group cannot have memory nodes; undefined where it can. */
+/** The name of the refusal if a group cannot have memory nodes; undefined if it can. */
 export function refusalOf(bind: () => void): string | undefined {
   try {
     bind();
@@ -104,21 +106,21 @@ export function refusalOf(bind: () => void): string | undefined {
   }
 }
 
-/** The errno's name, or else the reason of an ERR_CGROUP. */
+/** The errno's name, or the reason of an ERR_CGROUP. */
 export function refusalName({ errnoName, details, code }: NumalignError): string {
   return errnoName ?? String(details.reason ?? code);
 }
 
-/** What the kernel has refused, by the uids of grants and their containers; null: it was done. */
+/** What the kernel refused, by grant uid and container; null if it was done. */
 export type BindingOutcomes = ReadonlyMap<string, ReadonlyMap<string, string | null>>;
 
-/** A state that says why memory nodes were refused; the same one where nothing is different. */
+/** The state with the reasons why memory nodes were refused; the same object if nothing changes. */
 export function withMemoryRefusals(state: Assignments, outcomes: BindingOutcomes): Assignments {
   let next = state;
-  // Most commits bind nothing: only the grants that are bound are looked at.
-  for (const [uid, own] of outcomes) {
+  // Most commits bind nothing, so only the grants in `outcomes` are looked at.
+  for (const [uid, refusals] of outcomes) {
     const pod = findPod(next, uid);
-    const memory = pod && refusalsAfter(pod.enforcement.memory ?? {}, own);
+    const memory = pod && refusalsAfter(pod.enforcement.memory ?? {}, refusals);
     if (!memory) continue;
     const isNone = Object.keys(memory).length === 0;
     const enforcement = { ...pod.enforcement, memory: isNone ? undefined : memory };
@@ -127,18 +129,18 @@ export function withMemoryRefusals(state: Assignments, outcomes: BindingOutcomes
   return next;
 }
 
-// Containers may be called as what objects inherit.
+// A container may have the name of an inherited property, such as `constructor`.
 function refusalIn(refusals: MemoryRefusals | undefined, container: string): string | undefined {
   return refusals && Object.hasOwn(refusals, container) ? refusals[container] : undefined;
 }
 
-// Undefined where they stay as they are.
+// Undefined if nothing changes.
 function refusalsAfter(
-  known: MemoryRefusals,
+  before: MemoryRefusals,
   outcomes: ReadonlyMap<string, string | null>,
 ): MemoryRefusals | undefined {
-  const changed = [...outcomes].filter(([name, reason]) => refusalIn(known, name) !== (reason ?? undefined));
+  const changed = [...outcomes].filter(([name, reason]) => refusalIn(before, name) !== (reason ?? undefined));
   if (changed.length === 0) return undefined;
-  const next = new Map([...Object.entries(known), ...changed]);
+  const next = new Map([...Object.entries(before), ...changed]);
   return Object.fromEntries([...next].filter((entry): entry is [string, string] => entry[1] !== null));
 }

@@ -1,4 +1,4 @@
-// Outsiders: processes in cgroups of grants that are none of theirs.
+// Outsiders: processes that are in none of the shared pool's cgroups and on no grant of theirs.
 import { pidNamespace } from '../processes/process-identity.js';
 import type { Cpusets } from './cpusets/cpusets.js';
 import type { Found } from './drift.js';
@@ -8,7 +8,7 @@ import type { Registered } from './members/registration.js';
 
 type Outsider = Extract<Registered['entry'], { kind: 'process' }>;
 
-// Processes that were taken out of the shared group.
+// Processes that were moved out of the shared group.
 export function outsiders(
   { shared }: Cpusets,
   members: readonly Registered[],

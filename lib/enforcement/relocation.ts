@@ -1,6 +1,7 @@
-// Relocation: what runs on a grant beside threads of this process goes to other CPUs of the grant:
-// processes that are attached to it, that have pinned threads for it, that its owner has started, and
-// those of the cgroup that owns it. Those in groups of ours go with these; all others by their masks.
+// Relocation: moves other processes on a grant to other CPUs of the grant. These are processes that
+// are attached to it or have pinned threads for it, those that its owner has started, and those of
+// the cgroup that owns it. Processes in groups of numalign move with the group, others by their
+// masks.
 import type { Assignments } from '../account/assignments.js';
 import type { MovingPod, Place } from '../account/moves/move-steps.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
@@ -15,7 +16,7 @@ import { childrenOf } from './members/descent.js';
 import { processesIn } from './members/member-processes.js';
 import { survivorsOf } from './members/survivors.js';
 
-/** Where a move is carried out. */
+/** The machine that a move happens on. */
 export interface MoveSite {
   readonly topology: Topology;
   readonly enforcer: Enforcer;
@@ -23,7 +24,7 @@ export interface MoveSite {
 
 interface Tenant {
   readonly pid: number;
-  /** Where it may run of the place. */
+  /** The CPUs of a place that it may run on. */
   readonly cpusIn: (place: Place) => CpuSet;
 }
 
@@ -32,7 +33,7 @@ const ofAll = (place: Place) => threadShares(place)[0].cpus;
 const ofContainer = (container: string | null | undefined) => (place: Place) =>
   place.containers.find(({ name }) => name === container)?.cpus ?? ofAll(place);
 
-/** Beside `started`: by this process. */
+/** `started`: the pids that this process has started. */
 function tenantsOf(enforcer: Enforcer, pod: PodAssignment, started: readonly number[]): readonly Tenant[] {
   const { uid, owner } = pod;
   const registered = enforcer.members?.registry.look() ?? [];
@@ -45,11 +46,11 @@ function tenantsOf(enforcer: Enforcer, pod: PodAssignment, started: readonly num
   const survivors = survivorsOf([owner]).get(owner.uuid) ?? [];
   const others = [...started, ...inCgroup, ...survivors.map(({ pid }) => pid)];
   const found = [...attached, ...others.map((pid) => ({ pid, cpusIn: ofAll }))];
-  const seen = new Set([process.pid]);
+  const visited = new Set([process.pid]);
   const all: Tenant[] = [];
-  // What they have started is where they are.
+  // Children are wherever their parents are.
   for (let next = found; next.length > 0; ) {
-    const fresh = next.filter(({ pid }) => !seen.has(pid) && seen.add(pid));
+    const fresh = next.filter(({ pid }) => !visited.has(pid) && visited.add(pid));
     all.push(...fresh);
     next = fresh.flatMap(({ pid, cpusIn }) => childrenOf(pid).map((child) => ({ pid: child, cpusIn })));
   }
@@ -57,8 +58,9 @@ function tenantsOf(enforcer: Enforcer, pod: PodAssignment, started: readonly num
 }
 
 /**
- * They leave what only `from` has. REQUIRES: the state's lock, and a record by which both places are
- * the grant's. @throws ERR_SYSCALL where one cannot
+ * Moves these processes off the CPUs that only `from` has. REQUIRES: the state's lock, and a record
+ * in which the grant has both places.
+ * @throws ERR_SYSCALL if one cannot move
  */
 export function relocate(
   { enforcer }: Pick<MoveSite, 'enforcer'>,
@@ -67,32 +69,32 @@ export function relocate(
   to: Place,
   started: readonly number[] = [],
 ): void {
-  const left = from.difference(presentCpus(to));
-  if (left.isEmpty) return;
-  for (const { pid, cpusIn } of tenantsOf(enforcer, pod, started)) moveProcess(pid, left, cpusIn(to));
+  const abandoned = from.difference(presentCpus(to));
+  if (abandoned.isEmpty) return;
+  for (const { pid, cpusIn } of tenantsOf(enforcer, pod, started)) moveProcess(pid, abandoned, cpusIn(to));
 }
 
 /**
- * A move that is called off: everything of the grant is where its containers are, before what it was
- * to have, or has left, is anybody else's. REQUIRES: the state's lock.
+ * Calls a move off. Moves everything on the grant to where its containers are, before the other
+ * CPUs of the move are given to others. REQUIRES: the state's lock.
  */
 export function recall(site: MoveSite, state: Assignments, pod: MovingPod): void {
   if (site.topology.isSimulated) return;
   for (const { part, cpus } of threadShares(pod)) native.followGrant(pod.uid, part, cpus.words);
   site.enforcer.apply(state);
   const { cpus, held } = pod.upcoming;
-  // What cannot leave is told by the next round of reconciling.
+  // The next round of reconciling reports what cannot leave.
   unlessRefused(() => relocate(site, pod, cpus.union(held), pod));
 }
 
-/** The pids of what runs on a grant beside this process. */
+/** The pids of the other processes on a grant. */
 export const tenantPids = (
   { enforcer }: Pick<MoveSite, 'enforcer'>,
   pod: PodAssignment,
   started: readonly number[],
 ): readonly number[] => tenantsOf(enforcer, pod, started).map(({ pid }) => pid);
 
-/** @throws ERR_SYSCALL where a thread of this process is not on its share of a place */
+/** @throws ERR_SYSCALL if a thread of this process is not on its share of a place */
 export function checkThreads(uid: string, place: Place): void {
   for (const { part, cpus } of threadShares(place)) {
     const [stray] = native.strayThreads(uid, part, cpus.words);

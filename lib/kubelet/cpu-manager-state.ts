@@ -1,4 +1,4 @@
-// The file of the kubelet's CPU Manager.
+// CpuManagerState: the file of the kubelet's CPU Manager.
 import { NumalignError } from '../base/errors.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { GoJson } from './go-json.js';
@@ -19,7 +19,7 @@ import {
   verified,
 } from './kubelet-format.js';
 
-/** The names of the files in the kubelet's folder. */
+/** The file's name in the kubelet's folder. */
 export const CPU_MANAGER_STATE = 'cpu_manager_state';
 
 /** The content of cpu_manager_state. */
@@ -31,8 +31,8 @@ export interface CpuManagerState {
   /** Exclusive CPUs by pod uid and container name. */
   readonly entries: ReadonlyMap<string, ReadonlyMap<string, CpuSet>>;
   /**
-   * CPUs of pods as a whole, by pod uid. Left out: the file is one of a kubelet without the feature
-   * gate PodLevelResourceManagers.
+   * CPUs of pods as a whole, by pod uid. Left out: the file of a kubelet without the feature gate
+   * PodLevelResourceManagers.
    */
   readonly podEntries?: ReadonlyMap<string, { readonly cpuSet: CpuSet }>;
 }
@@ -116,7 +116,7 @@ function parseCpus(list: string, what: string): CpuSet {
   try {
     return CpuSet.parse(list);
   } catch (cause) {
-    return unusable(CPU_MANAGER_STATE, `${what} are no list of CPUs (${(cause as Error).message})`, {
+    return unusable(CPU_MANAGER_STATE, `${what} are not a list of CPUs (${(cause as Error).message})`, {
       value: list,
       valid: 'a list such as 0-3,8',
       cause,
@@ -136,7 +136,7 @@ function fromVersion1(
     if (!container) {
       unusable(
         CPU_MANAGER_STATE,
-        `it names container ${JSON.stringify(id)}, which is not among the running ones`,
+        `it names container ${JSON.stringify(id)}, which is not a running container`,
         {
           value: id,
           valid: Object.keys(running ?? {}),
@@ -151,7 +151,7 @@ function fromVersion1(
 
 const EMPTY = { policyName: '', defaultCpuSet: '', entries: new Map<string, never>(), checksum: 0n };
 
-// With the gate the kubelet tries the newest format first, then the others.
+// With the gate, the kubelet tries the newest format first, then the others.
 function readCpuFile(json: GoJson, options: CpuManagerFormatOptions): Verified<CpuFileWithPods> {
   if (options.podLevelResourceManagers) {
     try {
@@ -161,11 +161,14 @@ function readCpuFile(json: GoJson, options: CpuManagerFormatOptions): Verified<C
       if (!(error instanceof NumalignError)) throw error;
     }
   }
-  const older = readWithoutPodEntries(CPU_MANAGER_STATE, json, options, () => readOlderFile(json, options));
-  return { ...older, podEntries: null };
+  const olderFile = readWithoutPodEntries(CPU_MANAGER_STATE, json, options, () =>
+    readOlderFile(json, options),
+  );
+  return { ...olderFile, podEntries: null };
 }
 
-// Of these the kubelet tries the older first. A file without entries can be of either.
+// Of the older formats, the kubelet tries the oldest first. A file without entries may have either
+// format.
 function readOlderFile(
   json: GoJson,
   options: CpuManagerFormatOptions,

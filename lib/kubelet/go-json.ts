@@ -1,7 +1,7 @@
-// A JSON text as Go's encoding/json takes it apart: every member of an object in its order, also
-// where a key comes twice, and numbers as they are written. Pure.
+// GoJson: a JSON text as Go's encoding/json parses it. It keeps the order of members, repeated
+// keys, and numbers as written. Pure.
 
-/** A number as it stands in the text: it may be beyond what a JavaScript number can hold. */
+/** A number as written: it may exceed a JavaScript number. */
 export class GoNumber {
   readonly text: string;
 
@@ -10,14 +10,14 @@ export class GoNumber {
   }
 }
 
-/** An object's members in their order; keys may repeat. */
+/** An object's members in order; keys may repeat. */
 export class GoObject {
   readonly members: (readonly [key: string, value: GoJson])[] = [];
 }
 
 export type GoJson = null | boolean | string | GoNumber | GoJson[] | GoObject;
 
-// Go's own limit.
+// Go has the same limit.
 const MAX_DEPTH = 10_000;
 
 const TOKEN = /[{}[\],:"]|-?\d[\d.eE+-]*|true|false|null/y;
@@ -34,17 +34,17 @@ function endOfString(text: string, start: number): number {
   }
 }
 
-/** Lone surrogates are U+FFFD, as in Go. */
+/** Replaces lone surrogates by U+FFFD, as Go does. */
 function wellFormed(text: string): string {
   return text.replace(/\p{Surrogate}/gu, '\ufffd');
 }
 
 /**
- * Reads a text.
- * @throws SyntaxError where it is no JSON, RangeError where it is nested deeper than Go reads
+ * Parses a text.
+ * @throws SyntaxError if it is not JSON, RangeError if it is nested deeper than Go reads
  */
 export function parseGoJson(text: string): GoJson {
-  // The grammar is the same: what follows needs not look for mistakes.
+  // The grammar is the same, so the code below need not look for mistakes.
   JSON.parse(text);
   const open: (GoJson[] | GoObject)[] = [];
   let [result, key, at]: [GoJson, string | undefined, number] = [null, undefined, 0];

@@ -1,22 +1,25 @@
-// Values of Go types: read as encoding/json reads them into a variable, written as it writes them,
-// and rendered as the text that Kubernetes' checksums are made of. Pure.
+// Values of Go types: read and written as encoding/json does, and rendered as the text under
+// Kubernetes' checksums. Pure.
 import { CpuSet } from '../machine/cpu-set.js';
 import { type GoJson, GoNumber, GoObject } from './go-json.js';
 
-/** What a Go type is, as far as checkpoints need it. */
+/** A Go type, as far as checkpoints need it. */
 export interface GoType<T> {
-  /** As `%T` prints it. */
+  /** The name as `%T` prints it. */
   readonly name: string;
-  /** What a variable holds before anything is read into it. */
+  /** The zero value of a variable. */
   readonly zero: T;
-  /** Reads into a variable that holds `before`. @throws GoTypeError, whose message names `where` */
+  /**
+   * Reads into a variable that contains `before`.
+   * @throws GoTypeError, whose message contains `where`
+   */
   read(json: GoJson, before: T, where: string): T;
   write(value: T): string;
-  /** Without the type's name. */
+  /** The rendered value, without the type's name. */
   render(value: T): string;
 }
 
-/** A JSON value that a Go variable cannot take. */
+/** Thrown for a JSON value that a Go variable cannot take. */
 export class GoTypeError extends TypeError {}
 
 function mismatch(json: GoJson, { name }: { readonly name: string }, where: string): never {
@@ -25,12 +28,12 @@ function mismatch(json: GoJson, { name }: { readonly name: string }, where: stri
     if (json instanceof GoObject) return 'an object';
     return Array.isArray(json) ? 'a list' : typeof json === 'string' ? 'a text' : String(json);
   })();
-  throw new GoTypeError(`${where} is ${kind}, which is no ${name}`);
+  throw new GoTypeError(`${where} is ${kind}, not ${name}`);
 }
 
 const ESCAPES = /[<>&\u2028\u2029]/g;
 
-/** As Go writes a text: what could end a script in HTML is escaped too. */
+/** Quotes a text like Go, which also escapes characters that could end a script in HTML. */
 function quote(text: string): string {
   return JSON.stringify(text).replace(ESCAPES, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
@@ -61,7 +64,7 @@ export const cpuSet: GoType<CpuSet> = {
     try {
       return CpuSet.parse(json);
     } catch (cause) {
-      throw new GoTypeError(`${where} is no list of CPUs (${(cause as Error).message})`);
+      throw new GoTypeError(`${where} is not a list of CPUs (${(cause as Error).message})`);
     }
   },
   write: (value) => quote(value.toString()),
@@ -86,7 +89,7 @@ export function uint64(name = 'uint64'): GoType<bigint> {
   return type;
 }
 
-/** Go has 64 bits here; these are ids and counts, and beyond 2^53 there are none. */
+/** Go has 64 bits here, but these are ids and counts, which never exceed 2^53. */
 export const int: GoType<number> = {
   name: 'int',
   zero: 0,
@@ -100,7 +103,7 @@ export const int: GoType<number> = {
   render: String,
 };
 
-/** How the keys of a map stand in JSON, and in what order they are rendered. */
+/** How a map's keys are written in JSON, and their order when rendered. */
 interface GoKey<K> {
   readonly name: string;
   parse(key: string, where: string): K;
@@ -115,12 +118,12 @@ export const intKey: GoKey<number> = {
   name: 'int',
   parse: (key, where) => {
     if (/^[+-]?\d+$/.test(key) && Number.isSafeInteger(Number(key))) return Number(key) + 0;
-    throw new GoTypeError(`${where} has the key ${JSON.stringify(key)}, which is no int`);
+    throw new GoTypeError(`${where} has the key ${JSON.stringify(key)}, which is not an int`);
   },
   compare: (a, b) => a - b,
 };
 
-// nil is something else than empty, in JSON and under the checksum.
+// JSON and the checksum distinguish nil from empty.
 const nil = '<nil>';
 
 export function map<K, T>(
@@ -134,7 +137,7 @@ export function map<K, T>(
     read: (json, before, where) => {
       if (json === null) return null;
       if (!(json instanceof GoObject)) return mismatch(json, type, where);
-      // The map stays, with what is in it; its elements are read anew.
+      // The map keeps its entries; its elements are not merged.
       const entries = new Map(before);
       for (const [text, value] of json.members) {
         entries.set(key.parse(text, where), element.read(value, element.zero, `${where}.${text}`));
@@ -182,9 +185,7 @@ export function pointer<T>(element: GoType<T>): GoType<T | null> {
   };
 }
 
-/**
- * One field of a struct: its name in Go, its type, and whether an empty one is left out of JSON.
- */
+/** One field of a struct: its name in Go, its type, and whether JSON leaves it out if empty. */
 export interface GoField<T> {
   readonly go: string;
   readonly type: GoType<T>;
@@ -200,7 +201,7 @@ export function struct<T extends object>(name: string, fields: Fields<T>): GoTyp
     value === null ||
     (value instanceof Map && value.size === 0) ||
     (value instanceof CpuSet && value.isEmpty);
-  // Letters fold as in Unicode's simple folding, in Go as here.
+  // Go uses Unicode's simple case folding, as these patterns do.
   const patterns = entries.map(([key]) => new RegExp(`^${key}$`, 'iu'));
   const type: GoType<T> = {
     name,

@@ -1,10 +1,10 @@
-// Why the kubelet's files contradict themselves. Pure.
+// ImportConflicts: contradictions within the kubelet's files. Pure.
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { cpusOf } from '../account/pod-holdings.js';
 import { NumalignError } from '../base/errors.js';
 import type { KubeletStates } from './kubelet-states.js';
 
-/** In words: the CPUs of pods that the files have in their shared pool too. */
+/** Sentences about CPUs of pods that are also in the files' shared pool. */
 export function poolConflicts(pods: readonly PodAssignment[], { cpu }: KubeletStates): string[] {
   return pods.flatMap((pod) => {
     const cpus = cpusOf(pod).intersection(cpu.defaultCpuSet);
@@ -12,13 +12,13 @@ export function poolConflicts(pods: readonly PodAssignment[], { cpu }: KubeletSt
   });
 }
 
-/** In words: what the files book for pods as a whole that their containers do not have. */
+/** Sentences about what the files book for pods as a whole, but their containers do not have. */
 export function bookingConflicts(pods: readonly PodAssignment[], { cpu, memory }: KubeletStates): string[] {
-  const known = new Set(pods.map(({ uid }) => uid));
+  const uids = new Set(pods.map(({ uid }) => uid));
   const booked = [...(cpu.podEntries?.keys() ?? []), ...(memory.podEntries?.keys() ?? [])];
-  const lost = [...new Set(booked)].filter((uid) => !known.has(uid));
+  const withoutContainers = [...new Set(booked)].filter((uid) => !uids.has(uid));
   return [
-    ...lost.map((uid) => `pod ${uid} has CPUs or memory as a whole, and no container`),
+    ...withoutContainers.map((uid) => `pod ${uid} has CPUs or memory as a whole, and no container`),
     ...pods.flatMap(({ uid, booking, containers }) =>
       containers
         .filter(({ cpus }) => booking && !cpus.isSubsetOf(booking.cpus))
@@ -31,7 +31,7 @@ export function refuse(conflicts: readonly string[]): void {
   if (conflicts.length === 0) return;
   throw new NumalignError(
     'ERR_KUBELET_IMPORT',
-    `nothing is taken over from the kubelet: ${conflicts.join('; ')}`,
+    `nothing is imported from the kubelet: ${conflicts.join('; ')}`,
     {
       value: conflicts,
       valid: 'pods whose CPUs and memory are free here',

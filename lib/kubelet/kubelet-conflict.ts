@@ -1,33 +1,30 @@
-// Whether numalign may hand out CPUs beside a kubelet, from what was found of it. Pure.
+// Whether numalign may grant CPUs beside a kubelet, given the facts about it. Pure.
 import { NumalignError } from '../base/errors.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { CpuManagerState } from './cpu-manager-state.js';
 
-/** The pod that a process runs in, as its cgroup's path tells. */
+/** The pod that a process runs in, according to the path of its cgroup. */
 export interface PodOfProcess {
   readonly uid: string;
   readonly qosClass: 'Guaranteed' | 'Burstable' | 'BestEffort';
 }
 
-/** What can be known of a kubelet on this machine, and of this process. */
+/** What is known about a kubelet on this machine, and about this process. */
 export interface KubeletFacts {
-  /** What shows that there is one; empty where nothing does. */
+  /** The signs of a kubelet; empty without any. */
   readonly found: readonly string[];
-  /**
-   * What its CPU file says; undefined where it was not found, cannot be read, or is not to be
-   * trusted.
-   */
+  /** The content of its CPU file; undefined if it was not found, or cannot be read or trusted. */
   readonly cpu: CpuManagerState | undefined;
   /**
-   * Undefined where the cgroup's path does not tell: outside of pods, and in a cgroup namespace of
-   * one's own.
+   * Undefined if the cgroup's path does not say: outside of pods, and in a separate cgroup
+   * namespace.
    */
   readonly pod: PodOfProcess | undefined;
-  /** In a pod, or in a cgroup namespace that is not the machine's. */
+  /** True in a pod, or in a cgroup namespace that is not the machine's. */
   readonly isInContainer: boolean;
   /** The CPUs that this process may use. */
   readonly allowed: CpuSet;
-  /** How many CPUs its cgroup may use at most at a time; undefined: no limit, or unknown. */
+  /** How many CPUs its cgroup may use at the same time; undefined: no limit, or unknown. */
   readonly cpuLimit: number | undefined;
 }
 
@@ -45,17 +42,17 @@ export function podOfCgroup(path: string): PodOfProcess | undefined {
   return { uid, qosClass };
 }
 
-/** CPUs that the kubelet neither shares nor gives to anybody: it has them reserved strictly. */
+/** The CPUs that the kubelet neither shares nor assigns, because they are strictly reserved. */
 export function strictlyReserved({ cpu }: KubeletFacts, online: CpuSet): CpuSet {
-  // A file that names no CPU at all is one that is not filled yet.
+  // A file without any CPU is not filled yet.
   if (cpu?.policyName !== 'static' || (cpu.defaultCpuSet.isEmpty && cpu.entries.size === 0))
     return CpuSet.EMPTY;
-  const given = [...cpu.entries.values()].flatMap((pod) => [...pod.values()]);
-  return given.reduce((rest, cpus) => rest.difference(cpus), online.difference(cpu.defaultCpuSet));
+  const assigned = [...cpu.entries.values()].flatMap((pod) => [...pod.values()]);
+  return assigned.reduce((rest, cpus) => rest.difference(cpus), online.difference(cpu.defaultCpuSet));
 }
 
 /**
- * The CPUs that the kubelet has given to this very container alone, as far as that can be known.
+ * The exclusive CPUs that the kubelet has assigned to this container, as far as this can be known.
  */
 export function ownExclusive(
   { cpu, pod, isInContainer, allowed, cpuLimit }: KubeletFacts,
@@ -67,13 +64,13 @@ export function ownExclusive(
     const sets = pods.flatMap((containers) => [...(containers?.values() ?? [])]);
     return sets.find((cpus) => allowed.isSubsetOf(cpus)) ?? CpuSet.EMPTY;
   }
-  // Without the file: only a Guaranteed container of whole CPUs has as many CPUs as its limit says,
-  // and others than the machine's all.
+  // Without the file, only a Guaranteed container with whole CPUs can be recognized: it has as many
+  // CPUs as its limit says, and fewer than the machine.
   const isSized = pod?.qosClass === 'Guaranteed' && cpuLimit === allowed.size && allowed.size < online.size;
   return isSized ? allowed : CpuSet.EMPTY;
 }
 
-/** What is on record of what the kubelet has given out, as KubeletStatus has it. */
+/** The record of what the kubelet has assigned, as in KubeletStatus. */
 export interface RecordedKubelet {
   readonly cpus: CpuSet;
   readonly keeper: {
@@ -83,41 +80,41 @@ export interface RecordedKubelet {
   };
 }
 
-/** The CPUs that the kubelet's file says are a container's alone; as far as it can be read. */
-function givenOut({ cpu }: KubeletFacts): CpuSet {
+/** The exclusive CPUs of containers in the kubelet's file, if it can be read. */
+function assignedCpus({ cpu }: KubeletFacts): CpuSet {
   const containers = [...(cpu?.entries.values() ?? [])].flatMap((pod) => [...pod.values()]);
   const pods = [...(cpu?.podEntries?.values() ?? [])].map(({ cpuSet }) => cpuSet);
   return [...containers, ...pods].reduce((all, cpus) => all.union(cpus), CpuSet.EMPTY);
 }
 
-// How a record would do; undefined where it does.
+// How a record could resolve the conflict; undefined if it does.
 function wayByRecord(
   facts: KubeletFacts,
   universe: CpuSet,
   record: RecordedKubelet | null,
 ): string | undefined {
-  if (!record) return 'have `numalign-node` keep on record what it gives out';
+  if (!record) return 'let `numalign-node` record what it assigns';
   const { pid, command, alive } = record.keeper;
   if (!alive) {
-    return `start \`numalign-node\` again: process ${pid} (${command}), which kept on record what it gives out, has ended`;
+    return `start \`numalign-node\` again: process ${pid} (${command}), which recorded what it assigns, has ended`;
   }
-  const missing = givenOut(facts).intersection(universe).difference(record.cpus);
+  const missing = assignedCpus(facts).intersection(universe).difference(record.cpus);
   return missing.isEmpty
     ? undefined
-    : `try again: CPUs ${missing}, which it has given out, are not on record yet`;
+    : `try again: CPUs ${missing}, which it has assigned, are not on record yet`;
 }
 
-/** CPUs that a kubelet may give to others as numalign may. */
+/** CPUs that both a kubelet and numalign may assign. */
 export interface KubeletConflict {
   readonly reserved: CpuSet;
   readonly own: CpuSet;
-  /** How it can be ended, any of these. */
+  /** Ways to resolve it, any of which will do. */
   readonly ways: readonly string[];
 }
 
 /**
- * Undefined where no kubelet was found, numalign hands out and shares (`universe`) only what it
- * leaves to us, or a process that lives keeps on record what it gives out.
+ * Undefined if no kubelet was found, if `universe` only has CPUs that it leaves to numalign, or if
+ * a living process records what it assigns.
  */
 export function kubeletConflict(
   facts: KubeletFacts,
@@ -134,13 +131,13 @@ export function kubeletConflict(
     ...(reserved.isEmpty ? [] : [`set managedCPUs within ${reserved}, which it has strictly reserved`]),
     ...(own.isEmpty ? [] : [`set managedCPUs within ${own}, which are this container's alone`]),
     byRecord,
-    'run in a Guaranteed pod with whole CPUs of its own, of which numalign then hands out parts',
+    'run in a Guaranteed pod with whole CPUs, which numalign can then divide',
     'insist (besideKubelet: true, --beside-kubelet)',
   ];
   return { reserved, own, ways };
 }
 
-/** @throws ERR_KUBELET_CONFLICT where there is a {@link kubeletConflict} */
+/** @throws ERR_KUBELET_CONFLICT if there is a {@link kubeletConflict} */
 export function checkBesideKubelet(
   facts: KubeletFacts,
   universe: CpuSet,

@@ -1,4 +1,4 @@
-// Takes the pods of the kubelet's state files over into a state. Pure.
+// KubeletExchange: imports the pods of the kubelet's state files into a state. Pure.
 import { type Assignments, findPod } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { withAdopted } from '../adoption/adopted-state.js';
@@ -9,10 +9,10 @@ import { bookedWith, podsOf } from './kubelet-pods.js';
 import type { ImportFacts, KubeletStates } from './kubelet-states.js';
 
 /**
- * The state with the pods of the kubelet's files, and which they are. What the files do not say is
- * as it is for a pod that nobody knows more of: named by its uid, running, persistent.
- * @throws ERR_POD_CONFLICT where a grant of a pod's uid is on record; ERR_KUBELET_IMPORT where what
- *   the files say contradicts itself, the machine, or what others hold: then nothing is taken over
+ * The state with the pods of the kubelet's files, and these pods. What the files do not say has
+ * defaults: each pod is named by its uid, running and persistent.
+ * @throws ERR_POD_CONFLICT if a grant with a pod's uid is on record; ERR_KUBELET_IMPORT if the
+ *   files contradict themselves, the machine, or what others hold: then nothing is imported
  */
 export function withKubeletPods(
   state: Assignments,
@@ -21,10 +21,10 @@ export function withKubeletPods(
   facts: ImportFacts,
 ): { readonly next: Assignments; readonly pods: readonly PodAssignment[] } {
   const pods = podsOf(states, facts);
-  const known = pods.find(({ uid }) => findPod(state, uid));
-  if (known) {
-    throw new NumalignError('ERR_POD_CONFLICT', `pod ${known.uid} is admitted already: release it first`, {
-      value: known.uid,
+  const conflict = pods.find(({ uid }) => findPod(state, uid));
+  if (conflict) {
+    throw new NumalignError('ERR_POD_CONFLICT', `pod ${conflict.uid} is admitted already: release it first`, {
+      value: conflict.uid,
       valid: 'uids that no grant has',
     });
   }

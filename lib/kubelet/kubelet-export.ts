@@ -1,4 +1,4 @@
-// Assignments as the kubelet's state files.
+// KubeletExport: a state as the kubelet's state files.
 import type { Assignments } from '../account/assignments.js';
 import { type MemoryBlock, memoryBlocks } from '../account/booked-memory.js';
 import { cpusNow } from '../account/cpus-now.js';
@@ -17,29 +17,27 @@ import { formatKubeletFiles, type KubeletFiles } from './kubelet-files.js';
 import type { KubeletStates } from './kubelet-states.js';
 import type { KubeletMemoryTable, KubeletNumaNode, MemoryManagerState } from './memory-manager-state.js';
 
-/** Under which the files are written. */
+/** The policies that the files are written for. */
 export interface KubeletPolicies {
   readonly cpuPolicy: 'none' | 'static';
   readonly memoryPolicy: 'None' | 'Static';
 }
 
-// ---- to the kubelet
-
 /**
- * All that is a container's own: the kubelet knows no CPUs that are held and not run on, nor such
- * that are about to be had.
+ * All CPUs that belong to a container. The kubelet cannot express CPUs that are held but not used,
+ * or that a container is about to get.
  */
 function exclusiveOf(
   { upcoming }: PodAssignment,
   { name, cpus, held, reusable }: ContainerAssignment,
 ): CpuSet {
-  const own = cpus.union(held).union(reusable.cpus);
-  return upcoming?.container === name ? own.union(upcoming.cpus).union(upcoming.held) : own;
+  const all = cpus.union(held).union(reusable.cpus);
+  return upcoming?.container === name ? all.union(upcoming.cpus).union(upcoming.held) : all;
 }
 
 /**
- * By pod uid and container name; containers of which `pick` gives nothing, and pods of such
- * containers, are left out.
+ * Values by pod uid and container name, without containers for which `pick` returns nothing, and
+ * without pods that have only such containers.
  */
 function byContainer<T>(
   { pods }: Assignments,
@@ -55,7 +53,10 @@ function byContainer<T>(
   return new Map(entries.filter(([, containers]) => containers.size > 0));
 }
 
-/** What is booked for pods as a whole, by uid; none where the kubelet would write none. */
+/**
+ * What is booked for pods as a whole, by uid. Empty without the gate, since the kubelet would not
+ * write it.
+ */
 function ofWholePods<T>(
   { settings, pods }: Assignments,
   pick: (booking: PodBooking) => T | undefined,
@@ -75,7 +76,7 @@ const kubeletBlock = ({ nodes, type, bytes }: MemoryBlock) => ({
   size: BigInt(bytes),
 });
 
-// The kubelet knows no isolated CPUs: what is free of them is in its shared pool.
+// The kubelet does not know isolated CPUs: free ones are in its shared pool.
 function cpuManagerState(
   state: Assignments,
   present: CpuSnapshot,
@@ -89,8 +90,8 @@ function cpuManagerState(
     return { policyName: 'none', defaultCpuSet: CpuSet.EMPTY, entries: new Map(), ...podEntries };
   }
   const entries = byContainer(state, (container, pod) => {
-    const own = exclusiveOf(pod, container);
-    return own.isEmpty ? undefined : own;
+    const cpus = exclusiveOf(pod, container);
+    return cpus.isEmpty ? undefined : cpus;
   });
   return {
     policyName: 'static',
@@ -128,7 +129,7 @@ function memoryManagerState(
   if (policy === 'None' && blocks.length === 0) {
     return { policyName: 'None', machineState: new Map(), entries: new Map(), ...podEntries };
   }
-  // Its own pods are in none of the entries.
+  // The kubelet's own pods have no entry in these files.
   const tables = memoryTables({ ...state, kubelet: null }, topology);
   const machineState = new Map(
     topology.nodes.map(({ id }) => [
@@ -146,8 +147,8 @@ function memoryManagerState(
 }
 
 /**
- * What the kubelet's files would say of a state; `isolated` as of CpuSnapshot. A policy that gives out
- * nothing stands only where nothing is given out.
+ * The kubelet's files for a state; `isolated` like in CpuSnapshot. The policies `none` and `None`
+ * are kept only if nothing is assigned.
  */
 function toKubelet(
   state: Assignments,

@@ -1,5 +1,5 @@
-// Looks for a kubelet on this machine: its state files, its service, its process, all of them
-// root's. And what this process is to it. Only reads.
+// KubeletFacts: looks for a kubelet on this machine by its state files, service and process, all
+// owned by root, and for this process's place in it. Only reads.
 import { lstatSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { unlessRefused } from '../base/errors.js';
@@ -11,7 +11,7 @@ import { type KubeletFacts, podOfCgroup } from './kubelet-conflict.js';
 import { MEMORY_MANAGER_STATE } from './memory-manager-state.js';
 
 const ROOT_DIR = '/var/lib/kubelet';
-// Distributions have the kubelet inside of other programs.
+// Some distributions run the kubelet within other programs.
 const SERVICES = [
   'kubelet',
   'k3s',
@@ -21,7 +21,7 @@ const SERVICES = [
   'snap.microk8s.daemon-kubelite',
 ];
 const PROCESSES = ['kubelet', 'k3s-server', 'k3s-agent', 'kubelite'];
-/** The inode of the machine's own cgroup namespace, the same in every kernel. */
+/** The inode of the machine's own cgroup namespace, equal in every kernel. */
 const MACHINE_CGROUP_NAMESPACE = 'cgroup:[4026531835]';
 
 interface FoundProcess {
@@ -39,7 +39,7 @@ function findProcess(root: string): FoundProcess | undefined {
   return undefined;
 }
 
-/** Whether root has such a file or link; one that cannot be looked for counts. */
+/** Whether root owns such a file or link. A path that cannot be checked counts as found. */
 function isFound(path: string): boolean {
   try {
     return lstatSync(path, { throwIfNoEntry: false })?.uid === 0;
@@ -51,14 +51,14 @@ function isFound(path: string): boolean {
 function cpuStateIn(folder: string): CpuManagerState | undefined {
   const file = textOf(join(folder, CPU_MANAGER_STATE));
   if (file === undefined) return undefined;
-  // Found it is all the same.
+  // The kubelet counts as found even if its file cannot be read.
   return unlessRefused(() => parseCpuManagerState(file, { podLevelResourceManagers: true }));
 }
 
 interface CgroupCpus {
   /** The CPUs of its cpuset. */
   readonly cpus: string | undefined;
-  /** How many CPUs it may use at most at a time. */
+  /** How many CPUs it may use at the same time. */
   readonly limit: number | undefined;
 }
 
@@ -71,8 +71,9 @@ function limitIn(folder: string, cpuFolder: string): number | undefined {
 }
 
 /**
- * The nearest cgroup with a limit, from `path` up: a container's own, also for a process in a
- * cgroup below it. Of either version. /sys/fs/cgroup is the machine's, or in a container its own.
+ * The nearest cgroup with a limit, from `path` up: a container's own, even for a process in a
+ * cgroup below it. Works with both versions. /sys/fs/cgroup is the machine's, or in a container its
+ * own.
  */
 function cgroupCpus(root: string, path: string): CgroupCpus {
   const mount = join(root, '/sys/fs/cgroup');
@@ -85,8 +86,10 @@ function cgroupCpus(root: string, path: string): CgroupCpus {
       undefined;
     return { cpus: cpus?.trim(), limit: limitIn(join(mount, at), join(mount, 'cpu', at)) };
   });
-  const known = cgroups.filter(({ cpus }) => cpus !== undefined);
-  return known.find(({ limit }) => limit !== undefined) ?? known[0] ?? { cpus: undefined, limit: undefined };
+  const withCpus = cgroups.filter(({ cpus }) => cpus !== undefined);
+  return (
+    withCpus.find(({ limit }) => limit !== undefined) ?? withCpus[0] ?? { cpus: undefined, limit: undefined }
+  );
 }
 
 function selfIn(root: string): Omit<KubeletFacts, 'found' | 'cpu'> {
@@ -99,9 +102,9 @@ function selfIn(root: string): Omit<KubeletFacts, 'found' | 'cpu'> {
   try {
     namespace = readlinkSync(join(root, '/proc/self/ns/cgroup'));
   } catch {
-    // A kernel without such namespaces.
+    // This kernel has no cgroup namespaces.
   }
-  // Not the mask of a thread, where the cgroup tells: it may be pinned to a part by now.
+  // The cgroup comes before the thread's mask, which may be pinned to a part by now.
   const { cpus, limit } = cgroupCpus(root, cgroup ?? '/');
   const mask = /^Cpus_allowed_list:\s*(\S+)$/m.exec(textOf(join(root, '/proc/self/status')) ?? '')?.[1];
   return {
@@ -113,8 +116,8 @@ function selfIn(root: string): Omit<KubeletFacts, 'found' | 'cpu'> {
 }
 
 /**
- * `root`: where the machine's files are, for tests. Inside of a container only what is mounted
- * there can be seen.
+ * `root`: the folder with the machine's files, for tests. In a container only mounted files can be
+ * seen.
  */
 export function readKubeletFacts(root = '/'): KubeletFacts {
   const service = SERVICES.find((name) =>
@@ -125,17 +128,16 @@ export function readKubeletFacts(root = '/'): KubeletFacts {
       .map((name) => join(folder, name))
       .filter((path) => isFound(join(root, path)));
   let [rootDir, files] = [ROOT_DIR, filesIn(ROOT_DIR)];
-  // Looked for only where there are no files in the usual place: there can be thousands of
-  // processes.
+  // Searched only if the usual folder has no files: there can be thousands of processes.
   const process = files.length > 0 ? undefined : findProcess(root);
   if (process?.rootDir !== undefined) [rootDir, files] = [process.rootDir, filesIn(process.rootDir)];
   const self = selfIn(root);
-  const found = [
+  const signs = [
     ...files,
     ...(service === undefined ? [] : [`${service}.service`]),
     ...(process ? [process.what] : []),
     ...(self.pod ? [`this process is in pod ${self.pod.uid}`] : []),
   ];
   const hasCpuState = files.includes(join(rootDir, CPU_MANAGER_STATE));
-  return { found, cpu: hasCpuState ? cpuStateIn(join(root, rootDir)) : undefined, ...self };
+  return { found: signs, cpu: hasCpuState ? cpuStateIn(join(root, rootDir)) : undefined, ...self };
 }

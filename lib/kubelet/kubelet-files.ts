@@ -1,9 +1,9 @@
-// The texts of the kubelet's state files.
+// KubeletFiles: the texts of the kubelet's state files.
 import { formatCpuManagerState } from './cpu-manager-state.js';
 import type { KubeletStates } from './kubelet-states.js';
 import { formatMemoryManagerState } from './memory-manager-state.js';
 
-/** The texts of the kubelet's state files; null where there is no such file. */
+/** The texts of the kubelet's state files; null if a file does not exist. */
 export interface KubeletFiles {
   readonly cpuManagerState: string | null;
   readonly memoryManagerState: string | null;

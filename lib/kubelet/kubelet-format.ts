@@ -1,6 +1,6 @@
-// The kubelet's state files (v1.32 and v1.36), cpu_manager_state and memory_manager_state: text <-> values,
-// byte for byte and with their checksums. Pure. Read as the kubelet reads them, but for a file
-// without a checksum, which it trusts.
+// KubeletFormat: the kubelet's state files (v1.32 and v1.36), cpu_manager_state and
+// memory_manager_state. Text <-> values, byte for byte and with checksums. Pure. Reads like the
+// kubelet, except that it does not trust a file without a checksum.
 import { type ErrorDetails, NumalignError } from '../base/errors.js';
 import { type GoJson, GoObject, parseGoJson } from './go-json.js';
 import { type GoType, GoTypeError, text, uint64 } from './go-value.js';
@@ -24,10 +24,8 @@ export interface KubeletFormatOptions {
   podLevelResourceManagers?: boolean;
 }
 
-/** A value that was read, and whether its checksum vouches for it. */
+/** A value, and whether its checksum is right. */
 export type Verified<T> = T & { readonly verified: boolean };
-
-// ---- the kubelet's types
 
 export interface Header {
   readonly policyName: string;
@@ -35,8 +33,6 @@ export interface Header {
 }
 export const policyName = { go: 'PolicyName', type: text() };
 export const checksum = { go: 'Checksum', type: uint64('checksum.Checksum') };
-
-// ---- the checksum
 
 /** The text under a file's checksum. */
 export function rendering<T extends Header>(type: GoType<T>, file: T): string {
@@ -58,13 +54,9 @@ export function print<T extends Header>(type: GoType<T>, file: T): string {
   return type.write({ ...file, checksum: checksumOf(type, file) });
 }
 
-// ---- printing
-
 export function mapValues<K, A, B>(from: ReadonlyMap<K, A>, change: (value: A) => B): Map<K, B> {
   return new Map(Array.from(from, ([key, value]) => [key, change(value)]));
 }
-
-// ---- reading
 
 export function unusable(name: string, message: string, details: ErrorDetails = {}): never {
   throw new NumalignError('ERR_KUBELET_STATE', `${name} cannot be used: ${message}`, {
@@ -77,7 +69,7 @@ export function parseJson(name: string, file: string): GoJson {
   try {
     return parseGoJson(file);
   } catch (cause) {
-    return unusable(name, `it is no JSON (${(cause as Error).message})`, {
+    return unusable(name, `it is not JSON (${(cause as Error).message})`, {
       value: file,
       valid: 'JSON',
       cause,
@@ -104,7 +96,7 @@ export function checkChecksum<T extends Header>(type: GoType<T>, name: string, f
 }
 
 /**
- * The file, where its checksum is right; one with none only where that is allowed.
+ * The file if its checksum is right, or if it has none and that is allowed.
  * @throws ERR_KUBELET_STATE
  */
 export function verified<T extends Header>(
@@ -118,16 +110,16 @@ export function verified<T extends Header>(
     return { ...file, verified: true };
   }
   if (allowUnverified) return { ...file, verified: false };
-  return unusable(name, 'it has no checksum, so that nothing tells whether it is damaged', {
+  return unusable(name, 'it has no checksum, so damage cannot be detected', {
     value: file.checksum,
     valid: 'a checksum, or allowUnverified',
   });
 }
 
 /**
- * What `read` makes of a file as one of an older format. What it says of pods as a whole that format
- * does not see: with a checksum, which tells the formats apart, the file is no such file; without
- * one they would be lost.
+ * Reads a file in an older format, which has no entries for pods as a whole. A checksum
+ * distinguishes the formats: a file with such entries does not match. Without a checksum the
+ * entries would be lost.
  * @throws ERR_KUBELET_STATE
  */
 export function readWithoutPodEntries<T extends { readonly verified: boolean }>(
@@ -155,7 +147,7 @@ export function checkPolicy(
   { policy: valid }: KubeletFormatOptions,
 ): void {
   if (valid === undefined || value === valid) return;
-  unusable(name, `it is of the policy ${JSON.stringify(value)}, not ${JSON.stringify(valid)}`, {
+  unusable(name, `its policy is ${JSON.stringify(value)}, not ${JSON.stringify(valid)}`, {
     value,
     valid,
   });

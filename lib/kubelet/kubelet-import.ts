@@ -1,4 +1,4 @@
-// Taking over what the kubelet has given out: one transaction, all of it or nothing.
+// KubeletImport: imports what the kubelet has assigned, in one transaction: everything or nothing.
 import { cpusNow } from '../account/cpus-now.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import type { Site } from '../admission/site.js';
@@ -28,9 +28,9 @@ export function parseKubeletFiles(
   options: KubeletImportOptions,
   podLevelResourceManagers: boolean,
 ): KubeletStates & { readonly verified: boolean } {
-  const given = checkOptions(files, ['cpuManagerState', 'memoryManagerState'], "the kubelet's files");
+  const checkedFiles = checkOptions(files, ['cpuManagerState', 'memoryManagerState'], "the kubelet's files");
   const [cpuFile, memoryFile] = (['cpuManagerState', 'memoryManagerState'] as const).map((name) => {
-    const file = given[name] ?? null;
+    const file = checkedFiles[name] ?? null;
     return file === null || typeof file === 'string'
       ? file
       : invalidOption(name, file, 'the text of the file, or null');
@@ -60,7 +60,7 @@ export function parseKubeletFiles(
 }
 
 /**
- * Lock, reload, shared members leave, commit: the pods are then on record as persistent ones.
+ * Locks, reloads, clears the shared members and commits. The pods are then on record as persistent.
  * @throws ERR_POD_CONFLICT, ERR_KUBELET_IMPORT, and what the ledger throws
  */
 export function importPods(

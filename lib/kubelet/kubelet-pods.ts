@@ -1,4 +1,4 @@
-// Pods of the kubelet's files as pods on record. Pure.
+// KubeletPods: pods of the kubelet's files as pods on record. Pure.
 import type { BookedMemory, MemoryBlock } from '../account/booked-memory.js';
 import {
   type ContainerAssignment,
@@ -11,12 +11,12 @@ import { CpuSet } from '../machine/cpu-set.js';
 import type { ImportFacts, KubeletStates } from './kubelet-states.js';
 import type { KubeletMemoryBlock, MemoryManagerState } from './memory-manager-state.js';
 
-// Sizes that no machine has would lose their last digits.
+// Only sizes that no machine has would lose digits.
 function blockOf({ numaAffinity, type, size }: KubeletMemoryBlock): MemoryBlock {
   return { nodes: numaAffinity, type, bytes: Number(size) };
 }
 
-// A container as far as the files know it: whether it is an init container they do not say.
+// A container as the files know it: they do not say whether it is an init container.
 function containerOf(name: string, cpus: CpuSet, memory: readonly MemoryBlock[]): ContainerAssignment {
   const holding = { cpus, memory, devices: {}, asks: false };
   return adoptedContainer({ name, kind: 'app', requests: {} }, holding);
@@ -29,8 +29,8 @@ function bookingOf(uid: string, { cpu, memory }: KubeletStates): PodBooking | nu
   return cpus.isEmpty && blocks.length === 0 ? null : { cpus, held: CpuSet.EMPTY, memory: blocks };
 }
 
-// Of a pod that is booked as a whole the files do not say which containers share the rest: those do
-// that have CPUs of others too.
+// The files do not say which containers of a pod that is booked as a whole share CPUs. Containers
+// whose CPUs overlap do.
 function withIsolation(containers: readonly ContainerAssignment[]): ContainerAssignment[] {
   return containers.map((container) => {
     const isShared = containers.some((other) => other !== container && other.cpus.intersects(container.cpus));
@@ -65,7 +65,7 @@ export function podsOf(states: KubeletStates, { newOwner, now }: ImportFacts): P
   return pods.filter(({ containers }) => containers.length > 0);
 }
 
-/** What is booked once the memory of the files is booked too, on the nodes that they say. */
+/** The booked memory, together with the memory of the files on the nodes that they name. */
 export function bookedWith(booked: BookedMemory, { machineState }: MemoryManagerState): BookedMemory {
   const sums: Record<number, Record<string, number>> = {};
   const add = (node: number, type: string, bytes: number) => {

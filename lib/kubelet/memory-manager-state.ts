@@ -1,4 +1,4 @@
-// The file of the kubelet's Memory Manager.
+// MemoryManagerState: the file of the kubelet's Memory Manager.
 
 import { NumalignError } from '../base/errors.js';
 import type { ByContainer } from './cpu-manager-state.js';
@@ -23,9 +23,9 @@ import {
 /** The file name of the Memory Manager's state. */
 export const MEMORY_MANAGER_STATE = 'memory_manager_state';
 
-/** What a NUMA node has of one type of memory, in bytes. */
+/** The amounts of one type of memory on a NUMA node, in bytes. */
 export interface KubeletMemoryTable {
-  /** Of `memory` with what hugepages take. */
+  /** For `memory`, this includes hugepages. */
   readonly total: bigint;
   readonly systemReserved: bigint;
   readonly allocatable: bigint;
@@ -35,7 +35,7 @@ export interface KubeletMemoryTable {
 
 /** A NUMA node, as the kubelet has it. */
 export interface KubeletNumaNode {
-  /** How many memory blocks are on this node, those of no bytes too. */
+  /** The number of memory blocks on this node, including empty ones. */
   readonly numberOfAssignments: number;
   /** By type: `memory`, `hugepages-2Mi`. */
   readonly memoryMap: ReadonlyMap<string, KubeletMemoryTable>;
@@ -59,7 +59,7 @@ export interface MemoryManagerState {
   readonly machineState: ReadonlyMap<number, KubeletNumaNode>;
   /** Memory blocks by pod uid and container name. */
   readonly entries: ReadonlyMap<string, ReadonlyMap<string, readonly KubeletMemoryBlock[]>>;
-  /** Memory blocks of pods as a whole, by pod uid. Left out: as of {@link CpuManagerState}. */
+  /** Memory blocks of pods as a whole, by pod uid. Left out as in {@link CpuManagerState}. */
   readonly podEntries?: ReadonlyMap<string, { readonly memoryBlocks: readonly KubeletMemoryBlock[] }>;
 }
 
@@ -154,7 +154,7 @@ function present<T>(value: T | null, what: string): T {
 
 const EMPTY: MemoryFile = { policyName: '', machineState: new Map(), entries: new Map(), checksum: 0n };
 
-// With the gate the kubelet tries the newer format first.
+// With the gate, the kubelet tries the newer format first.
 function readMemoryFile(json: GoJson, options: KubeletFormatOptions): Verified<MemoryFileWithPods> {
   if (options.podLevelResourceManagers) {
     try {
@@ -164,11 +164,11 @@ function readMemoryFile(json: GoJson, options: KubeletFormatOptions): Verified<M
       if (!(error instanceof NumalignError)) throw error;
     }
   }
-  const older = readWithoutPodEntries(MEMORY_MANAGER_STATE, json, options, () => {
+  const olderFile = readWithoutPodEntries(MEMORY_MANAGER_STATE, json, options, () => {
     const file = readInto(MEMORY_FILE, MEMORY_MANAGER_STATE, json, EMPTY);
     return verified(MEMORY_FILE, MEMORY_MANAGER_STATE, file, options);
   });
-  return { ...older, podEntries: null };
+  return { ...olderFile, podEntries: null };
 }
 
 const blocksOf = (blocks: readonly Block[] | null) =>

@@ -1,4 +1,4 @@
-// A manager of the whole machine beside a kubelet, which may be one too.
+// A manager of the whole machine beside a kubelet, which may manage it too.
 import type { Assignments } from '../account/assignments.js';
 import { universe } from '../account/pools.js';
 import type { Site } from '../admission/site.js';
@@ -7,8 +7,7 @@ import { checkBesideKubelet } from '../kubelet/kubelet-conflict.js';
 import { readKubeletFacts } from '../kubelet/kubelet-facts.js';
 import { kubeletStatus } from '../kubelet/record/kubelet-status.js';
 
-// Who speaks for the whole machine must not meet somebody else who does. @throws
-// ERR_KUBELET_CONFLICT
+// Refuses to manage the whole machine if a kubelet does. @throws ERR_KUBELET_CONFLICT
 export function refuseBesideKubelet(
   { ledger, topology }: Site,
   { besideKubelet }: Config,

@@ -1,4 +1,4 @@
-// Configure: other settings for all users of a machine.
+// Configure: changes the settings for all users of a machine.
 import { cpusNow } from '../account/cpus-now.js';
 import type { Site } from '../admission/site.js';
 import { transact } from '../admission/transact.js';
@@ -13,13 +13,13 @@ import type { Config } from '../input/config.js';
 import { type MachineOptions, parseMachineOptions } from '../input/machine-options.js';
 import { refuseBesideKubelet } from './beside-kubelet.js';
 
-/** @throws as {@link Manager.configure} */
+/** @throws like {@link Manager.configure} */
 export async function configure(site: Site, config: Config, options: MachineOptions): Promise<void> {
-  const given = parseMachineOptions(options);
+  const changes = parseMachineOptions(options);
   await transact(site, undefined, async (state, commit) => {
-    checkKnown(given, site.topology, state.settings);
+    checkKnown(changes, site.topology, state.settings);
     const now = cpusNow(site.topology, state.pods);
-    const required = chosenSettings(given, config.placement, site.topology, now, state.settings);
+    const required = chosenSettings(changes, config.placement, site.topology, now, state.settings);
     const settings = applySettings(state.settings, required);
     const next = { ...state, settings };
     checkLeavesPool(next, now);

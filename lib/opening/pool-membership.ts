@@ -1,14 +1,14 @@
-// This process as one of those that leave what becomes exclusive.
+// PoolMembership: this process as a shared member, which leaves CPUs that become exclusive.
 import type { Assignments } from '../account/assignments.js';
 import type { Site } from '../admission/site.js';
 import { transact } from '../admission/transact.js';
 import type { Config } from '../input/config.js';
 
-// The sites by which this process is a member.
+// The sites through which this process is a member.
 const joined = () => new Set<Site>();
 
-// This process is one of those who leave what becomes exclusive; at once, where something is. What
-// a crash has left behind is made good with it.
+// Makes this process a member, and moves it off exclusive CPUs at once. This also repairs what a
+// crash has left behind.
 export function joinPool(site: Site, { sharedMember }: Config, state: Assignments): void {
   const { enforcer, ledger } = site;
   const members = ledger.registry.of(joined);
@@ -25,7 +25,7 @@ export function joinPool(site: Site, { sharedMember }: Config, state: Assignment
   }
 }
 
-/** Where it is still in use by another manager of this process, the process stays a member. */
+/** The process stays a member while another of its managers uses the site. */
 export function leavePool(site: Site): void {
   if (site.ledger.registry.of(joined).delete(site)) site.enforcer.leave();
 }

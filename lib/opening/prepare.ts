@@ -1,4 +1,4 @@
-// What every opener does with the state first.
+// Prepare: what every opener does with the state first.
 import type { Assignments } from '../account/assignments.js';
 import { withIdentities } from '../account/cpu-identities.js';
 import { cpusNow } from '../account/cpus-now.js';
@@ -19,9 +19,9 @@ import { joinPool } from './pool-membership.js';
 
 const ALL_QUIET: QuietReview = { isGivenUp: () => false };
 
-// The first opener records the settings; every later one must agree. Grants of an earlier boot are
-// archived, those of dead owners dropped. Whatever has become of the machine since, it is opened;
-// answers what the opener should know.
+// The first opener records the settings; later openers must agree with them. Grants of an earlier
+// boot are archived, and those of dead owners dropped. Changes of the machine do not prevent
+// opening. Returns warnings for the opener.
 export function prepare(site: Site, config: Config): Promise<readonly Warning[]> {
   const { ledger, topology, resources, lockTimeoutMs } = site;
   return ledger.transact({ lockTimeoutMs, totalOn: totalsOf(topology) }, async (checkpoint, commit) => {
@@ -34,17 +34,17 @@ export function prepare(site: Site, config: Config): Promise<readonly Warning[]>
       return settingWarnings(first, topology, now.online);
     }
     const recorded = checkpoint.assignments;
-    // They will be there for it once they are given back.
+    // CPUs within reach are available once they are given back.
     site.topology = allowing(topology, site.enforcer.cpusWithinReach(recorded));
     checkRecorded(recorded, config, topology, now, ledger.path);
     refuseBesideKubelet(site, config, recorded);
-    // Only to be looked at.
+    // Such a state can only be looked at.
     if (checkpoint.refusal) return [];
     const archived = ledger.isOfThisBoot(checkpoint)
       ? []
       : [stateArchived(checkpoint, await ledger.archive(checkpoint))];
     const state = archived.length > 0 ? withoutPods(recorded) : withoutDead(site, recorded);
-    // What the kernel of an earlier boot was told, this one does not know.
+    // This kernel does not have the settings of an earlier boot.
     const before = archived.length > 0 ? { ...recorded, quiet: null } : recorded;
     const isUnsettled = await isQuietUnsettled(site, state);
     if (state !== recorded || isUnsettled)

@@ -1,4 +1,4 @@
-// The site of a manager: its machine, its store, and what keeps others off what is granted.
+// Site: the machine, the store and the enforcement of a manager.
 import { newManagerId } from '../admission/diagnostics.js';
 import type { ReadOnlySite, Site } from '../admission/site.js';
 import { NumalignError } from '../base/errors.js';
@@ -16,14 +16,14 @@ import { Ledger } from '../state/ledger.js';
 import { MemoryStore } from '../state/memory-store.js';
 import type { StateSource, Store } from '../state/store.js';
 
-// A simulated machine has no say in the real one's folder, and needs none of its own.
+// A simulated machine must not use the real machine's folder, and needs no folder.
 export function openStore({ stateDir }: Config, topology: Topology): Store {
   if (!topology.isSimulated) return Ledger.open(stateDir ?? MACHINE_STATE_DIR);
   if (stateDir === undefined || stateDir === null) return new MemoryStore();
   if (scopeOf(stateDir) !== 'machine') return Ledger.open(stateDir);
   throw new NumalignError(
     'ERR_SIMULATED_MACHINE',
-    `a simulated machine cannot use ${stateDir}, which speaks for the real one: set another stateDir, or none`,
+    `a simulated machine cannot use ${stateDir}, which belongs to the real one: set another stateDir, or none`,
     { value: stateDir, valid: 'another folder' },
   );
 }
@@ -65,7 +65,7 @@ export function readOnlySiteOf(
   return site;
 }
 
-/** The devices among the options. @throws ERR_INVALID_OPTION */
+/** The devices in the options. @throws ERR_INVALID_OPTION */
 export function deviceResources({ devices }: Config, topology: Topology): Map<string, DeviceResource> {
   return new Map(
     Object.entries(devices).map(([name, selection]) => [

@@ -1,14 +1,14 @@
-// Which Worker goes to a CPU that another one has left. Pure.
+// Which Worker moves to a CPU that another Worker has left. Pure.
 import type { CpuSet } from '../machine/cpu-set.js';
 
-/** A Worker by where it runs. */
+/** A Worker and its CPUs. */
 export interface Placed {
   readonly cpus: CpuSet;
 }
 
 /**
- * The one that came last on the fullest CPU, if that has at least two more than `cpu`; they are in
- * the order in which they came. Those that may run on several CPUs have none to themselves.
+ * The latest Worker on the fullest CPU, if that CPU has at least two Workers more than `cpu`.
+ * `workers` are in the order of their births. Workers that may use several CPUs are ignored.
  */
 export function successorOn<T extends Placed>(cpu: number, workers: readonly T[]): T | undefined {
   const byCpu = new Map<number, T[]>();

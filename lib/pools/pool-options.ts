@@ -1,13 +1,13 @@
-// The size of a pool of Workers, in the words of the packages that make them.
+// The size of a Worker pool, as options of the packages that make pools.
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import type { GrantedThreads } from '../threads/granted-threads.js';
 import { parsePlace } from '../threads/placement.js';
 import type { PlaceWorkersOptions } from './worker-placement.js';
 
-/** Which CPUs have a Worker each. */
+/** The CPUs that get one Worker each. */
 export type PoolPlace = Pick<PlaceWorkersOptions, 'cpus' | 'part'>;
 
-/** By package, its options for a Worker for each CPU. */
+/** The options of each package for one Worker per CPU. */
 export interface PoolOptions {
   piscina: { minThreads: number; maxThreads: number };
   tinypool: { minThreads: number; maxThreads: number };
@@ -35,7 +35,7 @@ export function checkPoolPlace(options: PoolPlace): PoolPlace {
   return checkOptions(options, ['cpus', 'part'], 'poolOptions') as PoolPlace;
 }
 
-/** For a pool of `size` Workers. @throws ERR_INVALID_OPTION */
+/** The options for a pool of `size` Workers. @throws ERR_INVALID_OPTION */
 export function poolOfSize<Package extends keyof PoolOptions>(
   name: Package,
   size: number,

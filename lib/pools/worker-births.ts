@@ -1,9 +1,8 @@
-// Sees every Worker that this thread constructs, in any package: right before its thread is started,
+// Sees every Worker that this thread constructs, in any package: right before its thread starts,
 // and right after.
-//
 // A Worker's constructor clones the environment data of node:worker_threads before it starts the
-// thread, and so reads a getter in there. Before it returns, it publishes the Worker on the
-// diagnostics channel `worker_threads`. Both are interfaces of Node's, and nothing is replaced.
+// thread, which calls a getter in that data. Before it returns, it publishes the Worker on the
+// diagnostics channel `worker_threads`. Both are interfaces of Node; nothing is replaced.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { setEnvironmentData, type Worker } from 'node:worker_threads';
 import { isBirthOpen } from '../births/birth.js';
@@ -11,22 +10,22 @@ import { isBirthOpen } from '../births/birth.js';
 const KEY = 'numalign.birth';
 const CHANNEL = 'worker_threads';
 
-/** Gets the births. It must not throw: the error would be that of `new Worker`. */
+/** Is notified of births. It must not throw: `new Worker` would throw that error. */
 export interface Witness {
-  /** Whether births are none of its business now. Where that is for good, it ends its watch. */
+  /** Whether the witness ignores births now. If this is final, it ends its watch. */
   isOver(): boolean;
   /**
-   * A Worker's thread is about to be started. The answer is called once it has been, without a
-   * Worker where that has failed.
+   * A Worker's thread is about to start. The returned function is called after the start, without a
+   * Worker if that failed.
    */
   expect(): Delivery;
-  /** A Worker has been started that was not expected. */
+  /** A Worker has started without {@link Witness.expect}. */
   miss(worker: Worker): void;
 }
 
 export type Delivery = (worker: Worker | undefined) => void;
 
-// Of this environment, the one that came last sees the births.
+// The latest witness of this environment sees the births.
 const witnesses: Witness[] = [];
 let delivery: Delivery | undefined;
 
@@ -39,7 +38,7 @@ function deliver(worker: Worker | undefined): void {
 }
 
 function expectWorker(): null {
-  // A birth on a grant, which sees to its own.
+  // A birth on a grant takes care of itself.
   if (isBirthOpen()) return null;
   deliver(undefined);
   const ready = currentWitness()?.expect();
@@ -58,7 +57,7 @@ function publish(message: unknown): void {
   else currentWitness()?.miss(worker);
 }
 
-/** From now on until {@link unwatchBirths}. */
+/** Watches births until {@link unwatchBirths}. */
 export function watchBirths(witness: Witness): void {
   if (witnesses.push(witness) > 1) return;
   setEnvironmentData(KEY, {
@@ -71,7 +70,7 @@ export function watchBirths(witness: Witness): void {
 
 export const isWatching = (witness: Witness) => witnesses.includes(witness);
 
-/** Does nothing where it does not watch. */
+/** Does nothing if the witness does not watch. */
 export function unwatchBirths(witness: Witness): void {
   const at = witnesses.indexOf(witness);
   if (at === -1) return;

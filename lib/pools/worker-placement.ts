@@ -1,5 +1,5 @@
-// WorkerPlacement: Workers that anybody constructs in this thread, each placed on a grant as it is
-// born.
+// WorkerPlacement: places all Workers of this thread on a grant as they are born, whichever package
+// constructs them.
 import type { Worker } from 'node:worker_threads';
 import { checkOptions } from '../base/check-options.js';
 import { NumalignError, unlessRefused } from '../base/errors.js';
@@ -56,7 +56,10 @@ export interface WorkerBirth {
 
 type Mutable = { -readonly [Key in keyof WorkerBirth]: WorkerBirth[Key] };
 
-/** What can be said without the grant. @throws ERR_INVALID_OPTION, the reason of an aborted `signal` */
+/**
+ * Checks what does not depend on the grant. @throws ERR_INVALID_OPTION, the reason of an aborted
+ * `signal`
+ */
 export function checkPlaceWorkers(options: PlaceWorkersOptions) {
   const { signal, ...place } = checkOptions(
     options,
@@ -78,7 +81,7 @@ export class WorkerPlacement implements Disposable {
   // In the order of their births.
   readonly #alive = new Map<Worker, Mutable>();
   readonly #births = new WeakMap<Worker, Mutable>();
-  // Threads that are nobody's whose birth was seen.
+  // Threads without a Worker whose birth was seen.
   #strangers: Set<number>;
   readonly #witness: Witness = {
     isOver: () => this.#isOver(),
@@ -89,8 +92,9 @@ export class WorkerPlacement implements Disposable {
   readonly #abort = () => this.stop();
 
   /**
-   * Use {@link Grant.placeWorkers}. `isEnding`: whether the grant is being given back, which may fail.
-   * @throws as that does
+   * Use {@link Grant.placeWorkers}. `isEnding`: whether the grant is being released, which may
+   * still fail.
+   * @throws like {@link Grant.placeWorkers}
    */
   constructor(
     grant: () => GrantedThreads,
@@ -118,7 +122,7 @@ export class WorkerPlacement implements Disposable {
     return hasEnded;
   }
 
-  // Whatever else a grant refuses for may pass.
+  // Any other refusal of the grant may be temporary.
   get #hasEnded(): boolean {
     try {
       this.#grant();
@@ -176,7 +180,7 @@ export class WorkerPlacement implements Disposable {
 
   #adopt(worker: Worker, cradle: Cradle, tid: number): void {
     const { cpus } = cradle;
-    // Its thread inherits the mask for certain, if it was there after the mask was.
+    // Only a thread that started after the mask was set has certainly inherited it.
     if (tid === 0 && this.#newcomers().every((thread) => !thread.cpus.isSubsetOf(cpus))) {
       this.#place(worker);
       return;
@@ -185,15 +189,15 @@ export class WorkerPlacement implements Disposable {
     this.#note({ worker, tid: tid || null, cpus, when: 'atBirth', reason: null });
   }
 
-  // By the kernel's list of threads.
+  // Places a Worker with the help of the kernel's list of threads.
   #place(worker: Worker): void {
     const newcomers = this.#newcomers();
     this.#strangers = tidsNow();
     const [thread, ...others] = newcomers;
     if (!thread || others.length > 0) {
       const reason = thread
-        ? `${newcomers.length} threads may be its own: it was started beside others`
-        : 'its thread is not there any more';
+        ? `${newcomers.length} threads may belong to it, since others started at the same time`
+        : 'its thread has already ended';
       this.#note({ worker, tid: null, cpus: CpuSet.EMPTY, when: 'never', reason });
       return;
     }
@@ -209,12 +213,12 @@ export class WorkerPlacement implements Disposable {
     inGroup(target, [tid], false, () => pinFor(cpus, tid, { grant, part, owner, replace: false }));
   }
 
-  // Threads that may be a Worker's whose birth is not on record.
+  // Threads that may belong to a Worker whose birth was not seen.
   #newcomers(): { tid: number; cpus: CpuSet }[] {
-    const known = new Set([...this.#alive.values()].map(({ tid }) => tid));
+    const tids = new Set([...this.#alive.values()].map(({ tid }) => tid));
     return native
       .threads()
-      .filter(({ tid, role }) => !this.#strangers.has(tid) && !known.has(tid) && isUnnamed(role))
+      .filter(({ tid, role }) => !this.#strangers.has(tid) && !tids.has(tid) && isUnnamed(role))
       .map(({ tid, cpus }) => ({ tid, cpus: new CpuSet(cpus) }));
   }
 
@@ -223,7 +227,7 @@ export class WorkerPlacement implements Disposable {
     return cradleOf(grant, this.#placeOn(grant));
   }
 
-  // The grant may have other CPUs since.
+  // The grant may have other CPUs by now.
   #placeOn(grant: GrantedThreads): ThreadPlace {
     const { cpus, ...rest } = this.#options;
     const named =
@@ -233,7 +237,7 @@ export class WorkerPlacement implements Disposable {
     return named ?? parsePlace(grant, 'placeWorkers', rest);
   }
 
-  // `new Worker` does not fail for what its place is refused for: the Worker is where it was born.
+  // `new Worker` must not fail because a place is refused: the Worker stays where it was born.
   #orElse(worker: Worker, action: () => void): void {
     try {
       action();
@@ -251,26 +255,26 @@ export class WorkerPlacement implements Disposable {
     if (birth.when !== 'never') unlessRefused(this.#noteRunning);
   }
 
-  // One that shares a CPU with others gets the one that has become free: the next of its pool may
-  // have been born before this one had ended.
+  // Moves a Worker that shares a CPU to the CPU that has become free: the next Worker of its pool
+  // may have been born before this one had ended.
   #end(worker: Worker): void {
     const { tid, cpus } = this.#births.get(worker)!;
     this.#alive.delete(worker);
-    // The kernel may give its id to the next.
+    // The kernel may reuse the id for the next thread.
     if (tid !== null) this.#strangers.delete(tid);
     if (cpus.size !== 1) return;
-    const heir = successorOn(
+    const successor = successorOn(
       cpus.first!,
       this.workers.filter(({ tid }) => tid !== null),
     );
-    if (!heir) return;
+    if (!successor) return;
     unlessRefused(() => {
       const grant = this.#grant();
       const place = this.#placeOn(grant);
       if (!place.oneEach || !cpus.isSubsetOf(place.cpus)) return;
       const target = place.part === grant.part ? grant : grant.onPart(place.part);
-      this.#move(heir.tid!, { target, cpus });
-      this.#alive.get(heir.worker)!.cpus = cpus;
+      this.#move(successor.tid!, { target, cpus });
+      this.#alive.get(successor.worker)!.cpus = cpus;
     });
   }
 }

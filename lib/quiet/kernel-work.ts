@@ -1,23 +1,23 @@
-// KernelWork: what the kernel does on CPUs, which only its command line or a setting of the whole
-// machine changes: numalign reports it, and changes nothing.
+// KernelWork: kernel work on CPUs that only the command line or a machine-wide setting can change.
+// numalign reports it and changes nothing.
 
 import { unlessRefused } from '../base/errors.js';
 import { cpusNamed } from '../base/text/cpus-named.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import { type KernelFiles, visibleFiles } from './kernel/kernel-files.js';
 
-/** Settings that numalign does not change. undefined: they are hidden, or not understood. */
+/** Settings that numalign does not change. Undefined: hidden, or not understood. */
 export interface KernelSettings {
   /**
-   * CPUs without the timer's tick while one thread runs there (nohz_full=); null: this kernel cannot
-   * do without (CONFIG_NO_HZ_FULL).
+   * CPUs without the timer tick while only one thread runs there (nohz_full=); null if this kernel
+   * cannot stop it (CONFIG_NO_HZ_FULL).
    */
   readonly tickless: CpuSet | null | undefined;
-  /** CPUs whose RCU callbacks threads invoke that can be anywhere (rcu_nocbs=, nohz_full=). */
+  /** CPUs whose RCU callbacks run in threads that can be on any CPU (rcu_nocbs=, nohz_full=). */
   readonly offloaded: CpuSet | undefined;
-  /** What transparent hugepages are in force for: `always`, `madvise`, `never`. */
+  /** Where transparent hugepages are used: `always`, `madvise`, `never`. */
   readonly hugepages: string | undefined;
-  /** When a page fault waits until memory is compacted: `always`, `madvise`, `defer` or others. */
+  /** When a page fault waits for memory compaction: `always`, `madvise`, `defer` or others. */
   readonly compaction: string | undefined;
 }
 
@@ -32,24 +32,25 @@ const HUGEPAGES = '/sys/kernel/mm/transparent_hugepage';
 const CPUS = '/sys/devices/system/cpu';
 
 /**
- * Documentation/admin-guide/kernel-parameters.txt, Documentation/admin-guide/mm/transhuge.rst. What is
- * closed to this process counts as hidden.
+ * Reads Documentation/admin-guide/kernel-parameters.txt,
+ * Documentation/admin-guide/mm/transhuge.rst. A file that this process may not read counts as
+ * hidden.
  */
 export function readKernelSettings(files: KernelFiles): KernelSettings {
-  const { read: seen } = visibleFiles(files);
-  const possible = seen(`${CPUS}/possible`);
-  const tickless = possible === undefined ? undefined : ticklessIn(seen(`${CPUS}/nohz_full`));
+  const { read } = visibleFiles(files);
+  const possible = read(`${CPUS}/possible`);
+  const tickless = possible === undefined ? undefined : ticklessIn(read(`${CPUS}/nohz_full`));
   return {
     tickless,
-    offloaded: offloadedCpus(seen('/proc/cmdline'), tickless, possible),
-    hugepages: choiceIn(seen(`${HUGEPAGES}/enabled`)),
-    compaction: choiceIn(seen(`${HUGEPAGES}/defrag`)),
+    offloaded: offloadedCpus(read('/proc/cmdline'), tickless, possible),
+    hugepages: choiceIn(read(`${HUGEPAGES}/enabled`)),
+    compaction: choiceIn(read(`${HUGEPAGES}/defrag`)),
   };
 }
 
 const parseList = (text: string): CpuSet | undefined => unlessRefused(() => CpuSet.parse(text));
 
-// A kernel that knows nohz_full= and was booted without it says `(null)`, another has no file.
+// Booted without nohz_full=, a kernel that supports it says `(null)`; others have no such file.
 function ticklessIn(text: string | undefined): CpuSet | null | undefined {
   return text === undefined ? null : text === '(null)' ? CpuSet.EMPTY : parseList(text);
 }
@@ -64,15 +65,15 @@ function offloadedCpus(
   if (line === undefined || possible === undefined || tickless === undefined) return undefined;
   // What follows `--` is for init.
   const words = line.split(/\s+--(?:\s|$)/)[0]!.split(/\s+/);
-  // The kernel takes dashes and underscores for the same. The last word counts.
+  // The kernel takes dashes and underscores as equal. The last option counts.
   const list = words.flatMap((word) => /^rcu[-_]nocbs=(.*)$/.exec(word)?.[1] ?? []).at(-1) ?? '';
   const last = /\d*$/.exec(possible)![0];
   const named = parseList(list === 'all' ? possible : list.replaceAll(/\bN\b/g, last));
-  // A tick is stopped only where callbacks are invoked elsewhere.
+  // A tick can stop only on CPUs whose callbacks run elsewhere.
   return named?.union(tickless ?? CpuSet.EMPTY);
 }
 
-/** What of it is done on these CPUs. Pure. */
+/** The kernel work done on these CPUs. Pure. */
 export function kernelWork(settings: KernelSettings, cpus: CpuSet): readonly KernelWork[] {
   const { tickless, offloaded, hugepages, compaction } = settings;
   const ticking = tickless === undefined ? CpuSet.EMPTY : cpus.difference(tickless ?? CpuSet.EMPTY);
@@ -80,7 +81,7 @@ export function kernelWork(settings: KernelSettings, cpus: CpuSet): readonly Ker
   const work: KernelWork[] = [];
   if (!ticking.isEmpty) {
     const kernel = tickless === null ? 'a kernel with CONFIG_NO_HZ_FULL, booted' : 'boot';
-    const advice = `${kernel} with \`nohz_full=${ticking}\`, where threads spin there`;
+    const advice = `${kernel} with \`nohz_full=${ticking}\`, if threads spin there`;
     work.push({ found: `the timer's tick interrupts ${cpusNamed(ticking)}`, advice });
   }
   if (!calling.isEmpty) {
@@ -102,5 +103,5 @@ export function kernelWork(settings: KernelSettings, cpus: CpuSet): readonly Ker
   return work;
 }
 
-/** In one sentence. */
+/** The work and the advice in one sentence. */
 export const workText = ({ found, advice }: KernelWork): string => `${found}: ${advice}`;

@@ -1,4 +1,4 @@
-// Look: which settings of the kernel quiet grants ask about, and what they are now. It changes nothing.
+// Look: the kernel settings that concern quiet grants, and their values now. Changes nothing.
 import { setImmediate as turn } from 'node:timers/promises';
 import type { QuietSetting } from '../account/quiet/quiet-record.js';
 import type { QuietPart } from '../account/quiet/quiet-request.js';
@@ -7,34 +7,34 @@ import { cpusOfDemands, demandsFor, type QuietDemand } from './kernel/demands.js
 import type { KernelFiles } from './kernel/kernel-files.js';
 import type { Part, PartDemand, Setting } from './kernel/setting.js';
 
-/** A setting that is there now. */
+/** A setting that exists now. */
 export interface FoundSetting {
   readonly part: QuietPart;
   readonly setting: Setting;
   readonly demand: PartDemand;
-  /** As the setting had it with the value. */
+  /** The setting's identity when the value was read. */
   readonly identity: string | null;
   readonly value: string;
 }
 
-/** A setting that cannot be read: it stays as it is, on record too. */
+/** A setting that cannot be read. It keeps its value and its record. */
 export interface UnreadSetting {
   readonly part: QuietPart;
-  /** null: all settings of the part. */
+  /** Null for all settings of the part. */
   readonly setting: Setting | null;
   /** The kernel's error. */
   readonly reason: string;
 }
 
-/** What there is, without settings that are gone. */
+/** What was found, without settings that no longer exist. */
 export interface Look {
   readonly found: readonly FoundSetting[];
   readonly unread: readonly UnreadSetting[];
-  /** On record, and not to be seen from here. */
+  /** Settings on record that cannot be seen from here. */
   readonly hidden: readonly QuietSetting[];
 }
 
-/** Where settings are, and what is asked of them. */
+/** The settings of the machine, and what grants ask of them. */
 export interface QuietGround {
   readonly parts: readonly Part[];
   readonly files: KernelFiles;
@@ -44,13 +44,13 @@ export interface QuietGround {
 }
 
 function partDemand({ topology, demands }: QuietGround, part: QuietPart): PartDemand {
-  const its = demandsFor(demands, part);
-  return { topology, demands: its, cpus: cpusOfDemands(its) };
+  const partDemands = demandsFor(demands, part);
+  return { topology, demands: partDemands, cpus: cpusOfDemands(partDemands) };
 }
 
 const reasonOf = (error: unknown) => (error as NodeJS.ErrnoException).code ?? (error as Error).message;
 
-// The settings of all parts that are asked for, or on record. `unread`: is added to.
+// The settings of all parts that are asked for or on record. Adds failures to `unread`.
 function* settingsOf(
   ground: QuietGround,
   unread: UnreadSetting[],
@@ -68,18 +68,18 @@ function* settingsOf(
   }
 }
 
-/** Read or written between two turns of the event loop: some 50 µs each. */
+/** How many settings are read or written between two turns of the event loop, about 50 µs each. */
 export const SETTINGS_AT_ONCE = 8;
 
 const hiddenOf = ({ parts, files, recorded }: QuietGround): QuietSetting[] =>
   parts.flatMap((part) => {
-    const its = recorded.filter((each) => each.part === part.name);
-    return its.length > 0 ? part.hidden(files, its) : [];
+    const partRecords = recorded.filter((each) => each.part === part.name);
+    return partRecords.length > 0 ? part.hidden(files, partRecords) : [];
   });
 
 /**
- * The event loop has its turn in between: there may be hundreds. Does not throw: a file that cannot be
- * read keeps no grant from its end.
+ * Yields to the event loop in between, since there may be hundreds of settings. Does not throw: an
+ * unreadable file must not keep a grant from ending.
  */
 export async function lookAtSettings(ground: QuietGround): Promise<Look> {
   const [found, unread]: [FoundSetting[], UnreadSetting[]] = [[], []];
@@ -97,12 +97,12 @@ export async function lookAtSettings(ground: QuietGround): Promise<Look> {
   return { found, unread, hidden: hiddenOf(ground) };
 }
 
-/** `promised`: settings that cannot be read at once. */
+/** `promised`: settings that can only be read asynchronously. */
 export interface LookNow extends Omit<Look, 'hidden'> {
   readonly promised: readonly Setting[];
 }
 
-/** The same of the settings that can be read at once. */
+/** The same for settings that can be read synchronously. */
 export function lookAtSettingsNow(ground: QuietGround): LookNow {
   const [found, unread]: [FoundSetting[], UnreadSetting[]] = [[], []];
   const promised: Setting[] = [];

@@ -1,4 +1,4 @@
-// MachineQuieter: quiet CPUs on the machine that this process runs on.
+// MachineQuieter: keeps CPUs quiet on the machine that this process runs on.
 import type { Assignments } from '../account/assignments.js';
 import type { QuietSetting } from '../account/quiet/quiet-record.js';
 import type { Comparison } from '../enforcement/drift.js';
@@ -67,8 +67,8 @@ export class MachineQuieter implements Quieter {
       : this.#follow(before, next, record, review?.isGivenUp);
   }
 
-  // In two steps: what is asked for no more is given back while the grants that have asked for it are
-  // on record; what is asked for from now on is written once it is.
+  // Works in two steps. What is no longer asked for is restored while its grants are still on
+  // record. What is asked for from now on is written once its grants are on record.
   async #follow(
     before: Assignments,
     next: Assignments,
@@ -89,16 +89,16 @@ export class MachineQuieter implements Quieter {
       settings = settingsAfter(plan, refusals);
       foreign.push(...plan.foreign);
     }
-    // Where nothing more is asked for, all is as it is to be.
+    // If nothing more is asked for, nothing more is to be done.
     const isSettled = kept !== former && demandsAmong(wanted, kept) === wanted;
     const plan = isSettled
       ? { restorations: [], changes: [], foreign: [], settings }
       : await this.#plan(wanted, settings, isGivenUp);
-    const about = withSettings(next, settingsDuring(plan));
+    const nextState = withSettings(next, settingsDuring(plan));
     return {
-      next: about,
+      next: nextState,
       foreign: [...foreign, ...plan.foreign].map(
-        ({ setting, value }) => `${setting.title} stays ${value}, which somebody else has set`,
+        ({ setting, value }) => `${setting.title} stays ${value}, which another program has set`,
       ),
       write: async (committed) => this.#settle(await this.#carryOut(committed, plan)),
       undo: () => rewrite(rollback),
@@ -110,7 +110,7 @@ export class MachineQuieter implements Quieter {
     return withSettings(state, settingsAfter(plan, refusals));
   }
 
-  // What waited for the end of an isolated partition can be restored by now.
+  // What waited for the end of an isolated partition can be restored now.
   async #settle(state: Assignments): Promise<Assignments> {
     if (!isWaiting(state)) return state;
     const { settings } = state.quiet!;
@@ -132,14 +132,14 @@ export class MachineQuieter implements Quieter {
         uid: null,
         key: quietKey(setting.path),
         what: `${setting.title} is ${value}, not ${target}, for the quiet (${part}) of grants`,
-        // All of it together, after the others: what is written goes on record before.
+        // All differences are repaired together, after the others: each write needs a record first.
         repair: () => 0,
       })),
     };
   }
 }
 
-/** Whether settings are on record that no grant asks for, and that can be restored later only. */
+/** Whether settings on record are asked for by no grant, and can only be restored later. */
 function isWaiting(state: Assignments): boolean {
   const demands = quietDemands(state);
   return (state.quiet?.settings ?? []).some(

@@ -1,4 +1,4 @@
-// QuietOutcome: what of a grant's quiet is reached, and what stands in the way.
+// QuietOutcome: how much of a grant's quiet is reached, and what stands in the way.
 import type { Assignments } from '../account/assignments.js';
 import { findPod } from '../account/assignments.js';
 import type { QuietSetting } from '../account/quiet/quiet-record.js';
@@ -12,17 +12,17 @@ import { keyOf } from './plan.js';
 /** How much of one part is reached. */
 export interface PartOutcome {
   readonly reached: 'yes' | 'partly' | 'no';
-  /** What stands in the way, in sentences that name it; none where it is reached. */
+  /** Sentences that name what stands in the way; empty if the part is reached. */
   readonly reasons: readonly string[];
 }
 
-/** What {@link Grant.quiet} tells. */
+/** The value of {@link Grant.quiet}. */
 export interface QuietOutcome {
-  /** By part, of those that the grant asks for. */
+  /** The parts that the grant asks for. */
   readonly parts: Readonly<Partial<Record<QuietPart, PartOutcome>>>;
   /**
-   * What the kernel does on the CPUs besides, which only its command line or a setting of the whole
-   * machine changes: sentences with what to set.
+   * Other kernel work on the CPUs that only the command line or a machine-wide setting can change:
+   * sentences that say what to set.
    */
   readonly unchanged: readonly string[];
 }
@@ -30,7 +30,7 @@ export interface QuietOutcome {
 const outcomeOf = (parts: QuietOutcome['parts'], unchanged: readonly string[]): QuietOutcome =>
   Object.freeze({ parts: Object.freeze(parts), unchanged: Object.freeze(unchanged) });
 
-/** Nothing of what a grant asks for, for one reason. */
+/** The outcome if nothing can be reached, for one reason. */
 export function noOutcome(state: Assignments, uid: string, reason: string): QuietOutcome {
   const quiet = findPod(state, uid)?.quiet;
   const none: PartOutcome = Object.freeze({ reached: 'no', reasons: Object.freeze([reason]) });
@@ -38,7 +38,7 @@ export function noOutcome(state: Assignments, uid: string, reason: string): Quie
   return outcomeOf(Object.fromEntries(parts.map((part) => [part, none])), []);
 }
 
-/** What is reached for one grant. `unchangedOn`: {@link QuietOutcome.unchanged} of its CPUs. */
+/** The outcome for one grant. `unchangedOn` returns {@link QuietOutcome.unchanged} for its CPUs. */
 export function quietOutcome(
   ground: QuietGround,
   uid: string,
@@ -46,9 +46,9 @@ export function quietOutcome(
 ): QuietOutcome {
   const demand = ground.demands.find((each) => each.uid === uid);
   if (!demand) return outcomeOf({}, []);
-  const asked = new Set(partsOf(demand.request, QUIET_PARTS));
+  const requestedParts = new Set(partsOf(demand.request, QUIET_PARTS));
   const entries = ground.parts
-    .filter(({ name }) => asked.has(name))
+    .filter(({ name }) => requestedParts.has(name))
     .map((part) => [part.name, partOutcome(ground, part, uid)] as const);
   return outcomeOf(Object.fromEntries(entries), unchangedOn(demand.cpus));
 }
@@ -56,27 +56,27 @@ export function quietOutcome(
 function partOutcome(ground: QuietGround, part: Part, uid: string): PartOutcome {
   const { files, topology, recorded } = ground;
   const demands = demandsFor(ground.demands, part.name).filter((each) => each.uid === uid);
-  const its: PartDemand = { topology, demands, cpus: demands[0]!.cpus };
+  const grantDemand: PartDemand = { topology, demands, cpus: demands[0]!.cpus };
   const { found, unread, promised } = lookAtSettingsNow({ ...ground, parts: [part] });
-  const known = new Map(recorded.map((each) => [keyOf(each.path, each.identity), each]));
+  const records = new Map(recorded.map((each) => [keyOf(each.path, each.identity), each]));
   const disturbing = found.flatMap(({ setting, identity, value }) => {
-    const cpus = setting.disturbs(value, its);
+    const cpus = setting.disturbs(value, grantDemand);
     if (cpus.isEmpty) return [];
-    const record = known.get(keyOf(setting.path, identity));
+    const record = records.get(keyOf(setting.path, identity));
     return [`${setting.title} is still on CPUs ${cpus}${whyNot(record, value)}`];
   });
   const refused = promised.flatMap(({ path, identity, title }) => {
-    const refusal = known.get(keyOf(path, identity))?.refusal ?? null;
-    return refusal === null ? [] : [`${title} has refused what it was told ${refusalText(refusal)}`];
+    const refusal = records.get(keyOf(path, identity))?.refusal ?? null;
+    return refusal === null ? [] : [`${title} refuses the value that quiet needs ${refusalText(refusal)}`];
   });
   const unreadable = unread.map(
     ({ setting, reason }) => `${setting?.title ?? `the settings of ${part.name}`} cannot be read (${reason})`,
   );
-  const reasons = [...disturbing, ...refused, ...unreadable, ...part.obstacles(files, its)];
+  const reasons = [...disturbing, ...refused, ...unreadable, ...part.obstacles(files, grantDemand)];
   if (reasons.length === 0) return Object.freeze({ reached: 'yes', reasons: Object.freeze([]) });
   const inForce = found.some(({ setting, identity, value }) => {
-    const record = known.get(keyOf(setting.path, identity));
-    return record?.written.includes(value) && setting.disturbs(value, its).isEmpty;
+    const record = records.get(keyOf(setting.path, identity));
+    return record?.written.includes(value) && setting.disturbs(value, grantDemand).isEmpty;
   });
   return Object.freeze({ reached: inForce ? 'partly' : 'no', reasons: Object.freeze(reasons) });
 }
@@ -92,5 +92,5 @@ function whyNot(record: QuietSetting | undefined, value: string): string {
   if (!record) return '';
   if (record.refusal !== null)
     return `: the kernel refuses ${record.written[0]} ${refusalText(record.refusal)}`;
-  return record.written.includes(value) ? '' : `: somebody else has set it to ${value}`;
+  return record.written.includes(value) ? '' : `: another program has set it to ${value}`;
 }

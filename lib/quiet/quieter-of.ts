@@ -1,5 +1,5 @@
-// The quieter of the machine that this process runs on. What few grants need is loaded with the first
-// that asks for quiet.
+// The quieter of the machine that this process runs on. It is loaded with the first grant that asks
+// for quiet, since few grants need it.
 import type { Assignments } from '../account/assignments.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
@@ -12,10 +12,10 @@ import { NO_QUIETER, type Quieter } from './quieter.js';
 
 const isConcerned = ({ pods, quiet }: Assignments) => quiet !== null || quietPods(pods).length > 0;
 
-/** `topology`: as it is now. */
+/** `topology` returns the current topology. */
 export function quieterOf(topology: () => Topology): Quieter {
-  let known: MachineQuieter | undefined;
-  const quieter = () => (known ??= machineQuieter(topology));
+  let cached: MachineQuieter | undefined;
+  const quieter = () => (cached ??= machineQuieter(topology));
   return {
     follow: (before, next, ...how) =>
       isConcerned(before) || isConcerned(next) ? quieter().follow(before, next, ...how) : undefined,

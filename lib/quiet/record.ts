@@ -1,19 +1,19 @@
-// What of quiet is on record. Pure.
+// The record of quiet settings. Pure.
 import type { Assignments } from '../account/assignments.js';
 import type { QuietSetting } from '../account/quiet/quiet-record.js';
 import type { Setting } from './kernel/setting.js';
 import type { QuietPlan } from './plan.js';
 
-/** Why a value could not be written, and what the setting has then. */
+/** Why a value could not be written, and the setting's value then. */
 export interface Refusal {
-  /** The kernel's error, or what it has made of the value. */
+  /** The kernel's error, or what it made of the value. */
   readonly reason: string;
   readonly value: string | undefined;
 }
 
 export type Refusals = ReadonlyMap<Setting, Refusal>;
 
-/** What a plan has on record once it is carried out but for what the kernel has refused. */
+/** The record after a plan, with what the kernel has refused. */
 export function settingsAfter(
   { settings, changes, restorations }: QuietPlan,
   refusals: Refusals,
@@ -24,26 +24,26 @@ export function settingsAfter(
     const refusal = refusals.get(setting);
     if (refusal) refused.set(record!, withRefusal(record!, refusal));
   }
-  const left = restorations.flatMap(({ setting, before }) => {
+  const refusedRestorations = restorations.flatMap(({ setting, before }) => {
     const refusal = refusals.get(setting);
     return refusal ? [{ ...withRefusal(before!, refusal), isLeftover: true }] : [];
   });
-  return [...settings.map((each) => refused.get(each) ?? each), ...left];
+  return [...settings.map((each) => refused.get(each) ?? each), ...refusedRestorations];
 }
 
-// What the kernel has made of a value of ours is ours, too.
+// What the kernel has made of a value of numalign also belongs to numalign.
 function withRefusal(record: QuietSetting, { reason, value }: Refusal): QuietSetting {
   const isKnown = value === undefined || value === record.original || record.written.includes(value);
   return { ...record, refusal: reason, written: isKnown ? record.written : [...record.written, value] };
 }
 
-/** While a plan is carried out: what is about to be restored is on record, too. */
+/** The record while a plan is carried out: what is about to be restored is still on record. */
 export const settingsDuring = ({ settings, restorations }: QuietPlan): QuietSetting[] => [
   ...settings,
   ...restorations.map(({ before }) => before!),
 ];
 
-/** The same state where the record stays the same. */
+/** The same state if the record stays the same. */
 export function withSettings(state: Assignments, settings: readonly QuietSetting[]): Assignments {
   const { quiet } = state;
   const before = new Set(quiet?.settings);

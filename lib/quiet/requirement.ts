@@ -1,9 +1,9 @@
-// Parts of quiet that a request does not go without.
+// Parts of quiet that a request requires.
 import type { QuietPart } from '../account/quiet/quiet-request.js';
 import { NumalignError } from '../base/errors.js';
 import type { QuietOutcome } from './outcome.js';
 
-/** Why a grant does not have what it requires; undefined where it has. */
+/** Why a grant does not have what it requires; undefined if it does. */
 export function quietShortfall(
   { parts }: QuietOutcome,
   required: readonly QuietPart[],
@@ -13,7 +13,7 @@ export function quietShortfall(
   const why = missing.flatMap((part) => parts[part]?.reasons.map((reason) => `${part}: ${reason}`) ?? [part]);
   return new NumalignError(
     'ERR_QUIET',
-    `quiet ${missing.join(', ')} is required and cannot be had wholly here: ${why.join('; ')}`,
+    `quiet ${missing.join(', ')} is required but not fully reached here: ${why.join('; ')}`,
     {
       value: missing,
       valid: Object.keys(parts).filter((part) => parts[part as QuietPart]!.reached === 'yes'),

@@ -5,7 +5,10 @@ import { SETTINGS_AT_ONCE } from './look.js';
 import type { Change } from './plan.js';
 import type { Refusal, Refusals } from './record.js';
 
-/** One after the other, with turns of the event loop. Answers what the kernel has refused. */
+/**
+ * Writes one value after the other, with turns of the event loop. Returns what the kernel has
+ * refused.
+ */
 export async function writeAll(changes: readonly Change[]): Promise<Refusals> {
   const refusals = new Map<Setting, Refusal>();
   for (const [i, { setting, target }] of changes.entries()) {
@@ -16,7 +19,7 @@ export async function writeAll(changes: readonly Change[]): Promise<Refusals> {
   return refusals;
 }
 
-/** Writes again what changes have replaced, the last first. What is refused stays as it is. */
+/** Writes back what changes have replaced, the last first. What is refused stays as it is. */
 export async function rewrite(changes: readonly Change[]): Promise<void> {
   await writeAll(changes.toReversed().map((change) => ({ ...change, target: change.value })));
 }
@@ -25,14 +28,14 @@ async function write(setting: Setting, target: string): Promise<Refusal | undefi
   try {
     await setting.write(target);
     const value = await setting.read();
-    return value === undefined || value === target ? undefined : { reason: `it has become ${value}`, value };
+    return value === undefined || value === target ? undefined : { reason: `it became ${value}`, value };
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    return (await isGone(setting)) ? undefined : { reason: code ?? message, value: undefined };
+    return (await hasDisappeared(setting)) ? undefined : { reason: code ?? message, value: undefined };
   }
 }
 
-async function isGone(setting: Setting): Promise<boolean> {
+async function hasDisappeared(setting: Setting): Promise<boolean> {
   try {
     return (await setting.read()) === undefined;
   } catch {

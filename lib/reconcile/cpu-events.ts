@@ -1,4 +1,4 @@
-// What the kernel says of CPUs: one socket for all of this environment.
+// CpuEvents: the kernel's notices about CPUs, by one socket for all of this environment.
 import { unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
 import type { NativeNotices } from '../base/native-files.js';
@@ -9,9 +9,9 @@ class CpuEvents {
   #notices: NativeNotices | undefined;
 
   watch(listener: () => void): () => void {
-    // Wrapped, so that one function can listen twice.
-    const own = () => listener();
-    this.#listeners.add(own);
+    // A wrapper lets one function listen twice.
+    const wrapper = () => listener();
+    this.#listeners.add(wrapper);
     this.#notices ??= unlessRefused(
       () =>
         new native.CpuEvents(() => {
@@ -19,7 +19,7 @@ class CpuEvents {
         }),
     );
     return () => {
-      this.#listeners.delete(own);
+      this.#listeners.delete(wrapper);
       if (this.#listeners.size > 0) return;
       this.#notices?.close();
       this.#notices = undefined;
@@ -30,9 +30,9 @@ class CpuEvents {
 const cpuEvents = () => new CpuEvents();
 
 /**
- * Calls the listener when CPUs have gone offline or come online, and never keeps the process alive.
- * Answers how to end it. Nothing is told where the kernel does not tell: to containers with a user
- * namespace of their own, and in sandboxes without such sockets.
+ * Calls the listener when CPUs have gone offline or come online. Does not keep the process alive.
+ * Returns a function that ends this. There are no notices in containers with their own user
+ * namespace, or in sandboxes without such sockets.
  */
 export function watchCpus(listener: () => void): () => void {
   return ENVIRONMENT.of(cpuEvents).watch(listener);

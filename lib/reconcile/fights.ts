@@ -1,6 +1,6 @@
-// Fights: things that somebody else changes as often as they are repaired.
+// Fights: differences that another program causes again as often as they are repaired.
 const MOST_REPAIRS = 2;
-// How long something must have been right until its repairs are forgotten.
+// How long something must be right before its repairs are forgotten.
 const ROUNDS_RIGHT = 3;
 const RIGHT_MS = 60_000;
 
@@ -22,7 +22,7 @@ export class Fights {
     return this.#fights.get(key)?.isContested ?? false;
   }
 
-  /** It is different: `repair`; or, once, `lost`: it was repaired often enough. */
+  /** Records a difference. Returns `repair`, or `lost` after too many repairs. */
   meet(key: string): 'repair' | 'lost' {
     const fight = this.#fights.get(key) ?? { repairs: 0, right: 0, lastRepair: 0, isContested: false };
     this.#fights.set(key, fight);
@@ -36,7 +36,7 @@ export class Fights {
     return 'repair';
   }
 
-  /** A round has found these different, and everything else as it should be. */
+  /** Ends a round that has found exactly these differences. */
   settle(different: ReadonlySet<string>): void {
     for (const [key, fight] of this.#fights) {
       if (different.has(key)) continue;

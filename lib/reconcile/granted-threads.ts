@@ -1,5 +1,5 @@
-// The threads of this process that are to run on grants: whether they do, and in the cgroups of the
-// grants.
+// GrantedThreads: whether the threads that this process has put on grants are there, and in the
+// grants' cgroups.
 import type { Assignments } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { type ThreadShare, threadShares } from '../account/pod-holdings.js';
@@ -11,7 +11,7 @@ import { GrantGroup } from '../enforcement/grant-group.js';
 import { grantKey } from '../enforcement/layout/transition.js';
 import { CpuSet } from '../machine/cpu-set.js';
 
-/** `isGivenUp`: of what is contested. */
+/** `isGivenUp`: true for keys of what is contested. */
 export function compareThreads(
   site: Site,
   state: Assignments,
@@ -26,7 +26,7 @@ export function compareThreads(
   return together(comparisons);
 }
 
-// While it is being resized, which a grant with parts is not, they may be on either.
+// During a resize, threads may be on the CPUs of both sizes. A grant with parts cannot be resized.
 function sharesNow(pod: PodAssignment): readonly ThreadShare[] {
   const [rest, ...parts] = threadShares(pod);
   return [pod.upcoming ? { ...rest, cpus: rest.cpus.union(pod.upcoming.cpus) } : rest, ...parts];
@@ -60,7 +60,7 @@ function threadsOfShare(
     });
   }
   for (const { tid, before } of native.strayThreads(uid, part, cpus.words)) {
-    // Their masks are what the other cgroup has made of them.
+    // The other cgroup has set their masks.
     if (missing.includes(tid) && !isGivenUp(groupKey)) continue;
     found.push({
       kind: 'thread',

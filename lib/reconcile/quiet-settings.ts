@@ -1,4 +1,4 @@
-// The settings of the kernel that quiet grants have changed: whether they are as these need them.
+// QuietSettings: whether the kernel settings that quiet grants have changed are as these need them.
 import type { Assignments } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import type { Site } from '../admission/site.js';
@@ -8,8 +8,9 @@ import { quietPods } from '../quiet/kernel/demands.js';
 const NOTHING: Comparison = { checked: 0, found: [] };
 
 /**
- * Left to the owners of quiet grants as far as these are processes that live: to look takes several
- * reads for each interrupt of the machine, which no bystander must pay.
+ * Compares the kernel settings with what quiet grants need. If living processes own all these
+ * grants, only the owners compare: it takes several reads for each interrupt of the machine, which
+ * no other process should pay.
  */
 export async function compareQuiet(site: Site, state: Assignments): Promise<Comparison> {
   const pods = quietPods(state.pods);
@@ -22,11 +23,11 @@ export async function compareQuiet(site: Site, state: Assignments): Promise<Comp
 }
 
 /**
- * Whether the kernel or the record is to be put right: a process may have ended before it wrote what a
- * grant asks for that lives on, or before it restored the rest. As {@link compareQuiet}.
+ * Whether the kernel or the record must be put right. A process may have ended before it wrote what
+ * a remaining grant asks for, or before it restored the rest. Follows {@link compareQuiet}.
  */
 export async function isQuietUnsettled(site: Site, state: Assignments): Promise<boolean> {
-  // What could not be restored.
+  // These settings could not be restored.
   if (state.quiet !== null && quietPods(state.pods).length === 0) return true;
   return (await compareQuiet(site, state)).found.length > 0;
 }

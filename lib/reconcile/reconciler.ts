@@ -1,6 +1,6 @@
-// Reconciler: compares what is so with what is on record, and repairs. One for each state in an
-// environment, however many managers use it. It looks without the lock and writes nothing; only
-// where something differs does it take the lock, look again, and repair.
+// Reconciler: compares the machine with the record, and repairs it. Each state has one per
+// environment, for all managers. It looks without the lock and writes nothing. Only if something
+// differs, it takes the lock, looks again, and repairs.
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Assignments } from '../account/assignments.js';
 import { runningCpus } from '../account/pod-holdings.js';
@@ -27,26 +27,26 @@ import { compareThreads } from './granted-threads.js';
 import { compareQuiet } from './quiet-settings.js';
 import { type Repair, repair } from './repair.js';
 
-/** A manager, as far as it has to do with reconciling. */
+/** What reconciling needs from a manager. */
 export interface Reconciling {
   readonly site: Site;
-  /** For what is not on record of a grant's placement. */
+  /** Used if the record does not say how a grant was placed. */
   readonly placement: Placement;
-  /** 0: only when it is told to. */
+  /** 0: only on request. */
   readonly periodMs: number;
-  /** A round in the background: what it has looked at may have changed. */
+  /** A background round has looked; what it has looked at may have changed. */
   looked(): void;
   drifted(drift: Drift): void;
   hotplugged(hotplug: Hotplug): void;
   failed(error: Error): void;
 }
 
-// So that processes that were started together do not stay together.
+// Keeps processes that started together from running rounds together.
 const JITTER = 0.1;
-// What a commit has given back is opened by whoever gave it back, in a step of its own: right after
-// a commit that is no drift yet.
+// The process that gives CPUs back opens them to others after the commit, in a separate step. Until
+// then this is no drift.
 const FRESH_MS = 1000;
-// Many commits, and many CPUs that go, are one reason for a round.
+// Many commits in a row, or many CPUs that go offline, cause only one round.
 const AFTER_COMMIT_MS = FRESH_MS;
 const AFTER_HOTPLUG_MS = 100;
 const SETTLE_MS = 200;
@@ -70,7 +70,7 @@ export class Reconciler {
   #timer: NodeJS.Timeout | undefined;
   #soon: NodeJS.Timeout | undefined;
   #endCpus: (() => void) | undefined;
-  // Of the state; none while a round is to come.
+  // The watch on the state; none while a round is pending.
   #endState: (() => void) | undefined;
   #generation: number | undefined;
 
@@ -84,7 +84,7 @@ export class Reconciler {
     return store.registry.of(Reconciler.#for);
   }
 
-  /** From now on, until the answer is called. Does not keep the process alive. */
+  /** Attaches a client until the returned function is called. Does not keep the process alive. */
   attach(client: Reconciling): () => void {
     this.#clients.add(client);
     this.#schedule();
@@ -125,7 +125,8 @@ export class Reconciler {
     this.#endState = undefined;
   }
 
-  // A commit, or what may be one. Those that follow before the round do not wake the process.
+  // The state has a new commit, or possibly one. Commits before the next round do not wake the
+  // process again.
   #look(): void {
     if (this.#soon || this.#readGeneration() === this.#generation) return;
     this.#unwatchState();
@@ -157,7 +158,7 @@ export class Reconciler {
       });
   }
 
-  /** A round that begins after this call. @throws ERR_LOCK_TIMEOUT, ERR_STATE_*, ERR_CGROUP */
+  /** Runs a round that begins after this call. @throws ERR_LOCK_TIMEOUT, ERR_STATE_*, ERR_CGROUP */
   reconcile(client: Reconciling): Promise<ReconcileReport> {
     if (this.#next) return this.#next;
     if (!this.#running) return this.#start(client);
@@ -180,17 +181,17 @@ export class Reconciler {
       },
     );
     this.#running = round;
-    const ended = () => {
+    const endRound = () => {
       if (this.#running === round) this.#running = undefined;
     };
-    round.then(ended, ended);
+    round.then(endRound, endRound);
     return round;
   }
 
   async #round(client: Reconciling): Promise<ReconcileReport> {
     const { site } = client;
     if (site.topology.isSimulated) return NOTHING_DONE;
-    // Watched first, so that no commit is missed.
+    // The watch starts first, so that no commit is missed.
     if (this.#background) this.#watchState();
     this.#generation = this.#readGeneration();
     for (const each of new Set([client, ...this.#clients])) await refreshSite(each.site);
@@ -205,7 +206,7 @@ export class Reconciler {
     for (let looks = 1; comparison && comparison.found.length > 0 && ageOf(comparison) < FRESH_MS; looks++) {
       if (looks === MOST_LOOKS) break;
       await pause(SETTLE_MS);
-      // Closed meanwhile.
+      // The client has been closed in the meantime.
       if (!this.#clients.has(client)) return { ...NOTHING_DONE, hotplug };
       comparison = await look();
     }
@@ -216,7 +217,7 @@ export class Reconciler {
       : await repair(site, this.#fights, (state) => this.#compare(site, state));
     if (outcome.isPostponed) this.#generation = undefined;
     this.#fights.settle(new Set(outcome.different.map(({ key }) => key)));
-    for (const drift of outcome.drifts) this.#tell(client, drift);
+    for (const drift of outcome.drifts) this.#report(client, drift);
     return Object.freeze({
       checked: comparison.checked,
       repaired: outcome.drifts.filter(({ repaired }) => repaired).length,
@@ -227,13 +228,13 @@ export class Reconciler {
     });
   }
 
-  #tell({ site }: Reconciling, drift: Drift): void {
+  #report({ site }: Reconciling, drift: Drift): void {
     const { kind, uid, what, repaired } = drift;
     publish('drift', site, () => ({ kind, uid, what, repaired }));
     for (const each of this.#clients) each.drifted(drift);
   }
 
-  // Of grants of this process. Each tells once.
+  // Only for grants of this process. Each change is reported once.
   async #substitute({ site, placement }: Reconciling): Promise<Hotplug[]> {
     const { owners } = this.#store;
     const hotplugs: Hotplug[] = [];
@@ -269,5 +270,5 @@ export class Reconciler {
   }
 }
 
-// By the wall clock: one that was set is no more than a wait too many, or too few.
+// By the wall clock: if it is set, there is one wait too many or too few.
 const ageOf = ({ writtenAt }: Pick<Checkpoint, 'writtenAt'>) => Math.abs(Date.now() - Date.parse(writtenAt));

@@ -1,5 +1,5 @@
-// Repair: under the lock, what is not as the record says is made so; where that fails, the record
-// says what is so.
+// Repair: makes the machine agree with the record, under the lock. If that fails, it makes the
+// record agree with the machine.
 import type { Assignments } from '../account/assignments.js';
 import { weaker } from '../account/levels.js';
 import type { EnforcementLevel, PodAssignment } from '../account/pod-assignment.js';
@@ -14,18 +14,18 @@ import { refusalName, withMemoryRefusals } from '../enforcement/memory-binding.j
 import { quietKey } from '../quiet/quieter.js';
 import type { Fights } from './fights.js';
 
-// What a repair has brought to light is repaired in the same round; what it has made good with it
-// is no drift of its own.
+// A repair may reveal more differences, which are repaired in the same round. What it mends along
+// the way is no separate drift.
 const PASSES = 4;
 const REPAIRED_LAST: readonly DriftKind[] = ['member', 'leftover'];
 
-/** What a repair has come to. */
+/** The result of a repair. */
 export interface Repair {
-  /** What was different before. */
+  /** The differences found before. */
   readonly different: readonly Found[];
   readonly drifts: readonly Drift[];
   readonly writes: number;
-  /** Something else was to be done first: the next round compares. */
+  /** Something else had to be done first: the next round compares. */
   readonly isPostponed?: boolean;
 }
 
@@ -35,7 +35,10 @@ interface Attempt {
   readonly isLost: boolean;
 }
 
-/** `compare`: with what is so now. @throws ERR_LOCK_TIMEOUT, ERR_STATE_*, ERR_CGROUP */
+/**
+ * `compare`: compares a state with the machine now. @throws ERR_LOCK_TIMEOUT, ERR_STATE_*,
+ * ERR_CGROUP
+ */
 export function repair(
   site: Site,
   fights: Fights,
@@ -43,8 +46,7 @@ export function repair(
 ): Promise<Repair> {
   return transact(site, undefined, async (state, commit, recorded) => {
     if (commit.refusal) return { different: [], drifts: [], writes: 0 };
-    // What dead owners had is given back to begin with; whatever is wrong besides, the next round
-    // finds.
+    // First, the grants of dead owners are given back. The next round finds other differences.
     if (state !== recorded) {
       await commit(state, true);
       return { different: [], drifts: [], writes: 1, isPostponed: true };
@@ -53,17 +55,18 @@ export function repair(
     const { different, attempts, masks } = await attemptAll(fights, async () => (await compare(state)).found);
     if (attempts.length === 0) return { different, drifts: [], writes: 0 };
     const settled = await repairQuiet(state, fights, attempts, commit);
-    const left = new Set((await compare(settled)).found.map(({ key }) => key));
-    const drifts = attempts.map((attempt) => driftOf(attempt, left));
-    const lost = attempts.filter(({ found }) => left.has(found.key)).map(({ found }) => found.kind);
-    const told = await tellMemory(settled, attempts, left, commit);
-    const lowered = await lower(site, told, commit, lost);
-    const writes = countChanges() - before + masks + (told === state ? 0 : 1) + (lowered.length > 0 ? 1 : 0);
+    const remaining = new Set((await compare(settled)).found.map(({ key }) => key));
+    const drifts = attempts.map((attempt) => driftOf(attempt, remaining));
+    const lostKinds = attempts.filter(({ found }) => remaining.has(found.key)).map(({ found }) => found.kind);
+    const refreshed = await recordRefusals(settled, attempts, remaining, commit);
+    const lowered = await lower(site, refreshed, commit, lostKinds);
+    const writes =
+      countChanges() - before + masks + (refreshed === state ? 0 : 1) + (lowered.length > 0 ? 1 : 0);
     return { different, drifts: [...drifts, ...lowered], writes };
   });
 }
 
-// Settings of the kernel, all at once: what is written goes on record before.
+// Repairs all kernel settings at once: the record comes before the writes.
 async function repairQuiet(
   state: Assignments,
   fights: Fights,
@@ -76,7 +79,7 @@ async function repairQuiet(
   return next;
 }
 
-// Each thing once. `masks`: of threads, that were changed.
+// Attempts each repair once. `masks`: the number of thread masks that were changed.
 async function attemptAll(fights: Fights, find: () => Promise<readonly Found[]>) {
   const attempts = new Map<string, Attempt>();
   let masks = 0;
@@ -104,43 +107,43 @@ async function attemptAll(fights: Fights, find: () => Promise<readonly Found[]>)
 
 function driftOf(
   { found: { key, kind, uid, what }, error, isLost }: Attempt,
-  left: ReadonlySet<string>,
+  remaining: ReadonlySet<string>,
 ): Drift {
   return Object.freeze({
     ...{ kind, uid, what: error ? `${what}: ${error.message}` : what },
-    ...{ repaired: !left.has(key), contested: isLost },
+    ...{ repaired: !remaining.has(key), contested: isLost },
   });
 }
 
-// Why the kernel refuses memory nodes, as far as the record does not say so.
-async function tellMemory(
+// Records why the kernel refuses memory nodes, if the record does not say it yet.
+async function recordRefusals(
   state: Assignments,
   attempts: readonly Attempt[],
-  left: ReadonlySet<string>,
+  remaining: ReadonlySet<string>,
   commit: EnforcedCommit,
 ): Promise<Assignments> {
   const outcomes = new Map<string, Map<string, string | null>>();
   for (const { found, error } of attempts) {
     const { uid, container, key } = found;
-    if (uid === null || container === undefined || (left.has(key) && !error)) continue;
-    const own = outcomes.get(uid) ?? new Map<string, string | null>();
-    outcomes.set(uid, own.set(container, left.has(key) ? refusalName(error!) : null));
+    if (uid === null || container === undefined || (remaining.has(key) && !error)) continue;
+    const refusals = outcomes.get(uid) ?? new Map<string, string | null>();
+    outcomes.set(uid, refusals.set(container, remaining.has(key) ? refusalName(error!) : null));
   }
   const next = withMemoryRefusals(state, outcomes);
   if (next !== state) await commit(next);
   return next;
 }
 
-// Where others are not kept off as the record says, the record is to say so.
+// If others are not kept off as the record says, lowers the recorded level.
 async function lower(
   { enforcer }: Site,
   state: Assignments,
   commit: EnforcedCommit,
-  lost: readonly DriftKind[],
+  lostKinds: readonly DriftKind[],
 ): Promise<Drift[]> {
-  if (!lost.some((kind) => kind === 'partition' || kind === 'pool' || kind === 'member')) return [];
+  if (!lostKinds.some((kind) => kind === 'partition' || kind === 'pool' || kind === 'member')) return [];
   let next = state;
-  if (lost.includes('partition')) {
+  if (lostKinds.includes('partition')) {
     next = withLevels(next, (pod) => (isPartitioned(pod) ? 'members' : pod.enforcement.level));
     enforcer.apply(next);
   }
@@ -152,7 +155,7 @@ async function lower(
   if (changed.length === 0) return [];
   await commit(next, true);
   return changed.map(({ uid, enforcement: { level } }) => {
-    const what = `the CPUs of grant ${uid} are kept from others at the level ${level} only`;
+    const what = `the CPUs of grant ${uid} are only kept from others at the level ${level}`;
     return Object.freeze({ kind: 'level', uid, what, repaired: false, contested: false });
   });
 }

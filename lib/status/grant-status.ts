@@ -1,4 +1,4 @@
-// The grants of a status.
+// GrantStatus: the grants of a status.
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Assignments } from '../account/assignments.js';
@@ -18,7 +18,7 @@ import { memoryBindings } from '../enforcement/memory-binding.js';
 import type { StateReading } from './state-reading.js';
 import type { GrantCgroup, GrantStatus } from './status.js';
 
-/** All grants of a state. `isAlive`: whether the owner of one lives. */
+/** All grants of a state. `isAlive`: whether a grant's owner lives. */
 export function grantsOf(
   { topology, resources, quieter }: ReadOnlySite,
   state: Assignments,
@@ -37,7 +37,7 @@ export function grantsOf(
   }));
 }
 
-// Beside the one on record, which is that of the first; that of a grant with parts is of all.
+// The cgroups of a grant. The record only has the first container's, or that of a grant with parts.
 function cgroupsOf(pod: PodAssignment): GrantCgroup[] {
   const { uid, containers, enforcement } = pod;
   const { target } = enforcement;

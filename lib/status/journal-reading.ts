@@ -1,4 +1,4 @@
-// What the file of a state says, line by line, also where it is damaged. Only looks.
+// JournalReading: what a state's file says, line by line, even if it is damaged. Only looks.
 import { join } from 'node:path';
 import { checkOptions } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
@@ -16,20 +16,20 @@ import { explaining } from '../state/folder/folder-error.js';
 import { type JournalLine, journalLines, journalVersion } from '../state/format/journal-lines.js';
 import { openExisting } from '../state/read-only-store.js';
 
-/** The file of a state as it stands. */
+/** A state's file as it is. */
 export interface StateJournal {
   /** Its path. */
   readonly file: string;
-  /** Of its format; null where there is no such file, or it does not begin like one. */
+  /** The format's version; null if there is no such file, or if it does not begin like one. */
   readonly version: number | null;
   readonly bytes: number;
-  /** The generation that it leads to; null where it is damaged, or there is none. */
+  /** The generation that it leads to; null if it is damaged, or if there is none. */
   readonly generation: number | null;
-  /** The highest one that is known to have been committed; 0 where nothing says so. */
+  /** The highest generation known to be committed; 0 if unknown. */
   readonly highest: number;
-  /** That of the copy beside it; null where that is damaged, or there is none. */
+  /** The generation of the copy beside it; null if that is damaged, or if there is none. */
   readonly copy: number | null;
-  /** Why it is not trusted; null where it is good, or there is none. */
+  /** Why it is not trusted; null if it is good, or if there is none. */
   readonly damage: string | null;
   readonly lines: readonly JournalLine[];
 }
@@ -60,8 +60,8 @@ export interface StateJournalOptions {
  * @throws ERR_INVALID_OPTION; ERR_STATE_FOLDER if the folder is closed to this process; ERR_SYSCALL
  */
 export function stateJournal(options: StateJournalOptions = {}): StateJournal {
-  const given = parseConfig(checkOptions(options, ['stateDir'], 'stateJournal'));
-  const stateDir = given.stateDir ?? MACHINE_STATE_DIR;
+  const config = parseConfig(checkOptions(options, ['stateDir'], 'stateJournal'));
+  const stateDir = config.stateDir ?? MACHINE_STATE_DIR;
   const file = join(stateDir, STATE_FILE);
   const folder = openExisting(stateDir);
   if (!folder) return { file, ...NOTHING };
@@ -73,7 +73,7 @@ export function stateJournal(options: StateJournalOptions = {}): StateJournal {
 }
 
 function readJournalIn(folder: NativeFolder): Omit<StateJournal, 'file'> {
-  // Before the file is read: it is written after each commit.
+  // Read before the state's file: this file is written after each commit.
   const highest = highestOf(folder);
   const copy = committedIn(folder, COPY_FILE) ?? null;
   let bytes: Buffer | undefined;
@@ -99,7 +99,7 @@ function judgementOf(bytes: Buffer, highest: number): Pick<StateJournal, 'genera
       ? { generation: found.checkpoint.generation, damage: null }
       : { generation: null, damage: found.why };
   } catch (error) {
-    // Of a newer version of which nothing can be made out here.
+    // The file has a newer version that this one cannot read at all.
     if (!(error instanceof NumalignError) || error.code !== 'ERR_STATE_VERSION') throw error;
     return { generation: null, damage: error.message };
   }

@@ -1,5 +1,5 @@
-// What a state folder keeps beside the state: states of earlier boots, and files that were put
-// aside as damaged. Only looks.
+// KeptFiles: what a state folder keeps beside the state: states of earlier boots, and files that
+// were quarantined as damaged. Only looks.
 import { type LapsedGrant, lapsedGrants } from '../admission/warnings.js';
 import { NumalignError } from '../base/errors.js';
 import type { NativeFolder } from '../base/native-files.js';
@@ -13,17 +13,15 @@ const QUARANTINE_FOLDER = 'quarantine';
 export interface KeptFiles {
   /** States of earlier boots, the latest first. */
   readonly archives: readonly ArchivedState[];
-  /**
-   * Files that were put aside as damaged, below the state folder; their names begin with the time.
-   */
+  /** Quarantined files, below the state folder; their names begin with the time. */
   readonly quarantine: readonly string[];
 }
 
 /** A state of an earlier boot. */
 export interface ArchivedState {
-  /** Below the state folder. */
+  /** The path below the state folder. */
   readonly file: string;
-  /** Null where the file cannot be read as a state. */
+  /** Null if the file cannot be read as a state. */
   readonly generation: number | null;
   readonly writtenAt: string | null;
   /** The persistent grants that were in it. */
@@ -36,7 +34,7 @@ function readArchive(folder: NativeFolder, name: string): ArchivedState {
     const { generation, writtenAt, assignments } = decodeCheckpoint(folder.read(name) ?? Buffer.alloc(0));
     return { file, generation, writtenAt, lapsed: lapsedGrants(assignments) };
   } catch (error) {
-    // It is told that it is there; nothing hangs on what is in it.
+    // An unreadable archive is listed without its content, which nothing depends on.
     if (!(error instanceof NumalignError)) throw error;
     return { file, generation: null, writtenAt: null, lapsed: [] };
   }
@@ -50,7 +48,7 @@ function readArchives(archive: NativeFolder): readonly ArchivedState[] {
     .sort((a, b) => (b.writtenAt ?? '').localeCompare(a.writtenAt ?? '') || a.file.localeCompare(b.file));
 }
 
-/** What is kept in a folder; nothing where there is none. @throws ERR_STATE_FOLDER, ERR_SYSCALL */
+/** What a folder keeps; empty if there is none. @throws ERR_STATE_FOLDER, ERR_SYSCALL */
 export function readKeptFiles(stateDir: string): KeptFiles {
   const folder = openExisting(stateDir);
   if (!folder) return { archives: [], quarantine: [] };

@@ -1,4 +1,4 @@
-// The shared members of a status.
+// MemberStatus: the shared members of a status.
 import { join } from 'node:path';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import type { NativeFolder } from '../base/native-files.js';

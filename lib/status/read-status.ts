@@ -1,4 +1,4 @@
-// Reads a StateStatus. Only looks: nothing is made, locked or changed.
+// ReadStatus: reads a StateStatus. Only looks: makes, locks and changes nothing.
 import { cpusNow } from '../account/cpus-now.js';
 import { withoutPods } from '../account/pod-changes.js';
 import { freeCpus, sharedPool } from '../account/pools.js';
@@ -12,10 +12,9 @@ import { readingIn, readingWithout, type StateReading } from './state-reading.js
 import type { StateStatus } from './status.js';
 
 /**
- * What the state of a site says now. Reads the file, whatever is known of it; of a damaged one, what
- * is left.
- * @throws ERR_STATE_FOLDER where the folder is there but closed to us, ERR_STATE_CORRUPT where
- *   nothing can be told, ERR_STATE_VERSION
+ * The state of a site now. Always reads the file; of a damaged one, what can be recovered.
+ * @throws ERR_STATE_FOLDER if this process may not open the folder, ERR_STATE_CORRUPT if nothing
+ *   can be recovered, ERR_STATE_VERSION
  */
 export function readStatus(site: ReadOnlySite): StateStatus {
   return statusOf(site, (site.ledger.scope !== 'memory' && readingIn(site)) || readingWithout(site));

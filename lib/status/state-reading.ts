@@ -1,4 +1,4 @@
-// StateReading: what a state says, before it is held against the machine.
+// StateReading: what a state says, before it is compared with the machine.
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { currentCheckpoint } from '../admission/on-record.js';
 import type { ReadOnlySite } from '../admission/site.js';
@@ -13,17 +13,17 @@ import { type Waiter, waitersIn } from '../state/wait-queue.js';
 import { membersIn } from './member-status.js';
 import type { MemberStatus, StateStatus } from './status.js';
 
-/** What a state says, before it is held against the machine. */
+/** What a state says, before it is compared with the machine. */
 export interface StateReading extends Pick<StateStatus, 'exists' | 'isOfEarlierBoot' | 'damage'> {
   readonly checkpoint: Checkpoint;
   readonly isAlive: (pod: PodAssignment) => boolean;
-  /** Of the process (or Worker) with this file. */
+  /** Whether the process (or Worker) with this owner file lives. */
   readonly isProcessAlive: (uuid: string) => boolean;
   readonly members: readonly MemberStatus[];
   readonly waiting: readonly Waiter[];
 }
 
-/** Of a folder; undefined where there is none, or no state in it. */
+/** The reading of a folder; undefined if there is none, or no state in it. */
 export function readingIn({ ledger, topology }: ReadOnlySite): StateReading | undefined {
   const { path } = ledger;
   const folder = openExisting(path);
@@ -35,7 +35,10 @@ export function readingIn({ ledger, topology }: ReadOnlySite): StateReading | un
   }
 }
 
-/** Without a folder: of a state in memory, or the one that the first opener of a folder would find. */
+/**
+ * The reading without a folder: a state in memory, or the one that the first opener of a folder
+ * would find.
+ */
 export function readingWithout(site: ReadOnlySite): StateReading {
   const { ledger } = site;
   const checkpoint = currentCheckpoint(site);
@@ -61,7 +64,7 @@ function readFolder(
       if (!checkpoint) return undefined;
       const { pods, kubelet } = checkpoint.assignments;
       const dead = new Set(deadPods(owners, pods));
-      // While the folder is open.
+      // Read while the folder is open.
       const isKept = kubelet !== null && owners !== undefined && isLocked(owners, kubelet.keeper.uuid);
       return {
         exists: true,
@@ -74,7 +77,7 @@ function readFolder(
         waiting: withChild(folder, 'waiting', (waiting) => (waiting ? waitersIn(waiting) : [])),
       };
     });
-    // A grant that is released meanwhile must not look like one whose owner died.
+    // A grant that is released in the meantime must not look like one whose owner died.
     if (folder.version(STATE_FILE) === version) return answer;
   }
 }

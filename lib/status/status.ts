@@ -1,4 +1,4 @@
-// StateStatus: what a state folder says at one moment, all of it of one generation.
+// StateStatus: the content of a state folder at one moment, all of one generation.
 import type { PodContainer } from '../admission/pod-container.js';
 import type { LapsedGrant, Warning } from '../admission/warnings.js';
 import type { NumalignError } from '../base/errors.js';
@@ -24,13 +24,13 @@ export interface GrantStatus extends GrantInfo {
    * one.
    */
   readonly cgroups: readonly GrantCgroup[];
-  /** As {@link Grant.memoryEnforcement}. */
+  /** Like {@link Grant.memoryEnforcement}. */
   readonly memoryEnforcement: readonly MemoryBinding[];
-  /** As {@link Grant.quiet}. */
+  /** Like {@link Grant.quiet}. */
   readonly quiet: QuietOutcome | null;
 }
 
-/** A cgroup of a grant, as a path. */
+/** A cgroup of a grant. */
 export interface GrantCgroup {
   /** The container; null: all of them. */
   readonly container: string | null;
@@ -52,7 +52,7 @@ export interface SettingsStatus extends Settings {
   readonly isolatedByKernel: boolean;
 }
 
-/** The answer of {@link ManagerView.status}. */
+/** The result of {@link ManagerView.status}. */
 export interface StateStatus {
   /** The state folder; empty if nothing is kept on disk. */
   readonly stateDir: string;

@@ -1,5 +1,4 @@
-// Buffers in memory of NUMA nodes, and in hugepages. Follows mmap(2), mbind(2) and
-// hwloc_alloc_membind.
+// Buffers in memory of NUMA nodes, and in hugepages. See mmap(2), mbind(2) and hwloc_alloc_membind.
 import { constants } from 'node:buffer';
 import { freemem } from 'node:os';
 import { checkOptions, invalidOption } from '../base/check-options.js';
@@ -29,12 +28,12 @@ export interface BufferOptions {
   node?: number;
 }
 
-/** Of the machine, and of the memory cgroup where the process has a limit. */
+/** The bytes available on the machine, and in the memory cgroup if that has a limit. */
 function availableBytes(): number {
   return Math.min(freemem(), process.availableMemory());
 }
 
-/** Bytes that are free, on a node or anywhere; null where unknown. */
+/** The free bytes on a node or on the machine; null if unknown. */
 function freeBytes(hugepageBytes: number, node: number | undefined): number | null {
   if (hugepageBytes === 0) {
     const meminfo = `/sys/devices/system/node/node${node}/meminfo`;
@@ -46,7 +45,7 @@ function freeBytes(hugepageBytes: number, node: number | undefined): number | nu
   return free === undefined || onNode === undefined ? null : Math.min(free, onNode) * hugepageBytes;
 }
 
-/** What a buffer is to be, as {@link parseBuffer} gives it. */
+/** A checked request for a buffer, from {@link parseBuffer}. */
 export interface BufferRequest {
   bytes: number;
   /** 0: ordinary pages. */
@@ -78,18 +77,18 @@ export function parseBuffer(size: Quantity, pageSize: Quantity | undefined): Buf
 }
 
 /**
- * A Buffer on NUMA nodes: all of it on `node`, or `nodes` preferred. Every page of it is there when
- * it returns, which takes as long as clearing the memory does.
- * @throws ERR_MEMORY_SHORTAGE where there are too few pages, ERR_SYSCALL where the node cannot be
- *   asked for
+ * A Buffer on NUMA nodes: all of it on `node`, or `nodes` preferred. All its pages exist when it
+ * returns, which takes as long as clearing the memory.
+ * @throws ERR_MEMORY_SHORTAGE if there are too few pages, ERR_SYSCALL if the node cannot be
+ *   requested
  */
 export function nodeBuffer(
   { bytes, hugepageBytes }: BufferRequest,
   nodes: NodeSet,
   node: number | undefined,
 ): Buffer {
-  // Where the machine is full the kernel kills somebody. Hugepages are taken from a pool, which is
-  // just empty.
+  // On a full machine the kernel would kill a process. Hugepages come from a pool, which can just
+  // be empty.
   if (hugepageBytes === 0 && bytes > availableBytes()) throw shortage(bytes, hugepageBytes, node);
   try {
     const wanted = node === undefined ? nodes : NodeSet.of(node);
@@ -102,16 +101,16 @@ export function nodeBuffer(
 
 /** A buffer of a grant that may still be in use. */
 interface GrantBuffer {
-  /** All of its memory. */
+  /** Its complete memory. */
   readonly memory: WeakRef<ArrayBufferLike>;
   readonly hugepageBytes: number;
   readonly isStrict: boolean;
 }
 
-// By the grant's id.
+// Keyed by the grant's id.
 const buffers = () => new Map<string, GrantBuffer[]>();
 
-/** It goes where the grant's memory goes. */
+/** Records a buffer, which moves with the grant's memory. */
 export function noteBuffer(uid: string, { buffer }: Buffer, hugepageBytes: number, isStrict: boolean): void {
   const all = ENVIRONMENT.of(buffers);
   const alive = (all.get(uid) ?? []).filter(({ memory }) => memory.deref());
@@ -122,12 +121,15 @@ export function forgetBuffers(uid: string): void {
   ENVIRONMENT.of(buffers).delete(uid);
 }
 
-/** Buffers of a grant go to other nodes. Answers the first refusal's name; null where there was none. */
+/**
+ * Moves the buffers of a grant to other nodes. Returns the name of the first refusal; null if there
+ * was none.
+ */
 export function moveBuffers(uid: string, nodes: NodeSet): string | null {
   let refusal: string | null = null;
   for (const { memory, hugepageBytes, isStrict } of ENVIRONMENT.of(buffers).get(uid) ?? []) {
     const found = memory.deref();
-    // Nobody uses it any more, or its memory is somebody else's.
+    // The buffer is unused, or its memory was transferred.
     if (!found || found.byteLength === 0) continue;
     try {
       native.moveBuffer(new Uint8Array(found), hugepageBytes, nodes.words, isStrict);

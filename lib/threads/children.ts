@@ -1,10 +1,10 @@
-// The processes that this environment has started for its grants and that have not ended.
+// The living processes that this environment has started for its grants.
 import type { ChildProcess } from 'node:child_process';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { NumalignError } from '../base/errors.js';
 import type { Store } from '../state/store.js';
 
-// By grant, whichever object started them: releasing by the id must not overlook them.
+// Keyed by grant, not by object: a release by id must see them, too.
 const children = () => new Map<string, Set<ChildProcess>>();
 
 /** Counts a child as running on a grant until it exits. */
@@ -23,7 +23,7 @@ export function watchChild(store: Store, uid: string, child: ChildProcess): void
 export const hasChild = ({ registry }: Store, uid: string) => registry.of(children).has(uid);
 
 /**
- * @throws ERR_CHILD_ALIVE while a child runs on a grant; `what`: what can not be done with its CPUs
+ * @throws ERR_CHILD_ALIVE while a child runs on a grant; `what`: what cannot be done with its CPUs
  */
 export function checkNoChild({ registry }: Store, { uid }: Pick<PodAssignment, 'uid'>, what: string): void {
   const [child] = registry.of(children).get(uid) ?? [];

@@ -1,4 +1,4 @@
-// How the threads of this process that are pinned for a grant follow its CPUs when these change.
+// Followers: how the threads that this process has pinned for a grant follow changes of its CPUs.
 import { type Booked, type ThreadShare, threadShares } from '../account/pod-holdings.js';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
@@ -10,34 +10,34 @@ import { checkNoChild } from './children.js';
 
 /** The threads of this process that run on the grant. */
 export interface Followers<T> {
-  /** They leave what the grant loses; called before it does. @throws where one does not */
+  /** Moves them off the CPUs that the grant is about to lose. @throws if a thread cannot leave */
   narrow(cpus: CpuSet): T;
-  /** They may use all of the grant, again or for the first time. `pod`: it as it is then. */
+  /** Lets them use all of the grant, again or for the first time. `pod`: the grant at that time. */
   widen(cpus: CpuSet, pod: Booked): T;
 }
 
 /** The threads of this process that run on the grant. */
 export interface GrantThreads<T> extends Followers<T> {
-  /** They wait in the shared pool until {@link Followers.widen} brings them back. */
+  /** Moves them to the shared pool until {@link Followers.widen} brings them back. */
   park(pool: CpuSet): T;
-  /** @throws where something runs on the grant that cannot leave, as {@link Followers.narrow} */
+  /** @throws if something on the grant cannot leave, like {@link Followers.narrow} */
   checkCanLeave(): void;
 }
 
-/** The threads of this process that are pinned for a grant; `before`: it as it is now. */
+/** The threads that this process has pinned for a grant; `before`: the grant as it is now. */
 export function threadsOf(store: Store, uid: string, before: Booked): GrantThreads<PinResult> {
   const move = (pod: Booked, moveShare: (share: ThreadShare) => NativePinOutcome) => {
     const outcomes = threadShares(pod).map(moveShare);
     const moved = outcomes.flatMap((each) => each.moved);
     return toPinResult({ moved, unmovable: outcomes.flatMap((each) => each.unmovable) }, true);
   };
-  // Threads whose part has nothing on the CPUs that are there wait on the rest of the grant.
+  // Threads of a part without a present CPU wait on the rest of the grant.
   const follow = (pod: Booked, kept: CpuSet, present: CpuSet) => {
     const here = kept.intersection(present);
     return move(pod, ({ part, cpus }) => {
-      const own = cpus.intersection(kept);
-      return own.intersects(here) || here.isEmpty
-        ? native.followGrant(uid, part, own.words)
+      const share = cpus.intersection(kept);
+      return share.intersects(here) || here.isEmpty
+        ? native.followGrant(uid, part, share.words)
         : native.parkGrant(uid, part, here.words);
     });
   };

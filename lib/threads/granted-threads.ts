@@ -1,4 +1,4 @@
-// GrantedThreads: what must be known of a grant to put threads on its CPUs.
+// GrantedThreads: what it takes to put threads on the CPUs of a grant.
 import type { EnforcementLevel } from '../account/pod-assignment.js';
 import { invalidOption } from '../base/check-options.js';
 import { native } from '../base/native.js';
@@ -10,32 +10,32 @@ import { CpuSet, type NodeSet } from '../machine/cpu-set.js';
 
 export interface GrantedThreads {
   readonly grant: string;
-  /** Of the grant, whose threads they are; '': of none. */
+  /** The part of the grant that the threads belong to; '': none. */
   readonly part: string;
-  /** The uuid of its owner. */
+  /** The uuid of the grant's owner. */
   readonly owner: string;
-  /** Where threads may be put. */
+  /** The CPUs that threads may be put on. */
   readonly cpus: CpuSet;
   readonly memoryNodes: NodeSet;
-  /** Every thread has to be put on one CPU, see {@link needsOneToOne}. */
+  /** True if every thread must be put on one CPU, see {@link needsOneToOne}. */
   readonly oneToOne: boolean;
-  /** Of a part of the grant. @throws ERR_UNKNOWN_PART */
+  /** The same for a part of the grant. @throws ERR_UNKNOWN_PART */
   readonly onPart: (name: string) => GrantedThreads;
-  /** Its cgroup, where it has one. */
+  /** The grant's cgroup, if it has one. */
   readonly group: GrantGroup | undefined;
   /** See {@link Enforcer.learnChoices}. */
   readonly learnChoices: () => void;
   /**
-   * Has threads of this process run in the shared pool from now on, as its members do. Undefined
-   * where nothing of the pool is booked for the grant.
+   * Moves threads of this process to the shared pool, where they stay. Undefined if the grant has
+   * not booked anything from the pool.
    */
   readonly share?: ((tids: readonly number[]) => Promise<PinResult>) | undefined;
 }
 
 /**
- * Whether every thread has to be put on one CPU: the kernel does not balance load between isolated
- * CPUs, so that a thread stays on the CPU where it happens to be, and those that may run on several
- * pile up on one. `unbalanced`: CPUs over which it balances none now.
+ * Whether every thread must be put on one CPU. The kernel does not balance load between isolated
+ * CPUs: a thread stays on the CPU where it happens to be, and threads that may use several CPUs
+ * pile up on one. `unbalanced`: the CPUs without balancing now.
  */
 export function needsOneToOne(
   { cpus, enforcement }: { cpus: CpuSet; enforcement: EnforcementLevel },
@@ -45,8 +45,8 @@ export function needsOneToOne(
 }
 
 /**
- * CPUs that an option names; default: all that threads may be put on.
- * @throws ERR_INVALID_OPTION for none and for others than these, ERR_INVALID_LIST
+ * The CPUs that an option names; default: all that threads may be put on.
+ * @throws ERR_INVALID_OPTION for an empty set or other CPUs, ERR_INVALID_LIST
  */
 export function cpusWithin(
   { cpus, part }: GrantedThreads,
@@ -63,11 +63,10 @@ export function cpusWithin(
 }
 
 /**
- * Moves threads into the grant's cgroup, where it has one, and has `put` pin them; where that fails
- * they leave it again. `isWhole`: all of the process is in it, threads that are just being born
- * included.
- * @throws ERR_ALREADY_PINNED unless `replace`, and nothing is moved then; ERR_CGROUP,
- *   ERR_ENFORCEMENT
+ * Moves threads into the grant's cgroup, if it has one, and runs `put`, which pins them. If that
+ * fails, they leave the cgroup again. `isWhole`: the whole process is in the cgroup, with threads
+ * that are just being created.
+ * @throws ERR_ALREADY_PINNED unless `replace`, before anything moves; ERR_CGROUP, ERR_ENFORCEMENT
  */
 export function inGroup<T>(
   { grant, cpus, group, learnChoices }: Pick<GrantedThreads, 'grant' | 'cpus' | 'group' | 'learnChoices'>,
@@ -87,18 +86,18 @@ export function inGroup<T>(
   }
 }
 
-/** Where threads of one kind go. */
+/** Where threads of one kind run. */
 export interface ThreadPlace {
-  /** Of the grant, which has these CPUs; '': of none. */
+  /** The part of the grant that has these CPUs; '': none. */
   readonly part: string;
   readonly cpus: CpuSet;
-  /** Each on one of them, the least used. */
+  /** True: each thread gets one of them, the least used. */
   readonly oneEach: boolean;
 }
 
 /**
  * Pins every thread of this process whose role has a place; others stay where they are.
- * @throws ERR_ALREADY_PINNED unless `replace`; nothing is moved then
+ * @throws ERR_ALREADY_PINNED unless `replace`, before anything moves
  */
 export function placeByRole(
   granted: GrantedThreads,

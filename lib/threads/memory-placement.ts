@@ -1,9 +1,9 @@
-// MemoryPlacement: on which NUMA nodes memory is. Follows move_pages(2) and numa_maps of proc(5).
+// MemoryPlacement: the NUMA nodes that memory is on. See move_pages(2) and numa_maps in proc(5).
 import { getSystemErrorName, types } from 'node:util';
 import { invalidOption } from '../base/check-options.js';
 import { native } from '../base/native.js';
 
-/** On which NUMA nodes memory is. Amounts are bytes. */
+/** The NUMA nodes that memory is on. Amounts are bytes. */
 export interface MemoryPlacement {
   /** Bytes by node id. */
   readonly byNode: Readonly<Record<number, number>>;
@@ -19,14 +19,14 @@ export interface MemoryPlacement {
   readonly reason: string | null;
 }
 
-/** The bytes of a buffer, whatever shows them. */
+/** The bytes of a buffer, of any view or type. */
 function bytesOf(buffer: ArrayBufferView | ArrayBufferLike): Uint8Array {
   try {
     if (ArrayBuffer.isView(buffer))
       return new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.byteLength);
     if (types.isAnyArrayBuffer(buffer)) return new Uint8Array(buffer);
   } catch {
-    // It has been detached.
+    // The buffer has been detached.
   }
   return invalidOption('buffer', buffer, 'an ArrayBuffer or a view of one');
 }

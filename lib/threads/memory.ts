@@ -1,49 +1,51 @@
-// Memory of a grant: the NUMA policy of the calling thread, and where its memory moves. Follows
+// Memory of a grant: the NUMA policy of the calling thread, and moves of its memory. See
 // set_mempolicy(2), mbind(2), migrate_pages(2) and numa(7).
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
 import type { NativePolicy } from '../base/native-threads.js';
 import { ENVIRONMENT } from '../base/registry.js';
 import { NodeSet } from '../machine/cpu-set.js';
-import { ASKED_MODES, type MemoryMode, type MemoryPolicyMode, MODES } from './memory-mode.js';
+import { type MemoryMode, type MemoryPolicyMode, MODE_NUMBERS, MODES } from './memory-mode.js';
 
-/** What became of memory that was there already. */
+/** What became of memory that already existed. */
 export interface MemoryMigration {
   /**
-   * Pages that the kernel says it could not move; null where it moved none at all. Pages shared
-   * with other processes need CAP_SYS_NICE and are not counted.
+   * The pages that the kernel reports as not moved; null if it moved none at all. Pages shared with
+   * other processes need CAP_SYS_NICE and are not counted.
    */
   readonly notMoved: number | null;
-  /** Why none was moved, such as `EPERM`; null otherwise. */
+  /** Why nothing was moved, such as `EPERM`; null otherwise. */
   readonly reason: string | null;
 }
 
 /**
- * The account of a memory policy: of the calling thread and what it touches later, never of other
- * threads that run already.
+ * The memory policy of the calling thread, for what it touches later. Other running threads are not
+ * affected.
  */
 export interface MemoryPinResult {
-  /** In force now, read back; null where it cannot be read. */
+  /** The mode in force now, read back; null if it cannot be read. */
   readonly mode: MemoryPolicyMode | null;
-  /** Of the policy in force. */
+  /** The nodes of the policy in force. */
   readonly nodes: NodeSet;
   /**
-   * Whether what was asked for is in force. Where not, the node of the CPU that first touches a
+   * True if the requested policy is in force. Otherwise the node of the CPU that first touches a
    * page decides.
    */
   readonly applied: boolean;
   /**
-   * Why not: the kernel's refusal, such as `EPERM` or `ENOSYS` (a container's seccomp profile) or
-   * `EINVAL` (none of the nodes has memory that may be used here); `clipped` where only some of the
-   * nodes are in force, since a cpuset forbids the others or a kernel before 5.15 prefers one only;
-   * `other-thread` where another thread was pinned, whose policy only itself could set.
+   * Why `applied` is false:
+   * - The kernel's refusal, such as `EPERM` or `ENOSYS` (a container's seccomp profile) or `EINVAL`
+   *   (none of the nodes has memory that may be used here).
+   * - `clipped`: only some of the nodes are in force, because a cpuset forbids the others, or
+   *   because a kernel before 5.15 prefers only one.
+   * - `other-thread`: another thread was pinned, which only itself could set its policy.
    */
   readonly reason: string | null;
-  /** null where it was not asked for. */
+  /** Null if a migration was not requested. */
   readonly migrated: MemoryMigration | null;
 }
 
-/** The name of the kernel's refusal. Throws whatever is none. */
+/** The name of the kernel's refusal. Throws any other error. */
 function refusalOf(error: unknown): string {
   if (error instanceof NumalignError && error.errnoName !== undefined) return error.errnoName;
   throw error;
@@ -51,8 +53,8 @@ function refusalOf(error: unknown): string {
 
 interface ThreadMemory {
   /**
-   * The policy that the calling thread has for a grant: the one from before the first pin. An
-   * environment has one thread.
+   * The calling thread's policy for a grant, and its policy before the first pin. An environment
+   * has one thread.
    */
   pinned: { readonly grant: string; readonly before: NativePolicy } | undefined;
 }
@@ -61,24 +63,26 @@ const newThreadMemory = (): ThreadMemory => ({ pinned: undefined });
 
 const threadMemory = () => ENVIRONMENT.of(newThreadMemory);
 
-/** What is asked of the calling thread's memory. */
+/** What to do with the calling thread's memory. */
 export interface MemoryPin {
   grant: string;
   mode: MemoryMode;
   nodes: NodeSet;
-  /** Move what is on these nodes; undefined: leave everything where it is. */
+  /** Move what is on these nodes; undefined: move nothing. */
   from: NodeSet | undefined;
 }
 
-/** Sets the calling thread's policy. What the kernel refuses is told, not thrown. */
+/**
+ * Sets the calling thread's policy. A refusal of the kernel is part of the result, and not thrown.
+ */
 export function pinMemory({ grant, mode, nodes, from }: MemoryPin): MemoryPinResult {
   let reason: string | null = null;
   let now: NativePolicy | undefined;
   try {
-    // Read first: what could not be given back is not taken.
+    // Read first: a policy that cannot be restored must not be replaced.
     const before = native.memoryPolicy();
     now = before;
-    native.setMemoryPolicy(ASKED_MODES[mode], 0, nodes.words);
+    native.setMemoryPolicy(MODE_NUMBERS[mode], 0, nodes.words);
     threadMemory().pinned = { grant, before: threadMemory().pinned?.before ?? before };
     now = native.memoryPolicy();
   } catch (error) {
@@ -96,8 +100,8 @@ export function pinMemory({ grant, mode, nodes, from }: MemoryPin): MemoryPinRes
 }
 
 /**
- * Moves what a process, by default this one, has on some nodes. What the kernel refuses is told, not
- * thrown.
+ * Moves what a process has on some nodes; default: this process. A refusal of the kernel is part of
+ * the result, and not thrown.
  */
 export function migrate(from: NodeSet, to: NodeSet, pid = 0): MemoryMigration {
   if (from.isEmpty) return { notMoved: 0, reason: null };
@@ -108,7 +112,7 @@ export function migrate(from: NodeSet, to: NodeSet, pid = 0): MemoryMigration {
   }
 }
 
-/** The result where another thread than the calling one was pinned. */
+/** The result if another thread than the calling one was pinned. */
 export const OTHER_THREAD: MemoryPinResult = Object.freeze({
   mode: null,
   nodes: NodeSet.EMPTY,
@@ -118,8 +122,8 @@ export const OTHER_THREAD: MemoryPinResult = Object.freeze({
 });
 
 /**
- * Gives the calling thread back the policy it had before it was pinned for this grant; returns what
- * undoes that. Does nothing on other threads.
+ * Restores the policy that the calling thread had before it was pinned for this grant. Returns a
+ * function that undoes this. Does nothing on other threads.
  */
 export function unpinMemory(grant: string): () => void {
   const memory = threadMemory();
@@ -129,7 +133,7 @@ export function unpinMemory(grant: string): () => void {
   try {
     policy = native.memoryPolicy();
   } catch (error) {
-    refusalOf(error); // denied since: the policy stays
+    refusalOf(error); // now denied: the policy stays
     return () => {};
   }
   if (!trySetPolicy(was.before)) return () => {};
@@ -140,8 +144,8 @@ export function unpinMemory(grant: string): () => void {
 }
 
 /**
- * The calling thread's memory comes from other nodes from now on, if its policy is that of this
- * grant: the grant's own have changed.
+ * Makes the calling thread's memory come from the grant's new nodes, if its policy is that of this
+ * grant.
  */
 export function followMemory(grant: string, nodes: NodeSet): void {
   if (threadMemory().pinned?.grant !== grant) return;
@@ -149,11 +153,11 @@ export function followMemory(grant: string, nodes: NodeSet): void {
     const { mode, flags } = native.memoryPolicy();
     trySetPolicy({ mode, flags, nodes: nodes.words });
   } catch (error) {
-    refusalOf(error); // denied since: the policy stays
+    refusalOf(error); // now denied: the policy stays
   }
 }
 
-// Whether it was not refused: by a seccomp filter, or since a cpuset has changed.
+// Returns false if it is refused: by a seccomp filter, or because a cpuset has changed.
 function trySetPolicy({ mode, flags, nodes }: NativePolicy): boolean {
   try {
     native.setMemoryPolicy(mode, flags, nodes);
@@ -165,14 +169,14 @@ function trySetPolicy({ mode, flags, nodes }: NativePolicy): boolean {
 }
 
 /**
- * Has the calling thread prefer memory from these nodes, as far as that is allowed; returns what
- * undoes that. Threads and processes that it starts inherit the policy.
+ * Makes the calling thread prefer memory from these nodes, as far as that is allowed. Returns a
+ * function that undoes this. Threads and processes that it starts inherit the policy.
  */
 export function preferNodes(nodes: NodeSet): () => void {
   let before: NativePolicy;
   try {
     before = native.memoryPolicy();
-    native.setMemoryPolicy(ASKED_MODES.preferred, 0, nodes.words);
+    native.setMemoryPolicy(MODE_NUMBERS.preferred, 0, nodes.words);
   } catch (error) {
     refusalOf(error);
     return () => {};

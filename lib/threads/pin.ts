@@ -1,4 +1,5 @@
-// Threads of this process that go onto the CPUs of a grant, and the memory of the one that calls.
+// Pinning: puts threads of this process on the CPUs of a grant, and sets the memory policy of the
+// calling thread.
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
@@ -58,12 +59,12 @@ export interface GrantPinResult extends PinResult {
   readonly memory: MemoryPinResult | null;
 }
 
-/** What {@link GrantPinOptions} come to. */
+/** {@link GrantPinOptions}, checked and with defaults. */
 export interface PinRequest {
   readonly threads: Threads;
   readonly replace: boolean;
   readonly mode: MemoryMode | 'none';
-  /** Memory of whatever runs in the grant's cgroup too. */
+  /** True if it also restricts the memory of everything in the grant's cgroup. */
   readonly isStrict: boolean;
   readonly migrate: boolean;
 }
@@ -79,7 +80,7 @@ export function parsePartPin(options: PartPinOptions): PinRequest {
   return request;
 }
 
-/** `usual`: the threads where none are named. @throws ERR_INVALID_OPTION */
+/** `usual`: the default threads. @throws ERR_INVALID_OPTION */
 export function parsePin(options: GrantPinOptions, usual: Threads = 'process'): PinRequest {
   const {
     threads = usual,
@@ -95,7 +96,7 @@ export function parsePin(options: GrantPinOptions, usual: Threads = 'process'): 
   return { threads, replace, mode, isStrict, migrate };
 }
 
-/** @throws ERR_ISOLATED_NEEDS_PLACEMENT where load is not balanced between the CPUs */
+/** @throws ERR_ISOLATED_NEEDS_PLACEMENT if the kernel does not balance load between the CPUs */
 export function checkBalanced({ oneToOne, cpus }: GrantedThreads): void {
   if (!oneToOne) return;
   throw new NumalignError(
@@ -106,10 +107,10 @@ export function checkBalanced({ oneToOne, cpus }: GrantedThreads): void {
 }
 
 /**
- * Pins threads, and sets the memory policy of the calling one, if it is among them. In a cgroup of
- * its own all of the process moves at once, threads that are just being born included. `cpus`: all
- * that the grant has; `numaNodes`: all of the machine.
- * @throws as {@link Grant.pin}
+ * Pins threads, and sets the memory policy of the calling one, if it is among them. A grant's
+ * cgroup takes the whole process at once, with threads that are just being created. `cpus`: all
+ * CPUs of the grant; `numaNodes`: all nodes of the machine.
+ * @throws like {@link Grant.pin}
  */
 export function pinTo(
   target: GrantedThreads,

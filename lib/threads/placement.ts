@@ -1,4 +1,4 @@
-// ThreadPlacement: which kind of threads of this process runs on which CPUs of a grant.
+// ThreadPlacement: which kinds of threads of this process run on which CPUs of a grant.
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { native } from '../base/native.js';
 import type { ThreadRole } from '../base/native-threads.js';
@@ -64,7 +64,7 @@ export interface PlaceThreadsOptions extends ThreadPlacement {
 export interface PlaceThreadsResult {
   /** `guaranteed`: it is where it was put. */
   readonly main: PinResult;
-  /** Those that are known. */
+  /** The Workers that are known. */
   readonly workers: PinResult;
   /** `guaranteed`: all of them were found, and are where they were put. */
   readonly pool: PinResult;
@@ -72,29 +72,29 @@ export interface PlaceThreadsResult {
   readonly v8: PinResult;
   readonly others: PinResult;
   /**
-   * Never: threads may be born while /proc/self/task is read. Those that threads of this process
-   * start later are born where these are.
+   * Never true: threads may be created while /proc/self/task is read. Threads that are started
+   * later inherit the place of the thread that starts them.
    */
   readonly guaranteed: false;
 }
 
 const KINDS = ['main', 'workers', 'pool', 'v8', 'others'] as const;
 
-/** Of threads that run in the shared pool. */
+/** The place of threads that run in the shared pool. */
 export const SHARED = 'shared';
 
-/** undefined: in the shared pool. */
+/** Undefined: in the shared pool. */
 type Places = Readonly<Record<(typeof KINDS)[number], ThreadPlace | undefined>>;
 
 type Place = Exclude<ThreadCpus, string | CpuSet>;
 
-/** What can be said without the grant. @throws ERR_INVALID_OPTION */
+/** Checks what does not depend on the grant. @throws ERR_INVALID_OPTION */
 export function checkPlace(kind: string, value: ThreadCpus | undefined): Place {
   if (value === undefined || typeof value === 'string' || value instanceof CpuSet) return {};
-  const given = checkOptions(value, ['part', 'cpus', 'oneToOne'], kind) as Place;
-  const { oneToOne = false } = given;
+  const place = checkOptions(value, ['part', 'cpus', 'oneToOne'], kind) as Place;
+  const { oneToOne = false } = place;
   if (typeof oneToOne !== 'boolean') invalidOption(`${kind}.oneToOne`, oneToOne, 'true or false');
-  return given;
+  return place;
 }
 
 /** @throws ERR_INVALID_OPTION, ERR_INVALID_LIST, ERR_UNKNOWN_PART */
@@ -104,16 +104,16 @@ export function parsePlace(grant: GrantedThreads, kind: string, value: ThreadCpu
   if (value === undefined || typeof value === 'string' || value instanceof CpuSet) {
     return { part, cpus: cpusWithin(grant, kind, value), oneEach: grant.oneToOne };
   }
-  const given = checkPlace(kind, value);
-  const target = given.part === undefined ? grant : grant.onPart(given.part);
-  const { oneToOne = target.oneToOne } = given;
+  const place = checkPlace(kind, value);
+  const target = place.part === undefined ? grant : grant.onPart(place.part);
+  const { oneToOne = target.oneToOne } = place;
   if (target.oneToOne && !oneToOne)
     invalidOption(`${kind}.oneToOne`, false, 'true: the CPUs of the grant are isolated');
-  const cpus = cpusWithin(target, `${kind}.cpus`, given.cpus);
+  const cpus = cpusWithin(target, `${kind}.cpus`, place.cpus);
   return { part: target.part, cpus, oneEach: oneToOne };
 }
 
-/** undefined: in the shared pool. @throws ERR_ENFORCEMENT, and as {@link parsePlace} */
+/** Undefined: in the shared pool. @throws ERR_ENFORCEMENT, and like {@link parsePlace} */
 function parsePlaceOrPool(
   target: GrantedThreads,
   kind: string,
@@ -121,7 +121,7 @@ function parsePlaceOrPool(
 ): ThreadPlace | undefined {
   if (value !== SHARED) return parsePlace(target, kind, value);
   if (!target.share) {
-    const valid = `CPUs of the grant (${target.cpus}): nothing of the shared pool is booked for it, as acquire({ cpu: 2.5, mixed: true }) does`;
+    const valid = `CPUs of the grant (${target.cpus}): it has nothing of the shared pool, which acquire({ cpu: 2.5, mixed: true }) books`;
     invalidOption(kind, value, valid);
   }
   target.group?.checkSingleThreads();
@@ -141,11 +141,11 @@ function parsePlaces(target: GrantedThreads, options: PlaceThreadsOptions): Plac
   };
   if (!areNamed && !isSame(places.v8, places.others)) {
     const shown = ({ v8: a, others: b }: Places) => [a, b].map((place) => place?.cpus.toString() ?? SHARED);
-    const [given, other] = shown(places);
+    const [shownV8, shownOthers] = shown(places);
     invalidOption(
       'v8',
-      given,
-      `the same as others (${other}): Node ${process.versions.node} does not name its threads, so that V8's helpers cannot be told from others`,
+      shownV8,
+      `the same as others (${shownOthers}): Node ${process.versions.node} does not name its threads, so V8's helpers cannot be distinguished from others`,
     );
   }
   return places;
@@ -154,7 +154,7 @@ function parsePlaces(target: GrantedThreads, options: PlaceThreadsOptions): Plac
 const isSame = (a: ThreadPlace | undefined, b: ThreadPlace | undefined) =>
   a && b ? a.oneEach === b.oneEach && a.cpus.equals(b.cpus) : a === b;
 
-/** What can be said without the grant. @throws ERR_INVALID_OPTION */
+/** Checks what does not depend on the grant. @throws ERR_INVALID_OPTION */
 export function checkPlaces(options: PlaceThreadsOptions): { replace: boolean; places: readonly Place[] } {
   const { replace = false } = checkOptions(
     options,
@@ -165,7 +165,7 @@ export function checkPlaces(options: PlaceThreadsOptions): { replace: boolean; p
   return { replace, places: KINDS.map((kind) => checkPlace(kind, options[kind])) };
 }
 
-/** `target` is asked again after the wait: the grant may have changed, or gone. */
+/** Calls `target` again after the wait: the grant may have changed or ended. */
 export async function placeThreads(
   target: () => GrantedThreads,
   options: PlaceThreadsOptions,
@@ -176,7 +176,7 @@ export async function placeThreads(
   const shared = await shareThreads(target(), parsePlaces(target(), options), replace);
   const granted = target();
   const places = byRole(parsePlaces(granted, options));
-  // Of a cgroup that the whole process enters, all threads would have its CPUs.
+  // In a cgroup that the whole process enters, all threads would have the cgroup's CPUs.
   const entering = shared ? threadsOf((role) => places[role] !== undefined) : ['process' as const];
   const outcomes = inGroup(granted, entering, replace, () => placeByRole(granted, places, replace));
   const resultOf = (role: ThreadRole, allKnown: boolean) =>
@@ -200,23 +200,23 @@ function byRole({ main, workers, pool, v8, others }: Places) {
   return { main, worker: workers, pool, v8, other: others };
 }
 
-function threadsOf(isMeant: (role: ThreadRole) => boolean): number[] {
-  return native.threads().flatMap(({ tid, role }) => (isMeant(role) ? tid : []));
+function threadsOf(isSelected: (role: ThreadRole) => boolean): number[] {
+  return native.threads().flatMap(({ tid, role }) => (isSelected(role) ? tid : []));
 }
 
-/** What became of some of the threads that were moved. */
+/** The result for some of the threads that were moved. */
 function partOf({ moved, unmovable }: PinResult, tids: readonly number[]): PinResult {
-  const isMeant = ({ tid }: { tid: number }) => tids.includes(tid);
-  return { moved: moved.filter(isMeant), unmovable: unmovable.filter(isMeant), guaranteed: false };
+  const isSelected = ({ tid }: { tid: number }) => tids.includes(tid);
+  return { moved: moved.filter(isSelected), unmovable: unmovable.filter(isSelected), guaranteed: false };
 }
 
-// First: where this fails, nothing is moved. Undefined where no threads are to be in the shared pool.
+// Comes first: if this fails, nothing is moved. Undefined if no threads go to the shared pool.
 async function shareThreads(
   { grant, share }: GrantedThreads,
-  asked: Places,
+  requestedPlaces: Places,
   replace: boolean,
 ): Promise<PinResult | undefined> {
-  const places = byRole(asked);
+  const places = byRole(requestedPlaces);
   if (!share || Object.values(places).every((place) => place !== undefined)) return undefined;
   if (!replace) native.checkNotPinned(toTid('process'), grant);
   return share(threadsOf((role) => places[role] === undefined));

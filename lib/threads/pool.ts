@@ -1,4 +1,4 @@
-// The threads of libuv's pool: finding them, and putting them where they belong.
+// The threads of libuv's pool: finds them, and puts them on a grant.
 import { readFileSync } from 'node:fs';
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { native } from '../base/native.js';
@@ -8,16 +8,15 @@ import { cpusWithin, type GrantedThreads, inGroup, placeByRole } from './granted
 
 const DEFAULT_THREADS = 4;
 const MAX_THREADS = 1024;
-// Longer than the jobs of a pool mostly take; whoever has longer ones hears that the probe is
-// incomplete.
+// Longer than most jobs of a pool take. A longer job makes the probe incomplete.
 const TIMEOUT_MS = 1_000;
 
 /** The threads of libuv's pool that {@link probePool} found. */
 export interface PoolProbe {
   readonly tids: readonly number[];
   /**
-   * Whether all of them answered. False where one was busy for a second, or where there are fewer
-   * than UV_THREADPOOL_SIZE says, because it was changed after the pool had started.
+   * True if all of them answered. False if one was busy for a second, or if there are fewer than
+   * UV_THREADPOOL_SIZE says because it was changed after the pool had started.
    */
   readonly complete: boolean;
 }
@@ -36,20 +35,20 @@ export interface PrewarmOptions {
   replace?: boolean;
 }
 
-// As libuv reads it: atoi, at least 1.
+// libuv uses atoi, and at least 1.
 function threadsOf(variable: string): number {
   const parsed = Number.parseInt(variable, 10) || 1;
   return parsed < 0 ? MAX_THREADS : Math.min(parsed, MAX_THREADS);
 }
 
-// libuv does not tell. It read the variable when the pool started, which was before or after the
-// program last set it: the greater one finds every thread, or the probe is incomplete.
+// libuv does not report the size. It read the variable when the pool started, before or after the
+// program last set it. The greater value finds every thread, or the probe is incomplete.
 function poolSize(): number {
   const sizes = [process.env.UV_THREADPOOL_SIZE, initialVariable()].map((text) =>
     text === undefined ? DEFAULT_THREADS : threadsOf(text),
   );
-  const known = native.threads().filter(({ role }) => role === 'pool').length;
-  return Math.max(...sizes, known);
+  const named = native.threads().filter(({ role }) => role === 'pool').length;
+  return Math.max(...sizes, named);
 }
 
 function initialVariable(): string | undefined {
@@ -74,7 +73,7 @@ export async function probePool(): Promise<PoolProbe> {
   };
 }
 
-/** What can be said without the grant. @throws ERR_INVALID_OPTION */
+/** Checks what does not depend on the grant. @throws ERR_INVALID_OPTION */
 export function checkPrewarm(options: PrewarmOptions) {
   const { cpus, replace = false } = checkOptions(
     options,
@@ -85,7 +84,7 @@ export function checkPrewarm(options: PrewarmOptions) {
   return { cpus, replace };
 }
 
-/** `target` is asked again after the wait: the grant may have changed, or gone. */
+/** Calls `target` again after the wait: the grant may have changed or ended. */
 export async function prewarmPool(target: () => GrantedThreads, options: PrewarmOptions): Promise<PinResult> {
   const { cpus, replace } = checkPrewarm(options);
   cpusWithin(target(), 'cpus', cpus);

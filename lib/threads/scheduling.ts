@@ -1,4 +1,4 @@
-// The scheduling class of threads: SCHED_FIFO and nice. Follows sched(7), sched_setattr(2) and
+// The scheduling class of threads: SCHED_FIFO and nice. See sched(7), sched_setattr(2) and
 // sched_getattr(2).
 import { readFileSync } from 'node:fs';
 import { checkOptions, invalidOption } from '../base/check-options.js';
@@ -41,11 +41,11 @@ export interface ThreadScheduling {
   /** 1 to 99 with `fifo` and `rr`, else 0. */
   readonly priority: number;
   readonly nice: number;
-  /** Threads and processes that it starts are ordinary again. */
+  /** True if threads and processes that it starts are ordinary again. */
   readonly resetOnFork: boolean;
 }
 
-// By the kernel's numbers.
+// Keyed by the kernel's numbers.
 const POLICIES = new Map<number, ThreadScheduling['policy']>([
   [0, 'other'],
   [1, 'fifo'],
@@ -80,7 +80,7 @@ function checkRange(name: string, value: unknown, least: number, most: number): 
   return invalidOption(name, value, `a whole number from ${least} to ${most}`);
 }
 
-/** CPUs on which real-time threads of this process may run. */
+/** The CPUs on which real-time threads of this process may run. */
 export function realTimeCpus(): CpuSet {
   let cpus = CpuSet.EMPTY;
   for (const thread of native.threads()) {
@@ -125,8 +125,8 @@ export function schedule(
   const outcome = native.schedule({ tid, priority: wantedPriority, nice: wantedNice, grant });
   if (!('starved' in outcome)) return toScheduling(tid, outcome);
   throw refusal(
-    `thread ${outcome.starved} of this process could run nowhere but on CPUs of real-time threads, and whoever waits for it (a garbage ` +
-      `collection for V8's helpers, say) would wait for ever; give the others CPUs of their own with placeThreads()`,
+    `thread ${outcome.starved} of this process could only run on CPUs of real-time threads, and a thread that waits for it (a ` +
+      `garbage collection waits for V8's helpers, for example) would wait forever; give the others CPUs of their own with placeThreads()`,
     { tid: outcome.starved, cpus: new CpuSet(outcome.cpus).toString(), value: mask.toString() },
   );
 }
@@ -139,7 +139,7 @@ function read(path: string, pattern: RegExp): string | undefined {
   try {
     return pattern.exec(readFileSync(path, 'utf8'))?.[1];
   } catch {
-    return undefined; // hidden from a container: then the kernel decides
+    return undefined; // hidden in a container: the kernel decides
   }
 }
 
@@ -148,7 +148,7 @@ function hasCapability(): boolean {
   return effective === undefined || ((BigInt(`0x${effective}`) >> CAP_SYS_NICE) & 1n) === 1n;
 }
 
-// The soft limit; Infinity where there is none, or where it is not known.
+// The soft limit; Infinity if there is none, or if it is unknown.
 function limitOf(name: string): number {
   const limit = read('/proc/self/limits', new RegExp(`^${name}\\s+(\\d+)`, 'm'));
   return limit === undefined ? Number.POSITIVE_INFINITY : Number(limit);
@@ -164,7 +164,7 @@ function checkFifo(priority: number): void {
   const limit = limitOf('Max realtime priority');
   if (priority <= limit || hasCapability()) return;
   throw refusal(
-    `priority ${priority} needs CAP_SYS_NICE, or a limit for real-time priorities (RLIMIT_RTPRIO, ulimit -r) of as much; it is ${limit}`,
+    `priority ${priority} needs CAP_SYS_NICE, or a limit for real-time priorities (RLIMIT_RTPRIO, ulimit -r) of at least ${priority}; the limit is ${limit}`,
     { value: priority, valid: limit === 0 ? 'none' : `1 to ${limit}`, limit },
   );
 }
@@ -175,7 +175,7 @@ function checkNice(tid: number, nice: number): void {
   const least = 20 - limitOf('Max nice priority');
   if (nice >= least || hasCapability()) return;
   throw refusal(
-    `nice ${nice} needs CAP_SYS_NICE, or a limit (RLIMIT_NICE, ulimit -e) of ${20 - nice}; as it is, ${Math.min(least, 19)} is the least`,
+    `nice ${nice} needs CAP_SYS_NICE, or a limit (RLIMIT_NICE, ulimit -e) of ${20 - nice}; the least nice value without them is ${Math.min(least, 19)}`,
     { value: nice, valid: `${Math.min(least, now)} to 19`, limit: 20 - least },
   );
 }

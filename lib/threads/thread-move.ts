@@ -1,11 +1,11 @@
-// How the threads of this process that are pinned for a grant go with it where it has other CPUs.
+// ThreadMove: how the threads that this process has pinned for a grant move with it to other CPUs.
 import { type Booked, threadShares } from '../account/pod-holdings.js';
 import { NumalignError, unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { affinity, type PinResult, toPinResult } from '../machine/affinity.js';
 import { CpuSet } from '../machine/cpu-set.js';
 
-/** A thread that has been put on some of the CPUs of its share. */
+/** A thread that was put on only some CPUs of its share. */
 interface PlacedThread {
   readonly tid: number;
   readonly part: string;
@@ -21,7 +21,10 @@ function placedThreads(uid: string, place: Booked): readonly PlacedThread[] {
   );
 }
 
-/** What stays of a grant that becomes larger or smaller; else the n-th CPU of one set for the n-th of another. */
+/**
+ * The remaining CPUs of a grant that grows or shrinks; otherwise the n-th CPU of one set for the
+ * n-th of another.
+ */
 function counterparts(cpus: CpuSet, from: CpuSet, to: CpuSet): CpuSet {
   const [old, next] = [from.toArray(), to.toArray()];
   const kept = from.isSubsetOf(to) || to.isSubsetOf(from) ? cpus.intersection(to) : CpuSet.EMPTY;
@@ -29,7 +32,7 @@ function counterparts(cpus: CpuSet, from: CpuSet, to: CpuSet): CpuSet {
   return CpuSet.from([...cpus].map((cpu) => next[old.indexOf(cpu) % next.length]!));
 }
 
-/** What {@link moveThreads} is asked for. */
+/** The request of {@link moveThreads}. */
 export interface ThreadMoveRequest {
   readonly uid: string;
   /** The uuid of the grant's owner. */
@@ -39,10 +42,10 @@ export interface ThreadMoveRequest {
 }
 
 /**
- * Threads leave one place of the grant for another, each for as many CPUs as it was put on. Answers
- * how those are put there again that were on some of the CPUs only: once the cgroup has what the
- * grant will have, which may have reset their masks.
- * @throws ERR_SYSCALL where one does not leave
+ * Moves threads from one place of the grant to another; each keeps its number of CPUs. `place`
+ * restores the threads that were on only some of the CPUs. Call it once the cgroup has its final
+ * CPUs, since that may reset their masks.
+ * @throws ERR_SYSCALL if a thread cannot leave
  */
 export function moveThreads({ uid, owner, from, to }: ThreadMoveRequest): {
   readonly result: PinResult;
@@ -69,7 +72,7 @@ export function moveThreads({ uid, owner, from, to }: ThreadMoveRequest): {
       const shareOf = (shares: typeof after) => shares.find((share) => share.part === part)!.cpus;
       const wanted = counterparts(cpus, shareOf(before), shareOf(after));
       const call = { tid, cpus: wanted.words, grant: uid, part, owner, replace: false };
-      // It may have ended.
+      // The thread may have ended.
       unlessRefused(() => native.pin(call));
     }
   };

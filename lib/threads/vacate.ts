@@ -1,5 +1,5 @@
-// How the threads of this process that are pinned for a grant leave its CPUs, and come back where
-// that was in vain.
+// Vacate: how the threads that this process has pinned for a grant leave its CPUs, and return if
+// the grant does not end.
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { type Booked, runningCpus, threadShares } from '../account/pod-holdings.js';
 import { unlessRefused } from '../base/errors.js';
@@ -20,20 +20,20 @@ import type { Topology } from '../machine/topology.js';
 import { unpinMemory } from './memory.js';
 
 /**
- * How a grant ends: threads of this process leave its CPUs for the shared pool, and come back where
- * that was in vain.
+ * How a grant ends: threads of this process leave its CPUs for the shared pool, and return if the
+ * grant does not end.
  */
 export interface Vacate<T, R> {
   leave(pool: CpuSet): T;
-  /** Those that left. */
-  threads(left: T): readonly UnpinnedThread[];
-  /** Where they are once the CPUs are the shared pool's again. */
-  settled(left: T): R;
-  comeBack(left: T): void;
+  /** The threads that left. */
+  threads(departure: T): readonly UnpinnedThread[];
+  /** Where they are once the CPUs belong to the shared pool again. */
+  settled(departure: T): R;
+  comeBack(departure: T): void;
 }
 
-// The shared pool may have become larger since they were moved. A thread that has ended is told as
-// it was.
+// The shared pool may have grown since they were moved. A thread that has ended keeps its earlier
+// result.
 export function readAgain({ moved, unmovable, ...result }: PinResult): PinResult {
   const now = <T extends MovedThread>(thread: T): T => ({
     ...thread,
@@ -53,25 +53,24 @@ export interface Unpinned {
   readonly threads: readonly UnpinnedThread[];
 }
 
-// Out of its cgroup first, if there is one: masks of CPUs that are not the cgroup's could not be
-// had there. What the shared pool's own cpuset then leaves out of a mask, it is for that to leave
-// out.
+// Threads leave their cgroup first, if there is one: it would not let masks have CPUs of the shared
+// pool. What the shared pool's own cpuset excludes from a mask is its business.
 export function undoPin(
   topology: Topology,
   group: GrantGroup | undefined,
   uid: string,
   pool: CpuSet,
 ): Unpinned {
-  const bound = group?.leave(pool);
+  const maskCpus = group?.leave(pool);
   return unpinned(
     topology,
-    native.undoPin(uid, (bound ?? pool).words),
-    bound === undefined || bound === pool,
+    native.undoPin(uid, (maskCpus ?? pool).words),
+    maskCpus === undefined || maskCpus === pool,
   );
 }
 
 /**
- * As {@link undoPin}, of some threads of this process, whichever grant they are pinned for.
+ * Like {@link undoPin}, for some threads of this process, whichever grant they are pinned for.
  * REQUIRES: {@link GrantGroup.checkSingleThreads}.
  */
 export function sharePinned(
@@ -81,26 +80,26 @@ export function sharePinned(
   tids: readonly number[],
   pool: CpuSet,
 ): Unpinned {
-  const bound = group?.leaveThreads(tids, pool) ?? pool;
-  const outcome = native.shareThreads(pod.uid, runningCpus(pod).words, tids, bound.words);
-  return unpinned(topology, outcome, bound === pool);
+  const maskCpus = group?.leaveThreads(tids, pool) ?? pool;
+  const outcome = native.shareThreads(pod.uid, runningCpus(pod).words, tids, maskCpus.words);
+  return unpinned(topology, outcome, maskCpus === pool);
 }
 
-// `isByMask`: their masks keep them in the shared pool, and not a cpuset.
+// `isByMask`: masks keep the threads in the shared pool, and not a cpuset.
 function unpinned(topology: Topology, outcome: NativePinOutcome, isByMask: boolean): Unpinned {
   const threads = [...outcome.moved, ...outcome.unmovable].map(({ tid, now, earlier = now }) => ({
     tid,
-    // Who may run anywhere is not to be kept on record for CPUs that there are not.
+    // The record must not have CPUs that the machine does not have, even if a thread may use any.
     earlier: new CpuSet(earlier).intersection(topology.cpus),
   }));
   const { moved, unmovable, guaranteed } = toPinResult(outcome, true);
   if (isByMask) return { threads, result: { moved, unmovable, guaranteed } };
-  const isOut = (thread: UnmovableThread) => thread.reason === CLIPPED;
+  const hasLeft = (thread: UnmovableThread) => thread.reason === CLIPPED;
   return {
     threads,
     result: {
-      moved: [...moved, ...unmovable.filter(isOut)],
-      unmovable: unmovable.filter((each) => !isOut(each)),
+      moved: [...moved, ...unmovable.filter(hasLeft)],
+      unmovable: unmovable.filter((each) => !hasLeft(each)),
       guaranteed,
     },
   };
@@ -118,9 +117,9 @@ export function vacateOf(
   return {
     leave: (pool) => {
       hasLeft = group?.isInUse ?? false;
-      const left = undoPin(topology, group, uid, pool);
+      const departure = undoPin(topology, group, uid, pool);
       pinMemoryAgain = unpinMemory(uid);
-      return left;
+      return departure;
     },
     threads: ({ threads }) => threads,
     settled: ({ result }) => readAgain(result),
@@ -128,7 +127,7 @@ export function vacateOf(
       const shares = threadShares(pod);
       if (hasLeft) group?.comeBack(moved.map(({ tid }) => tid));
       for (const { tid, before } of moved) {
-        // Where it was placed, as far as that is the grant's.
+        // Back to its own place, as far as that belongs to the grant.
         const share = shares.find(({ cpus }) => before.isSubsetOf(cpus));
         const { part, cpus } = share ? { ...share, cpus: before } : shares[0];
         native.pin({ tid, cpus: cpus.words, grant: uid, part, owner: owner.uuid, replace: false });

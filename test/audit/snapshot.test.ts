@@ -8,7 +8,7 @@ describe('takeSnapshot', () => {
   it('has of the CPUs that were looked at those of the grant', () => {
     const all = affinity();
     const cpus = CpuSet.of([...all].at(-1)!);
-    const subject = { cpus, roots: [], known: [], isOwn: false, memoryNodes: NodeSet.EMPTY };
+    const subject = { cpus, roots: [], knownPids: [], isOwn: false, memoryNodes: NodeSet.EMPTY };
     const views = { scan: null, cpus: snapshotCpus(all, true), memory: false };
     expect([...views.cpus.keys()]).toEqual([...all]);
     expect(takeSnapshot(subject, views).cpus.map(({ cpu }) => cpu)).toEqual([...cpus]);

@@ -120,7 +120,7 @@ describe('An option', () => {
     ['--package without a build', ['take', '--package', '/nonexistent'], '--package /nonexistent'],
     ['--package of a name twice', ['take', '--package', '.', '--package', '.'], 'another one is called'],
     ['--turns that is no number', ['take', '--package', '.', '--turns', 'some'], '--turns some'],
-    ['--docs of some scenarios', ['take', '--docs', 'docs/a.md'], '--docs is of everything'],
+    ['--docs of some scenarios', ['take', '--docs', 'docs/a.md'], '--docs covers everything'],
     ['--docs of a check', ['--check', '--docs', 'docs/a.md'], '--docs does not go with --check'],
     ['--docs of a package', ['--package', '.', '--docs', 'docs/a.md'], '--docs does not go with --package'],
     ['--docs of a folder of inputs', ['--inputs', '.', '--docs', 'a'], '--docs does not go with --inputs'],

@@ -247,7 +247,7 @@ describe('numalign run, without cgroups', () => {
     expect(usual.stderr).toMatch(/^numalign: CPU 1 on NUMA node 0 \(members\), grant \S+\n$/);
     const named = await numalign([...own, '--enforcement', 'cpuset', '--', 'true']);
     expect(named.stderr).toMatch(
-      /\(members\), grant .*\nnumalign: warning: enforced by the level members: the settings of this state name no cgroup root, so that no cgroups are used\n$/,
+      /\(members\), grant .*\nnumalign: warning: enforced by the level members: the settings of this state have no cgroup root, so no cgroups are used\n$/,
     );
     const required = await numalign([...own, '--require', 'cpuset', '--', 'echo', 'ran']);
     expect(required).toMatchObject({ code: 1, stdout: '' });

@@ -170,7 +170,7 @@ describe('the doctor', () => {
       /0-3/,
     ],
     ['a seccomp filter', 'seccomp', { seccomp: 2 }, 'ok', /filter is in force/],
-    ['a kernel without seccomp', 'seccomp', { seccomp: null }, 'unknown', /does not tell/],
+    ['a kernel without seccomp', 'seccomp', { seccomp: null }, 'unknown', /does not report it/],
     [
       'a filter that denies memory policies',
       'memory-policy',
@@ -398,16 +398,16 @@ describe('the doctor', () => {
       'cpusets',
       { foreignCpusets: { mount: '/sys/fs/cgroup', cpusets: [], isComplete: false } },
       'unknown',
-      /very many/,
+      /too many cgroups/,
     ],
     ['no cpusets to be seen', 'cpusets', { foreignCpusets: null }, 'unknown', /no cgroups/],
-    ['SMT', 'smt', { cpusPerCore: 2 }, 'warning', /^on, 2 CPUs a core.*--smt hold-sibling/s],
+    ['SMT', 'smt', { cpusPerCore: 2 }, 'warning', /^on, 2 CPUs per core.*--smt hold-sibling/s],
     [
       'CPUs that are to be granted and tick',
       'kernel-work',
       { kernelSettings: { ...READY.kernelSettings, tickless: cpus('6-7') } },
       'warning',
-      /^the timer's tick interrupts CPUs 2-5\nboot with `nohz_full=2-5`, where threads spin there$/,
+      /^the timer's tick interrupts CPUs 2-5\nboot with `nohz_full=2-5`, if threads spin there$/,
     ],
     [
       'tickless CPUs that are balanced',
@@ -508,7 +508,7 @@ describe('the doctor', () => {
       'workqueues',
       { workqueues: cpus('0-7') },
       'warning',
-      /CPUs 2-7 too\nnumalign can do this for a grant while it lasts: `numalign run --quiet workqueues`, or `quiet: \{ workqueues: true \}`$/,
+      /also runs on CPUs 2-7\nnumalign can do this for a grant while it lasts: `numalign run --quiet workqueues`, or `quiet: \{ workqueues: true \}`$/,
     ],
     [
       'that it takes root to move work away',
@@ -525,7 +525,13 @@ describe('the doctor', () => {
       /sysctl -w kernel.numa_balancing=0/,
     ],
     ['balancing of one node', 'numa-balancing', { numaBalancing: 1, numaNodes: 1 }, 'ok', /one NUMA node/],
-    ['balancing that cannot be read', 'numa-balancing', { numaBalancing: null }, 'unknown', /does not tell/],
+    [
+      'balancing that cannot be read',
+      'numa-balancing',
+      { numaBalancing: null },
+      'unknown',
+      /does not report it/,
+    ],
     [
       'hugepages, and how many are free',
       'hugepages',

@@ -215,7 +215,7 @@ spec:
     const { status, stderr, stdout } = run('pod-agent.mjs', stateDir, [file]);
     expect([status, stderr]).toEqual([
       1,
-      'minnow: init container setup has failed, and no other is started\n',
+      'minnow: init container setup has failed: no other container is started\n',
     ]);
     expect(stdout).toContain('minnow/setup: ended with 1\n');
     expect(stdout).not.toContain('minnow/main');

@@ -206,7 +206,7 @@ describe.runIf(canTry)('a registered cgroup', () => {
     await far.tell('open', { stateDir, ...outsider });
     expect((await far.ask('acquire', { cpu: 1 })).error).toMatchObject({
       code: 'ERR_MEMBER_UNMOVABLE',
-      message: expect.stringContaining('it is known in another cgroup namespace only'),
+      message: expect.stringContaining('its path belongs to another cgroup namespace'),
     });
     expect(root.sharedMembers()).toHaveLength(1);
   });

@@ -38,7 +38,7 @@ describe.skipIf(!isUsable)('CPUs out of reach', () => {
 });
 
 describe.skipIf(!isUsable)('the level of enforcement', () => {
-  it('is recorded where nobody is registered', async () => {
+  it('is recorded if nothing is registered', async () => {
     const manager = await opened({ stateDir: makeStateDir(), sharedMember: false });
     const grant = await manager.acquire({ cpu: 1 });
     expect(grant.enforcement).toBe('recorded');
@@ -113,7 +113,7 @@ describe.skipIf(!isUsable)('the level of enforcement', () => {
 
 describe.skipIf(!isUsable)('a level that is required', () => {
   it.each([
-    ['members', { sharedMember: false }, 'recorded', /nobody is registered/],
+    ['members', { sharedMember: false }, 'recorded', /no process or cgroup is registered/],
     ['cpuset', {}, 'members', /no cgroup root/],
     ['partition', { ...{ cgroups: true } }, 'cpuset', /cgroup v2.*here.*v1/],
     ['isolated', { ...{ cgroups: true } }, 'cpuset', /cgroup v2/],

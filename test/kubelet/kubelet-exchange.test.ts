@@ -150,7 +150,7 @@ describe('importKubelet', () => {
     [
       'CPUs of another pod',
       cpuFile({ p: { a: '4-5' }, q: { a: '5-6' } }),
-      /pod q has CPUs 5, which pod p has too/,
+      /pod q has CPUs 5, which pod p also has/,
     ],
     [
       'CPUs of its own shared pool',

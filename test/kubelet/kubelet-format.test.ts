@@ -137,7 +137,7 @@ describe("the kubelet's files", () => {
 
   it('name what is wrong with them, and the file', () => {
     expect(thrownBy(() => parseCpuManagerState('{'))).toMatchObject({
-      message: expect.stringMatching(/^cpu_manager_state cannot be used: it is no JSON/),
+      message: expect.stringMatching(/^cpu_manager_state cannot be used: it is not JSON/),
       details: { file: 'cpu_manager_state', value: '{', valid: 'JSON' },
     });
     const text = '{"policyName":"none","defaultCpuSet":"","checksum":1353318691}';

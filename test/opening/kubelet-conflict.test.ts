@@ -91,7 +91,7 @@ describe('beside a kubelet', () => {
 
   it('a record that nobody keeps is none, and the error says who kept it', () => {
     const found = facts({ cpu: cpuState('0-11', { [UID]: '12-15' }) });
-    expect(conflict(found, '0-15')?.message).toMatch(/numalign-node.* keep on record/);
+    expect(conflict(found, '0-15')?.message).toMatch(/let `numalign-node` record what it assigns/);
     expect(conflict(found, '0-15', kept('12-15', false))).toMatchObject({
       code: 'ERR_KUBELET_CONFLICT',
       message: expect.stringMatching(/numalign-node.* again: process 12 \(numalign-node\).* has ended/),

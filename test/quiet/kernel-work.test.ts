@@ -32,7 +32,7 @@ describe('what the kernel does on CPUs besides', () => {
     expect(workOn('1-3', { ...QUIET, '/proc/cmdline': 'rcu_nocbs=1' })).toEqual([
       {
         found: "the timer's tick interrupts CPU 1",
-        advice: 'boot with `nohz_full=1`, where threads spin there',
+        advice: 'boot with `nohz_full=1`, if threads spin there',
       },
     ]);
   });

@@ -29,10 +29,12 @@ const outcomeOf = (recorded: QuietSetting[]) =>
     () => [],
   ).parts.interrupts;
 
-it('names what has refused what it was told, though it cannot be asked at once', () => {
+it('names a setting that refuses its value, though it can only be read asynchronously', () => {
   expect(outcomeOf([{ ...record, refusal: 'EACCES' }])).toEqual({
     reached: 'no',
-    reasons: ['irqbalance (process 7) has refused what it was told (EACCES; acquire the grant as root)'],
+    reasons: [
+      'irqbalance (process 7) refuses the value that quiet needs (EACCES; acquire the grant as root)',
+    ],
   });
 });
 

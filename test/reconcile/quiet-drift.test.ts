@@ -56,7 +56,7 @@ describe.runIf(ALL.size > 1 && ALL.isSubsetOf(EVERY))('an interrupt', () => {
     tree.set(IRQ, '15');
     await grant.release();
     expect(tree.read().get(IRQ)).toBe('15');
-    const what = 'IRQ 24 (eth0-24) stays 15, which somebody else has set';
+    const what = 'IRQ 24 (eth0-24) stays 15, which another program has set';
     expect(messages).toMatchObject([{ kind: 'quiet', uid: null, what, repaired: false }]);
   });
 

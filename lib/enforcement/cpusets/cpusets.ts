@@ -1,5 +1,4 @@
-// Cpusets: the groups below the cgroup root as enforcement uses them, and which processes they keep
-// in the shared pool.
+// Cpusets: the groups below the cgroup root, and the processes that they keep in the shared pool.
 import { join } from 'node:path';
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { NumalignError } from '../../base/errors.js';
@@ -14,7 +13,7 @@ import type { SharedMember } from '../members/shared-member.js';
 import { GrantGroups } from './grant-groups.js';
 import { type PoolCpuset, SharedGroup } from './shared-group.js';
 
-/** What writes REQUIRES the state's lock. */
+/** Everything that writes REQUIRES the state's lock. */
 export class Cpusets {
   readonly hierarchy: CpusetHierarchy;
   readonly grants: GrantGroups;
@@ -31,17 +30,17 @@ export class Cpusets {
     return this.hierarchy.version === 2 && this.hierarchy.partition().kind === 'root';
   }
 
-  /** Whether processes of the shared pool are kept there by the shared group. */
+  /** Whether the shared group keeps processes in the shared pool. */
   get isPlain(): boolean {
     return this.shared.exists() && !this.isPartition;
   }
 
-  /** The folder of the group for processes that nothing else is known of. */
+  /** The folder of the group for processes whose origin is unknown. */
   get home(): string {
     return this.isPlain ? this.shared.path : this.hierarchy.mount;
   }
 
-  /** Where a process is; undefined where it has ended. @throws ERR_CGROUP */
+  /** The cgroup of a process; undefined if it has ended. @throws ERR_CGROUP */
   pathOf(pid: number): string | undefined {
     try {
       return this.hierarchy.groupOf(pid).path;
@@ -51,12 +50,12 @@ export class Cpusets {
     }
   }
 
-  /** Whether a cgroup is below the root, so that its CPUs are numalign's to set. */
+  /** Whether a cgroup is below the root, so that numalign sets its CPUs. */
   isOurs(path: string): boolean {
     return path !== this.hierarchy.rootPath && isAtOrBelow(path, this.hierarchy.rootPath);
   }
 
-  /** Whether a cgroup is that of a grant or of the shared pool, or below one. */
+  /** Whether a cgroup is the group of a grant or of the shared pool, or below one. */
   isOfPools(path: string): boolean {
     return this.shared.contains(path) || this.grants.contain(path);
   }
@@ -70,8 +69,8 @@ export class Cpusets {
   }
 
   /**
-   * Whether the cpuset of a group below the root keeps what is in it in the shared pool, as it
-   * reads back.
+   * Whether a group below the root keeps its processes in the shared pool, according to its cpuset
+   * as read back.
    */
   isWithin(path: string, pool: CpuSet): boolean {
     if (!this.isOurs(path)) return false;
@@ -79,7 +78,7 @@ export class Cpusets {
     return group.exists() && group.effectiveCpus().isSubsetOf(pool);
   }
 
-  /** Whether a cpuset, and no partition, keeps a member in the shared pool. */
+  /** Whether a cpuset, and not a partition, keeps a member in the shared pool. */
   confines(
     member: SharedMember,
     members: readonly SharedMember[],
@@ -93,7 +92,7 @@ export class Cpusets {
       const registered = members.flatMap((each) =>
         each.kind === 'cgroup' && this.isWithin(each.path, pool) ? [each.path] : [],
       );
-      // In the groups of a grant it is no shared member at present.
+      // In the group of a grant it is no shared member for now.
       if ([...registered, ...this.grants.pathsOf(pods)].some((above) => isAtOrBelow(path, above)))
         return true;
       return this.shared.contains(path) && this.isWithin(this.shared.path, pool);
@@ -106,7 +105,7 @@ export class Cpusets {
   }
 
   /**
-   * Has a process that is in the group of a grant leave it, with what it has started by now.
+   * Moves a process out of the group of a grant, with its children so far.
    * @throws ERR_CGROUP
    */
   leaveGrants(pid: number, cpuset: PoolCpuset): void {
@@ -117,19 +116,20 @@ export class Cpusets {
     for (const child of childrenOf(pid)) this.leaveGrants(child, cpuset);
   }
 
-  /** Why the root cannot be a partition for these grants, as far as can be seen before. */
+  /** Why the root cannot be a partition for these grants, as far as this can be seen in advance. */
   whyNoPartition(pods: readonly PodAssignment[]): string | undefined {
     const refusal = this.hierarchy.whyNoPartition();
     if (refusal) return refusal.message;
-    const stranger = this.isPlain ? this.shared.path : this.#stranger(pods);
+    const groupInUse = this.isPlain ? this.shared.path : this.#foreignGroup(pods);
     return (
-      stranger && `there is no partition: the cgroup ${stranger} below ${this.hierarchy.rootPath} is in use`
+      groupInUse &&
+      `there is no partition: the cgroup ${groupInUse} below ${this.hierarchy.rootPath} is in use`
     );
   }
 
-  // A group below the root with processes in it that is no grant's: a partition would put them on
-  // the grants' CPUs.
-  #stranger(pods: readonly PodAssignment[]): string | undefined {
+  // A populated group below the root that belongs to no grant. A partition would put its processes
+  // on the grants' CPUs.
+  #foreignGroup(pods: readonly PodAssignment[]): string | undefined {
     const { rootPath } = this.hierarchy;
     if (!this.hierarchy.group().exists()) return undefined;
     const granted = new Set(this.grants.pathsOf(pods));

@@ -19,7 +19,7 @@ export interface GrantProcesses {
   readonly pids: readonly number[];
 }
 
-/** What writes REQUIRES the state's lock. */
+/** Everything that writes REQUIRES the state's lock. */
 export class GrantGroups {
   readonly #hierarchy: CpusetHierarchy;
 
@@ -27,13 +27,14 @@ export class GrantGroups {
     this.#hierarchy = hierarchy;
   }
 
-  /** `container`: its name, or ALL_CONTAINERS. */
+  /** `container`: a name, or ALL_CONTAINERS. */
   of({ uid }: Pick<PodAssignment, 'uid'>, container: string): CpusetGroup {
     return this.#hierarchy.group(groupName(uid, container));
   }
 
   /**
-   * Where a grant is enforced, for people: the group of its first container with exclusive CPUs.
+   * Where a grant is enforced, to show to people: the group of its first container with exclusive
+   * CPUs.
    */
   pathOf(pod: PodAssignment): string {
     const { name } = pod.containers.find(({ cpus }) => !cpus.isEmpty)!;
@@ -41,7 +42,7 @@ export class GrantGroups {
   }
 
   /**
-   * The group of a container, made where it is not there yet. `all`, `mems`: the machine's.
+   * The group of a container; makes it if it does not exist. `all`, `mems`: the machine's.
    * @throws ERR_CGROUP
    */
   make(pod: PodAssignment, container: string, all: CpuSet, mems: NodeSet): CpusetGroup {
@@ -53,20 +54,20 @@ export class GrantGroups {
   }
 
   /**
-   * The memory nodes of the group of a container that memory is booked for, as far as the root has
-   * them; none: any will do.
+   * The memory nodes of the group of a container with booked memory, as far as the root has them.
+   * Empty if any nodes will do.
    */
   boundNodes(pod: PodAssignment, container: string): NodeSet {
     const booked = memoryNodesOf(pod, container);
     return booked.isEmpty ? booked : booked.intersection(this.anyNodes());
   }
 
-  /** The memory nodes of a group, of which any will do: those of the root. */
+  /** The memory nodes of a group without booked memory: those of the root. */
   anyNodes(): NodeSet {
     return this.#hierarchy.group().effectiveMems();
   }
 
-  /** Those of a grant that are there. */
+  /** The groups of a grant that exist. */
   #present(pod: PodAssignment): CpusetGroup[] {
     return groupsOf(pod)
       .map(({ name }) => this.#hierarchy.group(name))
@@ -78,22 +79,23 @@ export class GrantGroups {
   }
 
   /**
-   * Removes a grant's groups; what still runs in them goes to the group with the folder `home`.
-   * @throws ERR_CGROUP where something cannot leave
+   * Removes a grant's groups. What still runs in them moves to the group with the folder `home`.
+   * @throws ERR_CGROUP if something cannot leave
    */
   remove(pod: PodAssignment, home: string): void {
     const groups = this.#present(pod);
-    // Out of all of them before any is removed: one that somebody else has made inside stays.
+    // Processes leave all groups before any is removed: a group that another program made inside
+    // stays.
     for (const group of groups) group.evacuate(home);
     for (const group of groups) group.remove(home);
   }
 
-  /** The groups of grants that are not on record any more. */
+  /** Groups whose grants are no longer on record. */
   leftovers(pods: readonly PodAssignment[]): CpusetGroup[] {
     const names = this.#names();
     if (names.length === 0) return [];
-    const known = new Set<string | undefined>(pods.map(({ uid }) => uid));
-    return names.filter((name) => !known.has(uidOf(name))).map((name) => this.#hierarchy.group(name));
+    const uids = new Set<string | undefined>(pods.map(({ uid }) => uid));
+    return names.filter((name) => !uids.has(uidOf(name))).map((name) => this.#hierarchy.group(name));
   }
 
   /** Whether a cgroup is the group of a grant, or below one. */

@@ -1,5 +1,5 @@
-// Reach: the CPUs that cpusets leave a process, and that they could leave it. As seen from a
-// container a group may be outside of what is mounted here: then nothing is known of it.
+// Reach: the CPUs that cpusets leave a process, and those that numalign could let it use. In a
+// container, a group may be outside of the mounted hierarchy: then nothing is known of it.
 import { dirname } from 'node:path';
 import { cpusOfSome } from '../../account/cpus-of-pods.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
@@ -8,14 +8,12 @@ import { CpuSet } from '../../machine/cpu-set.js';
 import { podsInPartition } from '../layout/layout.js';
 import type { Cpusets } from './cpusets.js';
 
-/** The CPUs that threads of a process may use; undefined where it has ended. */
+/** The CPUs that threads of a process may use; undefined if it has ended. */
 export function cpusetOf({ hierarchy }: Cpusets, pid: number): CpuSet | undefined {
   return unlessRefused(() => hierarchy.effectiveCpusOf(hierarchy.groupOf(pid).path));
 }
 
-/**
- * What threads of a process may use that run on no grant; undefined where that cannot be seen.
- */
+/** The CPUs that threads on no grant may use; undefined if that cannot be seen. */
 export function cpusOutsideGrants(cpusets: Cpusets, pid: number): CpuSet | undefined {
   const path = cpusets.pathOf(pid);
   if (path === undefined) return undefined;
@@ -26,9 +24,9 @@ export function cpusOutsideGrants(cpusets: Cpusets, pid: number): CpuSet | undef
 }
 
 /**
- * The CPUs that a process could be given by changing numalign's groups alone: those of its cpuset,
- * and what only the group of a grant, the shared group or the partition of these grants keeps from
- * it.
+ * The CPUs that a process could use if only numalign's groups changed: those of its cpuset, and
+ * those that only the group of a grant, the shared group or the partition of these grants keeps
+ * from it.
  */
 export function cpusWithinReach(cpusets: Cpusets, pid: number, pods: readonly PodAssignment[]): CpuSet {
   const { hierarchy } = cpusets;
@@ -42,8 +40,8 @@ export function cpusWithinReach(cpusets: Cpusets, pid: number, pods: readonly Po
 }
 
 /**
- * Whether a cpuset below the root, and no partition, keeps a process in the shared pool while it
- * runs on no grant.
+ * Whether a cpuset below the root, and not a partition, keeps a process in the shared pool while it
+ * is on no grant.
  */
 export function isHeldInPool(cpusets: Cpusets, pid: number): boolean {
   return cpusets.isPlain || (!cpusets.isPartition && cpusets.isOurs(cpusets.pathOf(pid) ?? ''));

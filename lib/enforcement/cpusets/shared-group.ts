@@ -1,20 +1,19 @@
 // SharedGroup: the cgroup of the shared pool below the cgroup root, and the processes that numalign
-// has put into it. With cgroup v2, where a group is more than a cpuset, processes stay where they
-// are.
+// moves into it. With cgroup v2 a group is more than a cpuset, so processes stay where they are.
 import { NumalignError, unlessRefused } from '../../base/errors.js';
 import type { CpusetHierarchy } from '../../cgroups/cpuset-hierarchy.js';
 import { isAtOrBelow } from '../../cgroups/files/mounts.js';
 import type { CpuSet, NodeSet } from '../../machine/cpu-set.js';
 import { SHARED } from '../layout/layout.js';
 
-/** What the group is made with: the shared pool, and what the machine has. */
+/** What the group is made from: the shared pool, and all CPUs and memory nodes of the machine. */
 export interface PoolCpuset {
   readonly pool: CpuSet;
   readonly all: CpuSet;
   readonly mems: NodeSet;
 }
 
-/** What writes REQUIRES the state's lock. */
+/** Everything that writes REQUIRES the state's lock. */
 export class SharedGroup {
   readonly #hierarchy: CpusetHierarchy;
   readonly path: string;
@@ -28,21 +27,21 @@ export class SharedGroup {
     return this.#hierarchy.group(SHARED).exists();
   }
 
-  /** Whether processes in a cgroup are confined by it. */
+  /** Whether this group confines the processes of a cgroup. */
   contains(path: string): boolean {
     return isAtOrBelow(path, this.path);
   }
 
-  /** Makes it where it is not there. @throws ERR_CGROUP */
+  /** Makes the group if it does not exist. @throws ERR_CGROUP */
   make({ pool, all, mems }: PoolCpuset): void {
     this.#hierarchy.ensureRoot(all, mems);
-    // Of the machine's, what the root could have.
+    // The root may have fewer memory nodes than the machine.
     this.#hierarchy.group(SHARED).create(pool, this.#hierarchy.group().effectiveMems());
   }
 
   /**
-   * Has a process run in it, where that is possible: one that somebody has put into a group of its
-   * own stays there. Otherwise masks must do.
+   * Moves a process into the group if possible. A process that another program has put into a group
+   * stays there, and is kept off by its mask.
    */
   join(pid: number, cpuset: PoolCpuset): void {
     if (!this.couldJoin(pid)) return;
@@ -63,7 +62,7 @@ export class SharedGroup {
     );
   }
 
-  /** A process at this path goes back to where {@link join} took it from. @throws ERR_CGROUP */
+  /** Moves a process at this path back to where {@link join} took it from. @throws ERR_CGROUP */
   leave(pid: number, path: string): void {
     const { version, mount } = this.#hierarchy;
     if (version === 1 && this.contains(path)) this.#hierarchy.group(SHARED).moveBack(pid, mount);

@@ -1,5 +1,5 @@
-// Differences: where facts are not as a layout says, and the steps that make them so. The one
-// comparison for what a commit changes and for what somebody else has changed. Pure.
+// Differences: where facts differ from a layout, and the steps that mend them. Commits and
+// reconciling both use this comparison. Pure.
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { cpusOf } from '../../account/pod-holdings.js';
 import type { Partition } from '../../cgroups/groups/cpuset-group.js';
@@ -9,21 +9,24 @@ import { containerOf, type Layout, type LayoutGroup } from './layout.js';
 import type { Step } from './steps.js';
 
 export interface Difference {
-  /** `cgroup`: the group of a grant. `pool`: one that has the shared pool. */
+  /** `cgroup`: the group of a grant. `pool`: a group that has the shared pool. */
   readonly kind: 'cgroup' | 'memory' | 'partition' | 'pool' | 'leftover';
   /** The grant whose group it is. */
   readonly pod: PodAssignment | null;
-  /** Of memory nodes: its name, or ALL_CONTAINERS. */
+  /** For memory nodes: the container's name, or ALL_CONTAINERS. */
   readonly container?: string;
   readonly path: string;
-  /** In words. */
+  /** A description in words. */
   readonly what: string;
-  /** Somebody else has changed it: numalign leaves nothing so, except while it changes a grant. */
+  /**
+   * True if another program made the change: numalign itself causes such a difference only while it
+   * changes a grant.
+   */
   readonly isDrift: boolean;
   readonly steps: readonly Step[];
 }
 
-/** Of the memory nodes of a group. */
+/** A difference in the memory nodes of a group. */
 export interface MemoryDifference extends Difference {
   readonly kind: 'memory';
   readonly pod: PodAssignment;
@@ -32,7 +35,7 @@ export interface MemoryDifference extends Difference {
 
 const within = (online: CpuSet | undefined, cpus: CpuSet) => (online ? cpus.intersection(online) : cpus);
 
-/** Groups of grants that have other CPUs. */
+/** Groups of grants that have other CPUs than the layout says. */
 export function groupDifferences(groups: readonly LayoutGroup[], facts: GrantFacts): readonly Difference[] {
   return groups.flatMap(({ pod, name, cpus }) => {
     const found = facts.groups.get(name);
@@ -40,7 +43,7 @@ export function groupDifferences(groups: readonly LayoutGroup[], facts: GrantFac
     if (!found || wanted.isEmpty || found.cpus.equals(wanted)) return [];
     const { path } = found;
     const what = `${path} has CPUs ${found.cpus} instead of ${cpus}`;
-    // While it is being changed it may have all that the grant holds.
+    // While a grant changes, its group may have all that the grant holds.
     const has = within(facts.online, found.cpus);
     const isDrift = !wanted.isSubsetOf(has) || !has.isSubsetOf(cpusOf(pod));
     return [{ kind: 'cgroup', pod, path, what, isDrift, steps: [{ kind: 'fit', path, cpus: wanted }] }];
@@ -48,8 +51,8 @@ export function groupDifferences(groups: readonly LayoutGroup[], facts: GrantFac
 }
 
 /**
- * Groups of grants that have other memory nodes than what is booked is on, as far as the root has
- * these: of nodes that it has not, none can be had.
+ * Groups of grants whose memory nodes are not those of the booked memory. Nodes that the root does
+ * not have are ignored, since no group below can have them.
  */
 export function memoryDifferences(
   groups: readonly LayoutGroup[],
@@ -66,7 +69,7 @@ export function memoryDifferences(
   });
 }
 
-/** The root, and what is isolated in it: none, or one difference. */
+/** The root and the isolated groups in it: no difference, or one. */
 export function partitionDifferences(
   layout: Layout,
   facts: PartitionFacts | undefined,
@@ -79,12 +82,12 @@ export function partitionDifferences(
   if (isRootRight && open.length === 0) return [];
   const wanted = layout.partition.isEmpty ? 'no partition' : `a partition of ${layout.partition}`;
   const what = `${path} is "${root.text}" with CPUs ${root.cpus} instead of ${wanted}`;
-  // One that is not there yet is made by the next commit.
+  // The next commit makes a group that does not exist yet.
   const isDrift = !isRootRight || open.some(({ name }) => facts.groups.has(name));
   const steps: Step[] = [
     ...shrinkings(layout, facts),
     { kind: 'partition', cpus: layout.partition },
-    // Before any process is in them, where they are new.
+    // A new group becomes isolated before any process is in it.
     ...(isRootRight ? open : isolated).map(({ name, cpus }) => ({ kind: 'isolate', name, cpus }) as const),
   ];
   return [{ kind: 'partition', pod: null, path, what, isDrift, steps }];
@@ -99,7 +102,7 @@ function isPartitionOf({ kind, valid, cpus }: Partition, wanted: CpuSet): boolea
 const isIsolation = (found: GroupFacts | undefined) =>
   found?.partition !== undefined && (found.partition.valid || found.partition.kind === 'none');
 
-// What the partition loses must have left the groups inside before.
+// The groups inside must give up what the partition loses first.
 function shrinkings({ groups, partition }: Layout, facts: GrantFacts): Step[] {
   return groups.flatMap(({ name }) => {
     const found = facts.groups.get(name);
@@ -109,7 +112,7 @@ function shrinkings({ groups, partition }: Layout, facts: GrantFacts): Step[] {
   });
 }
 
-/** Groups that have not the CPUs of the shared pool. */
+/** Groups whose CPUs are not those of the shared pool. */
 export function poolDifferences(pool: CpuSet, { online, groups }: PoolFacts): readonly Difference[] {
   const wanted = within(online, pool);
   return groups
@@ -124,13 +127,13 @@ export function poolDifferences(pool: CpuSet, { online, groups }: PoolFacts): re
     }));
 }
 
-/** Groups of grants that have ended, by their paths. */
+/** Groups whose grants have ended, by their paths. */
 export function leftoverDifferences(paths: readonly string[], home: string): readonly Difference[] {
   return paths.map((path) => ({
     kind: 'leftover',
     pod: null,
     path,
-    what: `${path} is left of a grant that has ended`,
+    what: `${path} remains of a grant that has ended`,
     isDrift: true,
     steps: [{ kind: 'remove', path, home }],
   }));

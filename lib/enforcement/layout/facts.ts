@@ -8,29 +8,29 @@ import type { LayoutGroup } from './layout.js';
 export interface GroupFacts {
   readonly path: string;
   readonly cpus: CpuSet;
-  /** Of a group that is bound to some, or was. */
+  /** Only for a group that is bound to memory nodes, or was. */
   readonly mems: NodeSet | undefined;
-  /** Of a group that is to be isolated. */
+  /** Only for a group that is to be isolated. */
   readonly partition: Partition | undefined;
 }
 
-/** Of the groups of grants. */
+/** Facts of the groups of grants. */
 export interface GrantFacts {
   /** The CPUs that a group can have; undefined: all. */
   readonly online: CpuSet | undefined;
-  /** Those of a layout that are there, by their names. */
+  /** The groups of a layout that exist, by name. */
   readonly groups: ReadonlyMap<string, GroupFacts>;
   /** The memory nodes that a group can have: those of the root. */
   readonly nodes: NodeSet;
 }
 
-/** Of a root that may be a partition. */
+/** Facts of a root that may be a partition. */
 export interface PartitionFacts extends GrantFacts {
   readonly rootPath: string;
   readonly root: Partition;
 }
 
-/** Of the groups that have the shared pool. */
+/** Facts of the groups that have the shared pool. */
 export interface PoolFacts {
   readonly online: CpuSet | undefined;
   readonly groups: readonly GroupFacts[];
@@ -50,13 +50,13 @@ export function readGrants(hierarchy: CpusetHierarchy, groups: readonly LayoutGr
   return { online: onlineFor(hierarchy), groups: found, nodes };
 }
 
-/** Undefined with cgroup v1, which has none. @throws ERR_CGROUP */
+/** Undefined with cgroup v1, which has no partitions. @throws ERR_CGROUP */
 export function readPartition(hierarchy: CpusetHierarchy, grants: GrantFacts): PartitionFacts | undefined {
   if (hierarchy.version === 1) return undefined;
   return { ...grants, rootPath: hierarchy.rootPath, root: hierarchy.partition() };
 }
 
-/** `groups`: those that are there count. @throws ERR_CGROUP */
+/** Groups that do not exist are left out. @throws ERR_CGROUP */
 export function readPools(hierarchy: CpusetHierarchy, groups: readonly CpusetGroup[]): PoolFacts {
   const found = groups.filter((group) => group.exists()).map((group) => readGroup(group, false, false));
   return { online: onlineFor(hierarchy), groups: found };
@@ -68,7 +68,8 @@ function readGroup(group: CpusetGroup, isIsolated: boolean, isBound: boolean): G
   return { path: group.path, cpus: group.cpus(), mems, partition };
 }
 
-// With cgroup v1 a CPU that goes offline is in no cpuset any more, and cannot be put into one.
+// With cgroup v1 the kernel removes a CPU that goes offline from all cpusets, and lets none have
+// it.
 function onlineFor({ version }: CpusetHierarchy): CpuSet | undefined {
   return version === 1 ? new CpuSet(native.onlineCpus()) : undefined;
 }

@@ -1,9 +1,11 @@
-// Layout: the groups of grants below the cgroup root, what they may use, and the partition that the
-// root is. Computed from records alone. Plain: a container's group has the container's CPUs, and the
-// shared group has the shared pool. Its memory nodes are those of the memory that is booked for the
-// container; where none is, they are left alone. As a partition: the root has just the exclusive CPUs, the kernel
-// keeps everybody else off them, and there is no shared group. A container's group is a leaf: the
-// kernel makes no partition of all CPUs of a group whose processes are deeper.
+// Layout: which groups grants have below the cgroup root, what these may use, and whether the root
+// is a partition. Computed from records alone.
+// Without a partition, a container's group has the container's CPUs, and the shared group has the
+// shared pool. The group's memory nodes are those of the memory that is booked for the container,
+// else they are left alone.
+// With a partition, the root has exactly the exclusive CPUs, the kernel keeps everyone else off
+// them, and there is no shared group. A container's group is a leaf: the kernel makes no partition
+// from all CPUs of a group whose processes are deeper.
 import type { Assignments } from '../../account/assignments.js';
 import { cpusOfSome } from '../../account/cpus-of-pods.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
@@ -14,10 +16,10 @@ import { refits } from './transition.js';
 
 /** The group of the shared pool, below the root. */
 export const SHARED = 'shared';
-/** The group of a pod of several containers for processes that run on the CPUs of all of them. */
+/** The group of a pod with several containers for processes that run on the CPUs of all of them. */
 export const ALL_CONTAINERS = '.all';
 
-/** The container whose group a process goes into; default: all of them. */
+/** The container whose group a process enters; default: all of them. */
 export function containerOrAll(
   { containers, booking }: Pick<PodAssignment, 'containers' | 'booking'>,
   container?: string,
@@ -29,33 +31,33 @@ export function containerOrAll(
 /** The group of a grant for one of its containers, or for {@link ALL_CONTAINERS}. */
 export interface LayoutGroup {
   readonly pod: PodAssignment;
-  /** Below the root, as CpusetHierarchy.group() takes it. */
+  /** The path below the root, as CpusetHierarchy.group() takes it. */
   readonly name: string;
   readonly cpus: CpuSet;
-  /** Where its memory comes from; none: it is left alone. */
+  /** Where its memory comes from; empty: left alone. */
   readonly mems: NodeSet;
-  /** Its memory comes from all nodes again: what was booked is given back. */
+  /** True if its memory may come from all nodes again, because what was booked is given back. */
   readonly isUnbound: boolean;
-  /** It is a partition in that of the root, and there before any process is in it. */
+  /** True if it is a partition within the root's, and exists before any process is in it. */
   readonly isIsolated: boolean;
 }
 
 export interface Layout {
-  /** Those that are there or may be made; only isolated ones must be there. */
+  /** The groups that exist or may be made; only isolated ones must exist. */
   readonly groups: readonly LayoutGroup[];
-  /** The CPUs of the partition that the root is; empty: it is none. */
+  /** The CPUs of the root's partition; empty: no partition. */
   readonly partition: CpuSet;
 }
 
 export const groupName = (uid: string, container: string) => `${uid}/${container}`;
 
-/** The uid of the grant whose group has a name; undefined of any other group. */
+/** The uid of the grant with the group of this name; undefined for any other group. */
 export function uidOf(name: string): string | undefined {
   const end = name.lastIndexOf('/');
   return end < 0 ? undefined : name.slice(0, end);
 }
 
-/** The container of a group of a grant. */
+/** The container that the group of a grant is for. */
 export const containerOf = (name: string) => name.slice(name.lastIndexOf('/') + 1);
 
 /** Whether a grant's CPUs are in the root partition. */
@@ -63,14 +65,14 @@ export function isPartitioned({ enforcement: { level } }: Pick<PodAssignment, 'e
   return level === 'partition' || level === 'isolated';
 }
 
-/** Those in the root partition. */
+/** The grants in the root partition. */
 export const podsInPartition = podsThat(isPartitioned);
 
 const podsInGroups = podsThat(({ enforcement }) => enforcement.target !== null);
 
 /**
- * The groups that a grant may have. Isolated are those of its containers. The parts of a grant are
- * of one process, which is in one group.
+ * The groups that a grant may have. The groups of containers can be isolated. The parts of a grant
+ * belong to one process, which is in one group.
  */
 export function groupsOf(pod: PodAssignment): readonly LayoutGroup[] {
   const isIsolated = pod.enforcement.level === 'isolated';
@@ -85,25 +87,25 @@ export function groupsOf(pod: PodAssignment): readonly LayoutGroup[] {
     }));
 }
 
-/** The memory nodes of the group of a container, or of {@link ALL_CONTAINERS}; none: any. */
+/** The memory nodes of the group of a container, or of {@link ALL_CONTAINERS}; empty: any. */
 export function memoryNodesOf(pod: PodAssignment, container: string): NodeSet {
   if (container === ALL_CONTAINERS) return nodesOf(memoryOf(pod));
   return nodesOf(pod.containers.flatMap(({ name, memory }) => (name === container ? memory : [])));
 }
 
-/** What holds while all of these states do. The groups are those of the last. */
+/** The layout while all of these states hold, with the groups of the last one. */
 export function layoutOf(states: readonly Assignments[]): Layout {
   const last = states.at(-1)!;
-  // A grant that is about to have other CPUs has those of before too, until it is done.
+  // A grant that is about to change its CPUs keeps the earlier ones until the change is done.
   const former = new Map(
-    states.flatMap((state) => refits(state, last)).map(({ pod, known }) => [pod, known]),
+    states.flatMap((state) => refits(state, last)).map(({ pod, earlier }) => [pod, earlier]),
   );
   const during = (group: LayoutGroup) => {
     const isOne = group.pod.containers.length === 1 || hasParts(group.pod);
-    const known = isOne ? former.get(group.pod) : undefined;
-    if (!known) return group;
-    const isUnbound = group.mems.isEmpty && !memoryNodesOf(known, ALL_CONTAINERS).isEmpty;
-    return { ...group, cpus: group.cpus.union(runningCpus(known)), isUnbound };
+    const earlier = isOne ? former.get(group.pod) : undefined;
+    if (!earlier) return group;
+    const isUnbound = group.mems.isEmpty && !memoryNodesOf(earlier, ALL_CONTAINERS).isEmpty;
+    return { ...group, cpus: group.cpus.union(runningCpus(earlier)), isUnbound };
   };
   const inPartition = states.flatMap(({ pods }) => podsInPartition(pods));
   return {

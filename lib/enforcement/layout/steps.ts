@@ -1,20 +1,20 @@
-// Steps: how groups below the cgroup root become what they are to be. Each is done, or undone and an
-// error, and is read back by the group that it changes.
+// Steps: how to mend groups below the cgroup root. The group that a step changes reads the change
+// back. A step that fails is undone.
 import type { CpusetHierarchy } from '../../cgroups/cpuset-hierarchy.js';
 import type { CpuSet, NodeSet } from '../../machine/cpu-set.js';
 
 export type Step =
   | { readonly kind: 'fit'; readonly path: string; readonly cpus: CpuSet }
   | { readonly kind: 'bind'; readonly path: string; readonly nodes: NodeSet }
-  /** The root; no CPUs end its partition. */
+  /** Changes the root; no CPUs end its partition. */
   | { readonly kind: 'partition'; readonly cpus: CpuSet }
-  /** Makes the group where it is not there. */
+  /** Makes the group if it does not exist. */
   | { readonly kind: 'isolate'; readonly name: string; readonly cpus: CpuSet }
-  /** `home`: the folder of the group for the processes that are in it. */
+  /** `home`: the folder of the group that its processes move to. */
   | { readonly kind: 'remove'; readonly path: string; readonly home: string };
 
 /**
- * Takes the steps of differences, and stops at the first that fails. REQUIRES: the state's lock.
+ * Takes the steps of differences, and stops at the first failure. REQUIRES: the state's lock.
  * @throws ERR_CGROUP
  */
 export function mend(
@@ -30,7 +30,7 @@ function takeStep(hierarchy: CpusetHierarchy, step: Step): void {
       hierarchy.at(step.path).setCpus(step.cpus);
       return;
     case 'bind':
-      // Whether pages move along is what was asked for when something came in.
+      // Whether pages move was set when processes entered.
       hierarchy.at(step.path).setMems(step.nodes);
       return;
     case 'partition':

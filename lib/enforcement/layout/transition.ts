@@ -1,60 +1,60 @@
-// Transition: what a commit changes about the CPUs that are exclusive. Computed from two states.
+// Transition: how a commit changes which CPUs are exclusive. Computed from two states.
 import type { Assignments } from '../../account/assignments.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { cpusOf, memoryOf, nodesOf, runningCpus } from '../../account/pod-holdings.js';
 import { podListChanges, podsAfter, podsBefore } from '../../account/pod-list-changes.js';
 import { exclusiveCpus } from '../../account/pools.js';
 
-/** From one state to the next. */
+/** The change from one state to the next. */
 export interface Transition {
   readonly before: Assignments;
   readonly next: Assignments;
   /** New grants with exclusive CPUs. */
   readonly added: readonly PodAssignment[];
-  /** Grants with exclusive CPUs or groups that end. */
+  /** Grants that end, with exclusive CPUs or groups. */
   readonly ended: readonly PodAssignment[];
-  /** CPUs become exclusive. */
+  /** True if CPUs become exclusive. */
   readonly isTaken: boolean;
-  /** CPUs are given back to the shared pool. */
+  /** True if CPUs are given back to the shared pool. */
   readonly isGivenBack: boolean;
 }
 
-/** Another grant may have come under a uid. */
+/** Identifies a grant: another one may later have the same uid. */
 export const grantKey = ({ uid, admittedAt }: PodAssignment) => `${uid} ${admittedAt}`;
 
-/** The grants of a state that another does not have. */
+/** The grants of one state that another state does not have. */
 export function podsNotIn({ pods }: Assignments, { pods: others }: Assignments): readonly PodAssignment[] {
   const changes = podListChanges(others, pods);
-  const known = new Set(podsBefore(changes).map(grantKey));
-  return podsAfter(changes).filter((pod) => !known.has(grantKey(pod)));
+  const keys = new Set(podsBefore(changes).map(grantKey));
+  return podsAfter(changes).filter((pod) => !keys.has(grantKey(pod)));
 }
 
-/** A state without these of its grants. */
+/** A state without some of its grants. */
 export function without(state: Assignments, ended: readonly PodAssignment[]): Assignments {
   if (ended.length === 0) return state;
   return { ...state, pods: state.pods.filter((pod) => !ended.includes(pod)) };
 }
 
-/** A grant with groups that is to run on other CPUs, or to have its memory on other nodes. */
+/** A grant with groups that changes its CPUs or memory nodes. */
 export interface Refit {
   readonly pod: PodAssignment;
-  /** As it was before. */
-  readonly known: PodAssignment;
+  /** The grant before the change. */
+  readonly earlier: PodAssignment;
 }
 
 export function refits(before: Assignments, next: Assignments): readonly Refit[] {
   const changes = podListChanges(before.pods, next.pods);
   const old = new Map(podsBefore(changes).map((pod) => [pod.uid, pod]));
   return podsAfter(changes).flatMap((pod) => {
-    const known = hasGroups(pod) ? old.get(pod.uid) : undefined;
-    return known === undefined || isFit(known, pod) ? [] : [{ pod, known }];
+    const earlier = hasGroups(pod) ? old.get(pod.uid) : undefined;
+    return earlier === undefined || isFit(earlier, pod) ? [] : [{ pod, earlier }];
   });
 }
 
-const isFit = (known: PodAssignment, pod: PodAssignment) =>
-  runningCpus(known).equals(runningCpus(pod)) && nodesOf(memoryOf(known)).equals(nodesOf(memoryOf(pod)));
+const isFit = (earlier: PodAssignment, pod: PodAssignment) =>
+  runningCpus(earlier).equals(runningCpus(pod)) && nodesOf(memoryOf(earlier)).equals(nodesOf(memoryOf(pod)));
 
-/** Grants that have CPUs in `next` that they have not before. */
+/** Grants that have CPUs in `next` that they did not have before. */
 export function grownPods(before: Assignments, next: Assignments): readonly PodAssignment[] {
   const changes = podListChanges(before.pods, next.pods);
   const old = new Map(podsBefore(changes).map((pod) => [pod.uid, cpusOf(pod)]));
@@ -63,13 +63,13 @@ export function grownPods(before: Assignments, next: Assignments): readonly PodA
 
 const hasGroups = ({ enforcement }: PodAssignment) => enforcement.target !== null;
 
-/** Undefined where no CPU changes hands, and no memory node of a group. */
+/** Undefined if no CPU changes hands and no group changes its memory nodes. */
 export function transitionOf(before: Assignments, next: Assignments): Transition | undefined {
   const added = podsNotIn(next, before).filter((pod) => !cpusOf(pod).isEmpty);
   const ended = podsNotIn(before, next).filter((pod) => !cpusOf(pod).isEmpty || hasGroups(pod));
   const [old, now] = [exclusiveCpus(before), exclusiveCpus(next)];
   const isSame = added.length === 0 && ended.length === 0 && old.equals(now);
-  // What a resize has announced is exclusive before the grant's groups have it.
+  // The CPUs that a resize has announced are exclusive before the grant's groups have them.
   if (isSame && refits(before, next).length === 0) return undefined;
   const isTaken = added.length > 0 || !now.isSubsetOf(old);
   const isGivenBack = ended.length > 0 || !old.isSubsetOf(now);

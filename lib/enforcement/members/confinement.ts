@@ -1,4 +1,4 @@
-// Confinement: where shared members may run, and what has become of them.
+// Confinement: where shared members may run, and what became of them.
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
 import type { ProcessIdentity } from '../../processes/process-identity.js';
@@ -7,60 +7,61 @@ import type { SharedMember } from './shared-member.js';
 /** A member that may still run on CPUs that it must leave. */
 export interface StuckMember {
   readonly member: SharedMember;
-  /** In words. */
+  /** The reason in words. */
   readonly reason: string;
-  /** Registrations of processes that may be asked to leave by themselves. */
+  /** Registrations of processes that can be asked to leave by themselves. */
   readonly names: readonly string[];
 }
 
 /**
- * A thread of this process whose mask was changed for it just now, and what it had chosen before it
- * was pinned.
+ * A thread of this process whose mask was just changed for a confinement, and what it had chosen
+ * before it was pinned.
  */
 export interface UnpinnedThread {
   readonly tid: number;
   readonly earlier: CpuSet;
 }
 
-/** Where members may be from now on. */
+/** Where members may run from now on. */
 export interface Confinement {
-  /** CPUs that are nobody's but their holders'. */
+  /** CPUs that only their holders may use. */
   readonly taken: CpuSet;
-  /** Where threads go that have chosen nothing else. */
+  /** The CPUs of threads that have chosen nothing else. */
   readonly pool: CpuSet;
   readonly all: CpuSet;
-  /** The grants that there will be: their holders' threads stay on them. */
+  /** The grants that stay: their holders' threads stay on them. */
   readonly pods: readonly PodAssignment[];
-  /** All CPUs of these, or more. */
+  /** At least all CPUs of these grants. */
   readonly granted: CpuSet;
   /**
-   * The CPUs of one of them where its holders' threads can be by right: none that it is only about
-   * to get.
+   * The CPUs of a grant that its holders' threads may already use: not those that it is about to
+   * get.
    */
   readonly rightfulCpus: (pod: PodAssignment) => CpuSet;
-  /** The grants from now on, new ones too: who holds one and cannot leave it is in nobody's way. */
+  /**
+   * All grants from now on, with new ones. A holder that cannot leave its own grant is in nobody's
+   * way.
+   */
   readonly held: readonly PodAssignment[];
   readonly unpinned: readonly UnpinnedThread[];
-  /**
-   * What a process may choose from: the CPUs of its cpuset. Undefined where that cannot be told.
-   */
+  /** The CPUs of a process's cpuset, which its threads may choose from; undefined if unknown. */
   readonly cpusetOf: (pid: number) => CpuSet | undefined;
 }
 
 /** What became of the members. */
 export interface Confined {
   readonly stuck: readonly StuckMember[];
-  /** Off what is taken, but not where they should be, and this process may not move them. */
+  /** Members off the taken CPUs, but not where they should be, that this process may not move. */
   readonly refused: readonly StuckMember[];
-  /** Processes that only masks keep off. */
+  /** The number of processes that only masks keep off. */
   readonly byMask: number;
 }
 
 export interface Outcome {
   readonly moved: number;
-  /** Why it is not off what is taken. */
+  /** Why it is still on taken CPUs. */
   readonly reason?: string | undefined;
-  /** This process may not move it: nothing was done. */
+  /** True if this process may not move it, so nothing was done. */
   readonly isRefused?: boolean;
 }
 
@@ -68,7 +69,7 @@ export interface Outcome {
 export interface StrayMember {
   readonly member: SharedMember;
   readonly process: ProcessIdentity;
-  /** How many of its threads. */
+  /** The number of its threads that stray. */
   readonly threads: number;
   repair(): Outcome;
 }

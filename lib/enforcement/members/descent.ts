@@ -1,62 +1,62 @@
-// Descent: whether a process lives on a grant's CPUs because the grant's owner has started it.
+// Descent: whether a process is on a grant's CPUs because the grant's owner started it.
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import type { OwnerRecord } from '../../account/pod-assignment.js';
 import { ENVIRONMENT } from '../../base/registry.js';
 import { hasEnded, isProcOurs, statOf } from '../../processes/process-identity.js';
 
 /**
- * Whether a process is an owner itself: it has the owner's lock open; where that cannot be seen, by
- * its pid.
+ * Whether a process is the owner itself: it has the owner's lock open. If that cannot be seen, its
+ * pid decides.
  */
 export function isHolder({ pid: owner, uuid }: OwnerRecord, pid: number): boolean {
   return owner === pid && hasOpen(pid, `/owners/${uuid}`) !== false;
 }
 
 /**
- * Whether a process was started by an owner, or by what that has started: it has inherited the
- * owner's lock, or its parents lead there.
+ * Whether an owner, or one of its descendants, started a process: it inherited the owner's lock, or
+ * its chain of parents leads to the owner.
  */
 export function isStartedBy({ pid: owner, uuid }: OwnerRecord, pid: number): boolean {
   return parentsOf(pid).includes(owner ?? 0) || hasOpen(pid, `/owners/${uuid}`) === true;
 }
 
-/** The copy of an owner's lock that this process was started with. */
+/** The copy of an owner's lock that this process inherited. */
 export function inheritedLock({ uuid }: OwnerRecord): number | undefined {
   const folder = '/proc/self/fd';
   const fd = readdirSync(folder).find((name) => linkOf(`${folder}/${name}`).endsWith(`/owners/${uuid}`));
   return fd === undefined ? undefined : Number(fd);
 }
 
-/** What a process has started and lives. proc(5): by the thread that started them. */
+/** The living children of a process. proc(5) lists them by the thread that started them. */
 export function childrenOf(pid: number): number[] {
   try {
     return readdirSync(`/proc/${pid}/task`).flatMap((tid) =>
       readFileSync(`/proc/${pid}/task/${tid}/children`, 'latin1').split(' ').filter(Boolean).map(Number),
     );
   } catch {
-    // It has ended, or the kernel does not tell.
+    // The process has ended, or the kernel has no such file.
     return [];
   }
 }
 
-// proc(5): the parent is the 4th field. Those whose parents have ended have another.
+// proc(5): the parent is the 4th field. An orphan has another parent.
 function parentsOf(pid: number): number[] {
   const parents: number[] = [];
   try {
     for (let at = Number(statOf(pid).parent); at > 1 && !parents.includes(at); at = Number(statOf(at).parent))
       parents.push(at);
   } catch {
-    // One of them has ended meanwhile.
+    // One of them has ended in the meantime.
   }
   return parents;
 }
 
-// Where files were found open the last time. Each link is read again before it counts: a process may
-// have closed the file since.
+// Where files were last found open. Each link is read again before it counts, since the process may
+// have closed the file.
 const newLinks = () => new Map<string, string>();
 const MOST_LINKS = 1024;
 
-// Undefined where it may not be looked at, or /proc does not show it.
+// Undefined if this process may not look, or /proc does not show it.
 export function hasOpen(pid: number, file: string): boolean | undefined {
   const folder = `/proc/${pid}/fd`;
   if (!isProcOurs()) return undefined;

@@ -1,5 +1,5 @@
-// Holders: the grants on whose CPUs a process may run. Follows from one list of grants to the next, at
-// the cost of what is different between them.
+// Holders: the grants on whose CPUs a process may run. Follows changes of the list of grants, at
+// the cost of what changed.
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { cpusOf } from '../../account/pod-holdings.js';
 import { podListChanges, podsAfter, podsBefore } from '../../account/pod-list-changes.js';
@@ -8,14 +8,14 @@ import { type Process, processesIn } from './member-processes.js';
 
 export class Holders {
   #pods: readonly PodAssignment[] = [];
-  // Those of processes by the pid of their owner, those of nobody and of cgroups by their uid.
+  // The grants of processes by the pid of the owner; those of cgroups and without an owner by uid.
   readonly #grants = new Map<number | string | null, Set<PodAssignment>>();
   readonly #ofCgroups = new Set<PodAssignment>();
 
   /**
-   * The grants of a list that a process holds, or for which it has pinned threads of its own though
-   * they are no process's. Where it was attached: see attachedCpus. See {@link podsOfBoth} for two
-   * lists.
+   * The grants of a list that a process holds, or for which it has pinned threads although no
+   * process owns them. See attachedCpus for the grant that it was attached to, and
+   * {@link podsOfBoth} for two lists.
    */
   grantsOf(pods: readonly PodAssignment[], { pid, pinned = [] }: Process): readonly PodAssignment[] {
     this.#follow(pods);

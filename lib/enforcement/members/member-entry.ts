@@ -1,4 +1,4 @@
-// A registration of a member: a process or a cgroup, by its name and its file.
+// The registration of a member, a process or a cgroup: its name and the text of its file.
 import { readFileSync, realpathSync, statSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
 import { isCgroupFolder } from '../../cgroups/files/cgroup-files.js';
@@ -10,23 +10,21 @@ import { readableCommand } from '../../state/owners/owner-record.js';
 export interface ProcessEntry extends ProcessIdentity {
   readonly kind: 'process';
   readonly command: string;
-  /** The grant that it was attached to: there it stays. */
+  /** The grant that it was attached to, where it stays. */
   readonly grant: string | null;
-  /** And which of its containers; null: all of them. */
+  /** The container of that grant; null: all of them. */
   readonly container: string | null;
-  /** Grants of nobody for which it has pinned threads of its own. */
+  /** Grants without an owner process for which it has pinned threads. */
   readonly pinned?: readonly string[];
 }
 
-/** A cgroup by its folder; another that comes under the same path has another inode. */
+/** A cgroup, identified by its folder: another one at the same path has another inode. */
 export interface CgroupEntry {
   readonly kind: 'cgroup';
   readonly path: string;
   readonly device: string;
   readonly inode: string;
-  /**
-   * The cgroup namespace in which `path` is meant; {@link DAMAGED} where nothing of it can be read.
-   */
+  /** The cgroup namespace that `path` belongs to; {@link DAMAGED} if the file cannot be read. */
   readonly namespace: string;
 }
 
@@ -38,18 +36,19 @@ export const DAMAGED = '';
 
 export const EXPLICIT = 'r';
 
-// p<pid>-<start>-<namespace>, and by whom
+// p<pid>-<start>-<namespace>, and a suffix for the registering side
 export const PROCESS_FILE = /^(p(\d+)-(\d+)-(\d+))-\w+$/;
 
 const CGROUP_FILE = /^c(\d+)-(\d+)$/;
 
-// One for all environments of a process: affinity belongs to threads, whichever manager moves them.
+// One name for all environments of a process: affinity belongs to threads, whichever manager moves
+// them.
 export function processName({ pid, start, namespace }: ProcessIdentity): string {
   return `p${pid}-${start}-${/\d+/.exec(namespace)?.[0] ?? 0}`;
 }
 
 /**
- * Whether another process has registered this one. The lock of that file says nothing about this
+ * Whether another process has registered this one. The lock of such a file says nothing about this
  * one.
  */
 export const isExplicit = (name: string) => name.endsWith(`-${EXPLICIT}`);
@@ -60,7 +59,7 @@ export const cgroupName = ({ device, inode }: Pick<CgroupEntry, 'device' | 'inod
 
 export const NO_GRANT = Object.freeze({ grant: null, container: null });
 
-// Undefined where it is damaged, or about something else than its name.
+// Undefined if it is damaged, or does not match its name.
 export function decode(name: string, text: string): Entry | undefined {
   try {
     const entry = JSON.parse(text) as Entry;
@@ -79,7 +78,7 @@ function hasShape(entry: Entry | null): boolean {
 const nameOf = (entry: Entry | null) =>
   entry?.kind === 'process' ? processName(entry) : entry && cgroupName(entry);
 
-// What is left of a damaged registration. Nobody may take it for nobody.
+// What the name says of a damaged registration, which must still count.
 export function entryByName(name: string): Entry {
   const [, , pid, start, namespace] = PROCESS_FILE.exec(name) ?? [];
   if (pid !== undefined) {
@@ -107,7 +106,7 @@ export function identifyCgroup(path: string): CgroupEntry | undefined {
   }
 }
 
-/** What a process runs, without its arguments; empty where that cannot be read. */
+/** The program that a process runs, without arguments; empty if that cannot be read. */
 export function commandOf(pid: number): string {
   try {
     const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');

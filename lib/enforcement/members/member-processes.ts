@@ -1,4 +1,4 @@
-// The processes of a member, and those that are confined nowhere.
+// The processes of a member, and those that no cpuset confines.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { PodAssignment } from '../../account/pod-assignment.js';
@@ -23,12 +23,12 @@ const OTHER_NAMESPACES =
   'cgroup v1 does not list its processes of other pid namespaces: register its processes, or a cgroup below cgroupRoot';
 const FOREIGN_PROC = '/proc shows another pid namespace';
 
-// Those of cgroups have no registration.
+// Processes of registered cgroups have no registration.
 export type Process = ProcessIdentity & Partial<Pick<ProcessEntry, 'grant' | 'container' | 'pinned'>>;
 
 export const isDone = ({ moved, stuck }: NativeConfinement) => moved === 0 && stuck.length === 0;
 
-/** The CPUs that it was attached to; undefined where there are none any more. */
+/** The CPUs that a process was attached to; undefined if they are no longer granted. */
 export function attachedCpus(
   { grant, container }: Process,
   pods: readonly PodAssignment[],
@@ -43,7 +43,7 @@ interface Unconfined {
   readonly member: SharedMember;
   readonly names: readonly string[];
   readonly process?: Process;
-  /** Why nobody here can move its processes. */
+  /** Why this process cannot move the member's processes. */
   readonly reason?: string;
 }
 
@@ -52,11 +52,11 @@ export function* unconfined(
   all: readonly Registered[],
   isConfined: (member: SharedMember) => boolean,
 ): Generator<Unconfined> {
-  const seen = new Set<number>();
+  const visited = new Set<number>();
   for (const registered of all) {
     const { names, entry } = registered;
     const member = memberOf(entry);
-    // The cpuset of a member that cannot be seen is not known.
+    // The cpuset of a member that cannot be seen is unknown.
     if (registered.isSeen && isConfined(member)) continue;
     const processes = processesOf(registered);
     if (typeof processes === 'string') {
@@ -64,14 +64,14 @@ export function* unconfined(
       continue;
     }
     for (const process of processes) {
-      if (seen.has(process.pid)) continue;
-      seen.add(process.pid);
+      if (visited.has(process.pid)) continue;
+      visited.add(process.pid);
       yield { member, names, process };
     }
   }
 }
 
-// Why nobody here can move a member, though it is there: in words.
+// Why this process cannot move a member that exists, in words.
 function whyUnseen({ entry, names }: Registered): string {
   if (entry.kind === 'process') {
     if (entry.namespace === pidNamespace()) return '/proc hides it';
@@ -80,11 +80,11 @@ function whyUnseen({ entry, names }: Registered): string {
   }
   if (entry.namespace === DAMAGED)
     return 'its registration in members/ is damaged: remove it, and register the cgroup again';
-  if (entry.namespace !== namespaceOf('cgroup')) return 'it is known in another cgroup namespace only';
+  if (entry.namespace !== namespaceOf('cgroup')) return 'its path belongs to another cgroup namespace';
   return 'it cannot be seen from here';
 }
 
-/** The processes of a member; a reason in words where nobody here can move them. */
+/** The processes of a member; in words why this process cannot move them. */
 export function processesOf(registered: Registered): readonly ProcessIdentity[] | string {
   const { entry, user, doubt, isSeen } = registered;
   if (!isSeen) return whyUnseen(registered);
@@ -96,20 +96,20 @@ export function processesOf(registered: Registered): readonly ProcessIdentity[] 
   for (const pid of processesIn(entry.path)) {
     const process = identifyProcess(pid);
     if (process && mayVouch(user, pid)) found.push(process);
-    // cgroups(7): 0 is one of another pid namespace.
+    // cgroups(7): 0 stands for a process of another pid namespace.
     if (!process && (pid === 0 || !isUnused(pid))) return `/proc hides process ${pid} in it`;
   }
   return found;
 }
 
-/** The processes of a cgroup and of those below it. */
+/** The processes of a cgroup and of the cgroups below it. */
 export function processesIn(path: string): number[] {
   try {
-    const own = readFileSync(join(path, 'cgroup.procs'), 'latin1').split('\n').filter(Boolean).map(Number);
+    const pids = readFileSync(join(path, 'cgroup.procs'), 'latin1').split('\n').filter(Boolean).map(Number);
     const below = readdirSync(path, { withFileTypes: true }).filter((entry) => entry.isDirectory());
-    return [...own, ...below.flatMap(({ name }) => processesIn(join(path, name)))];
+    return [...pids, ...below.flatMap(({ name }) => processesIn(join(path, name)))];
   } catch {
-    // It was removed meanwhile.
+    // The cgroup was removed in the meantime.
     return [];
   }
 }

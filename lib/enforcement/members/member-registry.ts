@@ -1,5 +1,5 @@
-// MemberRegistry: who is registered as a shared member, in members/ of the state folder: a file for
-// each registration.
+// MemberRegistry: the registered shared members. Each registration is a file in members/ of the
+// state folder.
 import { statSync } from 'node:fs';
 import { NumalignError } from '../../base/errors.js';
 import { native } from '../../base/native.js';
@@ -35,19 +35,19 @@ import { mayVouch, mayVouchForGroup, readMemberFile } from './member-file.js';
 import { ownerText, unknownMember } from './member-texts.js';
 import { doubtOf, isHere, isSelf, joined, type Registered, type Registration } from './registration.js';
 
-/** A registration, and whether it was not there before. */
+/** A registration, and whether it is new. */
 interface Added {
   readonly name: string;
   readonly isNew: boolean;
 }
 
-/** Every member but {@link look} and {@link leave} REQUIRES the state's lock. */
+/** Every method but {@link look} and {@link leave} REQUIRES the state's lock. */
 export class MemberRegistry {
   readonly folder: NativeFolder;
-  // Registrations that this environment has made, each with a lock: from another pid namespace only
-  // that tells that their process lives.
-  readonly #own = new Map<string, NativeOwner>();
-  // As this environment has registered itself.
+  // Registrations that this environment made, each with a lock. In another pid namespace only the
+  // lock shows that the process lives.
+  readonly #locks = new Map<string, NativeOwner>();
+  // This environment's registration of itself.
   #self: ProcessEntry | undefined;
   #openers = 0;
 
@@ -66,8 +66,8 @@ export class MemberRegistry {
   }
 
   /**
-   * This process runs in the shared pool from now on, where it has no grant. As often as
-   * {@link leave}.
+   * Registers this process as one that runs in the shared pool unless it has a grant. Call
+   * {@link leave} as often.
    */
   join(): void {
     this.#openers++;
@@ -82,8 +82,8 @@ export class MemberRegistry {
   }
 
   /**
-   * Registers this process again where somebody has removed its registration. Answers whether that
-   * was so.
+   * Registers this process again if another program removed its registration. Returns whether it
+   * did.
    */
   rejoin(): boolean {
     const name = this.ownName;
@@ -92,7 +92,7 @@ export class MemberRegistry {
     return true;
   }
 
-  /** The last that leaves takes the registration with him; threads stay where they are. */
+  /** The last call removes the registration; threads stay where they are. */
   leave(): boolean {
     if (--this.#openers > 0) return false;
     this.#unregister(this.#nameOfSelf());
@@ -100,8 +100,8 @@ export class MemberRegistry {
   }
 
   /**
-   * @throws ERR_UNKNOWN_MEMBER where there is no such process, or /proc does not show it;
-   *   ERR_MEMBER_UNMOVABLE where this user may not move it
+   * @throws ERR_UNKNOWN_MEMBER if there is no such process, or /proc does not show it;
+   *   ERR_MEMBER_UNMOVABLE if this user may not move it
    */
   addProcess(pid: number, attached: Pick<ProcessEntry, 'grant' | 'container'> = NO_GRANT): Added {
     const found = identifyProcess(pid);
@@ -114,7 +114,8 @@ export class MemberRegistry {
     const name = `${processName(found)}-${EXPLICIT}`;
     const isKnown = this.#read(name) !== undefined;
     if (!native.mayMove(pid)) {
-      // The registration of a user whose word counts must not give way to one that does not.
+      // The registration of a user whose word counts must not be replaced by one whose word does
+      // not.
       if (isKnown && attached === NO_GRANT) return { name, isNew: false };
       const message = `process ${pid} (${commandOf(pid)}) cannot be moved: EPERM${ownerText(pid)}`;
       throw new NumalignError('ERR_MEMBER_UNMOVABLE', message, {
@@ -131,7 +132,10 @@ export class MemberRegistry {
     return { name, isNew: !isKnown };
   }
 
-  /** Threads of this process are pinned for a grant that is no process's: they may stay on it. */
+  /**
+   * Records that threads of this process are pinned for a grant that no process owns: they may
+   * stay.
+   */
   notePinned(grant: string): void {
     const name = this.ownName;
     const entry = name === undefined ? undefined : this.#read(name)?.entry;
@@ -140,33 +144,34 @@ export class MemberRegistry {
     this.#register(name!, this.#self);
   }
 
-  /** Whether a user may speak for the process that a registration is about. */
+  /** Whether a user may answer for the process of a registration. */
   mayAnswer(name: string, user: number): boolean {
     const { entry, user: owner } = this.#read(name) ?? {};
     if (user === 0 || user === owner) return true;
     return entry?.kind === 'process' && entry.namespace === pidNamespace() && mayVouch(user, entry.pid);
   }
 
-  /** How a process is registered by {@link addProcess}. */
+  /** The registration of a process by {@link addProcess}. */
   findProcess(pid: number): ProcessEntry | undefined {
     const found = identifyProcess(pid);
     const name = found && `${processName(found)}-${EXPLICIT}`;
     return name === undefined ? undefined : (this.#read(name)?.entry as ProcessEntry | undefined);
   }
 
-  /** @throws ERR_UNKNOWN_MEMBER where it is no cgroup */
+  /** @throws ERR_UNKNOWN_MEMBER if it is not a cgroup */
   addCgroup(path: string): Added {
     const found = identifyCgroup(path);
     if (!found) throw unknownMember(path, 'the absolute path of a cgroup');
     const name = cgroupName(found);
-    const known = this.#read(name);
+    const registration = this.#read(name);
     const user = process.geteuid?.() ?? 0;
     const isOurs = user === 0 || user === statSync(found.path).uid;
-    if (!known || isOurs || known.user === user) this.folder.replace(name, JSON.stringify(found));
-    return { name, isNew: known === undefined };
+    if (!registration || isOurs || registration.user === user)
+      this.folder.replace(name, JSON.stringify(found));
+    return { name, isNew: registration === undefined };
   }
 
-  /** @throws ERR_UNKNOWN_MEMBER where it is none */
+  /** @throws ERR_UNKNOWN_MEMBER if it is not registered */
   removeProcess(pid: number): void {
     const found = identifyProcess(pid);
     const name = found && `${processName(found)}-${EXPLICIT}`;
@@ -175,7 +180,7 @@ export class MemberRegistry {
     this.#unregister(name);
   }
 
-  /** @throws ERR_UNKNOWN_MEMBER where it is none */
+  /** @throws ERR_UNKNOWN_MEMBER if it is not registered */
   removeCgroup(path: string): void {
     const real = identifyCgroup(path)?.path ?? path;
     const found = this.all().find(({ entry }) => entry.kind === 'cgroup' && entry.path === real);
@@ -184,43 +189,44 @@ export class MemberRegistry {
   }
 
   #register(name: string, entry: ProcessEntry): void {
-    const known = this.#own.get(name);
-    // Somebody may have removed it.
-    if (known && this.folder.isOwnerAlive(name)) {
-      known.write(JSON.stringify(entry));
+    const lock = this.#locks.get(name);
+    // Another program may have removed the file.
+    if (lock && this.folder.isOwnerAlive(name)) {
+      lock.write(JSON.stringify(entry));
       return;
     }
-    known?.close();
-    this.#own.delete(name);
-    // In place of that of another environment, or of a process before this one that has ended.
-    this.#own.set(name, this.folder.createOwner(name, JSON.stringify(entry)));
+    lock?.close();
+    this.#locks.delete(name);
+    // Replaces the file of another environment, or of an earlier process that has ended.
+    this.#locks.set(name, this.folder.createOwner(name, JSON.stringify(entry)));
   }
 
-  /** Lets the locks of its registrations go. */
+  /** Releases the locks of its registrations. */
   close(): void {
-    for (const lock of this.#own.values()) lock.close();
-    this.#own.clear();
+    for (const lock of this.#locks.values()) lock.close();
+    this.#locks.clear();
   }
 
   #unregister(name: string): void {
-    this.#own.get(name)?.close();
-    this.#own.delete(name);
+    this.#locks.get(name)?.close();
+    this.#locks.delete(name);
     this.folder.remove(name);
   }
 
-  /** Each member once; those that have ended are forgotten. */
+  /** Each member once; removes the files of those that have ended. */
   all(names: readonly string[] = this.folder.list()): Registered[] {
-    const found = this.look(names).filter((each) => !hasGone(each));
-    const known = new Set(found.flatMap((each) => each.names));
+    const found = this.look(names).filter((each) => !hasEnded(each));
+    const living = new Set(found.flatMap((each) => each.names));
     for (const name of names) {
-      const isGone =
-        !known.has(name) && (isRegistration(name) ? this.#read(name) !== undefined : isLeft(name, found));
-      if (isGone) this.folder.remove(name);
+      const isObsolete =
+        !living.has(name) &&
+        (isRegistration(name) ? this.#read(name) !== undefined : isLeftover(name, found));
+      if (isObsolete) this.folder.remove(name);
     }
     return found;
   }
 
-  /** The same, but nothing is changed. Needs no lock. */
+  /** Like {@link all}, but changes nothing and needs no lock. */
   look(names: readonly string[] = this.folder.list()): Registered[] {
     const found = new Map<string, Registered>();
     for (const name of names) {
@@ -229,25 +235,25 @@ export class MemberRegistry {
       const isSeen = one.entry.kind === 'process' ? isProcessRunning(one.entry) : isHere(one.entry);
       if (isSeen !== true && !this.#mayBeThere(name, one.entry, isSeen)) continue;
       const key = PROCESS_FILE.exec(name)?.[1] ?? name;
-      const known = found.get(key);
-      const both = known
-        ? { ...joined(known, one), names: [...known.names, name] }
+      const earlier = found.get(key);
+      const both = earlier
+        ? { ...joined(earlier, one), names: [...earlier.names, name] }
         : { ...one, names: [name] };
       found.set(key, { ...both, isSeen: isSeen === true });
     }
     return [...found.values()];
   }
 
-  // What cannot be seen counts as alive. A process that has registered itself holds the lock of its
-  // file while it lives, which can be seen from every namespace.
+  // What cannot be seen counts as alive. A process that registered itself holds the lock of its
+  // file while it lives, which every namespace can see.
   #mayBeThere(name: string, entry: Entry, isRunning: boolean | undefined): boolean {
     if (entry.kind === 'cgroup') return entry.namespace === DAMAGED || mayCgroupBeThere(entry);
     return isExplicit(name) ? isRunning === undefined : this.folder.isOwnerAlive(name);
   }
 
-  // Undefined where it is of nobody whose word counts.
+  // Undefined if the file's owner is not trusted.
   #read(name: string): Registration | undefined {
-    // What it says of itself it knows, whatever has become of the file.
+    // This process knows its own registration, whatever became of the file.
     if (this.#self && name === this.ownName)
       return { entry: this.#self, user: process.geteuid!(), doubt: undefined };
     const file = readMemberFile(this.folder, name);
@@ -261,7 +267,7 @@ export class MemberRegistry {
   }
 }
 
-// Else a user who may write the folder could have root move any process.
+// Otherwise a user who may write the folder could make root move any process.
 function counts(entry: Entry, user: number): boolean {
   if (entry.kind === 'process') return entry.namespace !== pidNamespace() || mayVouch(user, entry.pid);
   if (entry.namespace === DAMAGED) return mayVouchForGroup(user, 0);
@@ -269,14 +275,15 @@ function counts(entry: Entry, user: number): boolean {
   return owner === undefined || mayVouchForGroup(user, owner);
 }
 
-// A process of another namespace that did not register itself: no lock says that it lives.
-function hasGone({ entry, names, isSeen }: Registered): boolean {
+// True for an ended process of another namespace that did not register itself: it has no lock to
+// prove that it lives.
+function hasEnded({ entry, names, isSeen }: Registered): boolean {
   return entry.kind === 'process' && !isSeen && names.every(isExplicit) && hasEndedElsewhere(entry);
 }
 
-// Whether a file is left of registrations that are gone. Processes of registered cgroups have masks
-// and no registration.
-function isLeft(name: string, found: readonly Registered[]): boolean {
+// Whether a file remains from a registration that has ended. Processes of registered cgroups have
+// masks but no registration.
+function isLeftover(name: string, found: readonly Registered[]): boolean {
   const [, prefix, pid, start, namespace] = /^(p(\d+)-(\d+)-(\d+))(-\w+)?\.\w+$/.exec(name) ?? [];
   if (prefix === undefined || found.some(({ names: [first] }) => first?.startsWith(`${prefix}-`)))
     return false;

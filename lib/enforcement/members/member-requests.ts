@@ -1,6 +1,6 @@
-// MemberRequests: members that nobody here can move (another pid namespace, another user) are asked
-// to leave CPUs themselves, and answer when they have. The one that asks holds the state's lock.
-// Whoever is asked only leaves: late or early, that takes CPUs from nobody.
+// MemberRequests: asks members that this process cannot move (another pid namespace, another user)
+// to leave CPUs. They answer once they have left. The asking process holds the state's lock. A
+// member that is asked only leaves CPUs, so a late answer takes nothing from others.
 import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -14,28 +14,29 @@ import { type MemberFile, readMemberFile } from './member-file.js';
 const REQUEST = 'clear';
 const ANSWER = '.left';
 const LOOK_MS = 2;
-// A process that removes a registration may be about to remove the state folder; and what cannot be obeyed
-// now may be a moment later.
+// A process that removes a registration may be about to remove the state folder, and a request that
+// fails now may succeed a moment later.
 const LATER_MS = 1000;
 
 export interface ClearRequest {
   readonly id: string;
-  /** The registrations that are asked. */
+  /** The registrations that the request is for. */
   readonly names: readonly string[];
   readonly taken: CpuSet;
   readonly pool: CpuSet;
-  /** CPUs have been given back: nobody waits for an answer. */
+  /** True if CPUs were given back, so no answer is expected. */
   readonly isOver: boolean;
 }
 
-// With the name, so that nobody can rename one member's answer to another's.
+// The text contains the name, so that renaming a file cannot forge an answer.
 const answerText = (id: string, name: string) => `${id} ${name}`;
 
 function isAnswer({ text, isSure }: MemberFile, id: string, name: string): boolean {
   return isSure && text === answerText(id, name);
 }
 
-// The folder may be gone, or closed to us: the process that asks hears nothing, and says so.
+// The folder may no longer exist, or may be inaccessible. The asking process then gets no answer,
+// and reports that.
 function quietly<T>(look: () => T): () => T | undefined {
   return () => {
     try {
@@ -54,15 +55,15 @@ export class MemberRequests {
   readonly #later = new Map<() => void, NodeJS.Timeout>();
   #answered = '';
 
-  /** `path`: of the folder, as this process sees it. */
+  /** `path`: the folder as this process sees it. */
   constructor(folder: NativeFolder, path: string) {
     this.#folder = folder;
     this.#path = path;
   }
 
   /**
-   * Asks, and waits for the answers of those that are there; returns the registrations that have
-   * answered. `mayAnswer`: whether a user may answer for a registration. REQUIRES: the lock.
+   * Sends a request, and waits for the answers of members that live. Returns the registrations that
+   * have answered. `mayAnswer`: whether a user may answer for a registration. REQUIRES: the lock.
    */
   async ask(
     request: Omit<ClearRequest, 'id'>,
@@ -70,34 +71,34 @@ export class MemberRequests {
     isThere: (name: string) => boolean,
     mayAnswer: (name: string, user: number) => boolean,
   ): Promise<ReadonlySet<string>> {
-    const id = this.tell(request);
+    const id = this.send(request);
     const answered = new Set<string>();
     for (const end = performance.now() + timeoutMs; ; ) {
-      // Asked before: this process may be held up at any moment, and what was answered meanwhile
-      // counts.
+      // The time is read before the files: this process may be suspended at any moment, and answers
+      // from that time count.
       const isLate = performance.now() >= end;
       for (const name of request.names) {
         const file = readMemberFile(this.#folder, `${name}${ANSWER}`);
         if (file && isAnswer(file, id, name) && mayAnswer(name, file.user)) answered.add(name);
       }
-      // Whoever has ended answers no more.
+      // A process that has ended does not answer.
       const isWaiting = request.names.some((name) => !answered.has(name) && isThere(name));
       if (!isWaiting || isLate) return answered;
       await pause(LOOK_MS);
     }
   }
 
-  /** Asks, and does not wait. */
-  tell({ names, taken, pool, isOver }: Omit<ClearRequest, 'id'>): string {
+  /** Sends a request without waiting. */
+  send({ names, taken, pool, isOver }: Omit<ClearRequest, 'id'>): string {
     const id = randomUUID();
     this.#folder.replace(REQUEST, JSON.stringify({ id, names, taken: `${taken}`, pool: `${pool}`, isOver }));
     return id;
   }
 
   /**
-   * Has `obey` called with what the registration `name` is asked; it is answered where that is
-   * true. Has `missing` called where somebody has removed the registration, but not the state
-   * folder. Does not keep the process alive.
+   * Calls `obey` with each request to the registration `name`, and answers if it returns true.
+   * Calls `missing` if another program has removed the registration, but not the state folder. Does
+   * not keep the process alive.
    */
   listen(name: string, obey: (request: ClearRequest) => boolean, missing: () => void): void {
     if (this.#watch) return;
@@ -117,7 +118,7 @@ export class MemberRequests {
     };
     const isMissing = () => this.#folder.version(name) === undefined;
     const check = () => {
-      // Where the folder is gone too, its return is told.
+      // If the folder is gone too, the watch reports its return.
       if (!isMissing() || !existsSync(dirname(this.#path))) return;
       missing();
       this.#lookLater(check);
@@ -128,7 +129,7 @@ export class MemberRequests {
         if (mask !== IN_MOVED_TO || file === REQUEST) quietly(look)();
       });
     });
-    // With whatever becomes of the folder the registration is not there any more.
+    // Any change of the folder at this path may also remove the registration.
     this.#watch = new FileWatch(join(this.#path, name), () => {
       listen();
       quietly(look)();
@@ -147,7 +148,7 @@ export class MemberRequests {
     this.#later.set(look, timer.unref());
   }
 
-  /** Another folder is at the path. */
+  /** Call this if another folder is at the path. */
   restart = () => {};
 
   stop(): void {
@@ -163,8 +164,8 @@ export class MemberRequests {
     try {
       const file = readMemberFile(this.#folder, REQUEST);
       if (!file?.isSure) return undefined;
-      const given = JSON.parse(file.text);
-      return { ...given, taken: CpuSet.parse(given.taken), pool: CpuSet.parse(given.pool) };
+      const request = JSON.parse(file.text);
+      return { ...request, taken: CpuSet.parse(request.taken), pool: CpuSet.parse(request.pool) };
     } catch {
       return undefined;
     }

@@ -1,4 +1,4 @@
-// What is said of members that cannot be registered or moved.
+// Messages about members that cannot be registered or moved.
 import { NumalignError } from '../../base/errors.js';
 import { usersOf } from '../../processes/process-identity.js';
 import type { StuckMember } from './confinement.js';
@@ -9,14 +9,14 @@ export const stuckText = ({ member, reason }: StuckMember) =>
     ? `process ${member.pid} (${member.command}) cannot be moved: ${reason}${/\bEPERM$/.test(reason) ? ownerText(member.pid) : ''}`
     : `a process in ${member.path} cannot be moved: ${reason}`;
 
-/** Whose a process is that only its owner and root may move; empty where that cannot be seen. */
+/** Whose process it is, if only its owner and root may move it; empty if that cannot be seen. */
 export function ownerText(pid: number): string {
   const user = usersOf(pid)?.at(-1);
   if (user === undefined) return '';
   return user === 0 ? ` (it is root's)` : ` (it is user ${user}'s)`;
 }
 
-/** `valid`: what it is not. */
+/** `valid`: what the value should be. */
 export function unknownMember(value: unknown, valid: string): NumalignError {
   return new NumalignError('ERR_UNKNOWN_MEMBER', `${value} is not ${valid}`, {
     value,

@@ -1,5 +1,5 @@
-// ProcessConfiner: the threads of one member leave what is taken. What they had chosen is remembered
-// beside the registration of their process.
+// ProcessConfiner: moves the threads of one member off taken CPUs. What they had chosen is stored
+// next to the registration of their process.
 import { getSystemErrorName } from 'node:util';
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { cpusOf } from '../../account/pod-holdings.js';
@@ -18,7 +18,7 @@ import { attachedCpus, isDone, type Process } from './member-processes.js';
 
 const NOTHING_DONE: Outcome = { moved: 0 };
 
-/** What changes something REQUIRES the state's lock, except for this process. */
+/** Everything that changes something REQUIRES the state's lock, except for this process. */
 export class ProcessConfiner {
   readonly #folder: NativeFolder;
   readonly #holders: Holders;
@@ -30,8 +30,8 @@ export class ProcessConfiner {
   }
 
   /**
-   * What is written down of its threads. Undefined where the file is of no user whose word counts:
-   * it decides where threads go.
+   * The record about its threads, which decides where they go. Undefined unless it comes from a
+   * trusted user.
    */
   masks(process: ProcessIdentity): Masks | undefined {
     const name = processName(process);
@@ -40,16 +40,13 @@ export class ProcessConfiner {
     return { text: file.text, threads: decodeMasks(name, file.text) };
   }
 
-  /** Writes down what the only thread of a process has chosen. */
+  /** Records what the only thread of a process has chosen. */
   note(process: ProcessIdentity, thread: NativeMemberThread): void {
     const name = processName(process);
     this.#folder.replace(`${name}${MASKS}`, encodeMasks(name, [thread]));
   }
 
-  /**
-   * What {@link confine} would do. Undefined where nothing is to be done: nothing is taken, and
-   * nothing is known of it.
-   */
+  /** What {@link confine} would do. Undefined if nothing is taken and nothing is on record. */
   plan(
     process: Process,
     { all, pods, granted, rightfulCpus, unpinned, cpusetOf, ...confinement }: Confinement,
@@ -62,12 +59,13 @@ export class ProcessConfiner {
     const before = names.includes(file) ? this.masks(process) : undefined;
     const attached = attachedCpus(process, pods);
     const { taken, pool } = attached ? { taken: all.difference(attached), pool: attached } : confinement;
-    // All of them or none: one that is left out is taken for a child of another with the same mask.
+    // All choices or none: a thread that is left out would pass for the child of another thread
+    // with the same mask.
     const chosen = taken.isEmpty && choices?.every(({ isFree }) => isFree) ? [] : choices;
     if (taken.isEmpty && before === undefined && (chosen ?? []).length === 0) return undefined;
-    const left = unpinnedOf(process, unpinned);
-    const known = chosen ?? withUnpinned(before?.threads ?? [], left);
-    const own = (chosen ?? left).map(({ tid }) => tid);
+    const unpinnedThreads = unpinnedOf(process, unpinned);
+    const known = chosen ?? withUnpinned(before?.threads ?? [], unpinnedThreads);
+    const movable = (chosen ?? unpinnedThreads).map(({ tid }) => tid);
     const limit = (known.length > 0 && cpusetOf(pid)) || CpuSet.EMPTY;
     const run = (allowed: readonly PodAssignment[], dryRun: boolean) => {
       const grants = [...(attached ? [attached] : []), ...allowed.map(rightfulCpus)].map(
@@ -79,7 +77,7 @@ export class ProcessConfiner {
         taken: taken.words,
         pool: pool.words,
         grants,
-        unpinned: own,
+        unpinned: movable,
         onlyNarrow,
         dryRun,
         limit: limit.words,
@@ -87,15 +85,19 @@ export class ProcessConfiner {
     };
     let allowed = this.#holders.grantsOf(pods, process);
     let planned = run(allowed, true);
-    // Only where threads are to be moved off a grant it is worth a look whose child it is.
+    // The parents of a process matter only if its threads would be moved off a grant.
     const places = (planned?.places ?? []).map((words) => new CpuSet(words));
     if (places.some((place) => place.isSubsetOf(granted))) {
-      // A process that was attached to a container without exclusive CPUs is off them all the same.
-      const isSent = ({ uid }: PodAssignment) => uid === process.grant && !attached;
+      // A process that was attached to a container without exclusive CPUs must leave them all the
+      // same.
+      const isShared = ({ uid }: PodAssignment) => uid === process.grant && !attached;
       const isThere = (cpus: CpuSet) => places.some((place) => place.isSubsetOf(cpus));
       const parents = pods.filter(
         (pod) =>
-          isThere(rightfulCpus(pod)) && !allowed.includes(pod) && !isSent(pod) && isStartedBy(pod.owner, pid),
+          isThere(rightfulCpus(pod)) &&
+          !allowed.includes(pod) &&
+          !isShared(pod) &&
+          isStartedBy(pod.owner, pid),
       );
       if (parents.length > 0) {
         allowed = [...allowed, ...parents];
@@ -105,7 +107,7 @@ export class ProcessConfiner {
     return planned && { file, before: before?.text, known, planned, move: () => run(allowed, false) };
   }
 
-  /** Writes down what its threads have chosen, moves them, and reads back. */
+  /** Records what its threads have chosen, moves them, and reads back. */
   confine(
     process: Process,
     confinement: Confinement,
@@ -127,8 +129,8 @@ export class ProcessConfiner {
       const why = first.errno === 0 ? 'the kernel left it there' : getSystemErrorName(-first.errno);
       return { reason: `its thread ${first.tid} stays on CPUs ${new CpuSet(first.cpus)}: ${why}` };
     };
-    // Nothing is written: it would replace what others have written down, and they would not
-    // believe it.
+    // Nothing is written: this process's record would replace that of others, who would not trust
+    // it.
     if (planned.isRefused) return { moved: 0, isRefused: true, ...reasonOf(planned) };
     const save = (threads: readonly NativeMemberThread[], old: string | undefined, mayWrite = () => true) => {
       const text = threads.length === 0 ? undefined : encodeMasks(processName(process), threads);
@@ -141,12 +143,12 @@ export class ProcessConfiner {
       save(planned.threads, before, () => native.mayMove(process.pid));
       return NOTHING_DONE;
     }
-    // Written down first, what they have now beside what they are to have: a crash in between must
-    // not lose what they had chosen.
+    // The record is written first, with the current and the future masks: a crash in between must
+    // not lose what the threads had chosen.
     const text = save([...planned.threads, ...known], before);
-    const done = move();
-    if (!done) return NOTHING_DONE;
-    save(done.threads, text);
-    return { moved: done.moved, ...reasonOf(done) };
+    const confined = move();
+    if (!confined) return NOTHING_DONE;
+    save(confined.threads, text);
+    return { moved: confined.moved, ...reasonOf(confined) };
   }
 }

@@ -1,9 +1,9 @@
-// Registration: a member's entry, and whether it is still meant.
+// Registration: a member's entry, and whether it can be trusted.
 import { isCgroupHere, namespaceOf } from '../../processes/cgroup-owner.js';
 import { isProcessRunning } from '../../processes/process-identity.js';
 import type { CgroupEntry, Entry, ProcessEntry } from './member-entry.js';
 
-// Two registrations of one process. One in doubt adds nothing to one that is not.
+// Joins two registrations of one process. A doubtful one adds nothing to a trusted one.
 export function joined(a: Registration, b: Registration): Registration {
   if (a.doubt !== b.doubt && (a.doubt === undefined || b.doubt === undefined))
     return a.doubt === undefined ? a : b;
@@ -20,11 +20,11 @@ export type Registration = Omit<Registered, 'names' | 'isSeen'>;
 export interface Registered<E extends Entry = Entry> {
   readonly entry: E;
   readonly names: readonly string[];
-  /** Who has registered it. */
+  /** The user who registered it. */
   readonly user: number;
-  /** Why nobody must be moved on the word of its registrations. */
+  /** Why nothing may be moved because of its registrations. */
   readonly doubt: string | undefined;
-  /** Whether it can be looked at from here. What cannot, may be there all the same. */
+  /** Whether this process can look at it. A member that cannot be seen may still exist. */
   readonly isSeen: boolean;
 }
 

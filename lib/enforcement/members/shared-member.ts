@@ -1,4 +1,4 @@
-// SharedMember: who runs in the shared pool, as users see it.
+// SharedMember: what runs in the shared pool, as users see it.
 import type { Entry } from './member-entry.js';
 
 /** A process or a cgroup that runs in the shared pool. */
@@ -6,7 +6,7 @@ export type SharedMember =
   | { readonly kind: 'process'; readonly pid: number; readonly command: string }
   | { readonly kind: 'cgroup'; readonly path: string };
 
-/** As others hear of it. */
+/** The member that an entry stands for. */
 export function memberOf(entry: Entry): SharedMember {
   return entry.kind === 'process'
     ? { kind: 'process', pid: entry.pid, command: entry.command }

@@ -17,13 +17,13 @@ import { ProcessConfiner } from './process-confiner.js';
 import type { Registered } from './registration.js';
 import { memberOf, type SharedMember } from './shared-member.js';
 
-/** The names in members/, and who is registered by them. */
+/** The names in members/, and the members that they register. */
 export interface PresentMembers {
   readonly names: readonly string[];
   readonly registered: readonly Registered[];
 }
 
-/** The members of one state folder. What changes something REQUIRES the state's lock. */
+/** The members of one state folder. Everything that changes something REQUIRES the state's lock. */
 export class SharedMembers implements StatePart {
   readonly registry: MemberRegistry;
   readonly #requests: MemberRequests;
@@ -32,7 +32,7 @@ export class SharedMembers implements StatePart {
   readonly #confiner: ProcessConfiner;
 
   /**
-   * Of those that share a state; undefined where nobody runs on the machine.
+   * The members that share a state; undefined for a simulated machine.
    * @throws ERR_STATE_FOLDER
    */
   static of(store: Store): SharedMembers | undefined {
@@ -51,9 +51,8 @@ export class SharedMembers implements StatePart {
   }
 
   /**
-   * This process is a member from now on, and leaves CPUs when it is asked to. `reopened`: called
-   * when CPUs are given back, and when somebody has removed the registration. As often as
-   * {@link leave}.
+   * Makes this process a member, which leaves CPUs on request. Calls `reopened` when CPUs are given
+   * back, and when another program has removed the registration. Call {@link leave} as often.
    */
   join(pods: () => readonly PodAssignment[], reopened: () => void): void {
     this.registry.join();
@@ -66,7 +65,7 @@ export class SharedMembers implements StatePart {
     if (this.registry.leave()) this.#requests.stop();
   }
 
-  /** This process is a member again where somebody has removed its registration. */
+  /** Makes this process a member again if another program removed its registration. */
   rejoin(): void {
     if (this.registry.rejoin()) this.#requests.restart();
   }
@@ -82,7 +81,7 @@ export class SharedMembers implements StatePart {
   ): boolean {
     if (isOver) reopened();
     if (isOver) return true;
-    const own = identifySelf();
+    const self = identifySelf();
     if (!isProcOurs()) return false;
     const confinement = {
       taken,
@@ -95,17 +94,17 @@ export class SharedMembers implements StatePart {
       unpinned: [],
       cpusetOf: () => undefined,
     };
-    return this.#confiner.confine(own, confinement, this.#folder.list(), true).reason === undefined;
+    return this.#confiner.confine(self, confinement, this.#folder.list(), true).reason === undefined;
   }
 
-  /** Those that live, each once. Only looks, without the lock. */
+  /** The living members, each once. Only looks, and needs no lock. */
   list(): readonly SharedMember[] {
     return this.registry.look().map(({ entry }) => memberOf(entry));
   }
 
   /**
-   * Those that live, as they are while the lock is held: only what holds it registers members.
-   * Forgets those that have ended.
+   * The living members. Only the holder of the lock registers members, so this list stays valid
+   * while it holds the lock. Removes what has ended.
    */
   present(): PresentMembers {
     const names = this.#folder.list();
@@ -113,10 +112,11 @@ export class SharedMembers implements StatePart {
   }
 
   /**
-   * What the threads of every member that can be moved from here have chosen, for {@link confine}
-   * after a change of a cpuset: before Linux 6.2 the kernel gives a thread all CPUs of its cpuset
-   * when these change. `cpusetOf`: the CPUs that a process may choose from now; threads that may
-   * use all of them have chosen `all`, which are those that nobody has isolated.
+   * What the threads of every member that this process can move have chosen, for {@link confine}
+   * after a change of a cpuset. Before Linux 6.2 the kernel gives a thread all CPUs of its cpuset
+   * when that changes.
+   * `cpusetOf`: the CPUs that a process may choose from now. A thread that may use all of them is
+   * taken to have chosen `all`, the CPUs that are not isolated.
    */
   choices(
     { registered: members }: PresentMembers,
@@ -129,16 +129,16 @@ export class SharedMembers implements StatePart {
       const processes = processesOf(registered);
       if (typeof processes === 'string') continue;
       for (const process of processes) {
-        const own = unpinnedOf(process, unpinned);
+        const unpinnedThreads = unpinnedOf(process, unpinned);
         const rows = this.#confiner.masks(process)?.threads ?? [];
-        // Of its own threads this process knows what cpusets have cut, also where no mask of theirs
-        // was changed.
+        // Of its own threads this process knows what cpusets have removed, even if their masks are
+        // unchanged.
         const isOwn = process.pid === globalThis.process.pid;
-        const known = [...withUnpinned(rows, own), ...(isOwn ? native.choices() : [])];
+        const known = [...withUnpinned(rows, unpinnedThreads), ...(isOwn ? native.choices() : [])];
         const threads = native.memberChoices({
           pid: process.pid,
           known,
-          unpinned: own.map(({ tid }) => tid),
+          unpinned: unpinnedThreads.map(({ tid }) => tid),
           grants: this.#holders.grantsOf(pods, process).map((pod) => cpusOf(pod).words),
           limit: (cpusetOf(process.pid) ?? CpuSet.EMPTY).words,
           all: all.words,
@@ -150,9 +150,9 @@ export class SharedMembers implements StatePart {
   }
 
   /**
-   * Gives each thread of every member what it has chosen less what is taken, and reads back. Of
-   * cgroups every process that is in them. Answers who may still run on what is taken.
-   * `isConfined`: members that a cpuset keeps off already.
+   * Gives each thread of every member what it has chosen, less what is taken, and reads back. For
+   * cgroups this means every process in them. Returns the members that may still run on taken CPUs.
+   * `isConfined`: true for members that a cpuset keeps off already.
    */
   confine(
     { names, registered: all }: PresentMembers,
@@ -182,9 +182,9 @@ export class SharedMembers implements StatePart {
   }
 
   /**
-   * The processes of which threads are not where {@link confine} would have them, as far as this
-   * process may move them. Those of other pid namespaces look after themselves. Changes nothing.
-   * `byMask`: how many no cpuset keeps off.
+   * Finds processes with threads that are not where {@link confine} would put them, as far as this
+   * process may move them. Members of other pid namespaces check this themselves. Changes nothing.
+   * `byMask`: how many processes no cpuset keeps off.
    */
   strays(confinement: Confinement, isConfined: (member: SharedMember) => boolean) {
     const names = this.#folder.list();
@@ -203,14 +203,14 @@ export class SharedMembers implements StatePart {
     return { checked, byMask, found };
   }
 
-  /** What threads of this process have chosen that have another mask now. */
+  /** What threads of this process have chosen whose masks differ from that now. */
   ownMasks(): readonly NativeMemberThread[] {
     return masked(this.#confiner.masks(identifySelf())?.threads ?? []);
   }
 
   /**
-   * A process was started just now with a mask that is not its choice: its threads would choose
-   * `chosen`.
+   * Records the choice of a process that was just started with another mask: its threads would
+   * choose `chosen`.
    */
   noteChoice(pid: number, choice: Omit<NativeMemberThread, 'tid'>): void {
     const process = identifyProcess(pid);
@@ -218,8 +218,8 @@ export class SharedMembers implements StatePart {
   }
 
   /**
-   * Asks those who are stuck to leave what is taken by themselves; answers those who have not
-   * within the time.
+   * Asks stuck members to leave the taken CPUs by themselves. Returns those that have not left in
+   * time.
    */
   async ask(
     stuck: readonly StuckMember[],
@@ -241,9 +241,9 @@ export class SharedMembers implements StatePart {
     );
   }
 
-  /** Tells those who cannot be moved that CPUs are given back. */
-  tellReopened(stuck: readonly StuckMember[], { taken, pool }: Confinement): void {
+  /** Notifies members that cannot be moved that CPUs are given back. */
+  announceReopened(stuck: readonly StuckMember[], { taken, pool }: Confinement): void {
     const names = stuck.flatMap((each) => each.names);
-    if (names.length > 0) this.#requests.tell({ names, taken, pool, isOver: true });
+    if (names.length > 0) this.#requests.send({ names, taken, pool, isOver: true });
   }
 }

@@ -1,4 +1,5 @@
-// What the kubelet has given out, as whoever asks it says -> checked, frozen pods in one order.
+// KubeletHoldings: what the kubelet has assigned, as the caller reports it -> checked, frozen pods
+// in a fixed order.
 import type { MemoryBlock } from '../../account/booked-memory.js';
 import {
   cpusOfKubeletPod,
@@ -11,20 +12,20 @@ import { isMemoryType } from '../../input/values/memory-types.js';
 import { option } from '../../input/values/option-values.js';
 import { CpuSet, NodeSet } from '../../machine/cpu-set.js';
 
-/** What a container of the kubelet's has alone. What is left out it has not. */
+/** The exclusive resources of a container of the kubelet. Left out: none. */
 export interface KubeletContainerHoldings {
   name: string;
-  /** Exclusive ones only: a container of the shared pool has none. */
+  /** Only exclusive CPUs: a container in the shared pool has none. */
   cpus?: CpuSet | string | Iterable<number>;
-  /** In bytes. */
+  /** Sizes in bytes. */
   memory?: readonly MemoryBlock[];
-  /** Ids by resource. */
+  /** Device ids by resource. */
   devices?: Readonly<Record<string, readonly string[]>>;
 }
 
-/** A pod of the kubelet's, by namespace and name. */
+/** A pod of the kubelet, identified by namespace and name. */
 export interface KubeletPodHoldings {
-  /** null, or left out, where the kubelet does not tell it. */
+  /** Null or left out if the kubelet does not report it. */
   uid?: string | null;
   namespace: string;
   name: string;
@@ -40,34 +41,36 @@ function parseCpus(value: unknown, where: string): CpuSet {
 }
 
 function parseBlock(value: unknown, where: string): MemoryBlock {
-  const given = checkOptions(value, ['nodes', 'type', 'bytes'], where);
-  const nodes = option.listOf(given.nodes, `${where}.nodes`, (id, at) =>
+  const block = checkOptions(value, ['nodes', 'type', 'bytes'], where);
+  const nodes = option.listOf(block.nodes, `${where}.nodes`, (id, at) =>
     option.whole(id, at, NodeSet.MAX_ID),
   );
   if (nodes.length === 0) invalidOption(`${where}.nodes`, nodes, 'the ids of one or more NUMA nodes');
-  const type = option.text(given.type, `${where}.type`);
+  const type = option.text(block.type, `${where}.type`);
   if (!isMemoryType(type)) invalidOption(`${where}.type`, type, "'memory' or 'hugepages-<size>'");
-  const bytes = option.whole(given.bytes, `${where}.bytes`);
+  const bytes = option.whole(block.bytes, `${where}.bytes`);
   return Object.freeze({ nodes: Object.freeze(NodeSet.from(nodes).toArray()), type, bytes });
 }
 
 function parseDevices(value: unknown, where: string): KubeletContainer['devices'] {
-  const given = option.record(value, where, (ids, at) => option.listOf(ids, at, nameOf));
-  const held = Object.entries(given).filter(([, ids]) => ids.length > 0);
-  held.sort(([a], [b]) => (a < b ? -1 : 1));
+  const devices = option.record(value, where, (ids, at) => option.listOf(ids, at, nameOf));
+  const nonEmpty = Object.entries(devices).filter(([, ids]) => ids.length > 0);
+  nonEmpty.sort(([a], [b]) => (a < b ? -1 : 1));
   return Object.freeze(
-    Object.fromEntries(held.map(([resource, ids]) => [resource, Object.freeze([...new Set(ids)].sort())])),
+    Object.fromEntries(
+      nonEmpty.map(([resource, ids]) => [resource, Object.freeze([...new Set(ids)].sort())]),
+    ),
   );
 }
 
 function parseContainer(value: unknown, where: string): KubeletContainer {
-  const given = checkOptions(value, ['name', 'cpus', 'memory', 'devices'], where);
-  const memory = option.listOf(given.memory ?? [], `${where}.memory`, parseBlock);
+  const container = checkOptions(value, ['name', 'cpus', 'memory', 'devices'], where);
+  const memory = option.listOf(container.memory ?? [], `${where}.memory`, parseBlock);
   return Object.freeze({
-    name: nameOf(given.name, `${where}.name`),
-    cpus: option.optional(given.cpus, `${where}.cpus`, parseCpus) ?? CpuSet.EMPTY,
+    name: nameOf(container.name, `${where}.name`),
+    cpus: option.optional(container.cpus, `${where}.cpus`, parseCpus) ?? CpuSet.EMPTY,
     memory: Object.freeze(memory.filter(({ bytes }) => bytes > 0)),
-    devices: parseDevices(given.devices ?? {}, `${where}.devices`),
+    devices: parseDevices(container.devices ?? {}, `${where}.devices`),
   });
 }
 
@@ -75,23 +78,23 @@ const isEmpty = ({ cpus, memory, devices }: KubeletContainer) =>
   cpus.isEmpty && memory.length === 0 && Object.keys(devices).length === 0;
 
 function parsePod(value: unknown, where: string): KubeletPod {
-  const given = checkOptions(value, ['uid', 'namespace', 'name', 'containers'], where);
-  const containers = option.listOf(given.containers, `${where}.containers`, parseContainer);
+  const pod = checkOptions(value, ['uid', 'namespace', 'name', 'containers'], where);
+  const containers = option.listOf(pod.containers, `${where}.containers`, parseContainer);
   const names = containers.map(({ name }) => name);
   const twice = names.find((name, i) => names.indexOf(name) !== i);
-  if (twice !== undefined) invalidOption(`${where}.containers`, twice, 'containers with a name each');
+  if (twice !== undefined) invalidOption(`${where}.containers`, twice, 'containers with different names');
   return Object.freeze({
-    uid: given.uid === undefined || given.uid === null ? null : nameOf(given.uid, `${where}.uid`),
-    namespace: nameOf(given.namespace, `${where}.namespace`),
-    name: nameOf(given.name, `${where}.name`),
+    uid: pod.uid === undefined || pod.uid === null ? null : nameOf(pod.uid, `${where}.uid`),
+    namespace: nameOf(pod.namespace, `${where}.namespace`),
+    name: nameOf(pod.name, `${where}.name`),
     containers: Object.freeze(containers.filter((container) => !isEmpty(container))),
   });
 }
 
 /**
- * The pods that hold something, in the order of their names. Containers of one pod may have the same
- * CPUs, as init containers leave theirs to later ones.
- * @throws ERR_INVALID_OPTION, also where a pod is there twice, or a CPU in two pods; ERR_INVALID_LIST,
+ * The pods that hold something, in the order of their names. Containers of one pod may have the
+ * same CPUs, since init containers leave theirs to later ones.
+ * @throws ERR_INVALID_OPTION, also if a pod occurs twice or a CPU is in two pods; ERR_INVALID_LIST,
  *   ERR_INVALID_ARGUMENT
  */
 export function parseHoldings(value: unknown): readonly KubeletPod[] {
@@ -100,11 +103,11 @@ export function parseHoldings(value: unknown): readonly KubeletPod[] {
   let taken = CpuSet.EMPTY;
   for (const pod of pods) {
     const name = kubeletPodName(pod);
-    if (names.has(name)) invalidOption('pods', name, 'pods of a namespace and name each');
+    if (names.has(name)) invalidOption('pods', name, 'pods with different namespaces or names');
     names.add(name);
     const cpus = cpusOfKubeletPod(pod);
     const both = cpus.intersection(taken);
-    if (!both.isEmpty) invalidOption('pods', both, 'pods with exclusive CPUs of their own');
+    if (!both.isEmpty) invalidOption('pods', both, 'pods with different exclusive CPUs');
     taken = taken.union(cpus);
   }
   const held = pods.filter(({ containers }) => containers.length > 0);

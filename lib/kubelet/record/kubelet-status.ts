@@ -1,4 +1,4 @@
-// What is told of the record of what the kubelet has given out.
+// KubeletStatus: the record of what the kubelet has assigned, for status.
 import { type KubeletPod, type KubeletRecord, kubeletCpus } from '../../account/kubelet-record.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
 
@@ -20,7 +20,7 @@ export interface KubeletStatus {
   readonly updatedAt: string;
 }
 
-/** `isAlive`: whether the process of an owner's file lives. */
+/** `isAlive`: whether the process with an owner's lock lives. */
 export function kubeletStatus(
   record: KubeletRecord | null,
   isAlive: (uuid: string) => boolean,

@@ -1,5 +1,5 @@
-// Puts on record what the kubelet has given out: one transaction, in which the shared members leave
-// its CPUs.
+// RecordKubelet: records what the kubelet has assigned, in one transaction that moves the shared
+// members off its CPUs.
 import type { KubeletPod, KubeletRecord } from '../../account/kubelet-record.js';
 import type { Site } from '../../admission/site.js';
 import { transact } from '../../admission/transact.js';
@@ -16,9 +16,9 @@ export interface RecordKubeletOptions {
 }
 
 /**
- * Lock, reload, shared members leave, commit. What is on record already is not committed again. What
- * members cannot leave is no reason to refuse: the kubelet does not ask.
- * @throws ERR_OWNER_ALIVE where another process keeps the record, and what the ledger throws
+ * Locks, reloads, clears the shared members and commits, unless the record is the same. CPUs that
+ * members cannot leave are recorded all the same, since the kubelet has already assigned them.
+ * @throws ERR_OWNER_ALIVE if another process keeps the record, and what the ledger throws
  */
 export function recordKubelet(
   site: Site,
@@ -37,30 +37,30 @@ export function recordKubelet(
   });
 }
 
-function checkKeeper(known: KubeletRecord | null, owners: OwnerRegistry): void {
-  if (!known || owners.isOwn(known.keeper) || !owners.isProcessAlive(known.keeper.uuid)) return;
-  const { pid, command } = known.keeper;
+function checkKeeper(record: KubeletRecord | null, owners: OwnerRegistry): void {
+  if (!record || owners.isOwn(record.keeper) || !owners.isProcessAlive(record.keeper.uuid)) return;
+  const { pid, command } = record.keeper;
   throw new NumalignError(
     'ERR_OWNER_ALIVE',
-    `process ${pid} (${command}) keeps on record what the kubelet has given out, and lives`,
-    { value: pid, valid: 'the process that keeps the record; or another one once that has ended', pid },
+    `process ${pid} (${command}) is alive and records what the kubelet assigns`,
+    { value: pid, valid: 'the process that keeps the record; or another one after it has ended', pid },
   );
 }
 
 function recordOf(
-  known: KubeletRecord | null,
+  record: KubeletRecord | null,
   pods: readonly KubeletPod[],
   owners: OwnerRegistry,
 ): KubeletRecord {
-  const isKeeper = known !== null && owners.isOwn(known.keeper);
-  const isSame = known !== null && JSON.stringify(known.pods) === JSON.stringify(pods);
-  if (isKeeper && isSame) return known;
+  const isKeeper = record !== null && owners.isOwn(record.keeper);
+  const isSame = record !== null && JSON.stringify(record.pods) === JSON.stringify(pods);
+  if (isKeeper && isSame) return record;
   const now = new Date().toISOString();
   return Object.freeze({
-    pods: isSame ? known.pods : pods,
-    keeper: isKeeper ? known.keeper : owners.recordFor('process'),
-    since: isKeeper ? known.since : now,
-    updatedAt: isSame ? known.updatedAt : now,
-    unknown: known?.unknown ?? {},
+    pods: isSame ? record.pods : pods,
+    keeper: isKeeper ? record.keeper : owners.recordFor('process'),
+    since: isKeeper ? record.since : now,
+    updatedAt: isSame ? record.updatedAt : now,
+    unknown: record?.unknown ?? {},
   });
 }

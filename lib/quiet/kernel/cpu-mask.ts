@@ -1,10 +1,10 @@
-// CPU masks as the kernel's files have them: hexadecimal words of 32 bits, the highest first, such
+// CPU masks as the kernel's files write them: hexadecimal words of 32 bits, the highest first, such
 // as `ff,ffffffff`. Pure.
 import { CpuSet } from '../../machine/cpu-set.js';
 
 const WORD_DIGITS = 8;
 
-/** null for anything else. */
+/** Null for anything else. */
 export function parseCpuMask(text: string): CpuSet | null {
   const digits = text.trim().replaceAll(',', '');
   if (!/^[0-9a-f]+$/i.test(digits)) return null;

@@ -1,4 +1,5 @@
-// Frequency policies: CPUs that have one frequency, as cpufreq in the kernel's admin guide has them.
+// Frequency policies: CPUs that share one frequency, as cpufreq in the kernel's admin guide
+// describes them.
 import { CpuSet } from '../../machine/cpu-set.js';
 import type { KernelFiles } from './kernel-files.js';
 
@@ -6,15 +7,15 @@ const CPUFREQ = '/sys/devices/system/cpu/cpufreq';
 
 export interface FrequencyPolicy {
   readonly folder: string;
-  /** Those that are online; none: the policy is inactive, and the kernel lets none of its files be read. */
+  /** The policy's online CPUs; empty: the policy is inactive, and its files cannot be read. */
   readonly cpus: CpuSet;
 }
 
-/** None where there is no cpufreq: the firmware or the host decides. */
+/** Empty without cpufreq: the firmware or the host decides. */
 export function frequencyPolicies(files: KernelFiles): FrequencyPolicy[] {
   return files.list(CPUFREQ).flatMap((name) => {
     const folder = `${CPUFREQ}/${name}`;
-    // Drivers put folders of their own beside the policies.
+    // Drivers put their own folders next to the policies.
     const cpus = /^policy\d+$/.test(name) ? affectedCpus(files, folder) : undefined;
     return cpus === undefined ? [] : [{ folder, cpus: CpuSet.parse(cpus.replaceAll(' ', ',')) }];
   });

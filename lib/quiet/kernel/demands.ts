@@ -6,7 +6,7 @@ import { oncePerPods, podsThat } from '../../account/pod-list-changes.js';
 import type { QuietPart, QuietRequest } from '../../account/quiet/quiet-request.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 
-/** The CPUs of one grant, and what it asks for them. */
+/** The CPUs of one grant, and the quiet that it asks for. */
 export interface QuietDemand {
   /** The grant's id. */
   readonly uid: string;
@@ -28,26 +28,26 @@ const demandsOf = oncePerPods((pods) => pods.flatMap(demandOf));
 export const quietDemands = ({ pods }: Pick<Assignments, 'pods'>): readonly QuietDemand[] =>
   demandsOf(quietPods(pods));
 
-const isAsked = (request: QuietRequest, part: QuietPart) => request[part] !== false && request[part] !== null;
+const asksFor = (request: QuietRequest, part: QuietPart) => request[part] !== false && request[part] !== null;
 
-/** Those that ask for one part. */
+/** The demands that ask for one part. */
 export const demandsFor = (demands: readonly QuietDemand[], part: QuietPart): readonly QuietDemand[] =>
-  demands.filter(({ request }) => isAsked(request, part));
+  demands.filter(({ request }) => asksFor(request, part));
 
 /** The parts that a grant asks for. */
 export const partsOf = (request: QuietRequest, parts: readonly QuietPart[]): readonly QuietPart[] =>
-  parts.filter((part) => isAsked(request, part));
+  parts.filter((part) => asksFor(request, part));
 
 export const cpusOfDemands = (demands: readonly QuietDemand[]): CpuSet =>
   demands.reduce((all, { cpus }) => all.union(cpus), CpuSet.EMPTY);
 
-// Requests are small, and their members have one order.
+// Requests are small, and their members have a fixed order.
 const isSameRequest = (a: QuietRequest, b: QuietRequest) =>
   a === b || JSON.stringify(a) === JSON.stringify(b);
 
 /**
- * What of `demands` is asked for by `others`, too: by the same grant, on the CPUs that both have. The
- * same list where it is all.
+ * The demands in `demands` that `others` has too: by the same grant, on the CPUs that both have.
+ * Returns the same list if nothing is missing.
  */
 export function demandsAmong(
   demands: readonly QuietDemand[],

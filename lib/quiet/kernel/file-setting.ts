@@ -1,4 +1,4 @@
-// FileSetting: a setting that is one file of the kernel, which has the value itself.
+// FileSetting: a setting that is one kernel file, which contains the value itself.
 import type { CpuSet } from '../../machine/cpu-set.js';
 import type { KernelFiles } from './kernel-files.js';
 import type { PartDemand, Setting } from './setting.js';

@@ -1,8 +1,8 @@
-// Idle states of a CPU, as sysfs-devices-system-cpu of the kernel has them.
+// Idle states of a CPU, as the kernel's sysfs-devices-system-cpu describes them.
 import type { KernelFiles } from './kernel-files.js';
 
 /**
- * The times to wake up, in µs, of the states that a CPU may use; undefined where it has none at all: it
+ * The wake-up times, in µs, of the states that a CPU may use. Undefined if it has no states: it
  * does not sleep, or the firmware or the host decides.
  */
 export function idleLatencies(files: KernelFiles, cpu: number): readonly number[] | undefined {

@@ -1,4 +1,4 @@
-// KernelFiles: settings of the kernel that are files, in /proc and /sys.
+// KernelFiles: kernel settings that are files in /proc and /sys.
 import {
   accessSync,
   constants,
@@ -12,24 +12,24 @@ import {
 } from 'node:fs';
 import { dirname } from 'node:path';
 
-/** Errors are those of node:fs, with `code` such as EPERM. */
+/** Errors are those of node:fs, with a `code` such as EPERM. */
 export interface KernelFiles {
-  /** Without white space around it; undefined where there is no such file. */
+  /** The text without surrounding white space; undefined if there is no such file. */
   read(path: string): string | undefined;
   write(path: string, value: string): void;
-  /** Names in a folder, sorted; none where there is no such folder. */
+  /** The sorted names in a folder; empty if there is no such folder. */
   list(path: string): readonly string[];
   exists(path: string): boolean;
-  /** Whether this process has the rights to write it, or to make it where it is not there. */
+  /** Whether this process may write the file, or create it if it does not exist. */
   isWritable(path: string): boolean;
-  /** What a symbolic link says, such as `net:[4026531840]`; undefined where there is none. */
+  /** The target of a symbolic link, such as `net:[4026531840]`; undefined if there is none. */
   link(path: string): string | undefined;
   makeFolder(path: string): void;
-  /** Does nothing where there is no such folder. */
+  /** Does nothing if there is no such folder. */
   removeFolder(path: string): void;
 }
 
-// Errors of a file, or of what is behind it, that has just gone away.
+// Errors of a file, or of its device, that has just disappeared.
 const MISSING = new Set(['ENOENT', 'ENODEV', 'ENXIO', 'ENOTDIR']);
 
 function unlessMissing<T, U>(act: () => T, missing: U): T | U {
@@ -50,11 +50,11 @@ function isWritable(path: string): boolean {
   }
 }
 
-/** Of the running kernel. `root`: what stands for `/`. */
+/** Files of the running kernel. `root`: the folder to use in place of `/`. */
 export function kernelFiles(root = ''): KernelFiles {
   return {
     read: (path) => unlessMissing(() => readFileSync(root + path, 'utf8').trim(), undefined),
-    // Without O_CREAT and O_TRUNC, which some of these files refuse.
+    // These files may refuse O_CREAT and O_TRUNC.
     write: (path, value) => writeFileSync(root + path, value, { flag: 'r+' }),
     list: (path) => unlessMissing(() => readdirSync(root + path).sort(), []),
     exists: (path) => existsSync(root + path),
@@ -73,7 +73,9 @@ function unlessClosed<T, U>(act: () => T, closed: U): T | U {
   }
 }
 
-/** The same for a look: what cannot be read, for whatever reason, is not there. */
+/**
+ * The same for looking only: a file that cannot be read, for whatever reason, counts as missing.
+ */
 export function visibleFiles(files: KernelFiles): KernelFiles {
   return {
     ...files,

@@ -1,4 +1,4 @@
-// MaskSetting: a file of the kernel that has the CPUs on which something is done.
+// MaskSetting: a kernel file with the CPUs on which some work is done.
 import { unlessRefused } from '../../base/errors.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import { housekeepingCpus } from '../../machine/housekeeping.js';
@@ -7,25 +7,25 @@ import { FileSetting } from './file-setting.js';
 import type { KernelFiles } from './kernel-files.js';
 import type { PartDemand } from './setting.js';
 
-/** How a file has CPUs. What is printed is canonical. */
+/** How a file writes CPUs. The printed text is canonical. */
 export interface CpuText {
-  /** null: a text that is none of these. */
+  /** Null for a text of another form. */
   parse(text: string): CpuSet | null;
   print(cpus: CpuSet): string;
 }
 
-/** Such as `ff,ffffffff`. */
+/** For example `ff,ffffffff`. */
 export const HEX: CpuText = { parse: parseCpuMask, print: cpuMask };
-/** Such as `0-3,8`. */
+/** For example `0-3,8`. */
 export const LIST: CpuText = {
   parse: (text) => unlessRefused(() => CpuSet.parse(text), null),
   print: String,
 };
 
 /**
- * `base` without the quiet CPUs; housekeeping CPUs where that leaves none that is online, because
- * the kernel refuses such a mask, or takes it for no mask at all. `base` itself where it has no
- * quiet CPU, or where every CPU is quiet. Pure.
+ * `base` without the quiet CPUs. If that leaves no CPU online, housekeeping CPUs, because the
+ * kernel refuses such a mask or takes it for no mask at all. `base` itself if it has no quiet CPU,
+ * or if every CPU is quiet. Pure.
  */
 export function withoutQuiet(base: CpuSet, { topology, cpus }: PartDemand): CpuSet {
   if (!base.intersects(cpus)) return base;
@@ -55,7 +55,10 @@ export class MaskSetting extends FileSetting {
     return this.cpusOf(value).intersection(cpus);
   }
 
-  /** The canonical text of a file of the same form; undefined where there is none. */
+  /**
+   * The canonical text of a file of the same form; undefined if it does not exist or has another
+   * form.
+   */
   protected readFrom(path: string): string | undefined {
     const text = this.files.read(path);
     const cpus = text === undefined ? null : this.#text.parse(text);

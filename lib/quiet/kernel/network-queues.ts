@@ -1,4 +1,5 @@
-// Queues of the network devices of this namespace, as networking/scaling of the kernel has them.
+// Queues of the network devices of this namespace, as the kernel's networking/scaling describes
+// them.
 import type { KernelFiles } from './kernel-files.js';
 
 export const NETWORK_DEVICES = '/sys/class/net';
@@ -7,7 +8,7 @@ export interface NetworkQueue {
   /** The folder of its files. */
   readonly path: string;
   readonly device: string;
-  /** Such as `rx-0`. */
+  /** For example `rx-0`. */
   readonly name: string;
 }
 

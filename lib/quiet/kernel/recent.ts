@@ -1,6 +1,6 @@
-// What was read a short while ago, of what takes long to read.
+// Keeps what takes long to read for a short time.
 
-/** `read`, whose answer is kept for `ms` milliseconds. `now`: the time, in the same unit. */
+/** `read`, with its result kept for `ms` milliseconds. `now`: the time in milliseconds. */
 export function recent<T>(read: () => T, ms: number, now: () => number = () => performance.now()): () => T {
   let last: { readonly value: T; readonly until: number } | undefined;
   return () => {

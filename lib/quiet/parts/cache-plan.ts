@@ -1,4 +1,4 @@
-// CachePlan: which ways of which L3 cache each grant gets, by what resctrl says now.
+// CachePlan: which ways of which L3 cache each grant gets, according to resctrl's current state.
 import type { CacheShare } from '../../account/quiet/quiet-request.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import type { KernelFiles } from '../kernel/kernel-files.js';
@@ -8,45 +8,45 @@ import { cacheWays } from '../resctrl/cache-ways.js';
 import { groupPaths, pathOfGroup, readGroup } from '../resctrl/group.js';
 import { type Schemata, waysOf } from '../resctrl/schemata.js';
 
-/** One grant that is to have ways of its own. */
+/** One grant that asks for its own ways. */
 export interface CacheClaim {
   readonly uid: string;
   readonly path: string;
-  /** How many ways of each cache. */
+  /** The number of ways of each cache. */
   readonly ways: number;
   /** Its online CPUs, by the id of their cache. */
   readonly cpusOf: ReadonlyMap<number, CpuSet>;
-  /** What its group has now; undefined: there is none. */
+  /** What its group has now; undefined if there is no group. */
   readonly current: Schemata | undefined;
 }
 
-/** Ways that a claim cannot have. */
+/** Ways that a claim cannot get. */
 export interface CacheShortage {
   readonly claim: CacheClaim;
   readonly cache: number;
-  /** What it could have. */
+  /** The most ways that it could get. */
   readonly most: number;
 }
 
 export interface CachePlan {
-  /** By grant, then by cache id, the ways that it has to itself. Of claims that are served. */
+  /** The exclusive ways of each served claim, by grant and cache id. */
   readonly masks: ReadonlyMap<string, ReadonlyMap<number, number>>;
-  /** By cache id, what the default group can have; of caches that nobody claims it is what it has. */
+  /** What the default group can have, by cache id; for caches without a claim, what it has now. */
   readonly rest: ReadonlyMap<number, number>;
   readonly claims: readonly CacheClaim[];
   readonly shortages: readonly CacheShortage[];
-  /** For which no class of service is left. */
+  /** Claims for which no class of service is left. */
   readonly unclassed: readonly CacheClaim[];
-  /** Groups of others. */
+  /** Groups that are not numalign's. */
   readonly others: ReadonlyMap<string, Schemata>;
   readonly base: Schemata;
 }
 
 const countWays = (mask: number): number => mask.toString(2).replaceAll('0', '').length;
 
-/** At least 1 and rounded up. */
+/** The number of ways, rounded up and at least 1. */
 export function waysOfShare(share: CacheShare, { all, minBits }: CacheInfo): number {
-  // 7 % of 100 are 7.000000000000001.
+  // 7 % of 100 is 7.000000000000001 in floating point.
   const ways = 'ways' in share ? share.ways : Math.ceil((countWays(all) * share.percent) / 100 - 1e-9);
   return Math.max(ways, minBits);
 }
@@ -87,13 +87,13 @@ export function planCache(
   const anyOf = (list: Iterable<Schemata>, id: number) =>
     [...list].reduce((all, each) => (all | waysOf(each, id, 'any')) >>> 0, 0);
 
-  // Of new groups, as many as there are classes of service left.
-  let left = readMostGroups(files) - 1 - groupPaths(files).length;
-  const unclassed = claims.filter(({ current }) => current === undefined && --left < 0);
+  // New groups can be made as long as classes of service are left.
+  let freeClasses = readMostGroups(files) - 1 - groupPaths(files).length;
+  const unclassed = claims.filter(({ current }) => current === undefined && --freeClasses < 0);
 
   const refused = new Map<CacheClaim, number>();
-  // A grant has ways of all its caches or of none. What the first in turn is refused, it is refused
-  // for good; those behind it are asked about again without it.
+  // A grant gets ways of all its caches or of none. The first claim that cannot be served is
+  // refused for good; the others are then planned without it.
   for (;;) {
     const masks = new Map<string, Map<number, number>>();
     const rest = new Map<number, number>();
@@ -103,18 +103,18 @@ export function planCache(
     for (const claim of served) masks.set(claim.uid, new Map());
     for (const id of ids) {
       const here = served.filter(({ cpusOf }) => cpusOf.has(id));
-      const now = waysOf(base, id, 'every');
+      const current = waysOf(base, id, 'every');
       const answer = cacheWays({
         ...info,
         foreign: anyOf(others.values(), id),
-        base: now,
+        base: current,
         released: anyOf(ended, id),
         requests: here.map(({ ways, current }) => ({
           ways,
           current: current === undefined ? 0 : waysOf(current, id, 'every'),
         })),
       });
-      rest.set(id, here.length === 0 ? now : answer.rest);
+      rest.set(id, here.length === 0 ? current : answer.rest);
       most.set(id, answer.most);
       here.forEach((claim, i) => {
         if (answer.masks[i] !== 0) masks.get(claim.uid)!.set(id, answer.masks[i]!);

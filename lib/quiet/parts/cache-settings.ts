@@ -1,4 +1,4 @@
-// The settings of the part `cache`: the masks of the default group, and a group for each grant.
+// The settings of the part `cache`: the masks of the default group, and one group for each grant.
 
 import { CpuSet } from '../../machine/cpu-set.js';
 import type { KernelFiles } from '../kernel/kernel-files.js';
@@ -17,10 +17,10 @@ import {
 import { mapMasks, parseSchemata, printSchemata, waysOf } from '../resctrl/schemata.js';
 import type { CachePlan } from './cache-plan.js';
 
-/** Of the default group. */
+/** The path of the default group. */
 export const DEFAULT_PATH = `${RESCTRL}/schemata`;
 
-// Of one cache, the ways of the grants that are demanded, but for one.
+// The ways of one cache that the demanding grants have, except one grant.
 function takenWays(plan: CachePlan, id: number, { demands }: PartDemand, except?: string): number {
   let taken = 0;
   for (const { uid } of demands) if (uid !== except) taken |= plan.masks.get(uid)?.get(id) ?? 0;
@@ -29,7 +29,10 @@ function takenWays(plan: CachePlan, id: number, { demands }: PartDemand, except?
 
 const union = (sets: Iterable<CpuSet>) => [...sets].reduce((all, set) => all.union(set), CpuSet.EMPTY);
 
-/** What the grants leave: on each cache the widest piece, as the kernel takes no other mask. */
+/**
+ * What the grants leave to the default group: the widest run of ways on each cache, since the
+ * kernel only takes contiguous masks.
+ */
 export function defaultSetting(files: KernelFiles, plan: CachePlan): Setting {
   return {
     path: DEFAULT_PATH,
@@ -62,7 +65,7 @@ export function defaultSetting(files: KernelFiles, plan: CachePlan): Setting {
   };
 }
 
-/** A group for a grant; to be absent where the grant has ended, or cannot have its ways. */
+/** A group for a grant; absent if the grant has ended or cannot get its ways. */
 export function groupSetting(files: KernelFiles, plan: CachePlan, path: string): Setting {
   const claim = plan.claims.find((each) => each.path === path);
   const read = () => {
@@ -77,28 +80,28 @@ export function groupSetting(files: KernelFiles, plan: CachePlan, path: string):
     write: (value) => writeGroup(files, path, parseGroup(value)),
     target(_base, demand) {
       const isDemanded = claim !== undefined && demand.demands.some(({ uid }) => uid === claim.uid);
-      const own = isDemanded ? plan.masks.get(claim.uid) : undefined;
-      if (own === undefined || own.size === 0) return ABSENT;
+      const masks = isDemanded ? plan.masks.get(claim.uid) : undefined;
+      if (masks === undefined || masks.size === 0) return ABSENT;
       const schemata = mapMasks(plan.base, (_mask, id) => {
-        const mask = own.get(id);
+        const mask = masks.get(id);
         if (mask !== undefined) return mask;
-        // None of its CPUs use this cache: what it has will do, as long as it is nobody else's.
-        const now = claim!.current === undefined ? 0 : waysOf(claim!.current, id, 'every');
-        const isFree = now !== 0 && (now & takenWays(plan, id, demand, claim!.uid)) === 0;
-        return isFree ? now : plan.rest.get(id)!;
+        // None of its CPUs use this cache: its current ways will do if no other grant has them.
+        const current = claim!.current === undefined ? 0 : waysOf(claim!.current, id, 'every');
+        const isFree = current !== 0 && (current & takenWays(plan, id, demand, claim!.uid)) === 0;
+        return isFree ? current : plan.rest.get(id)!;
       });
       return printGroup({
         schemata,
-        cpus: union([...claim!.cpusOf].filter(([id]) => own.has(id)).map(([, cpus]) => cpus)),
+        cpus: union([...claim!.cpusOf].filter(([id]) => masks.has(id)).map(([, cpus]) => cpus)),
       });
     },
     disturbs(value, { topology, demands }) {
       const demand = demands.find(({ uid }) => pathOfGroup(uid) === path);
       if (demand === undefined) return CpuSet.EMPTY;
       const group = parseGroup(value);
-      const own = plan.masks.get(demand.uid);
+      const masks = plan.masks.get(demand.uid);
       const reached = [...(claim?.cpusOf ?? [])].filter(([id]) => {
-        const mask = own?.get(id);
+        const mask = masks?.get(id);
         return mask !== undefined && group !== undefined && waysOf(group.schemata, id, 'any') === mask;
       });
       const quiet = union(reached.map(([, cpus]) => cpus)).intersection(group?.cpus ?? CpuSet.EMPTY);

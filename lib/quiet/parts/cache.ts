@@ -1,6 +1,6 @@
-// Cache: a grant has ways of the L3 caches of its CPUs to itself, in a group of resctrl (Cache
-// Allocation Technology; Documentation/filesystems/resctrl.rst). The default group, which has what
-// is left, shrinks before the groups are made, and grows after they are removed.
+// Cache: gives a grant its own ways of the L3 caches of its CPUs, in a resctrl group (Cache
+// Allocation Technology; Documentation/filesystems/resctrl.rst). The default group has the rest: it
+// shrinks before the groups are made, and grows after they are removed.
 import { CpuSet } from '../../machine/cpu-set.js';
 import type { KernelFiles } from '../kernel/kernel-files.js';
 import type { Part, PartDemand } from '../kernel/setting.js';
@@ -11,7 +11,7 @@ import { DEFAULT_PATH, defaultSetting, groupSetting } from './cache-settings.js'
 
 const nameOf = (path: string) => path.slice(RESCTRL.length + 1);
 
-// Ways as people write them: `8-11`.
+// Ways in list form: `8-11`.
 const listOf = (mask: number) => String(new CpuSet(Uint32Array.of(mask)));
 
 function shortageText(plan: CachePlan, { claim, cache, most }: CacheShortage, all: number): string {
@@ -35,16 +35,18 @@ function closidText(files: KernelFiles, { unclassed }: CachePlan): string[] {
   const names = ['the default group', ...paths.map(nameOf)].join(', ');
   const grants = unclassed.map(({ uid }) => uid).join(', ');
   return [
-    `resctrl has ${readMostGroups(files)} classes of service, and all are in use (${names}): none is left for grant ${grants}; remove a group that nobody needs (rmdir)`,
+    `resctrl has ${readMostGroups(files)} classes of service, and all are in use (${names}): none is left for grant ${grants}; remove an unused group (rmdir)`,
   ];
 }
 
 function unknownCpus(plan: CachePlan, { topology, demands }: PartDemand): CpuSet {
-  const known = plan.claims.flatMap(({ cpusOf }) => [...cpusOf]);
+  const caches = plan.claims.flatMap(({ cpusOf }) => [...cpusOf]);
   return demands
     .filter(({ request }) => request.cache !== null)
     .reduce((all, { cpus }) => all.union(cpus.intersection(topology.cpus)), CpuSet.EMPTY)
-    .difference(known.reduce((all, [id, cpus]) => (plan.rest.has(id) ? all.union(cpus) : all), CpuSet.EMPTY));
+    .difference(
+      caches.reduce((all, [id, cpus]) => (plan.rest.has(id) ? all.union(cpus) : all), CpuSet.EMPTY),
+    );
 }
 
 /** Ways of the L3 caches. */
@@ -58,9 +60,9 @@ export const cache: Part = {
     const ended = recorded.filter(
       (path) => path !== DEFAULT_PATH && plan.claims.every((claim) => claim.path !== path),
     );
-    const isThere = recorded.includes(DEFAULT_PATH) || plan.claims.length > 0;
+    const isNeeded = recorded.includes(DEFAULT_PATH) || plan.claims.length > 0;
     return [
-      ...(isThere ? [defaultSetting(files, plan)] : []),
+      ...(isNeeded ? [defaultSetting(files, plan)] : []),
       ...ended.filter((path) => files.exists(path)).map((path) => groupSetting(files, plan, path)),
       ...plan.claims.map(({ path }) => groupSetting(files, plan, path)),
     ];

@@ -1,5 +1,5 @@
-// Frequency: CPUs that do not slow down while they are idle, as pm/cpufreq, intel_pstate and
-// amd-pstate of the kernel's admin guide have it.
+// Frequency: CPUs that do not slow down while they are idle. See pm/cpufreq, intel_pstate and
+// amd-pstate in the kernel's admin guide.
 import { cpusNamed } from '../../base/text/cpus-named.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import { type FrequencyPolicy, frequencyPolicies } from '../kernel/cpufreq.js';
@@ -14,7 +14,7 @@ const GOVERNORS = 'scaling_available_governors';
 const PREFERENCE = 'energy_performance_preference';
 const PREFERENCES = 'energy_performance_available_preferences';
 
-/** One file of a policy. It is set as soon as one of the policy's CPUs is to be quiet. */
+/** One file of a policy. It is set as soon as one of the policy's CPUs must be quiet. */
 class PolicyFile extends FileSetting {
   readonly #cpus: CpuSet;
   readonly #fastest: (base: string) => string;
@@ -43,11 +43,11 @@ class PolicyFile extends FileSetting {
 const offers = (files: KernelFiles, path: string) =>
   files.read(path)?.split(/\s+/).includes(FASTEST) === true;
 
-// Drivers refuse every other preference (EBUSY) while the governor is `performance`: preferences are
-// written before the governor, and restored after it.
+// While the governor is `performance`, drivers refuse any other preference (EBUSY). So preferences
+// are written before the governor, and restored after it.
 function settingsOf(files: KernelFiles, policy: FrequencyPolicy, recorded: readonly string[]): Setting[] {
   const { folder, cpus } = policy;
-  // Its values come back with its CPUs: what is on record stays there.
+  // The values return with the policy's CPUs, so what is on record stays there.
   if (cpus.isEmpty)
     return recorded.map((path) => new PolicyFile(files, policy, path.slice(folder.length + 1), String));
   const performance = () => FASTEST;
@@ -69,12 +69,12 @@ export const frequency: Part = {
 
   settings(files, { cpus }, recorded) {
     return frequencyPolicies(files).flatMap((policy) => {
-      const its = recorded.filter((path) => path.startsWith(`${policy.folder}/`));
-      return policy.cpus.intersects(cpus) || its.length > 0 ? settingsOf(files, policy, its) : [];
+      const paths = recorded.filter((path) => path.startsWith(`${policy.folder}/`));
+      return policy.cpus.intersects(cpus) || paths.length > 0 ? settingsOf(files, policy, paths) : [];
     });
   },
 
-  // Folders of policies stay where their CPUs go offline.
+  // The folders of policies stay when their CPUs go offline.
   hidden: (files, recorded) => (files.exists(CPUS) ? [] : recorded),
 
   obstacles(files, { cpus }) {

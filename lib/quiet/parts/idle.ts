@@ -1,4 +1,4 @@
-// Idle: how deeply a CPU may sleep, as sysfs-devices-power and pm/cpuidle of the kernel have it.
+// Idle: how deeply a CPU may sleep. See the kernel's sysfs-devices-power and pm/cpuidle.
 
 import { cpusNamed } from '../../base/text/cpus-named.js';
 import { CpuSet } from '../../machine/cpu-set.js';
@@ -11,10 +11,10 @@ const CPUS = '/sys/devices/system/cpu';
 const FILE = 'power/pm_qos_resume_latency_us';
 const pathOf = (cpu: number) => `${CPUS}/cpu${cpu}/${FILE}`;
 
-// The file's words: 0 is no limit, and n/a a limit of 0 µs.
+// In the file, 0 means no limit, and n/a a limit of 0 µs.
 const NO_LIMIT = '0';
 const NO_LATENCY = 'n/a';
-// The kernel takes the greatest 32-bit integer for its own word of no limit.
+// The kernel uses the greatest 32-bit integer for no limit.
 const MOST = 2 ** 31 - 2;
 
 function limitOf(value: string): number {
@@ -27,7 +27,7 @@ function limitText(limit: number): string {
   return limit < 1 ? NO_LATENCY : String(Math.min(Math.floor(limit), MOST));
 }
 
-/** The least that grants allow on a CPU, in µs; infinity where nobody asks. */
+/** The least latency that grants allow on a CPU, in µs; infinity without a demand. */
 function demandOn(cpu: number, { demands }: PartDemand): number {
   const limits = demands.filter(({ cpus }) => cpus.has(cpu)).map(({ request }) => request.idle?.maxLatency);
   return Math.min(...limits.map((limit) => limit ?? Number.POSITIVE_INFINITY));

@@ -1,5 +1,5 @@
-// Interrupts of devices: where they are delivered, as core-api/irq of the kernel has it, and what
-// irqbalance gets to know of it.
+// Interrupts of devices: the CPUs that they are delivered to, as the kernel's core-api/irq
+// describes them, and what irqbalance must know.
 import { CpuSet } from '../../machine/cpu-set.js';
 import { type NamedProcess, namedProcesses } from '../../processes/named-processes.js';
 import { type Ask, askSocket } from '../kernel/irqbalance-client.js';
@@ -12,8 +12,8 @@ import { irqbalanceSettings, rivalObstacles } from './irqbalance.js';
 const FOLDER = '/proc/irq';
 const DEFAULT = `${FOLDER}/default_smp_affinity`;
 const DESCRIPTIONS = '/sys/kernel/irq';
-// Interrupts of a GIC below 32, and all of the controller that every RISC-V CPU has, belong to one
-// CPU each: its timer and counters.
+// Interrupts of a GIC below 32, and all of the RISC-V per-CPU controller, belong to one CPU each:
+// its timer and counters.
 const GIC_SHARED = 32;
 
 const NEW_INTERRUPTS: Inheritance = {
@@ -31,8 +31,8 @@ class DeviceInterrupt extends MaskSetting {
 
   readonly inherits = NEW_INTERRUPTS;
 
-  // Numbers are used again. The handler's name is no part of it: it goes while a network interface
-  // is down, and the affinity stays.
+  // Interrupt numbers are reused. The handler's name is not part of the identity: it disappears
+  // while a network interface is down, but the affinity stays.
   override get identity(): string | null {
     const [chip, pin] = [this.#about('chip_name'), this.#about('hwirq')];
     return chip === undefined || pin === undefined ? null : `${chip} ${pin}`;
@@ -50,12 +50,13 @@ class DeviceInterrupt extends MaskSetting {
   }
 
   /**
-   * Most chips deliver to one CPU of the mask. A chip that can move an interrupt only as it arrives
-   * delivers it once more to the CPU before: then it is off.
+   * Most chips deliver to one CPU of the mask. A chip that can only move an interrupt as it arrives
+   * delivers it once more to the earlier CPU, and then no more.
    */
   override disturbs(value: string, { cpus }: PartDemand): CpuSet {
     const allowed = this.cpusOf(value).intersection(cpus);
-    // Without a handler it is switched off. Most are on no such CPU: no file is read of these.
+    // Without a handler the interrupt is off. Most interrupts are on no quiet CPU, so no further
+    // file is read for them.
     if (allowed.isEmpty || this.#about('actions') === '') return CpuSet.EMPTY;
     const effective = this.readFrom(`${FOLDER}/${this.#irq}/effective_affinity_list`);
     return effective ? allowed.intersection(this.cpusOf(effective)) : allowed;
@@ -74,13 +75,13 @@ function* deviceInterrupts(files: KernelFiles): Generator<DeviceInterrupt> {
   }
 }
 
-/** What irqbalance is asked by, and how it is found where it has no socket. */
+/** How to ask irqbalance, and how to find it if it has no socket. */
 export interface IrqbalanceMeans {
   readonly ask: Ask;
   readonly running: () => Iterable<NamedProcess>;
 }
 
-// There can be thousands of processes, of some 10 µs each, and `grant.quiet` may be read often.
+// There can be thousands of processes, at about 10 µs each, and `grant.quiet` may be read often.
 const SCAN_MS = 1000;
 
 const THIS_MACHINE: IrqbalanceMeans = {
@@ -92,7 +93,8 @@ export function interruptsPart({ ask, running }: IrqbalanceMeans = THIS_MACHINE)
   return {
     name: 'interrupts',
 
-    // irqbalance would move them back, and new ones follow the default: both go first.
+    // irqbalance would move interrupts back, and new interrupts follow the default: both come
+    // first.
     *settings(files) {
       yield* irqbalanceSettings(files, ask);
       if (files.exists(DEFAULT))

@@ -1,4 +1,4 @@
-// irqbalance: which CPUs it is to keep interrupts off, by its socket as irqbalance-ui does.
+// irqbalance: the CPUs that it must keep interrupts off, set by its socket as irqbalance-ui does.
 import { CpuSet } from '../../machine/cpu-set.js';
 import type { NamedProcess } from '../../processes/named-processes.js';
 import { parseCpuMask } from '../kernel/cpu-mask.js';
@@ -8,7 +8,7 @@ import type { PartDemand, Setting } from '../kernel/setting.js';
 
 const FOLDER = '/run/irqbalance';
 const SOCKET = /^irqbalance(\d+)\.sock$/;
-// In /proc/net/unix, where NUL is @: up to a name's end it may be filled up with NULs.
+// /proc/net/unix shows NUL as @, and a name may be padded with NULs.
 const ABSTRACT_SOCKET = /(@irqbalance(\d+)\.sock@*)$/;
 const DEFAULT_INTERVAL = 10;
 
@@ -22,28 +22,29 @@ function socketsOf(files: KernelFiles): Socket[] {
     const pid = SOCKET.exec(name)?.[1];
     return pid === undefined ? [] : [{ path: `${FOLDER}/${name}`, pid }];
   });
-  // Where it cannot make a file it has an abstract socket.
+  // If irqbalance cannot make a file, it uses an abstract socket.
   const lines = named.length > 0 ? [] : (files.read('/proc/net/unix') ?? '').split('\n');
   const abstract = lines.flatMap((line): Socket[] => {
     const [, path, pid] = ABSTRACT_SOCKET.exec(line) ?? [];
     return path === undefined ? [] : [{ path, pid: pid! }];
   });
-  // A killed one leaves its file.
+  // A killed irqbalance leaves its file behind.
   return [...named, ...abstract].filter(({ pid }) => files.read(`/proc/${pid}/comm`) === 'irqbalance');
 }
 
-/** proc_pid_stat(5): the 22nd field, counted behind the command, which may contain parentheses. */
+/** proc_pid_stat(5): the 22nd field, counted after the command, which may contain parentheses. */
 function startOf(files: KernelFiles, pid: string): string {
   return (files.read(`/proc/${pid}/stat`) ?? '').replace(/^.*\) /s, '').split(' ')[19] ?? '';
 }
 
-// What it has got and not looked at yet: until then it answers what was before. By process.
+// Bans that were sent but not applied yet, by process. Until its next scan, irqbalance returns the
+// earlier bans.
 const latestBans = new Map<string, { readonly value: string; readonly until: number }>();
 
 class BannedCpus implements Setting {
   readonly path: string;
   readonly identity: string;
-  // Until its next look; another process may have banned CPUs.
+  // Reads are late until its next scan. Another process may have banned CPUs.
   readonly isDelayed = true;
   readonly title: string;
   readonly #ask: Ask;
@@ -56,7 +57,7 @@ class BannedCpus implements Setting {
     this.#ask = ask;
   }
 
-  /** @throws as `irqbalanceState` */
+  /** @throws like `irqbalanceState` */
   async read(): Promise<string | undefined> {
     const { value, until } = latestBans.get(this.identity) ?? { until: 0 };
     if (until > performance.now()) return value;
@@ -70,12 +71,12 @@ class BannedCpus implements Setting {
       if (['ENOENT', 'ECONNREFUSED'].includes((error as NodeJS.ErrnoException).code ?? '')) return undefined;
       throw error;
     }
-    throw failure('EINVAL', `${this.title} does not tell which CPUs are banned`);
+    throw failure('EINVAL', `${this.title} does not say which CPUs are banned`);
   }
 
   async write(value: string): Promise<void> {
     await banCpus(this.#ask, this.#address, value);
-    // A look takes a while, too.
+    // A scan takes a while, too.
     latestBans.set(this.identity, { value, until: performance.now() + (this.#interval + 1) * 1000 });
   }
 
@@ -96,7 +97,7 @@ export function irqbalanceSettings(files: KernelFiles, ask: Ask): Setting[] {
   return socketsOf(files).map((socket) => new BannedCpus(files, ask, socket));
 }
 
-/** Of each that runs and has no socket: that it moves interrupts back, and what to do. */
+/** A sentence for each irqbalance without a socket: it may move interrupts back. */
 export function rivalObstacles(files: KernelFiles, running: Iterable<NamedProcess>, cpus: CpuSet): string[] {
   const pids = new Set(socketsOf(files).map(({ pid }) => pid));
   return [...running]

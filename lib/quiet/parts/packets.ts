@@ -1,4 +1,4 @@
-// Packets: which CPUs network queues are served by, as networking/scaling of the kernel has it.
+// Packets: the CPUs that serve network queues, as the kernel's networking/scaling describes them.
 import type { KernelFiles } from '../kernel/kernel-files.js';
 import { HEX, MaskSetting } from '../kernel/mask-setting.js';
 import { NETWORK_DEVICES, networkQueues } from '../kernel/network-queues.js';
@@ -9,16 +9,15 @@ const DEFAULT_MASK = `${SETTINGS}/rps_default_mask`;
 const NAMESPACE = '/proc/self/ns/net';
 
 // An empty mask (0) means that the queue's packets are not steered (RPS), or that no CPU prefers
-// the queue (XPS). A mask that is empty stays so. One that has nothing but quiet CPUs becomes
-// housekeeping CPUs: 0 would hand the packets to whichever CPU takes the interrupt, which may be a
-// quiet one.
+// the queue (XPS). An empty mask stays empty. A mask with only quiet CPUs becomes housekeeping
+// CPUs: 0 would hand the packets to whichever CPU takes the interrupt, possibly a quiet one.
 class QueueMask extends MaskSetting {
-  // Each network namespace has its own devices, of the same names.
+  // Each network namespace has its own devices, possibly with the same names.
   override get identity(): string | null {
     return namespaceOf(this.files);
   }
 
-  // A device with one queue has the file xps_cpus, too, but nothing to read in it.
+  // A device with one queue also has the file xps_cpus, but reading it fails.
   override read(): string | undefined {
     try {
       return super.read();
@@ -44,7 +43,7 @@ export const packets: Part = {
           ({ path, device, name }) =>
             new QueueMask(files, `${path}/${file}`, `${file} of ${device} ${name}`, HEX),
         );
-    // New devices follow the default: it goes first.
+    // New devices follow the default, so it comes first.
     const first = files.exists(DEFAULT_MASK)
       ? [new QueueMask(files, DEFAULT_MASK, 'RPS of new devices', HEX)]
       : [];
@@ -61,7 +60,7 @@ export const packets: Part = {
   obstacles(files) {
     if (files.list(NETWORK_DEVICES).length === 0)
       return [`${NETWORK_DEVICES} shows no device: in a container, mount /sys of its network namespace`];
-    // Of no account as long as there are no entries for the sockets.
+    // RFS needs entries for the sockets.
     if (!isOn(files.read(`${SETTINGS}/rps_sock_flow_entries`))) return [];
     const steered = networkQueues(files, 'rx').filter(({ path }) => isOn(files.read(`${path}/rps_flow_cnt`)));
     if (steered.length === 0) return [];

@@ -1,4 +1,4 @@
-// Workqueues: kernel work that belongs to no CPU, as core-api/workqueue of the kernel has it.
+// Workqueues: kernel work that belongs to no CPU, as the kernel's core-api/workqueue describes it.
 import type { CpuSet } from '../../machine/cpu-set.js';
 import type { KernelFiles } from '../kernel/kernel-files.js';
 import { HEX, MaskSetting } from '../kernel/mask-setting.js';
@@ -8,9 +8,9 @@ const FOLDER = '/sys/devices/virtual/workqueue';
 const MASK = 'cpumask';
 
 /**
- * Of all unbound work. Since 6.8 the kernel takes the CPUs of isolated partitions out of the mask, by
- * itself and as these come and go: what was asked for is in a file of its own then. A write puts those
- * CPUs back, so that what is written must be without them.
+ * The mask of all unbound work. Since 6.8 the kernel removes the CPUs of isolated partitions from
+ * the mask as partitions come and go; the requested mask then has its own file. A write puts those
+ * CPUs back, so the written mask must leave them out.
  */
 class UnboundMask extends MaskSetting {
   readonly #isolated: CpuSet;
@@ -28,7 +28,7 @@ class UnboundMask extends MaskSetting {
     return super.target(base, this.#withIsolated(demand));
   }
 
-  // Wider by what the kernel takes out.
+  // A value that is wider only by CPUs that the kernel removes will do.
   suffices(value: string, target: string, demand: PartDemand): boolean {
     const effective = this.cpusOf(super.read() ?? '');
     const isWider = this.cpusOf(target).isSubsetOf(this.cpusOf(value));
@@ -48,8 +48,8 @@ export const workqueues: Part = {
   name: 'workqueues',
 
   settings(files) {
-    // Work of one queue, such as writeback, is done on those CPUs of its mask that are in the mask
-    // of all, or on all of that where there are none: its own mask goes first.
+    // The work of one queue, such as writeback, runs on the CPUs of its mask that are also in the
+    // mask of all, or on all of the latter if there are none. So the queue's own mask comes first.
     const queues = files.list(FOLDER).flatMap((name) => {
       const path = `${FOLDER}/${name}/${MASK}`;
       return files.exists(path) ? [new MaskSetting(files, path, `workqueue ${name}`, HEX)] : [];
@@ -62,7 +62,7 @@ export const workqueues: Part = {
   obstacles(files) {
     if (files.exists(`${FOLDER}/${MASK}`)) return [];
     return [
-      `${FOLDER} cannot be seen from here: in a container, mount the machine's /sys; where the kernel has no such folder, boot with \`isolcpus=\``,
+      `${FOLDER} cannot be seen from here: in a container, mount the machine's /sys; if the kernel has no such folder, boot with \`isolcpus=\``,
     ];
   },
 };

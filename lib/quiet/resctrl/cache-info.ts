@@ -1,15 +1,15 @@
-// CacheInfo: what resctrl says of the machine's L3 caches in its `info` folder.
+// CacheInfo: what resctrl's `info` folder says about the machine's L3 caches.
 import type { KernelFiles } from '../kernel/kernel-files.js';
 
 export const RESCTRL = '/sys/fs/resctrl';
 const INFO = `${RESCTRL}/info`;
 
 export interface CacheInfo {
-  /** Every way: `cbm_mask`. */
+  /** A mask of every way: `cbm_mask`. */
   readonly all: number;
   /** The fewest ways that a mask may have: `min_cbm_bits`. */
   readonly minBits: number;
-  /** Ways that other hardware uses too: `shareable_bits`. */
+  /** Ways that other hardware also uses: `shareable_bits`. */
   readonly shareable: number;
 }
 
@@ -17,9 +17,9 @@ const number = (text: string | undefined, radix: number) => Number.parseInt(text
 
 export const isMounted = (files: KernelFiles): boolean => files.exists(INFO);
 
-/** undefined: the L3 caches cannot be allotted here. */
+/** Undefined if the L3 caches cannot be allotted here. */
 export function readCacheInfo(files: KernelFiles): CacheInfo | undefined {
-  // With code and data apart both are the same.
+  // Code and data have the same values if they are apart.
   const resource = ['L3', 'L3CODE', 'L3DATA'].find((name) => files.exists(`${INFO}/${name}/cbm_mask`));
   if (resource === undefined) return undefined;
   const read = (file: string) => files.read(`${INFO}/${resource}/${file}`);
@@ -32,13 +32,13 @@ export function readCacheInfo(files: KernelFiles): CacheInfo | undefined {
   };
 }
 
-/** How many groups there can be, with the default one: the least `num_closids`. */
+/** The most groups that can exist, with the default one: the least `num_closids`. */
 export function readMostGroups(files: KernelFiles): number {
   const counts = files.list(INFO).map((name) => number(files.read(`${INFO}/${name}/num_closids`), 10));
   return Math.min(...counts.filter((count) => count > 0));
 }
 
-/** Of each of these CPUs the id of its L3 cache, as resctrl has it; none where the kernel tells none. */
+/** The id of each CPU's L3 cache, as resctrl numbers it; no entry if the kernel gives none. */
 export function readCacheIds(files: KernelFiles, cpus: Iterable<number>): ReadonlyMap<number, number> {
   const ids = new Map<number, number>();
   for (const cpu of cpus) {

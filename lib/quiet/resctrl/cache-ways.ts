@@ -1,16 +1,16 @@
-// Cache ways: which ways of one L3 cache each grant has to itself, as masks for resctrl.
+// Cache ways: which ways of one L3 cache each grant has for itself, as masks for resctrl.
 import { native } from '../../base/native.js';
 
-/** The most ways that a mask of resctrl has. */
+/** The most ways that a resctrl mask can have. */
 export const MOST_WAYS = 32;
 
-/** Masks have a bit a way. */
+/** Masks have one bit per way. */
 export interface CacheWaysQuestion {
-  /** Every way of the cache: `cbm_mask`. */
+  /** A mask of every way of the cache: `cbm_mask`. */
   readonly all: number;
   /** The fewest ways that a mask may have: `min_cbm_bits`. */
   readonly minBits: number;
-  /** Ways that other hardware uses too: `shareable_bits`. */
+  /** Ways that other hardware also uses: `shareable_bits`. */
   readonly shareable: number;
   /** Ways of groups that are not numalign's. */
   readonly foreign: number;
@@ -18,7 +18,7 @@ export interface CacheWaysQuestion {
   readonly base: number;
   /** Ways of grants that have ended. */
   readonly released: number;
-  /** In the order in which they are served. `current`: what each has now; 0: none. */
+  /** In the order in which they are served. `current`: the mask that each has now; 0: none. */
   readonly requests: readonly { readonly ways: number; readonly current: number }[];
 }
 
@@ -36,8 +36,8 @@ const MOST = 1;
 const MASKS = 2;
 
 /**
- * Masks are contiguous and disjoint. A request keeps what it has where that is as wide as it needs
- * to be; the others are placed so that the default group has as much as can be, in one piece.
+ * Masks are contiguous and disjoint. A request keeps its current ways if they are as wide as it
+ * needs. The others are placed so that the default group gets the widest run possible.
  */
 export function cacheWays(question: CacheWaysQuestion): CacheWays {
   const { all, minBits, shareable, foreign, base, released, requests } = question;
@@ -46,7 +46,7 @@ export function cacheWays(question: CacheWaysQuestion): CacheWays {
   return { masks: [...answer.subarray(MASKS)], rest: answer[REST]!, most: answer[MOST]! };
 }
 
-/** The widest run of neighbouring ways in a mask, the lowest of several; 0 of 0. */
+/** The widest run of neighbouring ways in a mask, the lowest of several; 0 for 0. */
 export function widestRun(mask: number): number {
   let widest = { first: 0, length: 0 };
   for (let first = 0; first < MOST_WAYS; first++) {

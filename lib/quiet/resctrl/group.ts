@@ -1,5 +1,5 @@
-// Group: a class of service of resctrl, which is a folder with the masks of its caches and the CPUs
-// of which the tasks use them.
+// Group: a class of service of resctrl. It is a folder with cache masks, and the CPUs whose tasks
+// use them.
 import { unlessRefused } from '../../base/errors.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import type { KernelFiles } from '../kernel/kernel-files.js';
@@ -11,7 +11,7 @@ export interface Group {
   readonly cpus: CpuSet;
 }
 
-/** The value of a group that is not there. */
+/** The value of a group that does not exist. */
 export const ABSENT = 'absent';
 
 const CPUS = 'cpus=';
@@ -24,14 +24,14 @@ export const printGroup = ({ schemata, cpus }: Group): string => `${printSchemat
 const cpusOf = (text: string | undefined): CpuSet =>
   unlessRefused(() => CpuSet.parse(text ?? ''), CpuSet.EMPTY);
 
-/** Of what {@link printGroup} prints; undefined of {@link ABSENT}. */
+/** Parses what {@link printGroup} prints; undefined for {@link ABSENT}. */
 export function parseGroup(text: string): Group | undefined {
   if (text === ABSENT) return undefined;
   const cpus = text.split('\n').find((line) => line.startsWith(CPUS));
   return { schemata: parseSchemata(text), cpus: cpusOf(cpus?.slice(CPUS.length)) };
 }
 
-/** undefined where there is no such group. `path`: {@link RESCTRL} for the default group. */
+/** Undefined if there is no such group. `path`: {@link RESCTRL} for the default group. */
 export function readGroup(files: KernelFiles, path: string): Group | undefined {
   const schemata = files.read(`${path}/schemata`);
   if (schemata === undefined) return undefined;
@@ -44,7 +44,7 @@ export function groupPaths(files: KernelFiles): readonly string[] {
   return paths.filter((path) => files.exists(`${path}/schemata`));
 }
 
-// Does something of resctrl, and says what resctrl says of it where it is refused.
+// Does something in resctrl. If it is refused, the error has resctrl's reason.
 function attempt(files: KernelFiles, what: string, action: () => void): void {
   try {
     action();
@@ -52,7 +52,7 @@ function attempt(files: KernelFiles, what: string, action: () => void): void {
     const { code, message } = cause as NodeJS.ErrnoException;
     const status = files.read(`${RESCTRL}/info/last_cmd_status`);
     const reason = status === undefined || status === 'ok' ? message : `${code}, ${status}`;
-    const advice = code === 'ENOSPC' ? '; remove a group that nobody needs (rmdir)' : '';
+    const advice = code === 'ENOSPC' ? '; remove an unused group (rmdir)' : '';
     throw Object.assign(new Error(`resctrl refuses ${what}: ${reason}${advice}`, { cause }), { code });
   }
 }
@@ -64,10 +64,9 @@ export function writeSchemata(files: KernelFiles, path: string, schemata: string
 }
 
 /**
- * Makes the group where it is not there. Its CPUs come last: a group that was left without any is as
- * good as none. A group without CPUs, as {@link ABSENT}, is removed: its CPUs fall back to the
- * default group.
- * @throws as {@link writeSchemata}
+ * Makes the group if it does not exist. Its CPUs come last: until then the group has no effect. A
+ * group without CPUs is removed, like {@link ABSENT}: its CPUs fall back to the default group.
+ * @throws like {@link writeSchemata}
  */
 export function writeGroup(files: KernelFiles, path: string, group: Group | undefined): void {
   if (group === undefined || group.cpus.isEmpty) {
@@ -81,7 +80,7 @@ export function writeGroup(files: KernelFiles, path: string, group: Group | unde
     const cpus = String(group.cpus);
     attempt(files, `${cpus} in ${path}/cpus_list`, () => files.write(`${path}/cpus_list`, cpus));
   } catch (error) {
-    // It takes one of the few classes of service.
+    // A new group takes one of the few classes of service.
     if (isNew) files.removeFolder(path);
     throw error;
   }

@@ -1,6 +1,6 @@
-// Schemata: which ways of each L3 cache a group of resctrl has, as its `schemata` file says
-// (Documentation/filesystems/resctrl.rst): `L3:0=fffff;1=ffff0`, and with code and data apart
-// `L3CODE:` and `L3DATA:`. Lines of other resources are passed over.
+// Schemata: which ways of each L3 cache a resctrl group has, as in its `schemata` file
+// (Documentation/filesystems/resctrl.rst): `L3:0=fffff;1=ffff0`, or `L3CODE:` and `L3DATA:` if code
+// and data are apart. Lines of other resources are skipped.
 
 /** By resource, then by cache id. */
 export type Schemata = ReadonlyMap<string, ReadonlyMap<number, number>>;
@@ -8,7 +8,7 @@ export type Schemata = ReadonlyMap<string, ReadonlyMap<number, number>>;
 const LINE = /^\s*(L3|L3CODE|L3DATA):(.*)$/;
 const PAIR = /^\s*(\d{1,9})=([0-9a-f]{1,8})\s*$/i;
 
-/** Of any text; what is no pair of a cache id and a mask is passed over (`L3:uninitialized`). */
+/** Takes any text; skips what is not a pair of a cache id and a mask (`L3:uninitialized`). */
 export function parseSchemata(text: string): Schemata {
   const schemata = new Map<string, Map<number, number>>();
   for (const line of text.split('\n')) {
@@ -43,7 +43,7 @@ export function mapMasks(schemata: Schemata, change: (mask: number, id: number) 
   );
 }
 
-/** Of one cache, the ways in any line, or in every line. */
+/** The ways of one cache in any line, or in every line. */
 export function waysOf(schemata: Schemata, id: number, of: 'any' | 'every'): number {
   const masks = [...schemata.values()].map((line) => line.get(id)).filter((mask) => mask !== undefined);
   if (masks.length === 0) return 0;

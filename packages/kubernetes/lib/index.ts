@@ -1,4 +1,4 @@
-// What an agent embeds to serve containers.
+// The exports of the package: what an agent needs to serve containers.
 export { API_ERROR_CODES, ApiError, type ApiErrorCode } from './api-server/api-error.js';
 export { ApiServer, type ApiServerOptions, type CallOptions } from './api-server/api-server.js';
 export {

@@ -1,4 +1,4 @@
-// NodeAgent: all that numalign-node does on a node, each part where it is asked for.
+// NodeAgent: everything that numalign-node does on a node, as separate parts.
 import type { Manager } from 'numalign';
 import { ApiServer, type ApiServerOptions } from './api-server/api-server.js';
 import { NodeError } from './base/errors.js';
@@ -10,18 +10,18 @@ import { recordOf } from './kubelet/kubelet-record.js';
 import { NumalignNode, type NumalignNodeOptions } from './node.js';
 import { TopologyPublisher, type TopologyPublisherOptions } from './publish/topology-publisher.js';
 
-/** What is left out of a part has that part's default; a part that is null is not there. */
+/** Options of the parts; null leaves a part out, and omitted options have the part's defaults. */
 export interface NodeAgentOptions {
-  /** It stays the caller's. */
+  /** The caller closes it. */
   readonly manager: Manager;
   readonly log: Log;
-  /** The plugin of the container runtime. */
+  /** The plugin for the container runtime. */
   readonly nri: Omit<NumalignNodeOptions, 'manager' | 'restoreAllocation' | 'log'> | null;
-  /** Devices of the kubelet. */
+  /** Devices for the kubelet. */
   readonly devicePlugin: Omit<DevicePluginOptions, 'manager' | 'log'> | null;
-  /** What the kubelet has given out is kept on record. */
+  /** Records what the kubelet has assigned. */
   readonly kubelet: Omit<KubeletFollowerOptions, 'record' | 'ownResources' | 'log'> | null;
-  /** The node's NodeResourceTopology. */
+  /** Publishes the node's NodeResourceTopology. */
   readonly publish: { readonly nodeName: string; readonly apiServer?: ApiServerOptions } | null;
 }
 
@@ -30,7 +30,7 @@ interface Part {
   close(): Promise<void>;
 }
 
-// What the plugin of a runtime does, whatever the manager's is: see NumalignNode.
+// The runtime's plugin always uses this scope, see NumalignNode.
 const CONTAINER_SCOPE = { scope: 'container' } as const;
 
 export class NodeAgent {
@@ -39,13 +39,13 @@ export class NodeAgent {
   #starting: Promise<void> | undefined;
   #isClosed = false;
 
-  /** @throws as the parts, of their options */
+  /** @throws like the parts, for their options */
   constructor(options: NodeAgentOptions) {
     const { manager, log, nri, devicePlugin, kubelet, publish } = options;
     this.#options = options;
     const devices = devicePlugin && new DevicePlugin({ ...devicePlugin, manager, log });
     const parts: (Part | null)[] = [
-      // What the kubelet has given out is known before anything is granted.
+      // The kubelet's assignments must be known before anything is granted.
       kubelet &&
         new KubeletFollower({
           ...kubelet,
@@ -66,10 +66,10 @@ export class NodeAgent {
   }
 
   /**
-   * Starts one part after the other. Resolves once all that run have their place; it waits for a
-   * container runtime that is not there yet. Once only.
-   * @throws ERR_KUBELET_STATIC beside a kubelet that places containers itself; ERR_AGENT_CLOSED where
-   *   {@link close} comes first; as the parts
+   * Starts one part after the other. Resolves once all running containers have their places; waits
+   * for a container runtime that has not started. Has an effect only once.
+   * @throws ERR_KUBELET_STATIC beside a kubelet that places containers itself; ERR_AGENT_CLOSED if
+   *   {@link close} comes first; like the parts
    */
   start(): Promise<void> {
     this.#starting ??= this.#start();
@@ -95,7 +95,7 @@ export class NodeAgent {
     if (this.#isClosed) throw new NodeError('ERR_AGENT_CLOSED', 'the agent was closed before it had started');
   }
 
-  /** Containers stay where they are, and what is on record stays there. */
+  /** Containers and records stay as they are. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#closeParts();
@@ -108,7 +108,7 @@ export class NodeAgent {
   }
 }
 
-/** The publisher, with the connection that it alone uses. */
+/** The publisher, with its own connection. */
 function publisher(
   options: Pick<TopologyPublisherOptions, 'manager' | 'log' | 'scope'>,
   { nodeName, apiServer: ofServer }: NonNullable<NodeAgentOptions['publish']>,

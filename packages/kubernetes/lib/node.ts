@@ -1,4 +1,4 @@
-// NumalignNode: what serves the containers of one machine.
+// NumalignNode: serves the containers of one machine.
 import type { Manager } from 'numalign';
 import type { Log } from './base/log.js';
 import { CpusetFiles, checkHierarchy } from './cgroups/cpuset-files.js';
@@ -12,25 +12,27 @@ export { NRI_SOCKET };
 /** Options of {@link NumalignNode}. */
 export interface NumalignNodeOptions {
   /**
-   * Whose policy places containers. It is the caller's to close. Its `lockTimeoutMs` bounds how long
-   * a container waits: a runtime waits for a plugin no longer than 2 s.
+   * The manager whose policy places containers. The caller closes it. Its `lockTimeoutMs` limits
+   * how long a container waits: a runtime waits for a plugin at most 2 s.
    */
   readonly manager: Manager;
   /** Default: {@link NRI_SOCKET}. */
   readonly nriSocket?: string;
   /**
-   * The plugin's name at the runtime, and the first part of its grants' names. Where a machine has
-   * several runtimes, each has a plugin of another name. Default: numalign.
+   * The plugin's name at the runtime, which also begins the names of its grants. Each runtime of a
+   * machine needs a plugin with a different name. Default: numalign.
    */
   readonly name?: string;
-  /** Two digits: runtimes call plugins in this order. Default: 90, after what adds devices. */
+  /**
+   * Two digits: runtimes call plugins in this order. Default: 90, after plugins that add devices.
+   */
   readonly index?: string;
   /**
-   * Of the device plugin, see {@link DevicePlugin.restore}. Default: a container is refused whose
-   * allocation is not on record.
+   * The device plugin's function, see {@link DevicePlugin.restore}. Default: a container whose
+   * allocation is not on record is refused.
    */
   readonly restoreAllocation?: RestoreAllocation;
-  /** The folder of the machine's hierarchy with cpusets. Default: where it is mounted. */
+  /** The folder of the machine's cpuset hierarchy. Default: where it is mounted. */
   readonly cgroupRoot?: string;
   readonly log?: Log;
 }
@@ -40,15 +42,15 @@ const NO_POD_SCOPE =
   'a runtime names one at a time, and each is placed by itself, as with container';
 
 /**
- * A plugin of a container runtime (NRI, the Node Resource Interface): containers are created on their
- * CPUs and memory nodes, and others leave these CPUs in the same step.
+ * A plugin of a container runtime (NRI, the Node Resource Interface). It creates containers on
+ * their CPUs and memory nodes, and moves others off these CPUs in the same step.
  */
 export class NumalignNode {
   readonly #handlers: ContainerHandlers;
   readonly #plugin: NriPlugin;
   readonly #warnOfScope: () => void;
 
-  /** @throws ERR_CGROUP where there is no hierarchy of cgroups with cpusets */
+  /** @throws ERR_CGROUP if there is no cgroup hierarchy with cpusets */
   constructor({
     manager,
     nriSocket = NRI_SOCKET,
@@ -67,9 +69,9 @@ export class NumalignNode {
   }
 
   /**
-   * Resolves once the runtime has reported all that runs, and it has its place. Waits for a runtime
-   * that is not there yet.
-   * @throws NodeError where the plugin can never be registered
+   * Resolves once the runtime has reported all running containers, and they have their places.
+   * Waits for a runtime that has not started.
+   * @throws NodeError if the plugin can never be registered
    */
   async start(): Promise<void> {
     this.#warnOfScope();
@@ -81,7 +83,7 @@ export class NumalignNode {
     return this.#handlers.containers;
   }
 
-  /** Containers stay where they are, and their grants stay theirs. */
+  /** Containers and their grants stay as they are. */
   async close(): Promise<void> {
     await this.#plugin.close();
     this.#handlers.close();

@@ -143,7 +143,7 @@ describe('groups of a grant', () => {
   it('are fitted where they run on other CPUs than before', () => {
     const before = state(grant('a', '1', { target: '/groups/a' }), grant('b', '2', { target: '/groups/b' }));
     const next = state(grant('a', '4', { target: '/groups/a' }), grant('b', '2', { target: '/groups/b' }));
-    expect(refits(before, next)).toEqual([{ pod: next.pods[0], known: before.pods[0] }]);
+    expect(refits(before, next)).toEqual([{ pod: next.pods[0], earlier: before.pods[0] }]);
     expect(refits(before, before)).toEqual([]);
   });
 
@@ -151,7 +151,7 @@ describe('groups of a grant', () => {
     const target = '/groups/a';
     const before = state(grant('a', '1', { target, memory: [0] }));
     const next = state(grant('a', '1', { target, memory: [0, 1] }));
-    expect(refits(before, next)).toEqual([{ pod: next.pods[0], known: before.pods[0] }]);
+    expect(refits(before, next)).toEqual([{ pod: next.pods[0], earlier: before.pods[0] }]);
     expect(summary(before, next)).toEqual(['', '', '', '']);
     const without = [state(grant('a', '1', { memory: [0] })), state(grant('a', '1', { memory: [1] }))];
     expect(summary(without[0]!, without[1]!)).toBeUndefined();

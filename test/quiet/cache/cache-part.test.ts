@@ -148,7 +148,7 @@ describe('a grant that cannot have ways', () => {
     run.files.write('/sys/fs/resctrl/db/schemata', 'L3:0=3;1=3\n');
     run.settle();
     expect(run.obstacles).toEqual([
-      'resctrl has 2 classes of service, and all are in use (the default group, db): none is left for grant a; remove a group that nobody needs (rmdir)',
+      'resctrl has 2 classes of service, and all are in use (the default group, db): none is left for grant a; remove an unused group (rmdir)',
     ]);
     expect(run.files.maskOf('', 0)).toBe(0xfffff);
     expect(run.disturbed).toEqual(['a']);

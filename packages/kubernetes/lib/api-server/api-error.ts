@@ -1,20 +1,20 @@
-// ApiError: why a request to the API server came to nothing.
+// ApiError: why a request to the API server failed.
 import { NodeError } from '../base/errors.js';
 
 /**
  * - `ERR_API_UNREACHABLE`: no connection, or it broke
- * - `ERR_API_TLS`: the server's certificate is not one of the CA's, or not for this name
+ * - `ERR_API_TLS`: the server's certificate is not signed by the CA, or is for another name
  * - `ERR_API_TIMEOUT`: the server does not answer in time
  * - `ERR_API_CREDENTIALS`: the files of the token or the CA cannot be read
- * - `ERR_API_UNAUTHORIZED`: 401, also with the token as the file has it now
+ * - `ERR_API_UNAUTHORIZED`: 401, even with the current token of the file
  * - `ERR_API_FORBIDDEN`: 403, RBAC does not allow it
  * - `ERR_API_NOT_FOUND`: 404, no such object, or no such kind of resource
- * - `ERR_API_CONFLICT`: 409, it exists, or was changed meanwhile
- * - `ERR_API_GONE`: 410, a resource version that the server does not keep any more
- * - `ERR_API_INVALID`: 400, 405, 413, 415 or 422, the server refuses the request as such
+ * - `ERR_API_CONFLICT`: 409, it exists, or has been changed in the meantime
+ * - `ERR_API_GONE`: 410, a resource version that the server no longer keeps
+ * - `ERR_API_INVALID`: 400, 405, 413, 415 or 422, the server rejects the request
  * - `ERR_API_BUSY`: 429, too many requests
  * - `ERR_API_SERVER`: 500 and above
- * - `ERR_API_ANSWER`: an answer that is none of Kubernetes' API
+ * - `ERR_API_ANSWER`: an answer that does not follow Kubernetes' API
  */
 export type ApiErrorCode = (typeof API_ERROR_CODES)[number];
 
@@ -38,7 +38,7 @@ interface ApiErrorDetails {
   readonly value?: unknown;
   readonly valid?: unknown;
   readonly cause?: unknown;
-  /** As the server asks for by `Retry-After`. */
+  /** The server's `Retry-After`. */
   readonly retryAfterMs?: number | undefined;
 }
 
@@ -52,7 +52,7 @@ export class ApiError extends NodeError {
     this.retryAfterMs = details.retryAfterMs;
   }
 
-  /** The same request may succeed a moment later. */
+  /** True if the same request may succeed a moment later. */
   get isPassing(): boolean {
     return PASSING.has(this.code);
   }
@@ -79,7 +79,7 @@ const CODES: Readonly<Record<number, ApiErrorCode>> = {
   422: 'ERR_API_INVALID',
 };
 
-/** The error of an answer's HTTP status; `body`: a Status object, if the server is Kubernetes'. */
+/** The error for an HTTP status; `body`: a Status object, if the server is Kubernetes. */
 export function statusError(
   what: string,
   status: number,
@@ -93,16 +93,16 @@ export function statusError(
 }
 
 const MOST_TEXT = 1000;
-// A server that asks for more is asked again all the same.
+// A longer `Retry-After` is cut to this.
 const LONGEST_RETRY_AFTER_MS = 60_000;
 
-// Seconds; Kubernetes sends no dates.
+// In seconds: Kubernetes sends no dates.
 function msOf(retryAfter: string | undefined): number | undefined {
   if (retryAfter === undefined || !/^\d{1,9}$/.test(retryAfter)) return undefined;
   return Math.min(Number(retryAfter) * 1000, LONGEST_RETRY_AFTER_MS);
 }
 
-/** The error of a connection that failed. */
+/** The error for a failed connection. */
 export function connectionError(what: string, cause: Error & { code?: string }): ApiError {
   const code = cause.code ?? '';
   const isTls = /^(ERR_TLS|ERR_SSL|EPROTO)|CERT|SIGNATURE|ISSUER/.test(code);

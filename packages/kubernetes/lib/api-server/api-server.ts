@@ -1,4 +1,4 @@
-// ApiServer: a client of Kubernetes' API for objects of any kind, by HTTPS and JSON.
+// ApiServer: a client of Kubernetes' API for objects of any kind, with HTTPS and JSON.
 import { NodeError } from '../base/errors.js';
 import { ApiError } from './api-error.js';
 import { Backoff, pause } from './backoff.js';
@@ -12,7 +12,7 @@ export interface ApiServerOptions extends Partial<ApiServerFiles> {
   /** How long an answer may take, in milliseconds. Default: 10,000. */
   readonly deadlineMs?: number;
   /**
-   * For how long a request is repeated while the server is away or busy, in milliseconds; 0: never.
+   * How long to repeat a request while the server is away or busy, in milliseconds; 0: never.
    * Default: 5,000.
    */
   readonly patienceMs?: number;
@@ -25,10 +25,10 @@ export interface CallOptions {
 const MOST_MS = 2 ** 31 - 1;
 
 /**
- * A client of the API server. The token and the CA are read again where their files have changed,
- * and the token where the server does not know it any more (401). Requests that fail because the
- * server is away or busy (no connection, no answer in time, 429, 500 and above) are repeated, each
- * time later and by chance, not before `Retry-After`. All errors are {@link ApiError}s.
+ * A client of the API server. It reads the token and the CA again when their files change, and the
+ * token also when the server rejects it (401). Requests that fail because the server is away or
+ * busy (no connection, no answer in time, 429, 500 and above) are repeated, with growing and random
+ * pauses, but not before `Retry-After`. All errors are {@link ApiError}s.
  */
 export class ApiServer {
   readonly #connection: Connection;
@@ -36,13 +36,15 @@ export class ApiServer {
   readonly #end = new AbortController();
 
   /**
-   * Without url and files: as the kubelet tells them to a process in a pod.
+   * Without url and files, it uses those that the kubelet gives a process in a pod.
    * @throws ERR_NOT_IN_CLUSTER, ERR_INVALID_OPTION
    */
   constructor(options: ApiServerOptions = {}) {
     const { url, caFile, tokenFile } = options;
     const isWhole = url !== undefined && caFile !== undefined && tokenFile !== undefined;
-    const files = isWhole ? { url, caFile, tokenFile } : { ...inClusterConfiguration(), ...given(options) };
+    const files = isWhole
+      ? { url, caFile, tokenFile }
+      : { ...inClusterConfiguration(), ...definedFiles(options) };
     if (!URL.canParse(files.url) || new URL(files.url).protocol !== 'https:') {
       throw new NodeError('ERR_INVALID_OPTION', `the URL of the API server is ${files.url}`, {
         value: files.url,
@@ -59,21 +61,21 @@ export class ApiServer {
   }
 
   /**
-   * All there are of a resource.
-   * @throws ApiError: ERR_API_NOT_FOUND where there is no such resource
+   * All objects of a resource.
+   * @throws ApiError: ERR_API_NOT_FOUND if there is no such resource
    */
   async list(resource: Resource, options: CallOptions = {}): Promise<readonly KubernetesObject[]> {
     const { path, read } = listOf(resource);
     return read(await this.#call({ method: 'GET', path }, options)).objects;
   }
 
-  /** @throws ApiError: ERR_API_CONFLICT where there is one of the name */
+  /** @throws ApiError: ERR_API_CONFLICT if the name exists */
   create(resource: Resource, object: KubernetesObject, options: CallOptions = {}): Promise<KubernetesObject> {
     return this.#object({ method: 'POST', path: pathOf(resource), body: object }, options);
   }
 
   /**
-   * With `metadata.resourceVersion`: only where it is still that version.
+   * With `metadata.resourceVersion`, replaces only that version.
    * @throws ApiError: ERR_API_CONFLICT, ERR_API_NOT_FOUND
    */
   replace(
@@ -86,7 +88,8 @@ export class ApiServer {
   }
 
   /**
-   * JSON merge patch (RFC 7396): members are replaced, lists as a whole, and null takes one away.
+   * Applies a JSON merge patch (RFC 7396): members and whole lists are replaced, and null removes a
+   * member.
    * @throws ApiError: ERR_API_NOT_FOUND
    */
   patch(
@@ -108,15 +111,15 @@ export class ApiServer {
   }
 
   /**
-   * What there is of a resource, and each change of it, until `signal` is aborted or this client
-   * closed. It goes on after whatever breaks it, from where it was, or from a new list where the
-   * server does not know any more where that was.
+   * The objects of a resource and each change, until `signal` is aborted or this client is closed.
+   * After a failure it continues from where it was, or from a new list if the server no longer
+   * knows that version.
    */
   watch(resource: Resource, options: WatchOptions = {}): AsyncGenerator<WatchEvent, void, undefined> {
     return watch(this.#connection, resource, { ...options, signal: this.#signal(options) });
   }
 
-  /** Ends requests and watches that are under way. */
+  /** Ends running requests and watches. */
   close(): void {
     this.#end.abort();
     this.#connection.close();
@@ -150,7 +153,7 @@ export class ApiServer {
   }
 }
 
-const given = (options: ApiServerOptions): Partial<ApiServerFiles> =>
+const definedFiles = (options: ApiServerOptions): Partial<ApiServerFiles> =>
   Object.fromEntries(
     (['url', 'caFile', 'tokenFile'] as const)
       .filter((name) => options[name] !== undefined)

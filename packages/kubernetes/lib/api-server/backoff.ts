@@ -1,4 +1,4 @@
-// Backoff: how long to wait after each failure in a row.
+// Backoff: how long to wait after failures in a row.
 
 const FIRST_MS = 500;
 const LONGEST_MS = 30_000;
@@ -7,12 +7,12 @@ export class Backoff {
   #failures = 0;
   readonly #random: () => number;
 
-  /** `random`: from 0 to 1, so that not all nodes of a cluster come at once. */
+  /** `random` returns 0 to 1, so that not all nodes of a cluster call at once. */
   constructor(random: () => number = Math.random) {
     this.#random = random;
   }
 
-  /** After one more failure: twice as long as after the last, half of it by chance. */
+  /** The wait after one more failure: up to twice the previous one, half of it random. */
   next(atLeastMs = 0): number {
     const most = Math.min(FIRST_MS * 2 ** this.#failures, LONGEST_MS);
     this.#failures++;
@@ -24,7 +24,7 @@ export class Backoff {
   }
 }
 
-/** Resolves after so long, or as soon as the signal is aborted. Holds the process. */
+/** Resolves after `ms`, or when the signal is aborted. Keeps the process alive. */
 export function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) return resolve();

@@ -1,28 +1,28 @@
-// Where the API server is, and by which files this process is known to it.
+// Configuration: where the API server is, and the files that authenticate this process.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { NodeError } from '../base/errors.js';
 
-/** As the kubelet mounts them into each container of a pod with a service account. */
+/** Where the kubelet mounts the files into each container of a pod with a service account. */
 export const SERVICE_ACCOUNT_FOLDER = '/var/run/secrets/kubernetes.io/serviceaccount';
 
 export interface ApiServerFiles {
   /** `https://HOST:PORT`. */
   readonly url: string;
-  /** PEM certificates of the CA that has signed the server's. */
+  /** PEM certificates of the CA that signed the server's. */
   readonly caFile: string;
-  /** A bearer token. */
+  /** A file with a bearer token. */
   readonly tokenFile: string;
 }
 
 export interface InClusterConfiguration extends ApiServerFiles {
-  /** Of the pod; null where it is not known. */
+  /** The pod's namespace; null if unknown. */
   readonly namespace: string | null;
 }
 
 /**
- * The configuration of a process in a pod: the address by the environment, the files of its service
- * account.
+ * The configuration of a process in a pod: the address from the environment, and the files of its
+ * service account.
  * @throws ERR_NOT_IN_CLUSTER
  */
 export function inClusterConfiguration(

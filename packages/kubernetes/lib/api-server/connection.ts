@@ -7,16 +7,16 @@ import { WatchedFile } from './watched-file.js';
 
 export interface HttpRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** With its query. */
+  /** The path with its query. */
   readonly path: string;
   readonly body?: object | undefined;
   readonly contentType?: string | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
-// Idle for longer than that, a connection is closed: nothing is kept between rare publications.
+// A connection that is idle for longer is closed: none is kept between rare publications.
 const IDLE_MS = 15_000;
-// Kernels find out by that about a peer that has vanished, without a timer here.
+// The kernel detects a vanished peer with this, without a timer here.
 const KEEPALIVE_MS = 30_000;
 const LARGEST_BODY = 8 * 2 ** 20;
 
@@ -25,7 +25,7 @@ export class Connection {
   readonly #token: WatchedFile;
   readonly #ca: WatchedFile;
   readonly #deadlineMs: number;
-  // Of requests, and of watches, which hold theirs.
+  // One agent for requests, and one for watches, which keep their connections.
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 4, maxFreeSockets: 1, timeout: IDLE_MS });
   readonly #streams = new Agent({ keepAlive: false });
 
@@ -37,7 +37,7 @@ export class Connection {
   }
 
   /**
-   * The object that the server answers.
+   * Sends a request, and returns the object in the answer.
    * @throws ApiError
    */
   async ask(wanted: HttpRequest): Promise<object> {
@@ -52,8 +52,8 @@ export class Connection {
   }
 
   /**
-   * The answer's bytes as they come. `longestMs`: after that a server that has not ended it counts
-   * as hung.
+   * The bytes of the answer as they arrive. A server that has not ended the answer after
+   * `longestMs` counts as hung.
    * @throws ApiError, also while it is read
    */
   async *stream(wanted: HttpRequest, longestMs: number): AsyncGenerator<Uint8Array, void, undefined> {
@@ -84,7 +84,7 @@ export class Connection {
     this.#streams.destroy();
   }
 
-  // A token that has been rotated a moment ago is in the file already.
+  // The file may already have a token that was just rotated.
   async #authorized<T>(wanted: HttpRequest, attempt: (token: string) => Promise<T>): Promise<T> {
     const token = this.#token.read();
     try {
@@ -97,7 +97,7 @@ export class Connection {
     }
   }
 
-  // Resolves with the answer's head; `end`: its body was read, or nobody wants it.
+  // Resolves with the head of the answer. Call `end` once the body has been read, or is not needed.
   #send(wanted: HttpRequest, token: string, agent: Agent): Promise<Sent> {
     const { method, path, body, contentType = 'application/json', signal } = wanted;
     const text = body === undefined ? undefined : Buffer.from(JSON.stringify(body));
@@ -105,12 +105,12 @@ export class Connection {
     return new Promise((resolve, reject) => {
       const sent = this.#request(path, { method, agent, ca }, token, text, contentType);
       let answer: IncomingMessage | undefined;
-      // Who reads the answer is to see this error, not that of the connection which it ends.
+      // The reader of the answer must see this error, not that of the connection that it ends.
       const fail = (error: ApiError) => {
         answer?.destroy(error);
         sent.destroy(error);
       };
-      const abort = () => fail(new ApiError('ERR_API_UNREACHABLE', `${nameOf(wanted)}: it was ended`));
+      const abort = () => fail(new ApiError('ERR_API_UNREACHABLE', `${nameOf(wanted)}: it was aborted`));
       const timer = setTimeout(() => fail(late(wanted, this.#deadlineMs)), this.#deadlineMs);
       const end = () => {
         clearTimeout(timer);
@@ -122,7 +122,7 @@ export class Connection {
         reject(error instanceof ApiError ? error : connectionError(nameOf(wanted), error));
       });
       sent.on('response', (response) => {
-        // A stream has a deadline of its own.
+        // A stream has its own deadline.
         if (agent === this.#streams) clearTimeout(timer);
         answer = response;
         resolve({ response, end, fail });
@@ -132,7 +132,7 @@ export class Connection {
     });
   }
 
-  // Throws at once what cannot be sent or used at all.
+  // Throws immediately for what cannot be sent or used.
   #request(
     path: string,
     options: RequestOptions,
@@ -181,7 +181,7 @@ async function bodyOf(wanted: HttpRequest, response: IncomingMessage): Promise<o
   const value = objectOf(text);
   if (status < 200 || status > 299) throw statusError(nameOf(wanted), status, value, headers['retry-after']);
   if (value) return value;
-  throw new ApiError('ERR_API_ANSWER', `${nameOf(wanted)}: the answer is no JSON object`, {
+  throw new ApiError('ERR_API_ANSWER', `${nameOf(wanted)}: the answer is not a JSON object`, {
     value: text.slice(0, 80),
   });
 }

@@ -1,14 +1,14 @@
-// JsonLines: a stream of JSON texts, one on each line.
+// JsonLines: a stream of JSON texts, one per line.
 import { ApiError } from './api-error.js';
 
 const NEWLINE = 0x0a;
 
-/** More than any object that etcd takes (1.5 MiB), with its JSON. */
+/** More than any object that etcd accepts (1.5 MiB), as JSON. */
 export const LONGEST_LINE = 4 * 2 ** 20;
 
 /**
- * The values of a stream, as its lines come. A last line without its end is none.
- * @throws ERR_API_ANSWER for a line that is no JSON, or longer than `longest` bytes; what the
+ * The values of a stream, as its lines arrive. An incomplete last line is ignored.
+ * @throws ERR_API_ANSWER for a line that is not JSON, or longer than `longest` bytes; what the
  *   stream throws
  */
 export async function* jsonLines(
@@ -43,7 +43,7 @@ function parse(line: string): unknown {
   } catch (cause) {
     throw new ApiError(
       'ERR_API_ANSWER',
-      `a line of a watch is no JSON: ${JSON.stringify(line.slice(0, 80))}`,
+      `a line of a watch is not JSON: ${JSON.stringify(line.slice(0, 80))}`,
       {
         value: line.slice(0, 80),
         cause,

@@ -1,16 +1,16 @@
-// Resources of Kubernetes' API, and their objects.
+// Resource: resources of Kubernetes' API, and their objects.
 
-/** A kind of objects, as paths name it. */
+/** A kind of objects, as in paths. */
 export interface Resource {
   /** Empty for the core group. */
   readonly group: string;
   readonly version: string;
   readonly plural: string;
-  /** Left out for objects of the whole cluster. */
+  /** Left out for cluster-wide objects. */
   readonly namespace?: string;
 }
 
-/** What is known of any object. */
+/** The known part of any object. */
 export interface KubernetesObject {
   readonly apiVersion?: string;
   readonly kind?: string;
@@ -36,6 +36,6 @@ export function pathOf({ group, version, plural, namespace }: Resource, name?: s
 
 /** The query of a list or watch. */
 export function queryOf(fields: Readonly<Record<string, string | undefined>>): string {
-  const given = Object.entries(fields).filter((field): field is [string, string] => field[1] !== undefined);
-  return given.length === 0 ? '' : `?${new URLSearchParams(given)}`;
+  const defined = Object.entries(fields).filter((field): field is [string, string] => field[1] !== undefined);
+  return defined.length === 0 ? '' : `?${new URLSearchParams(defined)}`;
 }

@@ -1,4 +1,4 @@
-// Watch: what there is of a resource, and each change, across whatever breaks in between.
+// Watch: the objects of a resource and each change, even if connections fail in between.
 import { ApiError, statusError } from './api-error.js';
 import { Backoff, pause } from './backoff.js';
 import type { Connection } from './connection.js';
@@ -6,36 +6,35 @@ import { jsonLines } from './json-lines.js';
 import { isObject, listOf, selectorOf } from './object-list.js';
 import { type KubernetesObject, pathOf, queryOf, type Resource } from './resource.js';
 
-/** `LISTED`: all that there is now, at first and after a gap. The others: what has changed since. */
+/** `LISTED`: all objects now, at first and after a gap. The others: changes since then. */
 export type WatchEvent =
   | { readonly type: 'LISTED'; readonly objects: readonly KubernetesObject[] }
   | { readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'; readonly object: KubernetesObject };
 
 export interface WatchOptions {
-  /** Only the object of this name. */
+  /** Watch only the object with this name. */
   readonly name?: string;
   readonly signal?: AbortSignal;
-  /** Called for each failure, with how long the watch waits after it. */
+  /** Called for each failure, with the pause before the watch continues. */
   readonly failed?: (error: ApiError, pauseMs: number) => void;
-  /** After how many seconds the server ends a watch, which then goes on. Default: 1,500 to 2,100. */
-  readonly seconds?: number;
   /**
-   * A server that has not ended a watch so many milliseconds after it should have is hung. Default:
-   * 30,000.
+   * The seconds after which the server ends a watch, which then continues. Default: 1,500 to 2,100.
    */
+  readonly seconds?: number;
+  /** A server that ends a watch this many milliseconds too late counts as hung. Default: 30,000. */
   readonly graceMs?: number;
 }
 
-// A watch that lasts shorter than that was no success, whatever came.
+// A shorter watch counts as a failure, whatever arrived.
 const SHORT_MS = 1_000;
 
-/** Where a watch is. */
+/** The position of a watch. */
 interface Place {
-  /** undefined: nowhere, everything must be listed. */
+  /** Undefined: everything must be listed. */
   version: string | undefined;
 }
 
-/** @throws never: it ends when the signal is aborted */
+/** Never throws; ends when the signal is aborted. */
 export async function* watch(
   connection: Connection,
   resource: Resource,
@@ -57,7 +56,7 @@ export async function* watch(
     if (signal.aborted) return;
     const isShort = performance.now() - begin < SHORT_MS;
     if (!isShort) backoff.reset();
-    // What cannot be read may have hidden a change.
+    // An unreadable event may have hidden a change.
     if (error && !error.isPassing) place.version = undefined;
     if (!error && !isShort) continue;
     const ms = backoff.next(error?.retryAfterMs);
@@ -84,7 +83,7 @@ async function* changes(
   options: WatchOptions & { readonly signal: AbortSignal },
   place: Place,
 ): AsyncGenerator<WatchEvent, void, undefined> {
-  // Not all nodes of a cluster at once.
+  // Random, so that not all nodes of a cluster call at once.
   const seconds = options.seconds ?? 1_500 + Math.round(600 * Math.random());
   const query = queryOf({
     watch: 'true',

@@ -1,4 +1,4 @@
-// WatchedFile: a small file that others replace, such as a token that is rotated.
+// WatchedFile: a small file that other programs replace, such as a rotated token.
 import { readFileSync, statSync } from 'node:fs';
 import { ApiError } from './api-error.js';
 
@@ -12,8 +12,8 @@ export class WatchedFile {
   }
 
   /**
-   * What the file has now: a stat, and a read where it is another or has changed. Through symbolic
-   * links, by which the kubelet replaces a whole folder at once.
+   * The current text of the file: calls stat, and reads if the file is another one or has changed.
+   * Follows symbolic links, which the kubelet uses to replace a whole folder at once.
    * @throws ERR_API_CREDENTIALS
    */
   read(): string {
@@ -31,7 +31,7 @@ export class WatchedFile {
     return this.#text;
   }
 
-  /** As {@link read}, also where the file looks unchanged. @throws as that */
+  /** Like {@link read}, even if the file looks unchanged. @throws like {@link read} */
   readAgain(): string {
     this.#version = undefined;
     return this.read();

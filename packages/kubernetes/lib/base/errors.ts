@@ -1,6 +1,6 @@
 // Errors of this package.
 export type NodeErrorCode = string;
-/** `code` is literal, `value` what was wrong, `valid` what would do. */
+/** `code` is literal, `value` is what was wrong, `valid` what would be right. */
 export class NodeError extends Error {
   constructor(
     readonly code: NodeErrorCode,

@@ -1,15 +1,18 @@
-// FolderWatch: reports changes in a folder that may come later, and go and come again. Follows
-// inotify(7), through fs.watch.
+// FolderWatch: reports changes in a folder that may appear later, disappear and reappear. Uses
+// fs.watch, see inotify(7).
 import { existsSync, type FSWatcher, statSync, watch } from 'node:fs';
 import { dirname } from 'node:path';
 
-/** The identity of what lies at a path; undefined: nothing. A later file has another one. */
+/**
+ * The identity of the file at a path; undefined if there is none. A later file has another
+ * identity.
+ */
 export function fileIdentity(path: string): string | undefined {
   const found = statSync(path, { bigint: true, throwIfNoEntry: false });
   return found && `${found.dev}:${found.ino}:${found.birthtimeNs}`;
 }
 
-/** The path, or its nearest ancestor that is there. */
+/** The path, or its nearest existing ancestor. */
 export function nearestPresent(path: string): string {
   return existsSync(path) ? path : nearestPresent(dirname(path));
 }
@@ -17,17 +20,17 @@ export function nearestPresent(path: string): string {
 export interface FolderWatchOptions {
   /** An absolute path. */
   readonly folder: string;
-  /** A name in the folder has come, changed or gone; null: any may have. */
+  /** A name in the folder was added, changed or removed; null: any may have been. */
   readonly changed: (name: string | null) => void;
-  /** The kernel has no watch left to give, say: nothing is reported from then on. */
+  /** The watch failed, for example because the kernel has none left: nothing more is reported. */
   readonly failed: (error: Error) => void;
 }
 
-/** Where the folder is not there, its nearest ancestor is watched until it is. */
+/** If the folder does not exist, watches its nearest ancestor until it does. */
 export class FolderWatch {
   readonly #options: FolderWatchOptions;
   #watcher: FSWatcher | undefined;
-  // Of the folder that is watched.
+  // The folder being watched.
   #path = '';
   #identity: string | undefined;
 
@@ -35,10 +38,12 @@ export class FolderWatch {
     this.#options = options;
   }
 
-  /** Reports nothing before it returns. @throws what fs.watch throws, a missing folder aside */
+  /**
+   * Reports nothing before it returns. @throws what fs.watch throws, except for a missing folder
+   */
   start(): void {
     const { folder } = this.#options;
-    // It may come or go before its watch is there.
+    // The folder may appear or disappear before its watch exists.
     do {
       this.close();
       this.#follow(nearestPresent(folder));

@@ -1,6 +1,6 @@
-// Log: what the node's operator reads.
+// Log: messages for the node's operator.
 
-/** One line each; `facts` are for machines. */
+/** One line per message; `facts` are for machines. */
 export type Log = (
   level: 'info' | 'warn' | 'error',
   message: string,

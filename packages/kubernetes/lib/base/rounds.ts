@@ -1,10 +1,10 @@
-// Rounds: work that takes time and is asked for again and again: never twice at once.
+// Rounds: work that takes time and is requested repeatedly, but never runs twice at once.
 
-/** Runs `work` for every call of {@link ask}; calls during a round are one more round after it. */
+/** Runs `work` for each call of {@link ask}; all calls during a round cause one more round. */
 export class Rounds {
   readonly #work: () => Promise<void>;
   #current: Promise<void> | undefined;
-  #isAskedAgain = false;
+  #isPending = false;
   #isOver = false;
 
   /** `work` must not reject. */
@@ -12,24 +12,24 @@ export class Rounds {
     this.#work = work;
   }
 
-  /** Resolves once a round is over that began after the call. */
+  /** Resolves once a round has ended that began after the call. */
   ask(): Promise<void> {
-    if (this.#current) this.#isAskedAgain = true;
+    if (this.#current) this.#isPending = true;
     this.#current ??= this.#run();
     return this.#current;
   }
 
   async #run(): Promise<void> {
     do {
-      this.#isAskedAgain = false;
-      // `work` may ask before it waits for anything.
+      this.#isPending = false;
+      // `work` may call {@link ask} before it waits for anything.
       await null;
       if (!this.#isOver) await this.#work();
-    } while (this.#isAskedAgain && !this.#isOver);
+    } while (this.#isPending && !this.#isOver);
     this.#current = undefined;
   }
 
-  /** Nothing begins any more; resolves once the current round has ended. */
+  /** Starts no further round; resolves once the current one has ended. */
   async end(): Promise<void> {
     this.#isOver = true;
     await this.#current;

@@ -1,11 +1,11 @@
-// The paths of containers' cgroups, as runtimes write them.
+// CgroupPath: the paths of containers' cgroups, in the forms of runtimes.
 import { posix } from 'node:path';
 
 /**
- * The cgroup's path in its hierarchy of what an OCI specification has in `linux.cgroupsPath`:
- * already a path, or systemd's `SLICE:PREFIX:NAME`, which is the scope `PREFIX-NAME` below the
- * slice; of a slice each part of its name is a slice above it (systemd.slice(5)). It begins with /,
- * and leads nowhere above it.
+ * The path, within its hierarchy, of the cgroup in `linux.cgroupsPath` of an OCI specification.
+ * That is a path, or systemd's `SLICE:PREFIX:NAME`: the scope `PREFIX-NAME` below the slice. Each
+ * part of a slice's name is a slice above it (systemd.slice(5)). The result begins with / and never
+ * leads above it.
  */
 export function cgroupPath(cgroupsPath: string): string {
   const parts = cgroupsPath.split(':');
@@ -22,9 +22,9 @@ function slicePath(slice: string): string {
 }
 
 /**
- * Whether a cgroup's path is, or is below, that of the container with this id: a part of it is the
- * id, or a scope of it, such as `cri-containerd-ID.scope`. The scope of CRI-O's monitor is not the
- * container's.
+ * Whether a cgroup's path is, or is below, that of the container with this id. One of its parts is
+ * the id, or a scope with the id such as `cri-containerd-ID.scope`. The scope of CRI-O's monitor is
+ * not the container's.
  */
 export function isOfContainer(path: string, id: string): boolean {
   return path.split('/').some((part) => {

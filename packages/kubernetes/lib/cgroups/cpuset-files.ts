@@ -1,5 +1,5 @@
-// CpusetFiles: the cpusets of containers by the paths that their runtime tells, read and written many
-// at a time (cpuset(7), cgroups(7)).
+// CpusetFiles: the cpusets of containers, by the paths that their runtime reports. Reads and writes
+// many at a time (cpuset(7), cgroups(7)).
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CpuSet, type NodeSet } from 'numalign';
@@ -19,14 +19,14 @@ function mountedHierarchy(): string {
 }
 
 /**
- * The folder of a hierarchy, as a caller names it.
- * @throws ERR_CGROUP where it is no hierarchy with cpusets
+ * Checks that a folder is a hierarchy with cpusets, and returns it.
+ * @throws ERR_CGROUP if it is not
  */
 export function checkHierarchy(root: string): string {
-  // The root of version 2 has no cpuset of its own.
+  // The root of version 2 has no cpuset.cpus.
   const isHierarchy = ['cpuset.cpus', 'cpuset.cpus.effective'].some((file) => existsSync(join(root, file)));
   if (isHierarchy) return root;
-  throw new NodeError('ERR_CGROUP', `${root} is no hierarchy of cgroups with cpusets`, {
+  throw new NodeError('ERR_CGROUP', `${root} is not a cgroup hierarchy with cpusets`, {
     value: root,
     valid: "the folder where the machine's cgroups with cpusets are mounted",
   });
@@ -37,28 +37,31 @@ export class CpusetFiles {
   readonly #isUnified: boolean;
 
   /**
-   * `root`: the folder of the machine's hierarchy with cpusets; default: where it is mounted.
-   * @throws ERR_CGROUP where none is
+   * `root`: the folder of the machine's cpuset hierarchy; default: where it is mounted.
+   * @throws ERR_CGROUP if there is none
    */
   constructor(root = mountedHierarchy()) {
     this.#root = root;
     this.#isUnified = existsSync(join(root, 'cgroup.controllers'));
   }
 
-  /** The folder of a container's cgroup, there or not. `cgroupsPath`: as its runtime has it. */
+  /**
+   * The folder of a container's cgroup, whether or not it exists. `cgroupsPath`: in the form of its
+   * runtime.
+   */
   folder(cgroupsPath: string): string {
     return join(this.#root, cgroupPath(cgroupsPath));
   }
 
-  /** Whether the cgroup is there, and no process is in it or below it. */
+  /** Whether the cgroup exists, and has no process in it or below it. */
   isEmpty(cgroupsPath: string): boolean {
     return isEmptyFolder(this.folder(cgroupsPath));
   }
 
-  /** The CPUs of a cgroup; undefined where it is not there, or cannot be read. */
+  /** The CPUs of a cgroup; undefined if it does not exist or cannot be read. */
   read(cgroupsPath: string): CpuSet | undefined {
     const folder = this.folder(cgroupsPath);
-    // In a unified hierarchy an empty file stands for what the parent has.
+    // In a unified hierarchy an empty file means the CPUs of the parent.
     for (const name of this.#isUnified ? ['cpuset.cpus', 'cpuset.cpus.effective'] : ['cpuset.cpus']) {
       try {
         const cpus = CpuSet.parse(readFileSync(join(folder, name), 'utf8').trim());
@@ -70,7 +73,7 @@ export class CpusetFiles {
     return undefined;
   }
 
-  /** Writes and reads back. Returns the kernel's error, such as ENOENT; undefined: it is done. */
+  /** Writes and reads back. Returns the kernel's error, such as ENOENT; undefined on success. */
   write(cgroupsPath: string, cpus: CpuSet): string | undefined {
     const error = this.#write(cgroupsPath, 'cpuset.cpus', cpus);
     if (error !== undefined) return error;
@@ -78,7 +81,7 @@ export class CpusetFiles {
     return found?.equals(cpus) ? undefined : `the kernel has CPUs ${found ?? 'unknown'}`;
   }
 
-  /** Writes the memory nodes. Returns the kernel's error; undefined: it is done. */
+  /** Writes the memory nodes. Returns the kernel's error; undefined on success. */
   writeMems(cgroupsPath: string, mems: NodeSet): string | undefined {
     return this.#write(cgroupsPath, 'cpuset.mems', mems);
   }
@@ -99,7 +102,7 @@ function isEmptyFolder(folder: string): boolean {
     const below = readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isDirectory());
     return below.every(({ name }) => isEmptyFolder(join(folder, name)));
   } catch {
-    // It goes while it is looked at, or a threaded cgroup does not tell its processes.
+    // The cgroup is being removed, or is a threaded cgroup, which does not list its processes.
     return false;
   }
 }

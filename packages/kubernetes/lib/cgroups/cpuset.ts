@@ -1,4 +1,4 @@
-// Cpuset: the CPUs and memory nodes of a cgroup, as the kernel has them.
+// Cpuset: the CPUs and memory nodes of a cgroup, read from the kernel.
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { CpuSet, NodeSet } from 'numalign';
@@ -9,17 +9,17 @@ export interface Cpuset {
   /** The cgroup's folder. */
   readonly folder: string;
   /**
-   * What is set for it. With cgroup v2 both may be empty: nothing is set, and it has what the cgroup
-   * above has.
+   * The CPUs that are set for it. With cgroup v2, these and `mems` may be empty: then nothing is
+   * set, and it has those of the cgroup above.
    */
   readonly cpus: CpuSet;
   readonly mems: NodeSet;
-  /** What its processes may use. */
+  /** The CPUs that its processes may use. */
   readonly effectiveCpus: CpuSet;
   readonly effectiveMems: NodeSet;
 }
 
-// Version 2, then version 1.
+// The names in version 2, then version 1.
 const EFFECTIVE = {
   cpus: ['cpuset.cpus.effective', 'cpuset.effective_cpus'],
   mems: ['cpuset.mems.effective', 'cpuset.effective_mems'],
@@ -32,24 +32,24 @@ function effective(folder: string, kind: keyof typeof EFFECTIVE): string {
   return read(folder, file ?? `cpuset.${kind}`);
 }
 
-/** With version 2 the controller may end above a cgroup, which then has what that one has. */
+/** With version 2 the controller may end at a cgroup above, which then decides. */
 function withController(folder: string): string {
   if (existsSync(join(folder, 'cpuset.cpus')) || !existsSync(join(folder, 'cgroup.procs'))) return folder;
   return withController(dirname(folder));
 }
 
 /**
- * The cpuset of a cgroup by its folder.
- * @throws ERR_CGROUP where there is none
+ * The cpuset of a cgroup, by its folder.
+ * @throws ERR_CGROUP if there is none
  */
 export function readCpuset(folder: string): Cpuset {
   try {
     const at = withController(folder);
-    const given = (kind: 'cpus' | 'mems') => (at === folder ? read(at, `cpuset.${kind}`) : '');
+    const setText = (kind: 'cpus' | 'mems') => (at === folder ? read(at, `cpuset.${kind}`) : '');
     return {
       folder,
-      cpus: CpuSet.parse(given('cpus')),
-      mems: NodeSet.parse(given('mems')),
+      cpus: CpuSet.parse(setText('cpus')),
+      mems: NodeSet.parse(setText('mems')),
       effectiveCpus: CpuSet.parse(effective(at, 'cpus')),
       effectiveMems: NodeSet.parse(effective(at, 'mems')),
     };
@@ -64,7 +64,7 @@ export function readCpuset(folder: string): Cpuset {
 
 /**
  * The cpuset of a process.
- * @throws ERR_CGROUP where it has ended, or its cgroup cannot be seen from here
+ * @throws ERR_CGROUP if it has ended, or its cgroup cannot be seen from here
  */
 export const cpusetOfProcess = (pid: number, proc = '/proc') =>
   readCpuset(folderOfProcess(pid, 'cpuset', proc));

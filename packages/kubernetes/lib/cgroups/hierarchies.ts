@@ -1,20 +1,21 @@
-// Where the machine's cgroups are mounted, version 1 and 2, and which folder a process is in.
+// Hierarchies: where the machine's cgroups are mounted, version 1 and 2, and the folder of a
+// process.
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { NodeError } from '../base/errors.js';
 
-/** A hierarchy of cgroups, as this process sees it. */
+/** A cgroup hierarchy, as this process sees it. */
 export interface Hierarchy {
   readonly version: 1 | 2;
-  /** Where it is mounted. */
+  /** The mount point. */
   readonly point: string;
-  /** The cgroup that is mounted there: not `/` where only a part of the hierarchy is. */
+  /** The cgroup mounted there: not `/` if only a part of the hierarchy is mounted. */
   readonly root: string;
-  /** What it controls, such as `cpuset`. */
+  /** Its controllers, such as `cpuset`. */
   readonly controllers: readonly string[];
 }
 
-// proc(5) writes blanks and such as \040.
+// proc(5) escapes blanks and the like, such as \040.
 const unescaped = (text: string) =>
   text.replace(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)));
 
@@ -29,31 +30,32 @@ function hierarchyOf(line: string): Hierarchy | undefined {
   return { version: 2, point, root, controllers };
 }
 
-/** All that are mounted; `proc`: where proc(5) is. */
+/** All mounted hierarchies; `proc`: where proc(5) is mounted. */
 export function readHierarchies(proc = '/proc'): Hierarchy[] {
   const lines = readFileSync(join(proc, 'self/mountinfo'), 'utf8').trimEnd().split('\n');
   return lines.map(hierarchyOf).filter((each) => each !== undefined);
 }
 
-/** The hierarchy with this controller, the whole before a part of it; undefined where none has it. */
+/** The hierarchy with this controller, preferably a whole one; undefined if there is none. */
 export function findHierarchy(controller: string, hierarchies = readHierarchies()): Hierarchy | undefined {
   const found = hierarchies.filter(({ controllers }) => controllers.includes(controller));
   return found.find(({ root }) => root === '/') ?? found[0];
 }
 
-/** The path of a process in a hierarchy, by the text of /proc/PID/cgroup. */
+/** The path of a process in a hierarchy, from the text of /proc/PID/cgroup. */
 export function pathIn({ version, controllers }: Hierarchy, text: string): string | undefined {
   for (const line of text.split('\n')) {
     const [, names, path] = /^\d+:([^:]*):(.*)$/.exec(line) ?? [];
     if (names === undefined) continue;
-    const isIt = version === 2 ? names === '' : names.split(',').some((name) => controllers.includes(name));
-    // So ends the line of a process that has ended, or whose cgroup was removed.
-    if (isIt) return path!.replace(/ \(deleted\)$/, '');
+    const isMatch =
+      version === 2 ? names === '' : names.split(',').some((name) => controllers.includes(name));
+    // The line of a process that has ended, or whose cgroup was removed, ends like this.
+    if (isMatch) return path!.replace(/ \(deleted\)$/, '');
   }
   return undefined;
 }
 
-/** The folder of a path in a hierarchy; undefined where it is outside of what is mounted. */
+/** The folder of a path in a hierarchy; undefined if it is outside of the mounted part. */
 export function folderOf({ root, point }: Hierarchy, path: string): string | undefined {
   if (path.split('/').includes('..')) return undefined;
   if (root === '/') return join(point, path);
@@ -63,8 +65,8 @@ export function folderOf({ root, point }: Hierarchy, path: string): string | und
 
 /**
  * The folder of a process's cgroup in the hierarchy with this controller.
- * @throws ERR_CGROUP where there is no such hierarchy, no such process, or the cgroup is outside of
- *   what is mounted here
+ * @throws ERR_CGROUP if there is no such hierarchy or process, or the cgroup is outside of the
+ *   mounted part
  */
 export function folderOfProcess(pid: number, controller: string, proc = '/proc'): string {
   const hierarchy = findHierarchy(controller, readHierarchies(proc));

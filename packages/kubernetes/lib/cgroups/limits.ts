@@ -1,16 +1,16 @@
-// The limits that a container's own cgroup sets on CPU time and memory.
+// Limits: the limits of a container's own cgroup on CPU time and memory.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { folderOfProcess } from './hierarchies.js';
 
 export interface Limits {
-  /** How many CPUs' time it may use: quota divided by period. Undefined: no limit. */
+  /** The CPU time that it may use, in CPUs: quota divided by period. Undefined: no limit. */
   readonly cpu: number | undefined;
-  /** Bytes. Undefined: no limit. */
+  /** The limit in bytes. Undefined: no limit. */
   readonly memory: number | undefined;
 }
 
-// In version 1 no limit is the greatest number of pages that fits.
+// In version 1 the greatest possible number of pages means no limit.
 const NO_LIMIT = 2 ** 62;
 
 function look(folder: string, file: string): string | undefined {
@@ -22,7 +22,7 @@ function look(folder: string, file: string): string | undefined {
   }
 }
 
-/** @throws ERR_CGROUP where the process has ended, or its cgroups cannot be seen from here */
+/** @throws ERR_CGROUP if the process has ended, or its cgroups cannot be seen from here */
 export function limitsOfProcess(pid: number, proc = '/proc'): Limits {
   const cpuFolder = folderOfProcess(pid, 'cpu', proc);
   const [quota, period] = look(cpuFolder, 'cpu.max')?.split(' ') ?? [
@@ -31,7 +31,7 @@ export function limitsOfProcess(pid: number, proc = '/proc'): Limits {
   ];
   const memoryFolder = folderOfProcess(pid, 'memory', proc);
   const bytes = Number(look(memoryFolder, 'memory.max') ?? look(memoryFolder, 'memory.limit_in_bytes'));
-  // No limit of CPU time is `max` in version 2, -1 in version 1.
+  // No limit of CPU time is `max` in version 2, and -1 in version 1.
   const cpu = Number(quota) / Number(period);
   return {
     cpu: cpu > 0 ? cpu : undefined,

@@ -1,9 +1,9 @@
-// What is checked, and where it is.
+// CheckOptions: what to check, and where it is.
 import type { ApiServer } from '../api-server/api-server.js';
 
 export interface CheckOptions {
   /**
-   * null: containers are left to the runtime and the kubelet, and what placing them needs is not
+   * Null: the runtime and the kubelet place containers, and what numalign needs for that is not
    * checked. Default: /var/run/nri/nri.sock.
    */
   readonly nriSocket?: string | null;
@@ -17,7 +17,9 @@ export interface CheckOptions {
   readonly stateDir?: string;
   /** Where the cgroups are mounted. Default: /sys/fs/cgroup. */
   readonly cgroupMount?: string;
-  /** Also what publishing needs. Default of the API server: that of the cluster this process is in. */
+  /**
+   * Also checks what publishing needs. Default API server: that of the cluster this process is in.
+   */
   readonly publish?: {
     readonly apiServer?: Pick<ApiServer, 'get' | 'list' | 'create'>;
     readonly nodeName: string;

@@ -8,7 +8,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   ERR_API_TIMEOUT: 'see that the address is right and nothing keeps this node from it',
   ERR_API_TLS: "the CA's file must be the one of this cluster",
   ERR_API_CREDENTIALS: 'mount the token of a service account: automountServiceAccountToken: true',
-  ERR_API_UNAUTHORIZED: 'the token is of no service account of this cluster, or has ended',
+  ERR_API_UNAUTHORIZED: 'the token belongs to no service account of this cluster, or has expired',
 };
 
 export function apiServer({ failure }: ClusterFacts): Verdict {

@@ -1,4 +1,5 @@
-// Asks the API server what publishing needs. Only reads, and asks what it might do.
+// ClusterFacts: asks the API server for what publishing needs, and whether it is allowed. Only
+// reads.
 import { ApiServer } from '../api-server/api-server.js';
 import { NodeError } from '../base/errors.js';
 import { GROUP, PLURAL, VERSION } from '../publish/node-resource-topology.js';
@@ -7,7 +8,7 @@ import type { ClusterFacts } from './node-facts.js';
 
 type Publish = NonNullable<CheckOptions['publish']>;
 
-/** What a publisher asks of the API server: by verb and resource. */
+/** The verbs and resources that a publisher needs. */
 export const NEEDED: readonly (readonly [verb: string, group: string, resource: string])[] = [
   ['list', GROUP, PLURAL],
   ['watch', GROUP, PLURAL],
@@ -23,35 +24,38 @@ const TOPOLOGIES = { group: GROUP, version: VERSION, plural: PLURAL };
 const NOTHING = { hasNode: null, missingVerbs: [], hasDefinition: false } as const;
 
 export async function readCluster({ apiServer, nodeName }: Publish): Promise<ClusterFacts> {
-  let own: ApiServer | undefined;
+  let ownServer: ApiServer | undefined;
   try {
-    own = apiServer ? undefined : new ApiServer();
-    return { nodeName, failure: null, ...(await ask(apiServer ?? own!, nodeName)) };
+    ownServer = apiServer ? undefined : new ApiServer();
+    return { nodeName, failure: null, ...(await ask(apiServer ?? ownServer!, nodeName)) };
   } catch (error) {
     if (!(error instanceof NodeError)) throw error;
     const { code, message } = error;
     return { nodeName, failure: { code, message }, ...NOTHING };
   } finally {
-    own?.close();
+    ownServer?.close();
   }
 }
 
-type Asked = NonNullable<Publish['apiServer']>;
+type ServerCalls = NonNullable<Publish['apiServer']>;
 
-async function ask(apiServer: Asked, nodeName: string): Promise<Omit<ClusterFacts, 'nodeName' | 'failure'>> {
+async function ask(
+  apiServer: ServerCalls,
+  nodeName: string,
+): Promise<Omit<ClusterFacts, 'nodeName' | 'failure'>> {
   const missingVerbs: string[] = [];
   for (const [verb, group, resource] of NEEDED) {
     if (!(await mayDo(apiServer, verb, group, resource))) missingVerbs.push(`${verb} ${resource}`);
   }
   const hasDefinition = await isThere(apiServer.list(TOPOLOGIES));
   const hasNode = await isThere(apiServer.get(NODES, nodeName));
-  // What may not be listed may be there.
+  // A definition that may not be listed may exist.
   return { missingVerbs, hasNode, hasDefinition: hasDefinition ?? true };
 }
 
-// null: it may not be read.
-function isThere(asked: Promise<unknown>): Promise<boolean | null> {
-  return asked.then(
+// Null if it may not be read.
+function isThere(call: Promise<unknown>): Promise<boolean | null> {
+  return call.then(
     () => true,
     (error) => {
       if (error instanceof NodeError && error.code === 'ERR_API_NOT_FOUND') return false;
@@ -61,8 +65,13 @@ function isThere(asked: Promise<unknown>): Promise<boolean | null> {
   );
 }
 
-// Every account may ask that.
-async function mayDo(apiServer: Asked, verb: string, group: string, resource: string): Promise<boolean> {
+// Every account may request this review.
+async function mayDo(
+  apiServer: ServerCalls,
+  verb: string,
+  group: string,
+  resource: string,
+): Promise<boolean> {
   const review = await apiServer.create(REVIEWS, {
     apiVersion: 'authorization.k8s.io/v1',
     kind: 'SelfSubjectAccessReview',

@@ -1,10 +1,10 @@
-// What containerd's configuration says of NRI. Pure.
+// ContainerdConfiguration: what containerd's configuration says about NRI. Pure.
 
 const NRI = 'io.containerd.nri.v1.nri';
 
 /**
- * Whether a configuration of containerd (TOML) switches NRI off; null: it says nothing, and
- * containerd 1.7 then has it off, 2.0 and newer on.
+ * Whether a configuration of containerd (TOML) disables NRI. Null if it does not say: then NRI is
+ * off in containerd 1.7, and on in 2.0 and newer.
  */
 export function isNriDisabled(text: string): boolean | null {
   let isOfNri = false;

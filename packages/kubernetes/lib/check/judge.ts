@@ -1,4 +1,4 @@
-// Judges a node by its facts: what numalign-node can and cannot do there, and what to change. Pure.
+// Judge: judges a node by its facts: what numalign-node can do there, and what to change. Pure.
 import type { Finding } from 'numalign/diagnostics';
 import * as cluster from './cluster-checks.js';
 import { cpuPolicy, devicePlugins, memoryPolicy, podResources } from './kubelet-checks.js';

@@ -5,7 +5,7 @@ import { ok, problem, unknown, type Verdict, warning } from './verdict.js';
 
 const NONE = 'there is no kubelet';
 
-// What it has given to containers stays in the file, whatever its configuration says.
+// The assignments to containers stay in the file, whatever the kubelet's configuration says.
 function change({ folder, isService }: NodeFacts['kubelet'], field: string, file: string): string {
   const restart = isService ? '`systemctl restart kubelet`' : 'start it again';
   return `set ${field} in its configuration, drain the node, stop the kubelet, remove ${folder}/${file}, and ${restart}`;
@@ -14,11 +14,10 @@ function change({ folder, isService }: NodeFacts['kubelet'], field: string, file
 export function cpuPolicy({ kubelet, nri }: NodeFacts): Verdict {
   const policy = kubelet.cpuPolicy;
   if (policy === null) return ok(kubelet.exists ? 'the kubelet has no state of CPUs' : NONE);
-  if (typeof policy !== 'string')
-    return unknown(`what the kubelet gives out cannot be read: ${policy.error}`);
-  if (policy === 'none') return ok('the kubelet gives out no CPUs: its policy is none');
-  const found = `the kubelet gives out CPUs itself, by the policy ${policy}`;
-  if (!nri) return ok(`${found}: they are kept on record`);
+  if (typeof policy !== 'string') return unknown(`the kubelet's assignments cannot be read: ${policy.error}`);
+  if (policy === 'none') return ok('the kubelet assigns no CPUs: its policy is none');
+  const found = `the kubelet assigns CPUs itself, by the policy ${policy}`;
+  if (!nri) return ok(`${found}: they are recorded`);
   return problem(found, change(kubelet, 'cpuManagerPolicy: none', 'cpu_manager_state'));
 }
 
@@ -26,10 +25,10 @@ export function memoryPolicy({ kubelet, nri }: NodeFacts): Verdict {
   const policy = kubelet.memoryPolicy;
   if (policy === null) return ok(kubelet.exists ? 'the kubelet has no state of memory' : NONE);
   if (typeof policy !== 'string')
-    return unknown(`what the kubelet books of memory cannot be read: ${policy.error}`);
+    return unknown(`the kubelet's bookings of memory cannot be read: ${policy.error}`);
   if (policy === 'None') return ok('the kubelet books no memory: its policy is None');
   const found = `the kubelet books memory itself, by the policy ${policy}`;
-  if (!nri) return ok(`${found}: it is kept on record`);
+  if (!nri) return ok(`${found}: it is recorded`);
   return problem(found, change(kubelet, 'memoryManagerPolicy: None', 'memory_manager_state'));
 }
 
@@ -38,7 +37,7 @@ export function podResources({ kubelet }: NodeFacts): Verdict {
   if (podResources.state === 'listens') return ok(socketText(podResources));
   if (!exists) return ok(NONE);
   return warning(
-    `${socketText(podResources)}: what the kubelet gives out is read from its files alone`,
+    `${socketText(podResources)}: the kubelet's assignments are only read from its files`,
     'in a pod, mount its folder by hostPath',
   );
 }

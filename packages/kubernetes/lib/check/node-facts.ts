@@ -1,43 +1,43 @@
-// NodeFacts: what can be seen of a node, before anybody judges it.
+// NodeFacts: what can be seen of a node, before any judgement.
 
 /** A socket, as a client finds it. */
 export interface SocketFacts {
   readonly path: string;
-  /** `listens`: somebody answers. `refused`: the file is there, and nobody. */
+  /** `listens`: a server answers. `refused`: the file exists, but no server listens. */
   readonly state: 'listens' | 'refused' | 'absent' | 'forbidden' | 'no-socket';
 }
 
 export interface RuntimeFacts {
-  /** As the runtime calls itself, such as `containerd`. */
+  /** The runtime's own name, such as `containerd`. */
   readonly name: string;
   readonly version: string;
 }
 
 export interface CgroupFacts {
   readonly version: 1 | 2;
-  /** Of v2: the controllers of the root; of v1: those that are mounted. */
+  /** With v2, the controllers of the root; with v1, the mounted ones. */
   readonly controllers: readonly string[];
 }
 
 export interface KubeletFacts {
   readonly folder: string;
-  /** Whether there is such a folder. */
+  /** Whether the folder exists. */
   readonly exists: boolean;
-  /** null: no file; an error's text where it cannot be read. */
+  /** Null if there is no file; an error's text if it cannot be read. */
   readonly cpuPolicy: string | null | { readonly error: string };
   readonly memoryPolicy: string | null | { readonly error: string };
   readonly devicePlugins: SocketFacts;
   readonly podResources: SocketFacts;
-  /** systemd has a unit of it. */
+  /** True if systemd has a unit for it. */
   readonly isService: boolean;
 }
 
 /** What the API server says to a publisher. */
 export interface ClusterFacts {
   readonly nodeName: string;
-  /** null: it answers. */
+  /** Null if it answers. */
   readonly failure: { readonly code: string; readonly message: string } | null;
-  /** Whether there is a Node object of the name; null: it may not be read. */
+  /** Whether there is a Node object with the name; null if it may not be read. */
   readonly hasNode: boolean | null;
   /** Verbs that RBAC does not allow, such as `create noderesourcetopologies`. */
   readonly missingVerbs: readonly string[];
@@ -45,19 +45,19 @@ export interface ClusterFacts {
 }
 
 export interface NodeFacts {
-  /** null: containers are left to the runtime and the kubelet. */
+  /** Null if the runtime and the kubelet place containers. */
   readonly nri: SocketFacts | null;
   readonly runtime: SocketFacts;
-  /** null: it does not say, or was not asked. */
+  /** Null if it does not say, or was not asked. */
   readonly runtimeVersion: RuntimeFacts | null;
-  /** What containerd's configuration says of NRI; null: nothing, or it cannot be read. */
+  /** What containerd's configuration says about NRI; null if nothing, or if it cannot be read. */
   readonly isNriDisabled: boolean | null;
   readonly configuration: string;
   readonly cgroups: CgroupFacts;
   readonly kubelet: KubeletFacts;
-  /** Why the folder cannot be used; null: it can. */
+  /** Why the folder cannot be used; null if it can. */
   readonly stateFolder: { readonly path: string; readonly refusal: string | null };
   readonly user: number;
-  /** null: nothing is published. */
+  /** Null if nothing is published. */
   readonly cluster: ClusterFacts | null;
 }

@@ -1,4 +1,4 @@
-// Reads the facts of a node. Only looks.
+// ReadFacts: reads the facts of a node. Only looks.
 import { accessSync, constants, existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { MACHINE_STATE_DIR } from 'numalign';
@@ -20,7 +20,7 @@ import { socketFacts } from './socket-facts.js';
 
 const UNITS = ['/etc/systemd/system', '/lib/systemd/system', '/usr/lib/systemd/system'];
 
-/** Where a machine has what is looked for. */
+/** The usual places on a machine. */
 export const DEFAULT_PLACES = {
   nriSocket: NRI_SOCKET,
   runtimeEndpoint: RUNTIME_SOCKETS[0],
@@ -29,7 +29,7 @@ export const DEFAULT_PLACES = {
   cgroupMount: '/sys/fs/cgroup',
 } as const;
 
-/** `ask`: what the runtime behind a socket is. */
+/** `ask` returns the runtime behind a socket. */
 export async function readNodeFacts(
   options: CheckOptions,
   ask: (socketPath: string) => Promise<RuntimeFacts> = askRuntime,
@@ -76,7 +76,7 @@ async function askRuntime(socketPath: string): Promise<RuntimeFacts> {
   }
 }
 
-// A runtime that does not answer is reported by its socket.
+// A runtime that does not answer is reported with its socket.
 async function versionOf(path: string, ask: typeof askRuntime): Promise<RuntimeFacts | null> {
   try {
     const { name, version } = await ask(path);
@@ -86,7 +86,7 @@ async function versionOf(path: string, ask: typeof askRuntime): Promise<RuntimeF
   }
 }
 
-// undefined: there is no such file.
+// Undefined if there is no such file.
 function textOf(path: string): string | { readonly error: string } | undefined {
   try {
     return readFileSync(path, 'utf8');
@@ -130,7 +130,7 @@ const LENIENT = { podLevelResourceManagers: true, allowUnverified: true };
 function policyIn(path: string, parse: (text: string) => string): KubeletFacts['cpuPolicy'] {
   const text = textOf(path);
   if (typeof text !== 'string') return text ?? null;
-  // As good as none: the kubelet starts over.
+  // An empty file counts as none: the kubelet starts over.
   if (text === '') return null;
   try {
     return parse(text);
@@ -139,11 +139,11 @@ function policyIn(path: string, parse: (text: string) => string): KubeletFacts['
   }
 }
 
-// numalign makes the folder where it is not there yet.
+// numalign makes the folder if it does not exist.
 function refusalOf(path: string): string | null {
   const folder = existsSync(path) ? path : dirname(path);
   try {
-    if (!statSync(folder).isDirectory()) return 'it is no folder';
+    if (!statSync(folder).isDirectory()) return 'it is not a folder';
     accessSync(folder, constants.W_OK | constants.X_OK);
     return null;
   } catch (error) {

@@ -1,24 +1,24 @@
-// Checks of the container runtime and of the cgroups in which it puts containers. Pure.
+// Checks of the container runtime, and of the cgroups for its containers. Pure.
 import type { NodeFacts, SocketFacts } from './node-facts.js';
 import { ok, problem, unknown, type Verdict, warning } from './verdict.js';
 
 const WORDS: Readonly<Record<SocketFacts['state'], string>> = {
   listens: 'it answers',
-  refused: 'nobody listens on it',
-  absent: 'it is not there',
+  refused: 'no server listens on it',
+  absent: 'it does not exist',
   forbidden: 'this user may not use it',
-  'no-socket': 'it is no socket',
+  'no-socket': 'it is not a socket',
 };
 
 /** The state of a socket in words. */
 export const socketText = ({ path, state }: SocketFacts) => `${path}: ${WORDS[state]}`;
 
-// The first with NRI in them, as a pair of numbers.
+// The first versions with NRI, as pairs of numbers.
 const FIRST_WITH_NRI: Readonly<Record<string, readonly [number, number]>> = {
   containerd: [1, 7],
   'cri-o': [1, 26],
 };
-// The first that has it on where nothing is said.
+// The first versions with NRI on by default.
 const ON_BY_DEFAULT: Readonly<Record<string, readonly [number, number]>> = {
   containerd: [2, 0],
   'cri-o': [1, 30],
@@ -36,13 +36,13 @@ const NAME_IT = "name the runtime's socket in CONTAINER_RUNTIME_ENDPOINT";
 const WITHOUT_NRI = 'a newer runtime, or `numalign-node attach` for containers that run';
 
 export function runtimeVersion({ nri, runtimeVersion }: NodeFacts): Verdict {
-  if (!runtimeVersion) return unknown('the runtime does not tell its version', NAME_IT);
+  if (!runtimeVersion) return unknown('the runtime does not report its version', NAME_IT);
   const { name, version } = runtimeVersion;
   if (!nri) return ok(`${name} ${version}: no NRI is needed`);
   const [first, numbers] = [FIRST_WITH_NRI[name], numbersOf(version)];
-  if (!first || !numbers) return unknown(`${name} ${version}: whether it has NRI is not known`);
+  if (!first || !numbers) return unknown(`${name} ${version}: it is unknown whether it has NRI`);
   return isBefore(numbers, first)
-    ? problem(`${name} ${version} has no NRI: it came with ${first.join('.')}`, WITHOUT_NRI)
+    ? problem(`${name} ${version} has no NRI: the first version with NRI is ${first.join('.')}`, WITHOUT_NRI)
     : ok(`${name} ${version} has NRI`);
 }
 
@@ -66,7 +66,7 @@ export function nriSocket(facts: NodeFacts): Verdict {
     );
   if (facts.isNriDisabled === null && isOffByDefault(facts))
     return problem(
-      `${text}; this runtime has NRI off where its configuration says nothing`,
+      `${text}; this runtime has NRI off by default`,
       'add [plugins."io.containerd.nri.v1.nri"] with `disable = false` to ' +
         `${facts.configuration}, and restart containerd`,
     );

@@ -1,10 +1,10 @@
-// What a client finds at the path of a Unix socket.
+// SocketFacts: what a client finds at the path of a Unix socket.
 import { accessSync, constants, readFileSync, realpathSync, statSync } from 'node:fs';
 import { connect } from 'node:net';
 import { basename } from 'node:path';
 import type { SocketFacts } from './node-facts.js';
 
-/** Whether somebody listens on a socket. It is connected to only where the kernel's list does not tell. */
+/** Whether a server listens on a socket. Connects only if the kernel's list does not show it. */
 export async function socketFacts(path: string): Promise<SocketFacts> {
   try {
     if (!statSync(path).isSocket()) return { path, state: 'no-socket' };
@@ -18,11 +18,11 @@ export async function socketFacts(path: string): Promise<SocketFacts> {
 const isDenial = (error: unknown) =>
   ['EACCES', 'EPERM'].includes((error as NodeJS.ErrnoException).code ?? '');
 
-// A listening socket, in proc(5) of /proc/net/unix.
+// The flag of a listening socket in /proc/net/unix, see proc(5).
 const LISTENING = 1 << 16;
 
-// Sockets of this network namespace, by the paths that they were bound to. A runtime would report a
-// plugin that connects and says nothing.
+// Looks for the socket in this network namespace by the path that it was bound to. A runtime would
+// report a plugin that connects and says nothing.
 function isListed(path: string): boolean {
   const real = realpathSync(path);
   return textOf('/proc/net/unix')

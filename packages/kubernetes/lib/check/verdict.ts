@@ -1,4 +1,4 @@
-// Verdicts of checks, as those of `numalign doctor`.
+// Verdicts of checks, like those of `numalign doctor`.
 import type { Finding } from 'numalign/diagnostics';
 
 export type Verdict = Pick<Finding, 'status' | 'found' | 'advice'>;

@@ -1,4 +1,4 @@
-// numalign-node attach: a container that runs, on CPUs of its own.
+// numalign-node attach: gives a running container its own CPUs.
 import { constants } from 'node:os';
 import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError } from 'commander';
@@ -30,13 +30,13 @@ interface AttachFlags {
 function whole(text: string): number {
   const number = Number(text);
   if (Number.isInteger(number) && number > 0) return number;
-  throw new InvalidArgumentError('It is no whole number of at least 1.');
+  throw new InvalidArgumentError('It must be a whole number of at least 1.');
 }
 
 function milliseconds(text: string): number {
   const seconds = Number(text);
   if (text.trim() !== '' && seconds >= 0.1 && seconds <= 86_400) return seconds * 1000;
-  throw new InvalidArgumentError('It is no number of seconds from 0.1 to 86400.');
+  throw new InvalidArgumentError('It must be a number of seconds from 0.1 to 86400.');
 }
 
 function policy(text: string): (typeof POLICIES)[number] {
@@ -48,28 +48,24 @@ function policy(text: string): (typeof POLICIES)[number] {
 export function addAttach(program: Command): void {
   program
     .command('attach')
-    .description('Gives a container that runs CPUs of its own, where the runtime has no NRI.')
+    .description('Gives a running container its own CPUs, if the runtime has no NRI.')
     .requiredOption('--container <name>', 'its id, the first characters of it, or [[NAMESPACE/]POD/]NAME')
     .option('--cpu <number>', 'whole CPUs (default: its limit)', whole)
     .option('--memory <amount>', 'memory near the CPUs, such as 2Gi (default: its limit)')
     .option('--policy <policy>', `the Topology Manager's: ${POLICIES.join(', ')}`, policy)
-    .option('--grant <uid>', "the CPUs of a grant that is there, and no process's")
+    .option('--grant <uid>', 'the CPUs of an existing grant that no process owns')
     .option('--only', 'leave other containers on these CPUs')
     .option('--follow', 'keep it so until the container ends')
-    .option(
-      '--reconcile-period <seconds>',
-      'from one look to the next with --follow (default: 10)',
-      milliseconds,
-    )
-    .option('--runtime-endpoint <socket>', "the runtime's socket (default: the one that is there)")
+    .option('--reconcile-period <seconds>', 'between two looks with --follow (default: 10)', milliseconds)
+    .option('--runtime-endpoint <socket>', "the runtime's socket (default: the one that exists)")
     .option('--state-dir <dir>', 'folder of the state', (text) => resolve(text), MACHINE_STATE_DIR)
     .option('--json', 'print JSON')
     .addHelpText(
       'after',
       `
 The grant belongs to the container's cgroup, and ends with it. All other containers of the runtime
-leave the CPUs before. With --follow they come back when the grant ends, and what somebody else
-writes is put right; without it they come back at the next attach.
+leave the CPUs first. With --follow they come back when the grant ends, and changes by others are
+repaired; without it they come back at the next attach.
 
 Example:
   $ numalign-node attach --container web/nginx --cpu 2 --follow`,
@@ -91,7 +87,7 @@ async function attach(flags: AttachFlags): Promise<void> {
   const runtime = new ContainerRuntime(runtimeEndpoint === undefined ? {} : { socketPath: runtimeEndpoint });
   const end = endSignal();
   try {
-    // Before a state is made for nothing.
+    // Fails before a state is made for nothing.
     await runtime.version();
     const manager = await openManager({
       ...{ stateDir, sharedMember: false },
@@ -104,14 +100,14 @@ async function attach(flags: AttachFlags): Promise<void> {
     }
   } catch (error) {
     if (!end.aborted || error !== end.reason) throw error;
-    // As a shell reports it.
+    // The exit code that a shell reports.
     process.exitCode = 128 + constants.signals[end.reason as NodeJS.Signals];
   } finally {
     runtime.close();
   }
 }
 
-// One that gives out no CPUs may be there. Any other is judged by what is on record of it.
+// A kubelet that assigns no CPUs is harmless. Any other one is judged by its record.
 const isKubeletIdle = () =>
   staticPolicies().then(
     ({ length }) => length === 0,

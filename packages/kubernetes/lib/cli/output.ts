@@ -1,4 +1,4 @@
-// What the commands print: no text from elsewhere reaches a terminal with controls in it.
+// Output: prints results; no control characters from elsewhere reach a terminal.
 import { NumalignError } from 'numalign';
 import { NodeError } from '../base/errors.js';
 import type { Log } from '../base/log.js';
@@ -8,25 +8,25 @@ const FAILURE = 1;
 const printable = (text: string) =>
   text.replace(/\p{C}/gu, (character) => (character === '\n' ? ' ' : '\ufffd'));
 
-/** A line on stdout. */
+/** Prints a line to stdout. */
 export function print(line: string): void {
   process.stdout.write(`${printable(line)}\n`);
 }
 
-/** One JSON document on stdout. */
+/** Prints one JSON document to stdout. */
 export function printJson(value: unknown): void {
   process.stdout.write(`${JSON.stringify(value)}\n`);
 }
 
-/** A line on stderr. */
+/** Prints a line to stderr. */
 export function tell(message: string): void {
   process.stderr.write(`numalign-node: ${printable(message)}\n`);
 }
 
-/** What is logged, for the person that started the command. */
+/** Logs for the person who started the command. */
 export const logToStderr: Log = (level, message) => tell(level === 'info' ? message : `${level}: ${message}`);
 
-/** Tells it on stderr, in one line, with its code. Answers the exit code. */
+/** Prints the error to stderr, in one line with its code. Returns the exit code. */
 export function reportError(error: unknown, isJson: boolean): number {
   const isKnown = error instanceof NodeError || error instanceof NumalignError;
   const message = error instanceof Error ? error.message : String(error);

@@ -1,4 +1,4 @@
-// The commands of numalign-node.
+// Program: the commands of numalign-node.
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { addAttach } from './attach.js';
@@ -12,7 +12,7 @@ function version(): string {
   return (JSON.parse(file) as { version: string }).version;
 }
 
-/** Nothing is run before it has parsed. */
+/** Runs nothing until the command line is parsed. */
 export function createProgram(): Command {
   const program = new Command('numalign-node')
     .description('Exclusive CPUs on the right NUMA node for the containers of this node.')
@@ -23,12 +23,11 @@ export function createProgram(): Command {
     .addHelpText(
       'after',
       `
-Without a command it runs: \`numalign-node run --help\` shows the options of that, such as --check.
-
-Exit code: 0 where it is done; 1 for an error, which is one line on stderr, or a problem that
+Without a command it runs: \`numalign-node run --help\` shows its options, such as --check.
+Exit code: 0 on success; 1 for an error, which is one line on stderr, or a problem that
 --check finds; 2 for a wrong command line.`,
     );
-  // Commands take the settings above over when they are made.
+  // Commands inherit the settings above when they are made.
   for (const add of COMMANDS) add(program);
   return program;
 }

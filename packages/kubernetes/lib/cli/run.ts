@@ -34,7 +34,7 @@ interface RunFlags {
 }
 
 const POLICIES = ['none', 'best-effort', 'restricted', 'single-numa-node'];
-// A runtime waits for a plugin no longer than 2 s.
+// A runtime waits for a plugin at most 2 s.
 const LOCK_MS = 1000;
 const ENDS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const;
 
@@ -50,7 +50,7 @@ export function addRun(program: Command): void {
     .option('--device-plugin [resource]', 'offer CPUs to the kubelet as devices (default: numalign.io/cpu)')
     .addOption(new Option('--device-unit <unit>', 'what a device is').choices(DEVICE_UNITS).default('cpu'))
     .option('--kubelet-folder <dir>', "the kubelet's folder", KUBELET_FOLDER)
-    .option('--no-kubelet', 'keep no record of what the kubelet gives out')
+    .option('--no-kubelet', 'do not record what the kubelet assigns')
     .option('--publish', "keep the node's NodeResourceTopology up to date at the API server")
     .option(
       '--node-name <name>',
@@ -59,9 +59,9 @@ export function addRun(program: Command): void {
     )
     .addOption(new Option('--policy <policy>', "the Topology Manager's").choices(POLICIES))
     .option('--reserved <cpus>', 'CPUs that are never exclusive, such as 0-1')
-    .option('--kubelet-configuration <file>', 'a KubeletConfiguration whose policies and options count')
+    .option('--kubelet-configuration <file>', 'a KubeletConfiguration with the policies and options to use')
     .option('--state-dir <dir>', 'folder of the state', (text) => resolve(text), MACHINE_STATE_DIR)
-    .option('--check', 'say what would not work on this node, and end')
+    .option('--check', 'print what would not work on this node, and exit')
     .option('--json', 'with --check: print JSON')
     .addHelpText(
       'after',
@@ -70,7 +70,7 @@ Examples:
   $ numalign-node --check
   $ numalign-node --policy single-numa-node --reserved 0-1
   $ numalign-node --device-plugin --publish
-  $ numalign-node --no-nri        # beside a kubelet with the static policy: only keep its record`,
+  $ numalign-node --no-nri        # beside a kubelet with the static policy: only record its assignments`,
     )
     .action((flags: RunFlags) => (flags.check ? check(flags) : run(flags)));
 }
@@ -82,9 +82,9 @@ async function run(flags: RunFlags): Promise<void> {
   const manager = await openManager({
     stateDir,
     lockTimeoutMs: LOCK_MS,
-    // In a pod it leaves exclusive CPUs with its container, whose cgroup must stay the runtime's.
+    // In a pod, it leaves exclusive CPUs with its container, whose cgroup belongs to the runtime.
     sharedMember: process.env.KUBERNETES_SERVICE_HOST === undefined,
-    // It refuses a kubelet that places containers itself, and keeps the record of any other.
+    // The agent refuses a kubelet that places containers itself, and records any other.
     besideKubelet: true,
     ...(policy !== undefined && { topologyManagerPolicy: policy }),
     ...(reserved !== undefined && { reservedSystemCPUs: reserved }),
@@ -95,7 +95,7 @@ async function run(flags: RunFlags): Promise<void> {
     const end = new Promise<void>((resolve) => {
       for (const signal of ENDS) process.once(signal, () => resolve());
     });
-    // Ended while it waits for a runtime, too.
+    // A signal may also arrive while it waits for a runtime.
     const running = agent.start();
     await Promise.race([running.then(() => end), end]);
     await agent.close();
@@ -129,7 +129,7 @@ function partsOf(flags: RunFlags): Omit<NodeAgentOptions, 'manager' | 'log'> {
 
 function checkParts(parts: ReturnType<typeof partsOf>, { kubelet, kubeletFolder }: RunFlags): void {
   if (Object.values(parts).some((part) => part !== null)) return;
-  const why = kubelet ? `there is no ${kubeletFolder}` : '--no-kubelet is given';
+  const why = kubelet ? `there is no ${kubeletFolder}` : '--no-kubelet is set';
   throw new NodeError('ERR_INVALID_OPTION', `there is nothing to do with --no-nri: ${why}`, {
     value: why,
     valid: 'a kubelet, --device-plugin or --publish',

@@ -1,5 +1,5 @@
-// Census: takes stock of containers that run already. What is on record stays where
-// it is, then what has CPUs of its own by its cpuset; the rest is admitted as if it came now.
+// Census: takes in containers that already run. What is on record stays where it is, then what has
+// its own CPUs according to its cpuset. The rest is admitted as if it came now.
 import { CpuSet, NodeSet, NumalignError } from 'numalign';
 import type { Log } from '../base/log.js';
 import type { Container, PodSandbox } from '../nri/messages.js';
@@ -8,13 +8,13 @@ import { type ContainerRequest, containerRequest, grantName } from '../placement
 import type { Grants } from './grants.js';
 import type { Placement } from './placement.js';
 
-/** A container that runs, and where it has its place. */
+/** A running container and its place. */
 export interface CensusEntry {
   readonly pod: PodSandbox;
   readonly container: Container;
   readonly request: ContainerRequest;
   readonly placement: Placement | null;
-  /** As the runtime has them; null: all. */
+  /** The CPUs that the runtime has set; null: all. */
   readonly cpus: CpuSet | null;
 }
 
@@ -40,15 +40,16 @@ const unknownPod = (id: string): PodSandbox => ({
 
 interface Candidate extends Pick<CensusEntry, 'pod' | 'container' | 'request' | 'cpus'> {
   readonly onRecord: Placement | null;
-  /** As the runtime has them; empty: all. */
+  /** The memory nodes that the runtime has set; empty: all. */
   readonly mems: NodeSet;
 }
 
 const isLocked = (error: unknown) => error instanceof NumalignError && error.code === 'ERR_LOCK_TIMEOUT';
 
 /**
- * Never fails for one container: one that cannot have its place runs in the shared pool.
- * @throws ERR_LOCK_TIMEOUT: what it could have is not known, and no runtime waits for another one
+ * A single container cannot make it fail: one without a place runs in the shared pool.
+ * @throws ERR_LOCK_TIMEOUT: then it is unknown what the container could have, and no runtime waits
+ *   for another try
  */
 export async function takeCensus(
   pods: readonly PodSandbox[],
@@ -73,7 +74,8 @@ export async function takeCensus(
   return entries;
 }
 
-// One that cannot be read runs in the shared pool, and leaves the CPUs of others as all there do.
+// A container that cannot be read runs in the shared pool, and leaves granted CPUs like the others
+// there.
 function candidateOf(
   podOf: ReadonlyMap<string, PodSandbox>,
   container: Container,
@@ -93,30 +95,31 @@ function candidateOf(
   }
 }
 
-// Nobody knows of a container that was created without numalign whether its creator has chosen its
-// CPUs, or a plugin that has ended since: such a one would stay on the few that were free then.
+// For a container created without numalign, it is unknown whether its creator chose its CPUs, or a
+// plugin that has ended since. In the latter case the container would stay on the few CPUs that
+// were free then.
 function requestOf(pod: PodSandbox, container: Container, { prefix }: CensusOptions): ContainerRequest {
   const request = containerRequest(prefix, pod, container);
   return CHOICE_ANNOTATION in container.annotations ? request : { ...request, choice: null };
 }
 
-const rankOf = (candidate: Candidate) => (candidate.onRecord ? 0 : ownCpus(candidate) ? 1 : 2);
+const rankOf = (candidate: Candidate) => (candidate.onRecord ? 0 : exclusiveCpusOf(candidate) ? 1 : 2);
 
-/** The CPUs that a container has by itself, as its cpuset tells; null: it has none. */
-function ownCpus({ cpus, request }: Candidate): CpuSet | null {
+/** The container's own CPUs according to its cpuset; null: it has none. */
+function exclusiveCpusOf({ cpus, request }: Candidate): CpuSet | null {
   return request.exclusiveCpus > 0 && cpus?.size === request.exclusiveCpus ? cpus : null;
 }
 
 async function placeRunning(candidate: Candidate, { grants, log }: CensusOptions): Promise<Placement | null> {
   const { pod, container, request, onRecord } = candidate;
   if (onRecord) return onRecord;
-  const cpus = ownCpus(candidate);
+  const cpus = exclusiveCpusOf(candidate);
   if (cpus === null) return grants.place(pod, container, request);
   try {
     return await grants.adopt(request, cpus, candidate.mems);
   } catch (error) {
     if (isLocked(error)) throw error;
-    // Somebody else has been given some of them.
+    // Another container has been granted some of them.
     log('warn', `${container.name} cannot stay on CPUs ${cpus}: ${(error as Error).message}`);
     return grants.place(pod, container, request);
   }

@@ -1,5 +1,5 @@
-// ContainerHandlers: what numalign answers to a container runtime (NRI). The runtime calls one after
-// the other, and waits for each answer.
+// ContainerHandlers: numalign's answers to a container runtime (NRI). The runtime calls one handler
+// after the other, and waits for each answer.
 import type { Manager } from 'numalign';
 import type { Log } from '../base/log.js';
 import type { CpusetFiles } from '../cgroups/cpuset-files.js';
@@ -26,10 +26,10 @@ import { correctStartCpuset } from './start-cpuset.js';
 
 export interface ContainerHandlersOptions {
   readonly manager: Manager;
-  /** Of the names of grants; another for each runtime of a machine. */
+  /** The prefix of grants' names; a different one for each runtime of a machine. */
   readonly prefix: string;
   readonly cpusets: CpusetFiles;
-  /** Undefined: there is no device plugin. */
+  /** Undefined without a device plugin. */
   readonly restoreAllocation?: RestoreAllocation | undefined;
   readonly log: Log;
 }
@@ -46,7 +46,8 @@ export class ContainerHandlers implements NriHandlers {
   readonly #granted: GrantedContainers;
   readonly #shared: SharedContainers;
   readonly #sandboxes: Sandboxes;
-  // Answers under way: what changes meanwhile is part of them. One that fails says nothing.
+  // The number of answers in progress. Changes in the meantime are part of them; an answer that
+  // fails has none.
   #answers = 0;
 
   constructor({ manager, prefix, cpusets, restoreAllocation, log }: ContainerHandlersOptions) {
@@ -67,12 +68,12 @@ export class ContainerHandlers implements NriHandlers {
     this.#grants.close();
   }
 
-  /** What the runtime has reported. */
+  /** The containers that the runtime has reported. */
   get containers(): readonly KnownContainer[] {
     return this.#inventory.containers;
   }
 
-  /** Everything that runs is admitted where it is, as far as possible. */
+  /** Admits everything that runs where it is, as far as possible. */
   synchronize(pods: readonly PodSandbox[], containers: readonly Container[]): Promise<ContainerUpdate[]> {
     return this.#answer(async () => {
       await this.#grants.endAllBut(containers.filter(isPresent));
@@ -81,17 +82,17 @@ export class ContainerHandlers implements NriHandlers {
       for (const pod of pods) this.#inventory.putPod(pod);
       this.#sandboxes.place(pods);
       const known = entries.map((entry) => this.#put(entry));
-      // Nothing waits for it, and each may be a commit.
+      // Nothing waits for this, and each may be a commit.
       void this.#granted.setOwners(
         known.filter((_, i) => entries[i]!.container.state === ContainerState.RUNNING),
       );
       const exclusive = entries.filter(({ placement }) => placement?.cpus).length;
-      this.#log('info', `${entries.length} containers run, ${exclusive} on CPUs of their own`);
+      this.#log('info', `${entries.length} containers run, ${exclusive} on exclusive CPUs`);
       return [...this.#granted.updates(), ...this.#shared.updates(this.#grants.pool)];
     });
   }
 
-  /** The container is born on its CPUs; those that have been there leave in the same step. */
+  /** Creates the container on its CPUs, and moves others off them in the same step. */
   createContainer(
     pod: PodSandbox,
     container: Container,
@@ -114,8 +115,8 @@ export class ContainerHandlers implements NriHandlers {
   }
 
   /**
-   * The container has its cgroup, and its first instruction is still to come. From here on the grant
-   * lives by the kernel's word; nothing waits for that.
+   * The container has its cgroup, but has not run yet. From now on the grant lives as long as the
+   * kernel reports processes in the cgroup. Nothing waits for that.
    */
   async startContainer(pod: PodSandbox, container: Container): Promise<void> {
     const known = await this.#known(pod, container);
@@ -124,7 +125,7 @@ export class ContainerHandlers implements NriHandlers {
     correctStartCpuset(known, this.#grants.pool, { cpusets: this.#cpusets, log: this.#log });
   }
 
-  /** Another client changes a container: it keeps its place, and may ask for more CPUs or fewer. */
+  /** Another client changes a container: it keeps its place, and may get more or fewer CPUs. */
   updateContainer(
     pod: PodSandbox,
     container: Container,
@@ -133,12 +134,12 @@ export class ContainerHandlers implements NriHandlers {
     return this.#answer(async () => {
       const known = await this.#known(pod, container);
       if (!known) return [];
-      const asked = containerRequest(this.#prefix, pod, withResources(container, resources));
-      const placement = await this.#granted.resize(known, asked);
+      const request = containerRequest(this.#prefix, pod, withResources(container, resources));
+      const placement = await this.#granted.resize(known, request);
       const choice = isExclusive(known) ? null : (choiceOf(resources) ?? known.request.choice);
       const { pool } = this.#grants;
       const cpus = placement?.cpus ?? sharedCpus(pool, choice);
-      this.#inventory.put({ ...known, request: { ...asked, choice }, placement, cpus });
+      this.#inventory.put({ ...known, request: { ...request, choice }, placement, cpus });
       return [update(known.id, cpus, placement?.memoryNodes), ...this.#shared.updates(pool, known.id)];
     });
   }
@@ -160,7 +161,7 @@ export class ContainerHandlers implements NriHandlers {
     this.#sandboxes.place([pod]);
   }
 
-  /** What the device plugin has booked for the pod ends with it, after all its containers. */
+  /** What the device plugin has booked for the pod ends with the pod, after all its containers. */
   async removePodSandbox({ id: podId }: PodSandbox): Promise<void> {
     for (const { id } of this.#inventory.ofPod(podId)) await this.#granted.end(id);
     for (const allocation of this.#inventory.allocations(podId)) await this.#grants.end(allocation);
@@ -174,7 +175,7 @@ export class ContainerHandlers implements NriHandlers {
 
   /**
    * A container that the runtime names. One that was created while the plugin registered is in no
-   * Synchronize: it is placed now.
+   * Synchronize, and is placed now.
    */
   async #known(pod: PodSandbox, container: Container): Promise<KnownContainer | undefined> {
     const known = this.#inventory.find(container.id);

@@ -1,5 +1,5 @@
-// GrantedContainers: those for which something is on record. Each grant belongs to its container's
-// cgroup, and ends with the container.
+// GrantedContainers: containers with a record. Each grant belongs to its container's cgroup, and
+// ends with the container.
 import { dirname } from 'node:path';
 import { NodeError } from '../base/errors.js';
 import type { Log } from '../base/log.js';
@@ -30,7 +30,7 @@ export class GrantedContainers {
     this.#log = log;
   }
 
-  /** For an answer of the plugin: puts each exclusive container on the CPUs that are on record. */
+  /** The updates for a plugin's answer that put each exclusive container on its recorded CPUs. */
   updates(): ContainerUpdate[] {
     return this.#inventory.containers
       .filter(({ placement, cpus }) => placement?.cpus && !cpus?.equals(placement.cpus))
@@ -42,22 +42,24 @@ export class GrantedContainers {
   }
 
   /**
-   * The container's place once it has as many CPUs and as much memory as `asked` says.
-   * @throws ERR_NOT_RESIZABLE where that is no whole number of CPUs; as {@link Grants.resize}
+   * The container's place, with the CPUs and memory of `request`.
+   * @throws ERR_NOT_RESIZABLE if that is not a whole number of CPUs; like {@link Grants.resize}
    */
-  async resize(known: KnownContainer, asked: ContainerRequest): Promise<Placement | null> {
+  async resize(known: KnownContainer, wanted: ContainerRequest): Promise<Placement | null> {
     const { placement, title, request } = known;
     if (!placement?.cpus || placement.isAllocation) return placement;
-    const isSame = asked.exclusiveCpus === placement.cpus.size && asked.memory === request.memory;
+    const isSame = wanted.exclusiveCpus === placement.cpus.size && wanted.memory === request.memory;
     if (isSame) return placement;
-    if (asked.exclusiveCpus > 0) return this.#grants.resize(placement, asked);
-    throw new NodeError('ERR_NOT_RESIZABLE', `${title} has exclusive CPUs, which are whole ones`, {
-      value: asked.pod,
-      valid: 'a whole number of CPUs, of a Guaranteed pod',
+    if (wanted.exclusiveCpus > 0) return this.#grants.resize(placement, wanted);
+    throw new NodeError('ERR_NOT_RESIZABLE', `${title} has exclusive CPUs, which must be a whole number`, {
+      value: wanted.pod,
+      valid: 'a whole number of CPUs in a Guaranteed pod',
     });
   }
 
-  /** Hands each grant to the container's cgroup. Never rejects for a grant: that is logged. */
+  /**
+   * Hands each grant to its container's cgroup. Never rejects because of a grant: that is logged.
+   */
   async setOwners(containers: readonly KnownContainer[]): Promise<void> {
     for (const known of containers) if (known.placement) await this.#setOwner(known, known.placement);
   }
@@ -67,13 +69,14 @@ export class GrantedContainers {
     try {
       await this.#grants.setOwner(placement, placement.isAllocation ? dirname(folder) : folder);
     } catch (error) {
-      // Its last process has ended, which a plugin that comes at this moment may never hear.
+      // The container's last process has ended, and a plugin that starts at this moment may never
+      // be notified.
       if (this.#cpusets.isEmpty(cgroupsPath)) return this.end(id);
-      this.#log('warn', `the grant of ${title} is not its cgroup's: ${(error as Error).message}`);
+      this.#log('warn', `the grant of ${title} does not belong to its cgroup: ${(error as Error).message}`);
     }
   }
 
-  /** The container has ended: its grant is given back; an allocation is its pod's. */
+  /** The container has ended: releases its grant. An allocation belongs to the pod. */
   async end(id: string): Promise<void> {
     const placement = this.#inventory.find(id)?.placement;
     if (placement && !placement.isAllocation) await this.#grants.end(placement);

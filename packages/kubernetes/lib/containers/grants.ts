@@ -1,5 +1,5 @@
-// Grants: what containers hold, on numalign's record. Owned by their cgroups: they outlive this
-// process, and end with the container.
+// Grants: what containers hold, on numalign's record. Their cgroups own them, so they outlive this
+// process and end with the container.
 import {
   CpuSet,
   type GrantInfo,
@@ -33,7 +33,7 @@ interface AskingContainer {
   readonly limits: Readonly<Record<string, number | string>>;
 }
 
-// In bytes, as the runtime tells them; what an annotation says is an amount to be placed.
+// Limits in bytes come from the runtime. An annotation has quantities, which must be placed.
 function blocksOf(limits: AskingContainer['limits'], mems: NodeSet): MemoryBlock[] {
   if (mems.isEmpty) return [];
   return Object.entries(limits).flatMap(([type, bytes]) =>
@@ -48,9 +48,9 @@ const LONGEST_RETRY_MS = 30_000;
 
 export interface GrantsOptions {
   readonly manager: Manager;
-  /** Of the names of grants that this process makes. */
+  /** The prefix of the names of grants that this process makes. */
   readonly prefix: string;
-  /** Undefined: there is no device plugin. */
+  /** Undefined without a device plugin. */
   readonly restoreAllocation: RestoreAllocation | undefined;
   readonly log: Log;
 }
@@ -61,7 +61,7 @@ export class Grants {
   readonly #restoreAllocation: RestoreAllocation | undefined;
   readonly #log: Log;
   readonly #pending = new Set<string>();
-  // The state does not let them be released.
+  // True if the state does not let them be released.
   #isRefused = false;
   #isClosed = false;
   #retry: NodeJS.Timeout | undefined;
@@ -78,14 +78,14 @@ export class Grants {
     clearTimeout(this.#retry);
   }
 
-  /** The shared pool, as it is on record now. */
+  /** The shared pool, as currently on record. */
   get pool(): CpuSet {
     return this.#manager.sharedPool();
   }
 
   /**
-   * What is on record for a container, by its own grant or what the device plugin has booked for it;
-   * null: nothing is.
+   * The record for a container: its own grant, or what the device plugin has booked for it. Null if
+   * there is none.
    * @throws NodeError ERR_ALLOCATION
    */
   find({ id, env }: Pick<Container, 'id' | 'env'>): Placement | null {
@@ -100,8 +100,8 @@ export class Grants {
   }
 
   /**
-   * The place of a container: what the device plugin has booked for it, else what it is admitted to.
-   * @throws NodeError ERR_ALLOCATION, ERR_UNKNOWN_ALLOCATION; as {@link admit}, and as
+   * The place of a container: what the device plugin has booked for it, or its admission.
+   * @throws NodeError ERR_ALLOCATION, ERR_UNKNOWN_ALLOCATION; like {@link admit} and
    *   {@link RestoreAllocation}
    */
   async place(
@@ -122,11 +122,11 @@ export class Grants {
     throw new NodeError('ERR_UNKNOWN_ALLOCATION', text, { value: uid });
   }
 
-  // All of its CPUs must be on record: the grant may have been released by somebody.
+  // All of its CPUs must be on record: a client may have released the grant.
   #findAllocation({ uid, cpus }: AllocationEnvironment): Placement | null {
     const areHeld = (grants: readonly GrantInfo[]) =>
       cpus.isSubsetOf(grantsOf(uid, grants).reduce((all, grant) => all.union(grant.cpus), CpuSet.EMPTY));
-    // To look at all grants takes long where there are hundreds.
+    // Looking at all grants takes long if there are hundreds.
     if (!areHeld(this.#grantNamed(uid)) && !areHeld(this.#manager.grants())) return null;
     return { uid, isAllocation: true, cpus, memoryNodes: NodeSet.EMPTY, devices: [] };
   }
@@ -146,12 +146,12 @@ export class Grants {
   }
 
   /**
-   * Admits a container under the manager's policy. A grant that is on record already stays.
-   * @throws as Manager.admit
+   * Admits a container under the manager's policy. A grant that is already on record stays.
+   * @throws like Manager.admit
    */
   async admit({ pod, smt }: ContainerRequest): Promise<Placement | null> {
     if (!pod) return null;
-    // The runtime writes the cpusets of containers, and sees to it that others leave.
+    // The runtime writes the cpusets of containers, and makes others leave.
     return this.#placement(
       await this.#manager.admit(pod, { owner: 'persistent', enforcement: 'members', ...(smt && { smt }) }),
     );
@@ -159,8 +159,9 @@ export class Grants {
 
   /**
    * Records a container where it is. `mems`: the NUMA nodes of its memory, on which its limits are
-   * booked; empty: not known, and nothing is. Nor is it where others have taken the memory there.
-   * @throws as Manager.adopt
+   * booked. Nothing is booked if they are empty (unknown), or if others have taken the memory
+   * there.
+   * @throws like Manager.adopt
    */
   async adopt({ pod }: ContainerRequest, cpus: CpuSet, mems: NodeSet): Promise<Placement | null> {
     if (!pod) return null;
@@ -182,19 +183,21 @@ export class Grants {
     }
   }
 
-  /** From now on the grant lives as long as a process is in the cgroup. */
+  /** From now on the grant lives while a process is in the cgroup. */
   async setOwner(placement: Placement, cgroup: string): Promise<void> {
     for (const uid of this.#uidsOf(placement)) await this.#manager.pod(uid).setOwner({ cgroup });
   }
 
-  /** More CPUs and memory, or less. @throws as Grant.resize */
+  /** Changes the amounts of CPUs and memory. @throws like Grant.resize */
   async resize({ uid }: Placement, { exclusiveCpus, memory }: ContainerRequest): Promise<Placement> {
     const isBooked = memory !== undefined && this.#manager.placement.memoryManagerPolicy !== 'None';
     await this.#manager.grant(uid).resize({ cpu: exclusiveCpus, ...(isBooked && { memory }), noticeMs: 0 });
     return this.#placement(this.#manager.pod(uid));
   }
 
-  /** Gives back what this plugin, or one before it, has granted to containers that are not there. */
+  /**
+   * Releases what this plugin, or an earlier one, has granted to containers that no longer exist.
+   */
   async endAllBut(containers: readonly Pick<Container, 'id'>[]): Promise<void> {
     const ids = new Set(containers.map(({ id }) => id));
     const others = this.#manager
@@ -203,18 +206,18 @@ export class Grants {
     await this.#release(others.map(({ uid }) => uid));
   }
 
-  /** Gives back, now or as soon as the state lets it and no process is left in its cgroup. */
+  /** Releases a grant, now or as soon as the state allows it and its cgroup has no process. */
   async end(placement: Placement): Promise<void> {
     await this.#release(this.#uidsOf(placement));
   }
 
   async #release(uids: readonly string[]): Promise<void> {
     for (const uid of uids) this.#pending.add(uid);
-    // A runtime does not wait for a lock as often as there are containers in a pod.
+    // A runtime must not wait for the lock for each container of a pod.
     if (uids.length > 0 && !this.#isRefused) await this.#releasePending(RETRY_MS);
   }
 
-  // With cgroups of version 1 nothing tells that the last process has left one.
+  // With cgroup v1 there is no notice when the last process has left one.
   async #releasePending(pauseMs: number): Promise<void> {
     clearTimeout(this.#retry);
     this.#isRefused = false;
@@ -225,7 +228,7 @@ export class Grants {
       } catch (error) {
         if (!isUnknown(error)) {
           this.#isRefused = true;
-          this.#log('warn', `grant ${uid} is not given back yet: ${(error as Error).message}`);
+          this.#log('warn', `grant ${uid} is not released yet: ${(error as Error).message}`);
           break;
         }
       }

@@ -9,22 +9,22 @@ export interface KnownContainer {
   readonly podId: string;
   /** Namespace, pod and container, for people. */
   readonly title: string;
-  /** As the runtime names it; see cgroups/. */
+  /** The path in the runtime's form; see cgroups/. */
   readonly cgroupsPath: string;
   readonly request: ContainerRequest;
-  /** null: it runs in the shared pool, and nothing is booked for it. */
+  /** Null if it runs in the shared pool, and nothing is booked for it. */
   readonly placement: Placement | null;
-  /** What the runtime, or numalign in its place, has written last; null: not known. */
+  /** The CPUs last written by the runtime or by numalign; null if unknown. */
   readonly cpus: CpuSet | null;
 }
 
-/** Whether a container runs on CPUs of its own. */
+/** Whether a container has exclusive CPUs. */
 export const isExclusive = ({ placement }: KnownContainer): boolean => placement?.cpus != null;
 
 export class Inventory {
   readonly #pods = new Map<string, PodSandbox>();
   readonly #containers = new Map<string, KnownContainer>();
-  // By the id of the pod.
+  // Keyed by the pod's id.
   readonly #allocations = new Map<string, Map<string, Placement>>();
 
   get containers(): readonly KnownContainer[] {
@@ -65,8 +65,8 @@ export class Inventory {
   }
 
   /**
-   * What the device plugin has booked for containers of the sandbox, ended or not, and of no other: a
-   * pod may have got a new one.
+   * What the device plugin has booked for containers of this sandbox, ended or not, and of no other
+   * sandbox: the pod may have a new one.
    */
   allocations(podId: string): readonly Placement[] {
     const elsewhere = [...this.#allocations].filter(([id]) => id !== podId);

@@ -1,4 +1,4 @@
-// Placement: where a container runs, as it is on record, and what its runtime hears. Pure.
+// Placement: where a container runs according to the record, and what its runtime is told. Pure.
 import { type CpuSet, NodeSet, type PodContainer } from 'numalign';
 import type { ContainerAdjustment, ContainerUpdate } from '../nri/messages.js';
 import { CPUS_VARIABLE, DEVICES_VARIABLE, GRANT_VARIABLE } from '../placement/allocation.js';
@@ -7,15 +7,18 @@ import type { ContainerRequest } from '../placement/container-request.js';
 
 /** What is granted to a container. */
 export interface Placement {
-  /** The grant's, or the allocation's. */
+  /** The id of the grant or the allocation. */
   readonly uid: string;
-  /** The device plugin has booked it: it is the pod's, whose containers may start again. */
+  /**
+   * True if the device plugin has booked it: it then belongs to the pod, whose containers may start
+   * again.
+   */
   readonly isAllocation: boolean;
-  /** Of its own; null: it runs in the shared pool. */
+  /** Its exclusive CPUs; null if it runs in the shared pool. */
   readonly cpus: CpuSet | null;
-  /** NUMA nodes of the memory that is booked for it; empty: none is. */
+  /** The NUMA nodes of its booked memory; empty: nothing is booked. */
   readonly memoryNodes: NodeSet;
-  /** `resource=id`, the names of CDI. */
+  /** `resource=id`, which are CDI names. */
   readonly devices: readonly string[];
 }
 
@@ -29,7 +32,9 @@ export function placementOf(uid: string, { cpus, memory, devices }: PodContainer
   };
 }
 
-/** The CPUs of a container in the shared pool: those that its creator has chosen, where any is left. */
+/**
+ * The CPUs of a container in the shared pool: those that its creator has chosen, if any are left.
+ */
 export function sharedCpus(pool: CpuSet, choice: CpuSet | null): CpuSet {
   const chosen = choice?.intersection(pool);
   return chosen && !chosen.isEmpty ? chosen : pool;
@@ -40,8 +45,8 @@ const cpuset = (cpus: CpuSet, mems: NodeSet | undefined) => ({
 });
 
 /**
- * For CreateContainer. Devices are passed on by their CDI names where that is asked for: both as newer
- * runtimes take them and as the annotation of the CDI specification.
+ * The adjustment for CreateContainer. On request, devices are passed on by their CDI names, both in
+ * the form of newer runtimes and as the annotation of the CDI specification.
  */
 export function adjustment(
   cpus: CpuSet,
@@ -49,7 +54,7 @@ export function adjustment(
   { choice, cdi }: Pick<ContainerRequest, 'choice' | 'cdi'>,
 ): ContainerAdjustment {
   const { uid, memoryNodes, devices = [] } = placement ?? {};
-  // What the shared pool is changes while a container runs.
+  // The shared pool may change while a container runs.
   const exclusive = placement?.cpus ?? null;
   const env = [
     ...(exclusive === null ? [] : [{ key: CPUS_VARIABLE, value: exclusive.toString() }]),
@@ -60,7 +65,7 @@ export function adjustment(
   return {
     env,
     annotations: {
-      // A plugin that comes later cannot tell a cpuset that numalign has narrowed from a choice.
+      // A later plugin cannot distinguish a cpuset that numalign has narrowed from a choice.
       [CHOICE_ANNOTATION]: choice?.toString() ?? '',
       ...(names.length > 0 && { 'cdi.k8s.io/numalign': names.join(',') }),
     },
@@ -69,7 +74,7 @@ export function adjustment(
   };
 }
 
-/** `isOptional`: a container that has just ended is no reason to fail. */
+/** `isOptional`: no error if the container has just ended. */
 export function update(id: string, cpus: CpuSet, mems?: NodeSet, isOptional = false): ContainerUpdate {
   return {
     container_id: id,

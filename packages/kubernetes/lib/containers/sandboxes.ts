@@ -1,5 +1,5 @@
-// Sandboxes: the process that holds a pod's namespaces (pause) is no container, and no plugin is
-// asked for its CPUs. It runs on the reserved ones, by its cgroup, where there are any.
+// Sandboxes: the process that holds a pod's namespaces (pause) is not a container, and no plugin is
+// asked for its CPUs. Its cgroup puts it on the reserved CPUs, if there are any.
 import type { CpuSet, Manager } from 'numalign';
 import type { Log } from '../base/log.js';
 import type { CpusetFiles } from '../cgroups/cpuset-files.js';
@@ -19,7 +19,7 @@ export class Sandboxes {
     this.#options = options;
   }
 
-  /** Never fails: such a process does next to nothing. */
+  /** Never fails: such a process does almost nothing. */
   place(pods: readonly PodSandbox[]): void {
     const reserved = this.#options.manager.settings().reservedSystemCPUs;
     if (reserved.isEmpty) this.#report();
@@ -41,7 +41,7 @@ export class Sandboxes {
   #report(): void {
     if (this.#isReported) return;
     this.#isReported = true;
-    const text = 'no CPUs are reserved: the sandboxes of pods may run on all, exclusive ones too';
+    const text = 'no CPUs are reserved: the sandboxes of pods may run on all CPUs, even exclusive ones';
     this.#options.log('info', text);
   }
 }

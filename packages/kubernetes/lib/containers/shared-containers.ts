@@ -1,5 +1,5 @@
-// SharedContainers: those that run in the shared pool leave CPUs that become somebody's, and come
-// back when these are given back.
+// SharedContainers: containers in the shared pool leave CPUs that become exclusive, and return when
+// these are released.
 import type { CpuSet } from 'numalign';
 import type { Log } from '../base/log.js';
 import type { CpusetFiles } from '../cgroups/cpuset-files.js';
@@ -17,7 +17,7 @@ export class SharedContainers {
   readonly #inventory: Inventory;
   readonly #cpusets: CpusetFiles;
   readonly #log: Log;
-  // Containers that were moved, which has not been read back yet.
+  // Containers that were moved and not read back yet.
   readonly #unverified = new Set<string>();
 
   constructor({ inventory, cpusets, log }: SharedContainersOptions) {
@@ -27,8 +27,8 @@ export class SharedContainers {
   }
 
   /**
-   * For an answer of the plugin: the runtime carries it out before it goes on, and knows the CPUs of
-   * its containers from then on.
+   * The updates for a plugin's answer. The runtime applies them before it continues, and then knows
+   * the CPUs of its containers.
    */
   updates(pool: CpuSet, exceptId?: string): ContainerUpdate[] {
     return this.#misplaced(pool)
@@ -40,15 +40,15 @@ export class SharedContainers {
   }
 
   /**
-   * Where nobody waits for an answer. The cpuset is written at once: a request to the runtime would
-   * wait for its lock, and might come after an answer that has given some of these CPUs away.
+   * Writes the cpusets directly, if no answer is due. A request to the runtime would wait for its
+   * lock, and might be applied after an answer that has granted some of these CPUs.
    */
   write(pool: CpuSet): void {
     for (const { container, cpus } of this.#misplaced(pool)) {
       const error = this.#cpusets.write(container.cgroupsPath, cpus);
-      // The runtime may still carry out what it was answered before.
+      // The runtime may still apply an earlier answer.
       if (error === undefined) this.#move(container, cpus);
-      // It has no cgroup before it starts, and none once it has ended.
+      // A container has no cgroup before it starts and after it has ended.
       else if (error !== 'ENOENT')
         this.#log('warn', `${container.title} stays on CPUs ${container.cpus}: ${error}`, {
           container: container.id,
@@ -57,8 +57,8 @@ export class SharedContainers {
   }
 
   /**
-   * The runtime has carried out what it was answered: compares the kernel's cpusets with that, and
-   * writes those again that are different. It reports no failure of an optional update.
+   * Compares the kernel's cpusets with what the runtime was told, after the runtime has applied it,
+   * and writes those that differ. The runtime does not report failures of optional updates.
    */
   verify(pool: CpuSet): void {
     if (this.#unverified.size === 0) return;

@@ -1,12 +1,12 @@
-// The cpuset of a container that is about to start. What has changed since it was created may not have
-// reached it: it had no cgroup.
+// StartCpuset: the cpuset of a container that is about to start. Changes since its creation may
+// have missed it, since it had no cgroup.
 import type { CpuSet } from 'numalign';
 import type { Log } from '../base/log.js';
 import type { CpusetFiles } from '../cgroups/cpuset-files.js';
 import type { KnownContainer } from './inventory.js';
 import { sharedCpus } from './placement.js';
 
-/** Puts the container where it is on record, `pool` being the shared one. Failures are logged. */
+/** Puts the container where the record says; `pool`: the shared one. Failures are logged. */
 export function correctStartCpuset(
   { id, title, cgroupsPath, placement, request }: KnownContainer,
   pool: CpuSet,
@@ -17,7 +17,7 @@ export function correctStartCpuset(
   if (!found || found.equals(cpus)) return;
   const error = cpusets.write(cgroupsPath, cpus);
   if (error) log('error', `${title} starts on CPUs ${found}, not ${cpus}: ${error}`, { container: id });
-  // One that was on other CPUs was not created by an answer of this plugin.
+  // A container on other CPUs was not created by an answer of this plugin.
   const mems = placement?.memoryNodes;
   const flaw = mems && !mems.isEmpty ? cpusets.writeMems(cgroupsPath, mems) : undefined;
   if (flaw) log('error', `${title} starts without memory of NUMA nodes ${mems}: ${flaw}`, { container: id });

@@ -1,4 +1,4 @@
-// AttachmentKeeper: keeps an attachment right until its container ends.
+// AttachmentKeeper: keeps an attachment as it should be until its container ends.
 import { basename, dirname } from 'node:path';
 import type { Manager } from 'numalign';
 import type { Log } from '../base/log.js';
@@ -13,21 +13,21 @@ export interface AttachmentKeeperOptions {
   readonly runtime: Pick<ContainerRuntime, 'socketPath'>;
   readonly log: Log;
   /**
-   * How often it looks, in milliseconds, beside its notices: this is for what the kernel changes
-   * by itself, and for containers that start where the runtime is not containerd. Default: 10,000, as
-   * the kubelet's `cpuManagerReconcilePeriod`.
+   * How often it looks besides its notices, in milliseconds: for changes that the kernel makes by
+   * itself, and for starting containers if the runtime is not containerd. Default: 10,000, like the
+   * kubelet's `cpuManagerReconcilePeriod`.
    */
   readonly reconcilePeriodMs?: number;
 }
 
 const PERIOD_MS = 10_000;
-/** Another program that puts it back each time must not keep both busy. */
+/** Keeps a conflict with another program from making both busy. */
 const FIRST_PAUSE_MS = 20;
 
 /**
- * Looks at once when a grant has changed, another container has started, somebody has written the
- * container's cpuset or its cgroup is removed (by the kernel's notices), and in rounds. Where
- * somebody else writes it again and again, it waits longer from time to time, one period at most.
+ * Looks when a grant has changed, when another container has started, when the container's cpuset
+ * was written or its cgroup is removed (by notices of the kernel), and periodically. If another
+ * program keeps writing the cpuset, it waits longer each time, at most one period.
  */
 export class AttachmentKeeper {
   readonly #attachment: ContainerAttachment;
@@ -39,13 +39,13 @@ export class AttachmentKeeper {
   readonly #onChange = () => this.#look(FIRST_PAUSE_MS);
   #rounds: NodeJS.Timeout | undefined;
   #pause: NodeJS.Timeout | undefined;
-  // When the pause ends, and how long the next one is after a write.
+  // When the pause ends, and how long the next one after a write is.
   #pauseEnd = 0;
   #pauseMs = FIRST_PAUSE_MS;
   #writesSinceRound = 0;
   #turn: Promise<void> = Promise.resolve();
   #end = () => {};
-  /** Resolves when the container has ended and the others have come back, or at {@link close}. */
+  /** Resolves when the container has ended and the others have returned, or at {@link close}. */
   readonly ended = new Promise<void>((resolve) => {
     this.#end = resolve;
   });
@@ -59,15 +59,15 @@ export class AttachmentKeeper {
     this.#periodMs = reconcilePeriodMs;
   }
 
-  /** The attachment is started before. */
+  /** REQUIRES: an attachment that has started. */
   async start(): Promise<void> {
     const { folder } = this.#attachment.attached.cpuset;
-    // The folder above tells that the container's is removed.
+    // The folder above shows when the container's is removed.
     this.#watch.set([folder, dirname(folder)]);
     this.#manager.on('change', this.#onChange);
     this.#starts.open();
     this.#rounds = setInterval(() => this.#round(), this.#periodMs);
-    // What has changed since the attachment.
+    // Repairs what has changed since the attachment.
     this.#turn = this.#reconcile();
     await this.#turn;
   }
@@ -108,7 +108,7 @@ export class AttachmentKeeper {
     this.#pauseMs = Math.min(this.#pauseMs * 2, this.#periodMs);
   }
 
-  // What comes together is one reason to look.
+  // Notices that arrive together cause one look.
   #look(pauseMs: number): void {
     const end = performance.now() + pauseMs;
     if (this.#rounds === undefined || (this.#pause !== undefined && this.#pauseEnd <= end)) return;

@@ -1,4 +1,4 @@
-// What an attachment asks for: by its options, else by the limits of the container itself.
+// AttachmentRequest: what an attachment asks for, by its options or by the container's own limits.
 import type { AdmitOptions, PodSpec, Quantity } from 'numalign';
 import { NodeError } from '../base/errors.js';
 import { limitsOfProcess } from '../cgroups/limits.js';
@@ -6,35 +6,37 @@ import { describeContainer, fullName } from './container-names.js';
 import type { RunningContainer } from './container-runtime.js';
 
 export interface AttachmentRequestOptions {
-  /** How many CPUs: a whole number. Default: the container's limit, quota divided by period. */
+  /** A whole number of CPUs. Default: the container's limit, quota divided by period. */
   readonly cpu?: number | undefined;
-  /** Memory near the CPUs, such as `2Gi`. Default: the container's limit; without one, none. */
+  /**
+   * Memory near the CPUs, such as `2Gi`. Default: the container's limit, or none without a limit.
+   */
   readonly memory?: Quantity | undefined;
   /** The Topology Manager's policy. Default: the manager's. */
   readonly policy?: AdmitOptions['policy'] | undefined;
 }
 
 /**
- * What `manager.admit` takes: a pod of this one container, under the container's id. The grant
- * belongs to the container's cgroup. No cgroups are made for it: its CPUs are those of the
- * container's own.
- * @throws ERR_NO_EXCLUSIVE_CPUS where the container's limit is no whole number of CPUs and none is
- *   given; ERR_INVALID_OPTION where what is given is no whole number
+ * The arguments for `manager.admit`: a pod of this one container, under the container's id. The
+ * grant belongs to the container's cgroup. No cgroups are made for it: the container's own has its
+ * CPUs.
+ * @throws ERR_NO_EXCLUSIVE_CPUS if the container's limit is not a whole number of CPUs and `cpu` is
+ *   left out; ERR_INVALID_OPTION if `cpu` is not a whole number
  */
 export function attachmentRequest(
   container: RunningContainer,
-  { cpu: given, memory, policy }: AttachmentRequestOptions,
+  { cpu: cpuOption, memory, policy }: AttachmentRequestOptions,
 ): readonly [PodSpec, AdmitOptions] {
   const limits = limitsOfProcess(container.pid);
-  const cpu = given === undefined ? wholeLimit(container, limits.cpu) : wholeNumber(given);
+  const cpu = cpuOption === undefined ? wholeLimit(container, limits.cpu) : wholeNumber(cpuOption);
   const booked = memory ?? limits.memory;
-  const ofContainer = { cpu, ...(booked !== undefined && { memory: booked }) };
+  const containerLimits = { cpu, ...(booked !== undefined && { memory: booked }) };
   return [
     {
       uid: container.id,
       name: fullName(container),
       qosClass: 'Guaranteed',
-      containers: [{ name: 'main', limits: ofContainer }],
+      containers: [{ name: 'main', limits: containerLimits }],
     },
     {
       ...(policy !== undefined && { policy }),
@@ -50,7 +52,7 @@ function wholeLimit(container: RunningContainer, cpu: number | undefined): numbe
   const message = `${describeContainer(container)} has ${limit}: only whole CPUs are exclusive`;
   throw new NodeError('ERR_NO_EXCLUSIVE_CPUS', message, {
     value: cpu,
-    valid: 'a limit of whole CPUs, or a number of them beside the container',
+    valid: 'a limit of whole CPUs, or the option cpu',
   });
 }
 

@@ -1,17 +1,17 @@
-// CgroupWatch: tells that somebody has written, made or removed something in one of some folders of
-// cgroups. The kernel tells what is done to them, not what changes by itself (inotify(7)).
+// CgroupWatch: reports writes, additions and removals in some cgroup folders. The kernel reports
+// what is done to the files, not what changes by itself (inotify(7)).
 import { type FSWatcher, watch } from 'node:fs';
 
 export class CgroupWatch {
   readonly #onChange: (path: string, name: string | null) => void;
   readonly #watchers = new Map<string, FSWatcher>();
 
-  /** `onChange` is given the folder, and the name of what is in it. */
+  /** `onChange` is called with the folder and the name of the changed file. */
   constructor(onChange: (path: string, name: string | null) => void) {
     this.#onChange = onChange;
   }
 
-  /** Watches these folders from now on, and no others. One that cannot be watched is left out. */
+  /** Watches exactly these folders from now on. One that cannot be watched is left out. */
   set(paths: Iterable<string>): void {
     const wanted = new Set(paths);
     for (const [path, watcher] of this.#watchers) {
@@ -33,7 +33,7 @@ export class CgroupWatch {
       watcher.on('error', () => watcher.close());
       this.#watchers.set(path, watcher);
     } catch {
-      // It has gone, or the kernel has no watch left to give: there are rounds as well.
+      // The folder is gone, or the kernel has no watch left: there are periodic looks as well.
     }
   }
 }

@@ -1,5 +1,4 @@
-// ContainerAttachment: a container that runs already, on CPUs of its own, where no NRI plugin has
-// seen it start.
+// ContainerAttachment: gives a running container its own CPUs, if no NRI plugin has seen it start.
 import { CpuSet, type GrantInfo, type Manager, NodeSet, NumalignError, type Pod } from 'numalign';
 import { NodeError } from '../base/errors.js';
 import type { Log } from '../base/log.js';
@@ -13,30 +12,33 @@ export interface ContainerAttachmentOptions extends AttachmentRequestOptions {
   readonly manager: Manager;
   readonly runtime: ContainerRuntime;
   readonly log: Log;
-  /** As {@link ContainerRuntime.find} takes it. */
+  /** A name as in {@link ContainerRuntime.find}. */
   readonly container: string;
-  /** The uid of a grant that is there: nothing is admitted then, and it stays at the end. */
+  /** The uid of an existing grant: then nothing is admitted, and the grant stays at the end. */
   readonly grant?: string | undefined;
   /** True: the other containers stay where they are. Default: false. */
   readonly only?: boolean | undefined;
   /**
-   * Where it is kept what shared containers had before. Default: the folder of the state, with
-   * `-node` behind.
+   * The folder that records what shared containers had before. Default: the state folder's path
+   * with `-node` appended.
    */
   readonly folder?: string | undefined;
-  /** Gives {@link ContainerAttachment.start} up: all is as it was before then. */
+  /** Ends {@link ContainerAttachment.start}: everything is then as before. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** What {@link ContainerAttachment.start} has done. */
+/** The result of {@link ContainerAttachment.start}. */
 export interface AttachedContainer {
   readonly container: RunningContainer;
-  /** Its uid. */
+  /** The grant's uid. */
   readonly grant: string;
   readonly cpus: CpuSet;
-  /** Of the memory that is booked; null where none is, and the container's stay as they are. */
+  /**
+   * The nodes of the booked memory; null if none is booked, and the container's nodes stay as they
+   * are.
+   */
   readonly mems: NodeSet | null;
-  /** As the kernel has it. */
+  /** The cpuset, read back from the kernel. */
   readonly cpuset: Cpuset;
   /** The other containers that have left the CPUs. */
   readonly moves: readonly ContainerMove[];
@@ -66,14 +68,14 @@ export class ContainerAttachment {
   }
 
   /**
-   * Takes CPUs for the container, has the other containers leave them, and sets the container's
-   * cpuset by the runtime. All of that is so when it resolves; where one step fails, all is as it
-   * was before.
-   * @throws as {@link ContainerRuntime.find}, {@link ContainerRuntime.setCpuset},
+   * Acquires CPUs for the container, makes the other containers leave them, and sets the
+   * container's cpuset through the runtime. All of this is done when it resolves. If a step fails,
+   * everything is as before.
+   * @throws like {@link ContainerRuntime.find}, {@link ContainerRuntime.setCpuset},
    *   {@link attachmentRequest}, `manager.admit`; ERR_NO_EXCLUSIVE_CPUS under the CPU policy none;
-   *   ERR_CONTAINER_ATTACHED where the container has a grant; ERR_CONTAINER_UNMOVABLE where another
-   *   container has no CPUs beside those to be cleared; ERR_UNKNOWN_GRANT for a grant that is not
-   *   there; ERR_OWNER_ALIVE for one that is a process's; the signal's reason
+   *   ERR_CONTAINER_ATTACHED if the container has a grant; ERR_CONTAINER_UNMOVABLE if another
+   *   container has no other CPUs than those to be cleared; ERR_UNKNOWN_GRANT for a grant that does
+   *   not exist; ERR_OWNER_ALIVE for a grant of a process; the signal's reason
    */
   async start(): Promise<void> {
     const { runtime, signal } = this.#options;
@@ -93,21 +95,21 @@ export class ContainerAttachment {
   }
 
   /**
-   * Compares what the kernel has with what is on record, and puts it right. Answers false once the
-   * container has ended, or its grant was given back: it has what it had before then, and the other
-   * containers have come back.
+   * Makes the kernel agree with the record. Returns false once the container has ended, or its
+   * grant was released: then it has its earlier cpuset again, and the other containers have
+   * returned.
    */
   async reconcile(): Promise<boolean> {
     const { container, grant } = this.attached;
     const held = this.#grantNow(grant);
-    const isThere = held !== undefined && (await this.#repair(container, held));
+    const isRunning = held !== undefined && (await this.#repair(container, held));
     if (held === undefined) await this.#restore(container);
-    if (!isThere && this.#options.grant === undefined) await this.#release(grant);
-    await this.#neighbours?.fit(isThere ? container.id : '');
-    return isThere;
+    if (!isRunning && this.#options.grant === undefined) await this.#release(grant);
+    await this.#neighbours?.fit(isRunning ? container.id : '');
+    return isRunning;
   }
 
-  /** The container gets back what it had, its grant is given back, and the others come back. */
+  /** Restores the container's earlier cpuset, releases its grant, and moves the others back. */
   async release(): Promise<void> {
     const { container, grant } = this.attached;
     await this.#restore(container);
@@ -115,7 +117,7 @@ export class ContainerAttachment {
     await this.#neighbours?.fit('');
   }
 
-  // Somebody may have given it back before.
+  // A client may already have released it.
   async #release(uid: string): Promise<void> {
     try {
       await this.#options.manager.release(uid);
@@ -126,30 +128,30 @@ export class ContainerAttachment {
 
   async #hold(container: RunningContainer): Promise<Held> {
     const { manager, grant: wanted, signal } = this.#options;
-    if (wanted !== undefined) return this.#given(wanted);
-    const there = manager.grants().find((each) => each.alive && isGrantOf(each, container));
-    if (there) throw attached(container, there);
+    if (wanted !== undefined) return this.#existing(wanted);
+    const existing = manager.grants().find((each) => each.alive && isGrantOf(each, container));
+    if (existing) throw attached(container, existing);
     const [pod, options] = attachmentRequest(container, this.#options);
     if (manager.placement.cpuManagerPolicy === 'none')
-      throw new NodeError('ERR_NO_EXCLUSIVE_CPUS', 'the CPU policy none gives exclusive CPUs to nobody', {
+      throw new NodeError('ERR_NO_EXCLUSIVE_CPUS', 'the CPU policy none grants no exclusive CPUs', {
         value: 'none',
         valid: 'static',
       });
     const admitted = await manager.admit(pod, { ...options, ...(signal && { signal }) });
-    // By another attachment of the same container, since.
+    // Another attachment of the same container was faster.
     if (admitted.alreadyAdmitted) throw attached(container, manager.grantInfo(admitted.uid));
     return heldOf(admitted);
   }
 
-  #given(uid: string): Held {
+  #existing(uid: string): Held {
     const info = this.#infoOf(uid);
     const flaw = !info
       ? { code: 'ERR_UNKNOWN_GRANT', message: `there is no grant ${uid}`, valid: this.#uids() }
       : info.owner.kind === 'process'
         ? {
             code: 'ERR_OWNER_ALIVE',
-            message: `grant ${uid} belongs to process ${info.owner.pid}, and takes no container in`,
-            valid: "a grant that is no process's",
+            message: `grant ${uid} belongs to process ${info.owner.pid}, so a container cannot join it`,
+            valid: 'a grant that no process owns',
           }
         : undefined;
     if (flaw) throw new NodeError(flaw.code, flaw.message, { value: uid, valid: flaw.valid });
@@ -168,7 +170,7 @@ export class ContainerAttachment {
     return this.#options.manager.grants().map(({ uid }) => uid);
   }
 
-  // Whether the container still runs.
+  // Returns whether the container still runs.
   async #repair(container: RunningContainer, held: Held): Promise<boolean> {
     const { runtime, log } = this.#options;
     try {
@@ -178,7 +180,7 @@ export class ContainerAttachment {
         (held.mems === null || cpuset.effectiveMems.equals(held.mems));
       if (isRight) return true;
       await runtime.setCpuset(container, choiceOf(held));
-      const message = `${describeContainer(container)} had CPUs ${cpuset.effectiveCpus}: it has ${held.cpus} again`;
+      const message = `${describeContainer(container)} had CPUs ${cpuset.effectiveCpus}: it has CPUs ${held.cpus} again`;
       log('warn', message, { container: container.id, cpus: `${held.cpus}` });
       return true;
     } catch (error) {
@@ -187,7 +189,7 @@ export class ContainerAttachment {
     }
   }
 
-  // What it had before: where nothing was set (cgroup v2) that is what it could use.
+  // Restores what it had before. If nothing was set (cgroup v2), that is what it could use.
   async #restore(container: RunningContainer): Promise<void> {
     const { runtime } = this.#options;
     const { effectiveCpus: cpus, effectiveMems: mems } = container.cpuset;
@@ -200,13 +202,13 @@ export class ContainerAttachment {
     }
   }
 
-  // Each step, whatever becomes of the others: the caller gets the error that led here.
+  // Takes each step, even if others fail: the caller gets the error that led here.
   async #undo(container: RunningContainer, { uid }: Held): Promise<void> {
     const { log, grant } = this.#options;
     const steps: [string, () => Promise<unknown>][] = [
-      ['the container is not as it was', () => this.#restore(container)],
-      ['the grant is not given back', async () => grant === undefined && (await this.#release(uid))],
-      ['other containers are not as they were', async () => this.#neighbours?.fit('')],
+      ['the container is not as before', () => this.#restore(container)],
+      ['the grant is not released', async () => grant === undefined && (await this.#release(uid))],
+      ['other containers are not as before', async () => this.#neighbours?.fit('')],
     ];
     for (const [what, step] of steps) {
       await step().catch((error: Error) => log('error', `${what}: ${error.message}`, { grant: uid }));
@@ -215,13 +217,13 @@ export class ContainerAttachment {
 }
 
 function attached(container: RunningContainer, { uid, cpus }: GrantInfo): NodeError {
-  const message = `${describeContainer(container)} has grant ${uid} with CPUs ${cpus} already`;
+  const message = `${describeContainer(container)} already has grant ${uid} with CPUs ${cpus}`;
   return new NodeError('ERR_CONTAINER_ATTACHED', message, { value: uid, valid: 'that grant' });
 }
 
 const choiceOf = ({ cpus, mems }: Held): CpusetChoice => ({ cpus, ...(mems && { mems }) });
 
-// Without siblings that are held: these stay idle.
+// Held siblings are left out, since they must stay idle.
 function heldOf({ uid, booking, containers }: Pod): Held {
   const cpus = booking?.cpus ?? union(containers.map((each) => each.cpus ?? CpuSet.EMPTY));
   const nodes = (booking?.memory ?? containers.flatMap(({ memory }) => memory)).flatMap(

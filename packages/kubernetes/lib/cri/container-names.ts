@@ -1,7 +1,7 @@
-// Which container a person means. Pure.
+// ContainerNames: finds the container that a name means. Pure.
 import { NodeError } from '../base/errors.js';
 
-/** What containers are known by. */
+/** The names of a container. */
 export interface NamedContainer {
   readonly id: string;
   readonly name: string;
@@ -12,7 +12,7 @@ export interface NamedContainer {
 /** `namespace/pod/container`. */
 export const fullName = ({ namespace, pod, name }: NamedContainer) => `${namespace}/${pod}/${name}`;
 
-/** As runtimes' own tools show ids. */
+/** The length to which runtimes' own tools cut ids. */
 const ID_LENGTH = 13;
 
 export const describeContainer = (container: NamedContainer) =>
@@ -20,16 +20,16 @@ export const describeContainer = (container: NamedContainer) =>
 
 function hasName({ name, pod, namespace }: NamedContainer, text: string): boolean {
   const parts = text.split('/');
-  const [own, ofPod, ofNamespace] = parts.reverse();
-  if (parts.length > 3 || own !== name) return false;
+  const [ofContainer, ofPod, ofNamespace] = parts.reverse();
+  if (parts.length > 3 || ofContainer !== name) return false;
   return (ofPod ?? pod) === pod && (ofNamespace ?? namespace) === namespace;
 }
 
 /**
- * The container with this id; else the only one with this name (`container`, `pod/container` or
- * `namespace/pod/container`) or whose id begins so.
- * @throws ERR_CONTAINER_UNKNOWN, with those that there are; ERR_CONTAINER_AMBIGUOUS, with those
- *   that may be meant
+ * The container with this id, or else the only one with this name (`container`, `pod/container` or
+ * `namespace/pod/container`) or this prefix of its id.
+ * @throws ERR_CONTAINER_UNKNOWN, with the running ones; ERR_CONTAINER_AMBIGUOUS, with the
+ *   candidates
  */
 export function chooseContainer<Container extends NamedContainer>(
   containers: readonly Container[],
@@ -37,19 +37,19 @@ export function chooseContainer<Container extends NamedContainer>(
 ): Container {
   const exact = containers.find(({ id }) => id === text);
   if (exact) return exact;
-  const isMeant = (each: Container) => hasName(each, text) || (text !== '' && each.id.startsWith(text));
-  const meant = containers.filter(isMeant);
-  if (meant.length === 1) return meant[0]!;
-  if (meant.length > 1) {
-    const names = meant.map(describeContainer);
+  const isCandidate = (each: Container) => hasName(each, text) || (text !== '' && each.id.startsWith(text));
+  const candidates = containers.filter(isCandidate);
+  if (candidates.length === 1) return candidates[0]!;
+  if (candidates.length > 1) {
+    const names = candidates.map(describeContainer);
     throw new NodeError('ERR_CONTAINER_AMBIGUOUS', `"${text}" may mean ${names.join(' or ')}: give an id`, {
       value: text,
-      valid: meant.map(({ id }) => id),
+      valid: candidates.map(({ id }) => id),
     });
   }
   const names = containers.map(describeContainer);
-  const there = names.length === 0 ? 'none runs' : `there is ${names.join(', ')}`;
-  throw new NodeError('ERR_CONTAINER_UNKNOWN', `no running container is "${text}": ${there}`, {
+  const running = names.length === 0 ? 'none runs' : `running are ${names.join(', ')}`;
+  throw new NodeError('ERR_CONTAINER_UNKNOWN', `no running container is "${text}": ${running}`, {
     value: text,
     valid: containers.map(({ id }) => id),
   });

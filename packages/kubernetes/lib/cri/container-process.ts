@@ -1,4 +1,4 @@
-// The first process of a container, where the runtime does not say which it is.
+// ContainerProcess: the first process of a container, if the runtime does not report it.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isOfContainer } from '../cgroups/cgroup-path.js';
@@ -7,7 +7,7 @@ const read = (path: string) => {
   try {
     return readFileSync(path, 'utf8');
   } catch {
-    // It has ended meanwhile.
+    // The process has ended in the meantime.
     return '';
   }
 };
@@ -16,7 +16,7 @@ const parentOf = (pid: string, proc: string) => /^PPid:\s*(\d+)$/m.exec(read(joi
 
 /**
  * The process in the cgroups of the container with this id whose parent is in none of them;
- * undefined where there is none that can be seen.
+ * undefined if no such process can be seen.
  */
 export function findContainerProcess(id: string, proc = '/proc'): number | undefined {
   const pids = readdirSync(proc).filter((name) => /^\d+$/.test(name));

@@ -1,4 +1,5 @@
-// ContainerRuntime: the containers of a node, and their cpusets, by the Container Runtime Interface.
+// ContainerRuntime: the containers of a node and their cpusets, through the Container Runtime
+// Interface.
 import { existsSync } from 'node:fs';
 import type { CpuSet, NodeSet } from 'numalign';
 import { NodeError } from '../base/errors.js';
@@ -11,21 +12,21 @@ import { RuntimeClient, type RuntimeClientOptions } from './runtime-client.js';
 import { findRuntimeSocket } from './runtime-sockets.js';
 
 export interface RuntimeVersion {
-  /** Such as `containerd`, `cri-o`. */
+  /** For example `containerd`, `cri-o`. */
   readonly name: string;
   readonly version: string;
   readonly apiVersion: string;
 }
 
-/** What the runtime lists of a container. */
+/** The runtime's listing of a container. */
 export interface RuntimeContainer extends NamedContainer {
-  /** Of the pod, by which Kubernetes knows it. */
+  /** The pod's uid in Kubernetes. */
   readonly podUid: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
 }
 
-/** A container that runs, as the kernel has it. */
+/** A running container, with facts of the kernel. */
 export interface RunningContainer extends RuntimeContainer {
   /** Its first process, in this process's pid namespace. */
   readonly pid: number;
@@ -33,9 +34,9 @@ export interface RunningContainer extends RuntimeContainer {
 }
 
 export interface ContainersFilter {
-  /** Only those with these labels. */
+  /** Only containers with these labels. */
   readonly labels?: Readonly<Record<string, string>>;
-  /** Only those of the sandbox with this id. */
+  /** Only containers of the sandbox with this id. */
   readonly sandboxId?: string;
 }
 
@@ -45,19 +46,19 @@ export interface CpusetChoice {
   readonly mems?: NodeSet;
 }
 
-// ContainerState of the protocol.
+// ContainerState in the protocol.
 const RUNNING = 1;
-/** What {@link ContainerRuntime.inspect} throws of a container that has ended. */
+/** The errors of {@link ContainerRuntime.inspect} for a container that has ended. */
 const ENDED = new Set(['ERR_CONTAINER_ENDED', 'ERR_CGROUP', 'ERR_RUNTIME_NOT_FOUND']);
 
 export class ContainerRuntime {
   readonly #client: RuntimeClient;
-  // A container has one first process as long as it runs.
+  // A container keeps its first process while it runs.
   readonly #pids = new Map<string, number>();
 
   /**
-   * `socketPath`: by default the one that {@link findRuntimeSocket} finds. Connects at the first
-   * call. All calls throw as {@link RuntimeClient.call}.
+   * `socketPath`: default: the result of {@link findRuntimeSocket}. Connects at the first call. All
+   * calls throw like {@link RuntimeClient.call}.
    * @throws ERR_INVALID_OPTION, ERR_RUNTIME_UNREACHABLE
    */
   constructor({ socketPath = findRuntimeSocket(), ...options }: Partial<RuntimeClientOptions> = {}) {
@@ -74,7 +75,7 @@ export class ContainerRuntime {
     return { name, version, apiVersion };
   }
 
-  /** Those that run. */
+  /** The running containers. */
   async containers({ labels, sandboxId }: ContainersFilter = {}): Promise<RuntimeContainer[]> {
     const filter = {
       state: { state: RUNNING },
@@ -87,7 +88,7 @@ export class ContainerRuntime {
     ]);
     const pods = new Map<string, Message>(items.map((item: Message) => [item.id, item.metadata ?? {}]));
     return (containers as Message[]).map((each) => {
-      // A pod that has just been removed is not listed any more.
+      // A pod that has just been removed is no longer listed.
       const pod = pods.get(each.pod_sandbox_id) ?? {};
       return {
         id: each.id,
@@ -102,9 +103,9 @@ export class ContainerRuntime {
   }
 
   /**
-   * A running container by its id, the first characters of it, or its name: `container`,
-   * `pod/container` or `namespace/pod/container`.
-   * @throws ERR_CONTAINER_UNKNOWN, ERR_CONTAINER_AMBIGUOUS; as {@link inspect}
+   * A running container by its id, a prefix of the id, or its name: `container`, `pod/container` or
+   * `namespace/pod/container`.
+   * @throws ERR_CONTAINER_UNKNOWN, ERR_CONTAINER_AMBIGUOUS; like {@link inspect}
    */
   async find(text: string): Promise<RunningContainer> {
     return this.inspect(chooseContainer(await this.containers(), text));
@@ -112,21 +113,21 @@ export class ContainerRuntime {
 
   /**
    * Its process and cpuset now.
-   * @throws ERR_CONTAINER_ENDED where it does not run any more, or this process cannot see its
-   *   processes in a cgroup of its own; ERR_CGROUP where cgroups are not mounted here
+   * @throws ERR_CONTAINER_ENDED if it no longer runs, or this process cannot see its processes in
+   *   its own cgroup; ERR_CGROUP if no cgroups are mounted here
    */
   async inspect(container: RuntimeContainer): Promise<RunningContainer> {
     const { id } = container;
-    const known = this.#cpusetOf(id, this.#pids.get(id));
-    if (known) return { ...container, ...known };
+    const cached = this.#cpusetOf(id, this.#pids.get(id));
+    if (cached) return { ...container, ...cached };
     this.#pids.delete(id);
-    const said = await this.#pidOf(id);
-    const found = this.#cpusetOf(id, said) ?? this.#cpusetOf(id, findContainerProcess(id));
+    const reportedPid = await this.#pidOf(id);
+    const found = this.#cpusetOf(id, reportedPid) ?? this.#cpusetOf(id, findContainerProcess(id));
     if (found) {
       this.#pids.set(id, found.pid);
       return { ...container, ...found };
     }
-    const message = `${describeContainer(container)} has no process in a cgroup of its own that can be seen here`;
+    const message = `${describeContainer(container)} has no process in its own cgroup that can be seen here`;
     throw new NodeError('ERR_CONTAINER_ENDED', message, {
       value: id,
       valid: 'a container that runs, and the pid and cgroup namespaces of the host',
@@ -134,8 +135,8 @@ export class ContainerRuntime {
   }
 
   /**
-   * Whether it still has a process. The kernel knows before the runtime says so.
-   * @throws as {@link RuntimeClient.call}
+   * Whether it still has a process. The kernel knows this before the runtime reports it.
+   * @throws like {@link RuntimeClient.call}
    */
   async isRunning(container: RuntimeContainer): Promise<boolean> {
     try {
@@ -149,9 +150,9 @@ export class ContainerRuntime {
 
   /**
    * Sets CPUs and memory nodes of a container by UpdateContainerResources, as the kubelet does, and
-   * answers what the kernel has then. Only what is given is sent: runtimes leave quota, shares and
-   * memory as they are where a request has 0.
-   * @throws ERR_CPUSET_MISMATCH where the kernel has other CPUs or memory nodes afterwards; as
+   * returns what the kernel then has. Sends only what is given: runtimes leave quota, shares and
+   * memory unchanged if a request has 0.
+   * @throws ERR_CPUSET_MISMATCH if the kernel has other CPUs or memory nodes afterwards; like
    *   {@link inspect}
    */
   async setCpuset(container: RunningContainer, { cpus, mems }: CpusetChoice): Promise<Cpuset> {
@@ -168,7 +169,7 @@ export class ContainerRuntime {
         : []),
     ];
     if (flaws.length === 0) return cpuset;
-    const message = `the runtime has updated ${describeContainer(container)}, and the kernel has ${flaws.join(' and ')}`;
+    const message = `the runtime has updated ${describeContainer(container)}, but the kernel has ${flaws.join(' and ')}`;
     throw new NodeError('ERR_CPUSET_MISMATCH', message, {
       value: { cpus: `${cpuset.effectiveCpus}`, mems: `${cpuset.effectiveMems}` },
       valid: linux,
@@ -184,7 +185,7 @@ export class ContainerRuntime {
     return pidIn(info.info);
   }
 
-  // A pid may be another process's by now, and a runtime may be wrong about it.
+  // The pid may belong to another process by now, or the runtime may be wrong.
   #cpusetOf(id: string, pid: number | undefined): Pick<RunningContainer, 'pid' | 'cpuset'> | undefined {
     if (pid === undefined || !existsSync(`/proc/${pid}`)) return undefined;
     const cpuset = cpusetOfProcess(pid);
@@ -192,7 +193,7 @@ export class ContainerRuntime {
   }
 }
 
-// containerd and CRI-O have it there; the protocol leaves open what is in it.
+// containerd and CRI-O put it there; the protocol does not define the content.
 function pidIn(text: unknown): number | undefined {
   try {
     const { pid } = JSON.parse(text as string) as { pid?: unknown };

@@ -1,13 +1,13 @@
-// NarrowedContainers: which shared containers have left CPUs, and what they had before; in files, so
-// that a later process can give it back.
+// NarrowedContainers: shared containers that have left CPUs, and what they had before. Kept in
+// files, so that a later process can restore it.
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CpuSet } from 'numalign';
 
 export interface Narrowing {
-  /** What the container had, and is to have again. */
+  /** What the container had, and must get back. */
   readonly before: CpuSet;
-  /** What it has been given; where it has something else, somebody else has decided so. */
+  /** What numalign has set. If the container has something else, another client has set that. */
   readonly after: CpuSet;
 }
 
@@ -22,7 +22,7 @@ export class NarrowedContainers {
     this.#folder = folder;
   }
 
-  /** Undefined where none is on record, or the record is damaged. */
+  /** Undefined if nothing is on record, or the record is damaged. */
   get(id: string): Narrowing | undefined {
     try {
       const { before, after } = JSON.parse(readFileSync(this.#file(id), 'utf8'));
@@ -44,7 +44,7 @@ export class NarrowedContainers {
     rmSync(this.#file(id), { force: true });
   }
 
-  /** Forgets containers that do not run any more. */
+  /** Forgets containers that no longer run. */
   keepOnly(ids: ReadonlySet<string>): void {
     for (const id of this.#ids()) if (!ids.has(id)) this.delete(id);
   }
@@ -60,7 +60,7 @@ export class NarrowedContainers {
     }
   }
 
-  // A runtime says what the id is: it must be no path.
+  // The id comes from a runtime: it must not be a path.
   #file(id: string): string {
     if (!ID.test(id) || id.startsWith('.')) throw new TypeError(`no container has the id ${id}`);
     return join(this.#folder, id + SUFFIX);

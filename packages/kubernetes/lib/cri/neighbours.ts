@@ -1,5 +1,5 @@
-// Neighbours: the containers without CPUs of their own leave those that are granted, and come
-// back when they are given back.
+// Neighbours: containers without exclusive CPUs leave granted CPUs, and return when these are
+// released.
 import { CpuSet, type GrantInfo, type Manager } from 'numalign';
 import { NodeError } from '../base/errors.js';
 import type { Log } from '../base/log.js';
@@ -11,7 +11,7 @@ export interface NeighboursOptions {
   readonly manager: Manager;
   readonly runtime: ContainerRuntime;
   readonly log: Log;
-  /** Where it is kept what shared containers had before. */
+  /** The folder that records what shared containers had before. */
   readonly folder: string;
 }
 
@@ -23,8 +23,8 @@ export interface ContainerMove {
 }
 
 /**
- * Whether a grant is a container's: it has its id or its pod's uid, or is called as the container
- * is.
+ * Whether a grant belongs to a container: it has the container's id, its pod's uid or the
+ * container's name.
  */
 export function isGrantOf(
   { uid, name }: Pick<GrantInfo, 'uid' | 'name'>,
@@ -49,15 +49,15 @@ export class Neighbours {
   }
 
   /**
-   * Gives every running container that holds no grant the CPUs that it had without those that are
-   * granted now. Answers what it has changed; where nothing is different, nothing is written.
-   * `except`: the id of one that is left alone. `cleared`: CPUs that all of them must leave.
-   * @throws ERR_CONTAINER_UNMOVABLE where one has no others than those to be cleared, before
-   *   anything is changed; as {@link ContainerRuntime}
+   * Gives every running container without a grant the CPUs that it had, without those that are
+   * granted now. Returns what has changed; writes nothing if nothing differs. `except`: the id of a
+   * container to leave alone. `cleared`: CPUs that all of them must leave.
+   * @throws ERR_CONTAINER_UNMOVABLE if a container has no other CPUs than those to be cleared,
+   *   before anything changes; like {@link ContainerRuntime}
    */
   async fit(except: string, cleared: CpuSet = CpuSet.EMPTY): Promise<ContainerMove[]> {
     const grants = this.#manager.grants().filter(({ alive }) => alive);
-    // A resize that is announced takes its CPUs next.
+    // An announced resize takes its CPUs next.
     const granted = union(grants.flatMap(({ cpus, upcoming }) => (upcoming ? [cpus, upcoming] : [cpus])));
     const listed = await this.#runtime.containers();
     this.#narrowed.keepOnly(new Set(listed.map(({ id }) => id)));
@@ -79,7 +79,7 @@ export class Neighbours {
     return found.filter((each) => each !== undefined);
   }
 
-  // What it is to have, if that is not what it has.
+  // The move of a container, if its CPUs must change.
   #moveOf(container: RunningContainer, granted: CpuSet, cleared: CpuSet): ContainerMove | undefined {
     const { id, cpuset } = container;
     const now = cpuset.effectiveCpus;
@@ -91,11 +91,11 @@ export class Neighbours {
       return undefined;
     }
     if (!after.isEmpty) return { container, before, after };
-    const message = `${describeContainer(container)} has no other CPUs than ${now}, which are granted`;
+    const message = `${describeContainer(container)} only has CPUs ${now}, which are granted`;
     if (now.intersects(cleared)) {
       throw new NodeError('ERR_CONTAINER_UNMOVABLE', message, {
         value: id,
-        valid: 'other containers that have CPUs beside those to be granted',
+        valid: 'other containers with CPUs that are not to be granted',
       });
     }
     this.#log('warn', message, { container: id, cpus: `${now}` });
@@ -105,8 +105,8 @@ export class Neighbours {
   async #carryOut({ container, before, after }: ContainerMove): Promise<void> {
     const { id } = container;
     const former = this.#narrowed.get(id);
-    // On record before it is so: a crash in between leaves a record of what has not happened, which
-    // counts for nothing.
+    // The record is written before the change. After a crash in between, it describes a change that
+    // has not happened, and has no effect.
     this.#narrowed.set(id, { before, after });
     try {
       await this.#runtime.setCpuset(container, { cpus: after });

@@ -6,13 +6,13 @@ import { serviceDefinition } from '../grpc/service.js';
 import { type Message, Schema } from '../protobuf/schema.js';
 
 export interface RuntimeClientOptions {
-  /** The absolute path of the runtime's Unix socket; `unix://` may be before it. */
+  /** The absolute path of the runtime's Unix socket, with or without `unix://`. */
   readonly socketPath: string;
-  /** A call that has no answer by then fails. 10 s by default. */
+  /** A call without an answer by then fails. Default: 10,000. */
   readonly timeoutMs?: number;
 }
 
-/** A call may take this much longer than what it asks the runtime to wait. */
+/** A call may take this much longer than the wait that it requests of the runtime. */
 const TIMEOUT_MS = 10_000;
 
 type Call = (
@@ -22,7 +22,8 @@ type Call = (
 ) => void;
 
 /**
- * The runtime on a socket. It connects at the first call, and again where the connection is lost.
+ * The runtime behind a socket. It connects at the first call, and again after the connection is
+ * lost.
  */
 export class RuntimeClient {
   readonly socketPath: string;
@@ -42,22 +43,22 @@ export class RuntimeClient {
     this.timeoutMs = timeoutMs;
     const service = serviceDefinition(new Schema('cri'), 'runtime.v1.RuntimeService');
     const Runtime = makeClientConstructor(service, 'RuntimeService');
-    // The socket's path is no host name: without this it is sent as :authority, which servers that
-    // follow RFC 3986 refuse.
+    // The socket's path is not a host name. Without this it would be sent as :authority, which
+    // servers that follow RFC 3986 refuse.
     this.#client = new Runtime(`unix://${this.socketPath}`, credentials.createInsecure(), {
       'grpc.default_authority': 'localhost',
       'grpc.max_reconnect_backoff_ms': 1000,
-      // As the kubelet's.
+      // The kubelet's limit.
       'grpc.max_receive_message_length': 16 << 20,
     });
   }
 
   /**
-   * One call, such as `ListContainers`.
-   * @throws ERR_RUNTIME_UNREACHABLE where nobody listens on the socket; ERR_RUNTIME_PERMISSION where
+   * Makes one call, such as `ListContainers`.
+   * @throws ERR_RUNTIME_UNREACHABLE if no server listens on the socket; ERR_RUNTIME_PERMISSION if
    *   this user may not connect; ERR_RUNTIME_TIMEOUT without an answer in time;
-   *   ERR_RUNTIME_UNSUPPORTED where the runtime has no such call; ERR_RUNTIME_NOT_FOUND where it
-   *   does not know the container; ERR_RUNTIME for any other refusal
+   *   ERR_RUNTIME_UNSUPPORTED if the runtime has no such call; ERR_RUNTIME_NOT_FOUND if it does not
+   *   know the container; ERR_RUNTIME for any other refusal
    */
   call(method: string, request: Message = {}, timeoutMs = this.timeoutMs): Promise<Message> {
     const flaw = whyClosed(this.socketPath);
@@ -76,17 +77,17 @@ export class RuntimeClient {
     this.#client.close();
   }
 
-  // An older runtime may have the version before.
+  // An older runtime may have the earlier version.
   async #unsupported(method: string, cause: ServiceError): Promise<NodeError> {
     const { socketPath } = this;
     const former = await this.#hasFormerVersion();
-    const there = former ? 'it has runtime.v1alpha2 only' : cause.details;
+    const reason = former ? 'it only has runtime.v1alpha2' : cause.details;
     return new NodeError(
       'ERR_RUNTIME_UNSUPPORTED',
-      `the runtime on ${socketPath} has no ${method} of runtime.v1: ${there}`,
+      `the runtime on ${socketPath} has no ${method} of runtime.v1: ${reason}`,
       {
         value: former ? 'v1alpha2' : socketPath,
-        valid: 'CRI v1, as of containerd 1.6 and CRI-O 1.23, and not turned off there',
+        valid: 'CRI v1, since containerd 1.6 and CRI-O 1.23, and not disabled',
         cause,
       },
     );
@@ -109,12 +110,12 @@ export class RuntimeClient {
   #errorOf(method: string, error: ServiceError, timeoutMs: number): NodeError {
     const { socketPath } = this;
     const facts = { value: socketPath, cause: error };
-    const said = error.details || error.message;
+    const text = error.details || error.message;
     switch (error.code) {
       case status.UNAVAILABLE:
         return new NodeError(
           'ERR_RUNTIME_UNREACHABLE',
-          `no container runtime answers on ${socketPath}: ${said}`,
+          `no container runtime answers on ${socketPath}: ${text}`,
           { ...facts, valid: 'the socket of a runtime that runs' },
         );
       case status.DEADLINE_EXCEEDED:
@@ -124,9 +125,9 @@ export class RuntimeClient {
           { ...facts, valid: 'a runtime that answers' },
         );
       case status.NOT_FOUND:
-        return new NodeError('ERR_RUNTIME_NOT_FOUND', `${method}: ${said}`, facts);
+        return new NodeError('ERR_RUNTIME_NOT_FOUND', `${method}: ${text}`, facts);
       default:
-        return new NodeError('ERR_RUNTIME', `${method}: ${said}`, facts);
+        return new NodeError('ERR_RUNTIME', `${method}: ${text}`, facts);
     }
   }
 }
@@ -141,12 +142,12 @@ function pathOf(socket: unknown): string {
   });
 }
 
-// gRPC says "connection refused" of each of these.
+// gRPC says "connection refused" for each of these.
 function whyClosed(path: string): NodeError | undefined {
   const facts = { value: path, valid: 'the socket of a runtime that runs' };
   try {
     if (!statSync(path).isSocket())
-      return new NodeError('ERR_RUNTIME_UNREACHABLE', `${path} is no socket`, facts);
+      return new NodeError('ERR_RUNTIME_UNREACHABLE', `${path} is not a socket`, facts);
     accessSync(path, constants.R_OK | constants.W_OK);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;

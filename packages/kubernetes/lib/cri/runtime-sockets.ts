@@ -1,8 +1,8 @@
-// Where container runtimes listen.
+// RuntimeSockets: where container runtimes listen.
 import { statSync } from 'node:fs';
 import { NodeError } from '../base/errors.js';
 
-/** The sockets of runtimes as they are installed, the most common first. */
+/** The usual sockets of runtimes, the most common first. */
 export const RUNTIME_SOCKETS = [
   '/run/containerd/containerd.sock',
   '/run/crio/crio.sock',
@@ -10,21 +10,21 @@ export const RUNTIME_SOCKETS = [
   '/run/k3s/containerd/containerd.sock',
 ] as const;
 
-/** As of crictl. */
+/** The same variable as crictl's. */
 const ENDPOINT = 'CONTAINER_RUNTIME_ENDPOINT';
 
 function isSocket(path: string): boolean {
   try {
     return statSync(path).isSocket();
   } catch {
-    // Not there, or in a folder that this user may not look into.
+    // It does not exist, or is in a folder that this user may not read.
     return false;
   }
 }
 
 /**
- * The socket that CONTAINER_RUNTIME_ENDPOINT names, else the first of {@link RUNTIME_SOCKETS} that
- * is there.
+ * The socket that CONTAINER_RUNTIME_ENDPOINT names, or the first existing one of
+ * {@link RUNTIME_SOCKETS}.
  * @throws ERR_RUNTIME_UNREACHABLE
  */
 export function findRuntimeSocket(

@@ -1,6 +1,6 @@
-// StartWatch: notices when containers start, where the runtime is containerd. CRI has events as well
-// (GetContainerEvents). containerd 1.6 lacks them, and 1.7 sends each to one listener only: a kubelet
-// that listens would miss some.
+// StartWatch: notices when containers start, if the runtime is containerd. CRI also has events
+// (GetContainerEvents), but containerd 1.6 lacks them, and 1.7 sends each to only one listener: a
+// listening kubelet would miss some.
 import {
   type Client,
   type ClientReadableStream,
@@ -33,8 +33,8 @@ export class StartWatch {
   }
 
   /**
-   * Listens, unless it does already: it ends with the runtime, and at once where that has no such
-   * events. This is not reported.
+   * Listens, unless it already does. The stream ends with the runtime, and at once if that has no
+   * such events. This is not reported.
    */
   open(): void {
     if (this.#stream) return;

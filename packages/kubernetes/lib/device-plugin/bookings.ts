@@ -1,5 +1,5 @@
-// Bookings: puts on record what the kubelet gives to containers. A booking is a persistent grant
-// until a container claims it.
+// Bookings: records what the kubelet assigns to containers. A booking is a persistent grant until a
+// container claims it.
 import { randomUUID } from 'node:crypto';
 import type { CpuSet, GrantInfo } from 'numalign';
 import { NodeError } from '../base/errors.js';
@@ -14,7 +14,7 @@ export interface BookingOptions {
   readonly resource: string;
   /** How long a booking waits for the end of a pod that has its CPUs, in milliseconds. */
   readonly patienceMs: number;
-  /** How old a booking is at least that is given back because the kubelet has forgotten it. */
+  /** The least age of a booking that is released because the kubelet has forgotten it. */
   readonly graceMs: number;
   /** Ends waiting. */
   readonly signal: AbortSignal;
@@ -26,7 +26,7 @@ export class Bookings {
   readonly #patienceMs: number;
   readonly #graceMs: number;
   readonly #signal: AbortSignal;
-  // When this process has answered with a booking last, by its uid.
+  // When this process last answered with a booking, by uid.
   readonly #answeredAt = new Map<string, number>();
 
   constructor({ manager, resource, patienceMs, graceMs, signal }: BookingOptions) {
@@ -37,30 +37,30 @@ export class Bookings {
     this.#signal = signal;
   }
 
-  #own(): GrantInfo[] {
+  #allocations(): GrantInfo[] {
     return this.#manager.grants().filter((grant) => isAllocation(grant, this.#resource));
   }
 
-  /** How the CPUs are now. @throws ERR_STATE_CORRUPT where that cannot be known */
+  /** The CPUs at this moment. @throws ERR_STATE_CORRUPT if they are unknown */
   account(): CpuAccount {
     const { managedCPUs, reservedSystemCPUs, isolatedCPUs } = this.#manager.settings();
     return {
       grantable: managedCPUs.difference(reservedSystemCPUs).difference(isolatedCPUs),
       free: this.#manager.freeCpus(),
-      allocated: unionOf(this.#own()),
+      allocated: unionOf(this.#allocations()),
     };
   }
 
   /**
-   * Puts the devices of each container on record, those of all or of none. A booking that no
-   * container has claimed gives way: the kubelet gives a device again once its pod has ended. The
-   * same devices as such a booking's are that booking.
-   * @throws ERR_DEVICE_OFFLINE, ERR_DEVICE_HELD; as `adopt`
+   * Records the devices of each container, those of all containers or of none. A booking that no
+   * container has claimed gives way: the kubelet assigns a device again once its pod has ended. A
+   * booking with exactly these devices is used again.
+   * @throws ERR_DEVICE_OFFLINE, ERR_DEVICE_HELD; like `adopt`
    */
   async book(containers: readonly (readonly CpuDevice[])[]): Promise<AllocationEnvironment[]> {
     const sets = containers.map(unionOf);
     this.#checkGrantable(containers.flat());
-    await this.#takeable(unionOf(containers.flat()));
+    await this.#waitForCpus(unionOf(containers.flat()));
     const booked = await Exchange.run(this.#manager, this.#resource, async (exchange) => {
       const all: AllocationEnvironment[] = [];
       for (const cpus of sets) all.push({ uid: await this.#bookOne(cpus, exchange), cpus });
@@ -71,15 +71,15 @@ export class Bookings {
   }
 
   /**
-   * Puts a booking on record again that has ended though its pod goes on: in another sandbox, or
-   * since the machine was started again. What the plugin has booked on its CPUs becomes a part of it:
-   * the pod's other containers have that.
-   * @throws ERR_DEVICE_HELD; as `adopt`
+   * Records a booking again that has ended although its pod goes on: in another sandbox, or since a
+   * restart of the machine. It absorbs what the plugin has booked on its CPUs, which the pod's
+   * other containers have.
+   * @throws ERR_DEVICE_HELD; like `adopt`
    */
   async restore({ uid, cpus }: AllocationEnvironment): Promise<void> {
     const { foreign } = this.#holders(cpus);
-    if (foreign.length > 0) throw held(foreign, cpus);
-    const before = this.#own()
+    if (foreign.length > 0) throw heldError(foreign, cpus);
+    const before = this.#allocations()
       .filter((grant) => grant.cpus.intersects(cpus) || grant.uid === uid)
       .map(bookingOf);
     const whole = { uid, cpus: cpus.union(unionOf(before)) };
@@ -87,16 +87,16 @@ export class Bookings {
   }
 
   /**
-   * Gives back the bookings that no container has claimed and of whose CPUs the kubelet remembers
-   * none: their pods have ended before they had containers.
+   * Releases the bookings that no container has claimed and whose CPUs the kubelet has forgotten:
+   * their pods have ended before they had containers.
    */
   async releaseForgotten(remembered: CpuSet): Promise<void> {
     const latest = Date.now() - this.#graceMs;
-    const own = this.#own();
+    const allocations = this.#allocations();
     for (const uid of this.#answeredAt.keys()) {
-      if (!own.some((grant) => grant.uid === uid)) this.#answeredAt.delete(uid);
+      if (!allocations.some((grant) => grant.uid === uid)) this.#answeredAt.delete(uid);
     }
-    for (const grant of own) {
+    for (const grant of allocations) {
       const at = Math.max(Date.parse(grant.admittedAt), this.#answeredAt.get(grant.uid) ?? 0);
       const isForgotten = !isClaimed(grant) && !grant.cpus.intersects(remembered) && at <= latest;
       if (isForgotten) await this.#manager.release(grant.uid);
@@ -118,7 +118,7 @@ export class Bookings {
     );
   }
 
-  // Others' grants, and the plugin's own that a container has: those of the living.
+  // The living grants of others, and the plugin's own that a container has claimed.
   #holders(cpus: CpuSet): { foreign: GrantInfo[]; claimed: GrantInfo[] } {
     const holders = this.#manager.grants().filter((grant) => grant.alive && grant.cpus.intersects(cpus));
     return {
@@ -127,38 +127,38 @@ export class Bookings {
     };
   }
 
-  // The kubelet gives a device to another pod once the containers of the last have ended: the pod's
-  // cgroup may have processes for a moment longer.
-  async #takeable(cpus: CpuSet): Promise<void> {
+  // The kubelet assigns a device to another pod once the containers of the last one have ended. The
+  // pod's cgroup may have processes a moment longer.
+  async #waitForCpus(cpus: CpuSet): Promise<void> {
     const manager = this.#manager;
     const { foreign, claimed } = this.#holders(cpus);
-    if (foreign.length > 0) throw held(foreign, cpus);
+    if (foreign.length > 0) throw heldError(foreign, cpus);
     if (claimed.length === 0) return;
-    const patience = AbortSignal.any([this.#signal, AbortSignal.timeout(this.#patienceMs)]);
+    const waitEnd = AbortSignal.any([this.#signal, AbortSignal.timeout(this.#patienceMs)]);
     await new Promise<void>((resolve, reject) => {
       const end = (settle: () => void) => {
         clearInterval(timer);
-        patience.removeEventListener('abort', give);
+        waitEnd.removeEventListener('abort', giveUp);
         manager.off('change', look);
         settle();
       };
-      const give = () => end(() => reject(held(claimed, cpus)));
+      const giveUp = () => end(() => reject(heldError(claimed, cpus)));
       const look = () => {
         const now = this.#holders(cpus);
-        if (now.foreign.length > 0) end(() => reject(held(now.foreign, cpus)));
+        if (now.foreign.length > 0) end(() => reject(heldError(now.foreign, cpus)));
         else if (now.claimed.length === 0) end(resolve);
       };
-      // Of the end of a cgroup of version 1 the kernel does not tell.
+      // The kernel does not report the end of a cgroup of version 1.
       const timer = setInterval(look, LOOK_MS);
       manager.on('change', look);
-      patience.addEventListener('abort', give);
-      if (patience.aborted) give();
+      waitEnd.addEventListener('abort', giveUp);
+      if (waitEnd.aborted) giveUp();
       else look();
     });
   }
 
   async #bookOne(cpus: CpuSet, exchange: Exchange): Promise<string> {
-    const before: Booking[] = this.#own()
+    const before: Booking[] = this.#allocations()
       .filter((grant) => !isClaimed(grant) && grant.cpus.intersects(cpus))
       .map(bookingOf);
     const same = before.find((booking) => booking.cpus.equals(cpus));
@@ -174,11 +174,11 @@ export class Bookings {
   }
 }
 
-function held(grants: readonly GrantInfo[], cpus: CpuSet): NodeError {
+function heldError(grants: readonly GrantInfo[], cpus: CpuSet): NodeError {
   const taken = unionOf(grants).intersection(cpus);
   const names = grants.map(({ uid, name }) => `${name || 'a grant'} (${uid})`).join(', ');
   return new NodeError('ERR_DEVICE_HELD', `CPUs ${taken} are held by ${names}`, {
     value: taken.toString(),
-    valid: 'CPUs that nobody holds',
+    valid: 'CPUs that are not held',
   });
 }

@@ -1,11 +1,11 @@
-// DeviceList: what ListAndWatch streams: the devices, and again whenever they have changed.
+// DeviceList: streams the devices to ListAndWatch, and again whenever they change.
 import type { ServerWritableStream } from '@grpc/grpc-js';
 import type { Message } from '../protobuf/schema.js';
 import type { CpuDevice } from './inventory.js';
 
 export type DeviceStream = ServerWritableStream<Message, Message>;
 
-/** A device as the kubelet reads it: healthy, or not to be given out. */
+/** A device as the kubelet reads it: unhealthy devices are not assigned. */
 export interface ListedDevice extends CpuDevice {
   readonly isHealthy: boolean;
 }
@@ -22,12 +22,12 @@ function message(devices: readonly ListedDevice[]): Message {
 
 export class DeviceList {
   readonly #ended: () => void;
-  // `busy`: the last list is on its way; `behind`: there is a newer one since.
+  // `busy`: the last list is being sent; `behind`: there is a newer one.
   readonly #streams = new Map<DeviceStream, 'ready' | 'busy' | 'behind'>();
   #devices: readonly ListedDevice[] = [];
   #text = '[]';
 
-  /** `ended`: the kubelet has ended its last stream. */
+  /** `ended` is called when the kubelet has ended its last stream. */
   constructor(ended: () => void) {
     this.#ended = ended;
   }
@@ -40,7 +40,10 @@ export class DeviceList {
     return this.#streams.size > 0;
   }
 
-  /** Tells every stream, where anything has changed. A slow one gets the latest list only. */
+  /**
+   * Sends the devices to every stream if anything has changed. A slow stream only gets the latest
+   * list.
+   */
   publish(devices: readonly ListedDevice[]): boolean {
     const text = JSON.stringify(message(devices));
     if (text === this.#text) return false;
@@ -74,7 +77,7 @@ export class DeviceList {
     if (this.#streams.delete(stream) && !this.hasStreams) this.#ended();
   }
 
-  /** Ends all streams, as the plugin goes. */
+  /** Ends all streams when the plugin ends. */
   close(): void {
     const streams = [...this.#streams.keys()];
     this.#streams.clear();

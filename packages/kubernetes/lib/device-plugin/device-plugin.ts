@@ -1,5 +1,5 @@
-// DevicePlugin: the machine's CPUs or cores as devices of the kubelet, which then needs no CPU
-// manager of its own. Follows Kubernetes' device plugin API, v1beta1.
+// DevicePlugin: offers the machine's CPUs or cores to the kubelet as devices, so the kubelet needs
+// no CPU manager. See Kubernetes' device plugin API, v1beta1.
 import { isAbsolute, join } from 'node:path';
 import { NodeError } from '../base/errors.js';
 import { FolderWatch, fileIdentity } from '../base/folder-watch.js';
@@ -19,26 +19,29 @@ import { KUBELET_SOCKET, register } from './registration.js';
 export const DEVICE_PLUGINS = '/var/lib/kubelet/device-plugins';
 
 export interface DevicePluginOptions {
-  /** It stays the caller's: {@link DevicePlugin.close} does not close it. */
+  /** The caller closes it; {@link DevicePlugin.close} does not. */
   readonly manager: DeviceManager;
-  /** As pods ask for it: a domain and a name. Default: `numalign.io/cpu` or `numalign.io/core`. */
+  /**
+   * The name that pods ask for: a domain and a name. Default: `numalign.io/cpu` or
+   * `numalign.io/core`.
+   */
   readonly resource?: string;
   /** What a device is. Default: `cpu`. */
   readonly unit?: DeviceUnit;
-  /** Default: {@link DEVICE_PLUGINS}. It may come later. */
+  /** Default: {@link DEVICE_PLUGINS}. It may appear later. */
   readonly folder?: string;
   /**
    * How long an allocation waits for the end of a pod that has its CPUs, in milliseconds: the
-   * kubelet gives them again as soon as the containers have ended. Default: 3000.
+   * kubelet assigns them again as soon as the containers have ended. Default: 3000.
    */
   readonly patienceMs?: number;
   /**
-   * After how many milliseconds the plugin registers again with a kubelet that has ended the stream
-   * of devices and runs on: it does so where another plugin offers the resource. Default: 10,000.
+   * The milliseconds after which the plugin registers again if a running kubelet has ended the
+   * stream of devices, which happens if another plugin offers the resource. Default: 10,000.
    */
   readonly returnMs?: number;
   /**
-   * After how many milliseconds an allocation is given back that no container has claimed and the
+   * The milliseconds after which an allocation is released that no container has claimed and the
    * kubelet has forgotten: its pod has ended before it had containers. Default: 60,000.
    */
   readonly graceMs?: number;
@@ -47,7 +50,7 @@ export interface DevicePluginOptions {
 
 const RESOURCE = /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?\/[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$/;
 const EVENTS = ['change', 'hotplug', 'drift'] as const;
-// A kubelet that is well asks for the devices at once.
+// A healthy kubelet asks for the devices at once.
 const CALL_BACK_MS = 10_000;
 
 function checkOption(isRight: boolean, name: string, value: unknown, valid: string): void {
@@ -59,12 +62,11 @@ function checkOption(isRight: boolean, name: string, value: unknown, valid: stri
 }
 
 /**
- * Offers devices to a kubelet, and puts on record what it gives to containers. What creates the
- * containers pins them: see `placement/allocation.ts`. A container asks for one resource of numalign's: of two
- * the kubelet would set the environment of one only.
- *
+ * Offers devices to a kubelet, and records what it assigns to containers. What creates the
+ * containers pins them: see `placement/allocation.ts`. A container must only ask for one of
+ * numalign's resources: the kubelet would set the environment of only one.
  * Kubelets without Kubernetes' change 112597 send the path of the socket as `:authority`, which
- * HTTP/2 servers of Node refuse: they register the plugin, and never see a device. The log says so.
+ * Node's HTTP/2 servers refuse: they register the plugin, but never see a device. The log says so.
  */
 export class DevicePlugin {
   readonly resource: string;
@@ -80,7 +82,7 @@ export class DevicePlugin {
   readonly #checkpoints = new Rounds(() => this.#readCheckpoint());
   readonly #closing = new AbortController();
   #server: PluginServer | undefined;
-  // Of the socket of the kubelet that knows the plugin.
+  // The identity of the socket of the kubelet that knows the plugin.
   #kubelet: string | undefined;
   #timer: NodeJS.Timeout | undefined;
 
@@ -123,8 +125,8 @@ export class DevicePlugin {
   }
 
   /**
-   * Serves, and registers as soon as there is a kubelet. Once only.
-   * @throws ERR_SOCKET_PATH where the folder's path is too long for a socket in it; what the kernel
+   * Serves, and registers as soon as there is a kubelet. Call it only once.
+   * @throws ERR_SOCKET_PATH if the folder's path is too long for a socket in it; what the kernel
    *   refuses
    */
   async start(): Promise<void> {
@@ -148,12 +150,12 @@ export class DevicePlugin {
   }
 
   /**
-   * Puts an allocation on record again that has ended though its pod goes on: its containers are
-   * created again in another sandbox, or after a start of the machine. The kubelet does not ask for
-   * them again. Its checkpoint must say that the container has these CPUs.
-   * @returns false where it does not: a pod may set any environment
-   * @throws ERR_DEVICE_HELD where another grant has them; ERR_KUBELET_STATE, ERR_SYSCALL of the
-   *   checkpoint; as Manager.adopt
+   * Records an allocation again that has ended although its pod goes on: its containers are created
+   * again in another sandbox, or after a restart of the machine. The kubelet does not allocate them
+   * again. Its checkpoint must say that the container has these CPUs.
+   * @returns false if it does not: a pod may set any environment
+   * @throws ERR_DEVICE_HELD if another grant has them; ERR_KUBELET_STATE, ERR_SYSCALL for the
+   *   checkpoint; like Manager.adopt
    */
   async restore(allocation: AllocationEnvironment, container: AllocatedContainer): Promise<boolean> {
     const devices = await readDeviceState(this.#folder);
@@ -161,8 +163,7 @@ export class DevicePlugin {
   }
 
   /**
-   * Ends the service; the kubelet then keeps the devices for 5 minutes, unhealthy. What is on record
-   * stays there.
+   * Ends the service; the kubelet then keeps the devices as unhealthy for 5 minutes. Records stay.
    */
   async close(): Promise<void> {
     for (const event of EVENTS) this.#manager.off(event, this.#look);
@@ -176,7 +177,7 @@ export class DevicePlugin {
     this.#server = undefined;
   }
 
-  // The pool of those that share must keep one.
+  // The shared pool must keep a CPU.
   #warnOfLastCpu(): void {
     const { reservedSystemCPUs, strictCPUReservation } = this.#manager.settings();
     if (!reservedSystemCPUs.isEmpty && !strictCPUReservation) return;
@@ -188,7 +189,7 @@ export class DevicePlugin {
 
   readonly #look = () => this.#service.update();
 
-  // Serves where the kubelet has emptied the folder, and registers with a kubelet that is new.
+  // Serves again if the kubelet has emptied the folder, and registers with a new kubelet.
   async #follow(): Promise<void> {
     const { signal } = this.#closing;
     try {
@@ -207,7 +208,7 @@ export class DevicePlugin {
     }
   }
 
-  // Of a file that cannot be used nothing is known: the kubelet says so itself.
+  // An unusable file is ignored: the kubelet reports it itself.
   async #readCheckpoint(): Promise<void> {
     const devices = await readDeviceState(this.#folder).catch(() => undefined);
     if (devices) this.#service.forget(devices);
@@ -231,16 +232,16 @@ export class DevicePlugin {
     this.#later(CALL_BACK_MS, () =>
       this.#log(
         'warn',
-        `the kubelet has registered ${this.resource} and does not ask for its devices: kubelets without Kubernetes' change 112597 send an :authority that Node refuses`,
+        `the kubelet has registered ${this.resource}, but does not ask for its devices: kubelets without Kubernetes' change 112597 send an :authority that Node refuses`,
       ),
     );
   }
 
-  // A kubelet that has ended comes again with a socket of its own.
+  // A kubelet that has ended returns with a new socket.
   #return(): void {
     if (this.#kubelet === undefined) return;
     this.#later(this.#returnMs, () => {
-      this.#log('warn', `the kubelet has ended the stream of ${this.resource}: it is registered again`);
+      this.#log('warn', `the kubelet has ended the stream of ${this.resource}: it registers again`);
       this.#kubelet = undefined;
       void this.#rounds.ask();
     });

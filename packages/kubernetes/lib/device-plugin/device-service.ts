@@ -1,5 +1,5 @@
-// DeviceService: what a device plugin answers: which devices there are, which go well together, and
-// what a container gets.
+// DeviceService: the answers of a device plugin: which devices there are, which go well together,
+// and what a container gets.
 import type { CpuSet } from 'numalign';
 import { NodeError } from '../base/errors.js';
 import type { Log } from '../base/log.js';
@@ -20,9 +20,9 @@ import { preferredDevices } from './preference.js';
 export interface DeviceServiceOptions extends BookingOptions {
   readonly unit: DeviceUnit;
   readonly log: Log;
-  /** The kubelet has asked for the list. */
+  /** Called when the kubelet asks for the list. */
   readonly listening: () => void;
-  /** It has ended the last stream of it. */
+  /** Called when the kubelet has ended the last stream of it. */
   readonly ended: () => void;
 }
 
@@ -44,7 +44,7 @@ export class DeviceService implements PluginAnswers {
     return this.#list.hasStreams;
   }
 
-  /** Looks at the CPUs, and tells the kubelet where anything has changed. */
+  /** Looks at the CPUs, and notifies the kubelet of changes. */
   update(): void {
     const { manager, resource, log } = this.#options;
     try {
@@ -52,9 +52,9 @@ export class DeviceService implements PluginAnswers {
       this.#inventory.update(manager.topology, account);
       this.#publish((device) => isHealthy(device, account));
     } catch (error) {
-      // Of what is not known nothing may be given out.
+      // While it is unknown what is free, nothing may be assigned.
       this.#publish(() => false);
-      log('error', `${resource}: what is free is not known: ${(error as Error).message}`);
+      log('error', `${resource}: it is unknown what is free: ${(error as Error).message}`);
     }
   }
 
@@ -78,7 +78,7 @@ export class DeviceService implements PluginAnswers {
   }
 
   /**
-   * None where there are fewer than asked for: the kubelet then chooses by itself.
+   * Empty if there are fewer devices than requested: the kubelet then chooses by itself.
    * @throws ERR_DEVICE_REQUEST, ERR_UNKNOWN_DEVICE
    */
   preferredAllocation({ container_requests }: Message): Message {
@@ -101,7 +101,7 @@ export class DeviceService implements PluginAnswers {
     }
     const chosen = preferredDevices(manager.topology, {
       unit,
-      // One that is not known any more is not preferred.
+      // A device that no longer exists is not preferred.
       available: [...available].flatMap((id) => this.#inventory.find(id) ?? []),
       mustInclude: [...mustInclude].map((id) => this.#find(id)),
       count,
@@ -110,12 +110,12 @@ export class DeviceService implements PluginAnswers {
   }
 
   /**
-   * Puts on record what each container gets, and answers its environment.
-   * @throws ERR_DEVICE_REQUEST, ERR_UNKNOWN_DEVICE; as {@link Bookings.book}
+   * Records what each container gets, and returns its environment.
+   * @throws ERR_DEVICE_REQUEST, ERR_UNKNOWN_DEVICE; like {@link Bookings.book}
    */
   allocate({ container_requests }: Message): Promise<Message> {
     const { resource, log } = this.#options;
-    // One after the other: each changes what the next finds.
+    // One after the other: each changes what the next one finds.
     const answer = this.#allocating.then(() => this.#book(container_requests));
     this.#allocating = answer.catch((error: Error) =>
       log('warn', `an allocation of ${resource} is refused: ${error.message}`),
@@ -133,7 +133,7 @@ export class DeviceService implements PluginAnswers {
     if (!isRight) {
       throw new NodeError('ERR_DEVICE_REQUEST', `no devices, or one twice: ${ids}`, {
         value: ids,
-        valid: 'at least one device a container, each once',
+        valid: 'at least one device per container, each once',
       });
     }
     const booked = await this.#bookings.book(containers);
@@ -141,10 +141,10 @@ export class DeviceService implements PluginAnswers {
   }
 
   /**
-   * Puts an allocation on record again, where the kubelet's checkpoint says that the container has
-   * these devices.
-   * @returns false where it does not
-   * @throws as {@link Bookings.restore}
+   * Records an allocation again, if the kubelet's checkpoint says that the container has these
+   * devices.
+   * @returns false if it does not
+   * @throws like {@link Bookings.restore}
    */
   async restore(
     allocation: AllocationEnvironment,
@@ -152,8 +152,10 @@ export class DeviceService implements PluginAnswers {
     devices: readonly FiledContainer[],
   ): Promise<boolean> {
     this.update();
-    const own = devices.filter((container) => container.uid === podUid && container.name === name);
-    if (!this.#cpusOf(own).equals(allocation.cpus)) return false;
+    const containerDevices = devices.filter(
+      (container) => container.uid === podUid && container.name === name,
+    );
+    if (!this.#cpusOf(containerDevices).equals(allocation.cpus)) return false;
     const restored = this.#allocating.then(() => this.#bookings.restore(allocation));
     this.#allocating = restored.catch(() => {});
     await restored.finally(() => this.update());
@@ -166,8 +168,8 @@ export class DeviceService implements PluginAnswers {
   }
 
   /**
-   * The kubelet has these devices in its checkpoint, and no others: what it has forgotten is given
-   * back. Failures are logged.
+   * Releases what the kubelet has forgotten: its checkpoint has exactly these devices. Failures are
+   * logged.
    */
   forget(devices: readonly FiledContainer[]): void {
     const { resource, log } = this.#options;
@@ -175,11 +177,11 @@ export class DeviceService implements PluginAnswers {
     this.#allocating = this.#allocating
       .then(() => this.#bookings.releaseForgotten(remembered))
       .catch((error: Error) =>
-        log('warn', `what the kubelet has forgotten of ${resource} is not given back: ${error.message}`),
+        log('warn', `what the kubelet has forgotten of ${resource} is not released: ${error.message}`),
       );
   }
 
-  /** Ends the streams; resolves once no allocation is under way. */
+  /** Ends the streams; resolves once no allocation is in progress. */
   async close(): Promise<void> {
     this.#list.close();
     await this.#allocating;

@@ -1,17 +1,17 @@
-// Exchange: grants of allocations that take the place of others, all of them or none.
+// Exchange: replaces grants of allocations by others, all of them or none.
 import { CpuSet, type GrantInfo, type Manager } from 'numalign';
 import { allocationName, parseAllocationName } from '../placement/allocation.js';
 
-/** What the device plugin asks of a manager. */
+/** What the device plugin needs of a manager. */
 export type DeviceManager = Pick<
   Manager,
   'topology' | 'settings' | 'freeCpus' | 'grants' | 'adopt' | 'release' | 'on' | 'off'
 >;
 
-/** An allocation as it is on record. */
+/** An allocation on record. */
 export interface Booking {
   readonly uid: string;
-  /** Of the allocations that it stands for, the newest last. */
+  /** The ids of the allocations that it stands for, the newest last. */
   readonly uids: readonly string[];
   readonly cpus: CpuSet;
 }
@@ -36,7 +36,7 @@ export class Exchange {
     this.#resource = resource;
   }
 
-  /** Takes the steps of `body` back where it fails, as far as nobody else has the CPUs by then. */
+  /** Undoes the steps of `body` if it fails, as far as no other grant has the CPUs by then. */
   static async run<T>(
     manager: DeviceManager,
     resource: string,
@@ -46,20 +46,20 @@ export class Exchange {
     try {
       return await body(exchange);
     } catch (error) {
-      // What went wrong first is what the caller must hear of.
+      // The caller must see the first error.
       for (const { uid } of exchange.#made) await manager.release(uid).catch(() => {});
       for (const booking of exchange.#released) await exchange.#adopt(booking).catch(() => {});
       throw error;
     }
   }
 
-  /** Puts a booking on record. @throws as Manager.adopt */
+  /** Records a booking. @throws like Manager.adopt */
   async adopt(booking: Booking): Promise<void> {
     await this.#adopt(booking);
     this.#made.push(booking);
   }
 
-  /** In place of others, for which it stands from then on. @throws as Manager.adopt */
+  /** Replaces other bookings, and stands for them from then on. @throws like Manager.adopt */
   async replace(before: readonly Booking[], { uid, cpus }: Omit<Booking, 'uids'>): Promise<void> {
     for (const booking of before) {
       await this.#manager.release(booking.uid);

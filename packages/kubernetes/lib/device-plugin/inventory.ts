@@ -7,14 +7,14 @@ export type DeviceUnit = 'cpu' | 'core';
 export const DEVICE_UNITS: readonly DeviceUnit[] = ['cpu', 'core'];
 
 export interface CpuDevice {
-  /** `cpu3`; `core2`, where 2 is the core's lowest CPU. */
+  /** `cpu3`; or `core2`, with the core's lowest CPU. */
   readonly id: string;
   readonly cpus: CpuSet;
-  /** NUMA nodes. */
+  /** The ids of its NUMA nodes. */
   readonly nodes: readonly number[];
 }
 
-/** The machine as devices, ascending. */
+/** The devices of the machine, ascending. */
 export function devicesOf(topology: Topology, unit: DeviceUnit): CpuDevice[] {
   const groups =
     unit === 'core'
@@ -23,54 +23,57 @@ export function devicesOf(topology: Topology, unit: DeviceUnit): CpuDevice[] {
   return groups.map(({ id, cpus }) => ({ id: `${unit}${id}`, cpus, nodes: [...topology.nodesOf(cpus)] }));
 }
 
-/** What numalign says of the CPUs at one moment. */
+/** What numalign says about the CPUs at one moment. */
 export interface CpuAccount {
-  /** Online, managed, neither reserved nor isolated: granted or not. */
+  /**
+   * The CPUs that are online, managed, and neither reserved nor isolated, whether granted or not.
+   */
   readonly grantable: CpuSet;
-  /** Those that nobody holds. */
+  /** CPUs without a holder. */
   readonly free: CpuSet;
-  /** Those that allocations of the plugin hold. */
+  /** CPUs that allocations of the plugin hold. */
   readonly allocated: CpuSet;
 }
 
-/** Whether the kubelet may give a device to a container, or has. */
+/** Whether the kubelet may assign a device to a container, or has done so. */
 export function isHealthy({ cpus }: CpuDevice, { grantable, free, allocated }: CpuAccount): boolean {
   return cpus.isSubsetOf(grantable) && cpus.isSubsetOf(free.union(allocated));
 }
 
-/** The devices on offer, as far as they were ever grantable. */
+/** The offered devices: those that were grantable at some time. */
 export class Inventory {
   readonly #unit: DeviceUnit;
   #topology: Topology | undefined;
   #present: readonly CpuDevice[] = [];
-  // What has gone offline stays a device, and is unhealthy.
-  readonly #known = new Map<string, CpuDevice>();
+  // A device that goes offline stays, but is unhealthy.
+  readonly #offered = new Map<string, CpuDevice>();
 
   constructor(unit: DeviceUnit) {
     this.#unit = unit;
   }
 
-  /** Takes in what the machine has and may grant now. */
+  /** Updates it with what the machine has and may grant now. */
   update(topology: Topology, { grantable }: CpuAccount): void {
     if (topology !== this.#topology) {
       this.#topology = topology;
       this.#present = devicesOf(topology, this.#unit);
     }
     for (const device of this.#present) {
-      if (this.#known.has(device.id) || device.cpus.isSubsetOf(grantable)) this.#known.set(device.id, device);
+      if (this.#offered.has(device.id) || device.cpus.isSubsetOf(grantable))
+        this.#offered.set(device.id, device);
     }
   }
 
-  /** @returns undefined where there never was such a device */
+  /** @returns undefined if there never was such a device */
   find(id: string): CpuDevice | undefined {
-    return this.#known.get(id);
+    return this.#offered.get(id);
   }
 
   get ids(): readonly string[] {
-    return [...this.#known.keys()];
+    return [...this.#offered.keys()];
   }
 
   get devices(): readonly CpuDevice[] {
-    return [...this.#known.values()].sort((a, b) => a.cpus.first! - b.cpus.first!);
+    return [...this.#offered.values()].sort((a, b) => a.cpus.first! - b.cpus.first!);
   }
 }

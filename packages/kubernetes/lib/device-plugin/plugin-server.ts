@@ -1,4 +1,4 @@
-// PluginServer: the device plugin API (v1beta1) on a socket of its own.
+// PluginServer: the device plugin API (v1beta1) on its own socket.
 import { randomBytes } from 'node:crypto';
 import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -16,7 +16,7 @@ import { serviceDefinition } from '../grpc/service.js';
 import type { Message, Schema } from '../protobuf/schema.js';
 import type { DeviceStream } from './device-list.js';
 
-/** What the API is answered by; what they throw is the kubelet's error. */
+/** The handlers of the API; the kubelet gets the errors that they throw. */
 export interface PluginAnswers {
   listAndWatch(stream: DeviceStream): void;
   preferredAllocation(request: Message): Message;
@@ -50,7 +50,7 @@ function unary(answer: Answer) {
   };
 }
 
-/** Whether a process listens on a socket; one that has ended leaves its file. */
+/** Whether a process listens on a socket; a process that has ended leaves its file. */
 function isServed(path: string): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(path, () => {
@@ -74,8 +74,8 @@ export class PluginServer {
   }
 
   /**
-   * Serves on a new socket `PREFIX-….sock`, and removes those that ended processes have left.
-   * @throws ERR_SOCKET_PATH where the path is longer than Linux takes; what bind(2) refuses
+   * Serves on a new socket `PREFIX-….sock`, and removes those of ended processes.
+   * @throws ERR_SOCKET_PATH if the path is too long for Linux; what bind(2) refuses
    */
   static async listen(
     folder: string,

@@ -6,17 +6,17 @@ import type { CpuDevice, DeviceUnit } from './inventory.js';
 export interface PreferenceRequest {
   readonly unit: DeviceUnit;
   readonly available: readonly CpuDevice[];
-  /** Among those available. */
+  /** Must be among the available ones. */
   readonly mustInclude: readonly CpuDevice[];
-  /** How many in all. */
+  /** The total number of devices. */
   readonly count: number;
 }
 
-/** The devices to prefer, ascending; none where there are too few. */
+/** The preferred devices, ascending; empty if there are too few. */
 export function preferredDevices(topology: Topology, request: PreferenceRequest): CpuDevice[] {
   const { unit, available, mustInclude, count } = request;
   if (available.length < count) return [];
-  // Of a core its lowest CPU stands for all of it, whatever the number of its threads.
+  // A core is represented by its lowest CPU, whatever the number of its threads.
   const machine = unit === 'core' ? topology.withoutSmt() : topology;
   const idOf = ({ cpus }: CpuDevice) => cpus.first!;
   const byCpu = new Map(available.map((device) => [idOf(device), device]));

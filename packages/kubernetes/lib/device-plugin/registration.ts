@@ -1,4 +1,4 @@
-// Registration: tells the kubelet of the plugin, until it has heard.
+// Registration: registers the plugin with the kubelet, and retries until it answers.
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { credentials, makeClientConstructor, type ServiceError, status } from '@grpc/grpc-js';
@@ -10,13 +10,13 @@ export const KUBELET_SOCKET = 'kubelet.sock';
 export const API_VERSION = 'v1beta1';
 
 const DEADLINE_MS = 10_000;
-// The socket is there a moment before the kubelet listens. In all 13 s: then its next start is
+// The socket exists a moment before the kubelet listens. After 13 s in total, its next start is
 // awaited.
 const PAUSES_MS = [50, 100, 200, 400, 800, 1_600, 3_200, 6_400];
 
 export interface RegistrationRequest {
   readonly folder: string;
-  /** The name of the plugin's socket in it. */
+  /** The name of the plugin's socket in the folder. */
   readonly endpoint: string;
   readonly resource: string;
 }
@@ -46,8 +46,8 @@ function registerOnce(
 }
 
 /**
- * Registers a plugin that serves already; tries again for some seconds where the kubelet does not
- * listen yet.
+ * Registers a plugin that already serves; retries for some seconds if the kubelet does not listen
+ * yet.
  * @throws the kubelet's refusal as a gRPC error; the signal's reason
  */
 export async function register(

@@ -1,10 +1,10 @@
-// Services of gRPC as @grpc/grpc-js takes them, from the texts in proto/.
+// Service: gRPC services for @grpc/grpc-js, from the texts in proto/.
 import type { MethodDefinition, ServiceDefinition } from '@grpc/grpc-js';
 import type { Message, Schema } from '../protobuf/schema.js';
 
 /**
- * The service with this full name, such as `v1.PodResourcesLister`: for `makeClientConstructor` and
- * `Server.addService`. Methods have their names of the text.
+ * The service with this full name, such as `v1.PodResourcesLister`, for `makeClientConstructor` and
+ * `Server.addService`. Methods are named as in the text.
  */
 export function serviceDefinition(schema: Schema, name: string): ServiceDefinition {
   const service = schema.root.lookupService(name);

@@ -1,4 +1,4 @@
-// CheckpointFiles: the files in which the kubelet keeps what it has given out.
+// CheckpointFiles: the files in which the kubelet stores its assignments.
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
@@ -12,7 +12,7 @@ import { NodeError } from '../base/errors.js';
 import { DEVICE_CHECKPOINT, parseDeviceCheckpoint } from './device-checkpoint.js';
 import type { FiledContainer, KubeletStates } from './holdings.js';
 
-// Of any kubelet, with or without its gates.
+// Reads the files of any kubelet, with or without its gates.
 const OPTIONS = { podLevelResourceManagers: true, allowUnverified: true };
 
 /** @throws ERR_SYSCALL */
@@ -28,8 +28,8 @@ async function textOf(folder: string, name: string): Promise<string | undefined>
 }
 
 /**
- * The CPU Manager's file; undefined where there is none.
- * @throws ERR_KUBELET_STATE where it cannot be used, ERR_SYSCALL
+ * The CPU Manager's file; undefined if there is none.
+ * @throws ERR_KUBELET_STATE if it cannot be used, ERR_SYSCALL
  */
 export async function readCpuState(folder: string): Promise<CpuManagerState | undefined> {
   const text = await textOf(folder, CPU_MANAGER_STATE);
@@ -37,8 +37,8 @@ export async function readCpuState(folder: string): Promise<CpuManagerState | un
 }
 
 /**
- * The file of devices; undefined where there is none.
- * @throws ERR_KUBELET_STATE where it cannot be used, ERR_SYSCALL
+ * The file of devices; undefined if there is none.
+ * @throws ERR_KUBELET_STATE if it cannot be used, ERR_SYSCALL
  */
 export async function readDeviceState(folder: string): Promise<FiledContainer[] | undefined> {
   const text = await textOf(folder, DEVICE_CHECKPOINT);
@@ -46,8 +46,8 @@ export async function readDeviceState(folder: string): Promise<FiledContainer[] 
 }
 
 /**
- * All files that are there.
- * @throws ERR_KUBELET_STATE where one cannot be used, ERR_SYSCALL
+ * All existing files.
+ * @throws ERR_KUBELET_STATE if one cannot be used, ERR_SYSCALL
  */
 export async function readStates(folder: string, deviceFolder: string): Promise<KubeletStates> {
   const [cpu, memory, devices] = await Promise.all([

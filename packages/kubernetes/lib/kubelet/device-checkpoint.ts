@@ -1,9 +1,9 @@
-// The kubelet's file of devices: kubelet_internal_checkpoint. Pure.
+// DeviceCheckpoint: the kubelet's file of devices, kubelet_internal_checkpoint. Pure.
 import { CpuSet } from 'numalign';
 import { NodeError } from '../base/errors.js';
 import type { FiledContainer } from './holdings.js';
 
-/** The name of the file in the folder of device plugins. */
+/** The file's name in the folder of device plugins. */
 export const DEVICE_CHECKPOINT = 'kubelet_internal_checkpoint';
 
 function unusable(what: string, value: unknown, cause?: unknown): never {
@@ -27,14 +27,14 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
 const isTexts = (value: unknown): value is string[] =>
   Array.isArray(value) && value.every((each) => typeof each === 'string');
 
-// By NUMA node, -1 where the plugin tells none; kubelets before 1.20 write the ids alone.
+// Keyed by NUMA node, -1 if the plugin reports none. Kubelets before 1.20 only write the ids.
 function devicesIn(ids: unknown) {
   if (isTexts(ids)) return ids.map((id) => ({ id, nodes: [] }));
   if (!isObject(ids)) return unusable('the ids of devices are missing', ids);
   const nodesOf = new Map<string, number[]>();
   for (const [node, list] of Object.entries(ids)) {
     if (!/^(-1|\d+)$/.test(node) || !isTexts(list))
-      return unusable('the ids of devices are no lists by NUMA node', ids);
+      return unusable('the ids of devices are not lists by NUMA node', ids);
     for (const id of list)
       nodesOf.set(id, [...(nodesOf.get(id) ?? []), ...(node === '-1' ? [] : [Number(node)])]);
   }
@@ -42,7 +42,8 @@ function devicesIn(ids: unknown) {
 }
 
 /**
- * The containers that hold devices. The checksum is not looked at: it is over Go's own rendering.
+ * The containers that hold devices. The checksum is ignored, since it is computed over Go's own
+ * rendering.
  * @throws ERR_KUBELET_STATE
  */
 export function parseDeviceCheckpoint(text: string): FiledContainer[] {
@@ -50,7 +51,7 @@ export function parseDeviceCheckpoint(text: string): FiledContainer[] {
   const data = isObject(file) ? file.Data : undefined;
   if (!isObject(data)) return unusable('it has no Data', file);
   const entries = data.PodDeviceEntries ?? [];
-  if (!Array.isArray(entries)) return unusable('PodDeviceEntries is no list', entries);
+  if (!Array.isArray(entries)) return unusable('PodDeviceEntries is not a list', entries);
   return entries.map((entry: unknown) => {
     const {
       PodUID: uid,
@@ -60,13 +61,13 @@ export function parseDeviceCheckpoint(text: string): FiledContainer[] {
     } = isObject(entry) ? entry : {};
     if (!isTexts([uid, name, resource]))
       return unusable('an entry names no pod, container or resource', entry);
-    const [podUid, container, of] = [uid, name, resource] as [string, string, string];
+    const [podUid, container, resourceName] = [uid, name, resource] as [string, string, string];
     return {
       uid: podUid,
       name: container,
       cpus: CpuSet.EMPTY,
       memory: [],
-      devices: { [of]: devicesIn(DeviceIDs) },
+      devices: { [resourceName]: devicesIn(DeviceIDs) },
     };
   });
 }

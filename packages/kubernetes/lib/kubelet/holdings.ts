@@ -1,10 +1,10 @@
-// Holdings: what the kubelet has given to containers exclusively, from what it tells and what its
-// checkpoint files say. Pure.
+// Holdings: what the kubelet has assigned to containers exclusively, from its lists and its
+// checkpoint files. Pure.
 import { CpuSet } from 'numalign';
 import type { CpuManagerState, MemoryManagerState } from 'numalign/kubelet';
 
 export interface MemoryHolding {
-  /** NUMA nodes that share it. */
+  /** The NUMA nodes that share it. */
   readonly nodes: readonly number[];
   /** `memory`, `hugepages-2Mi`. */
   readonly type: string;
@@ -13,13 +13,13 @@ export interface MemoryHolding {
 
 export interface DeviceHolding {
   readonly id: string;
-  /** NUMA nodes; empty where the plugin does not tell. */
+  /** The ids of its NUMA nodes; empty if the plugin does not report them. */
   readonly nodes: readonly number[];
 }
 
 export interface ContainerHoldings {
   readonly name: string;
-  /** Exclusive ones; empty where it runs in the shared pool. */
+  /** Exclusive CPUs; empty if it runs in the shared pool. */
   readonly cpus: CpuSet;
   readonly memory: readonly MemoryHolding[];
   /** By resource. */
@@ -27,16 +27,16 @@ export interface ContainerHoldings {
 }
 
 export interface PodHoldings {
-  /** Empty where only the pod's uid is known, which is its name then. */
+  /** Empty if only the pod's uid is known, which then is its name. */
   readonly namespace: string;
   readonly name: string;
-  /** Where a checkpoint file tells. */
+  /** Only if a checkpoint file has it. */
   readonly uid?: string;
-  /** Those that hold anything. */
+  /** The containers that hold something. */
   readonly containers: readonly ContainerHoldings[];
 }
 
-/** A container as the kubelet's files have it. */
+/** A container in the kubelet's files. */
 export interface FiledContainer extends ContainerHoldings {
   readonly uid: string;
 }
@@ -44,7 +44,7 @@ export interface FiledContainer extends ContainerHoldings {
 const isHolding = ({ cpus, memory, devices }: ContainerHoldings) =>
   !cpus.isEmpty || memory.length > 0 || Object.keys(devices).length > 0;
 
-/** The pods that hold anything, with the containers that do. */
+/** The pods that hold something, with the containers that do. */
 export function holdingPods(pods: readonly PodHoldings[]): PodHoldings[] {
   return pods
     .map((pod) => ({ ...pod, containers: pod.containers.filter(isHolding) }))
@@ -62,14 +62,14 @@ export function withoutDevices(pods: readonly PodHoldings[], resources: Readonly
   return holdingPods(pods.map((pod) => ({ ...pod, containers: pod.containers.map(kept) })));
 }
 
-/** Where there is no such file, it is undefined. */
+/** Undefined for a file that does not exist. */
 export interface KubeletStates {
   readonly cpu?: CpuManagerState | undefined;
   readonly memory?: MemoryManagerState | undefined;
   readonly devices?: readonly FiledContainer[] | undefined;
 }
 
-// What the kubelet books for a pod as a whole is no container's, beside what its containers have.
+// What the kubelet books for a pod as a whole, beyond its containers, belongs to no container.
 const POD_ITSELF = '';
 
 function filedCpus({ entries, podEntries }: CpuManagerState): FiledContainer[] {
@@ -80,7 +80,7 @@ function filedCpus({ entries, podEntries }: CpuManagerState): FiledContainer[] {
     memory: [],
     devices: {},
   });
-  const given = [...entries].flatMap(([uid, containers]) =>
+  const ofContainers = [...entries].flatMap(([uid, containers]) =>
     [...containers].map(([name, cpus]) => container(uid, name, cpus)),
   );
   const booked = [...(podEntries ?? [])].map(([uid, { cpuSet }]) => {
@@ -91,7 +91,7 @@ function filedCpus({ entries, podEntries }: CpuManagerState): FiledContainer[] {
       parts.reduce((rest, cpus) => rest.difference(cpus), cpuSet),
     );
   });
-  return [...given, ...booked];
+  return [...ofContainers, ...booked];
 }
 
 function filedMemory({ entries }: MemoryManagerState): FiledContainer[] {
@@ -126,7 +126,7 @@ function grouped(containers: readonly FiledContainer[]): Map<string, Map<string,
   return pods;
 }
 
-/** What the files say by themselves. */
+/** The holdings that the files report without the kubelet's list. */
 export function holdingsOfFiles({ cpu, memory, devices }: KubeletStates): PodHoldings[] {
   const containers = [
     ...(cpu ? filedCpus(cpu) : []),
@@ -144,8 +144,8 @@ export function holdingsOfFiles({ cpu, memory, devices }: KubeletStates): PodHol
 }
 
 /**
- * What the kubelet lists, with the CPUs of its file: kubelets before 1.21 list the CPUs of the shared
- * pool as well, and none lists a pod's uid.
+ * The kubelet's list, with the CPUs of its file. Kubelets before 1.21 also list the CPUs of the
+ * shared pool, and none lists a pod's uid.
  */
 export function holdingsOfList(listed: readonly PodHoldings[], cpu: CpuManagerState): PodHoldings[] {
   const filed = filedCpus(cpu).filter(({ cpus }) => !cpus.isEmpty);
@@ -162,7 +162,8 @@ export function holdingsOfList(listed: readonly PodHoldings[], cpu: CpuManagerSt
     const [uid] = uids;
     return uid === undefined ? { ...pod, containers } : { ...pod, uid, containers };
   });
-  // Of pods that are not listed yet, or not any more; and what is booked for listed pods as a whole.
+  // CPUs of pods that are not listed yet or no longer, and what is booked for listed pods as a
+  // whole.
   const rest = grouped(filed.filter((each) => !matched.has(each)));
   const named = new Map(pods.map((pod) => [pod.uid, pod]));
   const completed = pods.map((pod) => {

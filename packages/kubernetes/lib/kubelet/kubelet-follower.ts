@@ -1,4 +1,4 @@
-// KubeletFollower: keeps on record what the kubelet has given out, as it changes.
+// KubeletFollower: records what the kubelet assigns, and follows its changes.
 import { basename, dirname } from 'node:path';
 import { CPU_MANAGER_STATE, MEMORY_MANAGER_STATE } from 'numalign/kubelet';
 import { FolderWatch } from '../base/folder-watch.js';
@@ -9,7 +9,7 @@ import { type PodHoldings, withoutDevices } from './holdings.js';
 import { DEVICE_FOLDER, KUBELET_FOLDER, POD_RESOURCES_SOCKET, PodResources } from './pod-resources.js';
 
 export interface KubeletFollowerOptions {
-  /** Puts on record all that the kubelet has given out, instead of what was there before. */
+  /** Replaces the record by everything that the kubelet has assigned. */
   readonly record: (holdings: readonly PodHoldings[]) => Promise<unknown>;
   /** Default: {@link POD_RESOURCES_SOCKET}. */
   readonly podResourcesSocket?: string;
@@ -17,25 +17,26 @@ export interface KubeletFollowerOptions {
   readonly stateFolder?: string;
   /** Default: {@link DEVICE_FOLDER}. */
   readonly deviceFolder?: string;
-  /** Resources of numalign's own device plugins: what they give out is on record already. */
+  /** Resources of numalign's own device plugins, whose assignments are already on record. */
   readonly ownResources?: readonly string[];
   readonly log: Log;
 }
 
-// After a failure: a file half-written by hand, a kubelet that starts. Then the next change is awaited.
+// Pauses after failures, such as a half-written file or a starting kubelet. Afterwards it waits for
+// the next change.
 const FAILURE_PAUSES_MS = [100, 1_000, 10_000];
 // A kubelet that has started lists its pods one after the other, and no file shows that.
 const START_PAUSES_MS = [500, 2_000, 10_000];
 
 /**
- * The kernel tells when the kubelet writes a checkpoint file, or its socket appears (inotify(7)):
- * the kubelet is asked then, and nothing is done in between.
+ * Asks the kubelet when the kernel reports that it has written a checkpoint file, or that its
+ * socket has appeared (inotify(7)). It does nothing in between.
  */
 export class KubeletFollower {
   readonly #options: KubeletFollowerOptions;
   readonly #podResources: PodResources;
   readonly #watches: readonly FolderWatch[];
-  readonly #own: ReadonlySet<string>;
+  readonly #ownResources: ReadonlySet<string>;
   readonly #rounds = new Rounds(() => this.#follow());
   #failures = 0;
   #pauses: readonly number[] = START_PAUSES_MS;
@@ -46,7 +47,7 @@ export class KubeletFollower {
     const { podResourcesSocket: socket = POD_RESOURCES_SOCKET, log } = options;
     const { stateFolder = KUBELET_FOLDER, deviceFolder = DEVICE_FOLDER, ownResources = [] } = options;
     this.#options = options;
-    this.#own = new Set(ownResources);
+    this.#ownResources = new Set(ownResources);
     this.#podResources = new PodResources({ socket, stateFolder, deviceFolder });
     const watched: readonly [folder: string, names: readonly string[]][] = [
       [stateFolder, [CPU_MANAGER_STATE, MEMORY_MANAGER_STATE]],
@@ -67,8 +68,8 @@ export class KubeletFollower {
   }
 
   /**
-   * Returns once what the kubelet has given out is on record, or could not be read (which is
-   * logged). @throws what the kernel refuses
+   * Returns once the kubelet's assignments are on record, or could not be read (which is logged).
+   * @throws what the kernel refuses
    */
   async start(): Promise<void> {
     try {
@@ -80,13 +81,16 @@ export class KubeletFollower {
     await this.look();
   }
 
-  /** Asks the kubelet now; resolves once its answer is on record. Does not reject: failures are logged. */
+  /**
+   * Asks the kubelet now; resolves once its answer is on record. Never rejects: failures are
+   * logged.
+   */
   look(): Promise<void> {
     clearTimeout(this.#timer);
     return this.#rounds.ask();
   }
 
-  /** What is on record stays there. */
+  /** The record stays. */
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const watch of this.#watches) watch.close();
@@ -97,18 +101,18 @@ export class KubeletFollower {
   async #follow(): Promise<void> {
     const { record, log } = this.#options;
     try {
-      await record(withoutDevices(await this.#podResources.holdings(), this.#own));
+      await record(withoutDevices(await this.#podResources.holdings(), this.#ownResources));
       this.#failures = 0;
       const [pause, ...rest] = this.#pauses;
       this.#pauses = rest;
       this.#lookAfter(pause);
     } catch (error) {
-      log('error', `what the kubelet has given out is not on record: ${(error as Error).message}`);
+      log('error', `the kubelet's assignments are not on record: ${(error as Error).message}`);
       this.#lookAfter(FAILURE_PAUSES_MS[this.#failures++]);
     }
   }
 
-  // undefined: only once anything has changed.
+  // Undefined: not before the next change.
   #lookAfter(pause: number | undefined): void {
     clearTimeout(this.#timer);
     if (pause === undefined) this.#failures = 0;

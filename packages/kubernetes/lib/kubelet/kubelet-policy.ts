@@ -1,11 +1,11 @@
-// The policies of a kubelet on this machine, as its state files tell.
+// KubeletPolicy: the policies of a kubelet on this machine, from its state files.
 import { NodeError } from '../base/errors.js';
 import { readStates } from './checkpoint-files.js';
 import { DEVICE_FOLDER, KUBELET_FOLDER } from './pod-resources.js';
 
 /**
- * The policies by which a kubelet gives CPUs or memory out itself; none where there is no kubelet.
- * @throws as {@link readStates}
+ * The policies by which a kubelet assigns CPUs or memory itself; empty without a kubelet.
+ * @throws like {@link readStates}
  */
 export async function staticPolicies(
   folder = KUBELET_FOLDER,
@@ -19,8 +19,9 @@ export async function staticPolicies(
 }
 
 /**
- * A kubelet that gives CPUs or memory out itself and a plugin that does would write the same cpusets.
- * @throws NodeError ERR_KUBELET_STATIC; as {@link readStates}
+ * Refuses a kubelet that assigns CPUs or memory itself: it would write the same cpusets as the
+ * plugin.
+ * @throws NodeError ERR_KUBELET_STATIC; like {@link readStates}
  */
 export async function refuseStaticKubelet(
   folder = KUBELET_FOLDER,

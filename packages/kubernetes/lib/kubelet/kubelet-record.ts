@@ -1,10 +1,10 @@
-// What the kubelet has given out, as Manager.recordKubelet takes it. Pure.
+// KubeletRecord: the kubelet's assignments in the form of Manager.recordKubelet. Pure.
 import type { Manager } from 'numalign';
 import type { PodHoldings } from './holdings.js';
 
 type RecordedPod = NonNullable<Parameters<Manager['recordKubelet']>[0]>[number];
 
-// The kubelet's files know some pods by their uids alone.
+// The kubelet's files only have the uids of some pods.
 const UNKNOWN_NAMESPACE = 'unknown';
 
 export function recordOf({ namespace, name, uid, containers }: PodHoldings): RecordedPod {

@@ -1,5 +1,5 @@
-// PodResources: asks the kubelet what it has given to containers. Follows Kubernetes' PodResources
-// API, v1; without its socket, the kubelet's checkpoint files.
+// PodResources: asks the kubelet what it has assigned to containers. See Kubernetes' PodResources
+// API, v1. Without its socket, reads the kubelet's checkpoint files.
 import { credentials, makeClientConstructor, type ServiceError, status } from '@grpc/grpc-js';
 import { CpuSet } from 'numalign';
 import { NodeError } from '../base/errors.js';
@@ -26,11 +26,11 @@ export interface PodResourcesOptions {
   readonly stateFolder?: string;
   /** The folder of kubelet_internal_checkpoint. Default: that of device plugins. */
   readonly deviceFolder?: string;
-  /** For each question. Default: 5000. */
+  /** The time for each call, in milliseconds. Default: 5000. */
   readonly timeoutMs?: number;
 }
 
-// As large as the kubelet's own clients allow.
+// The limit of the kubelet's own clients.
 const MOST_BYTES = 16 * 1024 * 1024;
 
 const nodesOf = (topology: Message | null) => (topology?.nodes ?? []).map(({ ID }: Message) => ID as number);
@@ -48,7 +48,7 @@ function cpusOf(ids: readonly number[]): CpuSet {
 
 function devicesOf(devices: readonly Message[]): Record<string, DeviceHolding[]> {
   const all = new Map<string, DeviceHolding[]>();
-  // One entry a NUMA node, or one a device.
+  // There is one entry per NUMA node, or one per device.
   for (const { resource_name, device_ids, topology } of devices) {
     const found = device_ids.map((id: string) => ({ id, nodes: nodesOf(topology) }));
     all.set(resource_name, [...(all.get(resource_name) ?? []), ...found]);
@@ -92,7 +92,7 @@ export class PodResources {
       serviceDefinition(this.#schema, 'v1.PodResourcesLister'),
       'PodResources',
     );
-    // A client a question: a kubelet that has come again is met without delay.
+    // One client per call: a kubelet that has restarted is reached without delay.
     const client = new Client(`unix://${this.#socket}`, credentials.createInsecure(), {
       'grpc.max_receive_message_length': MOST_BYTES,
     });
@@ -117,8 +117,8 @@ export class PodResources {
   }
 
   /**
-   * What each container is listed with. Kubelets before 1.21 list the CPUs of the shared pool, too:
-   * {@link holdings} leaves them out.
+   * The listed holdings of each container. Kubelets before 1.21 also list the CPUs of the shared
+   * pool; {@link holdings} leaves them out.
    * @throws ERR_POD_RESOURCES: `details.value` is the name of gRPC's status
    */
   async list(): Promise<PodHoldings[]> {
@@ -127,7 +127,7 @@ export class PodResources {
   }
 
   /**
-   * The CPUs that the kubelet gives out, all of them.
+   * All CPUs that the kubelet can assign.
    * @throws ERR_POD_RESOURCES; its value is UNIMPLEMENTED before 1.21
    */
   async allocatableCpus(): Promise<CpuSet> {
@@ -136,8 +136,8 @@ export class PodResources {
   }
 
   /**
-   * One pod, of kubelets since 1.27.
-   * @throws ERR_POD_RESOURCES; its value is UNIMPLEMENTED before
+   * One pod, for kubelets since 1.27.
+   * @throws ERR_POD_RESOURCES; its value is UNIMPLEMENTED for older ones
    */
   async get(namespace: string, name: string): Promise<PodHoldings | null> {
     const { pod_resources } = await this.#ask('Get', { pod_namespace: namespace, pod_name: name });
@@ -145,26 +145,26 @@ export class PodResources {
   }
 
   /**
-   * What the kubelet has given out exclusively: by its socket and the CPU Manager's file; where
-   * nothing answers on the socket, by its files alone, which name pods by their uids. Empty where
-   * there is neither: no kubelet has run.
-   * @throws ERR_POD_RESOURCES where it answers with an error, or only the shared CPUs would tell
-   *   which are exclusive; ERR_KUBELET_STATE, ERR_SYSCALL of a file
+   * What the kubelet has assigned exclusively, from its socket and the CPU Manager's file. If
+   * nothing answers on the socket, from its files alone, which name pods by their uids. Empty
+   * without either: no kubelet has run.
+   * @throws ERR_POD_RESOURCES if it answers with an error, or if only the shared CPUs would show
+   *   which are exclusive; ERR_KUBELET_STATE, ERR_SYSCALL for a file
    */
   async holdings(): Promise<PodHoldings[]> {
     const listed = await this.#listed();
     if (!listed) return holdingsOfFiles(await readStates(this.#stateFolder, this.#deviceFolder));
-    // After the list: a notice follows for what is given out in between.
+    // Read after the list: a notice follows for assignments in between.
     const cpu = await readCpuState(this.#stateFolder);
     if (cpu) return holdingsOfList(listed, cpu);
     if (listed.some(({ containers }) => containers.some(({ cpus }) => !cpus.isEmpty))) {
-      // Since it has this answer, the kubelet lists exclusive CPUs only.
+      // A kubelet that knows this call only lists exclusive CPUs.
       await this.allocatableCpus();
     }
     return holdingPods(listed);
   }
 
-  // undefined: there is no kubelet at present.
+  // Undefined if there is no kubelet now.
   async #listed(): Promise<PodHoldings[] | undefined> {
     if (fileIdentity(this.#socket) === undefined) return undefined;
     try {

@@ -1,10 +1,8 @@
-// A connection to a runtime's socket.
+// Connect: connects to a runtime's socket.
 import { connect, type Socket } from 'node:net';
 import { NodeError } from '../base/errors.js';
 
-/**
- * @throws NodeError ERR_NRI_CONNECT, the kernel's code in `cause`; the signal's reason
- */
+/** @throws NodeError ERR_NRI_CONNECT, the kernel's code in `cause`; the signal's reason */
 export function connectTo(path: string, signal: AbortSignal): Promise<Socket> {
   return new Promise((resolve, reject) => {
     signal.throwIfAborted();

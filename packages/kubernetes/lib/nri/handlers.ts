@@ -10,15 +10,15 @@ import type {
 } from './messages.js';
 
 /**
- * An error that a handler throws is the answer, by its message, and the runtime fails what it was
- * about to do. A handler that takes longer than the runtime's `requestTimeout` (2 s where it does
- * not say) loses its connection, and the runtime goes on as if there was no plugin. Handlers are
- * called in the order of the requests, which does not wait for the answer before.
+ * An error that a handler throws is the answer, with its message, and makes the runtime's action
+ * fail. A handler that takes longer than the runtime's `requestTimeout` (2 s if unknown) loses its
+ * connection, and the runtime continues as if there were no plugin. Handlers are called in the
+ * order of the requests, without waiting for the answer before.
  */
 export interface NriHandlers {
-  /** Before anything else, in each session. */
+  /** Called first in each session. */
   configure?(runtime: Runtime): void | Promise<void>;
-  /** All pods and containers, once in each session before any other call but `configure`. */
+  /** Called with all pods and containers, once in each session, before any call but `configure`. */
   synchronize(
     pods: readonly PodSandbox[],
     containers: readonly Container[],
@@ -29,7 +29,7 @@ export interface NriHandlers {
     container: Container,
     call: Call,
   ): Promise<{ adjust?: ContainerAdjustment; updates?: readonly ContainerUpdate[] }>;
-  /** `resources`: what is asked for. An update of this container in the answer takes its place. */
+  /** `resources`: what is requested. An update of this container in the answer replaces it. */
   updateContainer(
     pod: PodSandbox,
     container: Container,
@@ -38,7 +38,7 @@ export interface NriHandlers {
   ): Promise<readonly ContainerUpdate[]>;
   stopContainer(pod: PodSandbox, container: Container, call: Call): Promise<readonly ContainerUpdate[]>;
 
-  // Events: the runtime sends those only that have a handler.
+  // The runtime only sends events that have a handler.
   runPodSandbox?(pod: PodSandbox, call: Call): void | Promise<void>;
   stopPodSandbox?(pod: PodSandbox, call: Call): void | Promise<void>;
   removePodSandbox?(pod: PodSandbox, call: Call): void | Promise<void>;
@@ -49,7 +49,7 @@ export interface NriHandlers {
   removeContainer?(pod: PodSandbox, container: Container, call: Call): void | Promise<void>;
 }
 
-/** Numbers of the protocol's `Event`. */
+/** The numbers of the protocol's `Event`. */
 export const Event = {
   runPodSandbox: 1,
   stopPodSandbox: 2,
@@ -67,7 +67,7 @@ export const Event = {
 export type EventName = keyof typeof Event;
 export type PodEvent = 'runPodSandbox' | 'stopPodSandbox' | 'removePodSandbox';
 
-/** The mask by which a plugin subscribes to what it has handlers for. */
+/** The mask that subscribes a plugin to the events of its handlers. */
 export function eventMask(handlers: NriHandlers): number {
   const names = Object.keys(Event) as EventName[];
   return names.filter((name) => handlers[name]).reduce((mask, name) => mask | (1 << (Event[name] - 1)), 0);

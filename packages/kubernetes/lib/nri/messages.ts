@@ -1,8 +1,8 @@
-// The messages of NRI as handlers have them: fields and numbers as in proto/nri.proto. What comes
-// from a runtime is complete: what it left out is 0, '', [], {}, or null for a message.
-//
-// Numbers of 64 bits are exact up to 2^53 and the nearest double beyond; an unlimited 2^63 - 1 reads
-// as 2^63 and is 2^63 - 1 again when it is sent.
+// Messages: the messages of NRI in the form of handlers, with fields and numbers as in
+// proto/nri.proto. What comes from a runtime is complete: what it left out is 0, '', [], {}, or
+// null for a message.
+// Numbers of 64 bits are exact up to 2^53, and the nearest double beyond. An unlimited 2^63 - 1 is
+// read as 2^63, and sent as 2^63 - 1 again.
 
 export interface PodSandbox {
   readonly id: string;
@@ -31,7 +31,7 @@ export interface Container {
   readonly state: number;
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
-  /** `NAME=value` of each environment variable. */
+  /** `NAME=value` for each environment variable. */
   readonly env: readonly string[];
   readonly linux: LinuxContainer | null;
   readonly pid: number;
@@ -50,7 +50,7 @@ export interface LinuxContainer {
 
 export interface LinuxDevice {
   readonly path: string;
-  /** 'b', 'c', 'p' or 'u', as mknod(1) has them. */
+  /** 'b', 'c', 'p' or 'u', as in mknod(1). */
   readonly type: string;
   readonly major: number;
   readonly minor: number;
@@ -68,11 +68,11 @@ export interface LinuxResources {
   readonly memory: LinuxMemory | null;
   readonly cpu: LinuxCPU | null;
   readonly hugepage_limits: readonly HugepageLimit[];
-  /** Files of cgroup v2 and what they hold. */
+  /** Files of cgroup v2 and their contents. */
   readonly unified: Readonly<Record<string, string>>;
 }
 
-/** Bytes. */
+/** Amounts in bytes. */
 export interface LinuxMemory {
   readonly limit: Optional<number>;
   readonly reservation: Optional<number>;
@@ -81,25 +81,25 @@ export interface LinuxMemory {
 
 export interface LinuxCPU {
   readonly shares: Optional<number>;
-  /** Microseconds of `period`; -1 is no limit. */
+  /** Microseconds per `period`; -1 means no limit. */
   readonly quota: Optional<number>;
   readonly period: Optional<number>;
-  /** Lists as of cpuset(7), '' for none. */
+  /** Lists as in cpuset(7), '' for none. */
   readonly cpus: string;
   readonly mems: string;
 }
 
 export interface HugepageLimit {
-  /** Such as '2MB'. */
+  /** For example '2MB'. */
   readonly page_size: string;
-  /** Bytes. */
+  /** In bytes. */
   readonly limit: number;
 }
 
-/** null: not set, which is not 0. */
+/** Null if it is not set, which is different from 0. */
 export type Optional<T> = { readonly value: T } | null;
 
-/** A message that is sent: what it leaves out stays as it is. */
+/** A message to send: what it leaves out stays as it is. */
 export type Sent<T> = T extends readonly (infer E)[]
   ? readonly Sent<E>[]
   : T extends object
@@ -120,19 +120,19 @@ export interface ContainerAdjustment {
 export interface ContainerUpdate {
   readonly container_id: string;
   readonly linux: { readonly resources: Sent<LinuxResources> };
-  /** Whether the call goes on where the runtime cannot update this container. */
+  /** Whether the call continues if the runtime cannot update this container. */
   readonly ignore_failure?: boolean;
 }
 
-/** What a runtime says of itself. */
+/** What a runtime reports about itself. */
 export interface Runtime {
   readonly name: string;
   readonly version: string;
-  /** The plugin's own configuration file in the runtime's folder for them, '' without one. */
+  /** The plugin's configuration file in the runtime's folder; '' without one. */
   readonly config: string;
   /** The version of its NRI; undefined before NRI 0.11. */
   readonly nriVersion: string | undefined;
-  /** Milliseconds; undefined before NRI 0.7. */
+  /** In milliseconds; undefined before NRI 0.7. */
   readonly registrationTimeout: number | undefined;
   readonly requestTimeout: number | undefined;
 }

@@ -1,14 +1,17 @@
-// When something comes to a path or goes from it, by the kernel's word: inotify(7).
+// PathWatch: waits for changes at a path, reported by the kernel: inotify(7).
 import { statSync, watch } from 'node:fs';
 import { dirname } from 'node:path';
 import { nearestPresent } from '../base/folder-watch.js';
 
-/** What is at the path: changes when it is made again, comes, goes, or a folder on its way does. */
+/**
+ * The identity of the file at a path. It changes when the file, or a folder on its path, is made,
+ * removed or made again.
+ */
 export function identityOf(path: string): string {
   try {
     const found = statSync(path, { bigint: true, throwIfNoEntry: false });
     if (found) return `${found.dev}:${found.ino}:${found.ctimeNs}`;
-    // A folder that was made again has another number, or another birth where numbers are used again.
+    // A folder that is made again has another inode, or another birth time if the inode is reused.
     const folder = nearestPresent(dirname(path));
     const { dev, ino, birthtimeNs } = statSync(folder, { bigint: true });
     return `${folder}:${dev}:${ino}:${birthtimeNs}`;
@@ -18,8 +21,8 @@ export function identityOf(path: string): string {
 }
 
 /**
- * Resolves once what is at the path is not `identity` any more, which may be so already.
- * @throws the signal's reason; Error where the kernel refuses a watch
+ * Resolves once the identity at the path is not `identity`, possibly at once.
+ * @throws the signal's reason; Error if the kernel refuses a watch
  */
 export function changeOf(path: string, identity: string, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
@@ -42,7 +45,7 @@ export function changeOf(path: string, identity: string, signal: AbortSignal): P
     signal.addEventListener('abort', abort);
     watcher.on('change', look);
     watcher.on('error', fail);
-    // What changed before the watch was there has no event.
+    // There is no event for what changed before the watch existed.
     look();
   });
 }

@@ -1,4 +1,5 @@
-// PluginService: the calls of a runtime, by their names on the wire, to the handlers of a plugin.
+// PluginService: passes the calls of a runtime, by their names on the wire, to the handlers of a
+// plugin.
 import type { Message } from '../protobuf/schema.js';
 import type { Call, Handler } from '../ttrpc/server.js';
 import { Status, StatusError } from '../ttrpc/status.js';
@@ -20,23 +21,23 @@ const CONTAINER_EVENTS = [
   'removeContainer',
 ] as const satisfies ContainerEvent[];
 
-// Calls that nothing here subscribes to; a runtime that makes them has its answer all the same.
+// Calls that nothing here subscribes to; a runtime that makes them still gets an answer.
 const UNUSED = ['UpdatePodSandbox', 'PostUpdatePodSandbox', 'ValidateContainerAdjustment'];
 
 export interface Milestones {
   configured(runtime: Runtime): void;
-  /** The first Synchronize has its answer. */
+  /** The first Synchronize has been answered. */
   synchronized(): void;
-  /** Configure or Synchronize is answered with an error: the session is of no use. */
+  /** Configure or Synchronize was answered with an error: the session is useless. */
   failed(method: string, error: unknown): void;
-  /** The runtime says that it goes down. */
+  /** The runtime announces its shutdown. */
   shutdown(): void;
 }
 
 /**
- * The methods of `nri.pkg.api.v1alpha1.Plugin`. Events come by StateChange (before NRI 0.10) or by a
- * call of their own; both lead to the same handler. What needs the state of the runtime is refused
- * with FAILED_PRECONDITION until Synchronize has its answer.
+ * The methods of `nri.pkg.api.v1alpha1.Plugin`. Events come by StateChange (before NRI 0.10) or by
+ * their own calls; both lead to the same handler. Until Synchronize has been answered, calls that
+ * need the runtime's state are refused with FAILED_PRECONDITION.
  */
 export class PluginService {
   private state = new RuntimeState();

@@ -1,4 +1,4 @@
-// NriPlugin: keeps a session with the runtime, through the runtime's restarts and its own lateness.
+// NriPlugin: keeps a session with the runtime, through restarts and timeouts.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { NodeError } from '../base/errors.js';
 import type { Log } from '../base/log.js';
@@ -14,7 +14,7 @@ import { NriSession } from './session.js';
 export const NRI_SOCKET = '/var/run/nri/nri.sock';
 
 export interface NriPluginOptions {
-  /** Such as {@link NRI_SOCKET}. */
+  /** For example {@link NRI_SOCKET}. */
   readonly socketPath: string;
   readonly name: string;
   /** Two digits: runtimes call plugins in this order. */
@@ -24,10 +24,10 @@ export interface NriPluginOptions {
   readonly limits?: Partial<MuxLimits>;
 }
 
-// sun_path of unix(7) without its last 0.
+// sun_path of unix(7) without its final 0.
 const PATH_LIMIT = 107;
 
-// Milliseconds. A session that lasted is taken up again at once, another one after a while.
+// In milliseconds. A session that lasted this long is resumed at once, another one after a while.
 const LASTING = 1000;
 const FIRST_DELAY = 100;
 const LAST_DELAY = 5000;
@@ -42,16 +42,16 @@ export class NriPlugin {
 
   constructor(private readonly options: NriPluginOptions) {}
 
-  /** The session that is synchronized; undefined while there is none. */
+  /** The synchronized session; undefined if there is none. */
   get session(): NriSession | undefined {
     return this.current;
   }
 
   /**
-   * Resolves at the first Synchronize that is handled. While there is no socket it waits for one;
-   * from then on it registers again whenever a session ends.
-   * @throws NodeError ERR_NRI_INDEX, ERR_NRI_NAME, ERR_NRI_SOCKET_PATH: what can never work;
-   * ERR_NRI_CLOSED where `close` comes first
+   * Resolves at the first Synchronize that is handled. Waits while there is no socket. Afterwards
+   * it registers again whenever a session ends.
+   * @throws NodeError ERR_NRI_INDEX, ERR_NRI_NAME, ERR_NRI_SOCKET_PATH for what can never work;
+   *   ERR_NRI_CLOSED if `close` comes first
    */
   async start(): Promise<void> {
     checkOptions(this.options);
@@ -63,9 +63,9 @@ export class NriPlugin {
   }
 
   /**
-   * Updates containers outside of any call of the runtime's: see NriSession.updateContainers.
+   * Updates containers outside of any call of the runtime: see NriSession.updateContainers.
    * @returns those that the runtime could not update
-   * @throws NodeError ERR_NRI_NO_SESSION while there is none; see TtrpcClient.call
+   * @throws NodeError ERR_NRI_NO_SESSION without a session; see TtrpcClient.call
    */
   async updateContainers(updates: readonly ContainerUpdate[]): Promise<readonly ContainerUpdate[]> {
     if (!this.current) throw new NodeError('ERR_NRI_NO_SESSION', 'NRI: there is no session with the runtime');
@@ -96,7 +96,7 @@ export class NriPlugin {
     const session = new NriSession({ ...this.options, socket });
     const close = () => void session.close();
     signal.addEventListener('abort', close);
-    // It may have been aborted since there was a connection.
+    // It may have been aborted during the connection.
     if (signal.aborted) close();
     try {
       await session.start();
@@ -126,11 +126,11 @@ export class NriPlugin {
     this.options.log('warn', `${flaw.message}; ${next}`, { code: flaw.code, socket: socketPath });
   }
 
-  /** Until it is worth to try again: at a new socket, or after a while where one is there. */
+  /** Waits until another try is worthwhile: for a new socket, or a while if there is one. */
   private async wait(identity: string, flaw: NodeError | undefined): Promise<void> {
     const over = new AbortController();
     const signal = AbortSignal.any([over.signal, this.ending.signal]);
-    // A kernel out of watches is asked again, more seldom.
+    // If the kernel has no watch left, retries less often.
     const change = changeOf(this.options.socketPath, identity, signal).then(
       // A socket that was just made may refuse a moment longer.
       () => {
@@ -164,14 +164,14 @@ function closedError(): NodeError {
 
 function checkOptions({ socketPath, name, index }: NriPluginOptions): void {
   if (!/^[0-9]{2}$/.test(index)) {
-    throw new NodeError('ERR_NRI_INDEX', `NRI: ${JSON.stringify(index)} is no plugin index`, {
+    throw new NodeError('ERR_NRI_INDEX', `NRI: ${JSON.stringify(index)} is not a plugin index`, {
       value: index,
       valid: "two digits, such as '10'",
     });
   }
   if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(name)) {
     const valid = 'up to 64 letters, digits, dots, hyphens and underscores';
-    throw new NodeError('ERR_NRI_NAME', `NRI: ${JSON.stringify(name)} is no plugin name`, {
+    throw new NodeError('ERR_NRI_NAME', `NRI: ${JSON.stringify(name)} is not a plugin name`, {
       value: name,
       valid,
     });

@@ -1,36 +1,36 @@
-// NRI's messages on the wire.
+// Protocol: NRI's messages on the wire.
 import { type Message, Schema } from '../protobuf/schema.js';
 import { Status, StatusError } from '../ttrpc/status.js';
 
 export const PLUGIN_SERVICE = 'nri.pkg.api.v1alpha1.Plugin';
 export const RUNTIME_SERVICE = 'nri.pkg.api.v1alpha1.Runtime';
 
-/** Connections of the Mux, by which side serves there. */
+/** Connections of the Mux, by the side that serves there. */
 export const PLUGIN_CONNECTION = 1;
 export const RUNTIME_CONNECTION = 2;
 
 const schema = new Schema('nri');
 
-/** Does ahead of the first call what would make its answer late: some 20 ms. */
+/** Prepares what would otherwise delay the first answer by about 20 ms. */
 export function prepareMessages(): void {
   schema.prepare();
 }
 
-/** `type`: such as `SynchronizeRequest`. */
+/** `type`: for example `SynchronizeRequest`. */
 export function encode(type: string, message: Message): Uint8Array {
   return schema.encode(`nri.pkg.api.v1alpha1.${type}`, message);
 }
 
-/** @throws StatusError INVALID_ARGUMENT where the bytes are no such message */
+/** @throws StatusError INVALID_ARGUMENT if the bytes are not such a message */
 export function decode(type: string, bytes: Uint8Array): Message {
   return readable(type, () => schema.decode(`nri.pkg.api.v1alpha1.${type}`, bytes));
 }
 
-/** @throws StatusError INVALID_ARGUMENT where `read` throws */
+/** @throws StatusError INVALID_ARGUMENT if `read` throws */
 export function readable<T>(type: string, read: () => T): T {
   try {
     return read();
   } catch (error) {
-    throw new StatusError(Status.INVALID_ARGUMENT, `no ${type}: ${(error as Error).message}`);
+    throw new StatusError(Status.INVALID_ARGUMENT, `invalid ${type}: ${(error as Error).message}`);
   }
 }

@@ -1,11 +1,11 @@
-// RuntimeState: the pods and containers of a Synchronize, which comes in parts where there are many.
+// RuntimeState: the pods and containers of a Synchronize, which comes in parts if there are many.
 import { countFields } from '../protobuf/fields.js';
 import { Status, StatusError } from '../ttrpc/status.js';
 import type { Container, PodSandbox } from './messages.js';
 import { decode, readable } from './protocol.js';
 
-// Far beyond what one machine runs (the kubelet's default is 110 pods), and what a runtime that goes
-// on forever is held to. An empty container has two bytes on the wire and hundreds in memory.
+// Far more than one machine runs (the kubelet's default is 110 pods): the limit for a runtime that
+// never stops sending. An empty container has two bytes on the wire, but hundreds in memory.
 const OBJECT_LIMIT = 1 << 16;
 const BYTE_LIMIT = 64 << 20;
 
@@ -23,8 +23,8 @@ export class RuntimeState {
   }
 
   /**
-   * @returns whether there is more to come
-   * @throws StatusError INVALID_ARGUMENT, or RESOURCE_EXHAUSTED where there is more than fits
+   * @returns whether more is to come
+   * @throws StatusError INVALID_ARGUMENT, or RESOURCE_EXHAUSTED for more than the limit
    */
   add(payload: Uint8Array): boolean {
     this.bytes += payload.length;

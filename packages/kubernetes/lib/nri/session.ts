@@ -26,14 +26,16 @@ export interface NriSessionOptions {
   readonly limits?: Partial<MuxLimits>;
 }
 
-// Milliseconds.
+// In milliseconds.
 const REGISTER_TIMEOUT = 10_000;
-// A runtime that is starting synchronizes once it has taken stock of what it runs.
+// A starting runtime synchronizes once it knows what it runs.
 const SYNCHRONIZE_TIMEOUT = 60_000;
 const UPDATE_TIMEOUT = 10_000;
 
 export class NriSession {
-  /** See Mux.closed; besides, ERR_NRI_REGISTER, ERR_NRI_SYNCHRONIZE, ERR_NRI_HANDLER, ERR_NRI_SHUTDOWN. */
+  /**
+   * See Mux.closed; also ERR_NRI_REGISTER, ERR_NRI_SYNCHRONIZE, ERR_NRI_HANDLER, ERR_NRI_SHUTDOWN.
+   */
   readonly closed: Promise<NodeError | undefined>;
   private readonly mux: Mux;
   private readonly client: TtrpcClient;
@@ -57,16 +59,16 @@ export class NriSession {
     });
   }
 
-  /** What the runtime says of itself; undefined until it has configured the plugin. */
+  /** What the runtime reports about itself; undefined until it has configured the plugin. */
   get runtime(): Runtime | undefined {
     return this.configuredBy;
   }
 
   /**
-   * Registers. Resolves once the runtime has been configured with the handlers' events and the first
-   * Synchronize has been handled, in whatever order the answer to the registration comes.
+   * Registers. Resolves once the runtime has been configured with the handlers' events and the
+   * first Synchronize has been handled, whatever the order of the answers.
    * @throws NodeError ERR_NRI_REGISTER (the runtime refuses or does not answer, see `cause`),
-   * ERR_NRI_SYNCHRONIZE (it does not synchronize within 60 s), or why the session is closed
+   *   ERR_NRI_SYNCHRONIZE (it does not synchronize within 60 s), or why the session is closed
    */
   async start(): Promise<void> {
     const timer = setTimeout(() => {
@@ -88,8 +90,8 @@ export class NriSession {
   }
 
   /**
-   * Updates containers outside of any call of the runtime's. A handler must not wait for it:
-   * containerd makes no update before the handler's answer is there.
+   * Updates containers outside of any call of the runtime. A handler must not wait for it:
+   * containerd makes no update before the handler has answered.
    * @returns those that the runtime could not update
    * @throws see TtrpcClient.call
    */
@@ -99,7 +101,7 @@ export class NriSession {
     return decode('UpdateContainersResponse', answer).failed;
   }
 
-  /** Ends the connection at once: the runtime goes on without the plugin. */
+  /** Ends the connection at once: the runtime continues without the plugin. */
   async close(): Promise<void> {
     this.mux.close();
   }
@@ -121,7 +123,7 @@ export class NriSession {
     return this.client.call(RUNTIME_SERVICE, method, request, { timeout });
   }
 
-  // The runtime has its answer first.
+  // The runtime must get its answer first.
   private closeLater(reason: NodeError): void {
     setImmediate(() => this.mux.close(reason));
   }

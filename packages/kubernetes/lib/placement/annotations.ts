@@ -1,18 +1,18 @@
-// What annotations ask of numalign, for all containers of a pod or for one of them. Pure.
+// Annotations: what annotations ask of numalign, for all containers of a pod or for one. Pure.
 import { NodeError } from '../base/errors.js';
 
-/** Annotations by name; a container's own go before its pod's. */
+/** Annotations by name; a container's own take precedence over its pod's. */
 export interface Annotated {
   readonly annotations: Readonly<Record<string, string>>;
 }
 
-/** What is asked for beside the resources that the runtime reports; undefined: nothing is said. */
+/** Requests beyond the resources that the runtime reports; undefined if not set. */
 export interface Wishes {
-  /** Whole exclusive CPUs; 0: none, whatever else is known of the container. */
+  /** Whole exclusive CPUs; 0: none, whatever else the container has. */
   readonly cpu: number | undefined;
-  /** A quantity of Kubernetes. */
+  /** A Kubernetes quantity. */
   readonly memory: string | undefined;
-  /** How many devices, by resource. */
+  /** Numbers of devices by resource. */
   readonly devices: Readonly<Record<string, number>>;
   readonly smt: 'hold-sibling' | undefined;
   /** Whether devices are passed on by their CDI names. */
@@ -20,7 +20,9 @@ export interface Wishes {
 }
 
 export const ANNOTATION_PREFIX = 'numalign.io/';
-/** Of a container that numalign has placed: the CPUs that its creator has chosen; empty: none. */
+/**
+ * Set on containers that numalign has placed: the CPUs that the creator has chosen; empty: none.
+ */
 export const CHOICE_ANNOTATION = `${ANNOTATION_PREFIX}choice`;
 
 const QUANTITY = /^[0-9]+(\.[0-9]+)?([EPTGMk]i?|Ki|m)?$/;
@@ -40,8 +42,8 @@ function invalid(key: string, value: string, valid: string): never {
 }
 
 /**
- * The annotations of a container, as its runtime reports them: `numalign.io/KEY` of the container,
- * `numalign.io/KEY.CONTAINER` and `numalign.io/KEY` of its pod, the first of these.
+ * The annotations of a container, as its runtime reports them. The first of these counts:
+ * `numalign.io/KEY` of the container, `numalign.io/KEY.CONTAINER` and `numalign.io/KEY` of its pod.
  * @throws NodeError ERR_INVALID_ANNOTATION
  */
 export function wishesOf(pod: Annotated, container: Annotated & { readonly name: string }): Wishes {

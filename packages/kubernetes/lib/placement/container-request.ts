@@ -1,4 +1,4 @@
-// A container, as its runtime reports it -> what it asks numalign for. Pure.
+// ContainerRequest: a container, as its runtime reports it -> what it asks of numalign. Pure.
 import { CpuSet, type PodSpec } from 'numalign';
 import type { Container, PodSandbox } from '../nri/messages.js';
 import { CHOICE_ANNOTATION, type Wishes, wishesOf } from './annotations.js';
@@ -8,27 +8,28 @@ import { type Amounts, amountsOf } from './resources.js';
 /** What a container asks for. */
 export interface ContainerRequest {
   /**
-   * A pod of this one container, under the container's id; null: nothing is to be granted, it runs
-   * in the shared pool.
+   * A pod of this one container, under the container's id. Null if nothing is to be granted: it
+   * runs in the shared pool.
    */
   readonly pod: PodSpec | null;
-  /** How many exclusive CPUs it asks for; 0: it runs in the shared pool. */
+  /** The number of exclusive CPUs; 0: it runs in the shared pool. */
   readonly exclusiveCpus: number;
-  /** What is to be booked of ordinary memory, as a quantity; undefined: none. */
+  /** The ordinary memory to book, as a quantity; undefined: none. */
   readonly memory: string | number | undefined;
-  /** CPUs that its creator has chosen for it in the shared pool; null: all of them. */
+  /** The CPUs in the shared pool that its creator has chosen; null: all of them. */
   readonly choice: CpuSet | null;
   readonly smt: 'hold-sibling' | undefined;
   readonly cdi: boolean;
 }
 
-/** The name of its grant: for people, and to tell a plugin's grants from others'. */
+/** The name of its grant: for people, and to distinguish a plugin's grants from others'. */
 export const grantName = (prefix: string, pod: PodSandbox, container: Pick<Container, 'name'>) =>
   `${prefix}:${pod.namespace || 'default'}/${pod.name}/${container.name}`;
 
 /**
- * Containers come one after the other, and a runtime does not tell what is to come: each is a pod of
- * its own for the managers. Init containers have ended when the next one is created, sidecars stay.
+ * Containers come one after the other, and a runtime does not announce the next ones: each is a
+ * separate pod for the managers. An init container has ended when the next one is created; sidecars
+ * stay.
  * @throws NodeError ERR_INVALID_ANNOTATION
  */
 export function containerRequest(prefix: string, pod: PodSandbox, container: Container): ContainerRequest {
@@ -38,13 +39,13 @@ export function containerRequest(prefix: string, pod: PodSandbox, container: Con
   const qosClass = wishes.cpu ? 'Guaranteed' : wishes.cpu === 0 ? 'Burstable' : qosClassOf(pod, amounts);
   const isGuaranteed = qosClass === 'Guaranteed';
   const limits = { ...wishes.devices, ...(isGuaranteed && guaranteedAmounts(amounts, wishes)) };
-  const isSomething = Object.keys(limits).length > 0;
+  const isNeeded = Object.keys(limits).length > 0;
   const cpu = isGuaranteed ? limits.cpu : undefined;
   const exclusiveCpus = typeof cpu === 'number' && Number.isInteger(cpu) ? cpu : 0;
   const name = grantName(prefix, pod, container);
   const choice = container.annotations[CHOICE_ANNOTATION] ?? resources?.cpu?.cpus ?? '';
   return {
-    pod: isSomething ? { uid: container.id, name, qosClass, containers: [{ name: 'main', limits }] } : null,
+    pod: isNeeded ? { uid: container.id, name, qosClass, containers: [{ name: 'main', limits }] } : null,
     exclusiveCpus,
     memory: isGuaranteed ? limits.memory : undefined,
     choice: exclusiveCpus > 0 || choice === '' ? null : CpuSet.parse(choice),
@@ -54,7 +55,7 @@ export function containerRequest(prefix: string, pod: PodSandbox, container: Con
 }
 
 function guaranteedAmounts({ requestMillis, limitMillis, memoryBytes, hugepages }: Amounts, wishes: Wishes) {
-  // A kubelet that enforces no quotas says it by the shares alone.
+  // A kubelet that enforces no quotas only sets the shares.
   const millis = limitMillis ?? requestMillis;
   const cpu = wishes.cpu ?? (millis === undefined ? undefined : millis / 1000);
   const memory = wishes.memory ?? memoryBytes;

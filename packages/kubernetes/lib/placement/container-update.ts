@@ -1,8 +1,8 @@
-// An update of a container that another client asks for, on top of what it has. Pure.
+// ContainerUpdate: an update of a container by another client, on top of what it has. Pure.
 import { CpuSet } from 'numalign';
 import type { Container, LinuxResources } from '../nri/messages.js';
 
-/** The container with its resources as they are to be: what an update leaves out stays. */
+/** The container with the resources after an update; what the update leaves out stays. */
 export function withResources(container: Container, resources: LinuxResources | null): Container {
   const before = container.linux?.resources;
   return {
@@ -21,15 +21,15 @@ export function withResources(container: Container, resources: LinuxResources | 
   } as Container;
 }
 
-/** The CPUs that an update chooses; null: it chooses none. */
+/** The CPUs that an update chooses; null: none. */
 export function choiceOf(resources: LinuxResources | null): CpuSet | null {
   const cpus = resources?.cpu?.cpus ?? '';
   return cpus === '' ? null : CpuSet.parse(cpus);
 }
 
-// CRI cannot tell 0 from nothing, and runtimes take it for nothing.
-const isGiven = (value: unknown): boolean =>
+// CRI cannot distinguish 0 from unset, and runtimes take it for unset.
+const isSet = (value: unknown): boolean =>
   typeof value === 'object' ? Boolean((value as { value?: unknown } | null)?.value) : value !== '';
 
 const fieldsOf = (message: object | null | undefined) =>
-  Object.fromEntries(Object.entries(message ?? {}).filter(([, value]) => isGiven(value)));
+  Object.fromEntries(Object.entries(message ?? {}).filter(([, value]) => isSet(value)));

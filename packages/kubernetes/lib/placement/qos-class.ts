@@ -1,12 +1,12 @@
-// The QoS class of a container's pod, as far as a runtime tells. Pure.
+// QosClass: the QoS class of a container's pod, as far as a runtime reports it. Pure.
 import type { QosClass } from 'numalign/kubelet';
 import type { PodSandbox } from '../nri/messages.js';
 import type { Amounts } from './resources.js';
 
 /**
- * A kubelet says it by the cgroup of the pod, whichever driver it has. Without a kubelet a container
- * is judged by itself, as Kubernetes judges a pod: Guaranteed needs limits of CPU and memory, and a
- * request of CPU that is its limit.
+ * A kubelet shows the class by the cgroup of the pod, with any driver. Without a kubelet, a
+ * container is judged as Kubernetes judges a pod: Guaranteed needs limits of CPU and memory, and a
+ * request of CPU that equals its limit.
  */
 export function qosClassOf({ linux }: Pick<PodSandbox, 'linux'>, amounts: Amounts): QosClass {
   const parent = linux?.cgroup_parent ?? '';

@@ -1,18 +1,19 @@
-// What a runtime reports of a container's resources -> amounts in Kubernetes' terms. Pure.
+// Resources: what a runtime reports about a container's resources -> amounts in Kubernetes' terms.
+// Pure.
 import type { LinuxResources } from '../nri/messages.js';
 
 /** Amounts of a container; undefined: no limit is known. */
 export interface Amounts {
-  /** Of its share of CPU time. */
+  /** From its share of CPU time. */
   readonly requestMillis: number | undefined;
-  /** Of its quota. */
+  /** From its quota. */
   readonly limitMillis: number | undefined;
   readonly memoryBytes: number | undefined;
   /** Bytes by resource, such as hugepages-2Mi. */
   readonly hugepages: Readonly<Record<string, number>>;
 }
 
-// As the kubelet computes them: MilliCPUToShares of pkg/kubelet/cm.
+// The kubelet's computation: MilliCPUToShares in pkg/kubelet/cm.
 const SHARES_PER_CPU = 1024;
 const MILLI = 1000;
 // Runtimes write no limit as 0, -1, or a number near 2^63.

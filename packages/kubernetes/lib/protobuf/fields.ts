@@ -1,9 +1,9 @@
-// Fields of a message, counted before anything is made of them.
+// Fields: counts the fields of a message before it is decoded.
 import protobuf from 'protobufjs';
 
 /**
- * How many fields the message has at its top, repeated ones one by one.
- * @throws Error, RangeError where the bytes are no message
+ * The number of top-level fields in the message; each repeated one counts.
+ * @throws Error, RangeError if the bytes are not a message
  */
 export function countFields(bytes: Uint8Array): number {
   const reader = protobuf.Reader.create(bytes);

@@ -1,4 +1,4 @@
-// SaturatingWriter: numbers of 64 bits that are beyond a field's range become the range's end.
+// SaturatingWriter: 64-bit numbers beyond a field's range become the end of the range.
 import protobuf from 'protobufjs';
 
 const [INT64_MIN, INT64_END, UINT64_END] = [-(2 ** 63), 2 ** 63, 2 ** 64];
@@ -9,8 +9,8 @@ const LARGEST_INT64 = { low: -1, high: 0x7fffffff, unsigned: false } as Int64;
 const LARGEST_UINT64 = { low: -1, high: -1, unsigned: true } as Int64;
 
 /**
- * protobufjs wraps a number of 2^63 around to -2^63. That number is what a reader has of 2^63 - 1,
- * the runtimes' word for unlimited: the nearest double.
+ * protobufjs would wrap a number of 2^63 around to -2^63. But a reader gets 2^63, the nearest
+ * double, for 2^63 - 1, which means unlimited to runtimes.
  */
 export class SaturatingWriter extends protobuf.BufferWriter {
   override int64(value: Int64): protobuf.Writer {

@@ -1,5 +1,5 @@
-// NodeResourceTopology: the custom resource of topology.node.k8s.io by which a cluster's scheduler
-// learns what each NUMA node of a machine has.
+// NodeResourceTopology: the custom resource of topology.node.k8s.io, which tells a cluster's
+// scheduler what each NUMA node of a machine has.
 import type { PlacementOptions } from 'numalign';
 
 export const GROUP = 'topology.node.k8s.io';
@@ -7,7 +7,7 @@ export const VERSION = 'v1alpha2';
 export const KIND = 'NodeResourceTopology';
 export const PLURAL = 'noderesourcetopologies';
 
-/** Amounts are Kubernetes' quantities: CPUs, bytes, devices. */
+/** Amounts are Kubernetes quantities: CPUs, bytes, devices. */
 export interface ResourceInfo {
   readonly name: string;
   readonly capacity: string;
@@ -27,10 +27,10 @@ export interface AttributeInfo {
 
 /** A NUMA node. */
 export interface Zone {
-  /** `node-` and the NUMA node's id, as the scheduler's plugin reads it. */
+  /** `node-` and the NUMA node's id, as the scheduler's plugin expects. */
   readonly name: string;
   readonly type: 'Node';
-  /** Distances; left out where the firmware tells none. */
+  /** Distances; left out if the firmware reports none. */
   readonly costs?: readonly CostInfo[];
   readonly resources: readonly ResourceInfo[];
 }
@@ -42,12 +42,12 @@ export interface OwnerReference {
   readonly uid: string;
 }
 
-/** What this package says of a machine; the API server keeps the rest of the object. */
+/** What this package publishes about a machine; the API server keeps the rest of the object. */
 export interface NodeResourceTopology {
   readonly apiVersion: `${typeof GROUP}/${typeof VERSION}`;
   readonly kind: typeof KIND;
   readonly metadata: { readonly name: string; readonly ownerReferences?: readonly OwnerReference[] };
-  /** Deprecated by the API, and still read by older schedulers. */
+  /** Deprecated by the API, but still read by older schedulers. */
   readonly topologyPolicies: readonly string[];
   readonly attributes: readonly AttributeInfo[];
   readonly zones: readonly Zone[];

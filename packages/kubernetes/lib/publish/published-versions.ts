@@ -1,10 +1,10 @@
-// PublishedVersions: which versions of an object this process has written, so that the watch does
-// not take them for somebody else's.
+// PublishedVersions: the versions of an object that this process has written, so that the watch
+// does not take them for those of others.
 import { isDeepStrictEqual } from 'node:util';
 import type { KubernetesObject } from '../api-server/resource.js';
 import type { NodeResourceTopology } from './node-resource-topology.js';
 
-// A watch lags behind by fewer.
+// A watch lags behind by fewer versions.
 const MOST = 64;
 
 export class PublishedVersions {
@@ -15,7 +15,7 @@ export class PublishedVersions {
     return this.#writing !== undefined;
   }
 
-  /** The watch may show a version before the answer to its request is here. */
+  /** The watch may show a version before the request for it is answered. */
   async during<T>(object: NodeResourceTopology, write: () => Promise<T>): Promise<T> {
     this.#writing = object;
     try {
@@ -32,15 +32,15 @@ export class PublishedVersions {
     if (this.#versions.size > MOST) this.#versions.delete(oldest!);
   }
 
-  /** Whether it is one of these, or has what is being written. */
+  /** Whether it is one of these versions, or equals the one being written. */
   has(object: KubernetesObject): boolean {
     if (this.#versions.has(object.metadata.resourceVersion ?? '')) return true;
     return this.#writing !== undefined && isSame(object, this.#writing);
   }
 }
 
-/** Whether an object says of a machine what another does, whatever its metadata. */
-export function isSame(object: KubernetesObject, own: NodeResourceTopology): boolean {
+/** Whether two objects describe the same machine state, whatever their metadata. */
+export function isSame(object: KubernetesObject, topology: NodeResourceTopology): boolean {
   const { attributes, topologyPolicies, zones } = object;
-  return isDeepStrictEqual({ ...own, attributes, topologyPolicies, zones }, own);
+  return isDeepStrictEqual({ ...topology, attributes, topologyPolicies, zones }, topology);
 }

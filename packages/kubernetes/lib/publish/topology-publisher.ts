@@ -1,4 +1,4 @@
-// TopologyPublisher: keeps a node's NodeResourceTopology at the API server as the machine is.
+// TopologyPublisher: keeps a node's NodeResourceTopology at the API server up to date.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { isDeepStrictEqual } from 'node:util';
 import type { ManagerView } from 'numalign';
@@ -24,33 +24,34 @@ import { zonesOf } from './zones.js';
 export interface TopologyPublisherOptions {
   readonly manager: ManagerView;
   readonly apiServer: ApiServer;
-  /** Of the Node object, and so of the NodeResourceTopology. */
+  /** The name of the Node object, and so of the NodeResourceTopology. */
   readonly nodeName: string;
   /** Default: the manager's. */
   readonly policy?: Policy;
   /** Default: the manager's. */
   readonly scope?: Scope;
   readonly log: Log;
-  /** Delete the object at {@link TopologyPublisher.close}. Default: false, it stays as it is. */
+  /** Deletes the object at {@link TopologyPublisher.close}. Default: false, it stays as it is. */
   readonly deletesAtClose?: boolean;
 }
 
 const TOPOLOGIES: Resource = { group: GROUP, version: VERSION, plural: PLURAL };
 const NODES: Resource = { group: '', version: 'v1', plural: 'nodes' };
 
-// At most twice a second.
+// Publishes at most twice a second.
 const LEAST_MS = 500;
-// Publishing becomes rarer while others write the same object: the cluster's scheduler has to read each version.
+// Publishes less often while others write the same object: the cluster's scheduler has to read each
+// version.
 const LONGEST_CONTESTED_MS = 10_000;
 const CONTEST_MS = 60_000;
 
 /**
- * Publishes the machine within milliseconds of a commit of anybody, at most twice a second, and
- * nothing where nothing has changed; what no commit tells, such as CPUs that go offline, after the
- * manager's next round ({@link Manager.reconcile}); again after the API server was away, and where the object was
- * deleted or changed by others. Only zones, attributes and policies are its own: what others say in
- * the object's metadata stays. Each kind of error goes to `log` once until it is over, and tried
- * again.
+ * Publishes the machine's state within milliseconds of any commit, at most twice a second, and only
+ * if something has changed. Changes without a commit, such as CPUs that go offline, follow after
+ * the manager's next round ({@link Manager.reconcile}). It also publishes after the API server was
+ * away, and if others have deleted or changed the object. It only owns zones, attributes and
+ * policies: other metadata of the object stays. Each kind of error is logged once until it is over,
+ * and retried.
  */
 export class TopologyPublisher {
   readonly #options: TopologyPublisherOptions;
@@ -58,17 +59,17 @@ export class TopologyPublisher {
   readonly #backoff = new Backoff();
   readonly #versions = new PublishedVersions();
   #work: Promise<unknown>[] = [];
-  // What was published last; stale: the server may have something else by now.
+  // The last published object; stale if the server may have another one by now.
   #published: NodeResourceTopology | undefined;
   #isStale = false;
-  // null: the Node cannot be read, or is not there.
+  // Null if the Node cannot be read, or does not exist.
   #owner: OwnerReference | null | undefined;
   #isDue = false;
   #isRunning = false;
   #earliest = 0;
-  // How often others have written it, and when they did last.
+  // How often others have written the object, and when they last did.
   #contested = { times: 0, at: Number.NEGATIVE_INFINITY };
-  // The codes that were logged, until it works again.
+  // The logged error codes, until it works again.
   readonly #failures = new Map<'published' | 'watched', string>();
   // Ends a pause after a failure.
   #wake = new AbortController();
@@ -77,7 +78,7 @@ export class TopologyPublisher {
     this.#options = options;
   }
 
-  /** Publishes, and watches from now on. It does not wait for the API server. */
+  /** Publishes, and watches from now on. Does not wait for the API server. */
   async start(): Promise<void> {
     const { manager } = this.#options;
     manager.on('change', this.#changed);
@@ -110,13 +111,13 @@ export class TopologyPublisher {
     this.#work.push(run);
   };
 
-  // CPUs that went offline, devices that were registered again: no commit shows these.
+  // No commit shows CPUs that went offline or devices that were registered again.
   readonly #reconciled = (message: unknown): void => {
     const { stateDir } = message as DiagnosticsMessages['reconcile'];
     if (stateDir === this.#options.manager.stateDir) this.#changed();
   };
 
-  // Until nothing is due.
+  // Runs until nothing is due.
   async #run(): Promise<void> {
     const { signal } = this.#end;
     while (this.#isDue && !signal.aborted) {
@@ -169,7 +170,7 @@ export class TopologyPublisher {
       this.#options.log('info', `the topology of ${nodeName} is published again`);
   }
 
-  // A merge patch keeps what others have written beside; without an object there is one to create.
+  // A merge patch keeps what others have added. Without an object, one is created.
   async #write(wanted: NodeResourceTopology): Promise<KubernetesObject> {
     const { apiServer, nodeName } = this.#options;
     const { signal } = this.#end;
@@ -189,7 +190,7 @@ export class TopologyPublisher {
     }
   }
 
-  // So that the object ends with its Node. Where that cannot be read, it does not.
+  // The owner makes the object end with its Node. If the Node cannot be read, the object stays.
   async #findOwner(): Promise<OwnerReference | null> {
     const { apiServer, nodeName, log } = this.#options;
     try {
@@ -207,8 +208,8 @@ export class TopologyPublisher {
 
   async #watch(): Promise<void> {
     const { apiServer, nodeName } = this.#options;
-    // Published for the first time once it is known what is there, or that this cannot be known: a
-    // list that was on its way meanwhile would look like a deletion.
+    // The first publication waits until it is known what exists, or that this cannot be known: a
+    // list that is still on its way would otherwise look like a deletion.
     const failed = (error: ApiError) => {
       this.#failed('watched', error);
       if (!this.#published) this.#changed();
@@ -216,24 +217,25 @@ export class TopologyPublisher {
     const options = { name: nodeName, signal: this.#end.signal, failed };
     for await (const event of apiServer.watch(TOPOLOGIES, options)) {
       if (event.type === 'LISTED') {
-        this.#seen(event.objects.find(({ metadata }) => metadata.name === nodeName));
-        // The server is there: what has failed need not wait any longer, and a Node may have come.
+        this.#react(event.objects.find(({ metadata }) => metadata.name === nodeName));
+        // The server is reachable: failed work need not wait any longer, and a Node may have been
+        // added.
         this.#owner ??= undefined;
         this.#wake.abort();
         this.#failures.delete('watched');
         if (!this.#published) this.#changed();
       } else if (event.object.metadata.name === nodeName) {
-        this.#seen(event.type === 'DELETED' ? undefined : event.object);
+        this.#react(event.type === 'DELETED' ? undefined : event.object);
       }
     }
   }
 
-  // What somebody has written, perhaps this publisher.
-  #seen(object: KubernetesObject | undefined): void {
+  // Handles a version written by others, or possibly by this publisher.
+  #react(object: KubernetesObject | undefined): void {
     const { nodeName, log } = this.#options;
-    const own = this.#published;
-    if (!own && !this.#versions.isWriting) return;
-    if (object && (this.#versions.has(object) || (own && isSame(object, own)))) return;
+    const published = this.#published;
+    if (!published && !this.#versions.isWriting) return;
+    if (object && (this.#versions.has(object) || (published && isSame(object, published)))) return;
     this.#isStale = true;
     if (object) {
       this.#contested = { times: this.#isContested ? this.#contested.times + 1 : 1, at: performance.now() };

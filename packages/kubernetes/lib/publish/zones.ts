@@ -1,23 +1,22 @@
 // Zones: what each NUMA node has of every resource, and how much of it a pod can still get. Pure.
-//
-// The law: under the policy single-numa-node a Guaranteed pod that asks for what is available of a
-// resource on a node, and for nothing scarce beside it, is admitted there by numalign's plan; with
-// one more unit it is not.
+// Invariant: take a Guaranteed pod under the policy single-numa-node that asks for the available
+// amount of a resource on a node, and for nothing else that is scarce. numalign's plan admits it
+// there; with one more unit it does not.
 import type { CpuSet, ManagerView, PlacementOptions, Settings } from 'numalign';
 import type { Planner } from 'numalign/diagnostics';
 import type { NumaNode, Topology } from 'numalign/topology';
 import type { ResourceInfo, Zone } from './node-resource-topology.js';
 
-/** What zones follow from. */
+/** What zones are computed from. */
 export interface ZoneGround {
   readonly topology: Topology;
   readonly settings: Settings;
   readonly placement: Readonly<PlacementOptions>;
-  /** What nobody holds, at one moment. */
+  /** What is free at one moment. */
   readonly free: Pick<Planner, 'freeCpus' | 'sharedPool' | 'memory' | 'devices'>;
 }
 
-/** @throws as {@link ManagerView.planner}: ERR_STATE_CORRUPT, ERR_MANAGER_CLOSED */
+/** @throws like {@link ManagerView.planner}: ERR_STATE_CORRUPT, ERR_MANAGER_CLOSED */
 export function zonesOf(manager: ManagerView): Zone[] {
   const free = manager.planner();
   return zones({
@@ -28,7 +27,7 @@ export function zonesOf(manager: ManagerView): Zone[] {
   });
 }
 
-/** One zone for each NUMA node, ascending. Resources that a node has nothing of are left out. */
+/** One zone per NUMA node, ascending. Resources that a node does not have are left out. */
 export function zones(ground: ZoneGround): Zone[] {
   const { nodes } = ground.topology;
   return nodes.map((node) => {
@@ -56,7 +55,7 @@ function resource(name: string, capacity: number, allocatable: number, available
 function cpus(node: NumaNode, ground: ZoneGround): ResourceInfo[] {
   if (node.cpus.isEmpty) return [];
   const { managedCPUs, reservedSystemCPUs, isolatedCPUs } = ground.settings;
-  // Isolated ones are only given to pods that ask for such, which the cluster's scheduler cannot see.
+  // Isolated CPUs only go to pods that ask for them, which the cluster's scheduler cannot see.
   const allocatable = managedCPUs
     .difference(reservedSystemCPUs)
     .difference(isolatedCPUs)
@@ -67,7 +66,7 @@ function cpus(node: NumaNode, ground: ZoneGround): ResourceInfo[] {
 function availableCpus(node: NumaNode, { topology, placement, free }: ZoneGround): number {
   const { cpuManagerPolicy = 'static', cpuManagerPolicyOptions: options = {} } = placement;
   const all = free.freeCpus().intersection(node.cpus);
-  // Nothing is exclusive, and nothing is refused.
+  // Under this policy nothing is exclusive, and nothing is refused.
   if (cpuManagerPolicy === 'none') return all.size;
   // One CPU stays for everything else.
   const isLast = free.sharedPool().isSubsetOf(all);
@@ -75,8 +74,8 @@ function availableCpus(node: NumaNode, { topology, placement, free }: ZoneGround
   return options['full-pcpus-only'] === true ? inWholeCores(topology, all, most) : most;
 }
 
-// A request must be a multiple of the threads of a core. Cores of different sizes may not add up to
-// each of them.
+// A request must be a multiple of a core's threads. The sums of cores with different sizes may not
+// include every multiple.
 function inWholeCores({ cores, cpusPerCore }: Topology, from: CpuSet, most: number): number {
   let sums = 1n;
   for (const core of cores) {
@@ -93,22 +92,22 @@ function memory(node: NumaNode, { placement, free }: ZoneGround): ResourceInfo[]
   return free
     .memory()
     .filter((table) => table.node === node.id && table.total > 0)
-    .map(({ type, total, allocatable, free: left, group }) => {
-      // Of nodes that share an allocation none can be given memory from alone.
-      const available = !isBooked ? allocatable : group.length > 1 ? 0 : left;
+    .map(({ type, total, allocatable, free: remaining, group }) => {
+      // Of nodes that share an allocation, none can provide memory alone.
+      const available = !isBooked ? allocatable : group.length > 1 ? 0 : remaining;
       return resource(type, total, allocatable, available);
     });
 }
 
-// A device near several nodes counts on each. One that is near none, or a resource of which no
-// device says where it is, is in no zone: the cluster's scheduler then goes by the whole machine.
+// A device near several nodes counts on each. A device without a near node, or a resource without
+// any known place, is in no zone: the cluster's scheduler then uses the whole machine.
 function devices(node: NumaNode, { free }: ZoneGround): ResourceInfo[] {
   const near = free.devices().filter(({ numaNodes }) => numaNodes?.includes(node.id));
   const names = [...new Set(near.map((device) => device.resource))];
   return names.map((name) => {
-    const own = near.filter((device) => device.resource === name);
-    const healthy = own.filter((device) => device.healthy);
-    const available = own.filter((device) => device.free);
-    return resource(name, own.length, healthy.length, available.length);
+    const sameResource = near.filter((device) => device.resource === name);
+    const healthy = sameResource.filter((device) => device.healthy);
+    const available = sameResource.filter((device) => device.free);
+    return resource(name, sameResource.length, healthy.length, available.length);
   });
 }

@@ -4,8 +4,8 @@ import type { Mux } from './mux.js';
 
 export class Channel {
   /**
-   * @param receive has each frame in the order of arrival
-   * Bytes that are no frames close the mux with ERR_TTRPC_FRAME.
+   * @param receive gets each frame in the order of arrival
+   * Bytes that are not frames close the mux with ERR_TTRPC_FRAME.
    */
   constructor(
     readonly mux: Mux,

@@ -1,4 +1,4 @@
-// TtrpcClient: calls over one connection of a Mux.
+// TtrpcClient: makes calls over one connection of a Mux.
 import { NodeError } from '../base/errors.js';
 import { Channel } from './channel.js';
 import { decodeResponse, encodeRequest, type Response } from './codec.js';
@@ -7,7 +7,7 @@ import type { Mux } from './mux.js';
 import { StatusError } from './status.js';
 
 export interface CallOptions {
-  /** Milliseconds; the peer gets it as well. */
+  /** In milliseconds; also sent to the peer. */
   readonly timeout: number;
   readonly signal?: AbortSignal;
 }
@@ -20,8 +20,8 @@ interface Caller {
 const STREAM_END = 2 ** 32;
 
 /**
- * Answers may come in any order. What answers no call is skipped: the peer may answer a call that
- * has timed out here.
+ * Answers may arrive in any order. An answer without a call is skipped: the peer may answer a call
+ * that has timed out here.
  */
 export class TtrpcClient {
   private readonly channel: Channel;
@@ -39,9 +39,9 @@ export class TtrpcClient {
 
   /**
    * @returns the answer's payload
-   * @throws StatusError ERR_TTRPC_STATUS where the peer answers with one; NodeError
-   * ERR_TTRPC_TIMEOUT, ERR_TTRPC_SIZE (a request that is larger than a message may be),
-   * ERR_TTRPC_ANSWER (an answer that cannot be read), or why the mux is closed; the signal's reason
+   * @throws StatusError ERR_TTRPC_STATUS if the peer answers with one; NodeError ERR_TTRPC_TIMEOUT,
+   *   ERR_TTRPC_SIZE (a request larger than a message may be), ERR_TTRPC_ANSWER (an unreadable
+   *   answer), or why the mux is closed; the signal's reason
    */
   call(service: string, method: string, payload: Uint8Array, options: CallOptions): Promise<Uint8Array> {
     const { timeout, signal } = options;

@@ -1,4 +1,4 @@
-// The messages within ttrpc's frames: see proto/ttrpc.proto.
+// Codec: the messages within ttrpc's frames: see proto/ttrpc.proto.
 import { Schema } from '../protobuf/schema.js';
 import { MESSAGE_LIMIT } from './frame.js';
 import { Status } from './status.js';
@@ -9,7 +9,7 @@ export interface Request {
   readonly service: string;
   readonly method: string;
   readonly payload: Uint8Array;
-  /** 0: none. */
+  /** 0 if there is none. */
   readonly timeout_nano: number;
 }
 
@@ -22,7 +22,7 @@ export const encodeRequest = (request: Request) => schema.encode('ttrpc.Request'
 export const decodeRequest = (bytes: Uint8Array) => schema.decode('ttrpc.Request', bytes) as Request;
 export const decodeResponse = (bytes: Uint8Array) => schema.decode('ttrpc.Response', bytes) as Response;
 
-/** An answer that does not fit into a message is an error in its place. */
+/** Encodes an answer. One that does not fit into a message becomes an error. */
 export function encodeAnswer(payload: Uint8Array): Uint8Array {
   const bytes = schema.encode('ttrpc.Response', { payload });
   if (bytes.length <= MESSAGE_LIMIT) return bytes;
@@ -30,7 +30,7 @@ export function encodeAnswer(payload: Uint8Array): Uint8Array {
   return encodeStatus(Status.RESOURCE_EXHAUSTED, flaw);
 }
 
-// What a log can hold, and far from what a message can.
+// What a log can hold, far less than what a message can.
 const TEXT_LIMIT = 8192;
 
 export function encodeStatus(code: number, message: string): Uint8Array {

@@ -1,4 +1,4 @@
-// Frames of ttrpc: 10 bytes (length, stream, type, flags; big endian), then the message.
+// Frame: the frames of ttrpc: 10 bytes (length, stream, type, flags; big endian), then the message.
 import { NodeError } from '../base/errors.js';
 import { MessageBuffer } from './message-buffer.js';
 
@@ -6,14 +6,14 @@ export const REQUEST = 1;
 export const RESPONSE = 2;
 export const DATA = 3;
 
-/** A larger message is refused, not read. */
+/** A larger message is refused, and not read. */
 export const MESSAGE_LIMIT = 4 << 20;
 
 export const FRAME_HEADER = 10;
-// The protocol reserves the first byte of a frame: whatever has it set is no ttrpc.
+// The protocol reserves the first byte of a frame: bytes that have it set are not ttrpc.
 const LENGTH_END = 1 << 24;
 
-/** `message` is undefined where it is larger than MESSAGE_LIMIT: its bytes are skipped. */
+/** `message` is undefined if it is larger than MESSAGE_LIMIT: its bytes are skipped. */
 export interface Frame {
   readonly stream: number;
   readonly type: number;
@@ -29,22 +29,24 @@ export function frameHeader(length: number, stream: number, type: number): Buffe
   return header;
 }
 
-/** Makes frames of a stream of bytes, however it is cut. */
+/** Cuts a stream of bytes into frames, whatever its parts. */
 export class FrameReader {
   private readonly header = Buffer.alloc(FRAME_HEADER);
   private headerLength = 0;
   private message: MessageBuffer | undefined;
   private skipped = 0;
 
-  /** `receive` has each frame once its last byte is there, in the stream's order. */
+  /** `receive` gets each frame once it is complete, in the stream's order. */
   constructor(private readonly receive: (frame: Frame) => void) {}
 
-  /** Whether a frame has begun and not ended. */
+  /** Whether a frame has begun but not ended. */
   get isWithinFrame(): boolean {
     return this.headerLength > 0;
   }
 
-  /** @throws NodeError ERR_TTRPC_FRAME: the peer does not speak ttrpc, nothing after it can be read */
+  /**
+   * @throws NodeError ERR_TTRPC_FRAME: the peer does not speak ttrpc, and nothing more can be read
+   */
   push(bytes: Buffer): void {
     let rest = bytes;
     while (rest.length > 0) {

@@ -1,11 +1,11 @@
 // MessageBuffer: a message of known length, collected from parts.
 
-// What a message costs before its bytes are there: a peer that only promises a length has no more.
+// The cost of a message before its bytes arrive: a peer that only announces a length gets no more.
 const INITIAL_SIZE = 64 << 10;
 
 /**
- * Every byte is copied at most twice, however small the parts are; what is reserved is at most twice
- * what has come, or 64 KiB. A message within one part is not copied at all.
+ * Copies every byte at most twice, however small the parts are. Reserves at most twice what has
+ * arrived, or 64 KiB. Does not copy a message within one part at all.
  */
 export class MessageBuffer {
   private buffer: Buffer = Buffer.alloc(0);
@@ -22,7 +22,7 @@ export class MessageBuffer {
     return this.buffer;
   }
 
-  /** Takes what belongs to the message and returns the rest. */
+  /** Takes the bytes that belong to the message, and returns the rest. */
   push(part: Buffer): Buffer {
     const count = Math.min(part.length, this.length - this.size);
     if (count === this.length) {

@@ -1,12 +1,12 @@
-// MuxReader: takes a multiplexed stream apart. A frame is 8 bytes (connection, length; big endian),
-// then bytes of that connection. Where frames begin and end says nothing about messages.
+// MuxReader: splits a multiplexed stream. A frame is 8 bytes (connection, length; big endian), then
+// bytes of that connection. The limits of frames say nothing about messages.
 import { NodeError } from '../base/errors.js';
 
 export const MUX_HEADER = 8;
-/** A frame with more is refused. */
+/** A larger frame is refused. */
 export const MUX_PAYLOAD_LIMIT = 16 << 20;
 
-/** Nothing is kept but the header: each part goes on as it comes. */
+/** Keeps only the header: each part is passed on as it arrives. */
 export class MuxReader {
   private readonly header = Buffer.alloc(MUX_HEADER);
   private headerLength = 0;
@@ -14,12 +14,12 @@ export class MuxReader {
 
   constructor(private readonly receive: (connection: number, bytes: Buffer) => void) {}
 
-  /** Whether a frame has begun and not ended. */
+  /** Whether a frame has begun but not ended. */
   get isWithinFrame(): boolean {
     return this.headerLength > 0;
   }
 
-  /** @throws NodeError ERR_TTRPC_MUX: the length is beyond what the protocol has */
+  /** @throws NodeError ERR_TTRPC_MUX if the length exceeds the protocol's limit */
   push(bytes: Buffer): void {
     let rest = bytes;
     while (rest.length > 0) {

@@ -1,32 +1,32 @@
-// Mux: several connections over one socket, as NRI has them.
+// Mux: several connections over one socket, as NRI uses them.
 import type { Socket } from 'node:net';
 import { NodeError } from '../base/errors.js';
 import { MUX_HEADER, MuxReader } from './mux-reader.js';
 
-// containerd's reader takes a frame whole, into a buffer of 4096 bytes where a message begins, and
-// ends the connection where the frame is larger. The rest of a message it reads into place.
+// containerd's reader reads the first frame of a message whole into a buffer of 4096 bytes, and
+// ends the connection if the frame is larger. It reads the rest of a message into place.
 const FIRST_FRAME = 4096;
 const NEXT_FRAME = 4 << 20;
 
 export interface MuxLimits {
-  /** Bytes that wait for the peer to read them; more close the connection. */
+  /** The most bytes that may wait for the peer to read them; more close the connection. */
   readonly queue: number;
-  /** Milliseconds that the peer has to read what waits. */
+  /** The milliseconds that the peer has to read what waits. */
   readonly stall: number;
 }
 
 const LIMITS: MuxLimits = { queue: 16 << 20, stall: 5000 };
 
 /**
- * Owns the socket. Frames for a connection that nobody listens on are skipped. While answers wait
- * for a slow peer, nothing more is read from it.
+ * Owns the socket. Frames for a connection without a listener are skipped. While answers wait for a
+ * slow peer, nothing more is read from it.
  */
 export class Mux {
   /**
-   * Why there is no connection any more: undefined after `close()`, else a NodeError: ERR_TTRPC_MUX
-   * or ERR_TTRPC_FRAME (bytes that are not of the protocol), ERR_TTRPC_CLOSED (the peer closed it),
+   * Why the connection has ended: undefined after `close()`, else a NodeError: ERR_TTRPC_MUX or
+   * ERR_TTRPC_FRAME (bytes outside of the protocol), ERR_TTRPC_CLOSED (the peer closed it),
    * ERR_TTRPC_SOCKET (an error of the socket, in `cause`), ERR_TTRPC_STALLED (the peer does not
-   * read), or what `close` was given.
+   * read), or the argument of `close`.
    */
   readonly closed: Promise<NodeError | undefined>;
   private readonly limits: MuxLimits;
@@ -52,12 +52,12 @@ export class Mux {
     socket.on('end', () => this.endOfPeer());
   }
 
-  /** `receive` has the connection's bytes as they come. What it throws closes the socket. */
+  /** `receive` gets the connection's bytes as they arrive. If it throws, the socket is closed. */
   listen(id: number, receive: (bytes: Buffer) => void): void {
     this.listeners.set(id, receive);
   }
 
-  /** Sends a message of the connection. A closed connection takes it and drops it. */
+  /** Sends a message of the connection. A closed connection drops it. */
   send(id: number, message: Buffer): void {
     if (this.isClosed) return;
     if (this.socket.writableLength + message.length > this.limits.queue) {
@@ -78,7 +78,7 @@ export class Mux {
     if (this.socket.writableNeedDrain) this.socket.pause();
   }
 
-  /** Ends the connection at once; what waits is lost. */
+  /** Ends the connection at once; waiting bytes are lost. */
   close(reason?: NodeError): void {
     if (this.isClosed) return;
     this.isClosed = true;
@@ -122,7 +122,7 @@ export class Mux {
     } catch (error) {
       if (error instanceof NodeError) this.close(error);
       else
-        this.fail('ERR_TTRPC_FRAME', `a frame cannot be taken: ${(error as Error).message}`, {
+        this.fail('ERR_TTRPC_FRAME', `a frame cannot be handled: ${(error as Error).message}`, {
           cause: error,
         });
     }

@@ -1,4 +1,4 @@
-// TtrpcServer: answers calls over one connection of a Mux. Unary calls only: NRI has no others.
+// TtrpcServer: answers calls over one connection of a Mux. Only unary calls: NRI has no others.
 import { Channel } from './channel.js';
 import { decodeRequest, encodeAnswer, encodeStatus, type Request } from './codec.js';
 import { DATA, type Frame, MESSAGE_LIMIT, REQUEST, RESPONSE } from './frame.js';
@@ -6,28 +6,28 @@ import type { Mux } from './mux.js';
 import { Status, StatusError, statusOf } from './status.js';
 
 export interface Call {
-  /** Milliseconds in which the peer wants its answer; undefined: it did not say. */
+  /** The milliseconds in which the peer wants its answer; undefined if it did not say. */
   readonly timeout: number | undefined;
-  /** Aborts when the connection ends: nobody waits for the answer any more. */
+  /** Aborted when the connection ends: the answer is no longer needed. */
   readonly signal: AbortSignal;
 }
 
 /** Takes and returns a message's bytes. What it throws is the answer: see StatusError. */
 export type Handler = (payload: Uint8Array, call: Call) => Promise<Uint8Array> | Uint8Array;
 
-/** By the service's full name, then the method's. */
+/** Handlers by the service's full name, then the method's. */
 export type Services = Readonly<Record<string, Readonly<Record<string, Handler>>>>;
 
-// Of requests without an answer yet. A runtime has a few; more are answered with RESOURCE_EXHAUSTED.
+// Limits for requests without an answer. A runtime has a few; more are answered with
+// RESOURCE_EXHAUSTED.
 const CALLS = 256;
 const CALL_BYTES = 16 << 20;
 
 const REMOTE_OPEN = 2;
 
 /**
- * Calls handlers in the order in which requests arrive, without waiting for the one before. As
- * ttrpc's own server does: what is wrong with one request is its answer, a frame of an unknown type
- * is skipped.
+ * Calls handlers in the order of the requests, without waiting for the one before. Like ttrpc's own
+ * server, it answers a faulty request with an error, and skips a frame of an unknown type.
  */
 export class TtrpcServer {
   private readonly channel: Channel;

@@ -1,4 +1,4 @@
-// Status of a call, by the codes of gRPC.
+// Status of a call, with gRPC's codes.
 import { NodeError } from '../base/errors.js';
 
 export const Status = {

@@ -134,7 +134,7 @@ describe('the facts', () => {
 
   it('of a state folder that is a file are that it cannot be used', async () => {
     writeFileSync(at('numalign'), '');
-    expect((await readNodeFacts(options())).stateFolder.refusal).toBe('it is no folder');
+    expect((await readNodeFacts(options())).stateFolder.refusal).toBe('it is not a folder');
   });
 });
 

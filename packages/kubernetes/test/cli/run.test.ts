@@ -120,7 +120,7 @@ describe('numalign-node', () => {
   it.each([
     [['--policy', 'strict'], /best-effort/],
     [['--index', '7'], /ERR_NRI_INDEX/],
-    [['--cgroup-root', '/none'], /\/none is no hierarchy of cgroups with cpusets \[ERR_CGROUP\]/],
+    [['--cgroup-root', '/none'], /\/none is not a cgroup hierarchy with cpusets \[ERR_CGROUP\]/],
     [['--kubelet-configuration', '/none'], /ERR_INVALID_OPTION/],
     [['--no-such-option'], /unknown option/],
   ])('refuses %j', async (wrong, message) => {

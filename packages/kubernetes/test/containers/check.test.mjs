@@ -51,6 +51,6 @@ describe('check', () => {
     withRuntime({ release: 'containerd-1.6' }, async (runtime) => {
       const { status, found } = (await check(runtime))['runtime-version'];
       assert.equal(status, 'problem');
-      assert.ok(found.includes('has no NRI: it came with 1.7'), found);
+      assert.ok(found.includes('has no NRI: the first version with NRI is 1.7'), found);
     }));
 });

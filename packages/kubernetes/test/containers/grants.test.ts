@@ -27,7 +27,7 @@ it('What the state does not let be given back is given back as soon as it does',
   const release = vi.fn().mockRejectedValueOnce(refusal).mockResolvedValue(undefined);
   const { grants, lines } = grantsOn({ grantInfo, release });
   await grants.end(PLACEMENT);
-  expect(lines).toEqual(['warn: grant a is not given back yet: the state file was removed']);
+  expect(lines).toEqual(['warn: grant a is not released yet: the state file was removed']);
   await vi.advanceTimersByTimeAsync(RETRIES_MS);
   expect(release.mock.calls).toEqual([['a'], ['a']]);
 });

@@ -112,7 +112,7 @@ describe.runIf(canMakeCgroups && availableParallelism() > 1)('Neighbours', () =>
     expect(node.updates).toBe(0);
     await shared.fit('');
     expect(node.cpus()[0]).not.toBe(all);
-    expect(logged).toEqual([expect.stringMatching(/^warn: default\/p1\/c1 .* has no other CPUs than/)]);
+    expect(logged).toEqual([expect.stringMatching(/^warn: default\/p1\/c1 .* only has CPUs /)]);
   });
 
   it('keep what somebody else gives them meanwhile, as far as it is free', async () => {

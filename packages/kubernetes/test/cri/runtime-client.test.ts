@@ -80,7 +80,7 @@ describe('A call to a runtime', () => {
     writeFileSync(socketPath, '');
     await expect(clientOf(socketPath).call('Version')).rejects.toMatchObject({
       code: 'ERR_RUNTIME_UNREACHABLE',
-      message: `${socketPath} is no socket`,
+      message: `${socketPath} is not a socket`,
     });
   });
 

@@ -111,7 +111,7 @@ describe('Who follows the kubelet', () => {
         records.push(holdings);
       },
     });
-    expect(messages).toEqual(['what the kubelet has given out is not on record: the disk is full']);
+    expect(messages).toEqual(["the kubelet's assignments are not on record: the disk is full"]);
     await expect.poll(last).toEqual(['u1: 1']);
     expect(messages).toHaveLength(2);
   });
