@@ -50,8 +50,8 @@ export interface WorkerPlan {
 // `owner`: the grant is this process's. `parts` and `onTaken` are about threads of this process. A worker's
 // CPUs do not grow and shrink.
 const NOT_OF_WORKERS: readonly string[] = ['owner', 'parts', 'onTaken', 'weight'];
-const OWN = ['env', 'optional', 'respawn'] as const;
-// Only at a fork: what acquires is not loaded before.
+const WORKER_OPTIONS = ['env', 'optional', 'respawn'] as const;
+// Read at a fork: earlier, it would load the code that acquires.
 const forkOptions = () => [
   ...new Set([...WORKER_OPTIONS, ...ACQUIRE_OPTIONS.filter((name) => !NOT_OF_WORKERS.includes(name))]),
 ];
