@@ -345,7 +345,7 @@ describe('a partition', () => {
       ],
     );
     assert.match(grant.warnings[0].message, /beside/);
-    assert.match(grant.warnings[1].message, /kept off by their masks only/);
+    assert.match(grant.warnings[1].message, /only their masks keep them off/);
     assertMask(actor.pid, String(OWN.difference(cpus(grant.cpus))));
     await actor.grant('pin');
     assertMask(actor.pid, grant.cpus);

@@ -70,7 +70,7 @@ describe.runIf(canMakeCgroups && availableParallelism() > 1)('An attachment that
     await expect(attachmentOf(0).start()).rejects.toMatchObject({ code: 'ERR_RUNTIME' });
     expect(manager.grants()).toEqual([]);
     expect(logged).toEqual([
-      'error: other containers are not as they were: UpdateContainerResources: out of order',
+      'error: other containers are not as before: UpdateContainerResources: out of order',
     ]);
   });
 
