@@ -176,8 +176,8 @@ const BUGS = [
   {
     name: 'a setting of the kernel is written before it is on record',
     file: 'lib/quiet/machine-quieter.ts',
-    before: ['const about = withSettings(next, settingsDuring(plan));'],
-    after: 'const about = next;',
+    before: ['const nextState = withSettings(next, settingsDuring(plan));'],
+    after: 'const nextState = next;',
     find: 'torture.mjs',
     options: ['--quiet'],
   },

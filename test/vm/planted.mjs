@@ -21,7 +21,7 @@ const BUGS = [
   {
     name: 'the memory policy is not set',
     file: 'lib/threads/memory.ts',
-    before: ['    native.setMemoryPolicy(ASKED_MODES[mode], 0, nodes.words);'],
+    before: ['    native.setMemoryPolicy(MODE_NUMBERS[mode], 0, nodes.words);'],
     after: '',
     test: 'memory',
     find: 'bound memory lies on the node, whichever it is, and the policy is gone after the release',
