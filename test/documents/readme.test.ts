@@ -294,7 +294,7 @@ describe('the figures of the documents', () => {
       expect(measured(scenario!, name!), `${scenario}: ${name}`).toEqual(expect.arrayContaining(figures));
     }
     const [, met, missed] = /(\d+) targets met, (\d+) missed/.exec(benchmarks)!;
-    expect(read('README.md')).toContain(`${met} are met and ${missed} missed`);
+    expect(read('README.md')).toContain(`${met} targets are met and ${missed} missed`);
   });
 
   it('in docs/benchmarks.md are those of docs/reference/benchmarks.md', () => {
