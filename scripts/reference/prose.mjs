@@ -20,7 +20,8 @@ export function anchorOf(heading) {
     .replace(/\s/g, '-');
 }
 
-const title = (words) => words.charAt(0).toUpperCase() + words.slice(1).replaceAll('-', ' ');
+const title = (words) =>
+  (words.charAt(0).toUpperCase() + words.slice(1)).replaceAll('-', ' ').replace(/\bcpus\b/, 'CPUs');
 
 // `docs/memory.md#buffers` is a link to that page, and `{@link Grant.pin}` one to its class.
 function linkToPage(_, path, anchor) {
