@@ -92,7 +92,9 @@ export const cell = (text) =>
     .trim();
 
 export function table(heads, rows) {
-  return [heads, heads.map(() => '---'), ...rows].map((row) => `| ${row.map(cell).join(' | ')} |`).join('\n');
+  return [heads, heads.map(() => '---'), ...rows]
+    .map((row) => `| ${row.map((text) => cell(text) || '-').join(' | ')} |`)
+    .join('\n');
 }
 
 /** `a`, `b` and `c`. */
