@@ -18,7 +18,7 @@ export interface StateChange {
   readonly generation: number;
   readonly added: readonly GrantInfo[];
   readonly removed: readonly GrantInfo[];
-  /** A resize is told twice: when it is announced (`after.upcoming`) and when it is done. */
+  /** A resize is listed twice: when it is announced (`after.upcoming`) and when it is done. */
   readonly changed: readonly { readonly before: GrantInfo; readonly after: GrantInfo }[];
   /**
    * Grants of which something has ceased to hold, or holds again ({@link GrantInfo.flags}); also

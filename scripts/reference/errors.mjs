@@ -14,7 +14,7 @@ export function errorsPage(source, { places }) {
     fill(md(partsOfDoc(doc).text)),
     fill(
       md(
-        `A request that is not admitted throws an {@link AdmissionError}. Its \`isShortage\` is true for ${names(shortages)}: there is no room, and a release can change the answer. These are the codes on which a request with \`wait\` waits. The \`details\` have the kubelet's \`reason\`, an \`explanation\`, the \`holders\` and the \`reserved\` CPUs; under the CPU policy \`dynamic\` also \`repacking\`, see docs/dynamic.md.`,
+        `A request that is not admitted throws an {@link AdmissionError}. Its \`details\` have the kubelet's \`reason\`, an \`explanation\`, the \`holders\` and the \`reserved\` CPUs; under the CPU policy \`dynamic\` also \`repacking\` (docs/dynamic.md).\n\nIts \`isShortage\` is true if there is no room, so that a release can change the answer: ${names(shortages)}. On these codes a request with \`wait\` waits.`,
       ),
     ),
     '## Codes',

@@ -48,7 +48,7 @@ function metricTable(metrics, places) {
   const rows = metrics.map(({ name, type, labels, help }) => [
     `\`${name}\``,
     type,
-    labels.map((label) => `\`${label}\``).join(', '),
+    labels.map((label) => `\`${label}\``).join(', ') || 'none',
     markdownOf(help, PAGE, places),
   ]);
   return table(['metric', 'type', 'labels', 'meaning'], rows);

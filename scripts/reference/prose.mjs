@@ -20,7 +20,8 @@ export function anchorOf(heading) {
     .replace(/\s/g, '-');
 }
 
-const title = (words) => words.charAt(0).toUpperCase() + words.slice(1).replaceAll('-', ' ');
+const title = (words) =>
+  (words.charAt(0).toUpperCase() + words.slice(1)).replaceAll('-', ' ').replace(/\bcpus\b/, 'CPUs');
 
 // `docs/memory.md#buffers` is a link to that page, and `{@link Grant.pin}` one to its class.
 function linkToPage(_, path, anchor) {
@@ -91,7 +92,9 @@ export const cell = (text) =>
     .trim();
 
 export function table(heads, rows) {
-  return [heads, heads.map(() => '---'), ...rows].map((row) => `| ${row.map(cell).join(' | ')} |`).join('\n');
+  return [heads, heads.map(() => '---'), ...rows]
+    .map((row) => `| ${row.map((text) => cell(text) || '-').join(' | ')} |`)
+    .join('\n');
 }
 
 /** `a`, `b` and `c`. */

@@ -95,7 +95,7 @@ export class Source {
 
   #member(symbol) {
     const nodes = symbol.declarations.filter(isMember);
-    const doc = nodes.map(docOf).find(Boolean) ?? '';
+    const doc = nodes.map(docOf).find(Boolean) ?? this.#docInBase(symbol, nodes[0]);
     const callable = nodes.filter((node) => isCallable(node));
     // Of overloads the last declaration is the implementation.
     const overloads = callable.length > 1 ? callable.filter(({ body }) => !body) : callable;
@@ -109,6 +109,14 @@ export class Source {
       signatures: overloads.map((node) => this.signature(node.questionToken ? `${name}?` : name, node)),
       type: overloads.length > 0 ? '' : this.#typeOf(symbol, nodes),
     };
+  }
+
+  /** The doc comment of the member of a base class that a member overrides. */
+  #docInBase({ name }, { parent }) {
+    if (!ts.isClassDeclaration(parent)) return '';
+    const type = this.#checker.getTypeAtLocation(parent);
+    const members = this.#checker.getBaseTypes(type).flatMap((base) => base.getProperty(name) ?? []);
+    return this.docsOf(members.flatMap(({ declarations = [] }) => declarations))[0] ?? '';
   }
 
   /** The signatures of a function, of overloads all but the implementation. */
