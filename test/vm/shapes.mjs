@@ -1,4 +1,5 @@
 // The machines that are booted: QEMU's arguments for each, and what is run in it.
+import { isLong } from '../support/budget.mjs';
 
 /** QEMU's arguments for NUMA nodes with memory: [id, MiB, more of -numa node]. */
 const memoryNodes = (nodes) =>
@@ -107,7 +108,8 @@ export const SHAPES = [
       'machine',
       'grants',
       'memory',
-      'moves',
+      // By default those of 8-nodes do.
+      ...(isLong ? ['moves'] : []),
       'move-crashes',
       'hugepages',
       'cgroups-v2',
