@@ -79,7 +79,7 @@ describe('A CRI client updates a container', () => {
   it('which has exclusive CPUs, and cannot have a part of one', async () => {
     const { exclusive, cpus } = await startBoth();
     await assert.rejects(exclusive.update({ cpu_period: 100_000, cpu_quota: 150_000, cpu_shares: 1536 }), {
-      message: /default\/exclusive\/main has exclusive CPUs, which are whole ones/,
+      message: /default\/exclusive\/main has exclusive CPUs, which must be a whole number/,
     });
     assert.equal(await limitOf(exclusive, 'quota'), 100_000);
     assert.equal((await exclusive.allowed()).cpus, cpus.exclusive);
