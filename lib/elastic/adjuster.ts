@@ -43,6 +43,8 @@ class Adjuster {
   // When that is due.
   #due = 0;
   #isAtWork = false;
+  // When the round of attempts began: for all of it the same refusals and laggards hold.
+  #now = 0;
   // How many attempts in a row have failed, and until when there is none.
   #failures = 0;
   #pauseEnd = 0;
@@ -117,6 +119,7 @@ class Adjuster {
 
   async #adjust(): Promise<void> {
     const before = this.#generation();
+    this.#now = performance.now();
     this.#isAtWork = true;
     const end = this.#store.use();
     const attempts: Attempt[] = [];
@@ -130,7 +133,9 @@ class Adjuster {
         performance.now() + Math.min(GROWTH_DELAY_MS * 2 ** ++this.#failures, LONGEST_PAUSE_MS);
     // Commits that came meanwhile have not been looked at.
     if (hasFailed || this.#generation() !== before) this.#look();
-    const next = [this.#refusals.next(), this.#laggards.next()].filter((time) => time !== undefined);
+    const next = [this.#refusals.next(this.#now), this.#laggards.next(this.#now)].filter(
+      (time) => time !== undefined,
+    );
     if (this.#stop && next.length > 0) this.#adjustAt(Math.max(Math.min(...next), this.#pauseEnd));
   }
 
@@ -152,9 +157,9 @@ class Adjuster {
     const pod = find(state);
     if (!pod) return undefined;
     const ground = groundOf(site, state);
-    const grown = growthOf(ground, pod, (each) => this.#laggards.isAwaited(each));
+    const grown = growthOf(ground, pod, (each) => this.#laggards.isAwaited(each, this.#now));
     if (grown) return this.#resize(grown, uid);
-    const asked = growthRequest(ground, pod, (each) => !this.#refusals.has(each.uid));
+    const asked = growthRequest(ground, pod, (each) => !this.#refusals.has(each.uid, this.#now));
     if (!asked) return undefined;
     const request = randomUUID();
     try {
