@@ -5,14 +5,14 @@ import { elasticPods } from '../decision/elastic-grants/elastic-view.js';
 import { roomByShrinking } from '../decision/elastic-grants/room-by-shrinking.js';
 import type { Question } from '../decision/question.js';
 import type { Rejection } from '../decision/rejection.js';
-import { Refusals } from './refusals.js';
 import { settledGrants, shrinkGrants } from './shrink-grants.js';
 
 export class ShrunkRoom implements RoomSource {
   readonly #uid: string;
   readonly #site: Site;
   readonly #signal: AbortSignal | undefined;
-  readonly #refusals = new Refusals();
+  // Grants whose owners have refused, or have not answered.
+  readonly #refusals = new Set<string>();
 
   constructor(site: Site, uid: string, signal: AbortSignal | undefined) {
     this.#site = site;
@@ -26,7 +26,8 @@ export class ShrunkRoom implements RoomSource {
     if (!shrinks)
       return (await settledGrants(this.#site, shortage.state, this.#signal)) ? undefined : rejection;
     const pods = shrinks.map(({ after }) => after);
-    this.#refusals.add(await shrinkGrants(this.#site, pods, { for: this.#uid, signal: this.#signal }));
+    const request = { for: this.#uid, signal: this.#signal };
+    for (const uid of await shrinkGrants(this.#site, pods, request)) this.#refusals.add(uid);
     return undefined;
   }
 }

@@ -92,7 +92,7 @@ export function emitterOf({ registry }: Pick<Store, 'registry'>, uid: string): G
   return emitter;
 }
 
-/** The grant has ended, or is another process's: nothing more is told of it. */
+/** The grant has ended, or is another process's: its listeners hear nothing more. */
 export function dropListeners({ registry }: Pick<Store, 'registry'>, uid: string): void {
   registry.of(emitters).delete(uid);
 }

@@ -1,5 +1,5 @@
 // Move: a grant that consents goes to other CPUs and memory, so that there is room for a request.
-// Announced on record first; whoever owns it answers, or the process that asks moves it where no
+// Announced on record first; its owner answers, or the process that asks moves it where no
 // process does. What it leaves is kept for the request by a placeholder.
 import type { Assignments } from '../account/assignments.js';
 import { findPod } from '../account/assignments.js';

@@ -66,7 +66,7 @@ class Mover {
     for (const pod of movesToConduct(site, movable)) void this.conduct(site, pod);
   }
 
-  /** Once for each announcement, whoever calls. Listeners hear how one has ended before the next. */
+  /** Once for each announcement, from any caller. Listeners hear how one has ended before the next. */
   conduct(site: Site, pod: MovingPod): Promise<void> {
     const key = keyOf(pod);
     const known = this.#conducted.get(key);

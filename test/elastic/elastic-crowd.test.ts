@@ -57,7 +57,7 @@ async function live(stateDir: string, steps: readonly Step[]): Promise<Agent> {
   return agent;
 }
 
-it('grants of ranges of many processes reach what the rule says, whoever is stopped or dies', async () => {
+it('grants of ranges of many processes reach what the rule says, whichever of them stops or dies', async () => {
   const topology = await discover({ synthetic: SIMULATE });
   await fc.assert(
     fc.asyncProperty(lives, async (all) => {

@@ -33,7 +33,7 @@ describe('grants of ranges', () => {
           for (const [i, step] of all.entries()) {
             // Of what comes to rest between, each step has its own effect.
             if (isSlow || i === all.length - 1) await restOfRanges(manager);
-            // What is told of the steps before has been told by then.
+            // Events of the steps before have been delivered by then.
             for (let turn = 0; turn < 10; turn++) await setImmediate();
             directions.clear();
             if (step.kind === 'release') {

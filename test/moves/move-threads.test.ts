@@ -92,7 +92,7 @@ describe('a move', () => {
     const before = String(grant.cpus);
     const pid = sleeper();
     await grant.attach(pid);
-    // As whoever moves it may have left it, wherever it was killed.
+    // As a process that moves it may have left it, wherever it was killed.
     const site = realSiteOf(manager);
     await abandonMove(site, grant.uid, other, hasBegun);
     execFileSync('taskset', ['-pc', hasBegun ? before : other, String(pid)], { stdio: 'ignore' });

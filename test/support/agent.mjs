@@ -23,7 +23,7 @@ async function openOverTree(options) {
   return openQuietManager(ROOT, options);
 }
 
-// What a grant was told of its moves, and what a listener waits for.
+// The move events of a grant, and what a listener waits for.
 const told = [];
 let letGo = () => {};
 

@@ -110,7 +110,7 @@ export class MoveWatch {
     return this.#moves.size;
   }
 
-  /** A generation of the state, as `decodeMembers` tells of it. */
+  /** A generation of the state, as `decodeMembers` describes it. */
   sees({ generation, kubelet }, pods, change) {
     const { generation: before, pods: were, hasKubelet } = this.#last;
     if (generation <= before) return;

@@ -107,7 +107,7 @@ function answer({ waitUntil }, random) {
  */
 export function answerMoves(entry, random, { drops, holds }) {
   const { grant } = entry;
-  // From when it is told of a move it may begin to give away what it has. An operation that is about
+  // Once it hears of a move it may begin to give away what it has. An operation that is about
   // the grant has told so already, and tells afterwards what it has unless a move is still to end.
   const isTold = () => !entry.isBusy && !entry.isPersistent;
   grant.on('move', (event) => {

@@ -136,7 +136,7 @@ export function yieldRoom(state: Assignments, request: string, lacking: readonly
   }, state);
 }
 
-/** The owner does not move it: whoever asks hears why. */
+/** The owner does not move it. The process that asks reads why. */
 export function refuseMove(state: Assignments, pod: MovingPod, refusal: string): Assignments {
   const { upcoming } = pod;
   return replacePod(state, { ...pod, upcoming: { ...upcoming, move: { ...upcoming.move, refusal } } });

@@ -29,7 +29,7 @@ const ALL_CPUS = CpuSet.from(kernel.online());
 const KILLED = { bytes: 4 * MI, rests: true };
 const COMMIT = 'fsync state.json';
 
-/** What must be so whoever has died at whichever step, once somebody has made the next one. */
+/** What must hold after a death at any step, once another process has made the next one. */
 async function assertOnePlace(manager, level, uid, { pid: tenant, home }) {
   await releaseReally(manager, 'asker');
   // What the last commit of a process that dies gives back is opened to others by the next change.
@@ -57,7 +57,7 @@ async function assertOnePlace(manager, level, uid, { pid: tenant, home }) {
 
 const placeOf = ({ cpus, memoryNodes }) => ({ cpus: String(cpus), node: memoryNodes.first });
 
-/** A persistent grant with a process; whoever is killed moves it. Answers how that one gets ready. */
+/** A persistent grant with a process; the killed process moves it. Returns how that one gets ready. */
 async function askers(settings, manager, request) {
   const { uid, pid } = await attached(manager, request, KILLED);
   return async (victim) => {
