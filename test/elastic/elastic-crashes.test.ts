@@ -3,8 +3,8 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { discover } from '../../lib/entries/topology.js';
 import { CpuSet, type Manager, openManager } from '../../lib/index.js';
 import { budget } from '../support/budget.mjs';
+import { changed } from '../support/changed.js';
 import { type Failpoint, killAtEachStep, mortalAgent, type Scene } from '../support/deaths.js';
-import { seenState } from '../support/seen-state.js';
 import { makeStateDir } from '../support/state-dir.js';
 
 const SIMULATE = 'package:2 core:4 pu:1';
@@ -39,7 +39,7 @@ describe.each(['before', 'after'] as const)('a process that dies %s a step', (wh
       return { stateDir, manager, agent, act: () => agent.tell('acquire', { cpu: 4, name: 'other' }) };
     };
     const deaths = await killAtEachStep({ when, stride: STRIDE }, prepare, async (manager) => {
-      await seenState(manager, () => {
+      await changed(manager, () => {
         expectDisjoint(manager);
         return manager.grants().length === 1 && sizesOf(manager).elastic === 7;
       });
@@ -58,7 +58,7 @@ describe.each(['before', 'after'] as const)('a process that dies %s a step', (wh
       return { stateDir, manager, agent, act: () => manager.acquire({ cpu: 4, name: 'other' }) };
     };
     const deaths = await killAtEachStep({ when, stride: STRIDE }, prepare, async (manager) => {
-      await seenState(manager, () => {
+      await changed(manager, () => {
         expectDisjoint(manager);
         return manager.grants().length === 1;
       });

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { discover } from '../../lib/entries/topology.js';
 import { type Grant, type GrantEvents, type Manager, openManager } from '../../lib/index.js';
+import { changed } from '../support/changed.js';
 import { errorOf } from '../support/error-of.js';
 import { GI, machineOf } from '../support/memory-machine.js';
-import { seenState } from '../support/seen-state.js';
 import { makeStateDir } from '../support/state-dir.js';
 
 type ResizeEvent = GrantEvents['resize'][0];
@@ -27,7 +27,7 @@ const sizesOf = (manager: Manager) =>
 const resized = (grant: Grant) => new Promise<ResizeEvent>((resolve) => grant.once('resize', resolve));
 const settled = (manager: Manager, sizes: Record<string, number>) => {
   const wanted = JSON.stringify(sizes);
-  return seenState(manager, () => JSON.stringify(sizesOf(manager)) === wanted);
+  return changed(manager, () => JSON.stringify(sizesOf(manager)) === wanted);
 };
 
 describe('a grant of a range of CPUs', () => {
@@ -201,7 +201,7 @@ describe('several grants of ranges', () => {
       const first = await manager.acquire({ cpu: { min: 1, max: 9 }, name: 'first' });
       const second = await manager.acquire({ cpu: { min: 2, max: 9 }, name: 'second' });
       expect(sizesOf(manager)).toEqual({ first: 7, second: 2 });
-      await seenState(manager, () => Math.abs(first.cpus.size - second.cpus.size) === 1);
+      await changed(manager, () => Math.abs(first.cpus.size - second.cpus.size) === 1);
       expect(first.cpus.size + second.cpus.size).toBe(9);
     },
   );

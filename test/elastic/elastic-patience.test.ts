@@ -8,9 +8,9 @@ import { DIAGNOSTICS_CHANNELS } from '../../lib/entries/diagnostics.js';
 import { discover } from '../../lib/entries/topology.js';
 import { type Manager, openManager } from '../../lib/index.js';
 import { Agent } from '../support/agent.js';
+import { changed } from '../support/changed.js';
 import { errorOf } from '../support/error-of.js';
 import { siteOf } from '../support/moves.mjs';
-import { seenState } from '../support/seen-state.js';
 import { makeStateDir } from '../support/state-dir.js';
 
 const SIMULATE = 'package:2 core:6 pu:1';
@@ -33,7 +33,7 @@ const sizesOf = (manager: Manager) =>
   Object.fromEntries(manager.grants().map(({ name, cpus }) => [name, cpus.size]));
 const isAnnounced = (manager: Manager) => manager.grants().some(({ upcoming }) => upcoming !== null);
 const settled = (manager: Manager, isIt: (sizes: Record<string, number>) => boolean) =>
-  seenState(manager, () => !isAnnounced(manager) && isIt(sizesOf(manager)));
+  changed(manager, () => !isAnnounced(manager) && isIt(sizesOf(manager)));
 
 /** From now on a minute passes for this process in each tenth of a second. */
 function speedTimeUp(): void {
@@ -47,8 +47,8 @@ function speedTimeUp(): void {
 
 /** Once a move that has been announced is off again. */
 async function askedInVain(manager: Manager): Promise<void> {
-  await seenState(manager, () => isAnnounced(manager));
-  await seenState(manager, () => !isAnnounced(manager));
+  await changed(manager, () => isAnnounced(manager));
+  await changed(manager, () => !isAnnounced(manager));
 }
 
 /** A grant that is far below its share, and has asked one in vain whose process is stopped. */

@@ -3,8 +3,8 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { discover } from '../../lib/entries/topology.js';
 import { type Manager, openManager } from '../../lib/index.js';
 import { Agent } from '../support/agent.js';
+import { changed } from '../support/changed.js';
 import { errorOf } from '../support/error-of.js';
-import { seenState } from '../support/seen-state.js';
 import { makeStateDir } from '../support/state-dir.js';
 
 const SIMULATE = 'package:2 core:4 pu:1';
@@ -29,7 +29,7 @@ const sizesOf = (manager: Manager) =>
   Object.fromEntries(manager.grants().map(({ name, cpus }) => [name, cpus.size]));
 const settled = (manager: Manager, sizes: Record<string, number>) => {
   const wanted = JSON.stringify(sizes);
-  return seenState(manager, () => JSON.stringify(sizesOf(manager)) === wanted);
+  return changed(manager, () => JSON.stringify(sizesOf(manager)) === wanted);
 };
 const isAnnounced = (manager: Manager) => manager.grants().some(({ upcoming }) => upcoming !== null);
 
@@ -74,7 +74,7 @@ describe('a grant of a range of another process', () => {
     await owner.tell('acquire', ELASTIC);
     owner.process.kill('SIGSTOP');
     const coming = manager.acquire({ cpu: 4, name: 'other' });
-    await seenState(manager, () => isAnnounced(manager));
+    await changed(manager, () => isAnnounced(manager));
     await owner.kill();
     await coming;
     expect(sizesOf(manager)).toEqual({ other: 4 });
@@ -86,9 +86,9 @@ describe('a grant of a range of another process', () => {
     const { cpus } = await owner.tell('acquire', ELASTIC);
     owner.process.kill('SIGSTOP');
     asker.ask('acquire', { cpu: 4 }).catch(() => {});
-    await seenState(manager, () => isAnnounced(manager));
+    await changed(manager, () => isAnnounced(manager));
     await asker.kill();
-    await seenState(manager, () => !isAnnounced(manager));
+    await changed(manager, () => !isAnnounced(manager));
     expect(manager.grants().map((grant) => [grant.name, String(grant.cpus)])).toEqual([['elastic', cpus]]);
     owner.process.kill('SIGCONT');
     await owner.tell('told');
@@ -106,7 +106,7 @@ describe('a grant of a range of another process', () => {
     const { elastic, first, second } = sizesOf(manager);
     expect([first, second]).toEqual([2, 3]);
     expect(elastic).toBeLessThanOrEqual(2);
-    await seenState(manager, () => sizesOf(manager).elastic === 2);
+    await changed(manager, () => sizesOf(manager).elastic === 2);
   });
 
   it('shares with one of a third process by weight', async () => {

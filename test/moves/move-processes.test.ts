@@ -1,6 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Manager, openManager } from '../../lib/index.js';
 import { Agent } from '../support/agent.js';
+import { changed } from '../support/changed.js';
 import { errorOf } from '../support/error-of.js';
 import { GI, machineOf } from '../support/memory-machine.js';
 import { move } from '../support/moves.mjs';
@@ -21,19 +22,6 @@ async function agentIn(stateDir: string): Promise<Agent> {
   const agent = new Agent();
   await agent.tell('open', { stateDir, simulate: SIMULATE });
   return agent;
-}
-
-/** Once the state is so; looks after each commit. */
-function state(manager: Manager, isIt: () => boolean): Promise<void> {
-  return new Promise((resolve) => {
-    const look = () => {
-      if (!isIt()) return;
-      manager.off('change', look);
-      resolve();
-    };
-    manager.on('change', look);
-    look();
-  });
 }
 
 const grantsOf = (manager: Manager) =>
@@ -101,7 +89,7 @@ describe('a grant of another process', () => {
     const { uid } = await owner.tell('acquire', MOVER);
     await owner.tell('listenToMoves', { uid, waits: true });
     const moving = errorOf(() => move(manager, uid, SECOND, { for: 'asker' }));
-    await state(manager, () => isAnnounced(manager));
+    await changed(manager, () => isAnnounced(manager));
     await owner.kill();
     expect(await moving).toMatchObject({ code: 'ERR_NOT_MOVED', details: { reason: 'ended' } });
     expect(grantsOf(manager)).toEqual({});
@@ -114,9 +102,9 @@ describe('a grant of another process', () => {
     const { uid } = await owner.tell('acquire', MOVER);
     await owner.tell('listenToMoves', { uid, waits: true });
     asker.ask('move', { uid, to: SECOND, for: 'asker' }).catch(() => {});
-    await state(manager, () => isAnnounced(manager));
+    await changed(manager, () => isAnnounced(manager));
     await asker.kill();
-    await state(manager, () => !isAnnounced(manager));
+    await changed(manager, () => !isAnnounced(manager));
     expect(grantsOf(manager)).toEqual({ mover: '0-1' });
     expect(reservedOf(manager)).toEqual([2, 0]);
     await expect
@@ -133,7 +121,7 @@ describe('a grant of another process', () => {
     await asker.tell('move', { uid, to: SECOND, for: 'asker' });
     expect(grantsOf(manager)).toEqual({ mover: '4-5', asker: '0-1' });
     await asker.kill();
-    await state(manager, () => manager.grants().length === 1);
+    await changed(manager, () => manager.grants().length === 1);
     expect(grantsOf(manager)).toEqual({ mover: '4-5' });
     expect(reservedOf(manager)).toEqual([0, 2]);
   });
@@ -144,7 +132,7 @@ describe('a grant of another process', () => {
     const { uid } = await owner.tell('acquire', MOVER);
     await owner.tell('listenToMoves', { uid, waits: true });
     const first = asker.ask('move', { uid, to: SECOND, for: 'first' });
-    await state(manager, () => isAnnounced(manager));
+    await changed(manager, () => isAnnounced(manager));
     const error = await errorOf(() => move(manager, uid, { cpus: '6-7', node: 1 }, { for: 'second' }));
     expect(error).toMatchObject({ code: 'ERR_GRANT_BUSY', details: { value: uid } });
     expect(await owner.ask('resize', { uid, cpu: 3 })).toMatchObject({ error: { code: 'ERR_GRANT_BUSY' } });
@@ -159,7 +147,7 @@ describe('a grant of another process', () => {
     const { uid } = await owner.tell('acquire', MOVER);
     await owner.tell('listenToMoves', { uid, waits: true });
     const moving = errorOf(() => move(manager, uid, SECOND, { for: 'asker' }));
-    await state(manager, () => isAnnounced(manager));
+    await changed(manager, () => isAnnounced(manager));
     await owner.tell('release', { uid });
     expect(await moving).toMatchObject({ code: 'ERR_NOT_MOVED', details: { reason: 'ended' } });
     expect(grantsOf(manager)).toEqual({});
@@ -174,7 +162,7 @@ describe('a grant of another process', () => {
     const abort = new AbortController();
     const moving = move(manager, uid, SECOND, { for: 'asker', signal: abort.signal });
     const outcome = moving.catch((error) => error);
-    await state(manager, () => isAnnounced(manager));
+    await changed(manager, () => isAnnounced(manager));
     abort.abort(new Error('enough'));
     expect(await outcome).toMatchObject({ message: 'enough' });
     expect(grantsOf(manager)).toEqual({ mover: '0-1' });

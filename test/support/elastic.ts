@@ -2,7 +2,7 @@
 import { expect } from 'vitest';
 import { elasticTargets } from '../../lib/decision/elastic/elastic-targets.js';
 import { CpuSet, type Manager } from '../../lib/index.js';
-import { seenState } from './seen-state.js';
+import { changed } from './changed.js';
 
 export function expectRanges(manager: Manager): void {
   let seen = CpuSet.EMPTY;
@@ -29,7 +29,7 @@ function isAtTargets(manager: Manager): boolean {
 
 /** Once they have come to rest. */
 export const restOfRanges = (manager: Manager): Promise<void> =>
-  seenState(manager, () => {
+  changed(manager, () => {
     expectRanges(manager);
     return isAtTargets(manager);
   });
