@@ -81,7 +81,7 @@ describe('acquire', () => {
   it('never gives the last of the shared pool away', async () => {
     const manager = await open();
     const error = await errorOf(() => manager.acquire({ cpu: ALL.size }));
-    expect(error).toMatchObject({ code: 'ERR_SHARED_POOL_EMPTY' });
+    expect(error).toMatchObject({ code: 'ERR_INSUFFICIENT_CPUS' });
     expect(stateOf(manager.stateDir).pods).toEqual([]);
   });
 
