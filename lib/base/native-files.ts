@@ -98,7 +98,7 @@ export interface NativeFolder {
   read(name: string, known?: Buffer): Buffer | undefined;
   /** The bytes, and what fstat(2) says of the very inode that has them. */
   readFound(name: string): FoundFile | undefined;
-  /** This folder; new files in it are writable by nobody but their owner. */
+  /** This folder; only their owner can write to new files in it. */
   withOwnFiles(): NativeFolder;
   version(name: string): string | undefined;
   list(): string[];
@@ -124,14 +124,14 @@ export interface NativeFolder {
   ): string | Promise<string>;
   /** An ordinary file; undefined where there is none. */
   openJournal(name: string): NativeJournal | undefined;
-  /** `pastWaiting`: although somebody waits. */
+  /** `pastWaiting`: even if a process waits. */
   tryLock(name: string, note: string, pastWaiting?: boolean): NativeLock | undefined;
   waitLock(name: string, note: string, callback: (error?: NumalignError, lock?: NativeLock) => void): number;
   giveUp(request: number): boolean;
   /** That of the lock's file, read without the lock; 0 where it has none. */
   lockNumber(name: string): number;
   /**
-   * A new file in place of any other, locked. Nobody sees half of it, and where it fails nothing
+   * A new file in place of any other, locked. No process sees half of it, and if it fails nothing
    * has changed. `start`, `length`: the bytes that the lock covers, as /proc/locks shows them; else
    * the whole file.
    */

@@ -79,7 +79,7 @@ export interface NativeConfinement {
   places: Words[];
 }
 
-/** For whom threads are pinned. An empty `grant` is not remembered. */
+/** The owner of pins. An empty `grant` is not remembered. */
 interface PinCallOwner {
   readonly grant: string;
   readonly owner: string;
@@ -136,7 +136,7 @@ export interface ConfineMemberCall {
   readonly pid: number;
   /** As the last call for it has answered. */
   readonly known: readonly NativeMemberThread[];
-  /** Nobody else may be here. */
+  /** Other threads may not be here. */
   readonly taken: Words;
   /** Where threads go that have chosen nothing else. */
   readonly pool: Words;

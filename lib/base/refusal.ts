@@ -8,7 +8,7 @@ export type AdmissionReason =
   | 'UnexpectedAdmissionError'
   | 'EmptyPodSharedPoolError';
 
-// Where a release by somebody else can change the answer.
+// A release by another owner can change the answer.
 const SHORTAGES = [
   'ERR_INSUFFICIENT_CPUS',
   'ERR_INSUFFICIENT_DEVICES',
@@ -28,7 +28,7 @@ export type RejectionCode =
   | 'ERR_HINT_PROVIDER'
   | 'ERR_PREFERRED_ALLOCATION';
 
-/** Whether a code says that there is no room: a release by somebody else can change the answer. */
+/** True if a code says that there is no room: a release by another owner can change the answer. */
 export function isShortage(code: ErrorCode): code is ShortageCode {
   return (SHORTAGES as readonly ErrorCode[]).includes(code);
 }

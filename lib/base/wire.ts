@@ -10,7 +10,7 @@ import { copied, type TopologyHandle, type Words } from './words.js';
 type Answer = number | Words;
 
 /**
- * The functions of the addon that use the wire. Of every set and list they are told how many words
+ * The functions of the addon that use the wire. For every set and list they get how many words
  * of it are there, in the order of the arguments.
  */
 export interface WiredFunctions {

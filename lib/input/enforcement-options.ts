@@ -6,7 +6,7 @@ import { option } from './values/option-values.js';
 
 export { ENFORCEMENT_LEVELS };
 
-/** Levels that can be aimed at: whoever aims lower needs no numalign to keep others off. */
+/** Levels that a request can aim at: a lower level keeps no process off. */
 export const AIMED_LEVELS = [
   'members',
   'cpuset',

@@ -269,7 +269,7 @@ function parseOnTaken(value: unknown, owner: OwnerChoice): boolean {
     option.oneOf(given, name, ['keep', 'move']),
   );
   if (isMove !== 'move') return false;
-  // Of threads of others nobody could tell that they have left.
+  // numalign cannot confirm that threads of other processes have left.
   if (owner !== 'process') invalidOption('onTaken', value, "'keep' where the owner is no process");
   return true;
 }
@@ -312,7 +312,7 @@ export function parseAcquire(options: AcquireOptions, placement: Placement): Adm
   if (common.placement.cpuPolicy === 'none') {
     throw new NumalignError(
       'ERR_INVALID_OPTION',
-      'acquire takes exclusive CPUs, which the CPU policy none gives to nobody',
+      'acquire takes exclusive CPUs, which the CPU policy none never grants',
       {
         option: 'cpuManagerPolicy',
         value: 'none',
@@ -340,7 +340,7 @@ export function checkParts(
 }
 
 /**
- * Whoever acquires wants what he names: hugepages, and resources that somebody gives out.
+ * A request names what it needs: hugepages, and resources with registered devices.
  * @throws ERR_INVALID_OPTION
  */
 export function checkAcquirable(
@@ -352,13 +352,13 @@ export function checkAcquirable(
   for (const { requests } of pod.containers) {
     const names = Object.keys(requests).filter((name) => name !== 'cpu');
     if (placement.memoryPolicy === 'None' && names.some(isMemoryType)) {
-      invalidOption('memory', names, 'left out with the memory policy None, which books it for nobody');
+      invalidOption('memory', names, 'left out with the memory policy None, which books no memory');
     }
     const unknown = names.find((name) => !isMemoryType(name) && !known.has(name));
     if (unknown !== undefined && !isOpen) {
       throw new NumalignError(
         'ERR_INVALID_OPTION',
-        `resources: nobody gives out ${unknown} here; there are hugepages (such as hugepages-2Mi)${known.size > 0 ? ` and ${[...known].join(', ')}` : ''}, and devices are registered with the manager first (devices of openManager, registerDevices)`,
+        `resources: ${unknown} is not registered here; there are hugepages (such as hugepages-2Mi)${known.size > 0 ? ` and ${[...known].join(', ')}` : ''}, and devices are registered with the manager first (devices of openManager, registerDevices)`,
         { option: 'resources', value: unknown, valid: ['hugepages', ...known] },
       );
     }

@@ -1,4 +1,4 @@
-// How strongly CPUs are to be kept from others, and from the kernel's own work, as commands are told
+// How strongly CPUs are kept from others, and from the kernel's own work, as options of commands
 // it.
 import { InvalidArgumentError, Option } from 'commander';
 import type { AimedLevel, EnforcementLevel, RequestOptions } from '../../index.js';

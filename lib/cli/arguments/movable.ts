@@ -1,4 +1,4 @@
-// Consent to be moved, as commands are told it.
+// Consent to be moved, as an option of commands.
 import { InvalidArgumentError, Option } from 'commander';
 import { type MovableOptions, parseMovable } from '../../input/movable.js';
 import { asArgument } from './arguments.js';

@@ -1,4 +1,4 @@
-// What the kernel is to keep away from CPUs, as commands are told it.
+// The kernel work that is kept away from CPUs, as options of commands.
 import { InvalidArgumentError, Option } from 'commander';
 import type { QuietOptions, QuietPart } from '../../entries/diagnostics.js';
 import { parseQuiet, QUIET_PARTS } from '../../input/quiet.js';

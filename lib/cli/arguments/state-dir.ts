@@ -1,4 +1,4 @@
-// The state folder, as commands are told it.
+// The state folder, as an option of commands.
 import { resolve } from 'node:path';
 import { InvalidArgumentError, Option } from 'commander';
 import { MACHINE_STATE_DIR } from '../../input/config.js';

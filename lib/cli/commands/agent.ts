@@ -50,7 +50,7 @@ export function addAgent(program: Command): void {
     .addOption(
       new Option(
         '--listen <address:port>',
-        'another address, such as [::1]:9479 or 0.0.0.0:9479: nobody is asked who he is',
+        'another address, such as [::1]:9479 or 0.0.0.0:9479; there is no authentication',
       )
         .argParser(listenAddress)
         .conflicts('port'),
@@ -132,7 +132,7 @@ async function run(flags: AgentFlags): Promise<void> {
     const fail = onceEach(tell);
     manager.on('error', fail);
     const metrics = metricsOf(manager, grantMetrics(flags), tell);
-    // It takes back what dead owners had while somebody listens.
+    // It takes back what dead owners had while it has a listener.
     manager.on('change', () => rounds.run());
     rounds.run();
     const answers = { '/metrics': metrics, '/healthz': () => healthOf(manager, rounds.lastFailure) };
@@ -158,7 +158,7 @@ function readyText(
   return `listening on ${url}: /metrics and /healthz of ${printable(stateDir)} (${scope})\n`;
 }
 
-// It looks again and again: what stays wrong is told once.
+// It looks again and again, and reports what stays wrong once.
 function onceEach(tell: (text: string) => void): (error: Error) => void {
   let last: string | undefined;
   return ({ message }) => {

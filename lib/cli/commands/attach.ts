@@ -53,7 +53,7 @@ async function attach(text: string, pid: number, flags: AttachFlags): Promise<vo
   const topology = await discover();
   // Looked up before the state is opened: the folder is not made for this.
   const { uid, name } = findGrant((await statusIn({ stateDir, topology })).grants, text, stateDir);
-  // Nothing is handed out here, and nobody stays.
+  // This command grants nothing, and its process is no member.
   const manager = await openManager({ stateDir, topology, besideKubelet: true, sharedMember: false });
   try {
     const target = container === undefined ? manager.grant(uid) : manager.pod(uid).container(container);

@@ -97,7 +97,7 @@ Examples:
     });
 }
 
-// Of CPUs that nobody has yet. Undefined where some can be granted.
+// For CPUs that no grant holds yet. Undefined where some can be granted.
 function whyNothing({ settings }: StateStatus): string | undefined {
   const { managedCPUs, reservedSystemCPUs, strictCPUReservation, isolatedCPUs } = settings;
   const grantable = managedCPUs.difference(reservedSystemCPUs).difference(isolatedCPUs);

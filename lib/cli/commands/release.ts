@@ -1,4 +1,4 @@
-// numalign release: ends a grant that nobody runs on any more, all of these, or a persistent one.
+// numalign release: ends a grant whose owner has ended, all of these, or a persistent one.
 import { type Command, Option } from 'commander';
 import { NumalignError } from '../../base/errors.js';
 import { cpusNamed } from '../../base/text/cpus-named.js';
@@ -62,7 +62,7 @@ Examples:
     });
 }
 
-// To look first makes no folder, and wakes nobody where there is nothing to do.
+// Looking first makes no folder, and wakes no process if there is nothing to do.
 async function releaseDead({ stateDir = MACHINE_STATE_DIR, output }: ReleaseFlags): Promise<void> {
   const topology = await discover();
   const dead = (await statusIn({ stateDir, topology })).grants.filter(({ alive }) => !alive);

@@ -292,7 +292,7 @@ function inWordsOfRun(error: unknown): unknown {
   if (!(error instanceof NumalignError) || error.details.option !== 'resources') return error;
   const name = String(error.details.value);
   if (!isExtendedResource(name)) return error;
-  const message = `nobody gives out ${name} here: say which devices it is, such as --device ${name}=class:0200`;
+  const message = `${name} is not registered here: say which devices it is, such as --device ${name}=class:0200`;
   return new NumalignError(error.code, message, { ...error.details, cause: error });
 }
 

@@ -58,7 +58,7 @@ function target(value: string): SharedMemberTarget {
 
 async function share(target: SharedMemberTarget, flags: ShareFlags): Promise<void> {
   const { remove = false, stateDir = MACHINE_STATE_DIR, output } = flags;
-  // Nothing is handed out here, and nobody stays.
+  // This command grants nothing, and its process is no member.
   const manager = await openManager({ stateDir, besideKubelet: true, sharedMember: false });
   try {
     const left = remove ? await manager.removeSharedMember(target) : undefined;

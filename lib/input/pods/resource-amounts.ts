@@ -63,7 +63,7 @@ export function fail(field: string, value: unknown, valid: string): never {
 /** @throws ERR_INVALID_POD */
 export const podShape = shapes(fail);
 
-// Of these nobody may use more than was asked for: a request is its limit. REQUIRES: a valid name,
+// No container may use more of these than it requests: the request is the limit. REQUIRES: a valid name,
 // as below.
 export const isNeverOvercommitted = (resource: string) =>
   isOfDevices(resource) || resource.startsWith('hugepages-');

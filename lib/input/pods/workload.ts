@@ -155,7 +155,7 @@ function entryOf(fields: Fields, at: string): Entry {
   return known ? workloadOf(fields, known, at) : otherOf(fields, at);
 }
 
-// A misspelt kind, or one of somebody's own that makes pods, is refused: all pods are admitted or none.
+// A misspelt kind, or a custom one that makes pods, is refused: all pods are admitted or none.
 function otherOf(fields: Fields, at: string): OtherManifest {
   const { kind, spec, metadata } = fields;
   if (!isName(kind) || itemKinds(kind) !== undefined || hasContainers(spec, 0))
