@@ -80,11 +80,7 @@ export class Grant extends GrantPools {
   async resize(options: ResizeOptions): Promise<PinResult> {
     const request = parseResize(options);
     if (request.memory !== undefined && this.#placement.memoryPolicy === 'None') {
-      invalidOption(
-        'memory',
-        options.memory,
-        'left out with the memory policy None, which books no memory',
-      );
+      invalidOption('memory', options.memory, 'left out with the memory policy None, which books no memory');
     }
     this.#record.checkHeld();
     const { site, pod: before } = this.#record;

@@ -148,7 +148,7 @@ describe('the shared pool', () => {
     await manager.acquire({ cpu: 1.5, mixed: true });
     const adopt = (cpus: string) =>
       manager.adopt({ name: 'old', containers: [{ name: 'main', cpus: CpuSet.parse(cpus) }] });
-    expect((await errorOf(() => adopt('2-3')))?.message).toContain('500m are booked for mixed grants');
+    expect((await errorOf(() => adopt('2-3')))?.message).toContain('mixed grants have booked 500m');
     expect((await adopt('3')).containers).toMatchObject([{ cpus: CpuSet.of(3) }]);
   });
 });

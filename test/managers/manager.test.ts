@@ -343,7 +343,7 @@ describe('the state folder', () => {
       'file/here': /is below \S*\/file, which is not a folder/,
       'file/deep/down': /is below \S*\/file, which is not a folder/,
       'nothing/here': /does not exist/,
-      open: /everybody may write/,
+      open: /every user may write/,
     };
     for (const [name, reason] of Object.entries(reasons)) {
       const error = await errorOf(() => openManager({ stateDir: join(stateDir, name) }));

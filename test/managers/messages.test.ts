@@ -61,13 +61,13 @@ describe('an error', () => {
     );
   });
 
-  it('of a resource that nobody gives out says how devices are registered', async () => {
+  it('of a resource without devices says how devices are registered', async () => {
     const error = await errorOf(async () =>
       (await open()).acquire({ cpu: 1, resources: { 'example.com/gpu': 1 } }),
     );
     expect(error).toMatchObject({
       code: 'ERR_INVALID_OPTION',
-      message: expect.stringMatching(/nobody gives out example\.com\/gpu here; .*registerDevices/),
+      message: expect.stringMatching(/example\.com\/gpu is not registered here; .*registerDevices/),
       details: { option: 'resources', value: 'example.com/gpu', valid: ['hugepages'] },
     });
   });
