@@ -113,7 +113,7 @@ export function featureGates(value: string, before: Partial<FeatureGates> = {}):
 }
 
 export function kubeletVersionOption(): Option {
-  return new Option('--kubelet-version <version>', 'the kubelet whose decisions are followed').choices(
+  return new Option('--kubelet-version <version>', 'decide as this version of the kubelet').choices(
     KUBELET_VERSIONS,
   );
 }
@@ -121,7 +121,7 @@ export function kubeletVersionOption(): Option {
 export function featureGatesOption(): Option {
   return new Option(
     '--feature-gates <name=bool,...>',
-    'feature gates of that kubelet, may be repeated',
+    'feature gates of that kubelet; may be repeated',
   ).argParser(featureGates);
 }
 
@@ -140,5 +140,5 @@ export function resource(value: string, before: Record<string, string> = {}): Re
 }
 
 export function outputOption(): Option {
-  return new Option('--output <format>', 'how to print it').choices(['text', 'json']).default('text');
+  return new Option('--output <format>', 'output format').choices(['text', 'json']).default('text');
 }

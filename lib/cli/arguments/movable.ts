@@ -31,5 +31,5 @@ export function movableTerms(value: string): MovableOptions {
 export const movableOption = () =>
   new Option(
     '--movable [terms]',
-    'it may be moved to make room for others, always or on terms such as maxPerHour=4,notice=2s,exclude=1',
+    'may move to make room for others, on terms such as maxPerHour=4,notice=2s,exclude=1',
   ).argParser(movableTerms);
