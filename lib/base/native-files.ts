@@ -24,16 +24,16 @@ export interface NativeOwner {
   /** Leaves the first `size` bytes. */
   cut(size: number): void;
   close(): void;
-  /** Whether the file still has its name in this folder. */
+  /** True if the file still has its name in this folder. */
   isCurrent(folder: NativeFolder): boolean;
 }
 
 /** A file to which records are appended. It stays the same file whatever its name leads to later. */
 export interface NativeJournal {
-  /** As {@link NativeFolder.version}. */
+  /** Like {@link NativeFolder.version}. */
   version(): string;
   /**
-   * Whether nothing has happened to the file, nor to its name, since {@link confirm}: by one fstat(2).
+   * True if nothing has happened to the file, nor to its name, since {@link confirm}: by one fstat(2).
    * False where that is not certain, such as just after a change.
    */
   isUntouched(): boolean;
@@ -139,7 +139,7 @@ export interface NativeFolder {
   isOwnerAlive(name: string): boolean;
 }
 
-/** What is polled by this environment's event loop. */
+/** A file descriptor that this environment's event loop polls. */
 export interface NativeNotices {
   close(): void;
 }
@@ -147,8 +147,8 @@ export interface NativeNotices {
 export interface NativeInotify extends NativeNotices {
   /** A folder or file; `mask` as inotify(7) has it, with its flags. Answers the number of the watch. */
   add(path: string, mask: number): number;
-  /** Nothing where the watch has ended with what was watched. */
+  /** Does nothing if the watch has ended with its target. */
   remove(watch: number): void;
-  /** Whether the callback is still to be called for something that has happened. */
+  /** True if the callback is still to be called for something that has happened. */
   hasPending(): boolean;
 }

@@ -44,7 +44,7 @@ export class Refusal extends NumalignError {
   }
 }
 
-// What is wrong wherever the program runs.
+// Errors that are wrong on every machine.
 const MISTAKES: readonly ErrorCode[] = [
   'ERR_ALREADY_PINNED',
   'ERR_HINT_PROVIDER',
@@ -61,7 +61,7 @@ const MISTAKES: readonly ErrorCode[] = [
 ];
 
 /**
- * What a program goes without its own CPUs for, if they are optional: no room, no rights, no addon.
+ * The errors after which a program with optional CPUs runs without: no room, no rights, no addon.
  * @throws the error, where it is a mistake of the program, or not an error of numalign
  */
 export function obstacleOf(error: unknown): NumalignError {

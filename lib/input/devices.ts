@@ -38,7 +38,7 @@ export interface DevicePattern {
 export interface DeviceSpec {
   /** Unique among the resource's devices. */
   readonly id: string;
-  /** Whether it may be handed out; default true. */
+  /** True if it may be handed out; default true. */
   readonly healthy?: boolean;
   /** The NUMA nodes it is near; null, none or left out: it fits anywhere. */
   readonly numaNodes?: Iterable<number> | null;

@@ -23,7 +23,7 @@ export const DEFAULT_ENFORCEMENT: EnforcementRequest = {
 };
 
 /**
- * What is wanted of the enforcement of new grants; what is left out is not in the answer.
+ * The enforcement options of new grants; options that are left out are not in the result.
  * @throws ERR_INVALID_OPTION
  */
 export function parseEnforcement({

@@ -56,7 +56,7 @@ export interface RequestOptions extends RequestPlacementOptions {
    */
   enforcement?: AimedLevel;
   /**
-   * As {@link ManagerOptions.unmovableMembers}.
+   * Like {@link ManagerOptions.unmovableMembers}.
    * @default the manager's
    */
   unmovableMembers?: 'fail' | 'report';
@@ -95,7 +95,7 @@ export interface RequestOptions extends RequestPlacementOptions {
   wait?: boolean;
 }
 
-/** What a request insists on, see {@link RequestOptions.require}. */
+/** The required level, see {@link RequestOptions.require}. */
 export interface Requirement {
   readonly enforcement?: EnforcementLevel;
   readonly quiet?: readonly QuietPart[];
@@ -166,7 +166,7 @@ export interface AdmissionRequest {
   /** It runs in this process, so CPUs outside its cpuset are of no use. */
   readonly isForCaller: boolean;
   readonly wait: boolean;
-  /** What it is to have kept away from its CPUs besides other threads. */
+  /** The kernel work to keep off its CPUs. */
   readonly quiet?: QuietRequest | undefined;
   /** Parts of it without which the request is refused. */
   readonly requiredQuiet?: readonly QuietPart[];
@@ -249,7 +249,7 @@ function parseRequire(value: unknown): { enforcement?: unknown; quiet?: unknown 
   return isObject ? checkOptions(value, ['enforcement', 'quiet'], 'require') : { enforcement: value };
 }
 
-/** Of what leaves everything to the manager. */
+/** The result for a request without options. */
 export const NO_OPTIONS: AdmitOptions & Record<string, unknown> = Object.freeze({});
 
 const commons = new WeakMap<Placement, ReturnType<typeof parseCommon>>();

@@ -24,14 +24,14 @@ export function cpuList(value: string): CpuSet {
 }
 
 /**
- * As {@link cpuList}, or `all`. (Not null as in the API: commander takes null for a parser that
+ * Like {@link cpuList}, or `all`. (Not null as in the API: commander takes null for a parser that
  * failed.)
  */
 export function cpuListOrAll(value: string): CpuSet | 'all' {
   return value === 'all' ? value : cpuList(value);
 }
 
-/** As {@link cpuList}, or `kernel`. */
+/** Like {@link cpuList}, or `kernel`. */
 export function cpuListOrKernel(value: string): CpuSet | 'kernel' {
   return value === 'kernel' ? value : cpuList(value);
 }
@@ -48,7 +48,7 @@ export function cpuAmount(value: string): number {
   return amount;
 }
 
-/** As {@link cpuAmount}, or a range such as `2..8`. */
+/** Like {@link cpuAmount}, or a range such as `2..8`. */
 export function cpuAmountOrRange(value: string): AcquireOptions['cpu'] {
   const [, least, most] = /^(\d+)\.\.(\d+)$/.exec(value) ?? [];
   if (least === undefined || most === undefined) return cpuAmount(value);

@@ -50,7 +50,7 @@ interface RangeFlags extends Omit<PodFlags, 'cpus'> {
   supervise?: boolean;
 }
 
-/** As {@link checkCpus}; of a range what cannot go with it. Only numalign beside it can have the command leave CPUs. */
+/** Like {@link checkCpus}; of a range what cannot go with it. Only numalign beside it can have the command leave CPUs. */
 export function checkCpusOrRange(command: Command, { cpus, weight, supervise, ...flags }: RangeFlags): void {
   const conflict = (option: string, why: string) => command.error(`error: option '${option}' ${why}`);
   if (typeof cpus !== 'object') {

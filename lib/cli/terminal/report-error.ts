@@ -40,7 +40,7 @@ export function errorText(error: unknown, debug = false): string {
   return `${lines.join('\n')}\n`;
 }
 
-// What a message says of a rejection in one line, in the lines of the explanation. Any other
+// Splits a rejection's one-line message into the lines of its explanation. Any other
 // message is one line: a line feed in it may be a name's.
 function messageLines(error: unknown, message: string): string[] {
   const { explanation } = error instanceof NumalignError ? error.details : {};

@@ -15,7 +15,7 @@ const DUMPS_CORE = new Set<NodeJS.Signals>([
 ]); // biome-ignore format: a list
 
 /**
- * Whether what is typed on a terminal reaches this process now. Redirecting its streams does not
+ * True if input typed on a terminal reaches this process now. Redirecting its streams does not
  * change that, so they are not asked.
  */
 function isInForeground(): boolean {

@@ -1,4 +1,4 @@
-// What stdout can show.
+// The abilities of stdout.
 import { createColors } from 'picocolors';
 
 export type Colors = ReturnType<typeof createColors>;
@@ -16,7 +16,7 @@ export function colorsWanted(env: NodeJS.ProcessEnv, isTerminal: boolean): boole
   return isTerminal && env.TERM !== 'dumb';
 }
 
-/** What a page is printed for. */
+/** The target of a printed page. */
 export interface Page {
   /** In characters. */
   readonly width: number;
