@@ -19,7 +19,7 @@ const blocksIn = (...languages: string[]) => BLOCKS.filter(({ language }) => lan
 const shape = (text: string) => text.replace(/\d+(-\d+)?(,\d+(-\d+)?)*/g, 'N');
 
 // Pictures made of letters: nothing prints them.
-const DRAWINGS = [' discover ──►', '/numalign  ', 'node 0   ['];
+const DRAWINGS = [' discover ──►', '/numalign  ', '             before'];
 
 describe('every code block of the documents', () => {
   it('has a language that is checked below', () => {

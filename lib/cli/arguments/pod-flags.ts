@@ -50,7 +50,10 @@ interface RangeFlags extends Omit<PodFlags, 'cpus'> {
   supervise?: boolean;
 }
 
-/** Like {@link checkCpus}; of a range what cannot go with it. Only numalign beside it can have the command leave CPUs. */
+/**
+ * Like {@link checkCpus}; also checks what a range excludes. Only numalign beside the command can make
+ * it leave CPUs.
+ */
 export function checkCpusOrRange(command: Command, { cpus, weight, supervise, ...flags }: RangeFlags): void {
   const conflict = (option: string, why: string) => command.error(`error: option '${option}' ${why}`);
   if (typeof cpus !== 'object') {
