@@ -135,7 +135,7 @@ function printUnit([executable, ...args]: readonly string[], flags: UnitFlags, p
       ...{ name, type, restart, slice, user, stateDir },
       description:
         flags.description === undefined
-          ? `${literal(name).replace(/@$/, ' %i')} on CPUs of its own`
+          ? `${literal(name).replace(/@$/, ' %i')} on its own CPUs`
           : literal(flags.description),
       workingDirectory: flags.workingDirectory ?? folderHere(),
       options: runWords(flags, name, passed.words),
