@@ -14,7 +14,7 @@ export type DeviceTexts = string | readonly string[];
  * texts as the kernel writes them: `'0200'`, not `0x200`.
  *
  * A physical function and its virtual functions are alike in class, vendor and node, so that both
- * are chosen where both fit. Whoever hands out the virtual ones says `isVirtualFunction: true`,
+ * are chosen where both fit. A program that hands out the virtual ones passes `isVirtualFunction: true`,
  * since the physical one carries them all.
  */
 export interface DevicePattern {
@@ -38,7 +38,7 @@ export interface DevicePattern {
 export interface DeviceSpec {
   /** Unique among the resource's devices. */
   readonly id: string;
-  /** Whether it may be handed out; default true. */
+  /** True if it may be handed out; default true. */
   readonly healthy?: boolean;
   /** The NUMA nodes it is near; null, none or left out: it fits anywhere. */
   readonly numaNodes?: Iterable<number> | null;
