@@ -80,11 +80,7 @@ export class Grant extends GrantPools {
   async resize(options: ResizeOptions): Promise<PinResult> {
     const request = parseResize(options);
     if (request.memory !== undefined && this.#placement.memoryPolicy === 'None') {
-      invalidOption(
-        'memory',
-        options.memory,
-        'left out with the memory policy None, which books it for nobody',
-      );
+      invalidOption('memory', options.memory, 'left out with the memory policy None, which books no memory');
     }
     this.#record.checkHeld();
     const { site, pod: before } = this.#record;
@@ -157,7 +153,7 @@ export class Grant extends GrantPools {
       }
       return isGone;
     });
-    // Nobody may be listening yet.
+    // There may be no listener yet.
     accepted.catch(() => {});
     return Object.freeze({ token, accepted, cancel: () => withdraw(site, pod, token) });
   }
@@ -202,7 +198,7 @@ export class Grant extends GrantPools {
     try {
       return await releaseGrant(this.#record.site, this.#record.look());
     } catch (error) {
-      // Somebody has released it by its id; our threads have left all the same.
+      // Another caller has released it by its id; the threads here have left all the same.
       if (error instanceof NumalignError && error.code === 'ERR_UNKNOWN_GRANT') return NOTHING_MOVED;
       throw error;
     }

@@ -121,8 +121,8 @@ export class Manager extends MachineManager {
    * pool. A pod that is admitted already, by its uid, stays as it is. See docs/admission.md.
    * @throws ERR_INVALID_POD, ERR_INVALID_QUANTITY, ERR_INVALID_OPTION; a rejection is an
    *   {@link AdmissionError} with ERR_TOPOLOGY_AFFINITY, ERR_SMT_ALIGNMENT, ERR_INSUFFICIENT_CPUS,
-   *   ERR_INSUFFICIENT_MEMORY, ERR_INSUFFICIENT_DEVICES, ERR_SHARED_POOL_EMPTY,
-   *   ERR_SHARED_POOL_FULL, ERR_POD_POOL_EMPTY, ERR_HINT_PROVIDER or ERR_PREFERRED_ALLOCATION;
+   *   ERR_INSUFFICIENT_MEMORY, ERR_INSUFFICIENT_DEVICES, ERR_SHARED_POOL_FULL, ERR_POD_POOL_EMPTY,
+   *   ERR_HINT_PROVIDER or ERR_PREFERRED_ALLOCATION;
    *   ERR_POD_CONFLICT if the uid is admitted with another request; ERR_ENFORCEMENT,
    *   ERR_MEMBER_UNMOVABLE, ERR_QUIET; ERR_LOCK_TIMEOUT, ERR_STATE_*, ERR_SYSCALL; the signal's
    *   reason

@@ -35,7 +35,7 @@ interface PinnedProcess {
   readonly grant: Grant;
 }
 
-/** What an optional grant that is not to be had leaves. */
+/** What an optional grant leaves if there is no room. */
 interface UnpinnedProcess {
   readonly manager: undefined;
   readonly grant: EmptyGrant;
@@ -101,7 +101,7 @@ async function runOn(grant: Grant, threads: PlaceThreadsOptions | undefined, rep
   await grant.placeThreads({ replace, ...threads });
 }
 
-// Where the process ends in another way the kernel tells everybody. Where nobody is there to hear it,
+// Where the process ends in another way the kernel tells all listeners. Without a listener,
 // a release leaves no cgroup or setting behind.
 function endTogether({ manager, grant }: PinnedProcess, endsWithProcess: boolean): void {
   // A child may have the grant by then.

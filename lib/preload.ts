@@ -82,12 +82,7 @@ async function find(uid: string): Promise<void> {
 const REMEDIES: Readonly<Record<string, string>> = {
   ERR_STATE_FOLDER: `NUMALIGN_MANAGER='{"stateDir": "/some/folder"}' uses another folder`,
 };
-const NO_ROOM = [
-  'ERR_INSUFFICIENT_CPUS',
-  'ERR_SHARED_POOL_EMPTY',
-  'ERR_SHARED_POOL_FULL',
-  'ERR_TOPOLOGY_AFFINITY',
-];
+const NO_ROOM = ['ERR_INSUFFICIENT_CPUS', 'ERR_SHARED_POOL_FULL', 'ERR_TOPOLOGY_AFFINITY'];
 const REMEDY_OF_WORKER = `each worker of node:cluster takes CPUs of its own, beside those of its primary. Start fewer workers, ask for fewer CPUs, or have them wait: NUMALIGN_ACQUIRE='{"cpu": 1, "wait": true}'`;
 
 function tell(error: unknown, isWorker: boolean): void {

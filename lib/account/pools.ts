@@ -53,7 +53,7 @@ export function grantableCpus(settings: MachineSettings, now: CpuSnapshot, pool:
   return pool === 'isolated' ? isolatedPool(settings, now) : ordinaryPool(settings, now);
 }
 
-/** What a new grant may take of a pool: CPUs that nobody holds, without reserved ones. */
+/** What a new grant may take of a pool: CPUs that no grant holds, without reserved ones. */
 export function freeCpus(state: Assignments, now: CpuSnapshot, pool: CpuPool = 'ordinary'): CpuSet {
   return pool === 'isolated' ? freeIsolated(state, now) : freeOrdinary(state, now);
 }

@@ -1,4 +1,4 @@
-// What every function that takes options asks of them.
+// The checks of every function that takes options.
 import { inspect } from 'node:util';
 import { NumalignError } from './errors.js';
 
@@ -16,7 +16,7 @@ function editDistance(a: string, b: string): number {
   return row[b.length]!;
 }
 
-// What is called otherwise in a request than in a manager's options, or on the command line.
+// Options with another name in a request, a manager's options or the command line.
 const SYNONYMS: Readonly<Record<string, string>> = {
   reserved: 'reservedSystemCPUs',
   reservedcpus: 'reservedSystemCPUs',
@@ -92,18 +92,18 @@ export function display(value: unknown): string {
 
 const MAX_NAME_LENGTH = 253; // as for Kubernetes' names
 
-/** What {@link isName} asks for, in words. */
+/** The rule of {@link isName} in words. */
 export const NAME = `a text of 1 to ${MAX_NAME_LENGTH} printable characters`;
 
 /**
- * Whether a value can be a name. Names are printed: control characters would let one line look like
+ * True if a value can be a name. Names are printed: control characters would let one line look like
  * another.
  */
 export function isName(value: unknown): value is string {
   return typeof value === 'string' && value.length <= MAX_NAME_LENGTH && /^[^\p{C}]+$/u.test(value);
 }
 
-/** What was thrown, as messages show it: anything can be thrown. */
+/** A thrown value as messages show it: JavaScript can throw anything. */
 export function thrownText(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : display(thrown);
 }

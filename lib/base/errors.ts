@@ -63,7 +63,7 @@ export class NumalignError extends Error {
 NumalignError.prototype.name = 'NumalignError';
 
 /**
- * What an error of Node's tells of the kernel, as the details of a {@link NumalignError} have it.
+ * The kernel's part of a Node error, as details of a {@link NumalignError}.
  */
 export function kernelFacts({ errno, syscall }: NodeJS.ErrnoException): ErrorDetails {
   return { ...(errno !== undefined && { errno: -errno }), ...(syscall !== undefined && { syscall }) };

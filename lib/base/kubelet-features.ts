@@ -17,7 +17,7 @@ export type FeatureGates = Readonly<Record<(typeof FEATURE_GATES)[number], boole
 
 export const DEFAULT_VERSION: KubeletVersion = 'v1.36';
 
-/** Of a state that does not say it: it was written before there was another. */
+/** The version in a state that names none: older writers knew no other. */
 export const UNSAID_VERSION: KubeletVersion = 'v1.32';
 
 export const DEFAULT_GATES: Readonly<Record<KubeletVersion, FeatureGates>> = {

@@ -24,16 +24,16 @@ export interface NativeOwner {
   /** Leaves the first `size` bytes. */
   cut(size: number): void;
   close(): void;
-  /** Whether the file still has its name in this folder. */
+  /** True if the file still has its name in this folder. */
   isCurrent(folder: NativeFolder): boolean;
 }
 
 /** A file to which records are appended. It stays the same file whatever its name leads to later. */
 export interface NativeJournal {
-  /** As {@link NativeFolder.version}. */
+  /** Like {@link NativeFolder.version}. */
   version(): string;
   /**
-   * Whether nothing has happened to the file, nor to its name, since {@link confirm}: by one fstat(2).
+   * True if nothing has happened to the file, nor to its name, since {@link confirm}: by one fstat(2).
    * False where that is not certain, such as just after a change.
    */
   isUntouched(): boolean;
@@ -98,7 +98,7 @@ export interface NativeFolder {
   read(name: string, known?: Buffer): Buffer | undefined;
   /** The bytes, and what fstat(2) says of the very inode that has them. */
   readFound(name: string): FoundFile | undefined;
-  /** This folder; new files in it are writable by nobody but their owner. */
+  /** This folder; only their owner can write to new files in it. */
   withOwnFiles(): NativeFolder;
   version(name: string): string | undefined;
   list(): string[];
@@ -124,14 +124,14 @@ export interface NativeFolder {
   ): string | Promise<string>;
   /** An ordinary file; undefined where there is none. */
   openJournal(name: string): NativeJournal | undefined;
-  /** `pastWaiting`: although somebody waits. */
+  /** `pastWaiting`: even if a process waits. */
   tryLock(name: string, note: string, pastWaiting?: boolean): NativeLock | undefined;
   waitLock(name: string, note: string, callback: (error?: NumalignError, lock?: NativeLock) => void): number;
   giveUp(request: number): boolean;
   /** That of the lock's file, read without the lock; 0 where it has none. */
   lockNumber(name: string): number;
   /**
-   * A new file in place of any other, locked. Nobody sees half of it, and where it fails nothing
+   * A new file in place of any other, locked. No process sees half of it, and if it fails nothing
    * has changed. `start`, `length`: the bytes that the lock covers, as /proc/locks shows them; else
    * the whole file.
    */
@@ -139,7 +139,7 @@ export interface NativeFolder {
   isOwnerAlive(name: string): boolean;
 }
 
-/** What is polled by this environment's event loop. */
+/** A file descriptor that this environment's event loop polls. */
 export interface NativeNotices {
   close(): void;
 }
@@ -147,8 +147,8 @@ export interface NativeNotices {
 export interface NativeInotify extends NativeNotices {
   /** A folder or file; `mask` as inotify(7) has it, with its flags. Answers the number of the watch. */
   add(path: string, mask: number): number;
-  /** Nothing where the watch has ended with what was watched. */
+  /** Does nothing if the watch has ended with its target. */
   remove(watch: number): void;
-  /** Whether the callback is still to be called for something that has happened. */
+  /** True if the callback is still to be called for something that has happened. */
   hasPending(): boolean;
 }

@@ -72,7 +72,7 @@ export interface ListHintsCall {
   /** The mask after which they come, [low, high]; no nodes: from the first. */
   readonly after: readonly number[];
   readonly limit: number;
-  /** Whether fewer will do, where finding the next one takes some milliseconds. */
+  /** True if fewer will do, where finding the next one takes some milliseconds. */
   readonly isBounded: boolean;
 }
 
@@ -113,11 +113,11 @@ export interface MergeHintsCall {
   readonly joint?: JointCall | undefined;
 }
 
-/** What a joint choice goes by beside the hints. */
+/** The inputs of a joint choice beside the hints. */
 export interface JointCall {
   /** The nodes that it is kept to, [low, high]. */
   readonly within: readonly number[];
-  /** By node how much is free of everything, in parts of the machine. */
+  /** The free part of everything, by node, as parts of the machine. */
   readonly rooms: readonly number[];
 }
 
@@ -133,7 +133,7 @@ export interface ProgramCall {
   readonly descriptors: readonly number[];
 }
 
-/** What the addon does, as the rest of the package sees it. */
+/** The functions of the addon, as the rest of the package sees them. */
 export interface Native {
   setErrorClass(errorClass: typeof NumalignError): void;
 
@@ -185,7 +185,7 @@ export interface Native {
   checkNotPinned(tid: number, grant: string): void;
   undoPin(grant: string, sharedPool: Words): NativePinOutcome;
   /**
-   * As {@link undoPin}, of some threads, whichever grant they are pinned for. `cpus`: those of the
+   * Like {@link undoPin}, of some threads, whichever grant they are pinned for. `cpus`: those of the
    * grant.
    */
   shareThreads(grant: string, cpus: Words, tids: readonly number[], sharedPool: Words): NativePinOutcome;
@@ -246,18 +246,18 @@ export interface Native {
    * told last.
    */
   choices(): NativeMemberThread[];
-  /** What the threads of a process have chosen; of one that has ended, none. */
+  /** The choices of the threads of a process; none if it has ended. */
   memberChoices(call: MemberChoicesCall): NativeMemberChoice[];
   /**
    * Keeps the threads of a process off `taken` by their masks; undefined where there is no such
    * process.
    */
   confineMember(call: ConfineMemberCall): NativeConfinement | undefined;
-  /** Whether this process may change the mask of a thread. Changes nothing. */
+  /** True if this process may change the mask of a thread. Changes nothing. */
   mayMove(tid: number): boolean;
-  /** As the kernel says at this moment: the same array as long as that is the same. */
+  /** The kernel's current list; the same array while the list does not change. */
   onlineCpus(): Words;
-  /** As {@link onlineCpus}, of one of CPU_LISTS; undefined where there is none. */
+  /** Like {@link onlineCpus}, of one of CPU_LISTS; undefined where there is none. */
   readCpuList(which: number): Words | undefined;
   threadId(): number;
   threads(): { tid: number; role: ThreadRole; cpus: Words }[];
@@ -273,7 +273,7 @@ export interface Native {
   closeBirth(birth: number): number;
   /** The calling thread has started threads on CPUs of a grant; `tid`: a Worker, or 0. */
   adopt(tid: number, granted: Words, grant: string, part: string, owner: string): void;
-  /** Of a Worker that has ended. */
+  /** For a Worker that has ended. */
   forgetThread(tid: number): void;
   /** The CPU of these that the fewest threads have to themselves. */
   leastUsedCpu(cpus: Words): number;

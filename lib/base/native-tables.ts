@@ -49,7 +49,7 @@ export interface NativeTasks {
   commands: string[];
   /** Of their processes and all above them: pid, parent, pid, parent, and so on. */
   parents: Float64Array;
-  /** Whether no process of the machine is hidden. */
+  /** True if no process of the machine is hidden. */
   seesAll: boolean;
 }
 

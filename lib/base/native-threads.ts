@@ -1,4 +1,4 @@
-// What the addon tells of threads, and takes for them.
+// The addon's types of threads.
 import type { Words } from './words.js';
 
 export interface NativeMove {
@@ -6,7 +6,7 @@ export interface NativeMove {
   before: Words;
   now: Words;
   errno: number;
-  /** By {@link Native.undoPin}: what it had chosen before it was pinned. */
+  /** With {@link Native.undoPin}: its choice before it was pinned. */
   earlier?: Words;
 }
 
@@ -15,9 +15,9 @@ export interface NativePinOutcome {
   unmovable: NativeMove[];
 }
 
-/** What a thread of this process is, in the order of the core's enumerators. */
+/** The kinds of threads, in the order of the core's enumerators. */
 export const THREAD_ROLES = ['main', 'worker', 'pool', 'v8', 'other'] as const;
-/** What a thread of this process is for, see {@link ThreadInfo}. */
+/** The role of a thread of this process, see {@link ThreadInfo}. */
 export type ThreadRole = (typeof THREAD_ROLES)[number];
 
 /** A scheduling class by the kernel's numbers. */
@@ -59,7 +59,7 @@ export interface NativeMemberThread {
   place?: Words;
 }
 
-/** What a thread has chosen, with its mask as `place`. */
+/** The choice of a thread, with its mask as `place`. */
 export interface NativeMemberChoice extends NativeMemberThread {
   place: Words;
   /** It may use all of its cpuset: the kernel opens to it by itself what is given back. */
@@ -73,17 +73,17 @@ export interface NativeConfinement {
    */
   stuck: { tid: number; errno: number; cpus: Words }[];
   moved: number;
-  /** Of a dry run: threads are to be moved that this process may not move. */
+  /** In a dry run: true if this process may not move some of the threads. */
   isRefused: boolean;
-  /** Of a dry run: the masks of the threads that are to be moved or are stuck, each once. */
+  /** In a dry run: the masks of the threads that would move or are stuck, each once. */
   places: Words[];
 }
 
-/** For whom threads are pinned. An empty `grant` is not remembered. */
+/** The owner of pins. An empty `grant` is not remembered. */
 interface PinCallOwner {
   readonly grant: string;
   readonly owner: string;
-  /** Whether pins for other grants give way. */
+  /** True if pins for other grants give way. */
   readonly replace: boolean;
 }
 
@@ -125,20 +125,20 @@ export interface MemberChoicesCall {
   readonly unpinned: readonly number[];
   /** CPUs that are the process's own. */
   readonly grants: readonly Words[];
-  /** What its cpuset has; empty: not known. */
+  /** The CPUs of its cpuset; empty if unknown. */
   readonly limit: Words;
-  /** What a thread has chosen that may use all of its cpuset. */
+  /** The choice of a thread that may use all of its cpuset. */
   readonly all: Words;
 }
 
-/** What the masks of a process's threads are to keep off. */
+/** The CPUs that the masks of a process's threads avoid. */
 export interface ConfineMemberCall {
   readonly pid: number;
-  /** As the last call for it has answered. */
+  /** The answer of the last call for it. */
   readonly known: readonly NativeMemberThread[];
-  /** Nobody else may be here. */
+  /** Other threads may not be here. */
   readonly taken: Words;
-  /** Where threads go that have chosen nothing else. */
+  /** The CPUs of threads that have chosen nothing else. */
   readonly pool: Words;
   /** CPUs that are the process's own: threads within one of them stay. */
   readonly grants: readonly Words[];
@@ -148,6 +148,6 @@ export interface ConfineMemberCall {
   readonly onlyNarrow: boolean;
   /** Tells what it would do, and does nothing. */
   readonly dryRun: boolean;
-  /** What its cpuset has; empty: not known. */
+  /** The CPUs of its cpuset; empty if unknown. */
   readonly limit: Words;
 }

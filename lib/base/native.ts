@@ -18,7 +18,7 @@ function load(): Addon {
   const require = createRequire(here);
   // From a file of dist/ or, in tests, from this one.
   const packageFolder = join(here, here.endsWith('.ts') ? '../../..' : '../..');
-  // What node-gyp-build finds first, without the time that it takes to load.
+  // The path that node-gyp-build finds first, without the time to load node-gyp-build.
   const compiled = join(packageFolder, 'build/Release/numalign.node');
   try {
     return (existsSync(compiled) ? require(compiled) : require('node-gyp-build')(packageFolder)) as Addon;

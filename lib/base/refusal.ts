@@ -8,12 +8,11 @@ export type AdmissionReason =
   | 'UnexpectedAdmissionError'
   | 'EmptyPodSharedPoolError';
 
-// Where a release by somebody else can change the answer.
+// A release by another owner can change the answer.
 const SHORTAGES = [
   'ERR_INSUFFICIENT_CPUS',
   'ERR_INSUFFICIENT_DEVICES',
   'ERR_INSUFFICIENT_MEMORY',
-  'ERR_SHARED_POOL_EMPTY',
   'ERR_SHARED_POOL_FULL',
   'ERR_SMT_ALIGNMENT',
   'ERR_TOPOLOGY_AFFINITY',
@@ -29,7 +28,7 @@ export type RejectionCode =
   | 'ERR_HINT_PROVIDER'
   | 'ERR_PREFERRED_ALLOCATION';
 
-/** Whether a code says that there is no room: a release by somebody else can change the answer. */
+/** True if a code says that there is no room: a release by another owner can change the answer. */
 export function isShortage(code: ErrorCode): code is ShortageCode {
   return (SHORTAGES as readonly ErrorCode[]).includes(code);
 }
@@ -45,7 +44,7 @@ export class Refusal extends NumalignError {
   }
 }
 
-// What is wrong wherever the program runs.
+// Errors that are wrong on every machine.
 const MISTAKES: readonly ErrorCode[] = [
   'ERR_ALREADY_PINNED',
   'ERR_HINT_PROVIDER',
@@ -62,7 +61,7 @@ const MISTAKES: readonly ErrorCode[] = [
 ];
 
 /**
- * What a program goes without its own CPUs for, if they are optional: no room, no rights, no addon.
+ * The errors after which a program with optional CPUs runs without: no room, no rights, no addon.
  * @throws the error, where it is a mistake of the program, or not an error of numalign
  */
 export function obstacleOf(error: unknown): NumalignError {

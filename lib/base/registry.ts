@@ -12,17 +12,17 @@ export class Registry<Owner> {
     this.#owner = owner;
   }
 
-  /** What `make` has answered at the first call with it: the same for all callers. */
+  /** The result of the first call with `make`, the same for all callers. */
   of<T>(make: Make<Owner, T>): T {
     if (!this.#kept.has(make)) this.#kept.set(make, make(this.#owner));
     return this.#kept.get(make) as T;
   }
 
-  /** Whether nothing is in the maps and sets that are kept here. */
+  /** True if nothing is in the maps and sets that are kept here. */
   get isEmpty(): boolean {
     return [...this.#kept.values()].every((kept) => !(kept as { size?: number }).size);
   }
 }
 
-/** Of this environment: the main thread, or a Worker. */
+/** The registry of this environment: the main thread, or a Worker. */
 export const ENVIRONMENT = new Registry<void>(undefined);

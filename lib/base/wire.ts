@@ -10,7 +10,7 @@ import { copied, type TopologyHandle, type Words } from './words.js';
 type Answer = number | Words;
 
 /**
- * The functions of the addon that use the wire. Of every set and list they are told how many words
+ * The functions of the addon that use the wire. For every set and list they get how many words
  * of it are there, in the order of the arguments.
  */
 export interface WiredFunctions {
@@ -98,7 +98,7 @@ function outcomeOf(words: Words, cpus: Words): NativePinOutcome {
   return { moved, unmovable };
 }
 
-/** What the functions are to those who do not care how their arguments get there. */
+/** The functions for callers that pass plain arguments. */
 export function wired(addon: WiredFunctions): Wired {
   let words = new Uint32Array(LEAST);
   let amounts = new Float64Array(LEAST);
@@ -124,7 +124,7 @@ export function wired(addon: WiredFunctions): Wired {
     return length;
   }
 
-  // What two sets have in common.
+  // The intersection of two sets.
   function putBoth(a: Words, b: Words): number {
     const length = Math.min(put(a, 0), b.length);
     for (let i = 0; i < length; i++) words[i]! &= b[i]!;

@@ -1,4 +1,4 @@
-// What sets and machines are to the addon.
+// The forms of sets and machines that the addon takes.
 
 /** A set as it crosses the boundary: 32-bit words, lowest ids first, the last word not zero. */
 export type Words = Uint32Array;

@@ -1,4 +1,4 @@
-// Whether a folder can be written, found out without writing.
+// True if a folder can be written, found out without writing.
 import { accessSync, constants, statfsSync } from 'node:fs';
 
 /**

@@ -1,4 +1,4 @@
-// The program: its commands and what they have in common.
+// The program: its commands and their common settings.
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { addAdmit } from './commands/admit.js';
@@ -27,41 +27,51 @@ function version(): string {
   return (JSON.parse(file) as { version: string }).version;
 }
 
-// In the order of the help.
-const COMMANDS: Readonly<Record<string, (program: Command) => unknown>> = {
-  topology: addTopology,
-  plan: addPlan,
-  run: addRun,
-  admit: addAdmit,
-  status: addStatus,
-  attach: addAttach,
-  release: addRelease,
-  defragment: addDefragment,
-  share: addShare,
-  configure: addConfigure,
-  setup: addSetup,
-  'systemd-unit': addSystemdUnit,
-  state: addState,
-  agent: addAgent,
-  doctor: addDoctor,
-  completion: addCompletion,
+// In the order of the help, each with what the list of commands says of it.
+const COMMANDS: Readonly<Record<string, readonly [add: (program: Command) => unknown, summary: string]>> = {
+  run: [addRun, 'run a program on exclusive CPUs until it ends'],
+  plan: [addPlan, 'show where pods would go, here or on a machine that you describe'],
+  status: [addStatus, 'show grants, their owners and the shared pool'],
+  topology: [addTopology, 'show NUMA nodes, caches, cores, CPUs and devices'],
+  admit: [addAdmit, 'give pods CPUs, memory and devices until you release them'],
+  release: [addRelease, 'give back what a grant or pod holds'],
+  attach: [addAttach, 'move a running process onto the CPUs of a grant'],
+  share: [addShare, 'keep a process or cgroup in the shared pool'],
+  defragment: [addDefragment, 'move grants that consent, so that one NUMA node gets room'],
+  doctor: [addDoctor, 'check what numalign can do here, and how to fix what it cannot'],
+  configure: [addConfigure, "change the machine's settings"],
+  setup: [addSetup, 'install the group, folder, slice and boot unit for systemd'],
+  'systemd-unit': [addSystemdUnit, 'print a systemd unit that runs a program on exclusive CPUs'],
+  agent: [addAgent, 'free the CPUs of dead owners, repair drift, serve metrics'],
+  state: [addState, "show the state file; export or import the kubelet's files"],
+  completion: [addCompletion, 'print a completion script for your shell'],
 };
 
-/** `only`: the name of one command, without the others, which take time to make. */
+const START = `Run a program on exclusive CPUs, plan a pod, or look at the machine:
+
+  numalign run --cpus 2 -- ./server --port 8080
+  numalign plan -f pod.yaml
+  numalign status; numalign topology`;
+
+/** @param only makes this command only: the others take time to make */
 export function createProgram(only?: string): Command {
   const program = new Command('numalign')
-    .description('Exclusive CPUs on the right NUMA node, for a command, for pods, or for looking at.')
-    .version(version())
+    .usage('<command> [options]')
+    .description(START)
+    .helpCommand('help [command]', 'show the help of a command')
+    .helpOption('-h, --help', 'show this help, or that of a command')
+    .version(version(), '-V, --version', 'show the version')
+    .configureHelp({ subcommandTerm: (command) => command.name() })
     .enablePositionalOptions()
     .showHelpAfterError('(--help after the command shows its options)')
     .configureOutput({
       getOutHelpWidth: () => stdoutPage().width,
-      // Only help is written there.
+      // Commander writes only help to stdout.
       writeOut: (text) => print(fillProse(text, stdoutPage().width)),
-      // The help of who gives no command goes there too, in pieces; an error stays in its lines.
+      // Without a command, help goes to stderr too, in pieces; an error keeps its lines.
       writeErr: (text) =>
         printToStderr(/^(numalign: |\()/.test(text) ? text : fillProse(text, stdoutPage().width)),
-      // What a parser says in a whole sentence needs no more around it.
+      // A whole sentence of an argument parser stands alone.
       outputError: (text, write) =>
         write(
           text.replace(
@@ -71,29 +81,24 @@ export function createProgram(only?: string): Command {
         ),
     })
     .exitOverride();
-  // Commands take the settings above over when they are made.
-  for (const add of only === undefined ? Object.values(COMMANDS) : [COMMANDS[only]!]) add(program);
+  // A command copies the settings above when it is made.
+  const names = only === undefined ? Object.keys(COMMANDS) : [only];
+  for (const name of names) {
+    const [add, summary] = COMMANDS[name]!;
+    add(program);
+    program.commands.at(-1)!.summary(summary);
+  }
   return program.addHelpText(
     'after',
     `
-Examples:
-  $ numalign topology
-  $ numalign run --cpus 2 -- ./server --port 8080
-  $ numalign plan -f pod.yaml
-  $ numalign status
-  $ numalign doctor
-
-Exit code: 0 where it is done; 1 where it is not (an error, a pod that is rejected, a problem that doctor found); 2 for a wrong command line. run
-exits as its command does. Errors go to stderr as "numalign: message [CODE]", in several lines where a rejection is explained; with --output json as one
-line of JSON, { error: { code, message, details } }, but for those of the command line itself.
-
-NO_COLOR and FORCE_COLOR are obeyed. NUMALIGN_DEBUG=1 adds stack traces to errors.`,
+Exit code: 0 on success; 1 for an error, a rejected pod or a problem that doctor found; 2 for a wrong command line; run exits as its program does.
+Errors go to stderr as "numalign: message [CODE]", with --output json as JSON. NO_COLOR and FORCE_COLOR work; NUMALIGN_DEBUG=1 adds stack traces.`,
   );
 }
 
 export async function runProgram(argv: readonly string[]): Promise<void> {
   const [, , name = ''] = argv;
-  // What completes command lines knows all of them.
+  // The completion script covers all commands.
   const isAlone = Object.hasOwn(COMMANDS, name) && name !== 'completion';
   const program = createProgram(isAlone ? name : undefined);
   let format: unknown;

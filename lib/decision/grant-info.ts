@@ -1,4 +1,4 @@
-// GrantInfo: what is told of a grant on record.
+// GrantInfo: the public facts of a grant on record.
 import type {
   Elasticity,
   EnforcementLevel,

@@ -33,7 +33,7 @@ export function grantedThreads(
     owner: pod.owner.uuid,
     cpus: all.intersection(cpusToStay),
     memoryNodes: booked.isEmpty && part !== '' ? site.topology.nodesOf(all) : view.memoryNodes,
-    // Not everybody asks.
+    // Not every caller asks.
     get oneToOne() {
       return needsOneToOne({ cpus: all, enforcement: enforcement.level }, cpusNow(site.topology).unbalanced);
     },
@@ -47,7 +47,7 @@ export function grantedThreads(
   };
 }
 
-// Under the lock: until they are known to be in the pool, nobody takes CPUs from it.
+// Under the lock: until they are known to be in the pool, no grant takes CPUs from it.
 function shareThreads({ site, pod, group }: GrantRecord, tids: readonly number[]): Promise<PinResult> {
   const { topology, enforcer } = site;
   return transact(site, undefined, async (state) => {

@@ -114,8 +114,8 @@ export interface Config {
   readonly readOnly: boolean;
 }
 
-// The kubelet's is 10 s. Commits and CPUs that go offline are told: this is for masks and cgroups that
-// somebody else changes, and each look wakes the process.
+// The kubelet's is 10 s. Events announce commits and CPUs that go offline: this period is for masks and
+// cgroups that others change, and each look wakes the process.
 const RECONCILE_PERIOD = '30s';
 const PLACEMENT_OPTIONS = [
   'cpuManagerPolicy',

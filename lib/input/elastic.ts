@@ -32,7 +32,7 @@ export function parseElastic(
   const min = parseCpuCount(range.min, 'cpu.min');
   const max = parseCpuCount(range.max, 'cpu.max');
   if (max < min) invalidOption('cpu.max', max, `at least cpu.min, which is ${min}`);
-  // Nobody else could have its threads leave.
+  // Only its process can move its threads away.
   if (owner !== 'process') invalidOption('cpu', cpu, 'a number of CPUs where the owner is no process');
   if (parts !== undefined) invalidOption('parts', parts, 'left out with a range of CPUs');
   if (mixed === true) invalidOption('mixed', mixed, 'left out with a range of CPUs');

@@ -6,7 +6,7 @@ import { option } from './values/option-values.js';
 
 export { ENFORCEMENT_LEVELS };
 
-/** Levels that can be aimed at: whoever aims lower needs no numalign to keep others off. */
+/** Levels that a request can aim at: a lower level keeps no process off. */
 export const AIMED_LEVELS = [
   'members',
   'cpuset',
@@ -23,7 +23,7 @@ export const DEFAULT_ENFORCEMENT: EnforcementRequest = {
 };
 
 /**
- * What is wanted of the enforcement of new grants; what is left out is not in the answer.
+ * The enforcement options of new grants; options that are left out are not in the result.
  * @throws ERR_INVALID_OPTION
  */
 export function parseEnforcement({

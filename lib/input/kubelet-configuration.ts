@@ -21,64 +21,64 @@ import type { Quantity } from './values/quantity.js';
  */
 export interface KubeletOptions {
   /**
-   * As {@link PlacementOptions.cpuManagerPolicy}.
+   * Like {@link PlacementOptions.cpuManagerPolicy}.
    * @default `none`
    */
   readonly cpuManagerPolicy: CpuManagerPolicy;
   /**
-   * As {@link PlacementOptions.cpuManagerPolicyOptions}.
+   * Like {@link PlacementOptions.cpuManagerPolicyOptions}.
    * @default none
    */
   readonly cpuManagerPolicyOptions: Readonly<Record<string, string>>;
   /**
-   * As {@link PlacementOptions.topologyManagerPolicy}.
+   * Like {@link PlacementOptions.topologyManagerPolicy}.
    * @default `none`
    */
   readonly topologyManagerPolicy: TopologyManagerPolicy;
   /**
-   * As {@link PlacementOptions.topologyManagerPolicyOptions}.
+   * Like {@link PlacementOptions.topologyManagerPolicyOptions}.
    * @default none
    */
   readonly topologyManagerPolicyOptions: Readonly<Record<string, string>>;
   /**
-   * As {@link PlacementOptions.topologyManagerScope}.
+   * Like {@link PlacementOptions.topologyManagerScope}.
    * @default `container`
    */
   readonly topologyManagerScope: TopologyManagerScope;
   /**
-   * As {@link MachineOptions.reservedSystemCPUs}. `static` does not require a reserved CPU, since
+   * Like {@link MachineOptions.reservedSystemCPUs}. `static` does not require a reserved CPU, since
    * numalign never empties the shared pool.
    * @default none
    */
   readonly reservedSystemCPUs?: string;
   /**
-   * As {@link MachineOptions.systemReserved}.
+   * Like {@link MachineOptions.systemReserved}.
    * @default none
    */
   readonly systemReserved?: Readonly<Record<string, Quantity>>;
   /**
-   * As {@link MachineOptions.kubeReserved}.
+   * Like {@link MachineOptions.kubeReserved}.
    * @default none
    */
   readonly kubeReserved?: Readonly<Record<string, Quantity>>;
   /**
-   * As {@link ManagerOptions.cpuManagerReconcilePeriod}; 0 stands for the default. Commands ignore it:
+   * Like {@link ManagerOptions.cpuManagerReconcilePeriod}; 0 stands for the default. Commands ignore it:
    * `numalign agent` reconciles every 10 seconds.
    * @default 30 s (the kubelet: 10 s)
    */
   readonly cpuManagerReconcilePeriod?: string;
   /**
-   * As {@link PlacementOptions.memoryManagerPolicy}.
+   * Like {@link PlacementOptions.memoryManagerPolicy}.
    * @default `None`
    */
   readonly memoryManagerPolicy: MemoryManagerPolicy;
   /**
-   * As {@link MachineOptions.reservedMemory}.
+   * Like {@link MachineOptions.reservedMemory}.
    * @default none
    */
   readonly reservedMemory?: readonly unknown[];
   /**
-   * As {@link MachineOptions.featureGates}; other gates are ignored.
+   * Like {@link MachineOptions.featureGates}; other gates are ignored.
    * @default those of the kubelet version
    */
   readonly featureGates?: Partial<FeatureGates>;

@@ -43,13 +43,13 @@ export interface Placement {
   readonly kubeletVersion: KubeletVersion;
   /** Init containers go to NUMA nodes where the whole pod fits. */
   readonly initContainerLookahead: boolean;
-  /** What the kernel has free of hugepages must do. */
+  /** True if only hugepages that the kernel has free count. */
   readonly strictHugepages: boolean;
-  /** By whose rules NUMA nodes are chosen. */
+  /** The rules by which NUMA nodes are chosen. */
   readonly choice: PlacementChoice;
 }
 
-// By which the choice is on record with a grant, where it is not the kubelet's.
+// The key of the choice in a grant's record, if it is not the kubelet's.
 const JOINT_OPTION = 'joint-placement';
 
 const CPU_OPTIONS = {
@@ -91,7 +91,7 @@ export const DEFAULT_PLACEMENT: Placement = Object.freeze({
   choice: 'kubelet',
 });
 
-// Of placements, which never change.
+// A cache by placement: placements never change.
 const placementsOfOthers = new WeakMap<Placement, Placement>();
 
 /** The same placement as the kubelet of this version would make it; the same object each time. */
@@ -238,7 +238,7 @@ export function parsePlacement(
   return Object.freeze(placement);
 }
 
-// Of placements, which never change: most requests have that of their manager.
+// A cache by placement, which never changes: most requests have that of their manager.
 const optionsOfPlacements = new WeakMap<Placement, Readonly<Record<string, boolean>>>();
 
 /** The placement options in force, by the kubelet's names. */
@@ -279,7 +279,7 @@ function findOptions(placement: Placement): Readonly<Record<string, boolean>> {
   return Object.freeze(options);
 }
 
-/** What a grant was placed under, as far as it is on record; the rest from `defaults`. */
+/** The recorded placement of a grant; the rest from `defaults`. */
 export function recordedPlacement(
   {
     policy,
@@ -302,7 +302,7 @@ export function recordedPlacement(
   });
 }
 
-/** Whether the machine allows such placement. @throws ERR_INVALID_OPTION */
+/** True if the machine allows such placement. @throws ERR_INVALID_OPTION */
 export function checkPlacement(placement: Placement, topology: Topology): void {
   const { alignBySocket, topologyPolicy, maxNumaNodes } = placement;
   const withCpus = () => topology.nodes.filter((node) => !node.cpus.isEmpty).length;

@@ -124,17 +124,17 @@ export interface PlacementOptions {
    */
   topologyManagerScope?: TopologyManagerScope;
   /**
-   * As {@link RequestPlacementOptions.initContainerLookahead}.
+   * Like {@link RequestPlacementOptions.initContainerLookahead}.
    * @default `false`
    */
   initContainerLookahead?: boolean;
   /**
-   * As {@link RequestPlacementOptions.strictHugepages}.
+   * Like {@link RequestPlacementOptions.strictHugepages}.
    * @default `false`
    */
   strictHugepages?: boolean;
   /**
-   * As {@link RequestPlacementOptions.placement}.
+   * Like {@link RequestPlacementOptions.placement}.
    * @default `kubelet`
    */
   placement?: PlacementChoice;

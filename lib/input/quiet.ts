@@ -1,4 +1,4 @@
-// What a request says of quiet -> checked, frozen.
+// The quiet option of a request, checked and frozen.
 import {
   type CacheShare,
   QUIET_PARTS,
@@ -33,7 +33,7 @@ const LATENCY_US = 10;
 const MOST_LATENCY_US = 1_000_000;
 const MOST_WAYS = 32;
 
-/** What `quiet: true` asks for: everything of which no amount must be named. */
+/** The parts of `quiet: true`: all that need no amount. */
 export const WHOLE_QUIET: QuietRequest = Object.freeze({
   interrupts: true,
   workqueues: true,

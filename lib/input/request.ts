@@ -56,7 +56,7 @@ export interface RequestOptions extends RequestPlacementOptions {
    */
   enforcement?: AimedLevel;
   /**
-   * As {@link ManagerOptions.unmovableMembers}.
+   * Like {@link ManagerOptions.unmovableMembers}.
    * @default the manager's
    */
   unmovableMembers?: 'fail' | 'report';
@@ -95,7 +95,7 @@ export interface RequestOptions extends RequestPlacementOptions {
   wait?: boolean;
 }
 
-/** What a request insists on, see {@link RequestOptions.require}. */
+/** The required level, see {@link RequestOptions.require}. */
 export interface Requirement {
   readonly enforcement?: EnforcementLevel;
   readonly quiet?: readonly QuietPart[];
@@ -166,7 +166,7 @@ export interface AdmissionRequest {
   /** It runs in this process, so CPUs outside its cpuset are of no use. */
   readonly isForCaller: boolean;
   readonly wait: boolean;
-  /** What it is to have kept away from its CPUs besides other threads. */
+  /** The kernel work to keep off its CPUs. */
   readonly quiet?: QuietRequest | undefined;
   /** Parts of it without which the request is refused. */
   readonly requiredQuiet?: readonly QuietPart[];
@@ -249,7 +249,7 @@ function parseRequire(value: unknown): { enforcement?: unknown; quiet?: unknown 
   return isObject ? checkOptions(value, ['enforcement', 'quiet'], 'require') : { enforcement: value };
 }
 
-/** Of what leaves everything to the manager. */
+/** The result for a request without options. */
 export const NO_OPTIONS: AdmitOptions & Record<string, unknown> = Object.freeze({});
 
 const commons = new WeakMap<Placement, ReturnType<typeof parseCommon>>();
@@ -269,7 +269,7 @@ function parseOnTaken(value: unknown, owner: OwnerChoice): boolean {
     option.oneOf(given, name, ['keep', 'move']),
   );
   if (isMove !== 'move') return false;
-  // Of threads of others nobody could tell that they have left.
+  // numalign cannot confirm that threads of other processes have left.
   if (owner !== 'process') invalidOption('onTaken', value, "'keep' where the owner is no process");
   return true;
 }
@@ -312,7 +312,7 @@ export function parseAcquire(options: AcquireOptions, placement: Placement): Adm
   if (common.placement.cpuPolicy === 'none') {
     throw new NumalignError(
       'ERR_INVALID_OPTION',
-      'acquire takes exclusive CPUs, which the CPU policy none gives to nobody',
+      'acquire takes exclusive CPUs, which the CPU policy none never grants',
       {
         option: 'cpuManagerPolicy',
         value: 'none',
@@ -340,7 +340,7 @@ export function checkParts(
 }
 
 /**
- * Whoever acquires wants what he names: hugepages, and resources that somebody gives out.
+ * A request names what it needs: hugepages, and resources with registered devices.
  * @throws ERR_INVALID_OPTION
  */
 export function checkAcquirable(
@@ -352,13 +352,13 @@ export function checkAcquirable(
   for (const { requests } of pod.containers) {
     const names = Object.keys(requests).filter((name) => name !== 'cpu');
     if (placement.memoryPolicy === 'None' && names.some(isMemoryType)) {
-      invalidOption('memory', names, 'left out with the memory policy None, which books it for nobody');
+      invalidOption('memory', names, 'left out with the memory policy None, which books no memory');
     }
     const unknown = names.find((name) => !isMemoryType(name) && !known.has(name));
     if (unknown !== undefined && !isOpen) {
       throw new NumalignError(
         'ERR_INVALID_OPTION',
-        `resources: nobody gives out ${unknown} here; there are hugepages (such as hugepages-2Mi)${known.size > 0 ? ` and ${[...known].join(', ')}` : ''}, and devices are registered with the manager first (devices of openManager, registerDevices)`,
+        `resources: ${unknown} is not registered here; there are hugepages (such as hugepages-2Mi)${known.size > 0 ? ` and ${[...known].join(', ')}` : ''}, and devices are registered with the manager first (devices of openManager, registerDevices)`,
         { option: 'resources', value: unknown, valid: ['hugepages', ...known] },
       );
     }

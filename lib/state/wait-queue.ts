@@ -12,7 +12,7 @@ export interface Ticket {
 export interface WaitQueue {
   /** Takes the last place. REQUIRES: the state's lock. */
   join(): Ticket;
-  /** True if no living process has waited longer. Without a ticket: true if nobody waits. */
+  /** True if no living process has waited longer. Without a ticket: true if no process waits. */
   isFirst(ticket: Ticket | undefined): boolean;
   leave(ticket: Ticket): void;
 }

@@ -196,7 +196,7 @@ class LockRequest {
         callback.Call({error_value(napi, result.error())});
       }
     } catch (const Napi::Error& error) {
-      // Fails only while the environment is torn down, when nobody is left to tell; `result`
+      // Fails only while the environment is torn down, when no caller is left; `result`
       // releases the lock.
       error.ThrowAsJavaScriptException();
     }
@@ -424,7 +424,7 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
   }
 
   // (name, text, start and length of the lock as bigints, or undefined): makes a new, locked file
-  // with this text in the place of any other. Nobody sees half of it, and a failure changes
+  // with this text in the place of any other. No reader sees half of it, and a failure changes
   // nothing.
   Napi::Value create_owner(const Napi::CallbackInfo& info) {
     Napi::Env env = info.Env();

@@ -17,7 +17,7 @@ constexpr uint64_t kGiB = uint64_t{1} << 30;
 
 using TopologyPtr = std::shared_ptr<const Topology>;
 
-// The compiler must not find out that nobody looks at the answer.
+// The compiler must not find out that nothing reads the answer.
 template <class T>
 void keep(const T& value) {
   asm volatile("" : : "r,m"(value) : "memory");

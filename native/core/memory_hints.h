@@ -26,7 +26,7 @@ struct ReusableMemory {
 struct MemoryHintsRequest {
   int nodes = 0;  // of the machine
   std::vector<MemoryType> types;
-  // By node: empty if nobody holds memory there; the node alone for allocations on it alone;
+  // By node: empty if no grant holds memory there; the node alone for allocations on it alone;
   // several nodes if they share its allocations.
   std::vector<NodeMask> group;
   std::vector<ReusableMemory> reusable;

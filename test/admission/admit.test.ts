@@ -270,7 +270,7 @@ describe('a rejection', () => {
       'no policy would admit it at present',
     ]);
     expect(error).toMatchObject({
-      code: 'ERR_SHARED_POOL_EMPTY',
+      code: 'ERR_INSUFFICIENT_CPUS',
       details: { value: 2, valid: '1', holders: [] },
     });
     await manager.acquire({ cpu: 1 });
@@ -304,7 +304,7 @@ describe('a rejection', () => {
     expect(await reasons(3, 'restricted')).toEqual(['ERR_SMT_ALIGNMENT', 'SMTAlignmentError']);
     expect(await reasons(18, 'none')).toEqual(['ERR_SMT_ALIGNMENT', 'SMTAlignmentError']);
     expect(await reasons(18, 'restricted')).toEqual(['ERR_TOPOLOGY_AFFINITY', 'TopologyAffinityError']);
-    expect(await reasons(16, 'none')).toEqual(['ERR_SHARED_POOL_EMPTY', 'UnexpectedAdmissionError']);
+    expect(await reasons(16, 'none')).toEqual(['ERR_INSUFFICIENT_CPUS', 'UnexpectedAdmissionError']);
   });
 
   it('tells what a custom provider has, if it says so, and what the pod has taken itself', async () => {

@@ -144,7 +144,7 @@ describe('a grant whose CPUs go offline', () => {
     await machine.take('0');
     const found = await machine.substitute(uid);
     expect(texts(found)).toEqual(['0', '', '0', '']);
-    expect(found?.error?.code).toBe('ERR_SHARED_POOL_EMPTY');
+    expect(found?.error?.code).toBe('ERR_INSUFFICIENT_CPUS');
     expect(found).toMatchObject({ isParked: false, followed: 'widen 0-2' });
     expect(await machine.substitute(uid)).toBeUndefined();
     await machine.take('0-1');
@@ -428,7 +428,7 @@ describe('a grant that moves when the kubelet takes CPUs', () => {
     const found = await machine.substitute(uid);
     expect(texts(found)).toEqual(['0', '', '0', '']);
     expect(found).toMatchObject({ isParked: false, followed: 'widen 1' });
-    expect(found?.error?.code).toBe('ERR_SHARED_POOL_EMPTY');
+    expect(found?.error?.code).toBe('ERR_INSUFFICIENT_CPUS');
     expect(machine.manager.grants()[0]!.flags).toMatchObject([{ code: 'CPU_TAKEN' }]);
     expect(await machine.substitute(uid)).toBeUndefined();
     await machine.manager.recordKubelet(pods('0-1'));

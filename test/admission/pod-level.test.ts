@@ -132,7 +132,7 @@ describe('a pod with resources as a whole', () => {
   it('leaves a CPU to the pool of the machine', async () => {
     const manager = await newManager({ strictCPUReservation: true, managedCPUs: '0-5' });
     const error = await errorOf(() => manager.admit(whole(LIMITS, [SHARED]), { owner: 'persistent' }));
-    expect(error.code).toBe('ERR_SHARED_POOL_EMPTY');
+    expect(error.code).toBe('ERR_INSUFFICIENT_CPUS');
   });
 
   it('holds the siblings of all its CPUs where it is asked to', async () => {

@@ -27,7 +27,7 @@ describe('a rejection', () => {
   const whole = { cpuManagerPolicyOptions: { 'full-pcpus-only': true } };
   it.each<[AcquireOptions, ManagerOptions, string]>([
     [{ cpu: 11 }, {}, 'ERR_INSUFFICIENT_CPUS'],
-    [{ cpu: 12 }, { reservedSystemCPUs: '' }, 'ERR_SHARED_POOL_EMPTY'],
+    [{ cpu: 12 }, { reservedSystemCPUs: '' }, 'ERR_INSUFFICIENT_CPUS'],
     [{ cpu: 3 }, whole, 'ERR_SMT_ALIGNMENT'],
     [{ cpu: 9, policy: 'single-numa-node' }, {}, 'ERR_TOPOLOGY_AFFINITY'],
   ])('of %o with %o is a shortage: %s', async (request, options, code) => {

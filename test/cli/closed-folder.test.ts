@@ -5,12 +5,14 @@ import { asUser, canBeStranger, forStrangers } from '../support/strangers.js';
 import { newFolder, numalign } from './numalign.js';
 
 describe.runIf(canBeStranger)('numalign run below a folder that is closed to its user', () => {
-  it('suggests another state folder', async () => {
+  it('suggests another state folder first', async () => {
     const { code, stderr } = await numalign(
       ['run', '--cpus', '1', '--state-dir', join(newFolder(), 'state'), '--', 'true'],
       { program: ['env', ...asUser(4242), process.execPath, forStrangers('dist/cli/main.js')] },
     );
     expect(code).toBe(1);
-    expect(stderr).toMatch(/cannot be used: .*permission denied.* \[ERR_STATE_FOLDER\]\n.*--state-dir DIR/);
+    expect(stderr).toMatch(
+      /^numalign: use --state-dir DIR, .*\n.*cannot be used: .*permission denied.* \[ERR_STATE_FOLDER\]\n/,
+    );
   });
 });

@@ -136,15 +136,16 @@ describe('in bash', () => {
     expect(offers('run', '--cpus', '')).toEqual(['']);
   });
 
-  it('ids of grants are offered where one is meant, and none that the shell would expand', () => {
+  it('ids and names of grants are offered where one is meant, and none that the shell would expand', () => {
     const [folder, id] = [newFolder(), '3f2a9c1e-0d1b-4c55-9a8e-6f1f0a7d2b34'];
     const grants = [id, 'pod.of-kubernetes', '$(touch expanded)', 'two words', '`ls`'].map((each) => ({
       uid: each,
+      name: each === id ? 'gateway' : each,
     }));
     writeFileSync(join(folder, 'status.json'), formatJson({ grants, lapsed: [] }));
     writeFileSync(join(folder, 'numalign'), `#!/bin/sh\ncat ${folder}/status.json\n`, { mode: 0o755 });
     const withIt = `PATH=${folder}:$PATH; cd ${folder}\n${script}`;
-    expect(offered(withIt, 'release', '')).toEqual([id, 'pod.of-kubernetes']);
+    expect(offered(withIt, 'release', '')).toEqual([id, 'gateway', 'pod.of-kubernetes']);
     expect(offered(withIt, 'attach', '3f')).toEqual([id]);
     expect(readdirSync(folder)).not.toContain('expanded');
   });

@@ -68,7 +68,7 @@ describe('numalign doctor', () => {
   it.each([
     ['no folder', 'file', 'it is a link or not a folder'],
     ['below a file', 'file/state', 'file, which is not a folder'],
-    ['open to everybody', 'open', 'everybody may write to it'],
+    ['open to everybody', 'open', 'every user may write to it'],
     ['nowhere', 'missing/state', 'the folder above it does not exist'],
   ])('finds a state folder that is %s, and says what would do', async (_, name, found) => {
     const folder = newFolder();

@@ -45,7 +45,7 @@ describe('numalign status', () => {
     const { updatedAt } = manager.kubelet()!;
     manager.close();
     const { stdout } = await numalign(['status', '--state-dir', folder]);
-    expect(stdout).toContain(`on record as of ${updatedAt}; nobody keeps it, process ${process.pid} (`);
+    expect(stdout).toContain(`on record since ${updatedAt}; process ${process.pid} (`);
     expect(stdout).toContain('default/web of the kubelet: CPUs 1');
   });
 

@@ -464,7 +464,7 @@ describe('files and command lines that plan refuses', () => {
     expect(endless.stderr).toBe('numalign: /dev/zero: it is larger than 4 MiB [ERR_INVALID_ARGUMENT]\n');
     const file = newFile('');
     writeFileSync(file, Buffer.of(0xff, 0xfe, 0));
-    expect((await numalign(['plan', '-f', file, ...MACHINE])).stderr).toContain('it is no UTF-8 text');
+    expect((await numalign(['plan', '-f', file, ...MACHINE])).stderr).toContain('it is not UTF-8 text');
   });
 
   it('a configuration that is none', async () => {

@@ -10,8 +10,21 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const ESCAPE = '\u001b[';
 
 describe('the command line', () => {
+  it('fits its help on one screen, which starts with what people do', async () => {
+    const program = ['env', 'COLUMNS=100', process.execPath, MAIN] as const;
+    const { stdout } = await numalign(['--help'], { program });
+    const lines = stdout.trimEnd().split('\n');
+    expect(lines.length).toBeLessThanOrEqual(36);
+    expect(Math.max(...lines.map(({ length }) => length))).toBeLessThanOrEqual(100);
+    expect(lines.slice(4, 7).map((line) => line.trim())).toEqual([
+      expect.stringMatching(/^numalign run /),
+      expect.stringMatching(/^numalign plan /),
+      'numalign status; numalign topology',
+    ]);
+    expect(stdout).toContain('\nExit code: ');
+  });
+
   it.each([
-    [],
     ['topology'],
     ['plan'],
     ['run'],

@@ -358,7 +358,7 @@ describe('numalign run', () => {
     ]);
     expect([code, stderr]).toEqual([
       1,
-      'numalign: nobody gives out example.com/nic here: say which devices it is, such as --device example.com/nic=class:0200 [ERR_INVALID_OPTION]\n',
+      'numalign: example.com/nic is not registered here: say which devices it is, such as --device example.com/nic=class:0200 [ERR_INVALID_OPTION]\n',
     ]);
   });
 

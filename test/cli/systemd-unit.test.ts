@@ -18,7 +18,7 @@ describe('numalign systemd-unit', () => {
   it('has a help of one screen, which names the options of run that it does not show', async () => {
     const { stdout } = await numalign(['systemd-unit', '--help'], { env: { COLUMNS: '80' } });
     expect(stdout.trimEnd().split('\n').length).toBeLessThanOrEqual(40);
-    expect(stdout).toContain('Every option of "numalign run"');
+    expect(stdout).toContain('every option of "numalign run"');
     expect(stdout).not.toContain('--isolation');
   });
 
@@ -59,7 +59,7 @@ describe('numalign systemd-unit', () => {
   it('makes a template whose instances have a grant each', async () => {
     const unit = await unitOf('--name', 'api@', '--cpus', '1', '--', '/srv/api');
     expect(unit).toMatch(/ run --cpus 1 --name api@%i -- \/srv\/api$/m);
-    expect(settings(unit, 'Description')).toEqual(['api %i on CPUs of its own']);
+    expect(settings(unit, 'Description')).toEqual(['api %i on its own CPUs']);
   });
 
   it('needs neither boot unit nor group where the state is a private one', async () => {

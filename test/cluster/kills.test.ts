@@ -107,7 +107,7 @@ describe('workers that are killed', () => {
       const next = nextWorker();
       kill(worker.process.pid!);
       expect(await errorOf(() => manager.acquire({ cpu: 1 }))).toMatchObject({
-        code: 'ERR_SHARED_POOL_EMPTY',
+        code: 'ERR_INSUFFICIENT_CPUS',
       });
       const again = await next;
       expect(again.grant!.cpus).toBe(cpus);

@@ -115,7 +115,7 @@ describe('A: wrong results of the kubelet', () => {
     const manager = await simulate('package:1 core:4 pu:1', options);
     const error = await errorOf(() => admit(manager, pod('all', 3, '1Mi')));
     expect(error).toMatchObject({
-      code: 'ERR_SHARED_POOL_EMPTY',
+      code: 'ERR_INSUFFICIENT_CPUS',
       details: { reason: 'UnexpectedAdmissionError' },
     });
     expect(cpusOf(await admit(manager, pod('two', 2, '1Mi')))).toEqual(['1-2']);

@@ -40,7 +40,7 @@ describe('the isolated CPUs of a machine', () => {
     expect(all.cpus.isSubsetOf(CpuSet.parse('0-3,8-11'))).toBe(true);
     expect(all.isIsolated).toBe(false);
     const error = await errorOf(() => manager.acquire({ cpu: 1 }));
-    expect(error.code).toBe('ERR_SHARED_POOL_EMPTY');
+    expect(error.code).toBe('ERR_INSUFFICIENT_CPUS');
     expect(error.message).toContain('isolated: 4-7,12-15, for requests that ask for isolated CPUs alone');
     expect(error.details.explanation).toMatchObject({
       resources: [{ resource: 'cpu', isolated: '4-7,12-15' }],

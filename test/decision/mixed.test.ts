@@ -220,7 +220,7 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
   { minLength: 1, maxLength: 25 },
 );
 
-const REFUSED = [FULL, 'ERR_INSUFFICIENT_CPUS', 'ERR_SHARED_POOL_EMPTY', 'ERR_TOPOLOGY_AFFINITY'];
+const REFUSED = [FULL, 'ERR_INSUFFICIENT_CPUS', 'ERR_TOPOLOGY_AFFINITY'];
 
 async function tried<T>(action: () => Promise<T>): Promise<T | undefined> {
   try {

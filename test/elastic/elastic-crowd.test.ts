@@ -10,7 +10,7 @@ import { expectRanges, restOfRanges } from '../support/elastic.js';
 import { makeStateDir } from '../support/state-dir.js';
 
 const SIMULATE = 'package:2 core:6 pu:1';
-const REJECTIONS = ['ERR_INSUFFICIENT_CPUS', 'ERR_SHARED_POOL_EMPTY'];
+const REJECTIONS = ['ERR_INSUFFICIENT_CPUS'];
 
 const range = fc
   .record({

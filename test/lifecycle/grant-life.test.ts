@@ -97,7 +97,7 @@ describe('acquire({ wait: true })', () => {
     const waiting = errorOf(() => manager.acquire({ cpu: 13, wait: true, signal: abort.signal }));
     for (const [request, code] of [
       [{ cpu: 17 }, 'ERR_INSUFFICIENT_CPUS'],
-      [{ cpu: 16 }, 'ERR_SHARED_POOL_EMPTY'],
+      [{ cpu: 16 }, 'ERR_INSUFFICIENT_CPUS'],
       [{ cpu: 9, policy: 'single-numa-node' }, 'ERR_TOPOLOGY_AFFINITY'],
       [{ cpu: 1, memory: '17Gi' }, 'ERR_INSUFFICIENT_MEMORY'],
     ] as const) {

@@ -261,7 +261,7 @@ describe('the lock of the state', () => {
     const waiting = [0, 1, 2, 3, 4, 5].map(async (i) => {
       await manager
         .use({ cpu: 1 }, () => void order.push(i))
-        .catch((error) => expect(error.code).toBe('ERR_SHARED_POOL_EMPTY'));
+        .catch((error) => expect(error.code).toBe('ERR_INSUFFICIENT_CPUS'));
     });
     const { readFile } = await import('node:fs/promises');
     await Promise.all(Array.from({ length: 8 }, () => readFile('/proc/self/status')));

@@ -81,7 +81,7 @@ describe('acquire', () => {
   it('never gives the last of the shared pool away', async () => {
     const manager = await open();
     const error = await errorOf(() => manager.acquire({ cpu: ALL.size }));
-    expect(error).toMatchObject({ code: 'ERR_SHARED_POOL_EMPTY' });
+    expect(error).toMatchObject({ code: 'ERR_INSUFFICIENT_CPUS' });
     expect(stateOf(manager.stateDir).pods).toEqual([]);
   });
 
@@ -343,7 +343,7 @@ describe('the state folder', () => {
       'file/here': /is below \S*\/file, which is not a folder/,
       'file/deep/down': /is below \S*\/file, which is not a folder/,
       'nothing/here': /does not exist/,
-      open: /everybody may write/,
+      open: /every user may write/,
     };
     for (const [name, reason] of Object.entries(reasons)) {
       const error = await errorOf(() => openManager({ stateDir: join(stateDir, name) }));

@@ -46,26 +46,28 @@ describe('an error', () => {
     const manager = await open();
     const message = async (cpu: number) => (await errorOf(() => manager.acquire({ cpu }))).message;
     expect(await message(65)).toMatch(
-      /^65 exclusive CPUs asked for; 63 can be granted: .*; at most 64 ever can be/,
+      /^this machine has 64 CPUs: 65 exclusive CPUs asked for; 63 can be granted: .*; at most 64 ever can be/,
     );
     expect(await message(64)).not.toContain('never');
     await manager.configure({ reservedSystemCPUs: '0-63' });
     expect(await message(1)).toContain('the settings leave no CPU that can be granted');
   });
 
-  it('of a grant that cannot grow tells the CPUs that it lacks from those that it has', async () => {
+  it('of a grant that cannot grow counts all CPUs of the grant, as the request does', async () => {
     const grant = await (await open()).acquire({ cpu: 2 });
     const error = await errorOf(() => grant.resize({ cpu: 65 }));
-    expect(error.message).toMatch(/^63 more exclusive CPUs asked for; 61 can be granted/);
+    expect(error.message).toMatch(
+      /^this machine has 64 CPUs: 65 exclusive CPUs asked for; 63 can be granted/,
+    );
   });
 
-  it('of a resource that nobody gives out says how devices are registered', async () => {
+  it('of a resource without devices says how devices are registered', async () => {
     const error = await errorOf(async () =>
       (await open()).acquire({ cpu: 1, resources: { 'example.com/gpu': 1 } }),
     );
     expect(error).toMatchObject({
       code: 'ERR_INVALID_OPTION',
-      message: expect.stringMatching(/nobody gives out example\.com\/gpu here; .*registerDevices/),
+      message: expect.stringMatching(/example\.com\/gpu is not registered here; .*registerDevices/),
       details: { option: 'resources', value: 'example.com/gpu', valid: ['hugepages'] },
     });
   });

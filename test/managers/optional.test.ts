@@ -30,7 +30,7 @@ describe('an optional grant', () => {
 
   it.each([
     ['too few CPUs', 'core:2 pu:1', { cpu: 3 }, 'ERR_INSUFFICIENT_CPUS'],
-    ['a machine of one CPU', 'core:1 pu:1', { cpu: 1 }, 'ERR_SHARED_POOL_EMPTY'],
+    ['a machine of one CPU', 'core:1 pu:1', { cpu: 1 }, 'ERR_INSUFFICIENT_CPUS'],
     ['no alignment', 'numa:2 core:2 pu:1', { cpu: 3, policy: 'single-numa-node' }, 'ERR_TOPOLOGY_AFFINITY'],
   ] as const)('is empty for %s, and takes nothing', async (_why, machine, options, code) => {
     const manager = await simulated(machine);

@@ -34,7 +34,7 @@ describe('the keeper of the record', () => {
     });
     await keeper.kill();
     expect(await other.tell('kubelet')).toMatchObject({ cpus: '2-6', keeper: { alive: false } });
-    expect((await other.ask('acquire', { cpu: 3 })).error?.code).toBe('ERR_SHARED_POOL_EMPTY');
+    expect((await other.ask('acquire', { cpu: 3 })).error?.code).toBe('ERR_INSUFFICIENT_CPUS');
     expect((await other.tell('acquire', { cpu: 2 })).cpus).toBe('0-1');
     const taken = await other.tell('recordKubelet', pods('2-6'));
     expect(taken).toMatchObject({ keeper: { pid: other.process.pid, alive: true } });

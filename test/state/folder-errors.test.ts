@@ -230,7 +230,7 @@ describe.runIf(canUnshare && ALL.size > 1)('processes in different user namespac
     const stateDir = folderOfNobodyKnown();
     expect((await new Agent(inner).ask('open', { stateDir })).error).toMatchObject({
       code: 'ERR_STATE_FOLDER',
-      message: expect.stringContaining('may be a stranger’s: everybody may write to'),
+      message: expect.stringContaining('may be a stranger’s: every user may write to'),
     });
   });
 
@@ -241,7 +241,7 @@ describe.runIf(canUnshare && ALL.size > 1)('processes in different user namespac
     chmodSync(stateDir, 0o2777);
     expect((await new Agent(inner).ask('open', { stateDir })).error).toMatchObject({
       code: 'ERR_STATE_FOLDER',
-      message: expect.stringContaining('everybody may write'),
+      message: expect.stringContaining('every user may write'),
     });
   });
 });

@@ -67,7 +67,7 @@ describe.runIf(canTry)('the group of the machine’s folder', () => {
     expect(printed).toMatch(/ok +state-folder/);
   });
 
-  it('has a true word for each who is not let in, and what is told mends it', () => {
+  it('explains to each user why the folder is closed, with a command that repairs it', () => {
     const printed = inNamespace(
       `${configure} > /dev/null`,
       `echo no group; ${asBob('none')} ${numalign} status`,
@@ -83,9 +83,11 @@ describe.runIf(canTry)('the group of the machine’s folder', () => {
       `${asBob(GROUP)} ${numalign} ${run} && echo bob ran`,
     );
     expect(printed).toMatch(/no group\nwhat is granted is not known: .*the machine has no group numalign/);
-    expect(printed).toMatch(/not yet\n.*was started before user bob became one: log in again/);
     expect(printed).toMatch(
-      /stranger\n.*members of the group numalign may use it, and user bob is not one: as root `usermod -aG numalign bob`, then log in again/,
+      /not yet\n.*--state-dir DIR.*\n.*was started before user bob became one: log in again/,
+    );
+    expect(printed).toMatch(
+      /stranger\n.*--state-dir DIR.*\n.*members of the group numalign may use it, and user bob is not one: as root `usermod -aG numalign bob`, then log in again/,
     );
     expect(printed).toMatch(
       /member\n.*what is granted is not known: .*lock belongs to another group: as root `chgrp -R.*\n[^`]*lock belongs to another group.*\[ERR_STATE_FOLDER\]/,
@@ -126,7 +128,7 @@ describe.runIf(canTry)('the group of the machine’s folder', () => {
     expect(closed).toMatch(/\[ERR_STATE_FOLDER\][\s\S]*asked for: 1\n$/);
   });
 
-  it('is mended for an ordinary user of a fresh machine by the one command that he is told', () => {
+  it('is repaired for an ordinary user of a fresh machine by the one command in the message', () => {
     const printed = inNamespace(
       // As groupadd and usermod of shadow do, which the bind mount of /etc/group keeps from
       // renaming.
@@ -141,10 +143,12 @@ describe.runIf(canTry)('the group of the machine’s folder', () => {
       `${asBob(GROUP)} ${numalign} ${run} && echo bob ran`,
     );
     expect(printed).toMatch(
-      /no group numalign: as root `groupadd -rf numalign && usermod -aG numalign bob && install -d/,
+      /^numalign: use --state-dir DIR, .*\n.* cannot be used: as root `groupadd -rf numalign && usermod -aG numalign bob && install -d/,
     );
     expect(printed).toMatch(/`, then log in again: .*\[ERR_STATE_FOLDER\]\n/);
-    expect(printed).toMatch(/mended\n.*was started before user bob became one: log in again/);
+    expect(printed).toMatch(
+      /mended\n.*--state-dir DIR.*\n.*was started before user bob became one: log in again/,
+    );
     expect(printed).toContain('bob ran\n');
     expect(printed).not.toContain('stateDir');
   });

@@ -54,7 +54,7 @@ describe('a state folder', () => {
     const agent = new Agent();
     await agent.tell('open', { stateDir, simulate: SYNTHETIC });
     const request = { cpu: 14 };
-    expect((await agent.ask('acquire', request)).error?.code).toBe('ERR_SHARED_POOL_EMPTY');
+    expect((await agent.ask('acquire', request)).error?.code).toBe('ERR_INSUFFICIENT_CPUS');
     await grant.release();
     expect(openFilesIn(stateDir)).toEqual([]);
     await agent.tell('acquire', request);

@@ -23,7 +23,6 @@ const REFUSALS = [
   'ERR_INSUFFICIENT_CPUS',
   'ERR_ISOLATED_NEEDS_PLACEMENT',
   'ERR_SCHEDULING',
-  'ERR_SHARED_POOL_EMPTY',
 ];
 
 const listOf = (text, field) => CpuSet.parse(new RegExp(`^${field}:\\s*(\\S+)$`, 'm').exec(text)[1]);

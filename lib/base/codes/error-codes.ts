@@ -234,7 +234,7 @@ export interface ErrorCodes extends RejectionCodes {
   ERR_STATE_CORRUPT: unknown;
   /**
    * The state folder cannot be used: no access, a symbolic link, another user's folder, writable by
-   * everybody, removed, read-only, or on a file system without open-file-description locks.
+   * every user, removed, read-only, or on a file system without open-file-description locks.
    * @remedy Follow the message, which says how root corrects it, or use another `stateDir`.
    */
   ERR_STATE_FOLDER: unknown;

@@ -10,10 +10,12 @@ export interface RejectionCodes {
    */
   ERR_HINT_PROVIDER: unknown;
   /**
-   * Fewer CPUs are free than the request asks for. `details.free` has the free CPUs by NUMA node,
-   * `details.reserved` the reserved ones, `details.holders` who has the others. The kubelet's
-   * `reason` is `UnexpectedAdmissionError`.
-   * @remedy Ask for fewer, or use `wait` until a grant is released.
+   * Fewer CPUs can be granted than the request asks for: others hold them, or one must stay in the
+   * shared pool. `details.valid` says how many you can have, `details.free` has the free CPUs by NUMA
+   * node or `details.sharedPool` the shared pool, `details.reserved` the reserved CPUs and
+   * `details.holders` the grants that hold the others. The kubelet's `reason` is
+   * `UnexpectedAdmissionError`.
+   * @remedy Ask for as many as `details.valid` says, or use `wait` until a grant is released.
    */
   ERR_INSUFFICIENT_CPUS: unknown;
   /**
@@ -44,12 +46,6 @@ export interface RejectionCodes {
    *   them, or null.
    */
   ERR_PREFERRED_ALLOCATION: unknown;
-  /**
-   * The request would take the last CPU of the shared pool, where everything else runs. The kubelet's
-   * `reason` is `UnexpectedAdmissionError`.
-   * @remedy Ask for fewer CPUs: `details.valid` says how many you can have.
-   */
-  ERR_SHARED_POOL_EMPTY: unknown;
   /**
    * The rest of the shared pool would be smaller than what `mixed` grants have booked in it. The
    * kubelet's `reason` is `UnexpectedAdmissionError`.

@@ -7,7 +7,7 @@ const MOST_CHANGES = 32;
 export class LayeredMap<K, V> {
   // Shared by many maps.
   readonly #base: ReadonlyMap<K, V>;
-  // What is not as in the base; undefined: it is not there.
+  // Entries that differ from the base; undefined: deleted.
   readonly #changes: ReadonlyMap<K, V | undefined>;
 
   private constructor(base: ReadonlyMap<K, V>, changes: ReadonlyMap<K, V | undefined>) {
@@ -27,7 +27,7 @@ export class LayeredMap<K, V> {
   with(entries: Iterable<readonly [K, V | undefined]>): LayeredMap<K, V> {
     const changes = new Map(this.#changes);
     for (const [key, value] of entries) {
-      // What comes and goes leaves nothing behind.
+      // An entry that is added and deleted leaves nothing behind.
       if (value === this.#base.get(key)) changes.delete(key);
       else changes.set(key, value);
     }

@@ -1,4 +1,4 @@
-// WeakValues: objects by name. Those that are held stay; any other is there as long as somebody
+// WeakValues: objects by name. An object that is held stays; any other stays as long as code elsewhere
 // else has it.
 export class WeakValues<T extends object> {
   readonly #known = new Map<string, WeakRef<T>>();

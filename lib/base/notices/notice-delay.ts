@@ -5,7 +5,7 @@ import { ENVIRONMENT } from '../registry.js';
 
 const newDelay = () => ({ ms: 0 });
 
-/** For notices that nobody has asked for yet. */
+/** For notices that no caller waits for. */
 export function delayNotices(ms: number): void {
   ENVIRONMENT.of(newDelay).ms = ms;
 }

@@ -1,4 +1,4 @@
-// What JSON can have of any value.
+// The JSON form of any value.
 
 type Plain = string | number | boolean | null | undefined | Plain[] | { [key: string]: Plain };
 

@@ -1,4 +1,4 @@
-// Words of a command that somebody is to type or a shell is to read. Pure.
+// Words of a command that a user types or a shell reads. Pure.
 
 export const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
 

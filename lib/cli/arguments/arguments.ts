@@ -24,14 +24,14 @@ export function cpuList(value: string): CpuSet {
 }
 
 /**
- * As {@link cpuList}, or `all`. (Not null as in the API: commander takes null for a parser that
+ * Like {@link cpuList}, or `all`. (Not null as in the API: commander takes null for a parser that
  * failed.)
  */
 export function cpuListOrAll(value: string): CpuSet | 'all' {
   return value === 'all' ? value : cpuList(value);
 }
 
-/** As {@link cpuList}, or `kernel`. */
+/** Like {@link cpuList}, or `kernel`. */
 export function cpuListOrKernel(value: string): CpuSet | 'kernel' {
   return value === 'kernel' ? value : cpuList(value);
 }
@@ -48,7 +48,7 @@ export function cpuAmount(value: string): number {
   return amount;
 }
 
-/** As {@link cpuAmount}, or a range such as `2..8`. */
+/** Like {@link cpuAmount}, or a range such as `2..8`. */
 export function cpuAmountOrRange(value: string): AcquireOptions['cpu'] {
   const [, least, most] = /^(\d+)\.\.(\d+)$/.exec(value) ?? [];
   if (least === undefined || most === undefined) return cpuAmount(value);
@@ -113,7 +113,7 @@ export function featureGates(value: string, before: Partial<FeatureGates> = {}):
 }
 
 export function kubeletVersionOption(): Option {
-  return new Option('--kubelet-version <version>', 'the kubelet whose decisions are followed').choices(
+  return new Option('--kubelet-version <version>', 'decide as this version of the kubelet').choices(
     KUBELET_VERSIONS,
   );
 }
@@ -121,7 +121,7 @@ export function kubeletVersionOption(): Option {
 export function featureGatesOption(): Option {
   return new Option(
     '--feature-gates <name=bool,...>',
-    'feature gates of that kubelet, may be repeated',
+    'feature gates of that kubelet; may be repeated',
   ).argParser(featureGates);
 }
 
@@ -140,5 +140,5 @@ export function resource(value: string, before: Record<string, string> = {}): Re
 }
 
 export function outputOption(): Option {
-  return new Option('--output <format>', 'how to print it').choices(['text', 'json']).default('text');
+  return new Option('--output <format>', 'output format').choices(['text', 'json']).default('text');
 }

@@ -56,7 +56,7 @@ export function deviceOptions(): Option[] {
       '--device <resource=pattern>',
       `the PCI devices of a resource, such as ${EXAMPLE}; may be repeated`,
     ).argParser(deviceSelection),
-    new Option('--devices <file>', 'patterns or lists of devices by resource, as YAML or JSON'),
+    new Option('--devices <file>', 'file of patterns or lists of devices by resource, as YAML or JSON'),
   ];
 }
 

@@ -77,7 +77,7 @@ async function readText(path: string, name: string): Promise<string> {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks));
   } catch (cause) {
-    throw unreadable(name, 'it is no UTF-8 text', cause);
+    throw unreadable(name, 'it is not UTF-8 text', cause);
   }
 }
 

@@ -1,4 +1,4 @@
-// How strongly CPUs are to be kept from others, and from the kernel's own work, as commands are told
+// How strongly CPUs are kept from others, and from the kernel's own work, as options of commands
 // it.
 import { InvalidArgumentError, Option } from 'commander';
 import type { AimedLevel, EnforcementLevel, RequestOptions } from '../../index.js';
@@ -18,10 +18,10 @@ const NO_CGROUPS = 'none';
 /** Of one request. */
 export function enforcementOptions(): Option[] {
   return [
-    new Option('--enforcement <level>', 'the strongest level to aim at (default: partition)').choices(
+    new Option('--enforcement <level>', 'strongest enforcement level to try (default: partition)').choices(
       AIMED_LEVELS,
     ),
-    new Option('--require <level>', 'the weakest level that will do (default: recorded)').choices(
+    new Option('--require <level>', 'weakest enforcement level to accept (default: recorded)').choices(
       ENFORCEMENT_LEVELS,
     ),
     new Option('--unmovable-members <what>', 'shared members that cannot be moved (default: fail)').choices([

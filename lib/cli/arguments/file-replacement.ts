@@ -43,7 +43,7 @@ async function keep({ path, before }: Replacement): Promise<void> {
   try {
     await link(path, before);
   } catch (error) {
-    // Not every file system has links, and not everybody may make them.
+    // Not every file system has links, and not every user may make them.
     if (!isMissing(error)) await copyFile(path, before, constants.COPYFILE_EXCL);
   }
 }

@@ -1,4 +1,4 @@
-// Consent to be moved, as commands are told it.
+// Consent to be moved, as an option of commands.
 import { InvalidArgumentError, Option } from 'commander';
 import { type MovableOptions, parseMovable } from '../../input/movable.js';
 import { asArgument } from './arguments.js';
@@ -31,5 +31,5 @@ export function movableTerms(value: string): MovableOptions {
 export const movableOption = () =>
   new Option(
     '--movable [terms]',
-    'it may be moved to make room for others, always or on terms such as maxPerHour=4,notice=2s,exclude=1',
+    'may move to make room for others, on terms such as maxPerHour=4,notice=2s,exclude=1',
   ).argParser(movableTerms);

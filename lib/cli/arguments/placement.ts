@@ -43,7 +43,7 @@ export interface PlacementFlags extends OpeningFlags {
 }
 
 export function policyOption(): Option {
-  return new Option('--policy <policy>', 'of the Topology Manager (default: best-effort)').choices(
+  return new Option('--policy <policy>', 'Topology Manager policy (default: best-effort)').choices(
     TOPOLOGY_MANAGER_POLICIES,
   );
 }
@@ -52,7 +52,7 @@ export function policyOption(): Option {
 export function cpuPolicyOption(): Option {
   return new Option(
     '--cpu-policy <policy>',
-    'of the CPU Manager; dynamic: grants that consent move to make room (default: static)',
+    'CPU Manager policy; dynamic: grants that consent move to make room (default: static)',
   ).choices(CPU_MANAGER_POLICIES);
 }
 
@@ -60,23 +60,20 @@ export function cpuPolicyOption(): Option {
 export function isolationOption(): Option {
   return new Option(
     '--isolation <mode>',
-    'take isolated CPUs: if they will do, or no others (default: never)',
+    'take isolated CPUs if there are enough, or only those (default: never)',
   ).choices(ISOLATION_CHOICES);
 }
 
 /** Of one request. */
 export function strictHugepagesOption(): Option {
-  return new Option(
-    '--strict-hugepages',
-    'no more hugepages count as free than the kernel has free (default: off)',
-  );
+  return new Option('--strict-hugepages', 'count only hugepages that the kernel has free (default: off)');
 }
 
 /** Of one request. */
 export function placementOption(): Option {
   return new Option(
     '--placement <choice>',
-    'choose NUMA nodes as the kubelet, or over all resources together (default: kubelet)',
+    'choose NUMA nodes as the kubelet does, or for all resources together (default: kubelet)',
   ).choices(PLACEMENT_CHOICES);
 }
 
@@ -84,27 +81,27 @@ export function placementOption(): Option {
 export function isolatedOption(): Option {
   return new Option(
     '--isolated <list>',
-    'CPUs that are never shared, for those who ask for isolated ones; must agree with what is recorded',
+    'CPUs that are never shared, and granted only on request; must match the recorded settings',
   ).argParser(cpuList);
 }
 
 /** Of the machine. */
 export function agreedCgroupRootOption(): Option {
-  return cgroupRootOption('; must agree with what is recorded');
+  return cgroupRootOption('; must match the recorded settings');
 }
 
 /** Of the machine. */
 export function reservedOption(): Option {
   return new Option(
     '--reserved <list>',
-    'CPUs that are never exclusive; must agree with what is recorded',
+    'CPUs that are never exclusive; must match the recorded settings',
   ).argParser(cpuList);
 }
 
 export function openingOptions(): Option[] {
   return [
-    new Option('--config <file>', "a KubeletConfiguration, with Kubernetes' defaults for what it leaves out"),
-    new Option('--cpu-option <name[=bool]>', 'an option of the static CPU policy, may be repeated').argParser(
+    new Option('--config <file>', "a KubeletConfiguration; what it leaves out has Kubernetes' defaults"),
+    new Option('--cpu-option <name[=bool]>', 'an option of the static CPU policy; may be repeated').argParser(
       cpuOption,
     ),
     reservedOption(),
@@ -126,7 +123,7 @@ export function placementOptions(): Option[] {
     ]),
     new Option(
       '--init-container-lookahead',
-      'init containers go to NUMA nodes where the whole pod fits (default: off)',
+      'place init containers on NUMA nodes where the whole pod fits (default: off)',
     ),
     strictHugepagesOption(),
     placementOption(),

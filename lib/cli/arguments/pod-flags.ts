@@ -24,23 +24,18 @@ export function podOptions(cpus = new Option('--cpus <n>', 'how many CPUs').argP
 }
 
 export const mixedOption = () =>
-  new Option(
-    '--mixed',
-    'of a fraction of CPUs, such as 2.5, the whole ones are exclusive, the rest is shared',
-  );
+  new Option('--mixed', 'for a fraction such as 2.5: the whole CPUs are exclusive, the rest is shared');
 
 /** In place of `--cpus` of {@link podOptions}, and what goes with it. */
 export const cpusOrRangeOption = () =>
-  new Option(
-    '--cpus <n>',
-    'how many CPUs; 2..8: at least 2, and as many up to 8 as there is room for',
-  ).argParser(cpuAmountOrRange);
+  new Option('--cpus <n>', 'how many CPUs; 2..8: at least 2, and up to 8 if there is room').argParser(
+    cpuAmountOrRange,
+  );
 
 export const weightOption = () =>
-  new Option(
-    '--weight <n>',
-    'of a range of CPUs: its share beside others, 1 to 10000 (default: 100)',
-  ).argParser(weight);
+  new Option('--weight <n>', 'share of a range of CPUs beside others, 1 to 10000 (default: 100)').argParser(
+    weight,
+  );
 
 /** Ends the command where a fraction of CPUs is asked for without `--mixed`. */
 export function checkCpus(command: Command, { cpus, mixed = false }: PodFlags): void {
@@ -55,7 +50,10 @@ interface RangeFlags extends Omit<PodFlags, 'cpus'> {
   supervise?: boolean;
 }
 
-/** As {@link checkCpus}; of a range what cannot go with it. Only numalign beside it can have the command leave CPUs. */
+/**
+ * Like {@link checkCpus}; also checks what a range excludes. Only numalign beside the command can make
+ * it leave CPUs.
+ */
 export function checkCpusOrRange(command: Command, { cpus, weight, supervise, ...flags }: RangeFlags): void {
   const conflict = (option: string, why: string) => command.error(`error: option '${option}' ${why}`);
   if (typeof cpus !== 'object') {
@@ -71,7 +69,7 @@ export function checkCpusOrRange(command: Command, { cpus, weight, supervise, ..
 export function replicasOption(): Option {
   return new Option(
     '--replicas <n>',
-    'how many pods of each workload, whatever its manifest says; of a pod, copies',
+    'pods of each workload, in place of the number in its manifest; copies of a pod',
   ).argParser((value) => {
     const count = Number(value);
     if (/^\d+$/.test(value) && count >= 1 && count <= MAX_REPLICAS) return count;

@@ -1,4 +1,4 @@
-// What the kernel is to keep away from CPUs, as commands are told it.
+// The kernel work that is kept away from CPUs, as options of commands.
 import { InvalidArgumentError, Option } from 'commander';
 import type { QuietOptions, QuietPart } from '../../entries/diagnostics.js';
 import { parseQuiet, QUIET_PARTS } from '../../input/quiet.js';
@@ -56,11 +56,11 @@ export function quietOptions(): Option[] {
   return [
     new Option(
       '--quiet [parts]',
-      'the kernel does its own work elsewhere: all of it, or parts such as interrupts,idle=20,cache=25%',
+      'keep kernel work off the CPUs: all, or parts such as interrupts,idle=20,cache=25%',
     ).argParser(quietParts),
     new Option(
       '--require-quiet <parts>',
-      'parts of --quiet that must be reached wholly, such as interrupts,workqueues',
+      'parts of --quiet that must succeed completely, such as interrupts,workqueues',
     ).argParser(partNames),
   ];
 }

@@ -1,4 +1,4 @@
-// The state folder, as commands are told it.
+// The state folder, as an option of commands.
 import { resolve } from 'node:path';
 import { InvalidArgumentError, Option } from 'commander';
 import { MACHINE_STATE_DIR } from '../../input/config.js';
@@ -16,5 +16,5 @@ export function stateDirOption(): Option {
 }
 
 export function besideKubeletOption(): Option {
-  return new Option('--beside-kubelet', 'also where a kubelet may give the same CPUs to others');
+  return new Option('--beside-kubelet', 'also if a kubelet may give the same CPUs to others');
 }

@@ -5,7 +5,7 @@ import { type ManagerView, openManager, type ViewOptions } from '../../index.js'
 import { MACHINE_STATE_DIR } from './state-dir.js';
 
 /**
- * What `look` makes of a state; it is closed afterwards.
+ * The result of `look` for a state, which is closed afterwards.
  * @throws what {@link openManager} and `look` throw
  */
 export async function withView<T>(
@@ -25,7 +25,7 @@ export function statusIn(options: Omit<ViewOptions, 'readOnly'>): Promise<StateS
   return withView(options, (view) => view.status());
 }
 
-/** What `ask` answers, all of it of one generation of the state, although others may commit. */
+/** The result of `ask`, from one generation of the state, even if others commit. */
 export function ofOneGeneration<T>(view: ManagerView, ask: () => T): T {
   for (;;) {
     const generation = view.generation();

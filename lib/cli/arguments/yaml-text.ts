@@ -70,7 +70,7 @@ export class YamlText {
   }
 
   #value(document: Document.Parsed): unknown {
-    // Warnings too: they are of tags that nobody knows, and the value would be another with them.
+    // Warnings too: they report unknown tags, which would change the value.
     const [wrong] = [...document.errors, ...document.warnings];
     if (wrong) throw this.#error(wrong.pos[0], wrong.message);
     const anchored = new Map<string, Node>();

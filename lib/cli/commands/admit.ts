@@ -48,16 +48,13 @@ interface AdmitFlags extends PlacementFlags, EnforcementFlags, DeviceFlags, Mova
 export function addAdmit(program: Command): void {
   const command: Command = program
     .command('admit')
-    .description('Admit pods: their containers keep their CPUs until the pods are released, whatever runs.')
+    .description('Admit pods. Their containers keep CPUs, memory and devices until you release the pods.')
     .usage('-f <file> [options]')
     .addOption(podFileOption());
   for (const option of [...placementOptions(), ...enforcementOptions(), ...deviceOptions()])
     command.addOption(option);
   command
-    .option(
-      '--replace',
-      'pods that are admitted already and ask for something else now give way to the new ones',
-    )
+    .option('--replace', 'replace admitted pods that ask for something else now')
     .addOption(mixedOption())
     .addOption(movableOption())
     .addOption(stateDirOption())
@@ -66,13 +63,13 @@ export function addAdmit(program: Command): void {
     .addHelpText(
       'after',
       `
-All pods of the files are admitted, or none: as many of a Deployment, ReplicaSet or StatefulSet as it has replicas, of a Job or CronJob as
-many as run at a time, of a DaemonSet one. A pod is known by its uid, or by its namespace and name: what is admitted already stays as it is.
-Where it asks for something else now it is refused; with --replace it gives way to the new one, and stays where that has no room.
+numalign admits all pods of the files, or none. A Deployment, ReplicaSet or StatefulSet counts as its replicas, a Job or CronJob as the pods
+that run at a time, a DaemonSet as one pod. The uid identifies a pod, else its namespace and name. An admitted pod stays as it is. If its file
+asks for something else now, admit fails; with --replace the new pod takes its place, if there is room.
 
 JSON: pods (with quiet, replaced, qosClass, and whyShared of each container).
 
-Exit code: 0 where all pods are admitted; 1 where one is rejected, and for an error; 2 for a wrong command line.
+Exit code: 0 if all pods are admitted; 1 if one is rejected, and for an error; 2 for a wrong command line.
 
 Examples:
   $ numalign admit -f pod.yaml

@@ -42,15 +42,15 @@ export function addAgent(program: Command): void {
   const command: Command = program
     .command('agent')
     .description(
-      'Watch over the machine: take back what dead owners had, repair, and serve metrics on loopback.',
+      'Free the CPUs of dead owners, repair drift, and serve metrics on loopback, until interrupted.',
     )
     .addOption(
-      new Option('--port <port>', `on ${LOOPBACK} (default: ${PORT}; 0: one that is free)`).argParser(portOf),
+      new Option('--port <port>', `port on ${LOOPBACK} (default: ${PORT}; 0: a free one)`).argParser(portOf),
     )
     .addOption(
       new Option(
         '--listen <address:port>',
-        'another address, such as [::1]:9479 or 0.0.0.0:9479: nobody is asked who he is',
+        'another address, such as [::1]:9479 or 0.0.0.0:9479; there is no authentication',
       )
         .argParser(listenAddress)
         .conflicts('port'),
@@ -58,7 +58,7 @@ export function addAgent(program: Command): void {
     .addOption(
       new Option(
         '--max-grants <count>',
-        'so many grants have metrics of their own, the others are summed (default: 100)',
+        'how many grants have metrics each; the others are summed (default: 100)',
       ).argParser(grantsOf),
     )
     .addOption(
@@ -72,14 +72,14 @@ export function addAgent(program: Command): void {
     .addHelpText(
       'after',
       `
-Prints a line once it listens, and runs until SIGINT, SIGTERM, SIGHUP or SIGQUIT; grants stay as they are then. No other process needs it.
+Prints a line once it listens, and runs until SIGINT, SIGTERM, SIGHUP or SIGQUIT. Grants outlive it, and no other process needs it.
 
   GET /metrics   for Prometheus; needs the package prom-client beside numalign
-  GET /healthz   200 where the state can be read and changed and reconciling has succeeded, else 503 and why
+  GET /healthz   200 if numalign can read and change the state and the last reconciling succeeded, else 503 and why
 
 JSON: one line once it listens, with url, host, port, pid, stateDir, scope.
 
-Exit code: 0 when it is told to end; 1 for an error, such as a port that is in use; 2 for a wrong command line.
+Exit code: 0 after a signal that ends it; 1 for an error, such as a port that is in use; 2 for a wrong command line.
 
 Examples:
   $ numalign agent
@@ -132,7 +132,7 @@ async function run(flags: AgentFlags): Promise<void> {
     const fail = onceEach(tell);
     manager.on('error', fail);
     const metrics = metricsOf(manager, grantMetrics(flags), tell);
-    // It takes back what dead owners had while somebody listens.
+    // It takes back what dead owners had while it has a listener.
     manager.on('change', () => rounds.run());
     rounds.run();
     const answers = { '/metrics': metrics, '/healthz': () => healthOf(manager, rounds.lastFailure) };
@@ -158,7 +158,7 @@ function readyText(
   return `listening on ${url}: /metrics and /healthz of ${printable(stateDir)} (${scope})\n`;
 }
 
-// It looks again and again: what stays wrong is told once.
+// It looks again and again, and reports what stays wrong once.
 function onceEach(tell: (text: string) => void): (error: Error) => void {
   let last: string | undefined;
   return ({ message }) => {

@@ -21,9 +21,7 @@ interface AttachFlags {
 export function addAttach(program: Command): void {
   program
     .command('attach')
-    .description(
-      'Move a running process, with all its threads and what it has started, onto the CPUs of a grant.',
-    )
+    .description('Move a running process, with its threads and child processes, onto the CPUs of a grant.')
     .argument('<id>', 'the uid, its first characters (at least 4), or the name')
     .argument('<pid>', 'the process', processId)
     .option('--container <name>', 'onto the CPUs of this container (default: of all of them)')
@@ -33,13 +31,13 @@ export function addAttach(program: Command): void {
     .addHelpText(
       'after',
       `
-Into the grant's cgroup where it has one; else by the masks of the threads, of which one that is being born can be missed. With a container that
-has no exclusive CPUs the process becomes a shared member. A grant that belongs to a running process takes nobody in: such a process starts others
-on its CPUs itself.
+The process moves into the cgroup of the grant. Without a cgroup, numalign sets the masks of its threads, and can miss a thread that is just
+starting. For a container without exclusive CPUs the process becomes a shared member. You cannot attach to the grant of a running process: that
+process starts others on its CPUs itself.
 
 JSON: stateDir, grant, container, pid, cpus, guaranteed, memory (null: none is booked).
 
-Exit code: 0 where it was moved; 1 where it could not be, and for an error; 2 for a wrong command line.
+Exit code: 0 if the process moved; 1 if it did not, and for an error; 2 for a wrong command line.
 
 Examples:
   $ numalign admit -f pod.yaml && numalign attach gateway 4711 --container main
@@ -53,7 +51,7 @@ async function attach(text: string, pid: number, flags: AttachFlags): Promise<vo
   const topology = await discover();
   // Looked up before the state is opened: the folder is not made for this.
   const { uid, name } = findGrant((await statusIn({ stateDir, topology })).grants, text, stateDir);
-  // Nothing is handed out here, and nobody stays.
+  // This command grants nothing, and its process is no member.
   const manager = await openManager({ stateDir, topology, besideKubelet: true, sharedMember: false });
   try {
     const target = container === undefined ? manager.grant(uid) : manager.pod(uid).container(container);

@@ -14,7 +14,7 @@ const SHELLS: Readonly<Record<string, (name: string, program: CompletedCommand) 
 export function addCompletion(program: Command): void {
   program
     .command('completion')
-    .description('Print a script by which a shell completes the command line.')
+    .description('Print a script that completes the command line in your shell.')
     .addArgument(new Argument('<shell>', 'which shell').choices(Object.keys(SHELLS)))
     .addHelpText(
       'after',

@@ -40,11 +40,12 @@ interface ConfigureFlags {
 export function addConfigure(program: Command): void {
   const command = program.command('configure');
   command
-    .description("Change the machine's settings for all its users. Grants in force are kept.")
+    .description('Change the settings of the machine for all its users. Grants stay as they are.')
     .addOption(
-      new Option('--managed <list>', 'CPUs that are handed out or shared; "all": every online CPU').argParser(
-        cpuListOrAll,
-      ),
+      new Option(
+        '--managed <list>',
+        'CPUs that numalign grants or shares; "all": every online CPU',
+      ).argParser(cpuListOrAll),
     )
     .addOption(
       new Option('--reserved <list>', 'CPUs that are never exclusive; "none": no CPU').argParser(cpuList),
@@ -54,7 +55,7 @@ export function addConfigure(program: Command): void {
     .addOption(
       new Option(
         '--isolated <list>',
-        'CPUs that are never shared, for those who ask for isolated ones; "kernel": those that it isolates; "none": no CPU',
+        'CPUs that are never shared, and granted only on request; "kernel": those that the kernel isolates; "none": no CPU',
       ).argParser(cpuListOrKernel),
     )
     .addOption(
@@ -71,11 +72,11 @@ export function addConfigure(program: Command): void {
     .addHelpText(
       'after',
       `
-Prints the settings before and after. Makes the state folder where there is none.
+Prints the settings before and after. Makes the state folder if there is none.
 
 JSON: stateDir, before, after, flagged.
 
-Exit code: 0 where they are as asked; 1 where they are refused, and for an error; 2 for a wrong command line.
+Exit code: 0 on success; 1 if the settings are refused, and for an error; 2 for a wrong command line.
 
 Examples:
   $ numalign configure --reserved 0,32
@@ -97,7 +98,7 @@ Examples:
     });
 }
 
-// Of CPUs that nobody has yet. Undefined where some can be granted.
+// For CPUs that no grant holds yet. Undefined where some can be granted.
 function whyNothing({ settings }: StateStatus): string | undefined {
   const { managedCPUs, reservedSystemCPUs, strictCPUReservation, isolatedCPUs } = settings;
   const grantable = managedCPUs.difference(reservedSystemCPUs).difference(isolatedCPUs);

@@ -18,18 +18,18 @@ interface DefragmentFlags {
 export function addDefragment(program: Command): void {
   program
     .command('defragment')
-    .description('Have grants that consent move, so that one NUMA node has room for a larger request.')
-    .option('--dry-run', 'only say which grants would move, and what that would gain')
+    .description('Move grants that consent, so that one NUMA node has room for a larger request.')
+    .option('--dry-run', 'only show which grants would move, and the gain')
     .addOption(stateDirOption())
     .addOption(outputOption())
     .addHelpText(
       'after',
       `
-A grant moves only where it was acquired or admitted as movable, and where its owner does not refuse.
+A grant moves only if it was acquired or admitted as movable, and if its owner does not refuse.
 
 JSON: dryRun, nodes (node, before, after), moves, unmoved, isBounded.
 
-Exit code: 0 also where nothing could be gained; 1 for an error; 2 for a wrong command line.
+Exit code: 0, also if there is nothing to gain; 1 for an error; 2 for a wrong command line.
 
 Examples:
   $ numalign defragment --dry-run

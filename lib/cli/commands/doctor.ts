@@ -21,21 +21,23 @@ const HAS_PROBLEM = 1;
 export function addDoctor(program: Command): void {
   program
     .command('doctor')
-    .description('Say what this machine and this user can and cannot do for grants, and what to change.')
+    .description(
+      'Check what numalign can do on this machine as this user, and show how to fix what it cannot.',
+    )
     .addOption(stateDirOption())
     .addOption(cgroupRootOption(' (default: that on record, or /numalign)'))
     .addOption(outputOption())
     .addHelpText(
       'after',
       `
-Only looks, and needs no rights: nothing is made, locked or changed.
+Reads only, and needs no rights.
 
-Each check has a status: ok; warning, less than the machine could give; problem, numalign does not work here, or a grant is not worth what it
-promises; unknown, it cannot be seen from here.
+Each check has a status: ok; warning, the machine could do better; problem, numalign does not work here or cannot keep a promise; unknown, this
+user cannot see it.
 
 JSON: healthy, findings (group, check, status, found, advice).
 
-Exit code: 0 where there is no problem, whatever the warnings; 1 where there is one, and for an error; 2 for a wrong command line.
+Exit code: 0 if there is no problem (warnings do not count); 1 if there is one, and for an error; 2 for a wrong command line.
 
 Examples:
   $ numalign doctor

@@ -57,7 +57,7 @@ export function addPlan(program: Command): void {
   const command: Command = program
     .command('plan')
     .description(
-      'Say whether pods would be admitted, and where they would go, on this machine or on a described one.',
+      'Show whether pods would be admitted, and where they would go, on this machine or on one that you describe.',
     )
     .usage('-f <file> | --cpus <n> [options]')
     .addOption(podFileOption());
@@ -65,25 +65,22 @@ export function addPlan(program: Command): void {
   for (const option of [...request, ...placementOptions(), ...deviceOptions(), ...machineOptions()])
     command.addOption(option);
   command
-    .option(
-      '--replace',
-      'a pod that is admitted already and asks for something else now is planned in place of what it has',
-    )
+    .option('--replace', 'plan an admitted pod that asks for something else now in place of what it has')
     .addOption(stateDirOption())
     .addOption(outputOption())
     .addOption(svgOption())
     .addHelpText(
       'after',
       `
-Only looks: no state folder is made, locked or changed. On this machine the recorded settings and grants count; a described machine
-is empty. Several pods are planned one on top of the other; one that is rejected takes nothing, and the next is planned without it.
+Reads only: plan makes, locks and changes no state folder. On this machine the recorded settings and grants count. A machine that you describe
+is empty. Each pod is planned beside the pods before it. A rejected pod takes nothing.
 
-Of a Deployment, ReplicaSet or StatefulSet as many pods are planned as it has replicas, of a Job or CronJob as many as run at a time, of
-a DaemonSet one. --cpus plans one pod of one container, without a file.
+A Deployment, ReplicaSet or StatefulSet counts as its replicas, a Job or CronJob as the pods that run at a time, a DaemonSet as one pod.
+--cpus plans one pod of one container, without a file.
 
 JSON: admitted, workloads (kind, name, replicas, pods, fit), pods (in the order of the workloads, with qosClass, and whyShared of each container).
 
-Exit code: 0 where all pods would be admitted; 1 where one would not, and for an error; 2 for a wrong command line.
+Exit code: 0 if all pods would be admitted; 1 if one would be rejected, and for an error; 2 for a wrong command line.
 
 Examples:
   $ numalign plan -f pod.yaml

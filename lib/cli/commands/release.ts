@@ -1,4 +1,4 @@
-// numalign release: ends a grant that nobody runs on any more, all of these, or a persistent one.
+// numalign release: ends a grant whose owner has ended, all of these, or a persistent one.
 import { type Command, Option } from 'commander';
 import { NumalignError } from '../../base/errors.js';
 import { cpusNamed } from '../../base/text/cpus-named.js';
@@ -28,16 +28,11 @@ export function addRelease(program: Command): void {
   const command: Command = program.command('release');
   command
     .description(
-      'Give the CPUs of a grant or pod back. A grant whose process still runs cannot be released: end the process.',
+      'Give back what a grant or pod holds. To release a grant whose process still runs, end the process.',
     )
     .argument('[id]', 'the uid, its first characters (at least 4), or the name')
     .usage('[options] <id>')
-    .addOption(
-      new Option(
-        '--dead',
-        'instead of one: all whose owners are dead, which the next one to acquire does too',
-      ),
-    )
+    .addOption(new Option('--dead', 'release all grants of dead owners, as the next acquire does'))
     .addOption(stateDirOption())
     .addOption(outputOption())
     .addHelpText(
@@ -45,7 +40,7 @@ export function addRelease(program: Command): void {
       `
 JSON: stateDir, grant, name, cpus, alive.
 
-Exit code: 0 where it is released; 1 where there is none of that name, where its process still runs, and for an error; 2 for a wrong command line.
+Exit code: 0 if it is released; 1 if there is no such grant, if its process still runs, and for an error; 2 for a wrong command line.
 
 Examples:
   $ numalign release 3f2a9c1e-0d1b-4c55-9a8e-6f1f0a7d2b34
@@ -62,7 +57,7 @@ Examples:
     });
 }
 
-// To look first makes no folder, and wakes nobody where there is nothing to do.
+// Looking first makes no folder, and wakes no process if there is nothing to do.
 async function releaseDead({ stateDir = MACHINE_STATE_DIR, output }: ReleaseFlags): Promise<void> {
   const topology = await discover();
   const dead = (await statusIn({ stateDir, topology })).grants.filter(({ alive }) => !alive);

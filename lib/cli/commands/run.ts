@@ -94,9 +94,9 @@ export function addRun(program: Command): void {
     .addOption(weightOption())
     .option(
       '--name <name>',
-      'what to call the grant (default: its uid); the same CPUs again as the last of that name, where they are free',
+      'name of the grant (default: its uid); it gets the CPUs of the last grant of that name if they are free',
     )
-    .option('--wait', 'wait until there is room, after all who have waited longer')
+    .option('--wait', 'wait until there is room; the longest wait comes first')
     .addOption(reservedOption())
     .addOption(movableOption())
     .addOption(isolationOption())
@@ -104,7 +104,7 @@ export function addRun(program: Command): void {
     .addOption(placementOption())
     .addOption(isolatedOption())
     .addOption(
-      new Option('--spread', 'single threads from all over the package, not whole cores').conflicts([
+      new Option('--spread', 'take single threads of many cores, not whole cores').conflicts([
         'distribute',
         'alignL3',
       ]),
@@ -116,15 +116,15 @@ export function addRun(program: Command): void {
       ]),
     )
     .addOption(
-      new Option('--align-l3', 'whole L3 groups where it is that many CPUs, else the fewest').conflicts([
-        'spread',
-        'distribute',
-      ]),
+      new Option(
+        '--align-l3',
+        'take whole L3 groups if the count allows, else as few groups as possible',
+      ).conflicts(['spread', 'distribute']),
     )
     .addOption(policyOption())
     .addOption(cpuPolicyOption())
     .addOption(
-      new Option('--smt <mode>', 'keep the other threads of its cores idle, and others off them').choices([
+      new Option('--smt <mode>', 'also hold the other threads of its cores, and keep them idle').choices([
         'hold-sibling',
       ]),
     );
@@ -137,45 +137,45 @@ export function addRun(program: Command): void {
     .addOption(
       new Option(
         '--thread-counts <how>',
-        'auto: libraries of the command start a thread for each of its CPUs, by OMP_NUM_THREADS and others',
+        'auto: set OMP_NUM_THREADS and others, so that libraries start one thread for each CPU',
       ).choices(['auto']),
     )
     .option(
       '--supervise',
-      'stay beside the command, and end its grant with it (default with --quiet, --movable, and a range of CPUs)',
+      'stay beside the command and end its grant with it (default with --quiet, --movable and a range of CPUs)',
     )
     .option('--no-supervise', 'become the command, with --quiet too')
-    .option('--silent', 'print nothing but errors')
+    .option('--silent', 'print errors only')
     .passThroughOptions()
     .addHelpText(
       'after',
       `
-The command finds NUMALIGN_GRANT (the uid), NUMALIGN_CPUS (the list) and NUMALIGN_DEVICES (a JSON object of ids by resource) in its
-environment. Memory comes from the NUMA nodes of the grant while they have room. With --mixed it runs on the exclusive CPUs; a program
-that uses numalign puts threads into the shared pool.
+The environment of the command has NUMALIGN_GRANT (the uid), NUMALIGN_CPUS (the list) and NUMALIGN_DEVICES (a JSON object of ids by resource).
+Memory comes from the NUMA nodes of the grant while they have room. With --mixed the command runs on the exclusive CPUs; a program that uses
+numalign can put threads into the shared pool.
 
-numalign becomes the command, which has its process id: signals, exit code and notifications are the command's own. Its CPUs are free when it, and what
-it has left running, have ended; they are given back to the shared pool by any program that has numalign open, else by the next that opens it. With
---supervise numalign stays beside the command, sends signals on to it, exits as it does, and gives back at once. A command that closes all descriptors
-that it does not know, as sudo does, needs that: it would give up its CPUs.
+numalign becomes the command and keeps its process id, so signals, exit code and notifications are those of the command. The grant ends when the command
+and the processes that it left running have ended. Any program that has numalign open then returns the CPUs to the shared pool, or the next one
+that opens it. With --supervise numalign stays beside the command, forwards signals, exits as it does, and returns the CPUs at once. Use it
+for a command that closes unknown descriptors, as sudo does: closing them ends the grant.
 
-It runs in a cgroup of its own where the state has a cgroup root that this user may write to, else on its CPUs by affinity only. How strongly others
-are kept off is in the line that is printed when it starts; with --require it is not run below that level. All this goes to stderr, as stdout is
-the command's; with --output json the grant is one line of JSON there, and so is an error.
+The command runs in its own cgroup if the state has a cgroup root that this user may write to, else on its CPUs by affinity only. The line at
+the start shows the enforcement level; below --require the command does not run. Messages go to stderr, because stdout belongs to the command. With
+--output json the grant, or the error, is one line of JSON on stderr.
 
-With a range such as --cpus 2..8 numalign stays beside the command as well. It has as many of these CPUs as there is room for, gives some up where
-others ask, and has more again where there is room. Of several such grants each has its share by --weight.
+With a range such as --cpus 2..8 numalign also stays beside the command. The command has as many of these CPUs as there is room for, gives some up
+when others ask, and gets more when there is room. --weight sets the shares of several such grants.
 
-With --quiet (as root) interrupts, kernel work, packets, deep idle states and low frequencies are kept from its CPUs until it ends, and what could not
-be reached is told, a line a part. That changes settings of the machine, which --supervise restores.
+--quiet (as root) keeps interrupts, kernel work, packets, deep idle states and low frequencies off its CPUs until it ends, and reports what it could not
+do, a line for each part. This changes settings of the machine, which --supervise restores.
 
-With --movable it goes to other CPUs, and its memory to other NUMA nodes, where that makes room for others: numalign moves it, and stays beside it.
+With --movable numalign stays beside the command, and moves it to other CPUs and its memory to other NUMA nodes if that makes room for others.
 
 JSON: one line on stderr, with uid, name, cpus, mixed, elastic, parts, held, upcoming, numaNodes, memory, memoryNodes, devices, movable, isIsolated,
 enforcement, memoryEnforcement, quiet, flags, warnings.
 
-Exit code: the command's, or its signal; 126 where it cannot be executed, 127 where it is not found; 1 where there are no CPUs
-for it; 2 for a wrong command line.
+Exit code: that of the command, or its signal; 126 if it cannot be executed, 127 if it is not found; 1 if there is no room for
+it; 2 for a wrong command line.
 
 Examples:
   $ numalign run --cpus 2 -- ./server --port 8080
@@ -292,7 +292,7 @@ function inWordsOfRun(error: unknown): unknown {
   if (!(error instanceof NumalignError) || error.details.option !== 'resources') return error;
   const name = String(error.details.value);
   if (!isExtendedResource(name)) return error;
-  const message = `nobody gives out ${name} here: say which devices it is, such as --device ${name}=class:0200`;
+  const message = `${name} is not registered here: say which devices it is, such as --device ${name}=class:0200`;
   return new NumalignError(error.code, message, { ...error.details, cause: error });
 }
 

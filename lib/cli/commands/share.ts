@@ -25,23 +25,21 @@ interface ShareFlags {
 export function addShare(program: Command): void {
   program
     .command('share')
-    .description(
-      'Have a process, or all processes of a cgroup, run in the shared pool: off the CPUs that are granted.',
-    )
+    .description('Keep a process, or all processes of a cgroup, in the shared pool, off granted CPUs.')
     .argument('<member>', 'a pid, or the absolute path of a cgroup', target)
-    .option('--remove', 'it is no shared member any more')
+    .option('--remove', 'end the membership')
     .addOption(stateDirOption())
     .addOption(outputOption())
     .addHelpText(
       'after',
       `
-A shared member leaves CPUs before they are granted, and comes back when they are given back. It is one until it ends or is removed. A process that is
-removed goes back to its cgroup where no CPU is exclusive; else it stays, and is told how to be moved out. Programs that use numalign are
-members by themselves.
+A shared member leaves CPUs before numalign grants them, and may use them again after the release. It is a member until it ends or you remove it.
+A removed process goes back to its cgroup if no CPU is exclusive; else it stays, and a message shows how to move it out. Programs that use
+numalign are members already.
 
 JSON: stateDir, sharedPool, sharedMembers, cpus (where the process may run now; null for a cgroup).
 
-Exit code: 0 where it is done; 1 where it could not be moved, and for an error; 2 for a wrong command line.
+Exit code: 0 on success; 1 if the member could not be moved, and for an error; 2 for a wrong command line.
 
 Examples:
   $ numalign share 4711
@@ -58,7 +56,7 @@ function target(value: string): SharedMemberTarget {
 
 async function share(target: SharedMemberTarget, flags: ShareFlags): Promise<void> {
   const { remove = false, stateDir = MACHINE_STATE_DIR, output } = flags;
-  // Nothing is handed out here, and nobody stays.
+  // This command grants nothing, and its process is no member.
   const manager = await openManager({ stateDir, besideKubelet: true, sharedMember: false });
   try {
     const left = remove ? await manager.removeSharedMember(target) : undefined;

@@ -35,7 +35,7 @@ function kubeletOption(): Option {
 export function addState(program: Command): void {
   const state = program
     .command('state')
-    .description("Show the file of the state; write or read the kubelet's state files.")
+    .description("Show the state file; write or read the kubelet's state files.")
     .addHelpText(
       'after',
       `
@@ -52,21 +52,19 @@ Examples:
 function addShow(state: Command): void {
   state
     .command('show')
-    .description('Show the file of the state line by line: a line for each commit, also where it is damaged.')
+    .description('Show the state file, one line for each commit, even if it is damaged.')
     .addOption(stateDirOption())
     .addOption(outputOption())
-    .addOption(
-      new Option('--last <count>', 'no more lines than these, from the end of the file').argParser(lineCount),
-    )
+    .addOption(new Option('--last <count>', 'only the last lines').argParser(lineCount))
     .addHelpText(
       'after',
       `
-Only looks, and takes no lock. "+" is a grant that comes, "~" one that changes, "-" one that ends. docs/state-format.md describes the file.
+Reads only, and takes no lock. "+" is a new grant, "~" a changed one, "-" one that ended. docs/state-format.md describes the file.
 
 JSON: stateDir, file, version, bytes, generation, highest (committed), copy (its generation), damage, lines (offset, bytes, kind: head, state,
 change, damaged, unfinished or other, generation, writtenAt, record).
 
-Exit code: 0, also where there is no state; 1 where the file is damaged, and for an error; 2 for a wrong command line.
+Exit code: 0, also if there is no state; 1 if the file is damaged, and for an error; 2 for a wrong command line.
 
 Examples:
   $ numalign state show
@@ -98,19 +96,19 @@ function showState({
 function addExport(state: Command): void {
   state
     .command('export')
-    .description("Write what is granted as the kubelet's state files.")
+    .description("Write all grants as the kubelet's state files.")
     .addOption(kubeletOption())
     .addOption(stateDirOption())
     .addOption(outputOption())
     .addHelpText(
       'after',
       `
-Files that are there are replaced, both at once or neither. A kubelet that runs does not notice, and writes its own again: stop it first.
-Nothing in the state folder is changed. Grants of dead owners are left out.
+Replaces both files, or neither. Stop the kubelet first: a running kubelet overwrites the files. The state folder does not change. Grants of
+dead owners are left out.
 
 JSON: stateDir, generation, files, pods, sharedPool.
 
-Exit code: 0 where the files are written; 1 for an error; 2 for a wrong command line.
+Exit code: 0 if the files are written; 1 for an error; 2 for a wrong command line.
 
 Examples:
   $ numalign state export --kubelet ./kubelet-state
@@ -149,25 +147,20 @@ async function exportState({ kubelet, stateDir = MACHINE_STATE_DIR, output }: St
 function addImport(state: Command): void {
   state
     .command('import')
-    .description(
-      "Take over what the kubelet's state files say is given out. The pods stay until they are released.",
-    )
+    .description("Take over the pods in the kubelet's state files. They stay until you release them.")
     .addOption(kubeletOption())
-    .option(
-      '--allow-unverified',
-      'read a CPU file without a checksum too: nothing tells whether it is damaged',
-    )
+    .option('--allow-unverified', 'also read a CPU file without a checksum, which may be damaged')
     .addOption(stateDirOption())
     .addOption(outputOption())
     .addHelpText(
       'after',
       `
-All pods are taken over, or none: where their CPUs or memory are not free here, nothing is changed. One of the files may be missing. The
-kubelet should have ended: what it gives out later is not known here.
+Takes over all pods, or none if their CPUs or memory are not free here. One of the files may be missing. Stop the kubelet first: numalign does
+not know what it grants later.
 
 JSON: stateDir, verified, pods, sharedPool.
 
-Exit code: 0 where all is taken over; 1 where nothing is, and for an error; 2 for a wrong command line.
+Exit code: 0 if all pods are taken over; 1 if none is, and for an error; 2 for a wrong command line.
 
 Examples:
   $ numalign state import --kubelet /var/lib/kubelet

@@ -13,24 +13,20 @@ import { formatJson, printable } from '../terminal/text.js';
 export function addStatus(program: Command): void {
   const command = program.command('status');
   command
-    .description('Show the settings, the shared pool and who holds which CPUs.')
+    .description('Show the settings, the shared pool, and which grant holds which CPUs.')
     .addOption(stateDirOption())
     .addOption(outputOption())
-    .option(
-      '--watch',
-      'show what happens on the granted CPUs, until interrupted; as JSON one document a line',
-    )
+    .option('--watch', 'show what happens on the granted CPUs until interrupted; as JSON one document a line')
     .addOption(
       new Option('--interval <seconds>', 'how often, with --watch (default: 1)').argParser(intervalSeconds),
     )
     .addHelpText(
       'after',
       `
-Only looks: no state folder is made or changed.
+Reads only, and works without the group of the folder.
 
-With --watch, of each grant: how long its threads ran (of one CPU) and waited for a CPU though they could have run, how often they were
-made to leave it, which tasks of others ran there, and interrupts and throttling. "-" is what cannot be read here, and 0+ that nobody was
-seen where not everybody is to be seen.
+--watch shows for each grant how long its threads ran (of one CPU) and waited for a CPU, how often the kernel preempted them, which
+foreign tasks ran on its CPUs, and interrupts and throttling. "-" cannot be read here. "0+" means none seen, but some processes are hidden.
 
 JSON: stateDir, scope, exists, generation, isOfEarlierBoot, settings, sharedPool, free, freeIsolated, memory, kubelet, grants (with survivors:
 processes that keep it after its owner, and cgroups), sharedMembers (with the grant and container that a process is attached to), waiting (the next

@@ -23,7 +23,7 @@ export function addTopology(program: Command): void {
   const command = program
     .command('topology')
     .description(
-      'Show packages, NUMA nodes, L3 groups, cores, CPUs and PCI devices of this machine or of a described one.',
+      'Show packages, NUMA nodes, L3 groups, cores, CPUs and PCI devices of this machine, or of one that you describe.',
     );
   for (const option of machineOptions()) command.addOption(option);
   command
@@ -33,12 +33,12 @@ export function addTopology(program: Command): void {
     .addHelpText(
       'after',
       `
-Only looks: no state folder is made or changed. Described machines have no state.
+Reads only, and needs no rights. A machine that you describe has no state.
 
 JSON: numCpus, numCores, numSockets, numNumaNodes, numUncoreCaches, columns, cpus, nodes, devices, possible, isolated, allowed; with a state also
 stateDir, refusal, sharedPool, free, freeIsolated, reserved, grants. --json reads it.
 
-Exit code: 0; 1 for an error, such as a file that describes no machine; 2 for a wrong command line.
+Exit code: 0 on success; 1 for an error, such as a file that describes no machine; 2 for a wrong command line.
 
 Examples:
   $ numalign topology

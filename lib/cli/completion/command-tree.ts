@@ -35,7 +35,7 @@ export interface CompletedCommand {
  * would expand.
  */
 export const idsCommand = (name: string) =>
-  `${name} status --output json 2>/dev/null | sed -n 's/^      "uid": "\\([-0-9A-Za-z._]*\\)",\\{0,1\\}$/\\1/p'`;
+  `${name} status --output json 2>/dev/null | sed -n '/^      "uid": /{p;n;p;}' | sed -n 's/^      "\\(uid\\|name\\)": "\\([-0-9A-Za-z._]*\\)",\\{0,1\\}$/\\2/p' | sort -u`;
 
 // By the names that commands use in their usage.
 const KINDS: Readonly<Record<string, Value>> = {

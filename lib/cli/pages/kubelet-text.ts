@@ -36,7 +36,7 @@ export function kubeletSection(kubelet: KubeletStatus | null): [title: string, l
   const held = `the kubelet's, ${counted(pods.length, 'pod')}`;
   const title = keeper.alive
     ? `${held}, kept on record by ${process} since ${since}:`
-    : `${held}, on record as of ${updatedAt}; nobody keeps it, ${process} has ended:`;
+    : `${held}, on record since ${updatedAt}; ${process}, which kept it, has ended:`;
   return [title, pods.length === 0 ? ['nothing'] : kubeletHolders(kubelet).map(holderText)];
 }
 

@@ -55,7 +55,7 @@ export function warningLines(warnings: readonly Warning[]): string[] {
 }
 
 /**
- * Of what a manager has found at its opening what only its opener is told: the state itself is
+ * Only its opener gets these warnings of what a manager found when it opened: the state itself is
  * another since.
  */
 export function openingLines(warnings: readonly Warning[]): string[] {

@@ -1,9 +1,9 @@
-// What somebody holds of each kind of resource, in words. Pure.
+// What a grant holds of each kind of resource, in words. Pure.
 import { type CpuSet, type GrantInfo, type MemoryBlock, NodeSet, type PodContainer } from '../../index.js';
 import { MEMORY } from '../../input/values/memory-types.js';
 import { formatBytes, printable } from '../terminal/text.js';
 
-/** CPUs that somebody has or would have alone. */
+/** CPUs that a grant has or would have alone. */
 export function cpusText(cpus: CpuSet | null): string {
   return cpus === null || cpus.isEmpty ? 'shared pool' : cpus.toString();
 }

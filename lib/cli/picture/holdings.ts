@@ -7,7 +7,7 @@ import { shownIdLength } from '../pages/status/grant-table.js';
 /** Who keeps something from others, whether anything runs there or not. */
 export interface Holder extends Pick<GrantInfo, 'cpus' | 'memory' | 'devices'> {
   readonly name: string;
-  /** What else is to be told of it. */
+  /** Further facts about it. */
   readonly note?: string;
   /** It is what the picture is about. */
   readonly isHighlighted: boolean;

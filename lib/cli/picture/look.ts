@@ -13,7 +13,7 @@ export function filled(text: string, width: number, options: { size: number; cla
   return fill(text.split(' '), charactersIn(width, options.size)).map((each) => line(each, options));
 }
 
-/** How something is drawn that may be somebody's, and whose it is in words. */
+/** How a part that a grant may hold is drawn, and the holder in words. */
 export interface Look {
   readonly className: string;
   readonly text: string;
@@ -27,7 +27,7 @@ export const USES = {
   offline: { className: 'offline', text: 'offline' },
 } as const;
 
-/** Where nobody holds anything: what the kernel keeps from the scheduler. */
+/** Where no grant holds anything: what the kernel keeps from the scheduler. */
 export const ISOLATED: Look = { className: 'isolated', text: 'isolated' };
 
 export const SPANNING: Look = { className: 'granted', text: 'on several nodes' };

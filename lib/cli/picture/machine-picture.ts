@@ -212,7 +212,7 @@ class Picture {
     return texts.map((text) => line(text, { size: SMALL, className: 'quiet' }));
   }
 
-  // Memory on several nodes is booked for all of them together: whose part of it is here, nobody
+  // Memory on several nodes is booked for all of them together: whose part of it is here, nothing
   // says.
   #holdersOfMemory(node: number, type: string, reserved: number): Portion[] {
     const own = (this.#holdings?.holders ?? []).flatMap((holder, i) =>
@@ -233,7 +233,7 @@ class Picture {
   }
 
   #device(kind: string, { id, names, vendor, device, driver }: PciDevice): Block {
-    const { className, text } = this.#holderOfDevice.get(id) ?? { className: 'plain', text: 'nobody' };
+    const { className, text } = this.#holderOfDevice.get(id) ?? { className: 'plain', text: 'free' };
     const label = line([kind, ...names, id].join(' '), { size: SMALL, maxWidth: HEAD_WIDTH });
     const about = [kind, ...names, id, `${vendor}:${device}`, ...(driver === null ? [] : [driver])].join(' ');
     return frame(label, 3, `cell ${className}`, this.#holdings ? `${about}: ${text}` : about);

@@ -1,4 +1,4 @@
-// KeptText: a file of numalign's own, by whose head it is told whether somebody has edited it. Pure
+// KeptText: a file of numalign's own, whose head shows whether a user has edited it. Pure
 // but for the hash.
 import { createHash } from 'node:crypto';
 

@@ -45,8 +45,8 @@ export function serviceUnit(service: Service, launcher: Launcher): string {
     // With --type notify it is the program that tells, or a child of it.
     ...(type === 'notify' ? ['NotifyAccess=all'] : []),
     `ExecStart=${launch(launcher, ['run', ...options, '--', ...command])}`,
-    // The program has nobody beside it. Its CPUs are to be shared again at once, and not only when
-    // somebody else opens the state. That this fails is no failure of the program.
+    // No process watches the program. Its CPUs are to be shared again at once, and not only when
+    // another process opens the state. A failure here is no failure of the program.
     `ExecStopPost=-${launch(launcher, ['release', '--dead', ...folder])}`,
     `WorkingDirectory=${literal(service.workingDirectory)}`,
     ...(user === undefined ? [] : [`User=${user}`]),

@@ -10,7 +10,7 @@ export const UNITS = '/etc/systemd/system';
 
 const FOREIGN_GROUP = '# The group was there before.\n';
 
-/** Whether the group was there before the file that makes it. */
+/** True if the group was there before the file that makes it. */
 export const isForeignGroup = (sysusers: string) => sysusers.startsWith(FOREIGN_GROUP);
 
 /** The settings in a boot unit. */

@@ -25,9 +25,9 @@ function refused(name: string, valid: string): NumalignError {
   return new NumalignError('ERR_INVALID_ARGUMENT', text, { value: name, valid });
 }
 
-/** Whether systemd takes it for a slice: `a-b.slice` is in `a.slice`, so that no part is empty. */
+/** True if systemd takes it for a slice: `a-b.slice` is in `a.slice`, so that no part is empty. */
 export const isSliceName = (name: string) =>
   name.length <= MAX_LENGTH && /^(-|[\w:.\\]+(-[\w:.\\]+)*)\.slice$/.test(name);
 
-/** Whether a name is that of a template, such as `gateway@`. */
+/** True if a name is that of a template, such as `gateway@`. */
 export const isTemplate = (name: string) => name.endsWith('@');

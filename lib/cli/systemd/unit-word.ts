@@ -24,5 +24,5 @@ export function unitWord(text: string): string {
   return `"${text.replace(/["\\\p{C}\p{Zl}\p{Zp}]/gu, escaped)}"`;
 }
 
-/** Whether a value of one line is read back as it is: nothing in it can be escaped. */
+/** True if a value of one line is read back as it is: nothing in it can be escaped. */
 export const isPlainValue = (text: string) => /^(?!\s)[^\p{C}\p{Zl}\p{Zp}]+(?<![\s\\])$/u.test(text);

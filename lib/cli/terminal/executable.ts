@@ -1,4 +1,4 @@
-// Whether a command can be executed, as far as its file tells before that is tried.
+// Checks whether a command can be executed, as far as its file shows.
 import { accessSync, constants, statSync } from 'node:fs';
 import { join } from 'node:path';
 

@@ -14,11 +14,12 @@ export function errorText(error: unknown, debug = false): string {
   const code = error instanceof NumalignError ? ` [${error.code}]` : '';
   const lines = [`numalign: ${messageLines(error, message).join('\n')}${code}`];
   if (error instanceof NumalignError && error.code === 'ERR_STATE_FOLDER') {
-    lines.push(
-      'numalign: --state-dir DIR uses another folder; what is granted there is known only to those who share it',
+    // First, because an ordinary user cannot repair the folder.
+    lines.unshift(
+      'numalign: use --state-dir DIR, a folder of your own; only programs that use it too know its grants',
     );
   }
-  // As a request may ask for; `share` has no such option.
+  // Only commands that make a request have the option; `share` has not.
   if (
     error instanceof NumalignError &&
     error.code === 'ERR_MEMBER_UNMOVABLE' &&
@@ -39,7 +40,7 @@ export function errorText(error: unknown, debug = false): string {
   return `${lines.join('\n')}\n`;
 }
 
-// What a message says of a rejection in one line, in the lines of the explanation. Any other
+// Splits a rejection's one-line message into the lines of its explanation. Any other
 // message is one line: a line feed in it may be a name's.
 function messageLines(error: unknown, message: string): string[] {
   const { explanation } = error instanceof NumalignError ? error.details : {};

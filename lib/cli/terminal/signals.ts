@@ -1,4 +1,4 @@
-// Signals between whoever started us and the command we run.
+// Signals between the process that started numalign and the command that it runs.
 import type { ChildProcess } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { constants } from 'node:os';
@@ -7,7 +7,7 @@ import { constants } from 'node:os';
 const RELAYED = ['SIGTERM', 'SIGHUP', 'SIGUSR1', 'SIGUSR2', 'SIGCONT', 'SIGWINCH'] as const;
 /** Typed on a terminal, they reach every process in its foreground, the command too. */
 const TYPED = ['SIGINT', 'SIGQUIT'] as const;
-/** By them a command is told to end. */
+/** The signals that end a command. */
 const ENDING = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const;
 /** A second core file, of this process, would overwrite the command's. */
 const DUMPS_CORE = new Set<NodeJS.Signals>([
@@ -15,7 +15,7 @@ const DUMPS_CORE = new Set<NodeJS.Signals>([
 ]); // biome-ignore format: a list
 
 /**
- * Whether what is typed on a terminal reaches this process now. Redirecting its streams does not
+ * True if input typed on a terminal reaches this process now. Redirecting its streams does not
  * change that, so they are not asked.
  */
 function isInForeground(): boolean {
@@ -41,7 +41,7 @@ export function relaySignals(child: () => ChildProcess | undefined): () => void 
 }
 
 /**
- * Aborted when the command is told to end, the reason being the signal's name. `stop` leaves the
+ * Aborted by a signal that ends the command; the reason is the signal's name. `stop` leaves the
  * signals as they were.
  */
 export function abortedByEnd(): { signal: AbortSignal; stop: () => void } {
@@ -62,7 +62,7 @@ export function exitCodeOf(signal: NodeJS.Signals): number {
 }
 
 /**
- * Dies as the command did, so that whoever started us sees it (a shell leaves its loop at SIGINT,
+ * Dies as the command did, so that the parent process sees it (a shell leaves its loop at SIGINT,
  * for one). Returns where that is not possible.
  */
 export function dieOf(signal: NodeJS.Signals): void {

@@ -5,7 +5,7 @@ import { isatty } from 'node:tty';
 import { kernelFacts, NumalignError } from '../../base/errors.js';
 import { reportError } from './report-error.js';
 
-/** Runs what is loaded so: a missing addon is told like any other error. */
+/** Runs what is loaded so: a missing addon is reported like any other error. */
 export async function start(load: () => Promise<(argv: readonly string[]) => Promise<void>>): Promise<void> {
   guardStreams();
   try {
@@ -18,7 +18,7 @@ export async function start(load: () => Promise<(argv: readonly string[]) => Pro
 
 function guardStreams(): void {
   // A reader that has seen enough (`numalign topology | head`) is no error, nor is a terminal that
-  // was closed; and a message that nobody reads must not end a running command.
+  // was closed; and an unread message must not end a running command.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     const { code, message } = error;
     if (code === 'EPIPE' || (code === 'EIO' && process.stdout.isTTY)) process.exit();

@@ -1,4 +1,4 @@
-// What stdout can show.
+// The abilities of stdout.
 import { createColors } from 'picocolors';
 
 export type Colors = ReturnType<typeof createColors>;
@@ -8,7 +8,7 @@ const DEFAULT_WIDTH = 100;
 
 /**
  * NO_COLOR first, then FORCE_COLOR, then whether it is a terminal. (picocolors' own rule also looks
- * at CI and at anybody's --color.)
+ * at CI and at any --color.)
  */
 export function colorsWanted(env: NodeJS.ProcessEnv, isTerminal: boolean): boolean {
   if (env.NO_COLOR) return false;
@@ -16,12 +16,12 @@ export function colorsWanted(env: NodeJS.ProcessEnv, isTerminal: boolean): boole
   return isTerminal && env.TERM !== 'dumb';
 }
 
-/** What a page is printed for. */
+/** The target of a printed page. */
 export interface Page {
   /** In characters. */
   readonly width: number;
   /**
-   * Somebody has that width, and no line should be longer; else it is only where long texts are
+   * If a terminal has that width, no line should be longer; else it is only where long texts are
    * broken.
    */
   readonly isNarrow?: boolean;

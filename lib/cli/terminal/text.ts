@@ -32,7 +32,7 @@ export function fill(words: readonly string[], width: number): string[] {
   return lines;
 }
 
-/** Paragraphs filled anew to `width`; lines that are indented stay as they are. */
+/** Paragraphs filled to `width`; lines that are indented stay as they are. */
 export function fillProse(text: string, width: number): string {
   return text.replace(/^\S.*(?:\n\S.*)*$/gm, (paragraph) =>
     fill(paragraph.split(/[ \n]+/), width).join('\n'),

@@ -53,18 +53,27 @@ export function insufficient(draft: Draft, count: number, from: CpuSet): Refusal
   const most = mostOf(draft, from);
   const which = from.isEmpty ? '' : ` (${from})`;
   const isOrdinary = pool === 'ordinary' && most < from.size;
+  // A grant that is resized keeps its CPUs: the answer is in terms of all that the request names.
+  const keptCount = draft.kept?.cpus.size ?? 0;
+  const total = count + keptCount;
   const message = isOrdinary
-    ? keptShared(draft, count, most)
-    : `${nounOf(draft, 0)} asked for: ${count}, free: ${from.size}${which}`;
-  const text = `${message}${neverText(draft, count)}`;
+    ? keptShared(draft, total, most + keptCount)
+    : `${nounOf(draft, 0)} asked for: ${total}, free: ${from.size}${which}`;
+  const text = `${beyondMachine(draft, total)}${message}${neverText(draft, total)}`;
   return new Refusal('UnexpectedAdmissionError', 'ERR_INSUFFICIENT_CPUS', text, {
-    value: count,
-    valid: upTo(most),
+    value: total,
+    valid: upTo(most + keptCount),
     free: Object.fromEntries(topology.nodes.map(({ id, cpus }) => [id, cpus.intersection(from).toString()])),
   });
 }
 
-// For a request that can never be granted.
+// A request that no settings could meet.
+function beyondMachine({ present }: Draft, count: number): string {
+  if (count <= present.online.size) return '';
+  return `this machine has ${present.online.size} CPU${present.online.size === 1 ? '' : 's'}: `;
+}
+
+// A request that these settings can never meet.
 function neverText(draft: Draft, count: number): string {
   const { state, present, pool, allowed, kept } = draft;
   const all = grantableCpus(state.settings, present, pool).intersection(allowed);
@@ -72,12 +81,10 @@ function neverText(draft: Draft, count: number): string {
   return `; ${all.isEmpty ? 'the settings leave no CPU that can be granted' : `at most ${all.size} ever can be, of the CPUs ${all}`}`;
 }
 
-function nounOf({ placement, pool, kept }: Draft, count: number): string {
+function nounOf({ placement, pool }: Draft, count: number): string {
   const s = count === 1 ? '' : 's';
-  // Beside the CPUs of a grant that is resized.
-  const more = kept ? 'more ' : '';
-  if (placement.holdSiblings) return `${more}whole core${s}${pool === 'isolated' ? ' of isolated CPUs' : ''}`;
-  return `${more}${pool === 'isolated' ? 'isolated' : 'exclusive'} CPU${s}`;
+  if (placement.holdSiblings) return `whole core${s}${pool === 'isolated' ? ' of isolated CPUs' : ''}`;
+  return `${pool === 'isolated' ? 'isolated' : 'exclusive'} CPU${s}`;
 }
 
 function upTo(most: number): string {
@@ -111,7 +118,7 @@ export function leavesNoPool({ state, present }: Pick<Draft, 'state' | 'present'
   return !taken.isEmpty && sharedPool(state, present).isSubsetOf(taken);
 }
 
-/** Checks that the pod leaves a CPU in the shared pool. @throws ERR_SHARED_POOL_EMPTY */
+/** Checks that the pod leaves a CPU in the shared pool. @throws ERR_INSUFFICIENT_CPUS */
 export function checkSharedPool(draft: Draft): void {
   const { present, state, pod, placement, taken } = draft;
   if (!leavesNoPool(draft, taken)) return;
@@ -129,7 +136,7 @@ export function checkSharedPool(draft: Draft): void {
   const message = pool.isEmpty
     ? 'no CPU is left to share: everything else needs one'
     : keptShared(before, count, most);
-  throw new Refusal('UnexpectedAdmissionError', 'ERR_SHARED_POOL_EMPTY', message, {
+  throw new Refusal('UnexpectedAdmissionError', 'ERR_INSUFFICIENT_CPUS', message, {
     value: count,
     valid: upTo(most),
     sharedPool: pool.toString(),

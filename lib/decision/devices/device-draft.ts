@@ -46,7 +46,7 @@ const lastAvailable = new WeakMap<
   { readonly held: ReadonlySet<string>; readonly available: readonly Device[] }
 >();
 
-/** The healthy devices that nobody holds. */
+/** The healthy devices that no grant holds. */
 export function availableDevices(
   { state, takenDevices }: Pick<DeviceGround, 'state' | 'takenDevices'>,
   resource: DeviceResource,

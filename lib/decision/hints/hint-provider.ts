@@ -92,7 +92,7 @@ export function checkProvider(provider: unknown): HintProvider {
   });
 }
 
-// Swallows promises in a refused answer: nobody waits for them, and a rejection must not end the
+// Swallows promises in a refused answer: no caller waits for them, and a rejection must not end the
 // process.
 export function abandon(answer: unknown, depth = 2): void {
   if (typeof answer !== 'object' || answer === null) return;

@@ -20,7 +20,7 @@ export interface KernelHugepages {
 /** The kernel's free hugepages, by type. */
 export type FreeHugepages = ReadonlyMap<string, KernelHugepages>;
 
-/** For a described machine, or if nobody has read the kernel's numbers. */
+/** For a described machine, or if numalign has not read the kernel's numbers. */
 export const UNKNOWN_HUGEPAGES: FreeHugepages = new Map();
 
 /** The memory of a container. */

@@ -39,7 +39,7 @@ export interface Confinement {
    */
   readonly rightfulCpus: (pod: PodAssignment) => CpuSet;
   /**
-   * All grants from now on, with new ones. A holder that cannot leave its own grant is in nobody's
+   * All grants from now on, with new ones. A holder that cannot leave its own grant is in no member's
    * way.
    */
   readonly held: readonly PodAssignment[];

@@ -27,7 +27,7 @@ import {
 
 export type { PodRequest, QosClass } from './pod-resources.js';
 
-/** What one container may use. A request that is left out is its limit. */
+/** The resources of one container. A missing request is its limit. */
 export interface ResourceRequirements {
   readonly requests?: ResourceAmounts;
   readonly limits?: ResourceAmounts;
@@ -57,7 +57,7 @@ export interface PodContainers {
 export interface PlainPod extends PodContainers {
   readonly uid?: string;
   readonly name?: string;
-  /** What it may use as a whole: cpu, memory and hugepages. */
+  /** The resources of the pod as a whole: cpu, memory and hugepages. */
   readonly resources?: ResourceRequirements;
   /**
    * The class that Kubernetes gave the pod, where not all that it was made of is known here. Default:
@@ -83,7 +83,7 @@ export interface PodManifest {
   readonly status?: object;
 }
 
-/** What a caller may give for a pod. */
+/** The forms of a pod that callers may pass. */
 export type PodSpec = PlainPod | PodManifest;
 
 /** The pod that a grant is: one container, which asks for what is its limit. */
@@ -103,7 +103,7 @@ export function guaranteedPod(
   };
 }
 
-/** Of a pod that names none. */
+/** The namespace of a pod that names none. */
 export const DEFAULT_NAMESPACE = 'default';
 const POD_KEYS = [
   'uid',
@@ -114,13 +114,13 @@ const POD_KEYS = [
   'qosClass',
   'draExtendedResources',
 ] as const;
-/** By which a manifest is known. */
+/** The key of a manifest. */
 export const MANIFEST_KEYS = ['apiVersion', 'kind', 'metadata', 'spec'] as const;
 const RESOURCES_KEYS = ['requests', 'limits'] as const;
-/** Of a container in plain words. */
+/** The kind of a container in words. */
 export const CONTAINER_KEYS = ['name', 'restartPolicy', 'resources', ...RESOURCES_KEYS] as const;
 
-/** What {@link isContainerName} asks for, in words. */
+/** The rule of {@link isContainerName} in words. */
 export const CONTAINER_NAME = '1 to 63 small letters, digits and inner hyphens';
 
 /** As in Kubernetes. */
@@ -261,7 +261,7 @@ function draOf(
   return all;
 }
 
-// Where the scheduler writes down for which containers claims stand in.
+// The field where the scheduler records which containers use a claim.
 function draOfStatus(status: unknown): Record<string, readonly string[]> | undefined {
   const field = 'status.extendedResourceClaimStatus';
   const claim = podShape.object(status ?? {}, 'status').extendedResourceClaimStatus;
@@ -280,7 +280,7 @@ function draOfStatus(status: unknown): Record<string, readonly string[]> | undef
 const NO_CONTAINERS: readonly ParsedContainer[] = [];
 const NO_LIST: readonly unknown[] = [];
 
-// Those before, and those of a list.
+// The names before, and those of a list.
 function containersIn(
   given: unknown,
   field: string,
@@ -302,13 +302,13 @@ function containersIn(
   return containers;
 }
 
-/** What a container asks for of a resource, whatever its name. */
+/** The request of a container for a resource of any name. */
 export function requestOf({ requests }: Pick<ContainerRequest, 'requests'>, resource: string): number {
   return Object.hasOwn(requests, resource) ? requests[resource]! : 0;
 }
 
 /**
- * What a pod needs of something at one time, as Kubernetes counts it: app containers and sidecars
+ * The most that a pod needs of a resource at one time, as Kubernetes counts it: app containers and sidecars
  * together, or an init container and the sidecars started before it, whichever is more.
  */
 export function podTotal(
@@ -325,7 +325,7 @@ export function podTotal(
   return Math.max(starting, sidecars + apps);
 }
 
-/** What a container asks for of a resource, or the pod as a whole. */
+/** The request of a container, or of the pod as a whole, for a resource. */
 export function amountFor(
   pod: PodRequest,
   container: ContainerRequest | undefined,

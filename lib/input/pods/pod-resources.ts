@@ -1,4 +1,4 @@
-// What a pod asks for; resources of a pod as a whole, and what a kubelet makes of them.
+// The requests of a pod; resources of a pod as a whole, as a kubelet counts them.
 import type { MachineSettings } from '../../account/assignments.js';
 import { isMemoryType } from '../values/memory-types.js';
 import type { Amount } from '../values/quantity.js';
@@ -22,7 +22,7 @@ export type QosClass = (typeof QOS_CLASSES)[number];
 export interface PodRequest {
   readonly uid: string | undefined;
   readonly name: string | undefined;
-  /** Of a pod, in which no other has its name; undefined of what is acquired. */
+  /** The name, unique in its pod; undefined for an acquired grant. */
   readonly namespace?: string | undefined;
   readonly qosClass: QosClass;
   /**
@@ -30,11 +30,11 @@ export interface PodRequest {
    * Guaranteed.
    */
   readonly notGuaranteed: string | null;
-  /** What it may use as a whole; null: nothing is said of it. */
+  /** Its resources as a whole; null if it has none. */
   readonly resources: PodResources | null;
   /** Devices that a DRA driver gives, by container: they count in hints, and are not given out here. */
   readonly draExtendedResources?: Readonly<Record<string, readonly string[]>> | undefined;
-  /** Of a fractional amount of CPU the whole CPUs are exclusive, and the rest is of the shared pool. */
+  /** True if a fraction of CPUs gets the whole CPUs exclusively and the rest from the shared pool. */
   readonly isMixed?: boolean | undefined;
   /** Its annotation says that it may be moved to make room for others. */
   readonly isMovable?: boolean | undefined;
@@ -42,7 +42,7 @@ export interface PodRequest {
   readonly containers: readonly ContainerRequest[];
 }
 
-/** What a pod may use as a whole. */
+/** The resources of a pod as a whole. */
 export interface PodResources {
   /** `cpu` in millicores, memory and hugepages in bytes. */
   readonly requests: ContainerRequest['requests'];
@@ -74,7 +74,7 @@ function amountsOf(value: unknown, field: string): Amounts {
 
 const exactly = (nanos: bigint): Amount => ({ nanos, milli: undefined, whole: undefined });
 
-// As Kubernetes counts what a pod needs at one time.
+// Counts what a pod needs at one time, as Kubernetes does.
 function totalOf(containers: readonly ParsedContainer[], resource: string): bigint {
   let [starting, sidecars, apps] = [0n, 0n, 0n];
   for (const { container, requests } of containers) {
@@ -97,7 +97,7 @@ function withDefaults(requests: Amounts, limits: Amounts, containers: readonly P
   return all;
 }
 
-/** What a pod may use as a whole, exactly; undefined: nothing is said of it. @throws ERR_INVALID_POD */
+/** The exact resources of a pod as a whole; undefined if it has none. @throws ERR_INVALID_POD */
 export function parsePodAmounts(
   value: unknown,
   field: string,
@@ -159,7 +159,7 @@ const shown = (amount: Amount, resource: string) => {
   return resource === 'cpu' ? `${number}m` : number;
 };
 
-/** What is on the request of a pod. */
+/** The fields of a pod's request. */
 export function podResources(
   { requests, limits }: Pick<ParsedContainer, 'requests' | 'limits'>,
   field: string,
@@ -193,7 +193,7 @@ export function podUnder(
   if (pod.draExtendedResources && !featureGates.DRAExtendedResource)
     return podUnder({ kubeletVersion, featureGates }, { ...pod, draExtendedResources: undefined });
   if (resources === null) return pod;
-  // To ignore them would give the pod less than it asks for.
+  // Ignoring them would give the pod less than it requests.
   if (kubeletVersion === 'v1.32')
     fail('resources', resources.requests, 'left out: the kubelet v1.32 supports no resources of a whole pod');
   // A gate that is off: the kubelet does not look at them, and still gives nothing exclusive.

@@ -11,7 +11,7 @@ function qosClassOf(containers: readonly Pick<ParsedContainer, 'requests' | 'lim
       const limit = nanosOf(limits, resource);
       if (limit === 0n) isGuaranteed = false;
       if (limit > 0n) isAnything = true;
-      // Those that request what is their limit make no difference.
+      // Containers whose requests are their limits change nothing.
       if (requests === limits) continue;
       requested += nanosOf(requests, resource);
       limited += limit;
@@ -23,7 +23,7 @@ function qosClassOf(containers: readonly Pick<ParsedContainer, 'requests' | 'lim
   return isGuaranteed ? 'Guaranteed' : 'Burstable';
 }
 
-/** What keeps a pod or a container from being Guaranteed: no limit, or a request below it. */
+/** The reason why a pod or container is not Guaranteed: no limit, or a request below it. */
 function flawsIn({ requests, limits }: Pick<ParsedContainer, 'requests' | 'limits'>, what: string): string[] {
   const resources = ['cpu', 'memory'];
   const unlimited = resources.filter((resource) => nanosOf(limits, resource) === 0n);
@@ -32,7 +32,7 @@ function flawsIn({ requests, limits }: Pick<ParsedContainer, 'requests' | 'limit
   return lower.length > 0 ? [`${what} requests less ${lower.join(' and ')} than its limit`] : [];
 }
 
-/** Of a pod without amounts as a whole; and what keeps it from being Guaranteed, null where nothing does. */
+/** For a pod without amounts as a whole; with the reason why it is not Guaranteed, or null. */
 export function qosOfContainers(containers: readonly ParsedContainer[]) {
   const qosClass = qosClassOf(containers);
   if (qosClass === 'Guaranteed') return { qosClass, notGuaranteed: null };
@@ -40,7 +40,7 @@ export function qosOfContainers(containers: readonly ParsedContainer[]) {
   return { qosClass, notGuaranteed: flaws.join(', ') };
 }
 
-/** Where a pod says what it may use as a whole, that alone counts. */
+/** If a pod has resources as a whole, only those count. */
 export function qosOfWhole(whole: Pick<ParsedContainer, 'requests' | 'limits'>) {
   const qosClass = qosClassOf([whole]);
   const flaws = qosClass === 'Guaranteed' ? null : flawsIn(whole, 'the pod as a whole').join(', ');

@@ -12,7 +12,7 @@ export type ResourceAmounts = Readonly<Record<string, Quantity>>;
 
 export { MILLI } from '../values/quantity.js';
 
-/** What is asked for, each resource once. */
+/** The requested amounts, each resource once. */
 export type Amounts = readonly ResourceAmount[];
 
 interface ResourceAmount {
@@ -41,7 +41,7 @@ const RESOURCE_NAME =
   /^(?=.{1,317}$)([a-z0-9]([-a-z0-9.]*[a-z0-9])?\/)?[A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?$/;
 
 /**
- * Whether a name can be that of devices: behind a domain (`example.com/nic`), which is not
+ * True if a name can be that of devices: behind a domain (`example.com/nic`), which is not
  * Kubernetes' own.
  */
 export function isExtendedResource(resource: string): boolean {
@@ -63,7 +63,7 @@ export function fail(field: string, value: unknown, valid: string): never {
 /** @throws ERR_INVALID_POD */
 export const podShape = shapes(fail);
 
-// Of these nobody may use more than was asked for: a request is its limit. REQUIRES: a valid name,
+// No container may use more of these than it requests: the request is the limit. REQUIRES: a valid name,
 // as below.
 export const isNeverOvercommitted = (resource: string) =>
   isOfDevices(resource) || resource.startsWith('hugepages-');
@@ -72,7 +72,7 @@ export function parseAmounts(value: unknown, field: string, refuse: Refuse = fai
   if (value === undefined || value === null) return NO_AMOUNTS;
   const all = podShape.object(value, field);
   const names = Object.keys(all);
-  // As long as it will be: one that grows takes several times as much.
+  // Allocated at its final length: growing takes several times as much memory.
   const amounts = new Array<ResourceAmount>(names.length);
   for (let i = 0; i < names.length; i++) {
     const resource = names[i]!;
@@ -121,7 +121,7 @@ export function parseRequests(value: unknown, field: string, refuse: Refuse): Co
 const AMOUNTS = "amounts by resource, such as { 'hugepages-2Mi': '64Mi' }";
 
 /**
- * What `acquire` asks for beside CPUs, by its options.
+ * The resources of `acquire` beside CPUs.
  * @throws ERR_INVALID_OPTION, ERR_INVALID_QUANTITY
  */
 export function parseResources(memory: unknown, given: unknown = {}): ContainerRequest['requests'] {

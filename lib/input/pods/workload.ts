@@ -17,7 +17,7 @@ export interface Workload {
   readonly name: string | undefined;
   /** How many pods there are of it; on one machine, so that a DaemonSet has one. */
   readonly replicas: number;
-  /** Where its pod, or its template, is in the document; empty: it is the document. */
+  /** The path of its pod or template in the document; empty: the document itself. */
   readonly path: string;
   /**
    * Its pods, as `Manager.admit` takes them; as many as are asked for, whatever its `replicas` are.
@@ -27,7 +27,7 @@ export interface Workload {
 
 interface Kind {
   readonly apiVersion: string;
-  /** Where the object is that has the template. */
+  /** The path of the object with the template. */
   readonly path: readonly string[];
   readonly replicas: (spec: Fields, field: string) => number;
 }
@@ -35,7 +35,7 @@ interface Kind {
 const replicasOf = ({ replicas }: Fields, field: string) => countIn(replicas, `${field}.replicas`);
 const one = () => 1;
 
-// As many as run at a time.
+// The number of pods that run at a time.
 function parallelPods({ parallelism, completions }: Fields, field: string): number {
   const atOnce = countIn(parallelism, `${field}.parallelism`);
   if (completions === undefined || completions === null) return atOnce;
@@ -67,10 +67,10 @@ export interface OtherManifest {
   readonly field: string;
 }
 
-/** What is in a document. */
+/** The content of a document. */
 export interface ManifestContents {
   readonly workloads: readonly Workload[];
-  /** What has no pods. */
+  /** An object without pods. */
   readonly others: readonly OtherManifest[];
 }
 
@@ -155,7 +155,7 @@ function entryOf(fields: Fields, at: string): Entry {
   return known ? workloadOf(fields, known, at) : otherOf(fields, at);
 }
 
-// A misspelt kind, or one of somebody's own that makes pods, is refused: all pods are admitted or none.
+// A misspelt kind, or a custom one that makes pods, is refused: all pods are admitted or none.
 function otherOf(fields: Fields, at: string): OtherManifest {
   const { kind, spec, metadata } = fields;
   if (!isName(kind) || itemKinds(kind) !== undefined || hasContainers(spec, 0))

@@ -100,7 +100,7 @@ export interface Amount {
 const known = new Map<unknown, Amount>();
 const MOST_KNOWN = 256;
 
-/** As {@link parseQuantity}; the same object for the same quantity. `where`: a field of `of`. */
+/** Like {@link parseQuantity}; the same object for the same quantity. `where`: a field of `of`. */
 export function parseAmount(value: unknown, of: string, where: string): Amount {
   let amount = known.get(value);
   if (!amount) {
@@ -111,13 +111,13 @@ export function parseAmount(value: unknown, of: string, where: string): Amount {
   return amount;
 }
 
-/** As {@link milliValue}. */
+/** Like {@link milliValue}. */
 export function milliOf(amount: Amount, of: string, where: string): number {
   amount.milli ??= milliValue(amount.nanos, `${of}.${where}`);
   return amount.milli;
 }
 
-/** As {@link wholeValue}. */
+/** Like {@link wholeValue}. */
 export function wholeOf(amount: Amount, of: string, where: string): number {
   amount.whole ??= wholeValue(amount.nanos, `${of}.${where}`);
   return amount.whole;

@@ -4,7 +4,7 @@ import type { GrantInfo } from '../../decision/grant-info.js';
 
 interface Definition {
   readonly help: string;
-  /** null where it is not known, or nobody can know it. */
+  /** null where it is unknown or cannot be known. */
   readonly of: (audit: GrantAudit, owner: GrantInfo['owner']) => number | null;
 }
 
@@ -12,7 +12,7 @@ const seconds = (ns: number | null) => ns && ns / 1e9;
 
 type ThreadTotal = 'runTimeNs' | 'runDelayNs' | 'involuntarySwitches' | 'migrations';
 
-// Nobody knows who runs on a persistent grant, nor who is foreign there.
+// A persistent grant has no owner process, so no process there is known to be foreign.
 const unlessPersistent =
   (of: (audit: GrantAudit) => number | null): Definition['of'] =>
   (audit, { kind }) =>

@@ -100,7 +100,7 @@ export class MetricSet implements MetricSink {
 
   unregister(register: Registry): void {
     for (const [i, name] of this.#names.entries()) {
-      // Somebody may have cleared the registry, and others come in under the name.
+      // The program may have cleared the registry, and others come in under the name.
       if (register.getSingleMetric(name) === this.#metrics[i]) register.removeSingleMetric(name);
     }
   }

@@ -132,7 +132,7 @@ class FolderEvents {
         this.#tell(now, IN_Q_OVERFLOW, '');
       }
     } catch {
-      // The path leads nowhere. #tell drops the events that nobody wants.
+      // The path leads nowhere. #tell drops the events that no listener wants.
     }
   }
 

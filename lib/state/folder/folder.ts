@@ -92,10 +92,10 @@ function checkOwner(path: string, folder: NativeFolder): void {
     const above = publicFolderAbove(path);
     if (above !== undefined) {
       const why = 'it belongs to a user that this user namespace does not know, and may be a stranger’s';
-      throw folderError(path, `${why}: everybody may write to ${above}`);
+      throw folderError(path, `${why}: every user may write to ${above}`);
     }
   }
-  if (mode & 0o002) throw folderError(path, `everybody may write to it (mode ${mode.toString(8)})`);
+  if (mode & 0o002) throw folderError(path, `every user may write to it (mode ${mode.toString(8)})`);
 }
 
 // A process at the mount and one at its upper layer can both hold the lock at once.

@@ -73,7 +73,7 @@ export function whyClosed(folder: string): string {
   const again = 'then log in again: a session that is open stays without the group';
   if (group === undefined) {
     const all = `groupadd -rf ${GROUP} && ${join} && ${make} && chgrp -R ${GROUP} ${shellWord(folder)}`;
-    return `only root may use it, because the machine has no group ${GROUP}: as root \`${all}\`, ${again}`;
+    return `as root \`${all}\`, ${again}; the machine has no group ${GROUP}, so only root may use the folder`;
   }
   if (![...(process.getgroups?.() ?? []), process.getegid?.()].includes(group.id)) {
     const isNew = name !== undefined && group.members.includes(name);

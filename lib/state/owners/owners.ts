@@ -102,7 +102,7 @@ export class Owners implements OwnerRegistry {
   }
 
   /**
-   * True if the file's owner is an ended process whose grants nobody has taken back. Needs no lock.
+   * True if the file's owner is an ended process whose grants no process has taken back. Needs no lock.
    */
   hasLeftGrants(uuid: string): boolean {
     if (!this.hasEnded(uuid)) return false;
@@ -129,7 +129,7 @@ export class Owners implements OwnerRegistry {
 
   /**
    * Writes this environment's file again if it was removed, replaced or overwritten. Returns true
-   * if it was. If nobody needs the file, releases its lock instead, so that nobody waits for it.
+   * if it was. If no process needs the file, releases its lock instead, so that no process waits for it.
    * REQUIRES: no transaction of this environment.
    */
   reassert(): boolean {

@@ -26,7 +26,7 @@ struct LockRange {
 // True if the lock was taken, false if another holds it. EINVAL: the file system has no such locks.
 Result<bool> try_lock(int fd, LockRange range = {});
 
-// Puts a new file with this text in the place of `name`, locked before anybody can see it. A
+// Puts a new file with this text in the place of `name`, locked before any process can see it. A
 // failure changes nothing.
 Result<UniqueFd> create_locked_file(const Folder& folder, const std::string& name, std::string_view text,
                                     LockRange range = {});
@@ -96,7 +96,7 @@ class LockFile : public std::enable_shared_from_this<LockFile> {
   LockFile(std::shared_ptr<const Folder> folder, std::string name, std::string note)
       : folder_(std::move(folder)), name_(std::move(name)), note_(std::move(note)) {}
 
-  // Takes the lock if it is free and nobody waits. With `past_turnstile`, even if a process waits:
+  // Takes the lock if it is free and no process waits. With `past_turnstile`, even if a process waits:
   // if that one were stopped, it would keep all others from a free lock.
   Result<std::optional<HeldLock>> try_lock(bool past_turnstile = false);
   // Blocks until the lock is free, behind earlier waiters.

@@ -43,7 +43,7 @@ bool wait_for_maker(int parent, const std::string& name, const std::string& besi
 }
 
 // Makes a folder, unless another process makes it meanwhile. Makes it beside, and renames it once
-// its group and mode are right: nobody else could ever enter a half-made one whose maker died.
+// its group and mode are right: no other user could ever enter a half-made one whose maker died.
 Result<Done> make_folder(int parent, const std::string& name, const std::string& path,
                          const FolderOptions& options) {
   const std::string beside = name + ".new";

@@ -128,7 +128,7 @@ class Folder {
   Result<UniqueFd> open_ordinary(const std::string& name, int flags, struct stat* s) const;
   // Makes a file with the mode of files here. If its maker dies meanwhile, the group cannot use it.
   Result<UniqueFd> create_file(const std::string& name) const;
-  // The same, but nobody ever sees it half-made. Opens the file if another process made it
+  // The same, but no process ever sees it half-made. Opens the file if another process made it
   // meanwhile.
   Result<UniqueFd> make_file(const std::string& name) const;
   // Makes a file with these bytes. A failure leaves nothing behind.

@@ -264,7 +264,7 @@ Result<std::variant<PlacementOutcome, AlreadyPinned>> ThreadPins::place(const Pl
   return Outcome(std::move(outcome));
 }
 
-// The target that came last has the threads that nobody has pinned.
+// The target that came last has the threads that no caller has pinned.
 void ThreadPins::holds_whole_process(const PinTarget& target) {
   for (auto& [each, granted] : granted_) granted.whole_process = each == target;
 }

@@ -424,7 +424,7 @@ TEST(BestFit, NeedsOnlyABoundedTimeOnTheLargestMachines) {
 // 1. larger elements that are wholly free and not larger than what is still needed;
 // 2. the same with the smaller kind; 3. the same with cores; 4. single CPUs, core by core.
 // Elements are looked at one inside the other, in each those with the fewest free CPUs first, then by id; the
-// order is made anew for each step.
+// order is computed again for each step.
 class PlainPacking {
  public:
   PlainPacking(const Topology& topology, const CpuSet& available, int count) : needed_(count) {
@@ -665,7 +665,7 @@ TEST(BestFit, LeavesTheNodesAsEvenAsCanBeWhenDistributing) {
   EXPECT_GT(balanced, 100);
 }
 
-// Every amount that free cores can add up to is had in whole cores, and no other.
+// Every amount that free cores can add up to comes in whole cores, and no other.
 TEST(BestFit, AddsUpWholeCoresOfAnySizesIfThatIsPossible) {
   std::mt19937 engine(test::seed());
   auto between = [&](int low, int high) { return std::uniform_int_distribution(low, high)(engine); };

@@ -33,7 +33,7 @@ struct PlainMask {
   bool preferred;
 };
 
-// By mask, from 0; its own way to calculateHints: each mask adds up its nodes anew.
+// By mask, from 0; its own way to calculateHints: each mask adds up its nodes itself.
 inline std::vector<PlainMask> walked_memory_hints(const MemoryHintsRequest& request) {
   size_t masks = size_t{1} << request.nodes;
   std::vector<PlainMask> hints(masks);

@@ -122,7 +122,7 @@ describe('the doctor', () => {
     const { status, found } = diagnose().of('smt');
     const threads = listOfCpu(0, 'topology/thread_siblings_list').length;
     assert.equal(status, threads > 1 ? 'warning' : 'ok');
-    if (threads > 1) assert.match(found, new RegExp(`^on, ${threads} CPUs a core`));
+    if (threads > 1) assert.match(found, new RegExp(`^on, ${threads} CPUs per core`));
   });
 
   it('promises root a partition, which run gets', () => {

@@ -187,7 +187,7 @@ test('where there is no room threads run on what is left, wait in the shared poo
   await without([one], async () => {
     const found = await substitute(grant);
     assert.equal(String(found.revoked), String(one));
-    assert.equal(found.error.code, 'ERR_SHARED_POOL_EMPTY');
+    assert.equal(found.error.code, 'ERR_INSUFFICIENT_CPUS');
     assert.deepEqual(outside(CpuSet.of(other)), []);
     await without([other], async () => {
       assert.equal((await substitute(grant)).isParked, true);

@@ -15,7 +15,7 @@ import { kernelFacts, NumalignError } from '../../../base/errors.js';
 import { keptText, unedited } from '../../systemd/kept-text.js';
 import type { SetupFile } from '../../systemd/setup-files.js';
 
-/** What becomes of a file. `kept`: somebody has edited it, so that it is his. */
+/** What becomes of a file. `kept`: a user has edited it, so numalign leaves it. */
 export type FileAction = 'write' | 'replace' | 'unchanged' | 'remove' | 'kept' | 'absent';
 
 export interface PlannedFile {

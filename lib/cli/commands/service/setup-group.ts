@@ -22,7 +22,7 @@ export function membersOf(root: string): readonly string[] | undefined {
   return [...new Set([...group.members, ...users])];
 }
 
-/** Whether a state is in the folder; undefined where there is no folder. */
+/** True if a state is in the folder; undefined where there is no folder. */
 export function hasState(folder: string): boolean | undefined {
   try {
     return readdirSync(folder).length > 0;

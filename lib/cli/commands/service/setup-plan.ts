@@ -56,7 +56,7 @@ const bodyOf = (root: string, path: string) => unedited(textOf(below(root, path)
 function setupOf(root: string, words: readonly string[]): Setup {
   const bootUnit = textOf(below(root, `${UNITS}/${BOOT_UNIT}`));
   const sysusers = bodyOf(root, SYSUSERS);
-  // Of one that somebody has edited they do not count: it stays as it is.
+  // A unit that a user has edited stays as it is, so its settings do not count.
   const kept = bootUnit === undefined ? undefined : (settingsOf(bootUnit) ?? '');
   return {
     launcher: installedLauncher(),

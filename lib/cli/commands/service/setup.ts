@@ -10,15 +10,17 @@ export function addSetup(program: Command): void {
   const command: Command = program.command('setup');
   command
     .description(
-      'Make the group, the folder and the slice of numalign, and a boot unit of its settings, where systemd runs.',
+      'Install the group, folder and slice of numalign, and a boot unit with its settings, for systemd.',
     )
-    .option('--remove', 'take away what it has made')
-    .option('--dry-run', 'change nothing, and show files and commands')
+    .option('--remove', 'remove what setup has installed')
+    .option('--dry-run', 'only show files and commands')
     .addOption(
-      new Option('--root <dir>', 'of a system that does not run, such as an image').argParser((text) => {
-        if (text === '') throw new InvalidArgumentError('It is empty.');
-        return resolve(text);
-      }),
+      new Option('--root <dir>', 'root of a system that is not running, such as an image').argParser(
+        (text) => {
+          if (text === '') throw new InvalidArgumentError('It is empty.');
+          return resolve(text);
+        },
+      ),
     );
   const settings = new PassedOptions(command, addConfigure, ['--state-dir']);
   command
@@ -26,15 +28,15 @@ export function addSetup(program: Command): void {
     .addHelpText(
       'after',
       `
-The boot unit makes the settings that are given here, with the options of "numalign configure", at each boot. Where none are given, a unit that is
-there keeps its own, and none is made. Members of the group numalign may use the machine's folder: usermod --append --groups numalign USER.
+The boot unit applies the settings that you give here, with the options of "numalign configure", at each boot. Without settings, setup makes no
+boot unit and keeps an existing one. Members of the group numalign may use the machine's folder: usermod --append --groups numalign USER.
 
-It can be called again. A file that somebody has edited stays as it is, and is told. --remove leaves these too, a group that has members or was there
-before, and a folder with a state in it, until the next boot.
+You can run setup again. It reports and keeps files that you have edited. --remove keeps them too, and a group that has members or existed before.
+A folder with a state in it stays until the next boot.
 
 JSON: root, dryRun, commands, notes, files (path, action: write, replace, unchanged, remove, kept or absent, text).
 
-Exit code: 0 where it is done; 1 for an error, such as a file that cannot be written; 2 for a wrong command line.
+Exit code: 0 on success; 1 for an error, such as a file that cannot be written; 2 for a wrong command line.
 
 Examples:
   $ numalign setup --reserved 0 --dry-run

@@ -36,14 +36,14 @@ const MOST_USED = ['--cpus', '--name', '--state-dir'];
 export function addSystemdUnit(program: Command): void {
   const command: Command = program.command('systemd-unit');
   command
-    .description('Print a unit by which systemd runs a command on exclusive CPUs.')
+    .description('Print a systemd unit that runs a command on exclusive CPUs.')
     .argument('<command>')
     .argument('[args...]')
     .usage('--cpus <n> [options] -- <command> [args...]')
-    .addOption(new Option('--user <user>', 'who it runs as (default: root)').argParser(userName))
+    .addOption(new Option('--user <user>', 'the user of the process (default: root)').argParser(userName))
     .addOption(new Option('--description <text>', 'of the unit (default: from its name)').argParser(oneLine))
     .addOption(
-      new Option('--type <type>', 'up when it is started, or when it says so by sd_notify')
+      new Option('--type <type>', 'ready once it has started, or when it calls sd_notify')
         .choices(['exec', 'notify'])
         .default('exec'),
     )
@@ -52,7 +52,7 @@ export function addSystemdUnit(program: Command): void {
         .choices(['no', 'on-failure', 'on-abnormal', 'always'])
         .default('on-failure'),
     )
-    .addOption(new Option('--slice <slice>', 'the slice that it is in').argParser(sliceName).default(SLICE))
+    .addOption(new Option('--slice <slice>', 'its slice').argParser(sliceName).default(SLICE))
     .addOption(
       new Option('--working-directory <dir>', 'where it runs (default: here)').argParser((text) => {
         if (text === '') throw new InvalidArgumentError('It is empty.');
@@ -66,13 +66,13 @@ export function addSystemdUnit(program: Command): void {
     .addHelpText(
       'after',
       `
-Every option of "numalign run" (see its --help) is one of systemd-unit too. Without --name the grant is called as the program. A name that ends in @
-makes a template: each instance has a grant of its own. The unit has the paths that Node, numalign and the program have here. "numalign setup" makes
-the group, for --user, and the folder at each boot.
+You can give every option of "numalign run" (see its --help). Without --name the grant has the name of the program. A name that ends in @ makes a
+template: each instance has its own grant. The unit uses the paths of Node, numalign and the program on this machine. "numalign setup" makes the
+group, for --user, and the folder at each boot.
 
 JSON: name, text.
 
-Exit code: 0 when it is printed; 1 for a name that no unit can have, or an error; 2 for a wrong command line.
+Exit code: 0 on success; 1 for an invalid unit name, or an error; 2 for a wrong command line.
 
 Examples:
   $ numalign systemd-unit --cpus 1 --user gateway --type notify -- node app.mjs
@@ -135,7 +135,7 @@ function printUnit([executable, ...args]: readonly string[], flags: UnitFlags, p
       ...{ name, type, restart, slice, user, stateDir },
       description:
         flags.description === undefined
-          ? `${literal(name).replace(/@$/, ' %i')} on CPUs of its own`
+          ? `${literal(name).replace(/@$/, ' %i')} on its own CPUs`
           : literal(flags.description),
       workingDirectory: flags.workingDirectory ?? folderHere(),
       options: runWords(flags, name, passed.words),

@@ -27,13 +27,13 @@ export function statusText(view: StateStatus, { archives, quarantine }: KeptFile
       ['shared:', sharedText(view)],
       ['free:', freeText(view)],
       ...(settings.isolatedCPUs.isEmpty ? [] : [['free isolated:', freeListed(view, freeIsolated)] as const]),
-      ['free memory:', `${freeMemoryText(memory)} (not granted, whoever uses it)`],
+      ['free memory:', `${freeMemoryText(memory)} (not granted; may be in use)`],
     ],
     page.width,
   );
   const lines = [...head, ...warningLines(warnings), ''];
   if (damage !== null) {
-    const repair = 'This is what can be told of it, and what the next transaction makes of it.';
+    const repair = 'This is what can be read of it, and what the next transaction writes.';
     lines.push(`The state file cannot be used: ${printable(damage)}.`, ...(refusal === null ? [repair] : []));
   }
   if (refusal !== null) lines.push(`Nothing is granted: ${printable(refusal.message)}.`);

@@ -15,7 +15,7 @@ export interface WatchOptions {
   readonly output: 'text' | 'json';
 }
 
-/** Returns when the process is told to end (SIGINT, SIGTERM, SIGHUP, SIGQUIT). */
+/** Returns when a signal ends the process (SIGINT, SIGTERM, SIGHUP, SIGQUIT). */
 export async function watchStatus({ stateDir, seconds, output }: WatchOptions): Promise<void> {
   const { signal, stop } = abortedByEnd();
   let screen: Screen | undefined;

@@ -23,7 +23,7 @@ const COLUMNS = [
 ];
 const SHOWN_TASKS = 5;
 
-// Nobody knows, or nobody has looked for long enough.
+// Unknown, or not watched for long enough.
 const UNKNOWN = '-';
 
 /** How much of an amount there was in a second. */
@@ -59,7 +59,7 @@ function foreignText(audit: GrantAudit): string {
   const tasks = foreignOf(audit);
   const kernel = tasks.filter(({ kind }) => kind === 'kernel').length;
   const others = tasks.length - kernel;
-  // Where processes may be hidden, nobody seen is not nobody there.
+  // If processes may be hidden, seeing none does not mean that none is there.
   return `${others}${audit.seesAllTasks ? '' : '+'}${kernel > 0 ? ` (${kernel} kernel)` : ''}`;
 }
 
@@ -89,7 +89,7 @@ function taskText({ pid, tid, command, kind, runTimeNs }: ForeignTask): string {
   return `${command} (${facts.join(', ')})`;
 }
 
-// Those of the kernel are only counted: nobody can do much about them.
+// Those of the kernel are only counted: users can do little about them.
 function foreignLines(audit: GrantAudit, { uid, name }: GrantInfo, length: number): string[] {
   const tasks = foreignOf(audit).filter(({ kind }) => kind !== 'kernel');
   if (tasks.length === 0) return [];

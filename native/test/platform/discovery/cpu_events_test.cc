@@ -14,7 +14,7 @@
 namespace numalign {
 namespace {
 
-// Its exit code, of a process in a network namespace of its own, where nobody else hears what it sends.
+// Its exit code, of a process in a network namespace of its own, where no other process hears what it sends.
 int in_own_network(const std::function<int()>& test) {
   pid_t child = fork();
   if (child == 0) _exit(unshare(CLONE_NEWNET) == 0 ? test() : 77);

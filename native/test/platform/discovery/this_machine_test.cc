@@ -71,7 +71,7 @@ std::map<std::string, std::string> hugepage_counts(const TopologySpec& spec) {
 }
 
 TEST(ThisMachine, SaysOfNodesWhatLinuxSays) {
-  // Somebody may reserve hugepages meanwhile: then they cannot be compared.
+  // Another process may reserve hugepages meanwhile: then they cannot be compared.
   const auto before = hugepage_counts(described(Source::kMachine, ""));
   TopologySpec spec = described(Source::kMachine, "");
   const auto after = hugepage_counts(spec);

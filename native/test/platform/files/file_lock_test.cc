@@ -50,7 +50,7 @@ struct flock turnstile() {
   return lock;
 }
 
-// Returns once somebody waits for the lock.
+// Returns once a process waits for the lock.
 void wait_for_turnstile(const Folder& folder) {
   UniqueFd file = std::move(folder.open_file("lock", false, false)).value();
   for (;;) {
@@ -69,7 +69,7 @@ TEST(FileLock, KnowsWhetherItsFileWasRemoved) {
   EXPECT_TRUE(lock->check().ok());
   ASSERT_TRUE(folder->remove("lock").ok());
   EXPECT_EQ(lock->check().error().errno_value, ESTALE);
-  // Somebody else has it now, in another file.
+  // Another process has it now, in another file.
   std::optional<HeldLock> other = try_lock_or_die(folder);
   ASSERT_TRUE(other);
   EXPECT_EQ(lock->check().error().errno_value, ESTALE);
@@ -112,7 +112,7 @@ TEST(FileLock, IsDroppedByTheKernelWhenItsProcessIsKilled) {
 TEST(FileLock, GoesToThoseWhoWaitUnlessTheyArePassed) {
   TemporaryFolder temporary;
   auto folder = open(temporary);
-  // As somebody does who waits.
+  // As a waiting process does.
   UniqueFd waiting = std::move(folder->open_file("lock", true, false)).value();
   struct flock taken = turnstile();
   ASSERT_EQ(fcntl(waiting.get(), F_OFD_SETLK, &taken), 0);

@@ -26,7 +26,7 @@ CpuSet mask(pid_t tid) { return get_affinity(tid).value(); }
 // A sanitizer may have one of its own.
 int threads_of_this_process() { return static_cast<int>(process_threads().value().size()); }
 
-// Threads of this process: one that others are told of, beside the test's own.
+// Threads of this process: one that others know, beside the test's own.
 class Other {
  public:
   explicit Other(const CpuSet& cpus)
@@ -135,7 +135,7 @@ TEST_F(MemberMasksTest, TakesEveryThreadOffAndGivesBackWhatItHad) {
   EXPECT_EQ(mask(self_), all_);
   EXPECT_EQ(mask(wide.tid()), all_);
   EXPECT_EQ(mask(narrow.tid()), first_);
-  EXPECT_TRUE(done.threads.empty()) << "everybody has what he had chosen";
+  EXPECT_TRUE(done.threads.empty()) << "each thread has the mask that it had chosen";
 }
 
 TEST_F(MemberMasksTest, DoesNothingTheSecondTime) {
@@ -377,7 +377,7 @@ TEST_F(MemberMasksTest, MissesNobodyWhileThreadsAreBornAllTheTime) {
   });
   for (int i = 0; i < 50; i++) {
     confine(off(first_));
-    // Nobody is left that could have a child there.
+    // No thread is left that could have a child there.
     for (pid_t tid : process_threads().value()) {
       Result<CpuSet> now = get_affinity(tid);
       if (now.ok()) {

@@ -21,7 +21,7 @@ TEST(PoolBarrier, WaitsUntilAllHaveArrived) {
     EXPECT_TRUE(answer.complete);
     EXPECT_EQ(answer.tids.size(), 3u);
   }
-  EXPECT_TRUE(barrier.arrive().complete) << "whoever comes later does not wait";
+  EXPECT_TRUE(barrier.arrive().complete) << "a later thread does not wait";
 }
 
 TEST(PoolBarrier, DoesNotWaitLongerThanItsTime) {

@@ -116,7 +116,7 @@ TEST_F(ThreadPinsTest, MovesEveryThreadOfTheProcess) {
   EXPECT_GE(outcome.moved.size(), 9u);
   for (pid_t tid : process_threads().value()) EXPECT_EQ(mask(tid), first_);
   EXPECT_TRUE(pins_.holds_for("owner", current_thread_id()));
-  EXPECT_FALSE(pins_.holds_for("somebody else", current_thread_id()));
+  EXPECT_FALSE(pins_.holds_for("another owner", current_thread_id()));
   ASSERT_TRUE(pins_.undo("grant", all_).ok());
   for (pid_t tid : process_threads().value()) EXPECT_EQ(mask(tid), all_);
   EXPECT_FALSE(pins_.holds_for("owner", 0));
@@ -339,7 +339,7 @@ TEST_F(PartPinsTest, FindsThreadsThatAreNotOnTheirOwn) {
   EXPECT_EQ(strays[0].tid, born.tid());
   ASSERT_TRUE(pins_.recall(part_, first_, {worker.tid(), born.tid()}).ok());
   EXPECT_EQ(mask(worker.tid()), first_);
-  EXPECT_EQ(mask(born.tid()), first_) << "for the part nobody but the worker is to run";
+  EXPECT_EQ(mask(born.tid()), first_) << "for the part only the worker is to run";
   ASSERT_TRUE(pins_.undo("grant", all_).ok());
 }
 
@@ -410,7 +410,7 @@ TEST_F(ThreadPinsTest, GivesARealTimeClassOnlyWhereNobodyStarves) {
   }
   EXPECT_EQ(std::get<Scheduling>(given.value()), fifo);
 
-  // A later move that would starve somebody takes it back.
+  // A later move that would starve a thread takes it back.
   pin_or_die(victim.tid(), first_, {"grant"});
   EXPECT_EQ(get_scheduling(worker.tid()).value(), ordinary);
   pin_or_die(victim.tid(), second_, {"grant"});
