@@ -1,4 +1,4 @@
-// numalign: what most programs need.
+// The main entry of numalign: what most programs need.
 
 export type { BookedMemory, MemoryBlock } from './account/booked-memory.js';
 export type { DeviceAssignment, EnforcementLevel } from './account/pod-assignment.js';
