@@ -1,4 +1,4 @@
-// The main entry of numalign: what most programs need.
+// numalign: what most programs need.
 
 export type { BookedMemory, MemoryBlock } from './account/booked-memory.js';
 export type { DeviceAssignment, EnforcementLevel } from './account/pod-assignment.js';

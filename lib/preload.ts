@@ -105,6 +105,7 @@ async function begin(): Promise<void> {
   }
 }
 
-// Workers inherit --import. Their parent has placed them: only the addon must get to know them.
+// Workers inherit --import. Their parent places them: here they only load the addon, which must
+// know its threads.
 if (isMainThread) await begin();
 else await import('./base/native.js');

@@ -95,7 +95,7 @@ async function tryAdmit(
   const { ledger, providers } = site;
   const state = withoutOwnRoom(site, attempt, latest);
   const again = () => {
-    // Under a refusal, dead owners stay on record: what they left behind is unknown.
+    // If nothing may be written, dead owners stay on record: what they left behind is unknown.
     const left = commit.refusal ? undefined : withoutAnyDead(site, latest, recorded);
     return left && tryAdmit(site, attempt, left, commit, recorded);
   };

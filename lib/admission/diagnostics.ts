@@ -88,7 +88,7 @@ export interface WaitMessage extends DiagnosticsOrigin {
   readonly name: string | null;
 }
 
-/** A grant is released or handed over, or that failed. Grants of dead owners have no message. */
+/** A release or handover of a grant is done or failed. Grants of dead owners have no message. */
 export interface ReleaseMessage extends DiagnosticsStepMessage {
   readonly uid: string;
   readonly name: string;

@@ -39,7 +39,7 @@ export interface WatchPorts {
   recoveries(): readonly StateRecovered[];
   infos(pods: readonly PodAssignment[], state: Assignments): readonly GrantInfo[];
   ground(state: Assignments): FlagGround;
-  /** True if nothing else reports changes of the CPUs by a call of {@link ManagerWatch.look}. */
+  /** True if nothing else calls {@link ManagerWatch.look} when CPUs change. */
   isBlind(): boolean;
   settings(): Settings;
   sharedPool(): CpuSet;

@@ -73,7 +73,7 @@ export function grantInfos(
   const dead = new Set(ledger.owners.deadPods(pods));
   const now = cpusNow(topology, state.pods);
   const hugepages = freeOfBooked(state, topology);
-  // Only a look at all grants is worth the preparation for all of them.
+  // For some grants only, preparing to judge all of them would cost more than it saves.
   const flags =
     pods === state.pods
       ? flagsOfEach(state, topology, resources, now, hugepages)

@@ -28,7 +28,7 @@ export function setOwner(site: Site, grant: PodAssignment, choice: LastingOwner)
   return transact(site, undefined, change, FEW_CGROUPS);
 }
 
-// Their uuids always differ.
+// It ignores the uuids, which always differ.
 const isSameOwner = (a: OwnerRecord, b: OwnerRecord) =>
   a.kind === b.kind && keyOf(a.cgroup) === keyOf(b.cgroup);
 

@@ -34,8 +34,8 @@ export async function resize<T>(
   followers: Followers<T>,
 ): Promise<{ readonly pod: PodAssignment; readonly followed: T | undefined }> {
   const { uid, containers, booking, resources } = grant;
-  // Resources of the whole are divided among its parts, and it is unknown which of them should
-  // grow. A container may not have more than its pod.
+  // Resources that are booked as a whole are divided, and it is unknown which share should grow. A
+  // container may not have more than its pod.
   if (containers.length !== 1 || containers[0]!.cpus.isEmpty || booking || resources) {
     const why = hasParts(grant)
       ? 'has parts'
@@ -51,7 +51,7 @@ export async function resize<T>(
   const underWay = site.ledger.registry.of(changesUnderWay);
   if (underWay.has(uid)) throw busy(uid);
   const endChange = underWay.begin(uid);
-  // The announcement names this environment as its author, which must keep the state open for it.
+  // The announcement is void without the lock of this environment: a use of the state keeps it.
   const endUse = site.ledger.use();
   let isAnnounced = false;
   try {

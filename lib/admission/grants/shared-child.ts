@@ -53,7 +53,7 @@ function startInPool(site: Site, state: Assignments, start: () => ChildProcess) 
   return { child: startOn(pool, start), choice };
 }
 
-// If the cpuset of this process (such as a grant's) has none of the CPUs, the child leaves it later.
+// If the cpuset of this process, such as a grant's, has none of the CPUs, the child leaves it next.
 function startOn(cpus: CpuSet, start: () => ChildProcess): ChildProcess {
   const close = unlessRefused(() => openBirth({}, cpus));
   try {

@@ -54,8 +54,8 @@ const revocations = () => new Map<string, CpuSet>();
 
 /**
  * Replaces CPUs of a grant that went offline, or that the kubelet took if the grant then moves
- * (`onTaken`). The substitutes are of the same pool, by the options of the grant, near its other
- * CPUs; with the policies restricted and single-numa-node only on the NUMA nodes of its hint.
+ * (`onTaken`). It chooses substitutes from the same pool, by the options of the grant, near its
+ * other CPUs; with the policies restricted and single-numa-node only on the NUMA nodes of its hint.
  * Containers go on sharing what they share. Held SMT siblings come and go with their CPUs. A
  * container without room keeps what it has on record, and the next call tries again; its threads
  * run on its other CPUs, or wait in the shared pool. Threads of this process follow. If threads of
