@@ -110,7 +110,7 @@ export class EmptyGrant implements Same {
     return this.#isReleased;
   }
 
-  /** The value of os.availableParallelism() for the whole process. */
+  /** os.availableParallelism(): how many threads of the process can run at a time. */
   get availableParallelism(): number {
     return availableParallelism();
   }
@@ -127,7 +127,10 @@ export class EmptyGrant implements Same {
     return notPinned(this.reason, parsePin(options));
   }
 
-  /** @throws ERR_UNKNOWN_PART for a part that the request does not name */
+  /**
+   * Returns a part without CPUs, whose pins move no thread.
+   * @throws ERR_UNKNOWN_PART for one that was not asked for
+   */
   part(name: string): EmptyPart {
     return new EmptyPart(this.reason, this.parts, name);
   }
@@ -163,7 +166,7 @@ export class EmptyGrant implements Same {
     return NO_PLACEMENT;
   }
 
-  /** Sized by {@link availableParallelism}. */
+  /** Returns the options for a pool of {@link availableParallelism} Workers. */
   poolOptions<Package extends keyof PoolOptions>(
     name: Package,
     options: PoolPlace = {},
@@ -251,7 +254,7 @@ export class EmptyGrant implements Same {
     await this.release();
   }
 
-  /** The facts of a {@link Grant}, with `isEmpty` and `reason`. */
+  /** The facts of a {@link Grant} as a plain object, with `isEmpty` and `reason`. */
   toJSON() {
     const { isEmpty, reason, uid, name, cpus, mixed, elastic, parts, held, upcoming, numaNodes, memory } =
       this;

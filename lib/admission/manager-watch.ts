@@ -13,17 +13,15 @@ import type { StateRecovered, StateSource } from '../state/store.js';
 
 /** What has changed between two looks at the state, perhaps in several steps. */
 export interface StateChange {
-  /** The generation at the last look; `generation` is the present one. */
+  /** The generation at the last event. */
   readonly before: number;
+  /** The generation now; the same as `before` if only flags have changed. */
   readonly generation: number;
   readonly added: readonly GrantInfo[];
   readonly removed: readonly GrantInfo[];
   /** A resize is listed twice: when it is announced (`after.upcoming`) and when it is done. */
   readonly changed: readonly { readonly before: GrantInfo; readonly after: GrantInfo }[];
-  /**
-   * Grants whose {@link GrantInfo.flags} changed. That needs no commit: `before` may equal
-   * `generation`.
-   */
+  /** Grants whose {@link GrantInfo.flags} changed, also without a commit. */
   readonly flagged: readonly GrantInfo[];
   /** What this process recovered of a damaged state. */
   readonly recovered: readonly StateRecovered[];
