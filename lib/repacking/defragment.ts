@@ -1,4 +1,4 @@
-// Defragment: grants that consent move, so that one NUMA node has room for a larger request.
+// Defragment: moves grants that consent, so that one NUMA node has room for a larger request.
 import { randomUUID } from 'node:crypto';
 import type { Assignments } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
@@ -35,13 +35,13 @@ export interface DefragmentOptions {
    */
   dryRun?: boolean;
   /**
-   * Ends it between two moves, and calls off moves that have not begun.
+   * Ends the defragmentation between two moves, and calls off moves that have not begun.
    * @default none
    */
   signal?: AbortSignal;
 }
 
-/** How many CPUs of a NUMA node one request can have. */
+/** The number of CPUs of a NUMA node that one request can have, before and after the moves. */
 export interface NodeGain {
   readonly node: number;
   readonly before: number;
@@ -52,11 +52,11 @@ export interface NodeGain {
 export interface Defragmentation {
   readonly dryRun: boolean;
   readonly nodes: readonly NodeGain[];
-  /** Those that were made; with `dryRun` those that would be, in their order. */
+  /** The moves made, in their order; with `dryRun` those that would be made. */
   readonly moves: readonly ProposedMove[];
-  /** Those that were asked, and have not moved. */
+  /** The grants that were asked to move, and did not. */
   readonly unmoved: readonly UnmovedGrant[];
-  /** Not all moves were tried: there may be better ones. */
+  /** True if not all moves were tried: there may be better ones. */
   readonly isBounded: boolean;
 }
 
@@ -71,7 +71,7 @@ export function parseDefragment(options: DefragmentOptions): Defragmenting {
   return { dryRun: option.flag(dryRun, 'dryRun'), signal: checkSignal(signal) };
 }
 
-// Each makes the largest request larger, or has a grant that does not move.
+// Each round makes the largest request larger, or finds a grant that does not move.
 const MOST_ROUNDS = 32;
 
 /** @throws ERR_LOCK_TIMEOUT, ERR_STATE_*; the signal's reason */
@@ -80,9 +80,9 @@ export async function defragment(
   placement: Placement,
   { dryRun, signal }: Defragmenting,
 ): Promise<Defragmentation> {
-  const asked = new AskedGrants();
+  const askedGrants = new AskedGrants();
   const moves: ProposedMove[] = [];
-  const moved = new Set<string>();
+  const movedUids = new Set<string>();
   const request = `defragment/${randomUUID()}`;
   let isBounded = false;
   let { state } = planningGround(site);
@@ -92,15 +92,19 @@ export async function defragment(
     const askFor = askerIn(site, placement, state);
     const largest = Math.max(0, ...largestByNode(askFor).values());
     const better = largerBy(askFor, largest, (question) => {
-      const answer = searchMoves(question, moveTime(), (pod) => asked.isOpen(pod) && !moved.has(pod.uid));
+      const answer = searchMoves(
+        question,
+        moveTime(),
+        (pod) => askedGrants.isOpen(pod) && !movedUids.has(pod.uid),
+      );
       isBounded ||= answer.isBounded;
       return answer.isFound ? answer : undefined;
     });
     if (!better) break;
     try {
       for (const move of better.moves) {
-        if (!dryRun && !(await asked.ask(site, move, { for: request, signal }))) break;
-        moved.add(move.uid);
+        if (!dryRun && !(await askedGrants.ask(site, move, { for: request, signal }))) break;
+        movedUids.add(move.uid);
         moves.push(proposedMove(site.topology, move));
       }
     } finally {
@@ -110,7 +114,7 @@ export async function defragment(
   }
   const after = largestByNode(askerIn(site, placement, state));
   const nodes = Array.from(before, ([node, cpus]) => ({ node, before: cpus, after: after.get(node) ?? 0 }));
-  return { dryRun, nodes, moves, unmoved: asked.unmoved, isBounded };
+  return { dryRun, nodes, moves, unmoved: askedGrants.unmoved, isBounded };
 }
 
 function askerIn({ topology, resources, providers }: Site, placement: Placement, state: Assignments): AskFor {
