@@ -284,7 +284,7 @@ function resourceText(explanation: ResourceExplanation): string[] {
         ]),
     ...hintsText(hints),
     ...(reserved === null ? [] : [`  reserved: ${reserved}`]),
-    ...(isolated === null ? [] : [`  isolated: ${isolated}, for requests that ask for isolated CPUs alone`]),
+    ...(isolated === null ? [] : [`  isolated: ${isolated}, only for requests for isolated CPUs`]),
     ...(unusable === null ? [] : [`  ${why}: ${unusable}`]),
     ...holders.map(
       ({ name, holds, pid }) => `  held by "${name}"${pid === null ? '' : ` of process ${pid}`}: ${holds}`,

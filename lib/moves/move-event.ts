@@ -86,8 +86,8 @@ const emitters = () => new Map<string, GrantEmitter>();
 /** The events of a grant. */
 export function emitterOf({ registry }: Pick<Store, 'registry'>, uid: string): GrantEmitter {
   const all = registry.of(emitters);
-  const known = all.get(uid);
-  if (known) return known;
+  const present = all.get(uid);
+  if (present) return present;
   const emitter: GrantEmitter = new EventEmitter();
   all.set(uid, emitter);
   return emitter;

@@ -1,4 +1,4 @@
-// Which CPUs exclusive CPUs are chosen from, and on what machine. Pure.
+// The numbers of exclusive CPUs that pods need, and the CPUs to choose them from. Pure.
 import type { Placement } from '../../input/placement.js';
 import { type PodRequest, podTotal, requestOf } from '../../input/pods/pod-request.js';
 import { type ContainerRequest, MILLI } from '../../input/pods/resource-amounts.js';
