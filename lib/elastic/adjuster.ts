@@ -1,7 +1,6 @@
-// Adjuster: makes elastic grants of this environment grow, into free CPUs or by asking other grants for
-// their fair share. There is one per state. It looks after each commit while there is such a grant, and
-// otherwise only when a pause ends. It waits a moment first: CPUs that are free only briefly are left
-// to requests.
+// Adjuster: makes elastic grants of this environment grow into free CPUs, or asks other grants for
+// their share. One per state: it looks after each commit, and when a pause ends. It waits a moment
+// before each attempt, because CPUs that are free only briefly should go to requests.
 import { randomUUID } from 'node:crypto';
 import { withoutPlaceholder } from '../account/moves/move-steps.js';
 import type { PodAssignment } from '../account/pod-assignment.js';

@@ -1,5 +1,5 @@
-// Laggards: grants that do not take their fair share of free CPUs, because their process is stopped or
-// busy, or because they are being handed over. After a while, other grants get these CPUs.
+// Laggards: grants that do not take their fair share of free CPUs, because their process is stopped
+// or busy, or because they are being handed over. After a while, other grants get these CPUs.
 import { type ElasticPod, elasticGrant } from '../decision/elastic-grants/elastic-view.js';
 
 const PATIENCE_MS = 5_000;
@@ -26,8 +26,8 @@ export class Laggards {
   }
 
   /**
-   * Forgets grants that were not passed to `isAwaited` since the last call. Returns the time at which
-   * the next wait ends; undefined if no grant is awaited.
+   * Forgets grants that were not passed to `isAwaited` since the last call. Returns the time at
+   * which the next wait ends; undefined if no grant is awaited.
    */
   next(now = performance.now()): number | undefined {
     this.#last = this.#now;

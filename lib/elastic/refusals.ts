@@ -1,5 +1,5 @@
-// Refusals: grants whose owners refused to give up CPUs, or did not answer. They are not asked again for
-// a while, but not forever: a stopped process may continue.
+// Refusals: grants whose owners refused to give up CPUs, or did not answer. They are not asked
+// again for a while, but not forever: a stopped process may continue.
 const REFUSAL_MS = 60_000;
 
 export class Refusals {

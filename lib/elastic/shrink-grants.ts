@@ -1,5 +1,5 @@
-// Shrinks grants to make room for a request: all at once, each by its owner. The room is kept for the
-// request.
+// Shrinks grants to make room for a request: all at once, each by its owner. The room is kept for
+// the request.
 import type { Assignments } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { runningCpus } from '../account/pod-holdings.js';
@@ -24,8 +24,8 @@ const isLater = ({ code, details }: NumalignError) =>
   LATER.includes(code) || LATER_REASONS.includes(String(details.reason));
 
 /**
- * Resolves once each grant has shrunk, or has failed to. Returns the uids of the grants whose owners
- * refuse or do not answer. `pods`: the grants after shrinking.
+ * Resolves once each grant has shrunk, or has failed to. Returns the uids of the grants whose
+ * owners refuse or do not answer. `pods`: the grants after shrinking.
  * @throws the signal's reason; any error that is not an answer about one grant
  */
 export async function shrinkGrants(
@@ -46,8 +46,8 @@ export async function shrinkGrants(
 }
 
 /**
- * Waits until no change is under way for any grant that could make room, at most for the longest notice
- * of these grants. True if a grant that was being changed in `before` may make room now.
+ * Waits until no change is under way for any grant that could make room, at most for the longest
+ * notice of these grants. True if a grant that was being changed in `before` may make room now.
  */
 export async function settledGrants(
   site: Site,

@@ -41,8 +41,8 @@ async function allOf(waits: readonly PromiseLike<unknown>[]): Promise<void> {
 
 /**
  * Emits `move`, and waits for the promises of the listeners.
- * @throws ERR_NOT_MOVED if a listener refuses (with its error as the cause), the deadline passes, or
- *   the move is called off meanwhile
+ * @throws ERR_NOT_MOVED if a listener refuses (with its error as the cause), the deadline passes,
+ *   or the move is called off meanwhile
  */
 export async function askListeners(
   emitter: GrantEmitter,

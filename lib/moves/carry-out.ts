@@ -1,6 +1,6 @@
 // Carries out a move, in two transactions. The first gives the grant its new place, and moves its
-// threads before it releases the lock. Pages take longer: the second gives up the old place once they
-// have moved.
+// threads before it releases the lock. Pages take longer: the second gives up the old place once
+// they have moved.
 import { type Assignments, findPod } from '../account/assignments.js';
 import { kubeletCpus } from '../account/kubelet-record.js';
 import { beginMove, finishMove, isMoving, type MovingPod, undoMove } from '../account/moves/move-steps.js';
@@ -135,8 +135,8 @@ async function finish(site: Site, begun: MovingPod): Promise<PodAssignment> {
 }
 
 /**
- * Ends a change that this process no longer carries out: a transaction calls it off, or finishes it if
- * it has begun. It starts that transaction now, because other processes wait.
+ * Ends a change that this process no longer carries out: a transaction calls it off, or finishes it
+ * if it has begun. It starts that transaction now, because other processes wait.
  */
 export function conclude(site: Site, uid: string): void {
   site.ledger.registry.of(changesUnderWay).drop(uid);

@@ -16,7 +16,7 @@ import { emitterOf, type MoveEnd, type ResizeEvent } from './move-event.js';
 /** Reasons for which the asking process has already ended the move: no refusal is recorded. */
 const SILENT = ['no-answer', 'called-off'];
 
-/** Resolves once the grant has moved or stays. Records the error that prevents a move; never throws it. */
+/** Resolves once the grant has moved or stays. Records an error that prevents the move. */
 export async function conduct(site: Site, pod: MovingPod): Promise<void> {
   const { ledger } = site;
   const { uid } = pod;

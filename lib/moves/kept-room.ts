@@ -6,9 +6,9 @@ import { releaseRoom } from './move-grant.js';
 import { retry } from './retry.js';
 
 /**
- * Gives the room of a request back, if there is any. If that fails, or a grant is still moving for the
- * request, tries again later. The room belongs to this process, so it becomes free when the process
- * ends.
+ * Gives the room of a request back, if there is any. If that fails, or a grant is still moving for
+ * the request, tries again later. The room belongs to this process, so it becomes free when the
+ * process ends.
  */
 export function giveBackRoom(site: Site, request: string): Promise<void> {
   return retry(site, async () => {

@@ -1,5 +1,5 @@
-// The events of a grant's moves, for its owner: before a move, which the owner may delay or refuse, and
-// after it.
+// The events of a grant's moves, for its owner: before a move, which the owner may delay or refuse,
+// and after it.
 import { EventEmitter } from 'node:events';
 import type { PinResult } from '../machine/affinity.js';
 import type { CpuSet, NodeSet } from '../machine/cpu-set.js';
@@ -27,8 +27,8 @@ export interface MoveEvent {
   readonly signal: AbortSignal;
   /**
    * Delays the move until the promise is fulfilled. If it is rejected, the grant does not move. The
-   * promise of an asynchronous listener counts, too. Call it in the listener, or while another promise
-   * is pending.
+   * promise of an asynchronous listener counts, too. Call it in the listener, or while another
+   * promise is pending.
    * @throws ERR_INVALID_ARGUMENT later
    */
   waitUntil(promise: PromiseLike<unknown>): void;

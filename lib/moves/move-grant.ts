@@ -1,6 +1,6 @@
 // Moves a grant that consents to other CPUs and memory, to make room for a request. The move is
-// announced on record. The owner carries it out, or this process does if no process owns the grant. A
-// placeholder keeps what the grant leaves for the request.
+// announced on record. The owner carries it out, or this process does if no process owns the grant.
+// A placeholder keeps what the grant leaves for the request.
 import type { Assignments } from '../account/assignments.js';
 import { findPod } from '../account/assignments.js';
 import {
@@ -28,21 +28,21 @@ import { moverOf } from './mover.js';
 export interface MoveRequest {
   /** The uid of the request. Its placeholder has this uid until the request is admitted. */
   readonly for: string;
-  /** The uid of kept room from which the grant takes what it needs; the rest becomes free at once. */
+  /** The uid of kept room. The grant takes what it needs; the rest becomes free at once. */
   readonly room?: string | undefined;
   /** Ends the waiting, and calls the move off if it has not begun. */
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * Moves a grant, and returns the grant on record. If it fails, the grant has not moved, and no room is
- * kept beyond what was kept before. `after`: the new place; only its CPUs and memory count.
- * @throws ERR_UNKNOWN_GRANT; ERR_NOT_MOVABLE without consent, or beyond its terms; ERR_GRANT_BUSY while
- *   it is resized, moved or handed over; ERR_INVALID_ARGUMENT for a target with other amounts;
- *   ERR_POD_CONFLICT if the uid of the request is on record; ERR_NOT_MOVED, with a `reason`: there
- *   is no room (`no-room`), its owner refuses (`refused`, with the `cause`'s code) or does not answer
- *   within its notice (`no-answer`), it has ended (`ended`), or the move was called off
- *   (`called-off`); the signal's reason; the ledger's errors
+ * Moves a grant, and returns the grant on record. If it fails, the grant has not moved, and no room
+ * is kept beyond what was kept before. `after`: the new place; only its CPUs and memory count.
+ * @throws ERR_UNKNOWN_GRANT; ERR_NOT_MOVABLE without consent, or beyond its terms; ERR_GRANT_BUSY
+ *   while it is resized, moved or handed over; ERR_INVALID_ARGUMENT for a target with other
+ *   amounts; ERR_POD_CONFLICT if the uid of the request is on record; ERR_NOT_MOVED, with a
+ *   `reason`: there is no room (`no-room`), its owner refuses (`refused`, with the `cause`'s code)
+ *   or does not answer within its notice (`no-answer`), it has ended (`ended`), or the move was
+ *   called off (`called-off`); the signal's reason; the ledger's errors
  */
 export async function moveGrant(
   site: Site,
@@ -117,8 +117,8 @@ function announce(
 }
 
 /**
- * Waits for the owner, at most for its notice; once the move has begun, until it is done. From then on
- * an abort only ends the waiting.
+ * Waits for the owner, at most for its notice; once the move has begun, until it is done. From then
+ * on an abort only ends the waiting.
  */
 async function outcome(
   site: Site,

@@ -1,5 +1,5 @@
-// The target of a move, which the caller has chosen: checks that the grant may go there, and that there
-// is room.
+// The target of a move, which the caller has chosen: checks that the grant may go there, and that
+// there is room.
 import { type Assignments, findPod } from '../account/assignments.js';
 import { type MemoryBlock, memoryBlocks } from '../account/booked-memory.js';
 import { cpusNow } from '../account/cpus-now.js';
@@ -28,8 +28,8 @@ import { notMoved } from './answer.js';
 
 /**
  * The state with the move announced.
- * @throws ERR_NOT_MOVABLE without consent, or beyond it; ERR_GRANT_BUSY; ERR_INVALID_ARGUMENT if the
- *   target has other amounts than the grant; ERR_NOT_MOVED if there is no room
+ * @throws ERR_NOT_MOVABLE without consent, or beyond it; ERR_GRANT_BUSY; ERR_INVALID_ARGUMENT if
+ *   the target has other amounts than the grant; ERR_NOT_MOVED if there is no room
  */
 export function withAnnouncement(
   { topology, ledger }: Site,
@@ -75,7 +75,7 @@ export function withAnnouncement(
   return next;
 }
 
-/** The blocks that do not fit into the free memory of their nodes, with the bytes that are missing. */
+/** The blocks that do not fit into the free memory of their nodes, with the missing bytes. */
 function shortagesOf(blocks: readonly MemoryBlock[], tables: readonly MemoryTable[]): MemoryBlock[] {
   return blocks.flatMap((block) => {
     const rows = tables.filter(({ node, type }) => type === block.type && block.nodes.includes(node));

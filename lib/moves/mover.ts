@@ -1,5 +1,5 @@
-// Mover: answers the moves that other processes announce for grants of this environment. There is one
-// per state. It looks after each commit while there is such a grant, and causes no other wake-ups.
+// Mover: answers the moves that other processes announce for grants of this environment. One per
+// state: it looks after each commit while there is such a grant, and causes no other wake-ups.
 import { changesSize, isMoving, type MovingPod } from '../account/moves/move-steps.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { podsThat } from '../account/pod-list-changes.js';
@@ -66,7 +66,7 @@ class Mover {
     for (const pod of movesToConduct(site, movable)) void this.conduct(site, pod);
   }
 
-  /** Conducts each announcement once, whoever calls. Moves of one grant come one after the other. */
+  /** Conducts each announcement only once. Moves of one grant come one after the other. */
   conduct(site: Site, pod: MovingPod): Promise<void> {
     const key = keyOf(pod);
     const running = this.#conducted.get(key);

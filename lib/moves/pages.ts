@@ -12,9 +12,10 @@ import { followMemory, type MemoryMigration, migrate } from '../threads/memory.j
 import { memoryNodesAt } from './answer.js';
 
 /**
- * Moves pages from the nodes of `before` to those of `pod`. Reports pages that the kernel cannot move,
- * but does not fail: the memory is booked on the new nodes already. Pages belong to a process, not to a
- * grant, so pages of this process stay on nodes of its other grants. Null if there is nothing to move.
+ * Moves pages from the nodes of `before` to those of `pod`. Reports pages that the kernel cannot
+ * move, but does not fail: the memory is booked on the new nodes already. Pages belong to a
+ * process, not to a grant, so pages of this process stay on nodes of its other grants. Null if
+ * there is nothing to move.
  */
 export function movePages(site: Site, pod: MovingPod, before: Place): MemoryMigration | null {
   const { topology, ledger } = site;

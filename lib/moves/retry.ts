@@ -1,4 +1,4 @@
-// Retry: repeats an action that must succeed in the end. For now a lock may be held, or a disk full.
+// Retry: repeats an action that must succeed in the end, despite a held lock or a full disk.
 import { publishError } from '../admission/diagnostics.js';
 import type { Site } from '../admission/site.js';
 

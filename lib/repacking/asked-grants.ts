@@ -7,8 +7,8 @@ import type { Move } from '../decision/repacking/move.js';
 import type { UnmovedGrant } from '../decision/repacking/repacking-report.js';
 import { type MoveRequest, moveGrant } from '../moves/move-grant.js';
 
-// Reasons that do not concern the grant's consent: another request was faster. The grant may be asked
-// again.
+// Reasons that do not concern the grant's consent: another request was faster. The grant may be
+// asked again.
 const PASSING = ['no-room', 'called-off', 'ended'];
 const MOST_PASSING = 3;
 // Each of them may take its whole notice to answer.

@@ -1,5 +1,5 @@
-// MovedRoom: makes room for a request under the CPU policy `dynamic`. It asks grants that consent to
-// move, one after the other. What they leave is kept until the request is admitted or gives it back.
+// MovedRoom: makes room for a request under the CPU policy `dynamic`. Asks consenting grants to
+// move, one after the other. Their room is kept until the request is admitted or gives it back.
 import type { Assignments } from '../account/assignments.js';
 import { isMoving } from '../account/moves/move-steps.js';
 import { isPlaceholder } from '../account/moves/placeholder.js';
@@ -63,9 +63,9 @@ export class MovedRoom implements RoomSource {
   }
 
   /**
-   * Waits for moves that other requests have under way: afterwards their grants may have left room, or
-   * may be asked. False if there were none, or they took too long. Gives back its kept room first, so
-   * that two requests never wait for each other.
+   * Waits for moves that other requests have under way: afterwards their grants may have left room,
+   * or may be asked. False if there were none, or they took too long. Gives back its kept room
+   * first, so that two requests never wait for each other.
    */
   async #othersAreDone({ pods }: Assignments): Promise<boolean> {
     const { ledger } = this.#site;

@@ -1,7 +1,4 @@
 // The steps of a move, each from one state on record to the next. Pure.
-// Announced: the grant is at its old place, and `upcoming` is the new one. Begun: it is at its new
-// place, and `upcoming` is the old one. In both steps it holds both places. Done: the old place is kept
-// for the request. If a step is called off, the grant keeps the place of its containers.
 import { type Assignments, findPod } from '../assignments.js';
 import {
   type BookedMemory,
@@ -29,7 +26,11 @@ import {
 /** The parts of a pod that move: all but its devices. */
 export type Place = Pick<PodAssignment, 'booking' | 'containers'>;
 
-/** A pod whose move is announced or has begun. */
+/**
+ * A pod whose move is announced or has begun. It holds two places. Announced: its containers are at
+ * the old place, and `upcoming` is the new one. Begun: they are at the new place, and `upcoming` is
+ * the old one. If the move ends early, the pod keeps the place of its containers.
+ */
 export type MovingPod = PodAssignment & { readonly upcoming: UpcomingCpus & { readonly move: Move } };
 
 export const isMoving = (pod: PodAssignment): pod is MovingPod => pod.upcoming?.move !== undefined;
@@ -181,8 +182,8 @@ export const isAwaited = ({ pods }: Assignments, request: string): boolean =>
   pods.some(({ upcoming }) => upcoming?.move?.for === request);
 
 /**
- * Frees the memory that a request's placeholder keeps for the target of a move, once no grant moves for
- * the request any more: it has ended, or stays.
+ * Frees the memory that a request's placeholder keeps for the target of a move, once no grant moves
+ * for the request any more: it has ended, or stays.
  */
 export function withoutAim(state: Assignments, request: string): Assignments {
   const keeper = keeperOf(state, { for: request });

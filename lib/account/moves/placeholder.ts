@@ -1,6 +1,6 @@
-// Placeholder: a pod that keeps room for a request, under the request's uid. It belongs to the process
-// that asks for room. While a grant moves, the placeholder holds the memory of its target; afterwards,
-// what the grant has left. No container of a real pod can have the names of its containers. Pure.
+// Placeholder: a pod of the asking process that keeps room for its request, under the request's
+// uid. While a grant moves, it holds the memory of the target; afterwards, what the grant has left.
+// No container of a real pod can have the names of its containers. Pure.
 import { CpuSet } from '../../machine/cpu-set.js';
 import type { MemoryBlock } from '../booked-memory.js';
 import {

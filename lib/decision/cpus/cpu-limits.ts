@@ -98,7 +98,7 @@ function sharedBeside({ present, state, taken, kept }: Draft): CpuSet {
   return kept ? pool.difference(kept.cpus.union(kept.held)) : pool;
 }
 
-/** The number of CPUs in `from` that can be granted. One stays if they are the whole shared pool. */
+/** How many CPUs in `from` can be granted. One stays if they are the whole shared pool. */
 function mostOf(draft: Draft, from: CpuSet): number {
   const { topology, placement } = draft;
   const shared = sharedBeside(draft);

@@ -1,5 +1,5 @@
-// Growth: how an elastic grant grows, into free CPUs or into CPUs that others have above their share.
-// Pure.
+// Growth: how an elastic grant grows, into free CPUs or into CPUs that others have above their
+// share. Pure.
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { poolOf } from '../../account/pod-holdings.js';
 import { type ElasticGrant, elasticTargets } from '../elastic/elastic-targets.js';
@@ -20,9 +20,9 @@ function largest(ground: ResizeGround, pod: ElasticPod, most: number): PodAssign
 }
 
 /**
- * The grant grown into its fair share of the free CPUs; undefined if it cannot grow. CPUs that other
- * grants cannot take, because their policies refuse them, are left to the rest; so are CPUs of grants
- * that are no longer awaited.
+ * The grant grown into its fair share of the free CPUs; undefined if it cannot grow. CPUs that
+ * other grants cannot take, because their policies refuse them, are left to the rest; so are CPUs
+ * of grants that are no longer awaited.
  */
 export function growthOf(
   ground: ResizeGround,
@@ -64,8 +64,8 @@ export interface GrowthRequest {
 }
 
 /**
- * The request of a grant below its share to grants above theirs; undefined if there is none. `mayAsk`:
- * true if the owner of a grant may be asked.
+ * The request of a grant below its share to grants above theirs; undefined if there is none.
+ * `mayAsk`: true if the owner of a grant may be asked.
  */
 export function growthRequest(
   ground: ResizeGround,

@@ -1,12 +1,12 @@
-// The largest question: asks for as many CPUs as there is room for, if a request gives a range. Pure.
+// The largest question: asks for as many CPUs of a range as there is room for. Pure.
 import type { ContainerRequest } from '../../input/pods/resource-amounts.js';
 import { MILLI } from '../../input/values/quantity.js';
 import { decideWhether } from '../decision.js';
 import type { Question } from '../question.js';
 
 /**
- * The question with the largest number of CPUs that would be admitted. Unchanged if the request gives
- * no range, or nothing above the minimum would be admitted.
+ * The question with the largest number of CPUs that would be admitted. Unchanged if the request
+ * gives no range, or nothing above the minimum would be admitted.
  */
 export function largestQuestion<Q extends Question>(question: Q): Q {
   const { request, present, providers } = question;

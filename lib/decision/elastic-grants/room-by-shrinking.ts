@@ -1,4 +1,4 @@
-// Room by shrinking: chooses the elastic grants that shrink to make room for a rejected request. Pure.
+// Room by shrinking: chooses the elastic grants that shrink to make room for a request. Pure.
 import { poolOf, runningCpus } from '../../account/pod-holdings.js';
 import { freeCpus } from '../../account/pools.js';
 import { podExclusiveCount } from '../cpus/cpu-choices.js';

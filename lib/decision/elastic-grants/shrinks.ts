@@ -28,8 +28,9 @@ export interface ShrinkRequest {
 const MOST_TRIALS = 512;
 
 /**
- * The grants that shrink, after shrinking. They give up as few CPUs as possible: any by fair shares if
- * that makes enough room, otherwise CPUs of one NUMA node. Undefined if they cannot make enough room.
+ * The grants that shrink, after shrinking. They give up as few CPUs as possible: any by fair shares
+ * if that makes enough room, otherwise CPUs of one NUMA node. Undefined if they cannot make enough
+ * room.
  */
 export function shrinksFor(
   ground: ResizeGround,

@@ -17,14 +17,14 @@ export interface ElasticRoom {
 }
 
 /**
- * How many CPUs a grant may be below its fair share before others give it some of theirs. Fair shares
- * are rounded to whole CPUs: without slack, every change would move CPUs between grants.
+ * How many CPUs a grant may be below its fair share before others give it some of theirs. Fair
+ * shares are rounded to whole CPUs: without slack, every change would move CPUs between grants.
  */
 export const SLACK = 1;
 
 /**
- * The number of free CPUs that elastic grants may take. The shared pool keeps one CPU, and what mixed
- * grants have booked. `shared`: all CPUs of the shared pool, including reserved ones.
+ * The number of free CPUs that elastic grants may take. The shared pool keeps one CPU, and what
+ * mixed grants have booked. `shared`: all CPUs of the shared pool, including reserved ones.
  */
 export function spareCpus({
   free,
@@ -40,14 +40,14 @@ export function spareCpus({
 }
 
 /**
- * The number of CPUs that each grant should have. Undefined if all grants at their `min` would still
- * leave too few CPUs for the request, so that no grant shrinks in vain.
+ * The number of CPUs that each grant should have. Undefined if all grants at their `min` would
+ * still leave too few CPUs for the request, so that no grant shrinks in vain.
  *
- * Fair shares are {@link fairShares} of all CPUs that elastic grants can have. A grant below its share
- * never shrinks, and a grant above its share never grows. If a grant is below its share by more than
- * `slack`, every grant gets its share. Otherwise, only as many CPUs change hands as became free or are
- * requested. So no usable CPU is left over, every grant has its `min`, and applying the targets and
- * asking again changes nothing.
+ * Fair shares are {@link fairShares} of all CPUs that elastic grants can have. A grant below its
+ * share never shrinks, and a grant above its share never grows. If a grant is below its share by
+ * more than `slack`, every grant gets its share. Otherwise, only as many CPUs change hands as
+ * became free or are requested. So no usable CPU is left over, every grant has its `min`, and
+ * applying the targets and asking again changes nothing.
  */
 export function elasticTargets(
   grants: readonly ElasticGrant[],

@@ -14,8 +14,8 @@ export interface ElasticBounds {
 export type Shares = ReadonlyMap<string, number>;
 
 /**
- * True if grant `a` is at a lower level than `b`, and so gets a CPU first: it has fewer CPUs for its
- * weight. If equal, the heavier grant comes first, then the lower uid.
+ * True if grant `a` is at a lower level than `b`, and so gets a CPU first: it has fewer CPUs for
+ * its weight. If equal, the heavier grant comes first, then the lower uid.
  */
 export function isBelow(a: ElasticBounds, cpusOfA: number, b: ElasticBounds, cpusOfB: number): boolean {
   const difference = cpusOfA * b.weight - cpusOfB * a.weight;
@@ -24,9 +24,9 @@ export function isBelow(a: ElasticBounds, cpusOfA: number, b: ElasticBounds, cpu
 }
 
 /**
- * Distributes `total` CPUs, or as many as the grants can take. Each grant has its `min`; each further
- * CPU goes to the grant at the lowest level below its `max`. So with one more CPU, no grant has less.
- * REQUIRES: `total` is at least the sum of all `min`.
+ * Distributes `total` CPUs, or as many as the grants can take. Each grant has its `min`; each
+ * further CPU goes to the grant at the lowest level below its `max`. So with one more CPU, no grant
+ * has less. REQUIRES: `total` is at least the sum of all `min`.
  */
 export function fairShares<G extends ElasticBounds>(grants: readonly G[], total: number): Shares {
   const shares = new Map(grants.map(({ uid, min }) => [uid, min]));

@@ -1,5 +1,4 @@
-// LargestRequest: the most CPUs that a request aligned to one NUMA node can have, now and after moves.
-// Pure.
+// LargestRequest: the most CPUs for a request on one NUMA node, now and after moves. Pure.
 import { removePods } from '../../account/pod-changes.js';
 import type { Placement } from '../../input/placement.js';
 import { guaranteedPod } from '../../input/pods/pod-request.js';
@@ -43,7 +42,7 @@ function largestWithin(askFor: AskFor, cpus: CpuSet): number {
   return unit * (lastThat(0, Math.floor(cpus.size / unit), fits)?.count ?? 0);
 }
 
-/** The repacking with which the request can be largest; undefined if it cannot exceed `least` CPUs. */
+/** The repacking for the largest request; undefined if it cannot exceed `least` CPUs. */
 export function largerBy(
   askFor: AskFor,
   least: number,

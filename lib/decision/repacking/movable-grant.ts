@@ -44,8 +44,8 @@ export interface Target {
 }
 
 /**
- * Describes a grant that consents to moves; undefined if it cannot move: a change of it is under way,
- * it has init containers, it is booked by pod-level resources, or it has lost a NUMA node.
+ * Describes a grant that consents to moves; undefined if it cannot move: a change of it is under
+ * way, it has init containers, it is booked by pod-level resources, or it has lost a NUMA node.
  */
 export function movableGrant(question: Question, pod: PodAssignment): MovableGrant | undefined {
   const { topology, state } = question;

@@ -1,4 +1,4 @@
-// Move: decides the new place of a grant on other NUMA nodes, while it still holds the old one. Pure.
+// Move: decides a grant's new place on other NUMA nodes, while it holds the old one. Pure.
 import type { Assignments } from '../../account/assignments.js';
 import { releaseMemory } from '../../account/booked-memory.js';
 import type { ContainerAssignment, PodAssignment } from '../../account/pod-assignment.js';
@@ -63,8 +63,8 @@ export function moveOf(
   return { move: { uid: pod.uid, before: pod, after }, state: replacePod(state, after, booked) };
 }
 
-// Aligned containers must stay aligned, and amounts must not change, even if options have changed since
-// the admission.
+// Aligned containers must stay aligned, and amounts must not change, even if options have changed
+// since the admission.
 function isWorse({ containers }: PodAssignment, after: PodAssignment): boolean {
   return containers.some((before, i) => {
     const { cpus, hint, memory } = after.containers[i]!;
@@ -95,8 +95,8 @@ function podAfter(pod: PodAssignment, placed: PodAssignment, keepsMemory: boolea
   return { ...pod, containers, booking: booking && { ...booking, memory: memory ?? booking.memory } };
 }
 
-// A provider that offers only these nodes. Each container is aligned among them, with the memory that
-// it keeps.
+// A provider that offers only these nodes. Each container is aligned among them, with the memory
+// that it keeps.
 function providerNear(
   pod: PodAssignment,
   { numaNodes }: Topology,

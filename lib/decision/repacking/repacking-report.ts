@@ -1,4 +1,4 @@
-// RepackingReport: the moves that would admit a rejected request, for programs and for people. Pure.
+// RepackingReport: the moves that would admit a rejected request, for programs and people. Pure.
 import { memoryOf, nodesOf, presentCpus, runningCpus } from '../../account/pod-holdings.js';
 import { cpusNamed } from '../../base/text/cpus-named.js';
 import { printable } from '../../base/text/printable.js';
@@ -32,12 +32,12 @@ export interface UnmovedGrant {
 
 /** Whether other grants can make room for a rejected request. */
 export interface RepackingReport {
-  /** The moves after which the request would be admitted, in their order; empty if none are known. */
+  /** The moves that would admit the request, in their order; empty if none are known. */
   readonly moves: readonly ProposedMove[];
   /**
-   * Why there are no moves: too little is free in all (`sum`), no NUMA nodes would do even if grants
-   * moved (`place`), no grant that consents can make room (`grants`), or custom hint providers cannot
-   * be asked (`unknown`). Null if there are moves.
+   * Why there are no moves: too little is free in all (`sum`), no NUMA nodes would do even if
+   * grants moved (`place`), no grant that consents can make room (`grants`), or custom hint
+   * providers cannot be asked (`unknown`). Null if there are moves.
    */
   readonly reason: NoRepacking['reason'] | null;
   /** The grants that could have made room, but did not move. */

@@ -1,5 +1,5 @@
-// Repacking: finds the fewest moves of consenting grants after which a rejected request is admitted. The
-// core proposes moves by comparing counts; full decisions then check each proposal. Pure.
+// Repacking: finds the fewest moves of consenting grants after which a rejected request is
+// admitted. The core proposes moves by counts; a full decision checks each proposal. Pure.
 import { isDeepStrictEqual } from 'node:util';
 import type { Assignments } from '../../account/assignments.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
@@ -43,9 +43,9 @@ export interface Repacking {
 export interface NoRepacking {
   readonly isFound: false;
   /**
-   * `sum`: too little is free in all. `place`: no NUMA nodes would do whatever moves, because devices
-   * stay. `grants`: no grant that may move makes room. `unknown`: custom hint providers cannot be
-   * tried, and a resize gets no room by moves.
+   * `sum`: too little is free in all. `place`: no NUMA nodes would do whatever moves, because
+   * devices stay. `grants`: no grant that may move makes room. `unknown`: custom hint providers
+   * cannot be tried, and a resize gets no room by moves.
    */
   readonly reason: 'sum' | 'place' | 'grants' | 'unknown';
   /** True if the search was cut short: there may be a repacking. */
@@ -69,10 +69,10 @@ const uidsOf = ({ moves }: Repacking) =>
 const keyOf = (grant: number, target: number) => `${grant} ${target}`;
 
 /**
- * The best repacking for a request: the fewest moves, then the fewest bytes of memory, then the fewest
- * CPUs, then the lowest uids. Each moving grant needs its new place beside its old one, keeps the
- * policy of its admission, and stays near its devices, which do not move. `movable`: the grants that
- * may move now.
+ * The best repacking for a request: the fewest moves, then the fewest bytes of memory, then the
+ * fewest CPUs, then the lowest uids. Each moving grant needs its new place beside its old one,
+ * keeps the policy of its admission, and stays near its devices, which do not move. `movable`: the
+ * grants that may move now.
  */
 export function repack(
   request: Question,
@@ -129,8 +129,8 @@ function problemIn(
   const { draft } = begin(question, pool);
   const parts = requestParts(draft);
   if (!parts) return 'place';
-  // Moves change the number of free CPUs only if grants hold siblings, which may be fewer elsewhere, or
-  // if the request may use only some of the machine's CPUs.
+  // Moves change the number of free CPUs only if grants hold siblings, which may be fewer
+  // elsewhere, or if the request may use only some of the machine's CPUs.
   const isCountFixed =
     grants.every(({ placement }) => !placement.holdSiblings) &&
     question.topology.cpus.isSubsetOf(draft.allowed);

@@ -1,5 +1,5 @@
-// RequestParts: the parts of a request, and the NUMA nodes on which its policy could admit each part,
-// whatever moves. Pure.
+// RequestParts: the parts of a request, and the NUMA nodes on which its policy could admit each
+// part, whatever moves. Pure.
 import { native } from '../../base/native.js';
 import { podTotal } from '../../input/pods/pod-request.js';
 import type { ContainerRequest } from '../../input/pods/resource-amounts.js';
@@ -40,8 +40,8 @@ export interface RequestPart {
 const MOST_HINTS = 4096;
 
 /**
- * The parts of the request; undefined if one of them has no place, whatever moves. REQUIRES: a draft
- * without placed containers.
+ * The parts of the request; undefined if one of them has no place, whatever moves. REQUIRES: a
+ * draft without placed containers.
  */
 export function requestParts(draft: Draft): readonly RequestPart[] | undefined {
   const { pod, placement } = draft;

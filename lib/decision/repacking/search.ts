@@ -5,7 +5,7 @@ import type { PodAssignment } from '../../account/pod-assignment.js';
 import type { Question } from '../question.js';
 import { type NoRepacking, type Repacking, type RepackLimits, repack } from './repacking.js';
 
-// On a machine with eight NUMA nodes, the core tries all pairs of moves in the time of one decision.
+// On a machine with eight NUMA nodes, all pairs of moves take the core the time of one decision.
 const LIMITS: RepackLimits = { maxMoves: 2, budget: 200 };
 
 /** `isCandidate`: true if a grant that may move now may also be asked. */
