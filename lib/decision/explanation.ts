@@ -152,7 +152,7 @@ function cpuExplanation({ draft, container, offered }: RejectionFacts): Resource
   const { topology, present, pool, state, pod, placement, allowed, taken } = draft;
   const found = containerOf(draft, container);
   const asked = found ? exclusiveCount(pod, found, placement) : podExclusiveCount(pod, placement);
-  // Where siblings are held, the machine has one CPU per core.
+  // For grants that hold siblings, the machine has one CPU per core.
   const { machine, from } = choices(draft, asked);
   const reserved = universe(state.settings, present).intersection(state.settings.reservedSystemCPUs);
   const possible = grantableCpus(state.settings, present, pool)

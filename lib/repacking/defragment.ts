@@ -80,9 +80,9 @@ export async function defragment(
   placement: Placement,
   { dryRun, signal }: Defragmenting,
 ): Promise<Defragmentation> {
-  const askedGrants = new AskedGrants();
+  const asked = new AskedGrants();
   const moves: ProposedMove[] = [];
-  const movedUids = new Set<string>();
+  const moved = new Set<string>();
   const request = `defragment/${randomUUID()}`;
   let isBounded = false;
   let { state } = planningGround(site);
@@ -92,19 +92,15 @@ export async function defragment(
     const askFor = askerIn(site, placement, state);
     const largest = Math.max(0, ...largestByNode(askFor).values());
     const better = largerBy(askFor, largest, (question) => {
-      const answer = searchMoves(
-        question,
-        moveTime(),
-        (pod) => askedGrants.isOpen(pod) && !movedUids.has(pod.uid),
-      );
+      const answer = searchMoves(question, moveTime(), (pod) => asked.isOpen(pod) && !moved.has(pod.uid));
       isBounded ||= answer.isBounded;
       return answer.isFound ? answer : undefined;
     });
     if (!better) break;
     try {
       for (const move of better.moves) {
-        if (!dryRun && !(await askedGrants.ask(site, move, { for: request, signal }))) break;
-        movedUids.add(move.uid);
+        if (!dryRun && !(await asked.ask(site, move, { for: request, signal }))) break;
+        moved.add(move.uid);
         moves.push(proposedMove(site.topology, move));
       }
     } finally {
@@ -114,7 +110,7 @@ export async function defragment(
   }
   const after = largestByNode(askerIn(site, placement, state));
   const nodes = Array.from(before, ([node, cpus]) => ({ node, before: cpus, after: after.get(node) ?? 0 }));
-  return { dryRun, nodes, moves, unmoved: askedGrants.unmoved, isBounded };
+  return { dryRun, nodes, moves, unmoved: asked.unmoved, isBounded };
 }
 
 function askerIn({ topology, resources, providers }: Site, placement: Placement, state: Assignments): AskFor {

@@ -45,7 +45,7 @@ export function podExclusiveCount(pod: PodRequest, placement: Placement): number
   return podTotal(pod, (container) => exclusiveCount(pod, container, placement));
 }
 
-// Caches machines with one thread per core. Where siblings are held, cores are chosen, not CPUs.
+// Caches machines with one thread per core: grants that hold siblings choose cores, not CPUs.
 const oneThreadMachines = new WeakMap<Topology, Topology>();
 
 export function oneThreadACore(topology: Topology): Topology {

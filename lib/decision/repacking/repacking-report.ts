@@ -30,7 +30,7 @@ export interface UnmovedGrant {
   readonly reason: string | null;
 }
 
-/** Whether other grants can make room for a rejected request. */
+/** How other grants can make room for a rejected request. */
 export interface RepackingReport {
   /** The moves that would admit the request, in their order; empty if none are known. */
   readonly moves: readonly ProposedMove[];
