@@ -62,19 +62,17 @@ export class NumalignError extends Error {
 }
 NumalignError.prototype.name = 'NumalignError';
 
-/**
- * The kernel's part of a Node error, as details of a {@link NumalignError}.
- */
+/** The errno and system call of a Node error, as details of a {@link NumalignError}. */
 export function kernelFacts({ errno, syscall }: NodeJS.ErrnoException): ErrorDetails {
   return { ...(errno !== undefined && { errno: -errno }), ...(syscall !== undefined && { syscall }) };
 }
 
-/** The answer of `action`; `instead`, or undefined, where that throws a {@link NumalignError}. */
-export function unlessRefused<T, U = undefined>(action: () => T, instead?: U): T | U {
+/** The result of `action`, or `fallback` if it throws a {@link NumalignError}. */
+export function unlessRefused<T, U = undefined>(action: () => T, fallback?: U): T | U {
   try {
     return action();
   } catch (error) {
-    if (error instanceof NumalignError) return instead as U;
+    if (error instanceof NumalignError) return fallback as U;
     throw error;
   }
 }

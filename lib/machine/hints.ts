@@ -3,7 +3,7 @@
 import { display } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
-import { copied, type Words } from '../base/words.js';
+import { copyPart, type Words } from '../base/words.js';
 import { NodeSet } from './cpu-set.js';
 import { isDense, maskOf, nodesAt, positions } from './hint-masks.js';
 import { onlyWord } from './id-set.js';
@@ -215,7 +215,7 @@ const familiesOf = new WeakMap<readonly number[], (HintFamily | undefined)[]>();
 
 /** The family of some words inside a larger array; copies them if needed. */
 export function familyAt(words: Words, at: number, length: number, numaNodes: readonly number[]): HintFamily {
-  if (length > MOST_KEPT_WORDS) return new HintFamily(copied(words, at, length), numaNodes);
+  if (length > MOST_KEPT_WORDS) return new HintFamily(copyPart(words, at, length), numaNodes);
   let families = familiesOf.get(numaNodes);
   if (!families) {
     families = new Array<HintFamily | undefined>(KEPT_FAMILIES).fill(undefined);
@@ -226,7 +226,7 @@ export function familyAt(words: Words, at: number, length: number, numaNodes: re
   const place = (sum ^ (sum >>> 16)) & (KEPT_FAMILIES - 1);
   const kept = families[place];
   if (kept && isPart(kept.words, words, at, length)) return kept;
-  const family = new HintFamily(copied(words, at, length), numaNodes);
+  const family = new HintFamily(copyPart(words, at, length), numaNodes);
   families[place] = family;
   return family;
 }
