@@ -1,4 +1,4 @@
-// The options that a machine's users agree on.
+// The settings that all users of a machine share.
 import { type BookedMemory, bookedOn } from '../account/booked-memory.js';
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import {
@@ -56,7 +56,7 @@ export interface MachineOptions {
    */
   kubeReserved?: ReservedAmounts;
   /**
-   * Keeps the reserved CPUs out of the shared pool too, as the kubelet's `strict-cpu-reservation`. The
+   * Keeps the reserved CPUs out of the shared pool too, like the kubelet's `strict-cpu-reservation`. The
    * shared pool must have another CPU, else ERR_CONFIG_CONFLICT.
    * @default false
    */
@@ -69,8 +69,8 @@ export interface MachineOptions {
    */
   isolatedCPUs?: CpuSet | string | null;
   /**
-   * Memory that is never granted, such as `[{ numaNode: 0, limits: { memory: '1Gi' } }]`. Each type at
-   * most once a node.
+   * Memory that is never granted, such as `[{ numaNode: 0, limits: { memory: '1Gi' } }]`. Name each type
+   * at most once for a node.
    * @default none
    */
   reservedMemory?: readonly ReservedMemory[];
@@ -98,7 +98,7 @@ export interface MachineOptions {
   featureGates?: Partial<FeatureGates>;
 }
 
-/** Machine settings that an opener insists on; undefined where it takes what is recorded. */
+/** The machine settings that an opener requires; undefined to take the recorded value. */
 export interface RequiredSettings {
   readonly managedCPUs: CpuSet | null | undefined;
   readonly reservedSystemCPUs: CpuSet | undefined;
@@ -111,8 +111,8 @@ export interface RequiredSettings {
 }
 
 /**
- * Machine settings as an opener gives them: reserved CPUs perhaps by their number only, before they
- * are chosen, and of the feature gates perhaps some.
+ * The machine settings among an opener's options. Reserved CPUs may be a number, from which numalign
+ * chooses CPUs later. Feature gates may be incomplete.
  */
 export interface GivenSettings extends Omit<RequiredSettings, 'featureGates'> {
   readonly reservedCount: number | undefined;
@@ -134,7 +134,7 @@ export const MACHINE_OPTIONS = [
   'featureGates',
 ] as const;
 
-// The sum of what both reserve, in whole CPUs; undefined where neither says anything.
+// The sum of both amounts in whole CPUs; undefined without any.
 function parseReservedCount({ systemReserved, kubeReserved }: Record<string, unknown>): number | undefined {
   let sum: bigint | undefined;
   for (const [name, value] of Object.entries({ systemReserved, kubeReserved })) {
@@ -158,7 +158,7 @@ export function parseSettings(options: Record<string, unknown>): GivenSettings {
   return Object.freeze({
     managedCPUs: cpusOrNull(options.managedCPUs, 'managedCPUs'),
     reservedSystemCPUs,
-    // A list wins over amounts, as it does in the kubelet.
+    // A list takes precedence over amounts, as in the kubelet.
     reservedCount: reservedSystemCPUs === undefined ? reservedCount : undefined,
     strictCPUReservation: parseStrict(options),
     isolatedCPUs: cpusOrNull(options.isolatedCPUs, 'isolatedCPUs'),
@@ -172,8 +172,8 @@ export function parseSettings(options: Record<string, unknown>): GivenSettings {
 }
 
 function parseGates(value: unknown, name: string): Partial<FeatureGates> {
-  const given = Object.entries(checkOptions(value, FEATURE_GATES, name));
-  const gates = given.filter(([, flag]) => flag !== undefined);
+  const entries = Object.entries(checkOptions(value, FEATURE_GATES, name));
+  const gates = entries.filter(([, flag]) => flag !== undefined);
   return Object.freeze(
     Object.fromEntries(gates.map(([gate, flag]) => [gate, option.flag(flag, `${name}.${gate}`)])),
   );
@@ -206,7 +206,7 @@ function parseReservedMemory(value: unknown): BookedMemory | undefined {
       if (!isMemoryType(type))
         invalidOption(`${field}.limits`, type, "keyed by 'memory' or 'hugepages-<size>'");
       if (bookedOn(reserved, numaNode, type) > 0)
-        invalidOption(`${field}.limits.${type}`, bytes, 'given once a node');
+        invalidOption(`${field}.limits.${type}`, bytes, 'given once for each node');
       if (bytes > 0) reserved[numaNode] = { ...reserved[numaNode], [type]: bytes };
     }
   }
@@ -218,11 +218,11 @@ function parseStrict({
   cpuManagerPolicyOptions,
 }: Record<string, unknown>): boolean | undefined {
   const direct = option.optional(strictCPUReservation, 'strictCPUReservation', option.flag);
-  const given = (cpuManagerPolicyOptions as Record<string, unknown> | undefined)?.[STRICT];
-  if (given === undefined) return direct;
-  const strict = parseFlag(given, STRICT);
+  const policyOption = (cpuManagerPolicyOptions as Record<string, unknown> | undefined)?.[STRICT];
+  if (policyOption === undefined) return direct;
+  const strict = parseFlag(policyOption, STRICT);
   if (direct !== undefined && direct !== strict)
-    invalidOption(STRICT, given, 'what strictCPUReservation says');
+    invalidOption(STRICT, policyOption, `the same as strictCPUReservation, which is ${direct}`);
   return strict;
 }
 
