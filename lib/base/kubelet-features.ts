@@ -1,4 +1,5 @@
-// The kubelet whose decisions numalign follows: its version, and the feature gates that matter here.
+// The kubelet whose decisions numalign follows: its version, and the feature gates that matter
+// here.
 
 export const KUBELET_VERSIONS = ['v1.32', 'v1.36'] as const;
 

@@ -41,12 +41,13 @@ export interface NativeJournal {
   /** At most `most` bytes from an offset on. */
   read(offset: number, most?: number): Buffer;
   /**
-   * Appends a text to the file and makes it durable. The file must have its name in `folder` and end
-   * at `offset`, and `lock` must still be the lock of its file in `folder`: else ESTALE. With `isLast`
-   * it then appends the text to the file `copy` (or writes it whole, if it does not end at `offset`
-   * too), writes `number` to the lock's file and releases the lock. Returns the version of the file:
-   * at once if the folder is in memory, else once the device has the text. If writing fails, the file
-   * is unchanged. If syncing fails (`fdatasync`), the text is written, but a power cut may lose it.
+   * Appends a text to the file and makes it durable. The file must have its name in `folder` and
+   * end at `offset`, and `lock` must still be the lock of its file in `folder`: else ESTALE. With
+   * `isLast` it then appends the text to the file `copy` (or writes it whole, if it does not end at
+   * `offset` too), writes `number` to the lock's file and releases the lock. Returns the version of
+   * the file: at once if the folder is in memory, else once the device has the text. If writing
+   * fails, the file is unchanged. If syncing fails (`fdatasync`), the text is written, but a power
+   * cut may lose it.
    */
   append(
     offset: number,
@@ -86,7 +87,9 @@ export interface NativeFolder {
   close(): void;
   /** True on a file system in memory, which a reboot empties. */
   isInMemory(): boolean;
-  /** True if only this kernel changes the file system: inotify(7) and file times show every change. */
+  /**
+   * True if only this kernel changes the file system: inotify(7) and file times show every change.
+   */
   isLocal(): boolean;
   /** The file's bytes; the buffer `previous` itself if they are equal. Undefined without a file. */
   read(name: string, previous?: Buffer): Buffer | undefined;
@@ -103,10 +106,10 @@ export interface NativeFolder {
   replace(name: string, text: string): void;
   /**
    * Replaces a file as a whole and durably. `stamp`: nanoseconds of the modification time, 0 to
-   * 999,999,999. `lock` must still be the lock of its file: else ESTALE. With `isLast` it then writes
-   * the same bytes to the file `copy`, if any, writes `number` to the lock's file and releases the
-   * lock. Returns the version of the new file: at once if the folder is in memory, else once the
-   * device has the bytes.
+   * 999,999,999. `lock` must still be the lock of its file: else ESTALE. With `isLast` it then
+   * writes the same bytes to the file `copy`, if any, writes `number` to the lock's file and
+   * releases the lock. Returns the version of the new file: at once if the folder is in memory,
+   * else once the device has the bytes.
    */
   replaceDurably(
     name: string,
@@ -127,8 +130,8 @@ export interface NativeFolder {
   lockNumber(name: string): number;
   /**
    * Makes a new locked file, in place of any other. No process sees half of it; a failure changes
-   * nothing. `start`, `length`: the bytes that the lock covers, as /proc/locks shows them; by default
-   * the whole file.
+   * nothing. `start`, `length`: the bytes that the lock covers, as /proc/locks shows them; by
+   * default the whole file.
    */
   createOwner(name: string, text: string, start?: bigint, length?: bigint): NativeOwner;
   isOwnerAlive(name: string): boolean;
@@ -140,7 +143,9 @@ export interface NativeNotices {
 }
 
 export interface NativeInotify extends NativeNotices {
-  /** Watches a folder or file. `mask`: events and flags of inotify(7). Returns the watch's number. */
+  /**
+   * Watches a folder or file. `mask`: events and flags of inotify(7). Returns the watch's number.
+   */
   add(path: string, mask: number): number;
   /** Does nothing if the watch has ended with its target. */
   remove(watch: number): void;

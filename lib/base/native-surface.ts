@@ -150,8 +150,8 @@ export interface Native {
   /** See housekeeping_cpus() of the core. */
   housekeepingCpus(topology: TopologyHandle, base: Words, quiet: Words): Words;
   /**
-   * See cache_ways() of the core. Takes [all, min_bits, shareable, foreign, base, released], then for
-   * each request [ways, current]; returns [rest, most], then the mask of each request.
+   * See cache_ways() of the core. Takes [all, min_bits, shareable, foreign, base, released], then
+   * for each request [ways, current]; returns [rest, most], then the mask of each request.
    */
   cacheWays(question: Words): Words;
   /**
@@ -169,15 +169,16 @@ export interface Native {
   wholeCores(topology: TopologyHandle, cpus: Words): Words;
   isHintFamily(words: Words, nodes: number): boolean;
   /**
-   * Returns [1 if no hint follows these, else 0; then for each hint with nodes low, high, preferred].
-   * For a family in the form of a list it returns all hints.
+   * Returns [1 if no hint follows these, else 0; then for each hint with nodes low, high,
+   * preferred]. For a family in the form of a list it returns all hints.
    */
   listHints(call: ListHintsCall): Words;
   /** The family with these masks, [low, high] each, not preferred. */
   withoutPreferred(family: Words, masks: readonly number[]): Words;
   /**
-   * Returns [low, high, any | preferred << 1 | admitted << 2 | exact << 3, sets, nearest, tightest],
-   * then for each question the length and the words of its family. The next call overwrites them.
+   * Returns [low, high, any | preferred << 1 | admitted << 2 | exact << 3, sets, nearest,
+   * tightest], then for each question the length and the words of its family. The next call
+   * overwrites them.
    */
   mergeHints(call: MergeHintsCall): Words;
 
@@ -190,7 +191,9 @@ export interface Native {
    * `cpus`: the CPUs of the grant.
    */
   shareThreads(grant: string, cpus: Words, tids: readonly number[], sharedPool: Words): NativePinOutcome;
-  /** Moves the threads that are pinned for a grant (see {@link PinCall.part}) to its present CPUs. */
+  /**
+   * Moves the threads that are pinned for a grant (see {@link PinCall.part}) to its present CPUs.
+   */
   followGrant(grant: string, part: string, cpus: Words): NativePinOutcome;
   /**
    * Moves the threads that are pinned for a grant to other CPUs while none of the grant's CPUs is
@@ -200,8 +203,8 @@ export interface Native {
   /** The ids of this process's threads that belong on a grant. */
   grantThreads(grant: string, part: string): number[];
   /**
-   * Those of {@link grantThreads} that may run on CPUs outside of `cpus`, which are the grant's, and
-   * where they belong (`now`). Changes nothing.
+   * Those of {@link grantThreads} that may run on CPUs outside of `cpus`, which are the grant's,
+   * and where they belong (`now`). Changes nothing.
    */
   strayThreads(grant: string, part: string, cpus: Words): NativeMove[];
   /** Puts threads back to their place on the grant. */
@@ -215,37 +218,40 @@ export interface Native {
   /** Asks the kernel for this mask. False if the thread's cpuset has none of these CPUs. */
   ask(cpus: Words): boolean;
   /**
-   * Notes a choice of the calling thread that its cpuset does not allow now: it has all of its cpuset
-   * until {@link settleChoices}. `all`: the mask to ask for until then.
+   * Notes a choice of the calling thread that its cpuset does not allow now: it has all of its
+   * cpuset until {@link settleChoices}. `all`: the mask to ask for until then.
    */
   askLater(chosen: Words, all: Words): void;
   /**
    * Asks for the chosen masks of threads that are pinned for a grant and about to leave its cgroup.
-   * Later the kernel would refuse a mask that has no CPU of their next cgroup, but from Linux 6.2 on
-   * it keeps a mask that it has accepted.
+   * Later the kernel would refuse a mask that has no CPU of their next cgroup, but from Linux 6.2
+   * on it keeps a mask that it has accepted.
    */
   askChoices(grant: string): void;
   /**
-   * Gives threads their choice if their cpuset had none of its CPUs when they left a grant. `limit`:
-   * the CPUs that the cpuset has now. Returns the number of threads; with `dryRun` it changes nothing.
+   * Gives threads their choice if their cpuset had none of its CPUs when they left a grant.
+   * `limit`: the CPUs that the cpuset has now. Returns the number of threads; with `dryRun` it
+   * changes nothing.
    */
   settleChoices(limit: Words, dryRun: boolean): number;
   /**
-   * Call it before you move threads into a cgroup, which changes their masks: the next pin, placement
-   * or undoing then starts from the masks that they have now.
+   * Call it before you move threads into a cgroup, which changes their masks: the next pin,
+   * placement or undoing then starts from the masks that they have now.
    */
   rememberMasks(): void;
   /**
    * Records, for later pins, the choices of the threads that run on no grant. `limit`: the CPUs of
-   * their cpuset; empty if unknown. A thread that may run on all of them has chosen nothing, and gets
-   * `all`. `known`: the masks of these threads that numalign has set.
+   * their cpuset; empty if unknown. A thread that may run on all of them has chosen nothing, and
+   * gets `all`. `known`: the masks of these threads that numalign has set.
    */
   learnChoices(limit: Words, all: Words, known: readonly NativeMemberThread[]): void;
   /** The known choices of threads that are pinned for no grant, with the mask last asked for. */
   choices(): NativeMemberThread[];
   /** The choices of the threads of a process; none if it has ended. */
   memberChoices(call: MemberChoicesCall): NativeMemberChoice[];
-  /** Keeps the threads of a process off `taken` by their masks; undefined if the process has ended. */
+  /**
+   * Keeps the threads of a process off `taken` by their masks; undefined if the process has ended.
+   */
   confineMember(call: ConfineMemberCall): NativeConfinement | undefined;
   /** True if this process may change the mask of a thread. Changes nothing. */
   mayMove(tid: number): boolean;
@@ -265,7 +271,9 @@ export interface Native {
   openBirth(cpus: Words): number;
   /** The id of the only thread that was started since; 0 if unknown. */
   closeBirth(birth: number): number;
-  /** Records threads that the calling thread has started on CPUs of a grant; `tid`: a Worker, or 0. */
+  /**
+   * Records threads that the calling thread has started on CPUs of a grant; `tid`: a Worker, or 0.
+   */
   adopt(tid: number, granted: Words, grant: string, part: string, owner: string): void;
   /** Call it for a Worker that has ended. */
   forgetThread(tid: number): void;

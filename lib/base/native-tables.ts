@@ -6,7 +6,9 @@ export const CPU_COLUMNS = ['cpu', 'core', 'package', 'die', 'l3', 'node'] as co
 /** Columns of one pool of hugepages in {@link TopologyDescription.hugepages}. */
 export const HUGEPAGE_COLUMNS = ['node', 'bytes', 'count'] as const;
 
-/** Columns of one thread in {@link NativeThreads.rows}; `role` is an index of {@link THREAD_ROLES}. */
+/**
+ * Columns of one thread in {@link NativeThreads.rows}; `role` is an index of {@link THREAD_ROLES}.
+ */
 export const THREAD_COLUMNS = [
   ...(['pid', 'tid', 'startNs', 'processor', 'role'] as const),
   ...([
@@ -79,9 +81,9 @@ export interface TopologyDescription {
 }
 
 /**
- * Lists of CPUs that the kernel shows, in the order of the addon: `isolcpus=` (on the newest kernels
- * with isolated partitions); isolated partitions, in the root of cgroup v2; `nohz_full=`, CPUs without
- * a tick while one thread runs there, over which the kernel still balances load.
+ * Lists of CPUs that the kernel shows, in the order of the addon: `isolcpus=` (on the newest
+ * kernels with isolated partitions); isolated partitions, in the root of cgroup v2; `nohz_full=`,
+ * CPUs without a tick while one thread runs there, over which the kernel still balances load.
  */
 export const CPU_LISTS = ['isolated', 'partitions', 'tickless'] as const;
 export type CpuListName = (typeof CPU_LISTS)[number];

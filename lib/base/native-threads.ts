@@ -68,7 +68,9 @@ export interface NativeMemberChoice extends NativeMemberThread {
 
 export interface NativeConfinement {
   threads: NativeMemberThread[];
-  /** Threads still on CPUs that they must leave. `errno` 0: the kernel set another mask than asked. */
+  /**
+   * Threads still on CPUs that they must leave. `errno` 0: the kernel set another mask than asked.
+   */
   stuck: { tid: number; errno: number; cpus: Words }[];
   moved: number;
   /** In a dry run: true if this process may not move some of the threads. */

@@ -61,7 +61,8 @@ function whyNotLoaded(file: string, folder: string, { code, message }: NodeJS.Er
 
 const NEEDS = 'it needs: apt-get install libhwloc-dev pkg-config g++ make python3';
 
-// The addon knows one wire, and an environment has one addon, even if it evaluates this module twice.
+// The addon knows one wire, and an environment has one addon, even if it evaluates this module
+// twice.
 const WIRED = Symbol.for('numalign.wired');
 
 function withWire(addon: Addon & { [WIRED]?: ReturnType<typeof wired> }): Native {

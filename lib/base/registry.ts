@@ -1,5 +1,5 @@
-// Registry: values that the rooms keep in memory for one owner, and as long as it lives: a state that
-// this environment uses, or the environment itself.
+// Registry: values that the rooms keep in memory for one owner, and as long as it lives: a state
+// that this environment uses, or the environment itself.
 
 /** Makes a value, and is its key in the registry. */
 export type Make<Owner, T> = (owner: Owner) => T;

@@ -1,5 +1,6 @@
-// The wire: two arrays that the addon keeps, through which sets, hints and amounts go to the core and
-// come back. To make or read a new typed array takes an addon longer than most of the core's work.
+// The wire: two arrays that the addon keeps, through which sets, hints and amounts go to the core
+// and come back. To make or read a new typed array takes an addon longer than most of the core's
+// work.
 import { types } from 'node:util';
 import type { HintQuestion, Native, PackedHints } from './native-surface.js';
 import type { NativeMove, NativePinOutcome } from './native-threads.js';
@@ -14,7 +15,10 @@ type Answer = number | Words;
  */
 export interface WiredFunctions {
   setWire(words: Words, amounts: Float64Array): void;
-  /** `flags`: spread | alignByL3 << 1 | distributeAcrossNuma << 2 | wholeCores << 3 | anyRestInL3 << 4. */
+  /**
+   * `flags`: spread | alignByL3 << 1 | distributeAcrossNuma << 2 | wholeCores << 3 | anyRestInL3 <<
+   * 4.
+   */
   bestFit(
     topology: TopologyHandle,
     available: number,
@@ -44,14 +48,14 @@ export interface WiredFunctions {
   withoutPreferred(words: number, masks: number): Answer;
   /**
    * Returns [number of moved threads, number of unmovable threads; for each moved thread, which has
-   * the mask asked for: tid, length of its mask before, this mask; for each unmovable one: tid, errno,
-   * lengths of its masks before and now, these masks].
+   * the mask asked for: tid, length of its mask before, this mask; for each unmovable one: tid,
+   * errno, lengths of its masks before and now, these masks].
    */
   pin(tid: number, cpus: number, grant?: string, part?: string, owner?: string, replace?: boolean): Answer;
   /**
-   * The wire has: the numbers of hints and nodes, the policy, the numbers of distances and rooms; the
-   * distances; for a joint choice its nodes and the rooms; for each family or question its kind and
-   * its parts, each list after its length.
+   * The wire has: the numbers of hints and nodes, the policy, the numbers of distances and rooms;
+   * the distances; for a joint choice its nodes and the rooms; for each family or question its kind
+   * and its parts, each list after its length.
    */
   mergeHints(topology: TopologyHandle | undefined): Answer | undefined;
 }

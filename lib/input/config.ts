@@ -29,8 +29,8 @@ export const MACHINE_STATE_DIR = '/run/numalign';
 export const MACHINE_CGROUP_ROOT = '/numalign';
 
 /**
- * The options of {@link openManager}. With `optional: true`, it returns an {@link EmptyManager} if the
- * machine cannot be opened, instead of throwing.
+ * The options of {@link openManager}. With `optional: true`, it returns an {@link EmptyManager} if
+ * the machine cannot be opened, instead of throwing.
  */
 export interface ManagerOptions extends MachineOptions, PlacementOptions {
   /**
@@ -45,8 +45,8 @@ export interface ManagerOptions extends MachineOptions, PlacementOptions {
    */
   topology?: Topology;
   /**
-   * A parsed KubeletConfiguration document, see [its fields](#kubeletconfiguration). Other options take
-   * precedence.
+   * A parsed KubeletConfiguration document, see [its fields](#kubeletconfiguration). Other options
+   * take precedence.
    * @default none
    */
   kubeletConfiguration?: object;
@@ -62,14 +62,15 @@ export interface ManagerOptions extends MachineOptions, PlacementOptions {
    */
   lockTimeoutMs?: number;
   /**
-   * How often to compare the machine with the record and repair it ({@link Manager.reconcile}), besides
-   * after every change: milliseconds, or a duration such as `'10s'`, give or take a tenth. 0: only when
-   * you call it.
+   * How often to compare the machine with the record and repair it ({@link Manager.reconcile}),
+   * besides after every change: milliseconds, or a duration such as `'10s'`, give or take a tenth.
+   * 0: only when you call it.
    * @default `'30s'`
    */
   cpuManagerReconcilePeriod?: number | string;
   /**
-   * Makes this process a shared member: it leaves CPUs that become exclusive, except its own grants.
+   * Makes this process a shared member: it leaves CPUs that become exclusive, except its own
+   * grants.
    * @default `true`
    */
   sharedMember?: boolean;
@@ -79,8 +80,8 @@ export interface ManagerOptions extends MachineOptions, PlacementOptions {
    */
   enforcement?: AimedLevel;
   /**
-   * What happens if a shared member cannot be moved. `fail` rejects the request. `report` grants it at
-   * the level `recorded`, with a warning.
+   * What happens if a shared member cannot be moved. `fail` rejects the request. `report` grants it
+   * at the level `recorded`, with a warning.
    * @default `fail`
    */
   unmovableMembers?: 'fail' | 'report';
@@ -112,8 +113,8 @@ export interface Config {
   readonly readOnly: boolean;
 }
 
-// The kubelet's period is 10 s. Here events announce commits and offline CPUs: only changes of masks
-// and cgroups by others wait for this period, and each look wakes the process.
+// The kubelet's period is 10 s. Here events announce commits and offline CPUs: only changes of
+// masks and cgroups by others wait for this period, and each look wakes the process.
 const RECONCILE_PERIOD = '30s';
 const PLACEMENT_OPTIONS = [
   'cpuManagerPolicy',

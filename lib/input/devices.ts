@@ -8,8 +8,8 @@ import { isExtendedResource } from './pods/resource-amounts.js';
 export type DeviceTexts = string | readonly string[];
 
 /**
- * Selects the PCI devices of a machine that match every field of the pattern. Numbers are hexadecimal
- * texts in the kernel's form: `'0200'`, not `0x200`.
+ * Selects the PCI devices of a machine that match every field of the pattern. Numbers are
+ * hexadecimal texts in the kernel's form: `'0200'`, not `0x200`.
  *
  * A physical function and its virtual functions have the same class, vendor and node, so that a
  * pattern can match both. To grant the virtual functions, set `isVirtualFunction: true`, since the

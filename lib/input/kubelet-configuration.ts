@@ -17,7 +17,8 @@ import type { Quantity } from './values/quantity.js';
  * `KubeletConfiguration`, `kubelet.config.k8s.io/v1beta1`, and ignore all others. A field that the
  * document leaves out has Kubernetes' default, which is not always numalign's. Options beside the
  * document take precedence: reserved amounts resource by resource, other options as a whole.
- * `cpuManagerPolicyOptions` beside the document replaces all of its options; `--cpu-option` adds to them.
+ * `cpuManagerPolicyOptions` beside the document replaces all of its options; `--cpu-option` adds to
+ * them.
  */
 export interface KubeletOptions {
   /**
@@ -62,8 +63,8 @@ export interface KubeletOptions {
    */
   readonly kubeReserved?: Readonly<Record<string, Quantity>>;
   /**
-   * Like {@link ManagerOptions.cpuManagerReconcilePeriod}; 0 stands for the default. Commands ignore it:
-   * `numalign agent` reconciles every 10 seconds.
+   * Like {@link ManagerOptions.cpuManagerReconcilePeriod}; 0 stands for the default. Commands
+   * ignore it: `numalign agent` reconciles every 10 seconds.
    * @default 30 s (the kubelet: 10 s)
    */
   readonly cpuManagerReconcilePeriod?: string;

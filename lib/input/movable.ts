@@ -13,8 +13,8 @@ export interface MovableOptions {
    */
   readonly maxPerHour?: number;
   /**
-   * How long the owner has to answer: milliseconds, or a duration such as `'10s'`. Without an answer the
-   * grant stays where it is.
+   * How long the owner has to answer: milliseconds, or a duration such as `'10s'`. Without an
+   * answer the grant stays where it is.
    * @default `'5s'`
    */
   readonly notice?: number | string;

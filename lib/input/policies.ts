@@ -5,8 +5,8 @@ export const TOPOLOGY_MANAGER_POLICIES = ['none', 'best-effort', 'restricted', '
 
 /**
  * The policy of the Topology Manager. `none` uses no hints. `best-effort` uses the best hint.
- * `restricted` admits only with a preferred hint, `single-numa-node` only with a preferred hint of one
- * NUMA node. More than 64 NUMA nodes need `none`.
+ * `restricted` admits only with a preferred hint, `single-numa-node` only with a preferred hint of
+ * one NUMA node. More than 64 NUMA nodes need `none`.
  */
 export type TopologyManagerPolicy = (typeof TOPOLOGY_MANAGER_POLICIES)[number];
 
@@ -18,15 +18,15 @@ export const CPU_MANAGER_POLICIES = ['none', 'static', 'dynamic'] as const;
 
 /**
  * The policy of the CPU Manager. `none` makes no CPUs exclusive. `static` gives exclusive CPUs to
- * Guaranteed containers that ask for whole CPUs. `dynamic` does the same, and moves grants that consent
- * if a request fits only then: see docs/dynamic.md.
+ * Guaranteed containers that ask for whole CPUs. `dynamic` does the same, and moves grants that
+ * consent if a request fits only then: see docs/dynamic.md.
  */
 export type CpuManagerPolicy = (typeof CPU_MANAGER_POLICIES)[number];
 
 /**
  * The policy of the Memory Manager. `None` books no memory. `Static` books memory and hugepages of
- * Guaranteed pods on NUMA nodes. `BestEffort` decides like `Static`, but promises no enforcement; the
- * kubelet has it on Windows.
+ * Guaranteed pods on NUMA nodes. `BestEffort` decides like `Static`, but promises no enforcement;
+ * the kubelet has it on Windows.
  */
 export type MemoryManagerPolicy = 'None' | 'Static' | 'BestEffort';
 
@@ -42,13 +42,13 @@ export type PlacementChoice = (typeof PLACEMENT_CHOICES)[number];
 type Flag = boolean | 'true' | 'false';
 
 /**
- * Options of the CPU policies `static` and `dynamic`, by the kubelet's names. Values are booleans or
- * `'true'` and `'false'`. All are off by default.
+ * Options of the CPU policies `static` and `dynamic`, by the kubelet's names. Values are booleans
+ * or `'true'` and `'false'`. All are off by default.
  */
 export interface CpuManagerPolicyOptions {
   /**
-   * Grants whole cores only, and never shares a core with another container or a reserved CPU. Other
-   * amounts are ERR_SMT_ALIGNMENT. Not with `distribute-cpus-across-cores`.
+   * Grants whole cores only, and never shares a core with another container or a reserved CPU.
+   * Other amounts are ERR_SMT_ALIGNMENT. Not with `distribute-cpus-across-cores`.
    */
   'full-pcpus-only'?: Flag;
   /**
@@ -162,9 +162,9 @@ export interface RequestPlacementOptions {
    */
   topologyManagerPolicyOptions?: TopologyManagerPolicyOptions;
   /**
-   * With the scope `container`: places the first init containers on NUMA nodes that have room for the
-   * whole pod. It admits every pod that is admitted without it, on no more nodes. It has no effect with
-   * custom hint providers. The kubelet has no such option. See docs/admission.md.
+   * With the scope `container`: places the first init containers on NUMA nodes that have room for
+   * the whole pod. It admits every pod that is admitted without it, on no more nodes. It has no
+   * effect with custom hint providers. The kubelet has no such option. See docs/admission.md.
    * @default the manager's
    */
   initContainerLookahead?: boolean;
@@ -175,23 +175,23 @@ export interface RequestPlacementOptions {
    */
   strictHugepages?: boolean;
   /**
-   * How to choose among the NUMA nodes that the policy admits. `kubelet`: like the kubelet. `joint`: for
-   * CPUs, memory, hugepages and devices together, the fewest nodes, then the nearest to each other, then
-   * those with the least free, then the lowest. `joint` includes `initContainerLookahead`, and admits
-   * every request that `kubelet` admits. See docs/dynamic.md.
+   * How to choose among the NUMA nodes that the policy admits. `kubelet`: like the kubelet.
+   * `joint`: for CPUs, memory, hugepages and devices together, the fewest nodes, then the nearest
+   * to each other, then those with the least free, then the lowest. `joint` includes
+   * `initContainerLookahead`, and admits every request that `kubelet` admits. See docs/dynamic.md.
    * @default the manager's
    */
   placement?: PlacementChoice;
   /**
-   * `hold-sibling`: one thread of each core runs (`cpus`), and the grant keeps its siblings idle (`held`).
-   * Refused with the CPU policy `none`.
+   * `hold-sibling`: one thread of each core runs (`cpus`), and the grant keeps its siblings idle
+   * (`held`). Refused with the CPU policy `none`.
    * @default all threads run
    */
   smt?: 'hold-sibling';
   /**
-   * Whether to take isolated CPUs. `never`: none. `require`: only isolated ones. `prefer`: isolated ones
-   * if they are enough for the whole pod, else others. The kernel does not balance load between isolated
-   * CPUs: place threads one by one. The CPU policy `none` allows only `never`. See
+   * Whether to take isolated CPUs. `never`: none. `require`: only isolated ones. `prefer`: isolated
+   * ones if they are enough for the whole pod, else others. The kernel does not balance load
+   * between isolated CPUs: place threads one by one. The CPU policy `none` allows only `never`. See
    * docs/isolated-cpus.md.
    * @default `never`
    */

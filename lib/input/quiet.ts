@@ -19,8 +19,8 @@ export interface QuietOptions {
   /** Moves the packets that the kernel steers (RPS, XPS) to other CPUs. */
   packets?: boolean;
   /**
-   * Disables deep idle states. `maxLatency`: the longest wake-up time that remains, in microseconds, up
-   * to 1,000,000; `true` stands for 10. With 0 the CPU polls.
+   * Disables deep idle states. `maxLatency`: the longest wake-up time that remains, in
+   * microseconds, up to 1,000,000; `true` stands for 10. With 0 the CPU polls.
    */
   idle?: boolean | { maxLatency: number };
   /** Keeps the CPUs at their greatest frequency. */
@@ -105,7 +105,10 @@ export function parseQuiet(value: unknown): QuietRequest | undefined {
   return Object.freeze(request);
 }
 
-/** The parts that a request requires. @throws ERR_INVALID_OPTION for a part that is off in `quiet` */
+/**
+ * The parts that a request requires.
+ * @throws ERR_INVALID_OPTION for a part that is off in `quiet`
+ */
 export function parseRequiredQuiet(value: unknown, quiet: QuietRequest | undefined): readonly QuietPart[] {
   if (value === undefined) return [];
   return option.listOf(value, 'require.quiet', (item, where) => {

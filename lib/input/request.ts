@@ -29,24 +29,27 @@ import { isMemoryType } from './values/memory-types.js';
 import { option, parseCpuCount, parseMixedCount } from './values/option-values.js';
 import type { Quantity } from './values/quantity.js';
 
-/** The options that {@link Manager.acquire}, {@link Manager.admit} and {@link Manager.plan} share. */
+/**
+ * The options that {@link Manager.acquire}, {@link Manager.admit} and {@link Manager.plan} share.
+ */
 export interface RequestOptions extends RequestPlacementOptions {
   /**
-   * When the grant ends. `process`: with this process or Worker. `persistent`: when it is released by
-   * its uid. `{ cgroup }`, the absolute path of a cgroup's folder: when no process is left in the cgroup
-   * or below it. The cgroup must have a process now.
+   * When the grant ends. `process`: with this process or Worker. `persistent`: when it is released
+   * by its uid. `{ cgroup }`, the absolute path of a cgroup's folder: when no process is left in
+   * the cgroup or below it. The cgroup must have a process now.
    * @default `process`
    */
   owner?: OwnerChoice;
   /**
-   * The weakest enforcement level that you accept: a lower one is ERR_ENFORCEMENT. Or `{ enforcement,
-   * quiet }`, with parts of `quiet` that must be fully reached: else the request is ERR_QUIET.
+   * The weakest enforcement level that you accept: a lower one is ERR_ENFORCEMENT. Or
+   * `{ enforcement, quiet }`, with parts of `quiet` that must be fully reached: else the request is
+   * ERR_QUIET.
    * @default `recorded`
    */
   require?: EnforcementLevel | Requirement;
   /**
-   * Moves the kernel's own work off the CPUs until the grant ends. `true`: every part except `cache`.
-   * {@link Grant.quiet} shows what is reached. See docs/quiet.md.
+   * Moves the kernel's own work off the CPUs until the grant ends. `true`: every part except
+   * `cache`. {@link Grant.quiet} shows what is reached. See docs/quiet.md.
    * @default `false`
    */
   quiet?: boolean | QuietOptions;
@@ -61,17 +64,17 @@ export interface RequestOptions extends RequestPlacementOptions {
    */
   unmovableMembers?: 'fail' | 'report';
   /**
-   * What happens if the kubelet takes CPUs of the grant, see {@link Manager.recordKubelet}. `keep`: the
-   * grant stays and gets the flag CPU_TAKEN. `move`: a manager of this process replaces the CPUs when
-   * it reconciles, and the threads follow; without room they only leave the taken CPUs. `move` needs
-   * the owner `process`. See docs/kubelet.md.
+   * What happens if the kubelet takes CPUs of the grant, see {@link Manager.recordKubelet}. `keep`:
+   * the grant stays and gets the flag CPU_TAKEN. `move`: a manager of this process replaces the
+   * CPUs when it reconciles, and the threads follow; without room they only leave the taken CPUs.
+   * `move` needs the owner `process`. See docs/kubelet.md.
    * @default `keep`
    */
   onTaken?: 'keep' | 'move';
   /**
-   * Makes the whole CPUs of a fractional amount exclusive and books the rest in the shared pool: `2.5`
-   * stands for two exclusive CPUs and half of a shared one. Without this option, a fractional amount
-   * gets no exclusive CPU. Refused for a pod with resources as a whole. See docs/dynamic.md.
+   * Makes the whole CPUs of a fractional amount exclusive and books the rest in the shared pool:
+   * `2.5` stands for two exclusive CPUs and half of a shared one. Without this option, a fractional
+   * amount gets no exclusive CPU. Refused for a pod with resources as a whole. See docs/dynamic.md.
    * @default `false`
    */
   mixed?: boolean;
@@ -88,8 +91,9 @@ export interface RequestOptions extends RequestPlacementOptions {
    */
   signal?: AbortSignal;
   /**
-   * Waits until there is room, in the order of arrival over all processes. A request that would not fit
-   * the empty machine is rejected at once. Requests without `wait` do not queue. See docs/grants.md.
+   * Waits until there is room, in the order of arrival over all processes. A request that would not
+   * fit the empty machine is rejected at once. Requests without `wait` do not queue. See
+   * docs/grants.md.
    * @default `false`
    */
   wait?: boolean;
@@ -107,9 +111,10 @@ export interface Requirement {
  */
 export interface AcquireOptions extends RequestOptions {
   /**
-   * How many exclusive CPUs: a whole number from 1. With `mixed`, also a fraction such as 2.5. A range
-   * such as `{ min: 2, max: 8 }` gives as many as are free: the grant shrinks for requests and grows
-   * again when there is room. It requires that the process is the owner. See docs/dynamic.md.
+   * How many exclusive CPUs: a whole number from 1. With `mixed`, also a fraction such as 2.5. A
+   * range such as `{ min: 2, max: 8 }` gives as many as are free: the grant shrinks for requests
+   * and grows again when there is room. It requires that the process is the owner. See
+   * docs/dynamic.md.
    * @default required
    */
   cpu: number | CpuRange;
@@ -120,9 +125,10 @@ export interface AcquireOptions extends RequestOptions {
    */
   weight?: number;
   /**
-   * CPUs of the grant for single threads, by part name: `{ main: 1, io: 1 }`. Parts are whole CPUs, with
-   * `full-pcpus-only` whole cores. They have fewer CPUs in all than `cpu`: all other threads share the
-   * rest. A name has 1 to 63 lower-case letters, digits and inner hyphens. See docs/threads.md.
+   * CPUs of the grant for single threads, by part name: `{ main: 1, io: 1 }`. Parts are whole CPUs,
+   * with `full-pcpus-only` whole cores. They have fewer CPUs in all than `cpu`: all other threads
+   * share the rest. A name has 1 to 63 lower-case letters, digits and inner hyphens. See
+   * docs/threads.md.
    * @default none
    */
   parts?: Readonly<Record<string, number>>;
@@ -138,8 +144,8 @@ export interface AcquireOptions extends RequestOptions {
    */
   resources?: ResourceAmounts;
   /**
-   * A name for people, of 1 to 253 characters. If they are free, a grant gets the CPUs of the previous
-   * grant of its name.
+   * A name for people, of 1 to 253 characters. If they are free, a grant gets the CPUs of the
+   * previous grant of its name.
    * @default the grant's uid
    */
   name?: string;

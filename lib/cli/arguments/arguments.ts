@@ -23,7 +23,9 @@ export function cpuList(value: string): CpuSet {
   return asArgument(() => CpuSet.parse(value === 'none' ? '' : value));
 }
 
-/** Like {@link cpuList}, or `all`. Not null like in the API: for commander it is a parser's failure. */
+/**
+ * Like {@link cpuList}, or `all`. Not null like in the API: for commander it is a parser's failure.
+ */
 export function cpuListOrAll(value: string): CpuSet | 'all' {
   return value === 'all' ? value : cpuList(value);
 }
@@ -36,7 +38,9 @@ export function cpuListOrKernel(value: string): CpuSet | 'kernel' {
 /** The rule for an amount of CPUs without `--mixed`. */
 export const WHOLE_CPUS = 'It must be a whole number of CPUs, at least 1.';
 
-/** Parses whole and fractional amounts: the command checks whether fractions are valid (`--mixed`). */
+/**
+ * Parses whole and fractional amounts: the command checks whether fractions are valid (`--mixed`).
+ */
 export function cpuAmount(value: string): number {
   const amount = Number(value);
   if (!/^\d+(\.\d{1,3})?$/.test(value) || amount < 1 || amount > CpuSet.MAX_ID) {

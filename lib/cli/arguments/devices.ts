@@ -1,4 +1,5 @@
-// The devices that a command registers: patterns on the command line, or lists and patterns in a file.
+// The devices that a command registers: patterns on the command line, or lists and patterns in a
+// file.
 import { InvalidArgumentError, Option } from 'commander';
 import { NumalignError } from '../../base/errors.js';
 import type { DevicePattern, DeviceSelection } from '../../entries/topology.js';

@@ -53,8 +53,8 @@ export async function remove(paths: readonly string[]): Promise<void> {
 }
 
 /**
- * Replaces all files. If one fails, it restores those before. A file that cannot be restored keeps its
- * backup, and the error names it.
+ * Replaces all files. If one fails, it restores those before. A file that cannot be restored keeps
+ * its backup, and the error names it.
  */
 export async function replaceAll(files: readonly Replacement[]): Promise<void> {
   const finished: Replacement[] = [];

@@ -14,8 +14,8 @@ function describe({ uid, name }: Named): string {
 }
 
 /**
- * The grant with this uid; else the only one whose uid begins with the text (4 characters or more) or
- * that has this name.
+ * The grant with this uid; else the only one whose uid begins with the text (4 characters or more)
+ * or that has this name.
  * @throws ERR_UNKNOWN_GRANT, which lists the grants; ERR_INVALID_ARGUMENT if several match
  */
 export function findGrant<Grant extends Named>(

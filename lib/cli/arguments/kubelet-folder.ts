@@ -46,8 +46,9 @@ export async function readKubeletFolder(folder: string): Promise<KubeletFiles> {
 }
 
 /**
- * Puts both files into a folder, and makes the folder if its parent exists. It writes and syncs both
- * beside their places first, so that a crash leaves each old or new as a whole. Returns their paths.
+ * Puts both files into a folder, and makes the folder if its parent exists. It writes and syncs
+ * both beside their places first, so that a crash leaves each old or new as a whole. Returns their
+ * paths.
  * @throws ERR_SYSCALL; the previous files are then in place, except one that the message names
  */
 export async function writeKubeletFolder(

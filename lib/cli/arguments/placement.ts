@@ -1,4 +1,5 @@
-// The options of commands for placement and machine settings, and a kubelet's configuration below them.
+// The options of commands for placement and machine settings, and a kubelet's configuration below
+// them.
 import { Option } from 'commander';
 import { NumalignError } from '../../base/errors.js';
 import type { FeatureGates, KubeletVersion } from '../../base/kubelet-features.js';

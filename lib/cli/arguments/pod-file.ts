@@ -31,7 +31,9 @@ export function podFileOption(): Option {
   ).argParser((file, before: string[] = []) => [...before, file]);
 }
 
-/** The files of `--file`. Ends the command if there is none, or if two files are the standard input. */
+/**
+ * The files of `--file`. Ends the command if there is none, or if two files are the standard input.
+ */
 export function filesOf(
   command: Command,
   flags: { file?: string[]; config?: string; devices?: string },
@@ -44,7 +46,8 @@ export function filesOf(
 
 /**
  * Reads and checks the pods and workloads of all files. It skips objects without pods, such as a
- * Service, and prints a line about them for each file. `replicas` replaces the number in the manifests.
+ * Service, and prints a line about them for each file. `replicas` replaces the number in the
+ * manifests.
  * @throws ERR_INVALID_ARGUMENT, ERR_INVALID_POD, ERR_INVALID_QUANTITY, ERR_INVALID_OPTION,
  *   ERR_POD_CONFLICT if two pods have one name
  */

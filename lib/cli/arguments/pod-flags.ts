@@ -52,8 +52,8 @@ interface RangeFlags extends Omit<PodFlags, 'cpus'> {
 }
 
 /**
- * Like {@link checkCpus}; also checks the options that a range excludes. Only a supervising numalign
- * can move the command off CPUs.
+ * Like {@link checkCpus}; also checks the options that a range excludes. Only a supervising
+ * numalign can move the command off CPUs.
  */
 export function checkCpusOrRange(command: Command, { cpus, weight, supervise, ...flags }: RangeFlags): void {
   const conflict = (option: string, why: string) => command.error(`error: option '${option}' ${why}`);
@@ -79,8 +79,8 @@ export function replicasOption(): Option {
 }
 
 /**
- * The Guaranteed pod of one container that the flags describe; undefined if there is a file. Ends the
- * command if there are both, or neither.
+ * The Guaranteed pod of one container that the flags describe; undefined if there is a file. Ends
+ * the command if there are both, or neither.
  */
 export function podOfFlags(
   command: Command,

@@ -35,8 +35,8 @@ export function ofOneGeneration<T>(view: ManagerView, read: () => T): T {
 }
 
 /**
- * Returns the `result` of `look`. Without a `stateDir` it returns `closed`, the error, if the machine's
- * folder is closed to this user.
+ * Returns the `result` of `look`. Without a `stateDir` it returns `closed`, the error, if the
+ * machine's folder is closed to this user.
  * @throws what `look` throws; ERR_STATE_FOLDER only with a `stateDir`
  */
 export async function unlessClosed<T>(

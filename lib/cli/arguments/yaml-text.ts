@@ -1,5 +1,5 @@
-// Parses YAML, and so JSON, to plain values like Kubernetes. The text is not trusted: nothing in it may
-// run code, hang or exhaust the process.
+// Parses YAML, and so JSON, to plain values like Kubernetes. The text is not trusted: nothing in it
+// may run code, hang or exhaust the process.
 import {
   Composer,
   type Document,

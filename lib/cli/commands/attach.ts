@@ -1,4 +1,5 @@
-// numalign attach: moves a running process onto the CPUs of a grant that belongs to no other process.
+// numalign attach: moves a running process onto the CPUs of a grant that belongs to no other
+// process.
 import type { Command } from 'commander';
 import { cpusNamed, nodesNamed } from '../../base/text/cpus-named.js';
 import { discover } from '../../entries/topology.js';

@@ -33,8 +33,8 @@ interface Failure {
 }
 
 /**
- * Replaces this process by the command. Returns only if the command cannot be executed: then the exit
- * code is set.
+ * Replaces this process by the command. Returns only if the command cannot be executed: then the
+ * exit code is set.
  */
 export async function becomeCommand(run: Run): Promise<void> {
   await unlessFailed(run, () => execute(run));
@@ -132,8 +132,8 @@ function failureOf(
   return { code: NOT_EXECUTABLE, failure: `${command}: cannot be executed: ${message}` };
 }
 
-// An error of the state folder must not hide how the command ended. The end of this process gives the
-// CPUs back anyway.
+// An error of the state folder must not hide how the command ended. The end of this process gives
+// the CPUs back anyway.
 async function end(grant: Grant, onHandedOver: () => void): Promise<void> {
   try {
     if (await grant.handOver()) onHandedOver();

@@ -1,5 +1,5 @@
-// numalign doctor: shows what numalign can do for this user on this machine, and what to change. It only
-// reads.
+// numalign doctor: shows what numalign can do for this user on this machine, and what to change. It
+// only reads.
 import type { Command } from 'commander';
 import { diagnose } from '../../entries/diagnostics.js';
 import { outputOption } from '../arguments/arguments.js';

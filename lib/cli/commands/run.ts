@@ -192,7 +192,8 @@ Examples:
   $ numalign run --cpus 1 --reserved 0 --state-dir ~/numalign -- sh -c 'grep Cpus_allowed_list /proc/self/status'`,
     )
     .action((program: string, args: string[], flags: RunFlags) => {
-      // Not by makeOptionMandatory(): it would call a misspelled --cpus missing, and suggest no spelling.
+      // Not by makeOptionMandatory(): it would call a misspelled --cpus missing, and suggest no
+      // spelling.
       if (flags.cpus === undefined) command.error("error: required option '--cpus <n>' not specified");
       checkCpusOrRange(command, flags);
       if (flags.movable && flags.supervise === false)

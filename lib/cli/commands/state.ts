@@ -1,5 +1,5 @@
-// numalign state: shows the state file line by line; exports grants as the kubelet's state files, and
-// imports those.
+// numalign state: shows the state file line by line; exports grants as the kubelet's state files,
+// and imports those.
 import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { NumalignError } from '../../base/errors.js';

@@ -26,7 +26,9 @@ export interface CompletedCommand {
   readonly commands: readonly CompletedCommand[];
 }
 
-/** A command that prints uids and names of grants, a line each, without names that a shell expands. */
+/**
+ * A command that prints uids and names of grants, a line each, without names that a shell expands.
+ */
 export const idsCommand = (name: string) =>
   `${name} status --output json 2>/dev/null | sed -n '/^      "uid": /{p;n;p;}' | sed -n 's/^      "\\(uid\\|name\\)": "\\([-0-9A-Za-z._]*\\)",\\{0,1\\}$/\\2/p' | sort -u`;
 

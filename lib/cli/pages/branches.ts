@@ -1,7 +1,9 @@
 // Draws the branches of a tree as text. Pure.
 import type { CpuSet } from '../../index.js';
 
-/** A line of the tree with its children. `cores`, the CPUs of each core, follow the label, wrapped. */
+/**
+ * A line of the tree with its children. `cores`, the CPUs of each core, follow the label, wrapped.
+ */
 export interface Branch {
   readonly label: string;
   readonly cores?: readonly CpuSet[];

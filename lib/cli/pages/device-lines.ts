@@ -12,8 +12,9 @@ interface Row {
 }
 
 /**
- * A line has the kind, names, address, vendor:device and driver of a device. If the physical function
- * of virtual functions is in `all`, its line has their number. Devices of other kinds are left out.
+ * A line has the kind, names, address, vendor:device and driver of a device. If the physical
+ * function of virtual functions is in `all`, its line has their number. Devices of other kinds are
+ * left out.
  */
 export function deviceLines(
   devices: readonly PciDevice[],

@@ -108,8 +108,8 @@ export interface DeviceGroup {
 }
 
 /**
- * The devices that people look for, by kind. Virtual functions are left out if their physical function
- * is in `all`, and so are devices of other kinds.
+ * The devices that people look for, by kind. Virtual functions are left out if their physical
+ * function is in `all`, and so are devices of other kinds.
  */
 export function deviceGroups(devices: readonly PciDevice[], all: readonly PciDevice[]): DeviceGroup[] {
   const parents = new Set(all.filter(({ kind }) => kind !== 'other').map(({ id }) => id));

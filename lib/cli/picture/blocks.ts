@@ -1,5 +1,5 @@
-// The blocks of a picture. Each knows the room that it needs, and is drawn into the room that it gets.
-// Pure.
+// The blocks of a picture. Each knows the room that it needs, and is drawn into the room that it
+// gets. Pure.
 import { shorten } from '../terminal/text.js';
 import { element, escaped, hoverText } from './svg.js';
 
@@ -10,7 +10,9 @@ export interface Block {
   draw(x: number, y: number, width: number, height: number): string;
 }
 
-/** The width of a character relative to the font size. Most monospaced fonts are about this wide. */
+/**
+ * The width of a character relative to the font size. Most monospaced fonts are about this wide.
+ */
 const CHARACTER = 0.61;
 
 export function textWidth(text: string, size: number): number {

@@ -1,4 +1,5 @@
-// The legend of a machine's picture: holders and what they hold in words, for readers without colours.
+// The legend of a machine's picture: holders and what they hold in words, for readers without
+// colours.
 import type { Topology } from '../../entries/topology.js';
 import { CpuSet } from '../../index.js';
 import { type CpuUse, cpuUse } from '../pages/machine-boxes.js';

@@ -217,7 +217,8 @@ class Picture {
     return texts.map((text) => line(text, { size: SMALL, className: 'quiet' }));
   }
 
-  // Memory on several nodes is booked for all of them together: nothing records the part on each node.
+  // Memory on several nodes is booked for all of them together: nothing records the part on each
+  // node.
   #holdersOfMemory(node: number, type: string, reserved: number): Portion[] {
     const portions = (this.#holdings?.holders ?? []).flatMap((holder, i) =>
       holder.memory

@@ -5,8 +5,9 @@ export function holderClass(index: number): string {
   return `holder-${index}`;
 }
 
-// Steps by the golden angle make neighbours differ most, for any number of holders. After eight, hues
-// come close again: the shade changes. Text is readable on every hue (contrast 4.5 to 1 or better).
+// Steps by the golden angle make neighbours differ most, for any number of holders. After eight,
+// hues come close again: the shade changes. Text is readable on every hue (contrast 4.5 to 1 or
+// better).
 function fill(index: number, saturation: number, lightness: readonly number[]): string {
   const hue = Math.round((28 + index * 137.508) % 360);
   const shade = lightness[Math.floor(index / 8) % lightness.length]!;

@@ -18,7 +18,9 @@ export interface Service {
   readonly slice: string;
   readonly user: string | undefined;
   readonly workingDirectory: string;
-  /** A private state folder; undefined for the machine's, which needs the group and the boot unit. */
+  /**
+   * A private state folder; undefined for the machine's, which needs the group and the boot unit.
+   */
   readonly stateDir: string | undefined;
   /** The options of `numalign run`. */
   readonly options: readonly UnitWord[];
@@ -45,8 +47,8 @@ export function serviceUnit(service: Service, launcher: Launcher): string {
     // With --type notify the program or a child of it sends the notification.
     ...(type === 'notify' ? ['NotifyAccess=all'] : []),
     `ExecStart=${launch(launcher, ['run', ...options, '--', ...command])}`,
-    // No process watches the program. This shares its CPUs again at once, not only when another process
-    // opens the state. A failure here is no failure of the program.
+    // No process watches the program. This shares its CPUs again at once, not only when another
+    // process opens the state. A failure here is no failure of the program.
     `ExecStopPost=-${launch(launcher, ['release', '--dead', ...folder])}`,
     `WorkingDirectory=${literal(service.workingDirectory)}`,
     ...(user === undefined ? [] : [`User=${user}`]),

@@ -10,7 +10,9 @@ const escaped = (character: string) =>
 /** The text with `%` as a plain character, not a specifier. */
 export const literal = (text: string) => text.replaceAll('%', '%%');
 
-/** The text as one word of a command line, in which systemd replaces no variable and no specifier. */
+/**
+ * The text as one word of a command line, in which systemd replaces no variable and no specifier.
+ */
 export function commandWord(text: string): string {
   return unitWord(literal(text.replaceAll('$', '$$$$')));
 }

@@ -1,4 +1,5 @@
-// Prints errors as a few lines for people, or as JSON. It does not load the addon, which may be missing.
+// Prints errors as a few lines for people, or as JSON. It does not load the addon, which may be
+// missing.
 import { CommanderError } from 'commander';
 import { NumalignError } from '../../base/errors.js';
 import { printToStderr } from './output.js';
@@ -39,8 +40,8 @@ export function errorText(error: unknown, debug = false): string {
   return `${lines.join('\n')}\n`;
 }
 
-// Splits a rejection's one-line message into the lines of its explanation. Any other message becomes one
-// line: its line feeds may come from a name.
+// Splits a rejection's one-line message into the lines of its explanation. Any other message
+// becomes one line: its line feeds may come from a name.
 function messageLines(error: unknown, message: string): string[] {
   const { explanation } = error instanceof NumalignError ? error.details : {};
   if (!explanation) return [printable(message.replace(/\s*\n\s*/g, ' '))];

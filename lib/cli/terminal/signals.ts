@@ -5,7 +5,9 @@ import { constants } from 'node:os';
 
 /** Signals to pass on to the command. */
 const RELAYED = ['SIGTERM', 'SIGHUP', 'SIGUSR1', 'SIGUSR2', 'SIGCONT', 'SIGWINCH'] as const;
-/** Signals from keys of a terminal, which reach every process in its foreground, also the command. */
+/**
+ * Signals from keys of a terminal, which reach every process in its foreground, also the command.
+ */
 const TYPED = ['SIGINT', 'SIGQUIT'] as const;
 /** The signals that end a command. */
 const ENDING = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const;
@@ -20,8 +22,8 @@ const DUMPS_CORE = new Set<NodeJS.Signals>([
  */
 function isInForeground(): boolean {
   const stat = readFileSync('/proc/self/stat', 'latin1');
-  // After the command in parentheses, which can have any text: state, parent, process group, session,
-  // terminal, its foreground group.
+  // After the command in parentheses, which can have any text: state, parent, process group,
+  // session, terminal, its foreground group.
   const [, , group, , terminal, foreground] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return terminal !== '0' && foreground === group;
 }
@@ -62,13 +64,14 @@ export function exitCodeOf(signal: NodeJS.Signals): number {
 }
 
 /**
- * Dies of the same signal as the command, so that the parent process sees it: at SIGINT a shell leaves
- * its loop, for example. Returns if that is impossible.
+ * Dies of the same signal as the command, so that the parent process sees it: at SIGINT a shell
+ * leaves its loop, for example. Returns if that is impossible.
  */
 export function dieOf(signal: NodeJS.Signals): void {
   if (DUMPS_CORE.has(signal)) return;
   if (signal !== 'SIGKILL') {
-    // Removing the last listener restores the default action, even if Node ignores the signal (SIGPIPE).
+    // Removing the last listener restores the default action, even if Node ignores the signal
+    // (SIGPIPE).
     const listener = () => {};
     process.on(signal, listener);
     process.off(signal, listener);

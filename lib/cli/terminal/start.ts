@@ -1,5 +1,5 @@
-// Starts a program of the command line: handles closed streams, and reports an error if the rest cannot
-// be loaded.
+// Starts a program of the command line: handles closed streams, and reports an error if the rest
+// cannot be loaded.
 import { closeSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import { kernelFacts, NumalignError } from '../../base/errors.js';
@@ -17,8 +17,8 @@ export async function start(load: () => Promise<(argv: readonly string[]) => Pro
 }
 
 function guardStreams(): void {
-  // A reader that stops (`numalign topology | head`) is no error, and neither is a closed terminal. A
-  // message that cannot be printed must not end a running command.
+  // A reader that stops (`numalign topology | head`) is no error, and neither is a closed terminal.
+  // A message that cannot be printed must not end a running command.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     const { code, message } = error;
     if (code === 'EPIPE' || (code === 'EIO' && process.stdout.isTTY)) process.exit();

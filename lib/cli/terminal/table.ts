@@ -1,5 +1,5 @@
-// Tables for a terminal: aligned columns, of which one can shrink. A terminal too narrow for that gets a
-// block for each row. Pure.
+// Tables for a terminal: aligned columns, of which one can shrink. A terminal too narrow for that
+// gets a block for each row. Pure.
 import { type Page, PLAIN } from './terminal.js';
 import { labelRows, shorten } from './text.js';
 
@@ -7,7 +7,10 @@ export interface Column {
   readonly title: string;
   /** True to shorten the column if the table is wider than the page. */
   readonly flexible?: boolean;
-  /** True to leave out the column, the last one first, if the table is still wider than a narrow page. */
+  /**
+   * True to leave out the column, the last one first, if the table is still wider than a narrow
+   * page.
+   */
   readonly isLesser?: boolean;
 }
 
@@ -42,7 +45,8 @@ function narrowTable(columns: readonly Column[], rows: Rows, page: Page): string
   return table(without(columns), rows.map(without), page);
 }
 
-// Each row as lines of a title and its cell, with an empty line between rows. Empty cells are left out.
+// Each row as lines of a title and its cell, with an empty line between rows. Empty cells are left
+// out.
 function blocks(columns: readonly Column[], rows: Rows, { width, colors = PLAIN }: Page): string[] {
   const titleWidth = Math.max(...columns.map(({ title }) => title.length));
   return rows.flatMap((row, i) => {

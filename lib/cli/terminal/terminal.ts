@@ -20,7 +20,9 @@ export function wantsColors(env: NodeJS.ProcessEnv, isTerminal: boolean): boolea
 export interface Page {
   /** In characters. */
   readonly width: number;
-  /** True for a terminal of this width: no line should be longer. Else only long texts are wrapped. */
+  /**
+   * True for a terminal of this width: no line should be longer. Else only long texts are wrapped.
+   */
   readonly isNarrow?: boolean;
   readonly colors?: Colors;
 }

@@ -1,5 +1,5 @@
-// Checks a plain pod or a Kubernetes manifest, and freezes what it requests. null is a missing field,
-// as in Kubernetes.
+// Checks a plain pod or a Kubernetes manifest, and freezes what it requests. null is a missing
+// field, as in Kubernetes.
 import { checkOptions, isName, NAME } from '../../base/check-options.js';
 import { withLast } from '../../base/collections/lists.js';
 import type { Fields } from '../../base/shapes.js';
@@ -33,7 +33,10 @@ export interface ResourceRequirements {
   readonly limits?: ResourceAmounts;
 }
 
-/** A container of a pod, with `resources` like in Kubernetes, or directly with `requests` and `limits`. */
+/**
+ * A container of a pod, with `resources` like in Kubernetes, or directly with `requests` and
+ * `limits`.
+ */
 export interface ContainerSpec extends ResourceRequirements {
   /** Unique in the pod: up to 63 lower-case letters, digits and inner hyphens. */
   readonly name: string;
@@ -69,8 +72,8 @@ export interface PlainPod extends PodContainers {
 }
 
 /**
- * A Kubernetes manifest of kind Pod, such as a parsed YAML file or a V1Pod. The type is loose, since a
- * manifest has many fields that do not matter here. numalign checks those that do.
+ * A Kubernetes manifest of kind Pod, such as a parsed YAML file or a V1Pod. The type is loose,
+ * since a manifest has many fields that do not matter here. numalign checks those that do.
  */
 export interface PodManifest {
   readonly apiVersion?: string;

@@ -29,9 +29,13 @@ export interface PodRequest {
   readonly notGuaranteed: string | null;
   /** The resources of the pod as a whole; null if it has none. */
   readonly resources: PodResources | null;
-  /** Resources of a DRA driver by container: they count in hints, but numalign allocates no device. */
+  /**
+   * Resources of a DRA driver by container: they count in hints, but numalign allocates no device.
+   */
   readonly draExtendedResources?: Readonly<Record<string, readonly string[]>> | undefined;
-  /** True if a fractional amount gets its whole CPUs exclusively and the rest from the shared pool. */
+  /**
+   * True if a fractional amount gets its whole CPUs exclusively and the rest from the shared pool.
+   */
   readonly isMixed?: boolean | undefined;
   /** True if the pod's annotation consents to a move that makes room for others. */
   readonly isMovable?: boolean | undefined;
@@ -48,7 +52,9 @@ export interface PodResources {
   readonly guaranteed: readonly string[];
   /** The pod's class by its containers alone, and what keeps them from being Guaranteed. */
   readonly ofContainers: Pick<PodRequest, 'qosClass' | 'notGuaranteed'>;
-  /** True if the managers place the pod (PodLevelResourceManagers); else it gets nothing exclusive. */
+  /**
+   * True if the managers place the pod (PodLevelResourceManagers); else it gets nothing exclusive.
+   */
   readonly isManaged: boolean;
 }
 
@@ -83,7 +89,8 @@ function totalOf(containers: readonly ParsedContainer[], resource: string): bigi
   return starting > sidecars + apps ? starting : sidecars + apps;
 }
 
-// A resource with a limit and no request gets the sum that the containers request, or else the limit.
+// A resource with a limit and no request gets the sum that the containers request, or else the
+// limit.
 function withDefaults(requests: Amounts, limits: Amounts, containers: readonly ParsedContainer[]): Amounts {
   const all = [...requests];
   for (const { resource, amount } of limits) {
@@ -122,8 +129,8 @@ export function parsePodAmounts(
 }
 
 /**
- * Checks a manifest like the Kubernetes API: a pod requests at least as much as its containers, and no
- * container has a greater limit than the pod.
+ * Checks a manifest like the Kubernetes API: a pod requests at least as much as its containers, and
+ * no container has a greater limit than the pod.
  * @throws ERR_INVALID_POD
  */
 export function checkPodAmounts(
@@ -178,7 +185,8 @@ export function podResources(
 }
 
 /**
- * A pod as the kubelet of these settings reads it; the same object if these settings change nothing.
+ * A pod as the kubelet of these settings reads it; the same object if these settings change
+ * nothing.
  * @throws ERR_INVALID_POD for resources of a whole pod under a kubelet that does not support them
  */
 export function podUnder(

@@ -40,7 +40,9 @@ type Refuse = (field: string, value: unknown, valid: string) => never;
 const RESOURCE_NAME =
   /^(?=.{1,317}$)([a-z0-9]([-a-z0-9.]*[a-z0-9])?\/)?[A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?$/;
 
-/** True if devices can have this name: one with a domain (`example.com/nic`) other than Kubernetes'. */
+/**
+ * True if devices can have this name: one with a domain (`example.com/nic`) other than Kubernetes'.
+ */
 export function isExtendedResource(resource: string): boolean {
   return isOfDevices(resource) && RESOURCE_NAME.test(resource);
 }

@@ -99,9 +99,9 @@ export function workloadsOf(document: unknown): readonly Workload[] {
 /**
  * Returns the pods of a Kubernetes manifest for {@link Manager.admit}. The manifest is a Pod; a
  * Deployment, ReplicaSet, StatefulSet or ReplicationController (`replicas` pods); a DaemonSet or
- * PodTemplate (one pod); a Job or CronJob (as many pods as run at one time); or a List, in which other
- * kinds are ignored. The pods of a workload have its name and a number: `web-0`. A pod with a name and
- * no uid gets a uid that follows from its namespace and name. Amounts are not checked.
+ * PodTemplate (one pod); a Job or CronJob (as many pods as run at one time); or a List, in which
+ * other kinds are ignored. The pods of a workload have its name and a number: `web-0`. A pod with a
+ * name and no uid gets a uid that follows from its namespace and name. Amounts are not checked.
  * @throws ERR_INVALID_POD, which names the field: another kind, a wrong `apiVersion`, a missing
  *   template, no pods or more than 1,000 (10,000 in all), an empty List or one without pods, an
  *   unknown kind with containers in a List
@@ -162,7 +162,8 @@ function otherOf(fields: Fields, at: string): OtherManifest {
   return { kind, name, field: `${at}kind` };
 }
 
-// True for the spec of a pod, and for one with a pod template where the kinds of Kubernetes have it.
+// True for the spec of a pod, and for one with a pod template where the kinds of Kubernetes have
+// it.
 function hasContainers(spec: unknown, depth: number): boolean {
   if (!isObject(spec)) return false;
   if (Array.isArray(spec.containers)) return true;

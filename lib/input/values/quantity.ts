@@ -1,5 +1,5 @@
-// Parses Kubernetes quantities such as "500m", "1.5Gi" or 2 to exact amounts: a bigint of nano-units,
-// the finest unit of Kubernetes.
+// Parses Kubernetes quantities such as "500m", "1.5Gi" or 2 to exact amounts: a bigint of
+// nano-units, the finest unit of Kubernetes.
 import { inspect } from 'node:util';
 import { NumalignError } from '../../base/errors.js';
 
@@ -34,7 +34,8 @@ const SUFFIXES: Readonly<Record<string, bigint>> = {
 // Limits of exponents and texts: cheap to compute, and beyond the amounts of any machine.
 const PATTERN = /^([+-]?)(?=\.?\d)(\d*)(?:\.(\d*))?(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?\d{1,2}))?$/;
 const MAX_LENGTH = 100;
-// Kubernetes caps greater amounts at this one or not, depending on their suffix. Here they are errors.
+// Kubernetes caps greater amounts at this one or not, depending on their suffix. Here they are
+// errors.
 const MAX_UNITS = 2n ** 63n - 1n;
 
 function fail(where: string, value: unknown, valid: string): never {
@@ -63,7 +64,8 @@ function toNumber(amount: bigint, where: string, valid: string): number {
 export function parseQuantity(value: unknown, where: string): bigint {
   // Most quantities are whole numbers.
   if (Number.isSafeInteger(value)) return BigInt(value as number) * UNIT;
-  // A number beyond 2^53 may differ from the one in the source. NaN and the infinities fail here too.
+  // A number beyond 2^53 may differ from the one in the source. NaN and the infinities fail here
+  // too.
   const text =
     typeof value === 'number' && Math.abs(value) <= Number.MAX_SAFE_INTEGER ? String(value) : value;
   const match = typeof text === 'string' && text.length <= MAX_LENGTH ? PATTERN.exec(text) : null;
@@ -98,7 +100,9 @@ export interface Amount {
 const cache = new Map<unknown, Amount>();
 const CACHE_SIZE = 256;
 
-/** Like {@link parseQuantity}, with the same object for the same quantity. `where`: a field of `of`. */
+/**
+ * Like {@link parseQuantity}, with the same object for the same quantity. `where`: a field of `of`.
+ */
 export function parseAmount(value: unknown, of: string, where: string): Amount {
   let amount = cache.get(value);
   if (!amount) {

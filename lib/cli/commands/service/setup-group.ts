@@ -14,7 +14,10 @@ function readGroup(root: string) {
 
 export const hasGroup = (root: string) => readGroup(root) !== undefined;
 
-/** The users of the group: its members, and users with this primary group. Undefined without a group. */
+/**
+ * The users of the group: its members, and users with this primary group. Undefined without a
+ * group.
+ */
 export function membersOf(root: string): readonly string[] | undefined {
   const group = readGroup(root);
   if (group === undefined) return undefined;

@@ -9,7 +9,8 @@ export function processText({ pid, command }: { pid: number | null; command: str
 export const memberText = (member: MemberStatus) =>
   member.kind === 'cgroup' ? printable(`cgroup ${member.path}`) : processText(member);
 
-// A process that is attached to exclusive CPUs, with its grant; undefined for members in the shared pool.
+// A process that is attached to exclusive CPUs, with its grant; undefined for members in the shared
+// pool.
 export function attachedText(member: MemberStatus, grants: readonly GrantStatus[]): string | undefined {
   const grant = member.kind === 'process' ? grants.find(({ uid }) => uid === member.grant) : undefined;
   if (!grant || member.kind === 'cgroup') return undefined;

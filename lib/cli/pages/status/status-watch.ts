@@ -1,4 +1,5 @@
-// numalign status --watch: shows what happens on the grants' CPUs until a signal ends it. It only reads.
+// numalign status --watch: shows what happens on the grants' CPUs until a signal ends it. It only
+// reads.
 import { setTimeout } from 'node:timers/promises';
 import { openManager } from '../../../index.js';
 import { print } from '../../terminal/output.js';
