@@ -55,7 +55,7 @@ export interface KubeletImport {
  */
 export class Manager extends MachineManager {
   readonly #parts: ManagerParts;
-  readonly #own: OwnGrants;
+  readonly #ownGrants: OwnGrants;
   /** Always false: see {@link EmptyManager}. */
   readonly isEmpty = false;
   /** Always null: see {@link EmptyManager}. */
@@ -65,7 +65,7 @@ export class Manager extends MachineManager {
   constructor(parts: ManagerParts) {
     super(parts);
     this.#parts = parts;
-    this.#own = new OwnGrants(parts.site);
+    this.#ownGrants = new OwnGrants(parts.site);
   }
 
   // One for all, its grants too: what is changed in it all of them see.
@@ -88,7 +88,7 @@ export class Manager extends MachineManager {
   #admitted(site: Site, request: AdmissionRequest, signal: AbortSignal | undefined): Promise<Admission> {
     const room = this.#roomFor(request, request.pod.uid, signal);
     const coming = tracedAdmission(site, request, () => admit(site, request, signal, room));
-    return this.#own.note(coming, ({ pod, alreadyAdmitted }) => (alreadyAdmitted ? undefined : pod));
+    return this.#ownGrants.note(coming, ({ pod, alreadyAdmitted }) => (alreadyAdmitted ? undefined : pod));
   }
 
   /**
@@ -156,7 +156,9 @@ export class Manager extends MachineManager {
     const coming = admitAll(site, batch, signal, room);
     const each = batch.requests.map((request, i) => {
       const admission = tracedAdmission(site, request, () => coming.then((all) => all[i]!));
-      return this.#own.note(admission, ({ pod, alreadyAdmitted }) => (alreadyAdmitted ? undefined : pod));
+      return this.#ownGrants.note(admission, ({ pod, alreadyAdmitted }) =>
+        alreadyAdmitted ? undefined : pod,
+      );
     });
     return Promise.all(each);
   }
@@ -232,7 +234,7 @@ export class Manager extends MachineManager {
     const { signal } = checkOptions(options, ['signal'], 'takeOver');
     const site = this.#site;
     const coming = takeOver(site, token, checkSignal(signal));
-    return new Grant(site, this.#parts.config.placement, await this.#own.note(coming, (pod) => pod));
+    return new Grant(site, this.#parts.config.placement, await this.#ownGrants.note(coming, (pod) => pod));
   }
 
   /**
@@ -286,6 +288,6 @@ export class Manager extends MachineManager {
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#parts.lifetime.isOver) return;
     this.close();
-    await this.#own.release();
+    await this.#ownGrants.release();
   }
 }

@@ -30,11 +30,11 @@ function fromVariable(name: string, text: string | undefined): object | undefine
 async function acquire(): Promise<void> {
   const { variable, withName } = await import('./children/program-variables.js');
   const options = (name: string) => fromVariable(name, variable(name));
-  const asked = options('NUMALIGN_ACQUIRE');
-  if (asked === undefined)
+  const acquireOptions = options('NUMALIGN_ACQUIRE');
+  if (acquireOptions === undefined)
     throw new Error(`NUMALIGN_ACQUIRE is not set: what to acquire, such as '{"cpu": 1}'`);
   const request = {
-    ...withName(asked),
+    ...withName(acquireOptions),
     manager: options('NUMALIGN_MANAGER') ?? {},
     threads: options('NUMALIGN_THREADS') ?? {},
   };

@@ -221,7 +221,7 @@ export interface Native {
    * Notes a choice of the calling thread that its cpuset does not allow now: it has all of its
    * cpuset until {@link settleChoices}. `all`: the mask to ask for until then.
    */
-  askLater(chosen: Words, all: Words): void;
+  askLater(choice: Words, all: Words): void;
   /**
    * Asks for the chosen masks of threads that are pinned for a grant and about to leave its cgroup.
    * Later the kernel would refuse a mask that has no CPU of their next cgroup, but from Linux 6.2

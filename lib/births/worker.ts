@@ -36,12 +36,12 @@ export interface Cradle {
 export function cradleOf(grant: GrantedThreads, place: ThreadPlace): Cradle {
   const target = place.part === grant.part ? grant : grant.onPart(place.part);
   const cpus = place.oneEach ? CpuSet.of(native.leastUsedCpu(place.cpus.words)) : place.cpus;
-  const taken = realTimeCpus();
-  if (cpus.isSubsetOf(taken)) {
+  const realTime = realTimeCpus();
+  if (cpus.isSubsetOf(realTime)) {
     throw new NumalignError(
       'ERR_SCHEDULING',
-      `a Worker on CPUs ${cpus} would starve: all of them have a real-time thread (${taken})`,
-      { value: cpus.toString(), valid: `also CPUs other than ${taken}` },
+      `a Worker on CPUs ${cpus} would starve: all of them have a real-time thread (${realTime})`,
+      { value: cpus.toString(), valid: `also CPUs other than ${realTime}` },
     );
   }
   target.learnChoices();
@@ -65,13 +65,13 @@ export function startWorker(
   options: GrantWorkerOptions,
 ): Worker {
   const { part, cpus: cpuOption, ...workerOptions } = options;
-  const chosen = part === undefined ? grant : grant.onPart(part);
+  const target = part === undefined ? grant : grant.onPart(part);
   const isAnywhere = part === undefined && cpuOption === undefined;
   const isShared = isAnywhere && placed === SHARED;
   const place =
     isAnywhere && !isShared
       ? placeOf(grant, placed)
-      : { part: chosen.part, cpus: cpusWithin(chosen, 'cpus', cpuOption), oneEach: chosen.oneToOne };
+      : { part: target.part, cpus: cpusWithin(target, 'cpus', cpuOption), oneEach: target.oneToOne };
   const cradle = cradleOf(grant, place);
   const { value: worker, tid } = bornOn(
     cradle.target,

@@ -96,8 +96,8 @@ class OpenHierarchy implements CpusetHierarchy {
   }
 
   ensureRoot(cpus: CpuSet, mems: NodeSet): void {
-    const above = this.#at(this.#withCpuset(dirname(this.rootPath)));
-    this.#root.create(inCommon(cpus, above.cpusFor(cpus)), inCommon(mems, above.effectiveMems()));
+    const parent = this.#at(this.#withCpuset(dirname(this.rootPath)));
+    this.#root.create(inCommon(cpus, parent.cpusFor(cpus)), inCommon(mems, parent.effectiveMems()));
   }
 
   group(...names: string[]): CpusetGroup {
@@ -255,7 +255,7 @@ function marksOf({ version, mount }: Hierarchy, unit: string): string[] {
 }
 
 // If the sets have nothing in common, returns `wanted`, so that the kernel's refusal shows.
-function inCommon<S extends IdSet<S>>(wanted: S, has: S): S {
-  const common = wanted.intersection(has);
-  return common.isEmpty ? wanted : common;
+function inCommon<S extends IdSet<S>>(ids: S, has: S): S {
+  const common = ids.intersection(has);
+  return common.isEmpty ? ids : common;
 }

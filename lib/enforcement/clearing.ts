@@ -145,9 +145,11 @@ export class Clearing {
   // gives back leave its groups only after the commit.
   #fitGroups(before: Assignments, isMemoryOnly = false): void {
     const { next } = this.#transition;
-    const changed = new Set(refits(before, next).map(({ pod }) => pod));
+    const changedPods = new Set(refits(before, next).map(({ pod }) => pod));
     const groups =
-      changed.size > 0 ? this.#confiner.groupsNow([before, next], (pod) => changed.has(pod)) : undefined;
+      changedPods.size > 0
+        ? this.#confiner.groupsNow([before, next], (pod) => changedPods.has(pod))
+        : undefined;
     if (!groups) return;
     this.#bindings = bindMemory(groups);
     if (!isMemoryOnly) fitGroups(groups);
@@ -157,14 +159,14 @@ export class Clearing {
     return withMemoryRefusals(state, this.#bindings);
   }
 
-  #withLevel(next: Assignments, added: readonly PodAssignment[], level: EnforcementLevel): Assignments {
-    if (added.length === 0) return next;
+  #withLevel(next: Assignments, newPods: readonly PodAssignment[], level: EnforcementLevel): Assignments {
+    if (newPods.length === 0) return next;
     const found = this.#confiner.cpusetsOf(next.settings);
     // With cgroup v1, the owner may be in the shared group, which has none of the grant's CPUs. It
     // needs a group of its own, even at a weak level.
     const cpusets = isAtLeast(level, 'cpuset') || found?.hierarchy.version === 1 ? found : undefined;
     const pods = next.pods.map((pod) =>
-      added.includes(pod)
+      newPods.includes(pod)
         ? { ...pod, enforcement: { level, target: cpusets?.grants.pathOf(pod) ?? null } }
         : pod,
     );

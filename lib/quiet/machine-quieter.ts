@@ -60,8 +60,8 @@ export class MachineQuieter implements Quieter {
     record: RecordState,
     review?: QuietReview,
   ): Promise<QuietStep> | undefined {
-    const [former, wanted] = [quietDemands(before), quietDemands(next)];
-    const isSame = demandsAmong(former, wanted) === former && demandsAmong(wanted, former) === wanted;
+    const [former, demands] = [quietDemands(before), quietDemands(next)];
+    const isSame = demandsAmong(former, demands) === former && demandsAmong(demands, former) === demands;
     return isSame && !review && !isWaiting(before)
       ? undefined
       : this.#follow(before, next, record, review?.isGivenUp);
@@ -75,13 +75,13 @@ export class MachineQuieter implements Quieter {
     record: RecordState,
     isGivenUp?: (path: string) => boolean,
   ): Promise<QuietStep> {
-    const [former, wanted] = [quietDemands(before), quietDemands(next)];
-    const kept = demandsAmong(former, wanted);
+    const [former, demands] = [quietDemands(before), quietDemands(next)];
+    const lasting = demandsAmong(former, demands);
     let settings = before.quiet?.settings ?? [];
     let rollback: readonly Change[] = [];
     const foreign: FoundSetting[] = [];
-    if (kept !== former) {
-      const plan = await this.#plan(kept, settings, isGivenUp);
+    if (lasting !== former) {
+      const plan = await this.#plan(lasting, settings, isGivenUp);
       if (plan.changes.length > 0) await record(withSettings(before, settingsDuring(plan)));
       const steps = [...plan.restorations, ...plan.changes];
       const refusals = await writeAll(steps);
@@ -90,10 +90,10 @@ export class MachineQuieter implements Quieter {
       foreign.push(...plan.foreign);
     }
     // If nothing more is asked for, nothing more is to be done.
-    const isSettled = kept !== former && demandsAmong(wanted, kept) === wanted;
+    const isSettled = lasting !== former && demandsAmong(demands, lasting) === demands;
     const plan = isSettled
       ? { restorations: [], changes: [], foreign: [], settings }
-      : await this.#plan(wanted, settings, isGivenUp);
+      : await this.#plan(demands, settings, isGivenUp);
     const nextState = withSettings(next, settingsDuring(plan));
     return {
       next: nextState,

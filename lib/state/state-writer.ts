@@ -232,8 +232,8 @@ export class StateWriter {
       await this.commit(view.bootId, undefined, view.assignments, lock);
     }
     const checkpoint = view && reader.lastRead;
-    const kept = (checkpoint?.assignments.pods ?? []).map(({ uid }) => uid);
-    this.recoveries.push(this.#recovered(clues, quarantined, kept));
+    const uids = (checkpoint?.assignments.pods ?? []).map(({ uid }) => uid);
+    this.recoveries.push(this.#recovered(clues, quarantined, uids));
     return checkpoint;
   }
 
@@ -253,18 +253,18 @@ export class StateWriter {
   #recovered(
     { found, base }: Clues,
     quarantined: readonly string[],
-    kept: readonly string[],
+    uids: readonly string[],
   ): StateRecovered {
     const why = found.kind === 'damaged' ? found.why : `there was no ${STATE_FILE}`;
     const from = base ? `generation ${base.generation} and ` : '';
-    const grants = `${kept.length} grant${kept.length === 1 ? '' : 's'}`;
+    const grants = `${uids.length} grant${uids.length === 1 ? '' : 's'}`;
     const message = `the state in ${this.#path} was damaged (${why}); numalign recovered it from ${from}the files of living owners, with ${grants}`;
     return Object.freeze({
       code: 'STATE_RECOVERED',
       message,
       quarantined,
       generation: this.#reader.generation,
-      kept,
+      kept: uids,
     });
   }
 }

@@ -47,8 +47,8 @@ function poolSize(): number {
   const sizes = [process.env.UV_THREADPOOL_SIZE, initialVariable()].map((text) =>
     text === undefined ? DEFAULT_THREADS : threadsOf(text),
   );
-  const named = native.threads().filter(({ role }) => role === 'pool').length;
-  return Math.max(...sizes, named);
+  const count = native.threads().filter(({ role }) => role === 'pool').length;
+  return Math.max(...sizes, count);
 }
 
 function initialVariable(): string | undefined {

@@ -1,7 +1,7 @@
 // WeakValues: objects by name. A held object stays; any other stays while other code references it.
 export class WeakValues<T extends object> {
   readonly #references = new Map<string, WeakRef<T>>();
-  readonly #held = new Set<T>();
+  readonly #strong = new Set<T>();
   readonly #cleanup = new FinalizationRegistry<string>((name) => {
     // Another object may have taken the name.
     if (this.get(name) === undefined) this.#references.delete(name);
@@ -18,10 +18,10 @@ export class WeakValues<T extends object> {
   }
 
   hold(value: T): void {
-    this.#held.add(value);
+    this.#strong.add(value);
   }
 
   letGo(value: T): void {
-    this.#held.delete(value);
+    this.#strong.delete(value);
   }
 }

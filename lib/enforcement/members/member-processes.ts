@@ -106,8 +106,8 @@ export function processesOf(registered: Registered): readonly ProcessIdentity[] 
 export function processesIn(path: string): number[] {
   try {
     const pids = readFileSync(join(path, 'cgroup.procs'), 'latin1').split('\n').filter(Boolean).map(Number);
-    const below = readdirSync(path, { withFileTypes: true }).filter((entry) => entry.isDirectory());
-    return [...pids, ...below.flatMap(({ name }) => processesIn(join(path, name)))];
+    const folders = readdirSync(path, { withFileTypes: true }).filter((entry) => entry.isDirectory());
+    return [...pids, ...folders.flatMap(({ name }) => processesIn(join(path, name)))];
   } catch {
     // The cgroup was removed in the meantime.
     return [];

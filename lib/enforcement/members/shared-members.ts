@@ -134,10 +134,10 @@ export class SharedMembers implements StatePart {
         // Of its own threads this process knows what cpusets have removed, even if their masks are
         // unchanged.
         const isOwn = process.pid === globalThis.process.pid;
-        const known = [...withUnpinned(rows, unpinnedThreads), ...(isOwn ? native.choices() : [])];
+        const knownThreads = [...withUnpinned(rows, unpinnedThreads), ...(isOwn ? native.choices() : [])];
         const threads = native.memberChoices({
           pid: process.pid,
-          known,
+          known: knownThreads,
           unpinned: unpinnedThreads.map(({ tid }) => tid),
           grants: this.#holders.grantsOf(pods, process).map((pod) => cpusOf(pod).words),
           limit: (cpusetOf(process.pid) ?? CpuSet.EMPTY).words,
@@ -174,9 +174,9 @@ export class SharedMembers implements StatePart {
     if (choices.size === 0) return { stuck, refused, byMask };
     // A cpuset keeps these off, but its change may have reset their masks.
     for (const { process } of unconfined(all, (member) => !isConfined(member))) {
-      const chosen = process && choices.get(process.pid);
-      if (!chosen?.some(({ isFree }) => !isFree)) continue;
-      this.#confiner.confine(process!, confinement, names, false, chosen);
+      const threads = process && choices.get(process.pid);
+      if (!threads?.some(({ isFree }) => !isFree)) continue;
+      this.#confiner.confine(process!, confinement, names, false, threads);
     }
     return { stuck, refused, byMask };
   }
@@ -229,7 +229,7 @@ export class SharedMembers implements StatePart {
     const names = stuck.flatMap((each) => (each.member.kind === 'process' ? each.names : []));
     if (names.length === 0) return [...stuck];
     const isThere = (name: string) => this.registry.look([name]).length > 0;
-    const answered = await this.#requests.ask(
+    const answer = await this.#requests.ask(
       { names, taken, pool, isOver: false },
       timeoutMs,
       isThere,
@@ -237,7 +237,7 @@ export class SharedMembers implements StatePart {
     );
     return stuck.filter(
       ({ member, names }) =>
-        member.kind !== 'process' || (!names.some((name) => answered.has(name)) && names.some(isThere)),
+        member.kind !== 'process' || (!names.some((name) => answer.has(name)) && names.some(isThere)),
     );
   }
 

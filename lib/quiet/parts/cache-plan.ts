@@ -102,21 +102,21 @@ export function planCache(
     const served = claims.filter((claim) => !refused.has(claim) && !unclassed.includes(claim));
     for (const claim of served) masks.set(claim.uid, new Map());
     for (const id of ids) {
-      const here = served.filter(({ cpusOf }) => cpusOf.has(id));
+      const requests = served.filter(({ cpusOf }) => cpusOf.has(id));
       const current = waysOf(base, id, 'every');
       const answer = cacheWays({
         ...info,
         foreign: anyOf(others.values(), id),
         base: current,
         released: anyOf(ended, id),
-        requests: here.map(({ ways, current }) => ({
+        requests: requests.map(({ ways, current }) => ({
           ways,
           current: current === undefined ? 0 : waysOf(current, id, 'every'),
         })),
       });
-      rest.set(id, here.length === 0 ? current : answer.rest);
+      rest.set(id, requests.length === 0 ? current : answer.rest);
       most.set(id, answer.most);
-      here.forEach((claim, i) => {
+      requests.forEach((claim, i) => {
         if (answer.masks[i] !== 0) masks.get(claim.uid)!.set(id, answer.masks[i]!);
         else if (!lacking.has(claim)) lacking.set(claim, id);
       });

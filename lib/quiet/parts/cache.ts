@@ -22,11 +22,11 @@ function shortageText(plan: CachePlan, { claim, cache, most }: CacheShortage, al
       return [`the group ${nameOf(path)}`, masks.reduce((sum, mask) => (sum | mask) >>> 0, 0)] as const;
     }),
   ].filter(([, mask]) => mask !== 0);
-  const held = holders.map(([name, mask]) => `${name} has ${listOf(mask)}`);
-  const there = [`L3 cache ${cache} has the ways ${listOf(all)}`, ...held].join(', ');
+  const holdings = holders.map(([name, mask]) => `${name} has ${listOf(mask)}`);
+  const facts = [`L3 cache ${cache} has the ways ${listOf(all)}`, ...holdings].join(', ');
   const advice =
     most > 0 ? `ask for at most ${most}` : 'release a grant that has some, or remove a group (rmdir)';
-  return `${there}: no ${claim.ways} neighbouring ways are left for grant ${claim.uid} and some for the default group; ${advice}`;
+  return `${facts}: no ${claim.ways} neighbouring ways are left for grant ${claim.uid} and some for the default group; ${advice}`;
 }
 
 function closidText(files: KernelFiles, { unclassed }: CachePlan): string[] {

@@ -119,10 +119,10 @@ class FolderEvents {
   }
 
   // Drops events that no listener wants any more, so that they do not wake the process.
-  #narrow(watch: number, { path, mask }: Listening, left: number): void {
-    if ((mask & ~left) === 0) return;
+  #narrow(watch: number, { path, mask }: Listening, events: number): void {
+    if ((mask & ~events) === 0) return;
     try {
-      const now = this.#inotify!.add(path, left | IN_DONT_FOLLOW);
+      const now = this.#inotify!.add(path, events | IN_DONT_FOLLOW);
       if (now === watch) return;
       // The path leads to another file now, which keeps the mask of its own listeners.
       const others = this.#listeners.get(now);

@@ -30,7 +30,7 @@ export class OwnOwner {
   #lock: NativeOwner;
   // Locks of removed files. Where the removed folder is now, they show its users that this process
   // lives.
-  readonly #earlier: NativeOwner[] = [];
+  readonly #formerFiles: NativeOwner[] = [];
   #header: Header;
   // The pods that the file claims, by uid.
   #pods = new Map<string, PodAssignment>();
@@ -237,7 +237,7 @@ export class OwnOwner {
       this.#lock.write(this.#whole());
     } else {
       const lock = this.#createFile();
-      this.#earlier.push(this.#lock);
+      this.#formerFiles.push(this.#lock);
       this.#lock = lock;
     }
     this.#isTorn = false;
@@ -252,7 +252,7 @@ export class OwnOwner {
 
   /** Releases the locks. The owner is dead then, unless a child has a copy of a descriptor. */
   close(): void {
-    for (const lock of [this.#lock, ...this.#earlier]) lock.close();
+    for (const lock of [this.#lock, ...this.#formerFiles]) lock.close();
   }
 }
 

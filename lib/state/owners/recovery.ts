@@ -39,14 +39,14 @@ export function lastGood(
   found: FoundState,
   previous: FoundState,
   readPrevious: () => Buffer | undefined,
-  remembered?: Checkpoint,
+  inMemory?: Checkpoint,
 ): Checkpoint | undefined {
   const good = [found, previous].flatMap((file) => (file.kind === 'missing' ? [] : (file.checkpoint ?? [])));
   const damagedBytes = found.kind === 'damaged' ? found.bytes : undefined;
-  const copied = previous.kind === 'damaged' ? previous.bytes : readPrevious();
-  const parts = found.kind === 'good' ? [] : [[copied], [damagedBytes], [copied, damagedBytes]];
+  const copy = previous.kind === 'damaged' ? previous.bytes : readPrevious();
+  const parts = found.kind === 'good' ? [] : [[copy], [damagedBytes], [copy, damagedBytes]];
   const remains = parts.flatMap((files) => remainsOf(files.filter((bytes) => bytes !== undefined)) ?? []);
-  return [...remains, ...good, ...(remembered ? [remembered] : [])].reduce<Checkpoint | undefined>(
+  return [...remains, ...good, ...(inMemory ? [inMemory] : [])].reduce<Checkpoint | undefined>(
     (best, each) => (best && best.generation >= each.generation ? best : each),
     undefined,
   );
@@ -77,13 +77,13 @@ export function flawOf(
       !(file.pods.every(isOnRecord) && isKept(file.kubelet)),
   );
   if (claims) return `it lacks a later commit for the living owner ${claims.uuid}`;
-  const lost = unknown.find(
+  const missing = unknown.find(
     ({ uuid, isFileMissing }) =>
       isFileMissing &&
       !pods.some(({ owner }) => owner.uuid.startsWith(uuid)) &&
       !kubelet?.keeper.uuid.startsWith(uuid),
   );
-  return lost && `it does not know the living owner ${lost.uuid}…, whose file was removed`;
+  return missing && `it does not know the living owner ${missing.uuid}…, whose file was removed`;
 }
 
 /** True if there never was a state, or a user removed all of it. */
@@ -95,9 +95,9 @@ export function isUnused({ found, previous, base, owners }: Clues): boolean {
 /** A generation higher than any that a process may have read. */
 export function generationAfter({ found, previous, base, owners, highest }: Clues): number {
   const damaged = [found, previous].map((file) => (file.kind === 'damaged' ? file.generation : 0));
-  const written = [owners.latest, ...owners.living].map((file) => file?.generation ?? 0);
+  const generations = [owners.latest, ...owners.living].map((file) => file?.generation ?? 0);
   // The generation after the good one is lost.
-  return Math.max(...damaged, ...written, highest, (base?.generation ?? 0) + 1) + 1;
+  return Math.max(...damaged, ...generations, highest, (base?.generation ?? 0) + 1) + 1;
 }
 
 /**
@@ -125,8 +125,8 @@ export function rebuild(
     return { bootId: base.bootId, assignments: base.assignments, ...(refusal && { refusal }) };
   }
   const recorded = base?.assignments ?? emptyAssignments(settings);
-  const kept = isVoid ? withoutPods(recorded) : recorded;
-  const before = { ...kept, settings, kubelet: kubeletOf(kept, base?.generation ?? 0, owners) };
+  const assignments = isVoid ? withoutPods(recorded) : recorded;
+  const before = { ...assignments, settings, kubelet: kubeletOf(assignments, base?.generation ?? 0, owners) };
   const { pods, rivals } = choosePods(before.pods, base?.generation ?? 0, owners);
   const memory = bookAgain(before, pods, totalOn);
   const refusal = base?.refusal ?? unknown?.error ?? refusalOf(pods, rivals, memory);

@@ -59,12 +59,12 @@ export class Neighbours {
     const grants = this.#manager.grants().filter(({ alive }) => alive);
     // An announced resize takes its CPUs next.
     const granted = union(grants.flatMap(({ cpus, upcoming }) => (upcoming ? [cpus, upcoming] : [cpus])));
-    const listed = await this.#runtime.containers();
-    this.#narrowed.keepOnly(new Set(listed.map(({ id }) => id)));
+    const containers = await this.#runtime.containers();
+    this.#narrowed.keepOnly(new Set(containers.map(({ id }) => id)));
     const isShared = (each: RuntimeContainer) =>
       each.id !== except && !grants.some((grant) => !grant.cpus.isEmpty && isGrantOf(grant, each));
     const moves: ContainerMove[] = [];
-    for (const container of await this.#inspect(listed.filter(isShared))) {
+    for (const container of await this.#inspect(containers.filter(isShared))) {
       const move = this.#moveOf(container, granted, cleared);
       if (move) moves.push(move);
     }
