@@ -60,17 +60,17 @@ export function adoptWorker({ target }: Cradle, worker: Worker, tid: number): vo
  */
 export function startWorker(
   grant: GrantedThreads,
-  placed: ThreadCpus | undefined,
+  cpus: ThreadCpus | undefined,
   filename: string | URL,
   options: GrantWorkerOptions,
 ): Worker {
   const { part, cpus: cpuOption, ...workerOptions } = options;
   const target = part === undefined ? grant : grant.onPart(part);
   const isAnywhere = part === undefined && cpuOption === undefined;
-  const isShared = isAnywhere && placed === SHARED;
+  const isShared = isAnywhere && cpus === SHARED;
   const place =
     isAnywhere && !isShared
-      ? placeOf(grant, placed)
+      ? placeOf(grant, cpus)
       : { part: target.part, cpus: cpusWithin(target, 'cpus', cpuOption), oneEach: target.oneToOne };
   const cradle = cradleOf(grant, place);
   const { value: worker, tid } = bornOn(
@@ -85,9 +85,9 @@ export function startWorker(
 }
 
 // The grant may have other CPUs by now.
-function placeOf(target: GrantedThreads, placed: ThreadCpus | undefined): ThreadPlace {
+function placeOf(target: GrantedThreads, cpus: ThreadCpus | undefined): ThreadPlace {
   try {
-    return parsePlace(target, 'workers', placed);
+    return parsePlace(target, 'workers', cpus);
   } catch (error) {
     if (error instanceof NumalignError) return parsePlace(target, 'workers', undefined);
     throw error;

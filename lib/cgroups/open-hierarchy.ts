@@ -196,17 +196,17 @@ class OpenHierarchy implements CpusetHierarchy {
 
   #whyNotWritable(): unknown {
     const hasRoot = this.#root.exists();
-    const closed = hasRoot ? [this.rootPath, join(this.rootPath, 'cgroup.procs')] : [dirname(this.rootPath)];
-    if (this.version === 1 && hasRoot) closed.push(join(this.rootPath, 'cpuset.cpus'));
+    const paths = hasRoot ? [this.rootPath, join(this.rootPath, 'cgroup.procs')] : [dirname(this.rootPath)];
+    if (this.version === 1 && hasRoot) paths.push(join(this.rootPath, 'cpuset.cpus'));
     try {
       if (this.version === 2 && !existsSync(join(this.rootPath, 'cpuset.cpus'))) {
         for (const folder of withoutCpuset(this.#tree, this.rootPath)) {
           const refusal = whyNotEnabled(this.#tree, folder);
           if (refusal) return refusal;
-          closed.push(join(folder, 'cgroup.subtree_control'));
+          paths.push(join(folder, 'cgroup.subtree_control'));
         }
-      } else if (this.version === 2) closed.push(join(this.rootPath, 'cpuset.cpus'));
-      for (const path of closed) checkAccess(path);
+      } else if (this.version === 2) paths.push(join(this.rootPath, 'cpuset.cpus'));
+      for (const path of paths) checkAccess(path);
     } catch (error) {
       return error;
     }

@@ -44,11 +44,11 @@ export function stateFolder({
 export function capabilities({ user, capabilities }: MachineFacts): Verdict {
   const who = user === 0 ? 'root' : `user ${user}`;
   if (capabilities === null) return unknown(`${who}; its capabilities cannot be read`);
-  const known = [
+  const relevant = [
     { name: 'CAP_SYS_NICE', bit: CAP_SYS_NICE },
     { name: 'CAP_SYS_ADMIN', bit: CAP_SYS_ADMIN },
   ];
-  const capabilityNames = known.filter(({ bit }) => has(capabilities, bit)).map(({ name }) => name);
+  const capabilityNames = relevant.filter(({ bit }) => has(capabilities, bit)).map(({ name }) => name);
   const found = `${who}, ${capabilityNames.length > 0 ? `with ${capabilityNames.join(' and ')}` : 'with neither CAP_SYS_NICE nor CAP_SYS_ADMIN'}`;
   if (has(capabilities, CAP_SYS_NICE)) return ok(found);
   return warning(

@@ -71,7 +71,7 @@ export class Clearing {
       this.#fitGroups(before);
       const standing = this.#confiner.confine([before, partitioned ?? next], this.#unpinned);
       const finish = (stuck: readonly StuckMember[]) =>
-        this.#cleared(partitioned, { ...standing, stuck: [...leftovers, ...stuck] }, undo);
+        this.#confirm(partitioned, { ...standing, stuck: [...leftovers, ...stuck] }, undo);
       if (standing.stuck.length === 0) return finish([]);
       // A member that has not left other CPUs does not keep this grant from giving back its own.
       if (!isTaken) return finish(standing.stuck);
@@ -87,7 +87,7 @@ export class Clearing {
     return { next, shortfalls: leftovers.map(stuckText), settle: () => this.#reopen(next), undo };
   }
 
-  #cleared(partitioned: Assignments | undefined, standing: Standing, undo: () => void): Cleared {
+  #confirm(partitioned: Assignments | undefined, standing: Standing, undo: () => void): Cleared {
     const { before, next, added, isTaken, isGivenBack } = this.#transition;
     const [stuck] = standing.stuck;
     if (stuck && isTaken && this.#request.unmovableMembers === 'fail') {
@@ -123,11 +123,11 @@ export class Clearing {
   #undoing(): () => void {
     const { before, ended } = this.#transition;
     const cpusets = this.#confiner.cpusetsOf(before.settings);
-    const moved = ended
+    const processes = ended
       .filter(({ enforcement }) => enforcement.target !== null)
       .flatMap((pod) => (cpusets?.grants.processesOf(pod) ?? []).map((each) => ({ pod, ...each })));
     return () => {
-      for (const { pod, group, pids } of moved) {
+      for (const { pod, group, pids } of processes) {
         unlessRefused(() => {
           if (pids.length > 0) group.create(this.#online(runningCpus(pod)), cpusets!.grants.anyNodes());
           for (const pid of pids) if (pid !== process.pid) group.attach(pid);

@@ -54,9 +54,9 @@ export class MachineEnforcer implements Enforcer {
     native.learnChoices(limit.words, possible.union(cpus).words, this.members.ownMasks());
   }
 
-  join(state: Assignments, reopened: () => void): void {
+  join(state: Assignments, onReopen: () => void): void {
     this.learnChoices(state.settings);
-    this.members.join(() => this.#state()?.pods ?? [], reopened);
+    this.members.join(() => this.#state()?.pods ?? [], onReopen);
     this.share(process.pid, state);
   }
 

@@ -57,8 +57,8 @@ function steps(metrics: MetricSet): Handlers {
     'How long rounds of reconciling took.',
     BUCKETS_S,
   );
-  const checked = metrics.counter('reconcile_checks_total', 'Items that reconciling compared.');
-  const repaired = metrics.counter('reconcile_repairs_total', 'Items that reconciling repaired.');
+  const checks = metrics.counter('reconcile_checks_total', 'Items that reconciling compared.');
+  const repairs = metrics.counter('reconcile_repairs_total', 'Items that reconciling repaired.');
   const writes = metrics.counter(
     'reconcile_writes_total',
     'Writes of reconciling to the kernel and to the state.',
@@ -79,8 +79,8 @@ function steps(metrics: MetricSet): Handlers {
     reconcile: (message) => {
       reconciles.observe(message.durationMs / 1000);
       if (message.error !== null) return;
-      checked.inc(message.checked);
-      repaired.inc(message.repaired);
+      checks.inc(message.checked);
+      repairs.inc(message.repaired);
       writes.inc(message.writes);
       contested.set(message.contested);
     },

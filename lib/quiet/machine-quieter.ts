@@ -18,23 +18,23 @@ export class MachineQuieter implements Quieter {
   readonly #topology: () => Topology;
   readonly #parts: readonly Part[];
   readonly #files: KernelFiles;
-  readonly #unchanged: (cpus: CpuSet) => readonly string[];
+  readonly #remainingWork: (cpus: CpuSet) => readonly string[];
 
   constructor(
     topology: () => Topology,
     parts: readonly Part[],
     files: KernelFiles,
-    unchanged: (cpus: CpuSet) => readonly string[],
+    remainingWork: (cpus: CpuSet) => readonly string[],
   ) {
     this.#topology = topology;
     this.#parts = parts;
     this.#files = files;
-    this.#unchanged = unchanged;
+    this.#remainingWork = remainingWork;
   }
 
-  #ground(demands: readonly QuietDemand[], recorded: readonly QuietSetting[]): QuietGround {
+  #ground(demands: readonly QuietDemand[], records: readonly QuietSetting[]): QuietGround {
     const [parts, files, topology] = [this.#parts, this.#files, this.#topology()];
-    return { parts, files, topology, demands, recorded };
+    return { parts, files, topology, demands, recorded: records };
   }
 
   #groundOf(state: Assignments): QuietGround {
@@ -47,11 +47,11 @@ export class MachineQuieter implements Quieter {
 
   async #plan(
     demands: readonly QuietDemand[],
-    recorded: readonly QuietSetting[],
+    records: readonly QuietSetting[],
     isGivenUp?: (path: string) => boolean,
   ): Promise<QuietPlan> {
-    const look = await lookAtSettings(this.#ground(demands, recorded));
-    return planQuiet(look, recorded, this.#abstention(isGivenUp));
+    const look = await lookAtSettings(this.#ground(demands, records));
+    return planQuiet(look, records, this.#abstention(isGivenUp));
   }
 
   follow(
@@ -118,7 +118,7 @@ export class MachineQuieter implements Quieter {
   }
 
   outcome(state: Assignments, uid: string): QuietOutcome {
-    return quietOutcome(this.#groundOf(state), uid, this.#unchanged);
+    return quietOutcome(this.#groundOf(state), uid, this.#remainingWork);
   }
 
   async compare(state: Assignments): Promise<Comparison> {

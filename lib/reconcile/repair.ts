@@ -44,10 +44,10 @@ export function repair(
   fights: Fights,
   compare: (state: Assignments) => Promise<Comparison>,
 ): Promise<Repair> {
-  return transact(site, undefined, async (state, commit, recorded) => {
+  return transact(site, undefined, async (state, commit, stateOnRecord) => {
     if (commit.refusal) return { different: [], drifts: [], writes: 0 };
     // First, the grants of dead owners are given back. The next round finds other differences.
-    if (state !== recorded) {
+    if (state !== stateOnRecord) {
       await commit(state, true);
       return { different: [], drifts: [], writes: 1, isPostponed: true };
     }

@@ -220,7 +220,7 @@ export class StateWriter {
     }
     const view = reader.view(clues);
     if (view?.refusal) return view;
-    const quarantined = explaining(this.#path, () => [
+    const files = explaining(this.#path, () => [
       ...quarantine(this.#folder, STATE_FILE, clues.found),
       ...quarantine(this.#folder, COPY_FILE, clues.previous),
     ]);
@@ -233,7 +233,7 @@ export class StateWriter {
     }
     const checkpoint = view && reader.lastRead;
     const uids = (checkpoint?.assignments.pods ?? []).map(({ uid }) => uid);
-    this.recoveries.push(this.#recovered(clues, quarantined, uids));
+    this.recoveries.push(this.#recovered(clues, files, uids));
     return checkpoint;
   }
 
@@ -250,11 +250,7 @@ export class StateWriter {
     return clues;
   }
 
-  #recovered(
-    { found, base }: Clues,
-    quarantined: readonly string[],
-    uids: readonly string[],
-  ): StateRecovered {
+  #recovered({ found, base }: Clues, files: readonly string[], uids: readonly string[]): StateRecovered {
     const why = found.kind === 'damaged' ? found.why : `there was no ${STATE_FILE}`;
     const from = base ? `generation ${base.generation} and ` : '';
     const grants = `${uids.length} grant${uids.length === 1 ? '' : 's'}`;
@@ -262,7 +258,7 @@ export class StateWriter {
     return Object.freeze({
       code: 'STATE_RECOVERED',
       message,
-      quarantined,
+      quarantined: files,
       generation: this.#reader.generation,
       kept: uids,
     });

@@ -28,8 +28,8 @@ export interface GrantThreads<T> extends Followers<T> {
 export function threadsOf(store: Store, uid: string, before: Booked): GrantThreads<PinResult> {
   const move = (pod: Booked, moveShare: (share: ThreadShare) => NativePinOutcome) => {
     const outcomes = threadShares(pod).map(moveShare);
-    const moved = outcomes.flatMap((each) => each.moved);
-    return toPinResult({ moved, unmovable: outcomes.flatMap((each) => each.unmovable) }, true);
+    const moves = outcomes.flatMap((each) => each.moved);
+    return toPinResult({ moved: moves, unmovable: outcomes.flatMap((each) => each.unmovable) }, true);
   };
   // Threads of a part without a present CPU wait on the rest of the grant.
   const follow = (pod: Booked, lasting: CpuSet, present: CpuSet) => {

@@ -117,9 +117,7 @@ describe.runIf(canTry)('the group of the machine’s folder', () => {
     const [open, closed] = printed.split('closed\n');
     const admitted = 'admitted under best-effort, scope container\n';
     expect(open).toMatch(/^no state in \/run\/numalign: nothing is granted\nstatus 0\n/);
-    expect(closed).toMatch(
-      /^the grants cannot be read: .*\nstatus 0\n\{.*"closed":".*","grants":null\}\n/,
-    );
+    expect(closed).toMatch(/^the grants cannot be read: .*\nstatus 0\n\{.*"closed":".*","grants":null\}\n/);
     for (const part of [open, closed]) expect(part).toContain(`\n1\n`);
     expect(open).toContain(`\n${admitted}1\n`);
     expect(closed).toMatch(

@@ -61,8 +61,8 @@ export async function writeKubeletFolder(
     [MEMORY_MANAGER_STATE, files.memoryManagerState],
   ] as const;
   const all = texts.map(([name, text]): Replacement => {
-    const hidden = join(folder, `.${name}-${mark}`);
-    return { path: join(folder, name), newPath: `${hidden}.new`, backup: `${hidden}.old`, text };
+    const prefix = join(folder, `.${name}-${mark}`);
+    return { path: join(folder, name), newPath: `${prefix}.new`, backup: `${prefix}.old`, text };
   });
   try {
     await mkdir(folder, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {

@@ -177,12 +177,12 @@ function noPodsLines(workloads: readonly FileWorkload[]): string[][] {
 
 function podLines({ pod, request, containers }: PodAnswer): string[] {
   const page = stdoutPage();
-  const instead = pod.replaced ? ', in place of what it was' : '';
+  const replacement = pod.replaced ? ', in place of what it was' : '';
   return [
     page.colors.bold(`pod ${printable(pod.name)} (${request.qosClass})`),
     ...podTable(containers, page),
     ...sharedLines(containers),
-    `${pod.alreadyAdmitted ? 'admitted already' : 'admitted'} as ${printable(pod.uid)}${instead}`,
+    `${pod.alreadyAdmitted ? 'admitted already' : 'admitted'} as ${printable(pod.uid)}${replacement}`,
     ...choiceLines(pod.explanation),
     ...quietLines(pod.quiet),
     ...warningLines(pod.warnings),

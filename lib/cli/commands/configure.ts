@@ -145,10 +145,10 @@ async function configure(flags: ConfigureFlags): Promise<void> {
   const why = whyNothing(after);
   if (why !== undefined) tell(`warning: with these settings no CPU can be granted: ${why}`);
   if (output === 'json') {
-    const flagged = after.grants
+    const flaggedGrants = after.grants
       .filter(({ flags }) => flags.length > 0)
       .map(({ uid, name, flags }) => ({ uid, name, flags }));
-    print(formatJson({ stateDir, before: before.settings, after: after.settings, flagged }));
+    print(formatJson({ stateDir, before: before.settings, after: after.settings, flagged: flaggedGrants }));
     return;
   }
   const now = settingsRows(after.settings);

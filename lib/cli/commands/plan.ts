@@ -124,15 +124,15 @@ function pictureOf({ workloads, status, memory }: PlanResult, topology: Topology
   const pods = workloads.flatMap((each) => each.pods);
   const titles = new Map(pods.map(({ pod, plan }) => [plan.uid, planTitle({ pod, plan })]));
   const plans = pods.map(({ plan }) => plan);
-  const rejected = pods.filter(({ plan }) => !plan.admitted).map(planTitle);
+  const titlesOfRejected = pods.filter(({ plan }) => !plan.admitted).map(planTitle);
   const replacedUids = new Set(plans.filter((plan) => plan.replaced).map(({ uid }) => uid));
   const others = { ...status, grants: status.grants.filter(({ uid }) => !replacedUids.has(uid)) };
   return machinePicture(topology, {
     holdings: holdingsWith(others, plans, memory, ({ uid, alreadyAdmitted }) => {
       return `${titles.get(uid)} (${alreadyAdmitted ? 'admitted already' : 'planned'})`;
     }),
-    ...(rejected.length > 0 && {
-      note: `rejected: ${rejected.length > MOST_NAMES ? summary(rejected) : rejected.join(', ')}`,
+    ...(titlesOfRejected.length > 0 && {
+      note: `rejected: ${titlesOfRejected.length > MOST_NAMES ? summary(titlesOfRejected) : titlesOfRejected.join(', ')}`,
     }),
   });
 }

@@ -72,11 +72,11 @@ function grantTexts(pods: unknown, names: Names, sign: string): string[] {
 }
 
 function changeTexts(record: Readonly<Record<string, unknown>>, names: Names): string[] {
-  const released = listIn(record.released).map((uid) => `- ${names.get(uid) ?? textOf(uid)}`);
+  const endings = listIn(record.released).map((uid) => `- ${names.get(uid) ?? textOf(uid)}`);
   const isKnown = (pod: unknown) => names.has(fieldsOf(pod).uid);
   const pods = listIn(record.pods).flatMap((pod) => grantTexts([pod], names, isKnown(pod) ? '~' : '+'));
   const newMembers = Object.entries(REPLACED).filter(([member]) => record[member] !== undefined);
-  const texts = [...released, ...pods, ...newMembers.map(([, what]) => `new ${what}`)];
+  const texts = [...endings, ...pods, ...newMembers.map(([, what]) => `new ${what}`)];
   return texts.length === 0 ? ['no change of grants or settings'] : texts;
 }
 

@@ -45,10 +45,10 @@ export function planTitle({ pod: { request }, plan }: PlannedPod): string {
   return request.uid === undefined ? plan.uid : podTitle(request);
 }
 
-function podLines(workload: FileWorkload, planned: PlannedPod, page: Page): string[] {
-  const { pod, plan } = planned;
+function podLines(workload: FileWorkload, answer: PlannedPod, page: Page): string[] {
+  const { pod, plan } = answer;
   const of = workload.kind === 'Pod' ? '' : ` of ${workloadTitle(workload)}`;
-  const title = (page.colors ?? PLAIN).bold(`${planTitle(planned)} (${pod.request.qosClass})${of}`);
+  const title = (page.colors ?? PLAIN).bold(`${planTitle(answer)} (${pod.request.qosClass})${of}`);
   const { admitted, containers, explanation, warnings, exact, choice } = plan;
   if (!admitted) return [title, `rejected: ${explanationText(explanation)}`];
   return [
@@ -70,8 +70,8 @@ function explanationText(explanation: PodPlan['explanation']): string {
 
 function howAdmitted({ alreadyAdmitted, replaced, policy, scope }: PlannedPod['plan']): string {
   if (alreadyAdmitted) return `admitted already, under ${printable(policy)}, scope ${printable(scope)}`;
-  const instead = replaced ? ', in place of the pod on record' : '';
-  return `admitted under ${policy}, scope ${scope}${instead}`;
+  const replacement = replaced ? ', in place of the pod on record' : '';
+  return `admitted under ${policy}, scope ${scope}${replacement}`;
 }
 
 // One row for each pod.

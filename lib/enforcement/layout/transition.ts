@@ -30,9 +30,9 @@ export function podsNotIn({ pods }: Assignments, { pods: others }: Assignments):
 }
 
 /** A state without some of its grants. */
-export function without(state: Assignments, ended: readonly PodAssignment[]): Assignments {
-  if (ended.length === 0) return state;
-  return { ...state, pods: state.pods.filter((pod) => !ended.includes(pod)) };
+export function without(state: Assignments, endedPods: readonly PodAssignment[]): Assignments {
+  if (endedPods.length === 0) return state;
+  return { ...state, pods: state.pods.filter((pod) => !endedPods.includes(pod)) };
 }
 
 /** A grant with groups that changes its CPUs or memory nodes. */

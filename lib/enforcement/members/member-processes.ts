@@ -52,7 +52,7 @@ export function* unconfined(
   all: readonly Registered[],
   isConfined: (member: SharedMember) => boolean,
 ): Generator<Unconfined> {
-  const visited = new Set<number>();
+  const visitedPids = new Set<number>();
   for (const registered of all) {
     const { names, entry } = registered;
     const member = memberOf(entry);
@@ -64,8 +64,8 @@ export function* unconfined(
       continue;
     }
     for (const process of processes) {
-      if (visited.has(process.pid)) continue;
-      visited.add(process.pid);
+      if (visitedPids.has(process.pid)) continue;
+      visitedPids.add(process.pid);
       yield { member, names, process };
     }
   }

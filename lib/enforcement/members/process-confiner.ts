@@ -84,9 +84,9 @@ export class ProcessConfiner {
       });
     };
     let allowed = this.#holders.grantsOf(pods, process);
-    let planned = run(allowed, true);
+    let plan = run(allowed, true);
     // The parents of a process matter only if its threads would be moved off a grant.
-    const places = (planned?.places ?? []).map((words) => new CpuSet(words));
+    const places = (plan?.places ?? []).map((words) => new CpuSet(words));
     if (places.some((place) => place.isSubsetOf(granted))) {
       // A process that was attached to a container without exclusive CPUs must leave them all the
       // same.
@@ -101,11 +101,11 @@ export class ProcessConfiner {
       );
       if (parents.length > 0) {
         allowed = [...allowed, ...parents];
-        planned = run(allowed, true);
+        plan = run(allowed, true);
       }
     }
     return (
-      planned && { file, before: before?.text, known: threads, planned, move: () => run(allowed, false) }
+      plan && { file, before: before?.text, known: threads, planned: plan, move: () => run(allowed, false) }
     );
   }
 

@@ -54,11 +54,11 @@ export class SharedMembers implements StatePart {
    * Makes this process a member, which leaves CPUs on request. Calls `reopened` when CPUs are given
    * back, and when another program has removed the registration. Call {@link leave} as often.
    */
-  join(pods: () => readonly PodAssignment[], reopened: () => void): void {
+  join(pods: () => readonly PodAssignment[], onReopen: () => void): void {
     this.registry.join();
     const name = this.registry.ownName;
     if (name !== undefined)
-      this.#requests.listen(name, (request) => this.#obey(request, pods(), reopened), reopened);
+      this.#requests.listen(name, (request) => this.#obey(request, pods(), onReopen), onReopen);
   }
 
   leave(): void {
@@ -77,9 +77,9 @@ export class SharedMembers implements StatePart {
   #obey(
     { taken, pool, isOver }: ClearRequest,
     pods: readonly PodAssignment[],
-    reopened: () => void,
+    onReopen: () => void,
   ): boolean {
-    if (isOver) reopened();
+    if (isOver) onReopen();
     if (isOver) return true;
     const self = identifySelf();
     if (!isProcOurs()) return false;
@@ -189,18 +189,18 @@ export class SharedMembers implements StatePart {
   strays(confinement: Confinement, isConfined: (member: SharedMember) => boolean) {
     const names = this.#folder.list();
     const found: StrayMember[] = [];
-    let [checked, byMask] = [0, 0];
+    let [count, byMask] = [0, 0];
     for (const { member, process } of unconfined(this.registry.look(names), isConfined)) {
       byMask++;
-      const planned = process && this.#confiner.plan(process, confinement, names, false)?.planned;
-      if (!process || planned?.isRefused) continue;
-      checked++;
-      const threads = planned?.moved ?? 0;
+      const plan = process && this.#confiner.plan(process, confinement, names, false)?.planned;
+      if (!process || plan?.isRefused) continue;
+      count++;
+      const threads = plan?.moved ?? 0;
       if (threads === 0) continue;
       const repair = () => this.#confiner.confine(process, confinement, names, false);
       found.push({ member, process, threads, repair });
     }
-    return { checked, byMask, found };
+    return { checked: count, byMask, found };
   }
 
   /** What threads of this process have chosen whose masks differ from that now. */

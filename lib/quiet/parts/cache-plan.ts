@@ -70,17 +70,17 @@ export function planCache(
   files: KernelFiles,
   info: CacheInfo,
   demand: PartDemand,
-  recorded: readonly string[],
+  paths: readonly string[],
 ): CachePlan {
   const base = readGroup(files, RESCTRL)?.schemata ?? new Map();
   const claims = claimsOf(files, info, demand);
-  const claimed = new Set(claims.map(({ path }) => path));
+  const claimPaths = new Set(claims.map(({ path }) => path));
   const others = new Map<string, Schemata>();
-  const ended: Schemata[] = [];
+  const endedGroups: Schemata[] = [];
   for (const path of groupPaths(files)) {
-    const group = claimed.has(path) ? undefined : readGroup(files, path);
+    const group = claimPaths.has(path) ? undefined : readGroup(files, path);
     if (group === undefined) continue;
-    if (recorded.includes(path)) ended.push(group.schemata);
+    if (paths.includes(path)) endedGroups.push(group.schemata);
     else others.set(path, group.schemata);
   }
   const ids = [...new Set([...base.values()].flatMap((masks) => [...masks.keys()]))].sort((a, b) => a - b);
@@ -108,7 +108,7 @@ export function planCache(
         ...info,
         foreign: anyOf(others.values(), id),
         base: current,
-        released: anyOf(ended, id),
+        released: anyOf(endedGroups, id),
         requests: requests.map(({ ways, current }) => ({
           ways,
           current: current === undefined ? 0 : waysOf(current, id, 'every'),

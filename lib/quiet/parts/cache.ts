@@ -53,22 +53,22 @@ function unknownCpus(plan: CachePlan, { topology, demands }: PartDemand): CpuSet
 export const cache: Part = {
   name: 'cache',
 
-  settings(files, demand, recorded) {
+  settings(files, demand, paths) {
     const info = readCacheInfo(files);
     if (info === undefined) return [];
-    const plan = planCache(files, info, demand, recorded);
-    const ended = recorded.filter(
+    const plan = planCache(files, info, demand, paths);
+    const endedPaths = paths.filter(
       (path) => path !== DEFAULT_PATH && plan.claims.every((claim) => claim.path !== path),
     );
-    const isNeeded = recorded.includes(DEFAULT_PATH) || plan.claims.length > 0;
+    const isNeeded = paths.includes(DEFAULT_PATH) || plan.claims.length > 0;
     return [
       ...(isNeeded ? [defaultSetting(files, plan)] : []),
-      ...ended.filter((path) => files.exists(path)).map((path) => groupSetting(files, plan, path)),
+      ...endedPaths.filter((path) => files.exists(path)).map((path) => groupSetting(files, plan, path)),
       ...plan.claims.map(({ path }) => groupSetting(files, plan, path)),
     ];
   },
 
-  hidden: (files, recorded) => (isMounted(files) ? [] : recorded),
+  hidden: (files, records) => (isMounted(files) ? [] : records),
 
   obstacles(files, demand) {
     if (demand.demands.every(({ request }) => request.cache === null)) return [];

@@ -211,7 +211,7 @@ export function findOwners(
   bootId: string,
   ownFile?: OwnerFile,
   path?: string,
-  recorded?: OnRecord,
+  record?: OnRecord,
 ): FoundOwners {
   const living: OwnerFile[] = ownFile ? [ownFile] : [];
   const unknown: UnknownOwner[] = [];
@@ -221,10 +221,10 @@ export function findOwners(
   for (const uuid of uuids) {
     if (uuid === ownFile?.uuid) continue;
     const locked = isLocked(owners, uuid) || locks?.has(uuid) === true;
-    if (!locked && recorded?.owners.has(uuid)) continue;
+    if (!locked && record?.owners.has(uuid)) continue;
     try {
       const bytes = readOwner(owners, uuid);
-      if (recorded && (generationIn(bytes) ?? Number.POSITIVE_INFINITY) < recorded.generation) continue;
+      if (record && (generationIn(bytes) ?? Number.POSITIVE_INFINITY) < record.generation) continue;
       const file = decodeOwnerFile(bytes);
       if (file.uuid !== uuid) throw new NumalignError('ERR_STATE_CORRUPT', `it is of owner ${file.uuid}`);
       // A held lock belongs to this boot even if the boot id in the file differs: a container may

@@ -122,9 +122,9 @@ export function checkUsable(stateDir: string): void {
       const why = isThere && isClosed ? whyClosed(path) : `it cannot be ${action}: ${thrownText(error)}`;
       throw folderError(path, why, error);
     }
-    const closed = isThere ? closedPart(path) : undefined;
-    if (closed === undefined) return;
-    throw folderError(path, path === MACHINE_STATE_DIR ? whyClosed(path) : `${closed} is closed to you`);
+    const part = isThere ? closedPart(path) : undefined;
+    if (part === undefined) return;
+    throw folderError(path, path === MACHINE_STATE_DIR ? whyClosed(path) : `${part} is closed to you`);
   });
 }
 

@@ -238,8 +238,8 @@ export class Owners implements OwnerRegistry {
       const changes = podListChanges(last, pods);
       const ownPods = podsAfter(changes).filter((pod) => self.holds(pod));
       const uids = new Set(ownPods.map(({ uid }) => uid));
-      const released = podsBefore(changes).flatMap(({ uid }) => (uids.has(uid) ? [] : [uid]));
-      self.write(this.#header!, ownPods, released);
+      const endedUids = podsBefore(changes).flatMap(({ uid }) => (uids.has(uid) ? [] : [uid]));
+      self.write(this.#header!, ownPods, endedUids);
     } else {
       self.agree(
         this.#header!,
@@ -310,10 +310,10 @@ export class Owners implements OwnerRegistry {
    * lack.
    */
   find(checkpoint?: Checkpoint): FoundOwners {
-    const recorded = checkpoint && {
+    const record = checkpoint && {
       generation: checkpoint.generation,
       owners: new Set(checkpoint.assignments.pods.map(({ owner }) => owner.uuid)),
     };
-    return findOwners(this.#folder, this.#bootId, this.#ownOwner?.file, this.#path, recorded);
+    return findOwners(this.#folder, this.#bootId, this.#ownOwner?.file, this.#path, record);
   }
 }

@@ -62,8 +62,8 @@ export function flawOf(
     return `it is older than generation ${highest}, which the file of a living owner names`;
   const byUid = new Map(pods.map((pod) => [pod.uid, pod]));
   const isOnRecord = (pod: PodAssignment) => {
-    const recorded = byUid.get(pod.uid);
-    return recorded !== undefined && podText(recorded) === podText(pod);
+    const record = byUid.get(pod.uid);
+    return record !== undefined && podText(record) === podText(pod);
   };
   // A process's file of this generation matches it, or has later claims, which were committed after
   // it. This does not hold for other owners: the process that wrote their file may have ended
@@ -124,15 +124,17 @@ export function rebuild(
     const refusal = base.refusal ?? unknown?.error;
     return { bootId: base.bootId, assignments: base.assignments, ...(refusal && { refusal }) };
   }
-  const recorded = base?.assignments ?? emptyAssignments(settings);
-  const assignments = isVoid ? withoutPods(recorded) : recorded;
+  const previous = base?.assignments ?? emptyAssignments(settings);
+  const assignments = isVoid ? withoutPods(previous) : previous;
   const before = { ...assignments, settings, kubelet: kubeletOf(assignments, base?.generation ?? 0, owners) };
   const { pods, rivals } = choosePods(before.pods, base?.generation ?? 0, owners);
   const memory = bookAgain(before, pods, totalOn);
   const refusal = base?.refusal ?? unknown?.error ?? refusalOf(pods, rivals, memory);
   // A grant that ends leaves its last CPUs on record by name.
-  const dropped = before.pods.filter((pod) => !pods.some(({ uid }) => uid === pod.uid)).map(({ uid }) => uid);
-  const { lastCpus } = removePods(before, new Set(dropped));
+  const droppedUids = before.pods
+    .filter((pod) => !pods.some(({ uid }) => uid === pod.uid))
+    .map(({ uid }) => uid);
+  const { lastCpus } = removePods(before, new Set(droppedUids));
   return { bootId, assignments: { ...before, pods, memory, lastCpus }, ...(refusal && { refusal }) };
 }
 
@@ -171,14 +173,14 @@ function choosePods(
   const mayStay = ({ owner, formerOwner }: PodAssignment) =>
     isUnknown(owner.uuid) || isUnknown(formerOwner ?? owner.uuid);
   const stay = recorded.flatMap((pod) => claims.get(pod.uid)?.pod ?? (mayStay(pod) ? pod : []));
-  const added = [...claims.values()]
+  const newPods = [...claims.values()]
     .map(({ pod }) => pod)
     .filter(({ uid }) => !recorded.some((pod) => pod.uid === uid));
   const byTime = (a: PodAssignment, b: PodAssignment) => (a.admittedAt < b.admittedAt ? -1 : 1);
   // A former owner that lives, and whose file no longer has the grant, has left its CPUs.
   const hasLeft = (uuid: string, uid: string) =>
     living.some((file) => file.uuid === uuid && !file.pods.some((pod) => pod.uid === uid));
-  const pods = [...stay, ...added.sort(byTime)].map((pod) =>
+  const pods = [...stay, ...newPods.sort(byTime)].map((pod) =>
     pod.formerOwner !== null && hasLeft(pod.formerOwner, pod.uid) ? { ...pod, formerOwner: null } : pod,
   );
   return { pods, rivals };
@@ -233,12 +235,12 @@ function bookAgain(
   next: readonly PodAssignment[],
   totalOn: TotalOn,
 ): BookedMemory {
-  const dropped = memoryBlocks(pods.filter((pod) => !next.includes(pod)));
-  const added = memoryBlocks(next.filter((pod) => !pods.includes(pod)));
-  let booked = dropped.reduce(releaseMemory, memory);
+  const oldBlocks = memoryBlocks(pods.filter((pod) => !next.includes(pod)));
+  const newBlocks = memoryBlocks(next.filter((pod) => !pods.includes(pod)));
+  let booked = oldBlocks.reduce(releaseMemory, memory);
   const allocatableOn = (node: number, type: string) =>
     totalOn(node, type) - bookedOn(settings.reservedMemory, node, type);
   // The block was granted before.
-  for (const block of added) booked = bookHeldMemory(booked, block, allocatableOn);
+  for (const block of newBlocks) booked = bookHeldMemory(booked, block, allocatableOn);
   return booked;
 }

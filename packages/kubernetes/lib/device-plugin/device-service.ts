@@ -156,9 +156,9 @@ export class DeviceService implements PluginAnswers {
       (container) => container.uid === podUid && container.name === name,
     );
     if (!this.#cpusOf(containerDevices).equals(allocation.cpus)) return false;
-    const restored = this.#allocating.then(() => this.#bookings.restore(allocation));
-    this.#allocating = restored.catch(() => {});
-    await restored.finally(() => this.update());
+    const restoration = this.#allocating.then(() => this.#bookings.restore(allocation));
+    this.#allocating = restoration.catch(() => {});
+    await restoration.finally(() => this.update());
     return true;
   }
 

@@ -60,7 +60,7 @@ export class TopologyPublisher {
   readonly #versions = new PublishedVersions();
   #work: Promise<unknown>[] = [];
   // The last published object; stale if the server may have another one by now.
-  #published: NodeResourceTopology | undefined;
+  #lastObject: NodeResourceTopology | undefined;
   #isStale = false;
   // Null if the Node cannot be read, or does not exist.
   #owner: OwnerReference | null | undefined;
@@ -158,14 +158,14 @@ export class TopologyPublisher {
       scope ?? topologyManagerScope,
       zonesOf(manager),
     );
-    if (!this.#isStale && isDeepStrictEqual(target, this.#published)) return;
+    if (!this.#isStale && isDeepStrictEqual(target, this.#lastObject)) return;
     this.#isStale = false;
     const times = this.#isContested ? this.#contested.times : 0;
     this.#earliest = performance.now() + Math.min(LEAST_MS * 2 ** times, LONGEST_CONTESTED_MS);
     if (this.#owner === undefined) this.#owner = await this.#findOwner();
     const answer = await this.#versions.during(target, () => this.#write(target));
     this.#versions.add(answer);
-    this.#published = target;
+    this.#lastObject = target;
     if (this.#failures.delete('published'))
       this.#options.log('info', `the topology of ${nodeName} is published again`);
   }
@@ -200,7 +200,7 @@ export class TopologyPublisher {
         : { apiVersion: 'v1', kind: 'Node', name: nodeName, uid: metadata.uid };
     } catch (error) {
       if (!(error instanceof ApiError) || !WITHOUT_OWNER.has(error.code)) throw error;
-      if (this.#published === undefined)
+      if (this.#lastObject === undefined)
         log('info', `the topology of ${nodeName} has no owner: ${error.message}`, { code: error.code });
       return null;
     }
@@ -212,7 +212,7 @@ export class TopologyPublisher {
     // list that is still on its way would otherwise look like a deletion.
     const onError = (error: ApiError) => {
       this.#reportFailure('watched', error);
-      if (!this.#published) this.#onChange();
+      if (!this.#lastObject) this.#onChange();
     };
     const options = { name: nodeName, signal: this.#end.signal, failed: onError };
     for await (const event of apiServer.watch(TOPOLOGIES, options)) {
@@ -223,7 +223,7 @@ export class TopologyPublisher {
         this.#owner ??= undefined;
         this.#wake.abort();
         this.#failures.delete('watched');
-        if (!this.#published) this.#onChange();
+        if (!this.#lastObject) this.#onChange();
       } else if (event.object.metadata.name === nodeName) {
         this.#react(event.type === 'DELETED' ? undefined : event.object);
       }
@@ -233,9 +233,9 @@ export class TopologyPublisher {
   // Handles a version written by others, or possibly by this publisher.
   #react(object: KubernetesObject | undefined): void {
     const { nodeName, log } = this.#options;
-    const published = this.#published;
-    if (!published && !this.#versions.isWriting) return;
-    if (object && (this.#versions.has(object) || (published && isSame(object, published)))) return;
+    const lastObject = this.#lastObject;
+    if (!lastObject && !this.#versions.isWriting) return;
+    if (object && (this.#versions.has(object) || (lastObject && isSame(object, lastObject)))) return;
     this.#isStale = true;
     if (object) {
       this.#contested = { times: this.#isContested ? this.#contested.times + 1 : 1, at: performance.now() };
