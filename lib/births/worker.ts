@@ -55,7 +55,7 @@ export function adoptWorker({ target }: Cradle, worker: Worker, tid: number): vo
 }
 
 /**
- * `placed`: where Workers were put before. A Worker for the shared pool leaves the grant right
+ * `cpus`: where Workers were put before. A Worker for the shared pool leaves the grant right
  * after its birth.
  */
 export function startWorker(

@@ -254,7 +254,7 @@ function marksOf({ version, mount }: Hierarchy, unit: string): string[] {
   return systemd ? [unit, systemd.mount.point + unit.slice(mount.point.length)] : [unit];
 }
 
-// If the sets have nothing in common, returns `wanted`, so that the kernel's refusal shows.
+// If the sets have nothing in common, returns `ids`, so that the kernel's refusal shows.
 function inCommon<S extends IdSet<S>>(ids: S, has: S): S {
   const common = ids.intersection(has);
   return common.isEmpty ? ids : common;

@@ -12,7 +12,7 @@ export class WorkerLife {
   #isEnded = false;
 
   /**
-   * REQUIRES: a worker that was just forked. `ending` is called before its end is emitted, `ended`
+   * REQUIRES: a worker that was just forked. `ending` is called before its end is emitted, `onEnd`
    * afterwards.
    */
   constructor(worker: Worker, ending: () => void, onEnd: () => void) {

@@ -12,7 +12,7 @@ import type { ForeignCpuset, ForeignCpusets } from './facts.js';
 const MOST_LOOKED_AT = 4096;
 
 /**
- * `own`: the folder of numalign's root. It is left out with everything below it, as are the cgroups
+ * `ownPath`: the folder of numalign's root. It is left out with everything below it, as are the cgroups
  * above, which have its CPUs too. Null if no cpusets can be seen.
  */
 export function readForeignCpusets(

@@ -33,7 +33,7 @@ const ofAll = (place: Place) => threadShares(place)[0].cpus;
 const ofContainer = (container: string | null | undefined) => (place: Place) =>
   place.containers.find(({ name }) => name === container)?.cpus ?? ofAll(place);
 
-/** `started`: the pids that this process has started. */
+/** `children`: the pids that this process has started. */
 function tenantsOf(enforcer: Enforcer, pod: PodAssignment, children: readonly number[]): readonly Tenant[] {
   const { uid, owner } = pod;
   const registered = enforcer.members?.registry.look() ?? [];

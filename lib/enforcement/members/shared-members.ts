@@ -51,7 +51,7 @@ export class SharedMembers implements StatePart {
   }
 
   /**
-   * Makes this process a member, which leaves CPUs on request. Calls `reopened` when CPUs are given
+   * Makes this process a member, which leaves CPUs on request. Calls `onReopen` when CPUs are given
    * back, and when another program has removed the registration. Call {@link leave} as often.
    */
   join(pods: () => readonly PodAssignment[], onReopen: () => void): void {

@@ -61,7 +61,7 @@ export interface Part {
   readonly name: QuietPart;
   /**
    * The settings in the order in which to write them; they are restored in the opposite order.
-   * `demand`: what grants want now. `recorded`: paths of settings of this part on record, which the
+   * `demand`: what grants want now. `paths`: paths of settings of this part on record, which the
    * result must include while they exist. Lazy: there are hundreds of interrupts, and each takes
    * several reads to find.
    */

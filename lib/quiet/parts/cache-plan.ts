@@ -65,7 +65,7 @@ function claimsOf(files: KernelFiles, info: CacheInfo, { topology, demands }: Pa
   });
 }
 
-/** `recorded`: paths of groups that were made for grants, some of which have ended. */
+/** `paths`: groups that numalign made for grants, of which some have ended. */
 export function planCache(
   files: KernelFiles,
   info: CacheInfo,

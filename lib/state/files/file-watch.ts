@@ -34,7 +34,7 @@ export class FileWatch {
   #timer: NodeJS.Timeout | undefined;
 
   /**
-   * `changed` runs after the watch on the file is in place, so that a look misses no later change.
+   * `onChange` runs after the watch on the file is in place, so that a look misses no later change.
    */
   constructor(path: string, onChange: () => void) {
     this.#path = path;

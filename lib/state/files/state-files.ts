@@ -60,7 +60,7 @@ const NO_STATE_FILE: Readonly<Record<string, string>> = {
 };
 
 /**
- * Reads a state file. state.json must have every committed generation. `earlier`: an earlier
+ * Reads a state file. state.json must have every committed generation. `previous`: an earlier
  * result; it is reused if the file has the same bytes.
  * @throws ERR_STATE_VERSION, and ERR_SYSCALL if the file cannot be read for reasons outside the
  *   file
@@ -83,7 +83,7 @@ export function findState(folder: NativeFolder, name: string, previous?: GoodSta
 const sums = new WeakMap<GoodState, string>();
 
 /**
- * Judges the bytes of a state file. `highest`: the lowest generation that passes. `earlier`: as in
+ * Judges the bytes of a state file. `highest`: the lowest generation that passes. `previous`: as in
  * {@link findState}.
  * @throws ERR_STATE_VERSION
  */
@@ -201,8 +201,8 @@ export interface OnRecord {
 }
 
 /**
- * Reads all owners' files. `own`: this process's own file, as it knows it. `path`: the state
- * folder; if given, finds owners whose files were removed too. `recorded`: skips files that add
+ * Reads all owners' files. `ownFile`: this process's own file, as it knows it. `path`: the state
+ * folder; if given, finds owners whose files were removed too. `record`: skips files that add
  * nothing to this state, which are unlocked files of owners on record and files of earlier
  * generations. REQUIRES: the state's lock, because a file may be half written without it.
  */
@@ -278,7 +278,7 @@ function unknownOwner(uuid: string, cause: NumalignError): NumalignError {
 }
 
 /**
- * True if a text with this boot id belongs to the boot with the id `here`. Neither memory nor a
+ * True if a text with this boot id belongs to the boot with the id `currentBootId`. Neither memory nor a
  * lock outlives a boot. A container may have its own boot id.
  */
 export function isOfBoot(bootId: string, currentBootId: string, owners: NativeFolder | undefined): boolean {

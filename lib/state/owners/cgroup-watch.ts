@@ -10,7 +10,7 @@ export class CgroupWatch {
   // By pod uid; undefined if nothing reports the end of the cgroup.
   readonly #ends = new Map<string, (() => void) | undefined>();
 
-  /** `changed`: called when the owner of the grant with this uid may have ended. */
+  /** `onChange`: called when the owner of the grant with this uid may have ended. */
   constructor(onChange: (uid: string) => void) {
     this.#onChange = onChange;
   }

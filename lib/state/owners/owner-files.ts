@@ -78,7 +78,7 @@ export class OwnerFiles {
   }
 
   /**
-   * Removes the files of ended processes without pods on record. `own`: skipped, because it lives.
+   * Removes the files of ended processes without pods on record. `ownUuid`: skipped, because it lives.
    */
   removeEnded(endedPods: Pods, onRecord: Pods, ownUuid: string | undefined): void {
     const processes = endedPods.flatMap(({ owner: { kind, uuid } }) => (kind === 'process' ? [uuid] : []));

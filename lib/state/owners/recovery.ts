@@ -32,7 +32,7 @@ export interface Clues {
 }
 
 /**
- * The last good generation in the state file, its copy, or `remembered`, which this process read
+ * The last good generation in the state file, its copy, or `inMemory`, which this process read
  * before. The lines of both files together may show a later one than each file.
  */
 export function lastGood(

@@ -27,7 +27,7 @@ export class DeviceList {
   #devices: readonly ListedDevice[] = [];
   #text = '[]';
 
-  /** `ended` is called when the kubelet has ended its last stream. */
+  /** `onEnd` is called when the kubelet has ended its last stream. */
   constructor(onEnd: () => void) {
     this.#onEnd = onEnd;
   }
