@@ -4,7 +4,7 @@ type Plain = string | number | boolean | null | undefined | Plain[] | { [key: st
 
 /**
  * A copy that JSON can represent: a bigint becomes its digits, an error its name, code and message,
- * a map or set a list, an object with `toJSON` the result of that. A circular reference becomes
+ * a map or set a list, an object with `toJSON` its result. A circular reference becomes
  * `[Circular]`. Values that throw when read are left out.
  */
 export function plainJson(value: unknown): Plain {
