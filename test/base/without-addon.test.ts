@@ -158,7 +158,9 @@ describe('where numalign cannot work', () => {
     ];
     const optional = run(text, { nodeOptions, env: { NUMALIGN_ACQUIRE: '{"cpu": 1, "optional": true}' } });
     expect(optional.printed).toEqual([[true, true, null]]);
-    expect(optional.stderr).toMatch(/^numalign\/preload: no CPUs .*darwin.* \[ERR_ADDON_MISSING\]\n$/);
+    expect(optional.stderr).toMatch(
+      /^numalign\/preload: no exclusive CPUs,.*darwin.* \[ERR_ADDON_MISSING\]\n$/,
+    );
     const required = run(text, { nodeOptions, env: { NUMALIGN_ACQUIRE: '{"cpu": 1}' } });
     expect(required).toMatchObject({ status: 1, printed: [] });
   });
