@@ -36,12 +36,12 @@ async function runTests(tests, mutant, { work, kernel, emulator, temporary, time
     const abort = new AbortController();
     let failed;
     const reader = new TapReader({
-      told: ({ name, isOk }) => {
+      onTest: ({ name, isOk }) => {
         if (isOk) return;
         failed ??= name;
         abort.abort();
       },
-      noted: () => {},
+      onNote: () => {},
     });
     const { status, isTooLate } = await boot(SHAPE, kernel, emulator, ['sh', '-c', commands.join(' && ')], {
       ...{ cwd: work, console: join(folder, 'console.log'), temporary: folder, bootMs: BOOT_MS, timeoutMs },

@@ -467,9 +467,7 @@ export class Group {
     const passing = () => [...pods().values()].filter((pod) => pod.isPlaceholder || pod.upcoming);
     await this.#within(REST_MS, () => passing().length === 0);
     for (const { uid, isPlaceholder } of passing())
-      this.#violation(
-        `${isPlaceholder ? 'room' : 'a change'} of ${uid} stays without any request`,
-      );
+      this.#violation(`${isPlaceholder ? 'room' : 'a change'} of ${uid} stays without any request`);
     if (pods().size > 0) return;
     const places = () => inodesIn(join(this.#stateDir, 'waiting')).filter(([, inode]) => isLocked(inode));
     await this.#within(REST_MS, () => places().length === 0);
@@ -575,9 +573,7 @@ export class Group {
     }
     const unreported = grants.filter(({ uid }) => !known.has(uid)).length;
     if (unreported > this.#asked)
-      this.#violation(
-        `${unreported} unreported persistent grants, only ${this.#asked} were requested`,
-      );
+      this.#violation(`${unreported} unreported persistent grants, only ${this.#asked} were requested`);
     const given = parseList(kubelet).map((cpu) => `cpu ${cpu}`);
     const taken = new Set([...given, ...[...there.values()].flatMap((keys) => [...keys])]);
     const lost = this.machine.grantable.filter(

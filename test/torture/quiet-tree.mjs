@@ -123,8 +123,7 @@ export class QuietTree {
       const keys = new Set(its.flatMap((pod) => [...pod.keys]));
       const left = setting.cpusOf(original).filter((cpu) => !setting.cpusOf(value).includes(cpu));
       const unasked = left.filter((cpu) => !keys.has(`cpu ${cpu}`));
-      if (unasked.length > 0)
-        found.push(`${path} is ${value}, though no grant has quiet on CPUs ${unasked}`);
+      if (unasked.length > 0) found.push(`${path} is ${value}, though no grant has quiet on CPUs ${unasked}`);
       const sure = new Set(
         its.flatMap(({ uid, keys: has }) => [...has].filter((key) => held.get(uid)?.has(key))),
       );

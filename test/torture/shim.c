@@ -2,15 +2,17 @@
 // state folder or locks a file in it. It can end the process just before, in the middle of, or just
 // after such a call, and log them all. Compiled by shim.mjs.
 //
-//   NUMALIGN_SHIM_FOLDER   the state folder, absolute and without links; nothing else is looked at
-//   NUMALIGN_SHIM_FAIL     N:WHEN or N:WHEN:KIND   dies at the N-th step (of that kind), WHEN being before,
-//   during (a write: half of it) or after NUMALIGN_SHIM_RANDOM   SEED:RATE   dies at one step in RATE
-//   NUMALIGN_SHIM_ERRORS   SEED:RATE or SEED:RATE:PATH   one step in RATE (on paths that begin so) fails with
-//   an error that the kernel may give there
-//   NUMALIGN_SHIM_LOG      a file to add to: each kind of step the first time it is met, and the step at
-//   which the process died NUMALIGN_SHIM_TRACE    a file to add to: every step that succeeded, with its bytes
-//   NUMALIGN_SHIM_NO_SYNC  set: nothing is synced, for a process whose files need not last
-//   NUMALIGN_SHIM_BOOT_ID  a file that is read instead of /proc/sys/kernel/random/boot_id
+//   NUMALIGN_SHIM_FOLDER   the state folder, absolute and without links; all else is ignored
+//   NUMALIGN_SHIM_FAIL     N:WHEN or N:WHEN:KIND   dies at the N-th step (of that kind), WHEN being
+//                          before, during (a write: half of it) or after
+//   NUMALIGN_SHIM_RANDOM   SEED:RATE   dies at one step in RATE
+//   NUMALIGN_SHIM_ERRORS   SEED:RATE or SEED:RATE:PATH   one step in RATE (on paths that begin so)
+//                          fails with an error that the kernel may give there
+//   NUMALIGN_SHIM_LOG      a file to append to: each kind of step when it first occurs, and the
+//                          step at which the process died
+//   NUMALIGN_SHIM_TRACE    a file to append to: every step that succeeded, with its bytes
+//   NUMALIGN_SHIM_NO_SYNC  if set, nothing is synced: for a process whose files need not last
+//   NUMALIGN_SHIM_BOOT_ID  a file that replaces /proc/sys/kernel/random/boot_id
 //
 // A kind is a call and the file it is about, such as "rename state.json"; a file in a folder below is
 // "owners/*". Of what is written there it names the step of a move, such as "write state.json begin".
