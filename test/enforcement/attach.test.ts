@@ -258,11 +258,11 @@ describe.skipIf(!isUsable)('a process that is attached to a grant', () => {
           details: { value: pid },
         });
       }
-      const process = child('true', []);
-      await ended(process);
-      expect(await errorOf(() => grant.attach(process.pid!))).toMatchObject({
+      const program = child('true', []);
+      await ended(program);
+      expect(await errorOf(() => grant.attach(program.pid!))).toMatchObject({
         code: 'ERR_UNKNOWN_MEMBER',
-        details: { value: process.pid },
+        details: { value: program.pid },
       });
       // A thread of the kernel, bound to its CPU.
       const bound = readdirSync('/proc')

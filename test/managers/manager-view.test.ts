@@ -106,7 +106,7 @@ describe('a manager that only looks', () => {
     expect(snapshot(stateDir)).toEqual(before);
   });
 
-  it('makes no folder where there is none, and answers as the first opener would find it', async () => {
+  it('makes no folder if there is none, and answers as the first opener would find it', async () => {
     const stateDir = makeStateDir();
     const looking = await openManager({
       ...{ stateDir, topology: await discover({ synthetic: SYNTHETIC }), reservedSystemCPUs: '0-1' },
