@@ -16,7 +16,7 @@ import { makeStateDir } from '../support/state-dir.js';
 
 const MACHINE = 'package:2 numa:1 core:4 pu:2';
 
-/** What is told on a channel during this test. */
+/** The messages on a channel during this test. */
 function messagesOf<S extends DiagnosticsStep>(step: S): DiagnosticsMessages[S][] {
   const messages: DiagnosticsMessages[S][] = [];
   const listener = (message: unknown) => void messages.push(message as DiagnosticsMessages[S]);
@@ -26,7 +26,7 @@ function messagesOf<S extends DiagnosticsStep>(step: S): DiagnosticsMessages[S][
 }
 
 describe('numalign:wait', () => {
-  it('tells once that a request queues, and nothing of one that finds room', async () => {
+  it('reports once that a request queues, and nothing for one that finds room', async () => {
     const manager = await simulate(MACHINE, { reservedSystemCPUs: '0' });
     const told = messagesOf('wait');
     const [first, second] = [
@@ -36,7 +36,7 @@ describe('numalign:wait', () => {
     expect(told).toEqual([]);
     const waiting = manager.acquire({ cpu: 14, name: 'third', wait: true });
     await expect.poll(() => told.length).toBe(1);
-    // Tried again, in vain.
+    // A second attempt, in vain.
     await first.release();
     await second.release();
     await (await waiting).release();
@@ -45,7 +45,7 @@ describe('numalign:wait', () => {
 });
 
 describe('numalign:admit', () => {
-  it('tells what was asked for, what was given, and how long it took', async () => {
+  it('reports the request, the grant, and the time it took', async () => {
     const manager = await simulate(MACHINE, { reservedSystemCPUs: '0' });
     const told = messagesOf('admit');
     const grant = await manager.acquire({ cpu: 2, memory: 0, name: 'gateway', policy: 'restricted' });
@@ -79,7 +79,7 @@ describe('numalign:admit', () => {
     expect(told[0]!.durationMs).toBeGreaterThan(0);
   });
 
-  it('tells of a rejection where there was no room and why, and that is no error', async () => {
+  it('reports where a rejected request found no room and why, and that is no error', async () => {
     const manager = await simulate('package:2 [numa(memory=8GiB)] core:4 pu:2');
     const [told, errors] = [messagesOf('admit'), messagesOf('error')];
     const containers = [
@@ -108,7 +108,7 @@ describe('numalign:admit', () => {
     expect(errors).toEqual([]);
   });
 
-  it('tells what a pod asks for as a whole, and what its containers ask for of that', async () => {
+  it('reports the request of a pod as a whole, and the parts of its containers', async () => {
     const manager = await simulate('numa:1(memory=8GiB) l3:2 core:4 pu:1', {
       topologyManagerScope: 'pod',
       featureGates: { PodLevelResourceManagers: true },
@@ -128,7 +128,7 @@ describe('numalign:admit', () => {
     ]);
   });
 
-  it('tells of no exclusive CPUs where the pod as a whole asks for no whole number', async () => {
+  it('reports no exclusive CPUs if the pod as a whole does not request a whole number', async () => {
     const manager = await simulate('numa:1(memory=8GiB) core:4 pu:1', {
       topologyManagerScope: 'pod',
       featureGates: { PodLevelResourceManagers: true },
@@ -148,7 +148,7 @@ describe('numalign:admit', () => {
     ]);
   });
 
-  it('tells of all L3 groups of a grant, whatever parts it has', async () => {
+  it('reports all L3 groups of a grant, whatever its parts', async () => {
     const manager = await simulate('numa:1 l3:2 core:4 pu:1');
     const told = messagesOf('admit');
     await manager.acquire({ cpu: 5, parts: { main: 1 } });
@@ -156,7 +156,7 @@ describe('numalign:admit', () => {
     expect(told.map(({ containers }) => containers[0]!.l3Groups)).toEqual([2, 1]);
   });
 
-  it('tells of a pod that was there already', async () => {
+  it('reports a pod that was admitted already', async () => {
     const manager = await simulate(MACHINE);
     const pod = { uid: 'pod-1', containers: [guaranteed('main', { cpu: 2 })] };
     await manager.admit(pod);
@@ -165,7 +165,7 @@ describe('numalign:admit', () => {
     expect(told).toMatchObject([{ outcome: 'already', uid: 'pod-1', cpus: String(containers[0]!.cpus) }]);
   });
 
-  it('tells of a request that gave up waiting as failed, and on the channel of errors', async () => {
+  it('reports a request that gave up waiting as failed, and on the channel of errors', async () => {
     const manager = await simulate(MACHINE, { reservedSystemCPUs: '0' });
     await manager.acquire({ cpu: 15 });
     const [told, errors] = [messagesOf('admit'), messagesOf('error')];
@@ -304,7 +304,7 @@ describe('numalign:error', () => {
 });
 
 describe('the channels', () => {
-  it('have frozen messages that tell managers of one state apart', async () => {
+  it('have frozen messages that distinguish managers of one state', async () => {
     const stateDir = makeStateDir();
     const one = await openManager({ stateDir });
     const other = await openManager({ stateDir });
@@ -322,7 +322,7 @@ describe('the channels', () => {
 
   const source: Source = { managerId: 0, ledger: { scope: 'private', path: '/state' } as Source['ledger'] };
 
-  it('cost nothing where nobody subscribes: nothing is described, and promises are not wrapped', () => {
+  it('cost nothing without subscribers: nothing is described, and promises are not wrapped', () => {
     const describe = () => {
       throw new Error('described');
     };
@@ -331,7 +331,7 @@ describe('the channels', () => {
     publish('drift', source, describe);
   });
 
-  it('have what reconciling tells', async () => {
+  it('have the reports of reconciliation', async () => {
     const [rounds, drifts] = [messagesOf('reconcile'), messagesOf('drift')];
     publish('drift', source, () => ({
       kind: 'mask',

@@ -2,6 +2,6 @@
 // would judge wrongly.
 import { beforeEach } from 'vitest';
 
-const UNFIT = ['goes on without the old process where that dies on the way'];
+const UNFIT = ['continues without the old process if that dies on the way'];
 
 beforeEach(({ skip, task }) => skip(UNFIT.includes(task.name), 'unfit to judge mutants'));
