@@ -69,7 +69,7 @@ describe('a pod', () => {
     await admitted.release();
     expect(String(manager.sharedPool())).toBe('0-15');
     expect((await errorOf(() => admitted.release())).code).toBe('ERR_UNKNOWN_GRANT');
-    expect((await errorOf(() => admitted.container('nobody'))).code).toBe('ERR_UNKNOWN_CONTAINER');
+    expect((await errorOf(() => admitted.container('unknown'))).code).toBe('ERR_UNKNOWN_CONTAINER');
   });
 
   it('is admitted whole or not at all', async () => {

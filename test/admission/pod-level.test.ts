@@ -194,7 +194,7 @@ describe('a pod with pod-level resources', () => {
     ['one container at a time', { ...MANAGED, topologyManagerScope: 'container' }],
     ['without the gate', { ...MANAGED, featureGates: { PodLevelResourceManagers: false } }],
   ] as const)(
-    'is known again by its amounts, also in a state that is opened anew: %s',
+    'is recognized by its amounts, even after the state is opened again: %s',
     async (_, options) => {
       const manager = await newManager(options);
       const spec = whole(LIMITS, [OWN, SHARED]);

@@ -268,18 +268,18 @@ describe('grant.resize', () => {
     const stateDir = makeStateDir();
     const [manager, watcher] = [await simulated(stateDir), await simulated(stateDir)];
     const grant = await manager.acquire({ cpu: 4 });
-    const told: StateChange[] = [];
+    const changes: StateChange[] = [];
     const heldMeanwhile: number[] = [];
     watcher.on('change', (change) => {
-      told.push(change);
+      changes.push(change);
       heldMeanwhile.push(watcher.freeCpus().size);
     });
     // Commits that the watcher finds together are one change.
     await grant.resize({ cpu: 6, noticeMs: 1_000 });
-    while (told.length < 2) await soon();
+    while (changes.length < 2) await soon();
     await grant.resize({ cpu: 2, noticeMs: 1_000 });
-    while (told.length < 4) await soon();
-    const [announced, done, announced2, done2] = told.map(({ changed }) => changed[0]!.after);
+    while (changes.length < 4) await soon();
+    const [announced, done, announced2, done2] = changes.map(({ changed }) => changed[0]!.after);
     expect([announced!.cpus.size, announced!.upcoming!.size]).toEqual([4, 6]);
     expect([done!.cpus.size, done!.upcoming]).toEqual([6, null]);
     expect([announced2!.cpus.size, announced2!.upcoming!.size]).toEqual([6, 2]);
@@ -548,13 +548,13 @@ describe("manager.on('change')", () => {
     await agent.tell('watch');
     const manager = await openManager({ stateDir });
     onTestFinished(() => manager.close());
-    const told: StateChange[] = [];
-    manager.on('change', (change) => told.push(change));
+    const ownChanges: StateChange[] = [];
+    manager.on('change', (change) => ownChanges.push(change));
     const grant = await manager.acquire({ cpu: 1, name: 'x' });
     await manager.configure({ reservedSystemCPUs: '' });
     const generation = manager.generation();
     // A grant that came and went between two reads is not reported.
-    while (told.flatMap(({ added }) => added).length === 0) await soon();
+    while (ownChanges.flatMap(({ added }) => added).length === 0) await soon();
     let changes = await agent.tell('changes');
     while (changes.flatMap(({ added }: any) => added).length === 0) changes = await agent.tell('changes');
     await grant.release();
@@ -562,43 +562,43 @@ describe("manager.on('change')", () => {
     expect(changes.flatMap((change: any) => change.added.map(({ uid }: any) => uid))).toEqual([grant.uid]);
     expect(changes.flatMap((change: any) => change.removed.map(({ uid }: any) => uid))).toEqual([grant.uid]);
     expect(changes[0].before).toBeLessThan(changes[0].generation);
-    while (told.at(-1)?.generation !== generation + 1) await soon();
-    expect(told.flatMap(({ added }) => added.map(({ uid }) => uid))).toEqual([grant.uid]);
-    expect(String(told.at(-1)!.sharedPool)).toBe(String(ALL));
+    while (ownChanges.at(-1)?.generation !== generation + 1) await soon();
+    expect(ownChanges.flatMap(({ added }) => added.map(({ uid }) => uid))).toEqual([grant.uid]);
+    expect(String(ownChanges.at(-1)!.sharedPool)).toBe(String(ALL));
   });
 
   it('lists grants that no longer hold as recorded, and those that do again', async () => {
     const manager = await simulated(makeStateDir());
     const grant = await manager.acquire({ cpu: 2 });
-    const told: StateChange[] = [];
-    manager.on('change', (change) => told.push(change));
+    const changes: StateChange[] = [];
+    manager.on('change', (change) => changes.push(change));
     const until = async (condition: () => boolean) => {
       while (!condition()) await soon();
     };
     await manager.configure({ reservedSystemCPUs: String(grant.cpus.first) });
-    await until(() => told.length === 1);
-    expect(told[0]).toMatchObject({
+    await until(() => changes.length === 1);
+    expect(changes[0]).toMatchObject({
       changed: [],
       flagged: [{ uid: grant.uid, flags: [{ code: 'CPU_RESERVED' }] }],
       settings: { reservedSystemCPUs: CpuSet.of(grant.cpus.first!) },
     });
     await manager.configure({ reservedSystemCPUs: '' });
-    await until(() => told.length === 2);
-    expect(told[1]!.flagged).toMatchObject([{ uid: grant.uid, flags: [] }]);
+    await until(() => changes.length === 2);
+    expect(changes[1]!.flagged).toMatchObject([{ uid: grant.uid, flags: [] }]);
   });
 
   it('reports each grant once, for one commit or several', async () => {
     const manager = await simulated(makeStateDir());
-    const told: StateChange[] = [];
-    manager.on('change', (change) => told.push(change));
+    const changes: StateChange[] = [];
+    manager.on('change', (change) => changes.push(change));
     const grants = await Promise.all([1, 2, 3].map((cpu) => manager.acquire({ cpu })));
-    while (told.at(-1)?.generation !== manager.generation()) await soon();
+    while (changes.at(-1)?.generation !== manager.generation()) await soon();
     // The lock decides which of them comes first.
     const idsOf = (list: readonly { uid: string }[]) => list.map(({ uid }) => uid).sort();
-    expect(idsOf(told.flatMap(({ added }) => added))).toEqual(idsOf(grants));
-    expect(told.map(({ before }) => before)).toEqual([
-      told[0]!.before,
-      ...told.slice(0, -1).map((c) => c.generation),
+    expect(idsOf(changes.flatMap(({ added }) => added))).toEqual(idsOf(grants));
+    expect(changes.map(({ before }) => before)).toEqual([
+      changes[0]!.before,
+      ...changes.slice(0, -1).map((c) => c.generation),
     ]);
   });
 
@@ -610,11 +610,11 @@ describe("manager.on('change')", () => {
     const { uid } = await agent.tell('acquire', { cpu: 1 });
     const manager = await openManager({ stateDir, ...NO_ROUNDS });
     onTestFinished(() => manager.close());
-    const gone = new Promise<void>((resolve) => {
+    const end = new Promise<void>((resolve) => {
       manager.on('change', ({ removed }) => removed.some((grant) => grant.uid === uid) && resolve());
     });
     await agent.kill();
-    await gone;
+    await end;
     expect(manager.grants()).toEqual([]);
   });
 

@@ -80,7 +80,7 @@ describe('pin({ cpu: 1 })', () => {
   });
 
   it('leaves nothing open after a release, which moves the threads back', async () => {
-    const told = await run(
+    const report = await run(
       `const before = masks();
        ${PIN}
        const during = openIn(stateDir);
@@ -88,51 +88,51 @@ describe('pin({ cpu: 1 })', () => {
        tell([during > 0, openIn(stateDir), masks().join() === before.join(), process.listenerCount('beforeExit')]);`,
       makeStateDir(),
     );
-    expect(told).toEqual([true, 0, true, 0]);
+    expect(report).toEqual([true, 0, true, 0]);
   });
 
   it('refuses threads that another grant has pinned, and holds nothing then', async () => {
     const [stateDir, otherDir] = [makeStateDir(), makeStateDir()];
-    const told = await run(
+    const report = await run(
       `${STRANGER}
        const error = await errorOf(pin({ cpu: 1, manager: { stateDir: otherDir, sharedMember: false } }));
        tell([error, openIn(otherDir), masks().join() === String(grant.cpus), process.listenerCount('beforeExit')]);`,
       stateDir,
       otherDir,
     );
-    expect(told).toEqual(['ERR_ALREADY_PINNED', 0, true, 1]);
+    expect(report).toEqual(['ERR_ALREADY_PINNED', 0, true, 1]);
     expect(membersOf(otherDir).pods).toEqual([]);
   });
 
   it('takes them over with replace', async () => {
-    const told = await run(
+    const report = await run(
       `${STRANGER}
        const other = await pin({ cpu: 1, manager: { stateDir: otherDir, sharedMember: false }, replace: true });
        tell([masks().join() === String(other.cpus)]);`,
       makeStateDir(),
       makeStateDir(),
     );
-    expect(told).toEqual([true]);
+    expect(report).toEqual([true]);
   });
 
   it('places each kind of thread by its placement', async () => {
-    const told = await run(
+    const report = await run(
       `const grant = await pin({ cpu: 1, threads: { pool: 'one-to-one' }, manager: { stateDir } });
        tell([masks().join() === String(grant.cpus), threads().filter(({ role }) => role === 'pool').length]);`,
       makeStateDir(),
     );
-    expect(told).toEqual([true, 4]);
+    expect(report).toEqual([true, 4]);
   });
 
   it('holds nothing if the threads cannot be placed', async () => {
     const stateDir = makeStateDir();
-    const told = await run(
+    const report = await run(
       `const before = masks();
        const error = await errorOf(pin({ cpu: 1, threads: { main: '4095' }, manager: { stateDir } }));
        tell([error, openIn(stateDir), masks().join() === before.join()]);`,
       stateDir,
     );
-    expect(told).toEqual(['ERR_INVALID_OPTION', 0, true]);
+    expect(report).toEqual(['ERR_INVALID_OPTION', 0, true]);
     expect(membersOf(stateDir).pods).toEqual([]);
   });
 

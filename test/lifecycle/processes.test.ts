@@ -204,7 +204,7 @@ describe('the lock of the state', () => {
   // the same.
   async function holdLock(stateDir: string) {
     const { native } = await import('../../lib/base/native.js');
-    const lock = native.Folder.open(stateDir, false, 0o700, -1).tryLock('lock', '4711 somebody else\n')!;
+    const lock = native.Folder.open(stateDir, false, 0o700, -1).tryLock('lock', '4711 another process\n')!;
     onTestFinished(() => lock.release());
     return lock;
   }
@@ -215,7 +215,7 @@ describe('the lock of the state', () => {
     const error = await manager.acquire({ cpu: 1 }).catch((e) => e);
     expect(error).toMatchObject({
       code: 'ERR_LOCK_TIMEOUT',
-      message: expect.stringContaining('4711 somebody else'),
+      message: expect.stringContaining('4711 another process'),
     });
     lock.release();
     await (await manager.acquire({ cpu: 1 })).release();

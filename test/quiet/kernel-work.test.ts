@@ -58,7 +58,7 @@ describe('the kernel’s work on CPUs', () => {
     ['N for the last CPU', 'rcu_nocbs=3-N', 'RCU callbacks run on CPU 2'],
     ['no CPU at first', 'rcu_nocbs', 'RCU callbacks run on CPUs 2-7'],
     ['no CPU but what is for init', 'quiet -- rcu_nocbs=all', 'RCU callbacks run on CPUs 2-7'],
-    ['a list of another kind, of which nothing is told', 'rcu_nocbs=0-7:1/2', undefined],
+    ['an unknown kind of list, which reports nothing', 'rcu_nocbs=0-7:1/2', undefined],
   ])('is callbacks of RCU if the command line names %s', (_, line, found) => {
     expect(callbacksOn('2-7', line)).toBe(found);
   });

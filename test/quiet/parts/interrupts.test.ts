@@ -25,7 +25,7 @@ function irqs(all: Record<number, Irq>): Record<string, string> {
   return { '/proc/irq/default_smp_affinity': 'f', ...Object.fromEntries(files) };
 }
 
-const part = interruptsPart({ ask: () => Promise.reject(new Error('nobody is there')), running: () => [] });
+const part = interruptsPart({ ask: () => Promise.reject(new Error('no socket')), running: () => [] });
 
 let machine: Topology;
 beforeAll(async () => {
@@ -142,7 +142,7 @@ describe('an obstacle to quiet interrupts', () => {
 
   it('is an irqbalance without a socket', () => {
     const rival = interruptsPart({
-      ask: () => Promise.reject(new Error('nobody is there')),
+      ask: () => Promise.reject(new Error('no socket')),
       running: () => [{ pid: 812, name: 'irqbalance' }],
     });
     const [obstacle, ...more] = rival.obstacles(kernelTree(irqs({})), demand('2-3'));

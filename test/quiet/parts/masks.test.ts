@@ -96,7 +96,7 @@ const CASES: readonly [string, fc.Arbitrary<string>, () => Setting][] = [
   ['a hexadecimal mask', masks.map(HEX.print), () => setting(HEX)],
   ['a list', masks.map(LIST.print), () => setting(LIST)],
   [
-    'what irqbalance is told',
+    'the list of irqbalance',
     masks.map(LIST.print),
     () => irqbalanceSettings(kernelTree(SOCKET), async () => '')[0]!,
   ],
