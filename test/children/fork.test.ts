@@ -16,7 +16,7 @@ async function acquired(): Promise<Grant> {
 }
 
 describe('grant.fork', () => {
-  it('has the child on the CPUs from its first line of code, and leaves this process where it is', async () => {
+  it('runs the child on the CPUs from its first line of code, and does not move this process', async () => {
     const grant = await acquired();
     const { mask } = await told(mortal(grant.fork(CHILD)));
     expect(mask).toBe(String(grant.cpus));
@@ -62,7 +62,7 @@ describe('grant.fork', () => {
     expect(child.stdout).not.toBeNull();
   });
 
-  it('fails as Node does for a module that does not exist, after which the grant can be released', async () => {
+  it('fails like Node for a missing module, after which the grant can be released', async () => {
     const grant = await acquired();
     const child = grant.fork(`${CHILD}.none`, { silent: true });
     const texts: string[] = [];
@@ -108,7 +108,7 @@ describe('grant.fork', () => {
 });
 
 describe("threadCounts: 'auto'", () => {
-  it('tells the child how many threads to start, where its environment does not', async () => {
+  it('tells the child how many threads to start, if its environment does not', async () => {
     const grant = await acquired();
     const env = { OMP_NUM_THREADS: '7' };
     const child = mortal(grant.fork(CHILD, [], { env, threadCounts: 'auto' }));
@@ -120,13 +120,13 @@ describe("threadCounts: 'auto'", () => {
     });
   });
 
-  it('is not set unless it is asked for', async () => {
+  it('is not set by default', async () => {
     const grant = await acquired();
     const { env } = await told(mortal(grant.fork(CHILD, [], { env: {} })));
     expect(Object.keys(env).filter((name) => /THREADS|GOMAXPROCS/.test(name))).toEqual([]);
   });
 
-  it('is an option of grant.spawn too, which takes options alone, as Node does', async () => {
+  it('is an option of grant.spawn too, which takes options without arguments, like Node', async () => {
     const grant = await acquired();
     const child = grant.spawn('env', { env: { PATH: process.env.PATH }, threadCounts: 'auto' });
     const [[said]] = await Promise.all([once(child.stdout!, 'data'), once(child, 'exit')]);

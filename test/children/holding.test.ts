@@ -1,4 +1,4 @@
-// Who keeps the CPUs of a grant whose children live on.
+// The processes that keep the CPUs of a grant whose children live on.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -41,7 +41,7 @@ describe('a process that pinned itself and is killed', () => {
     await expect.poll(() => manager.grants()).toEqual([]);
   });
 
-  it('leaves them to what a child has started on the grant, too', async () => {
+  it('leaves them to processes that a child has started on the grant, too', async () => {
     const stateDir = makeStateDir();
     const manager = await openManager({ stateDir });
     onTestFinished(() => manager.close());

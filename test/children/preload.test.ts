@@ -66,7 +66,7 @@ describe('numalign/preload in a child of a grant', () => {
     await grant.release();
   });
 
-  it('runs the program without a grant where that has ended meanwhile', async () => {
+  it('runs the program without a grant if that has ended meanwhile', async () => {
     const grant = await acquired();
     const { uid } = grant;
     const { stateDir } = await openManager({ stateDir: makeStateDir() });
@@ -94,12 +94,12 @@ describe('numalign/preload that is inherited by NODE_OPTIONS', () => {
     expect(JSON.parse(parent!)[2]).toBe(true);
   });
 
-  it('says what to do where there is no room for a worker of node:cluster', async () => {
+  it('says what to do if there is no room for a worker of node:cluster', async () => {
     const { stderr } = await run(
       `import cluster from 'node:cluster';
        if (cluster.isPrimary) cluster.fork().once('exit', (code) => console.log(code));
        else console.log('it runs');`,
-      // One must be left to be shared.
+      // One CPU must stay shared.
       { cpu: ALL.size - 1 },
     );
     expect(stderr).toMatch(

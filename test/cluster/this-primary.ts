@@ -18,7 +18,7 @@ export const { cluster } = required;
 export const EXEC = fileURLToPath(new URL('worker.mjs', import.meta.url));
 export const ALL = affinity();
 
-/** What a worker says in its first line. */
+/** A worker's report in its first line. */
 export interface FirstLine {
   readonly cpus: string;
   readonly grant?: string;
@@ -28,7 +28,7 @@ export interface FirstLine {
 
 const isAlive = (worker: Worker | undefined) => worker?.process.pid !== undefined && !worker.isDead();
 
-/** A manager of a folder of its own, of which the workers have their CPUs; they end with the test. */
+/** A manager of a folder of its own, which gives the workers their CPUs; they end with the test. */
 export async function setUp(): Promise<Manager> {
   const manager = await openManager({ stateDir: makeStateDir() });
   cluster.setupPrimary({ manager, exec: EXEC, args: [], silent: false });
@@ -40,13 +40,13 @@ export async function setUp(): Promise<Manager> {
     for (const worker of living) worker.process.kill('SIGKILL');
     await Promise.all(ends);
     manager.close();
-    // What it was confined to is no choice of its own.
+    // Its confinement is not its own choice.
     pin(ALL);
   });
   return manager;
 }
 
-/** Forks a worker, and answers it with its first line. */
+/** Forks a worker, and returns it with its first line. */
 export async function fork(options: ForkOptions = {}) {
   const worker = await cluster.fork(options);
   return { worker, line: await firstLine(worker) };
