@@ -1,4 +1,4 @@
-// A node driven through the operations of a scenario, and what can be seen of it.
+// A node driven through the operations of a scenario, and its observable state.
 import type { Manager, ManagerOptions, PodContainer } from '../../lib/index.js';
 import { attempt, type Numalign } from './case.js';
 import { lowestIds, type RecordedResource } from './devices.js';

@@ -68,9 +68,9 @@ describe('pinning a thread', () => {
       syscall: 'sched_setaffinity',
     });
     expect(nowhere.message).toContain('16383');
-    const nobody = 2 ** 22 - 1;
-    expect(errorOf(() => pinThread('0', nobody))).toMatchObject({ code: 'ERR_SYSCALL', errnoName: 'ESRCH' });
-    expect(errorOf(() => affinity(nobody))).toMatchObject({
+    const missing = 2 ** 22 - 1;
+    expect(errorOf(() => pinThread('0', missing))).toMatchObject({ code: 'ERR_SYSCALL', errnoName: 'ESRCH' });
+    expect(errorOf(() => affinity(missing))).toMatchObject({
       code: 'ERR_SYSCALL',
       errnoName: 'ESRCH',
       syscall: 'sched_getaffinity',

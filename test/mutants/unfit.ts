@@ -1,4 +1,4 @@
-// Before each file of judges: tests that now and then fail beside the mutants' other load, and so
+// Before each file of judges: tests that sometimes fail beside the mutants' other load, and so
 // would judge wrongly.
 import { beforeEach } from 'vitest';
 

@@ -125,8 +125,7 @@ function compareWritten(vector: CheckpointCase, reader: Reader): Result {
 }
 
 /**
- * Such a file must be refused, and read only when that is asked for, as one that nobody vouches
- * for.
+ * Such a file must be refused, and read only on request, as an unverified one.
  */
 function compareUnverified(
   { text, loaded }: CheckpointCase,
