@@ -8,14 +8,14 @@ export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 export const CHILD = fileURLToPath(new URL('child.mjs', import.meta.url));
 
 /** The first message of `child.mjs`. */
-export interface Told {
+export interface Report {
   readonly mask: string;
   readonly env: NodeJS.ProcessEnv;
   readonly args: readonly string[];
   readonly pid: number;
 }
 
-export async function told<T = Told>(child: ChildProcess): Promise<T> {
+export async function reportOf<T = Report>(child: ChildProcess): Promise<T> {
   const ended = once(child, 'exit').then(([code]) => {
     throw new Error(`the child has ended with ${code}`);
   });

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { openManager } from '../../lib/index.js';
 import { makeStateDir } from '../support/state-dir.js';
-import { CHILD, end, mortal, ROOT, told } from './children.js';
+import { CHILD, end, mortal, ROOT, reportOf } from './children.js';
 
 const HOLDER = fileURLToPath(new URL('holder.mjs', import.meta.url));
 
@@ -31,7 +31,7 @@ describe('a process that pinned itself and is killed', () => {
     const manager = await openManager({ stateDir });
     onTestFinished(() => manager.close());
     const holder = mortal(fork(HOLDER, [stateDir, CHILD], { cwd: ROOT }));
-    const { uid, cpus, mask, pid } = await told<Holding>(holder);
+    const { uid, cpus, mask, pid } = await reportOf<Holding>(holder);
     onTestFinished(() => ending(pid));
     expect(mask).toBe(cpus);
     await end(holder);

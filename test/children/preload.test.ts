@@ -8,7 +8,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { affinity } from '../../lib/entries/diagnostics.js';
 import { openManager } from '../../lib/index.js';
 import { makeStateDir } from '../support/state-dir.js';
-import { mortal, ROOT, told } from './children.js';
+import { mortal, ROOT, reportOf } from './children.js';
 
 const TENANT = fileURLToPath(new URL('tenant.mjs', import.meta.url));
 const ALL = affinity();
@@ -49,7 +49,7 @@ describe('numalign/preload in a child of a grant', () => {
   it('finds the grant, on which the child can run threads and programs, and change nothing', async () => {
     const grant = await acquired();
     const child = mortal(grant.fork(TENANT, [], { cwd: ROOT, execArgv: ['--import', 'numalign/preload'] }));
-    const [first, exit] = await Promise.all([told<any>(child), once(child, 'exit')]);
+    const [first, exit] = await Promise.all([reportOf<any>(child), once(child, 'exit')]);
     const done = ['pin', 'placeThreads', 'worker', 'spawn', 'fork', 'buffer'];
     const refused = ['resize', 'transfer', 'handOver', 'unpin', 'release'];
     expect(first).toEqual({

@@ -34,7 +34,7 @@ export async function setUp(): Promise<Manager> {
   cluster.setupPrimary({ manager, exec: EXEC, args: [], silent: false });
   onTestFinished(async () => {
     const living = Object.values(cluster.workers!).filter(isAlive) as GrantedWorker[];
-    // Not once() of node:events: it rejects where a dead worker cannot be told to end.
+    // Not once() of node:events: it rejects if a dead worker cannot get its command to end.
     const ends = living.map((worker) => new Promise((resolve) => worker.process.once('exit', resolve)));
     cluster.disconnect();
     for (const worker of living) worker.process.kill('SIGKILL');

@@ -821,7 +821,7 @@ describe('a scenario', () => {
       expect(await reports({ init, app: { ...app, devices: { ...app.devices, ...gpus(5) } } })).toBe('B');
       expect(await reports({ init, app: { ...app, memoryBlocks: [block([0], GI)] } })).toBe('B');
       expect(await reports({ init, app }, free(9 * GI))).toBe('B');
-      // This one makes sense, and is gone on with.
+      // This one makes sense, and the replay continues with it.
       expect(await reports({ init, app })).toBe('failed');
     });
 

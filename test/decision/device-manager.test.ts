@@ -155,9 +155,9 @@ describe('devices', () => {
 
   it('without a manager cause a warning, unless a custom provider may have them', async () => {
     const manager = await simulate(await twoNodes());
-    const told = [{ code: 'RESOURCE_UNKNOWN', resource: GPU, message: expect.stringContaining(GPU) }];
-    expect(manager.plan(asking({ [GPU]: 1, [NIC]: 0 })).warnings).toEqual(told);
-    expect((await manager.admit(asking({ [GPU]: 1 }))).warnings).toEqual(told);
+    const warnings = [{ code: 'RESOURCE_UNKNOWN', resource: GPU, message: expect.stringContaining(GPU) }];
+    expect(manager.plan(asking({ [GPU]: 1, [NIC]: 0 })).warnings).toEqual(warnings);
+    expect((await manager.admit(asking({ [GPU]: 1 }))).warnings).toEqual(warnings);
     manager.registerDevices(GPU, []);
     expect((await errorOf(() => manager.admit(asking({ [GPU]: 1 })))).code).toBe('ERR_INSUFFICIENT_DEVICES');
     manager.addHintProvider({ name: 'other', hints: () => null, allocate() {}, release() {} });

@@ -47,10 +47,10 @@ describe('a grant of a range of CPUs', () => {
   it('gives a request as many CPUs as it lacks, and reports so', async () => {
     const manager = await open();
     const grant = await manager.acquire(TO_ALL);
-    const told = resized(grant);
+    const resizing = resized(grant);
     const other = await manager.acquire({ cpu: 3, name: 'other' });
     expect(sizesOf(manager)).toEqual({ elastic: 4, other: 3 });
-    const { before, cpus, nodes, ...event } = await told;
+    const { before, cpus, nodes, ...event } = await resizing;
     expect(event).toMatchObject({ uid: grant.uid, for: other.uid });
     expect([before.size, String(cpus)]).toEqual([7, String(grant.cpus)]);
     expect(String(nodes)).toBe(String(grant.numaNodes));
@@ -82,11 +82,11 @@ describe('a grant of a range of CPUs', () => {
     const grant = await manager.acquire(TO_ALL);
     const other = await manager.acquire({ cpu: 3 });
     const before = grant.cpus;
-    const told = new Promise<ResizeEvent>((resolve) =>
+    const event = new Promise<ResizeEvent>((resolve) =>
       grant.on('resize', (event) => event.for === null && resolve(event)),
     );
     await other.release();
-    expect((await told).cpus.size).toBe(7);
+    expect((await event).cpus.size).toBe(7);
     expect(before.isSubsetOf(grant.cpus)).toBe(true);
   });
 

@@ -78,7 +78,7 @@ describe('an elastic grant after a refusal', () => {
   it('asks the refusing grant again a minute later', async () => {
     const { manager, owner, last } = await refused();
     owner.process.kill('SIGCONT');
-    await owner.tell('told');
+    await owner.tell('events');
     speedTimeUp();
     await last.release();
     await settled(manager, ({ small, stopped }) => small! + stopped! === 11 && small! >= 5);

@@ -43,7 +43,7 @@ describe('a grant of a range of another process', () => {
     const other = await manager.acquire({ cpu: 4, name: 'other' });
     expect(sizesOf(manager)).toEqual({ elastic: 3, other: 4 });
     const now = String(manager.grant(uid).cpus);
-    await expect.poll(() => owner.tell('told')).toEqual([{ before: '0-6', cpus: now, for: other.uid }]);
+    await expect.poll(() => owner.tell('events')).toEqual([{ before: '0-6', cpus: now, for: other.uid }]);
   });
 
   it('grows again when the other process ends', async () => {
@@ -91,7 +91,7 @@ describe('a grant of a range of another process', () => {
     await changed(manager, () => !isAnnounced(manager));
     expect(manager.grants().map((grant) => [grant.name, String(grant.cpus)])).toEqual([['elastic', cpus]]);
     owner.process.kill('SIGCONT');
-    await owner.tell('told');
+    await owner.tell('events');
     expect(manager.grants().map((grant) => [grant.name, String(grant.cpus)])).toEqual([['elastic', cpus]]);
   });
 

@@ -35,14 +35,14 @@ describe('the kubelet’s allocation', () => {
 
   it('is reported with the process that keeps it', async () => {
     const manager = await simulate(MACHINE);
-    const told = await manager.recordKubelet([pod('web', '4-6'), pod('idle')]);
-    expect(manager.kubelet()).toEqual(told);
-    expect(manager.status().kubelet).toEqual(told);
-    expect(told).toMatchObject({
+    const record = await manager.recordKubelet([pod('web', '4-6'), pod('idle')]);
+    expect(manager.kubelet()).toEqual(record);
+    expect(manager.status().kubelet).toEqual(record);
+    expect(record).toMatchObject({
       pods: [{ uid: null, namespace: 'default', name: 'web' }],
       keeper: { pid: process.pid, alive: true },
     });
-    expect(String(told?.cpus)).toBe('4-6');
+    expect(String(record?.cpus)).toBe('4-6');
   });
 
   it('is visible to other managers of the folder, and to read-only ones', async () => {

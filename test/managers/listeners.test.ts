@@ -15,17 +15,17 @@ const NIC = 'example.com/nic';
 const flagsOf = ({ flags }: GrantInfo) => flags.map(({ message }) => message);
 
 /** A listener's view of all its events: the flags of each grant by its id. */
-function toldFlags(manager: Manager) {
-  const told = new Map(manager.grants().map((info) => [info.uid, flagsOf(info)]));
+function reportedFlags(manager: Manager) {
+  const flags = new Map(manager.grants().map((info) => [info.uid, flagsOf(info)]));
   const last = { generation: manager.generation() };
   manager.on('change', ({ generation, added, removed, changed, flagged }) => {
-    for (const { uid } of removed) told.delete(uid);
+    for (const { uid } of removed) flags.delete(uid);
     for (const info of [...added, ...changed.map(({ after }) => after), ...flagged]) {
-      told.set(info.uid, flagsOf(info));
+      flags.set(info.uid, flagsOf(info));
     }
     last.generation = generation;
   });
-  return { told, last };
+  return { flags, last };
 }
 
 const nics = (ill: boolean) => [
@@ -68,13 +68,13 @@ describe("manager.on('change')", () => {
             await openManager({ topology, stateDir, ...options }),
           ];
           try {
-            const { told, last } = toldFlags(one);
+            const { flags, last } = reportedFlags(one);
             const grants: any[] = [];
             for (const [step, isOwn] of steps) {
               const done: any = await STEPS[step](isOwn ? one : other, grants).catch(() => undefined);
               if (step.startsWith('acquire') && done) grants.push(done);
               while (last.generation !== one.generation()) await new Promise(setImmediate);
-              expect(told).toEqual(new Map(one.grants().map((info) => [info.uid, flagsOf(info)])));
+              expect(flags).toEqual(new Map(one.grants().map((info) => [info.uid, flagsOf(info)])));
             }
           } finally {
             one.close();

@@ -19,7 +19,7 @@ interface Point {
   readonly value: unknown;
 }
 
-/** An SDK with the metrics of this manager. `temporality`: how it is told what has changed. */
+/** An SDK with the metrics of this manager. `temporality`: how it reads changes. */
 function read(
   manager: ManagerView,
   options: MeterOptions = {},
@@ -107,7 +107,7 @@ describe('registerMetrics', () => {
   });
 
   it.each([
-    ['not told where the SDK tells what has changed', AggregationTemporality.DELTA, undefined],
+    ['absent if the SDK reports differences', AggregationTemporality.DELTA, undefined],
     ['still 0 where it tells sums', AggregationTemporality.CUMULATIVE, 0],
   ])('reports gauges of an ended grant as 0 once; they are then %s', async (_, temporality, last) => {
     const manager = await simulate(MACHINE);

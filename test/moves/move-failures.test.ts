@@ -31,7 +31,7 @@ function failTransaction(manager: Manager, nth: number, when: 'before' | 'after'
 describe.each(['process', 'persistent'] as const)('a move of a grant of a %s owner', (owner) => {
   it.each([
     ['cannot give up what it leaves', 'end', 'before'],
-    ['is not told that it has begun', 'begin', 'after'],
+    ['gets no confirmation of its beginning', 'begin', 'after'],
   ] as const)('is done in the end where it %s at first', async (_, step, when) => {
     const manager = await open();
     const request = { cpu: 2, memory: '2Gi', policy: 'single-numa-node', movable: true } as const;

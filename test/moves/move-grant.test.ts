@@ -42,13 +42,13 @@ describe('a move within one process', () => {
   it('informs listeners before and after', async () => {
     const manager = await open();
     const grant = await onFirst(manager);
-    const told: string[] = [];
+    const announcements: string[] = [];
     grant.on('move', ({ before, cpus, nodes, memoryNodes }: MoveEvent) => {
-      told.push(`${before} to ${cpus} of ${nodes}, memory ${memoryNodes}; has ${grant.cpus}`);
+      announcements.push(`${before} to ${cpus} of ${nodes}, memory ${memoryNodes}; has ${grant.cpus}`);
     });
     const end = new Promise<MoveEnd>((resolve) => grant.once('moveEnd', resolve));
     await move(manager, grant.uid, SECOND, { for: 'asker' });
-    expect(told).toEqual(['0-1 to 4-5 of 1, memory 1; has 0-1']);
+    expect(announcements).toEqual(['0-1 to 4-5 of 1, memory 1; has 0-1']);
     expect(await end).toMatchObject({ isMoved: true, error: null });
     expect(String((await end).cpus)).toBe('4-5');
   });

@@ -39,7 +39,7 @@ describe('a grant of another process', () => {
     expect(String(moved.containers[0]!.cpus)).toBe('4-5');
     expect(grantsOf(manager)).toEqual({ mover: '4-5', asker: '0-1' });
     await expect
-      .poll(() => owner.tell('told'))
+      .poll(() => owner.tell('events'))
       .toEqual([
         { name: 'move', before: '0-1', cpus: '4-5' },
         { name: 'moveEnd', isMoved: true, cpus: '4-5', reason: null },
@@ -77,7 +77,7 @@ describe('a grant of another process', () => {
     await owner.tell('listenToMoves', { uid, waits: true });
     await errorOf(() => move(manager, uid, SECOND, { for: 'asker' }));
     await expect
-      .poll(() => owner.tell('told'))
+      .poll(() => owner.tell('events'))
       .toContainEqual(expect.objectContaining({ name: 'moveEnd', isMoved: false, cpus: '0-1' }));
     await owner.tell('letGo');
     expect(grantsOf(manager)).toEqual({ mover: '0-1' });
@@ -108,7 +108,7 @@ describe('a grant of another process', () => {
     expect(grantsOf(manager)).toEqual({ mover: '0-1' });
     expect(reservedOf(manager)).toEqual([2, 0]);
     await expect
-      .poll(() => owner.tell('told'))
+      .poll(() => owner.tell('events'))
       .toContainEqual({
         ...{ name: 'moveEnd', isMoved: false, cpus: '0-1', reason: 'called-off' },
       });

@@ -30,10 +30,10 @@ describe('a request with enough room in total, but on no node', () => {
   it('informs the owner of the move, and of the grant that it is for', async () => {
     const manager = await openTwoNodes();
     const { mover } = await fragment(manager);
-    const told: MoveEvent[] = [];
-    mover.on('move', (event) => told.push(event));
+    const moves: MoveEvent[] = [];
+    mover.on('move', (event) => moves.push(event));
     const asker = await askForThree(manager);
-    expect(told.map((event) => [String(event.cpus), event.for])).toEqual([['6-7', asker.uid]]);
+    expect(moves.map((event) => [String(event.cpus), event.for])).toEqual([['6-7', asker.uid]]);
   });
 
   it('is admitted as a pod, too', async () => {

@@ -57,7 +57,7 @@ describe('a grant of another process', () => {
     await manager.acquire(ASKER);
     expect(cpusByName(manager)).toEqual({ mover: '6-7', filler: '4-5', asker: '0-2' });
     expect(reservedOf(manager)).toEqual([1, 2]);
-    expect(await owner.tell('told')).toMatchObject([{ name: 'move' }, { name: 'moveEnd', isMoved: true }]);
+    expect(await owner.tell('events')).toMatchObject([{ name: 'move' }, { name: 'moveEnd', isMoved: true }]);
   });
 
   it('is passed over if its process does not answer, and the next candidate moves', async () => {
@@ -113,7 +113,7 @@ describe('the requesting process', () => {
     expect(cpusByName(manager)).toEqual({ mover: '0-1', filler: '4-5' });
     expect(reservedOf(manager)).toEqual([2, 0]);
     const next = manager.acquire(ASKER);
-    await expect.poll(() => owner.tell('told')).toHaveLength(3);
+    await expect.poll(() => owner.tell('events')).toHaveLength(3);
     await owner.tell('letGo');
     await next;
     expect(cpusByName(manager)).toEqual({ mover: '6-7', filler: '4-5', asker: '0-2' });
@@ -132,10 +132,10 @@ describe('the requesting process', () => {
     for (const uid of uids) await owner.tell('listenToMoves', { uid, waits: true });
     asker.ask('acquire', { ...ASKER, cpu: 5 }).catch(() => {});
     await changed(manager, () => isAnnounced(manager));
-    await expect.poll(() => owner.tell('told')).toHaveLength(1);
+    await expect.poll(() => owner.tell('events')).toHaveLength(1);
     await owner.tell('letGo');
     // The first has moved; the second is asked.
-    await expect.poll(() => owner.tell('told')).toHaveLength(3);
+    await expect.poll(() => owner.tell('events')).toHaveLength(3);
     expect(manager.grants()).toHaveLength(4);
     await asker.kill();
     await changed(manager, () => !isAnnounced(manager) && manager.grants().length === 3);

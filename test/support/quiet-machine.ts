@@ -32,7 +32,7 @@ function targetOf({ part }: Pick<Thing, 'part'>, path: string, base: string, dem
 
 export class QuietMachine {
   readonly things = new Map<string, Thing>();
-  /** Values of those that have gone away, by path. */
+  /** Values of removed ones, by path. */
   readonly last = new Map<string, string>();
   /** Paths whose writes are refused. */
   readonly refused = new Set<string>();

@@ -437,12 +437,12 @@ describe.skipIf(!canReserve())('booked hugepages', () => {
       await grant.release();
       const booked = await manager.acquire({ cpu: 1, resources: { 'hugepages-2Mi': '4Mi' } });
       print([plan, admitted, booked, again].map(({ warnings }) => warnings).concat([taken.length]));`);
-    const told = {
+    const difference = {
       code: 'HUGEPAGES_TAKEN',
       message: expect.stringContaining(' on NUMA node 0: 16 MiB should be free, the kernel has 6 MiB'),
       ...{ resource: 'hugepages-2Mi', nodes: [0], free: 3 * HUGEPAGE, expected: 8 * HUGEPAGE },
     };
-    expect(answer).toEqual([[told], [told], [told], [], 10 * MIB]);
+    expect(answer).toEqual([[difference], [difference], [difference], [], 10 * MIB]);
   });
 });
 

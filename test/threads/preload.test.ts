@@ -125,7 +125,7 @@ describe.runIf(ALL.size > 1)('numalign/preload in processes that others start', 
          const { uid } = grant;
          const worker = cluster.fork();
          worker.once('online', () => grant.release());
-         worker.once('message', ({ own, ...told }) => console.log(JSON.stringify({ ...told, isOwn: own !== uid })));
+         worker.once('message', ({ own, ...rest }) => console.log(JSON.stringify({ ...rest, isOwn: own !== uid })));
        } else {
          const { uid, cpus } = grant;
          process.send({ own: uid, isPlaced: affinity().equals(cpus), isNamed: process.env.NUMALIGN_GRANT === uid });
@@ -143,7 +143,7 @@ describe.runIf(ALL.size > 1)('numalign/preload in processes that others start', 
       program,
       `import cluster from 'node:cluster';
        import { grant } from ${JSON.stringify(join(ROOT, 'dist/preload.js'))};
-       if (cluster.isPrimary) cluster.fork().once('message', (told) => console.log(told));
+       if (cluster.isPrimary) cluster.fork().once('message', (report) => console.log(report));
        else {
          process.send(grant === undefined ? 'shares it' : 'has its own');
          process.disconnect();

@@ -581,7 +581,7 @@ class Replay {
     });
   }
 
-  /** P3: so many CPUs cannot be whole cores. */
+  /** P3: this many CPUs cannot be whole cores. */
   #isOfHalves({ cpus }: Claim): boolean {
     const { numCpus, numCores } = this.#machine;
     return cpus % Math.floor(numCpus / numCores) !== 0 || isIrregular(this.#machine);
@@ -591,7 +591,7 @@ class Replay {
     return [...this.#rules.inventory.keys()].some((resource) => (requests[resource] ?? 0) > 0);
   }
 
-  /** P4: the pods that are there have been promised so many devices that too few are left. */
+  /** P4: the existing pods have been promised devices, and too few are left. */
   #lacksDevices(claims: readonly Claim[]): boolean {
     return [...this.#rules.inventory].some(([resource, devices]) => {
       const held = new Set<string>();

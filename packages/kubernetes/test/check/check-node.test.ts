@@ -165,14 +165,14 @@ describe('publishing', () => {
       get: refusal('ERR_API_FORBIDDEN'),
     };
     const findings = await checkNode({ ...options(), publish: { apiServer, nodeName: 'worker-1' } });
-    const told = findings.filter(({ group }) => group === 'cluster');
-    expect(told.map(({ check, status }) => `${status} ${check}`)).toEqual([
+    const cluster = findings.filter(({ group }) => group === 'cluster');
+    expect(cluster.map(({ check, status }) => `${status} ${check}`)).toEqual([
       'ok api-server',
       'problem definition',
       'problem rights',
       'warning node',
     ]);
-    expect(told[2]!.found).toContain('patch noderesourcetopologies');
-    expect(told[2]!.found).not.toContain('create');
+    expect(cluster[2]!.found).toContain('patch noderesourcetopologies');
+    expect(cluster[2]!.found).not.toContain('create');
   });
 });

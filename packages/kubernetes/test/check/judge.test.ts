@@ -191,10 +191,10 @@ describe('a node', () => {
   });
 
   it('without a kubelet needs none', () => {
-    const nobody = { exists: false, cpuPolicy: null, memoryPolicy: null };
+    const missing = { exists: false, cpuPolicy: null, memoryPolicy: null };
     const sockets = { devicePlugins: socket('absent'), podResources: socket('absent') };
     expect(
-      judge({ ...GOOD, ...kubelet({ ...nobody, ...sockets }) }).filter(({ status }) => status !== 'ok'),
+      judge({ ...GOOD, ...kubelet({ ...missing, ...sockets }) }).filter(({ status }) => status !== 'ok'),
     ).toEqual([]);
   });
 

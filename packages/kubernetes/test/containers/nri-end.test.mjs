@@ -86,8 +86,8 @@ describe("A pod's sandbox", () => {
     await fixture.startNode();
     for (const name of ['one', 'two'])
       assert.equal(await sandboxCpus(await fixture.pods.runPod(name)), ALL.cpus);
-    const told = fixture.lines.filter((line) => line.startsWith('info: no CPUs are reserved: '));
-    assert.equal(told.length, 1);
+    const lines = fixture.lines.filter((line) => line.startsWith('info: no CPUs are reserved: '));
+    assert.equal(lines.length, 1);
   });
 
   it('that has died leaves the containers of its pod, which still have their place', async () => {

@@ -235,12 +235,12 @@ test('a rotated token is used, and an expired one is an error until it is replac
 test('an account without rights gets a literal error, and nothing is written', async () => {
   await clientOf(server.tokens.admin).delete(TOPOLOGIES, NODE);
   const manager = await machine();
-  const lines = await publish(manager, server.tokens.nobody);
-  const told = await until(
+  const lines = await publish(manager, server.tokens.powerless);
+  const refusal = await until(
     () => lines.find(({ message }) => message.includes('cannot be published')),
     'the error',
   );
-  assert.equal(told.code, 'ERR_API_FORBIDDEN');
+  assert.equal(refusal.code, 'ERR_API_FORBIDDEN');
   assert.equal(await stored(), undefined);
 });
 
@@ -253,7 +253,7 @@ test('check reports the rights of an account, and what the cluster lacks', async
   };
   const good = ['ok api-server', 'ok definition', 'ok rights', 'ok node'];
   assert.deepEqual(await check(await account(), NODE), good);
-  assert.deepEqual(await check(await account(), 'nobody'), [...good.slice(0, 3), 'problem node']);
+  assert.deepEqual(await check(await account(), 'missing'), [...good.slice(0, 3), 'problem node']);
   const nothing = ['ok api-server', 'ok definition', 'problem rights', 'warning node'];
-  assert.deepEqual(await check(server.tokens.nobody, NODE), nothing);
+  assert.deepEqual(await check(server.tokens.powerless, NODE), nothing);
 });

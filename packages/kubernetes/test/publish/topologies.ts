@@ -32,10 +32,10 @@ export class Topologies {
   /** A write by another client than the publisher. */
   write(object: Stored | undefined): void {
     const type = object === undefined ? 'DELETED' : this.object ? 'MODIFIED' : 'ADDED';
-    const told = object ?? this.object!;
+    const written = object ?? this.object!;
     this.object = object;
-    told.metadata.resourceVersion = String(++this.#version);
-    for (const watch of this.#watches) watch.write(`${JSON.stringify({ type, object: told })}\n`);
+    written.metadata.resourceVersion = String(++this.#version);
+    for (const watch of this.#watches) watch.write(`${JSON.stringify({ type, object: written })}\n`);
   }
 
   get watches(): number {
