@@ -177,7 +177,7 @@ describe('a rejected request', () => {
     expect(error).toMatchObject({
       details: { repacking: { unmoved: [{ uid: mover.uid, name: 'mover', reason: 'refused' }] } },
     });
-    expect((error as Error).message).toContain('"mover" would have made room, and has not moved (refused)');
+    expect((error as Error).message).toContain('"mover" could have made room, but did not move (refused)');
     expect(cpusByName(manager)).toEqual({ mover: '0-1', filler: '4-5' });
   });
 
