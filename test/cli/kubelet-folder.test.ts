@@ -37,7 +37,7 @@ function failingRenames(...codes: (string | null)[]): void {
 
 const ORIGINAL = await vi.importActual<typeof import('node:fs/promises')>('node:fs/promises');
 
-it('puts the files back also where they cannot be linked', async () => {
+it('puts the files back even if they cannot be linked', async () => {
   const folder = folderOfKubelet();
   vi.mocked(link).mockRejectedValue(failure('EPERM'));
   failingRenames(null, 'EIO');

@@ -26,11 +26,11 @@ describe('text on the command line', () => {
     expect(JSON.parse(formatJson(value))).toEqual(value);
   });
 
-  it('tells an error as JSON whatever its details are', () => {
+  it('prints an error as JSON whatever its details', () => {
     const value: { self?: unknown } = {};
     value.self = value;
-    const told = JSON.parse(errorJson(new NumalignError('ERR_INVALID_POD', 'no pod', { value })));
-    expect(told).toEqual({ error: { code: 'ERR_INVALID_POD', message: 'no pod', details: {} } });
+    const json = JSON.parse(errorJson(new NumalignError('ERR_INVALID_POD', 'no pod', { value })));
+    expect(json).toEqual({ error: { code: 'ERR_INVALID_POD', message: 'no pod', details: {} } });
   });
 
   it('fills long rows under their label', () => {
@@ -45,7 +45,7 @@ describe('text on the command line', () => {
     ).toEqual(['a:     one two three four', '       five six', 'long:  x']);
   });
 
-  it('shortens only the flexible column, and only where the table is too wide', () => {
+  it('shortens only the flexible column, and only if the table is too wide', () => {
     const columns = [{ title: 'ID' }, { title: 'OWNER', flexible: true }, { title: 'STATE' }];
     const rows = [['1', 'a command of some length', 'alive']];
     expect(table(columns, rows, { width: 100 })[1]).toBe('1   a command of some length  alive');
@@ -53,7 +53,7 @@ describe('text on the command line', () => {
     expect(table(columns, rows, { width: 5 })[1]).toBe('1   a command o…  alive');
   });
 
-  it('has a block for each row where a page is too narrow for the table, less what says nothing', () => {
+  it('has a block for each row if a page is too narrow for the table, without empty cells', () => {
     const columns = [{ title: 'ID' }, { title: 'OWNER', flexible: true }, { title: 'STATE' }];
     const rows = [
       ['1', 'a command of some length', 'alive, flagged and isolated'],
@@ -91,14 +91,14 @@ describe('text on the command line', () => {
 
   it('has the width of the terminal before that of COLUMNS', () => {
     expect(pageWidth({ COLUMNS: '60' }, 80)).toBe(80);
-    // Some terminals do not know their own.
+    // Some terminals do not know their own width.
     expect(pageWidth({ COLUMNS: '60' }, 0)).toBe(60);
     expect(pageWidth({ COLUMNS: '60' }, undefined)).toBe(60);
     for (const COLUMNS of ['', '0', '-1', 'x', '6e1', undefined])
       expect(pageWidth({ COLUMNS }, undefined)).toBeUndefined();
   });
 
-  it('fills paragraphs of a help anew, and leaves what is indented', () => {
+  it('refills paragraphs of a help text, and leaves indented lines', () => {
     const text = 'One two\nthree four.\n\nExamples:\n  $ a command that is longer\n';
     expect(fillProse(text, 13)).toBe('One two three\nfour.\n\nExamples:\n  $ a command that is longer\n');
     expect(fillProse(text, 80)).toBe('One two three four.\n\nExamples:\n  $ a command that is longer\n');
@@ -186,11 +186,11 @@ describe('finding a grant', () => {
     expect(find('job')).toBe('abcd1111-0');
   });
 
-  it('refuses what may mean several, a name and an id too', () => {
+  it('refuses ambiguous text, even between a name and an id', () => {
     for (const text of ['abcd', 'twin', 'abcd1111']) expect(() => find(text)).toThrow(/may mean/);
   });
 
-  it('refuses what is too short or unknown, and lists what there is', () => {
+  it('refuses short or unknown text, and lists the grants', () => {
     for (const text of ['fff', 'nothing', '']) {
       expect(() => find(text)).toThrow(/there is abcd1111-0 \(job\), abcd2222-0 \(other\)/);
     }
