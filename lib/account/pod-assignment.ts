@@ -12,6 +12,7 @@ export type CpuIdentity = readonly [cpu: number, core: number, socket: number, n
 
 /** A granted device. */
 export interface DeviceAssignment {
+  /** The id under which the device is registered, such as a PCI address. */
   readonly id: string;
   /** Its NUMA nodes; null if the device reports none. */
   readonly nodes: readonly number[] | null;

@@ -13,10 +13,13 @@ import type { StateRecovered, StateSource } from '../state/store.js';
 
 /** What has changed between two looks at the state, perhaps in several steps. */
 export interface StateChange {
-  /** The generation that was seen last, and the one now. */
+  /** The generation at the last event. */
   readonly before: number;
+  /** The generation now; the same as `before` if only flags have changed. */
   readonly generation: number;
+  /** Grants that are new since the last event, as they are now. */
   readonly added: readonly GrantInfo[];
+  /** Grants that have ended since the last event, as they were. */
   readonly removed: readonly GrantInfo[];
   /** A resize is listed twice: when it is announced (`after.upcoming`) and when it is done. */
   readonly changed: readonly { readonly before: GrantInfo; readonly after: GrantInfo }[];

@@ -18,7 +18,9 @@ import type { Snapshot, TaskSnapshot, ThreadSnapshot } from './snapshot.js';
 
 /** What a thread of the grant did since the beginning, or since it came to these CPUs. */
 export interface ThreadAudit extends ThreadCounters {
+  /** The pid of its process, in the pid namespace of the caller. */
   readonly pid: number;
+  /** Its Linux thread id, as gettid(2); the pid for the main thread. */
   readonly tid: number;
   /** Its role. Of threads of other processes only the main one is known. */
   readonly role: ThreadSnapshot['role'];
@@ -30,8 +32,11 @@ export interface ThreadAudit extends ThreadCounters {
 
 /** A task of another process that was on the CPUs since the last audit. */
 export interface ForeignTask {
+  /** The pid of its process, in the pid namespace of the caller. */
   readonly pid: number;
+  /** Its Linux thread id, as gettid(2). */
   readonly tid: number;
+  /** The name of the thread, as the kernel has it in /proc/PID/task/TID/comm. */
   readonly command: string;
   /**
    * `user`: another process. `owner`: a thread of the grant's own processes that may also run
@@ -46,6 +51,7 @@ export interface ForeignTask {
 
 /** What happened on one CPU. */
 export interface CpuAudit extends CpuCounters {
+  /** Logical CPU id, as Linux numbers CPUs. */
   readonly cpu: number;
   /** The frequency at this moment; null without cpufreq. */
   readonly frequencyKHz: number | null;
@@ -69,16 +75,20 @@ export interface AuditTotals extends ThreadCounters, CpuCounters {
  * here.
  */
 export interface GrantAudit {
+  /** The uid of the grant. */
   readonly grant: string;
+  /** The enforcement level of the grant. */
   readonly enforcement: EnforcementLevel;
   /** Wall-clock time in ISO 8601. */
   readonly since: string;
+  /** Milliseconds since `since`, by a clock that also counts suspended time. */
   readonly elapsedMs: number;
   /**
    * The threads of the owner and its children that are confined to the grant's CPUs; if there are
    * none, for a grant of this process, all its threads that may run there.
    */
   readonly threads: readonly ThreadAudit[];
+  /** One entry for each CPU that the grant has now. */
   readonly cpus: readonly CpuAudit[];
   /**
    * True if no process is hidden from this one, so `foreign` can be complete. It is false in most
@@ -97,6 +107,7 @@ export interface GrantAudit {
   readonly offNodePages: number | null;
   /** The same in bytes. */
   readonly offNodeBytes: number | null;
+  /** Sums of the counters of `threads` and `cpus`. */
   readonly totals: AuditTotals;
 }
 

@@ -97,7 +97,9 @@ export interface RequestOptions extends RequestPlacementOptions {
 
 /** The required level, see {@link RequestOptions.require}. */
 export interface Requirement {
+  /** The weakest level that you accept, else ERR_ENFORCEMENT; by default `recorded`. */
   readonly enforcement?: EnforcementLevel;
+  /** Parts that must be fully reached, else ERR_QUIET; by default none. */
   readonly quiet?: readonly QuietPart[];
 }
 

@@ -27,9 +27,13 @@ export const MEMORY_MANAGER_STATE = 'memory_manager_state';
 export interface KubeletMemoryTable {
   /** For `memory`, this includes hugepages. */
   readonly total: bigint;
+  /** Kept from pods by `reservedMemory`. */
   readonly systemReserved: bigint;
+  /** What pods can have. */
   readonly allocatable: bigint;
+  /** What pods have. */
   readonly reserved: bigint;
+  /** What is left of `allocatable`. */
   readonly free: bigint;
 }
 
@@ -45,7 +49,9 @@ export interface KubeletNumaNode {
 
 /** Memory of a container, as the kubelet has it. */
 export interface KubeletMemoryBlock {
+  /** Ids of the NUMA nodes that share the block. */
   readonly numaAffinity: readonly number[];
+  /** `memory`, or a hugepage type like `hugepages-2Mi`. */
   readonly type: string;
   /** Bytes. */
   readonly size: bigint;

@@ -17,6 +17,7 @@ export type Threads = 'process' | 'current' | number;
 
 /** A thread that was moved. */
 export interface MovedThread {
+  /** Its Linux thread id, as gettid(2). */
   readonly tid: number;
   /** The CPUs it may run on now, read back from the kernel. */
   readonly cpus: CpuSet;
@@ -35,7 +36,9 @@ export interface UnmovableThread extends MovedThread {
 
 /** What became of each thread of a pin. */
 export interface PinResult {
+  /** Threads whose mask is now exactly the requested CPUs. */
   readonly moved: readonly MovedThread[];
+  /** Threads that the kernel left elsewhere, or gave only some of the CPUs. */
   readonly unmovable: readonly UnmovableThread[];
   /**
    * Whether no thread can be missing. False for a whole process that is moved by thread masks:
@@ -49,6 +52,7 @@ export interface PinResult {
  * most are `other` (V8's helpers, libuv). Newer versions name them.
  */
 export interface ThreadInfo {
+  /** Its Linux thread id, as gettid(2). */
   readonly tid: number;
   /**
    * `worker`: a Worker that has loaded numalign, or was started by {@link Grant.worker}. `pool`: a
@@ -56,6 +60,7 @@ export interface ThreadInfo {
    * probePool} finds all). `v8`: a helper of V8, known by its name.
    */
   readonly role: ThreadRole;
+  /** The CPUs that it may run on, by sched_getaffinity(2). */
   readonly cpus: CpuSet;
 }
 

@@ -15,6 +15,7 @@ import { onlyWord } from './id-set.js';
 export interface TopologyHint {
   /** null: any nodes. */
   readonly nodes: NodeSet | null;
+  /** Whether the set is as narrow as the machine allows for the request. */
   readonly preferred: boolean;
 }
 
@@ -177,6 +178,7 @@ export class HintFamily implements Iterable<TopologyHint> {
     }
   }
 
+  /** All hints in the order of iteration: up to 2^n on a machine with n nodes. */
   toArray(): TopologyHint[] {
     return [...this];
   }

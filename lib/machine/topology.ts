@@ -42,9 +42,13 @@ export class Topology {
   readonly numaNodes: readonly number[];
   /** Distances row by row, by position in `nodes`; undefined if unknown. */
   readonly distances: Words | undefined;
+  /** Packages (sockets), ascending by id. */
   readonly packages: readonly CpuGroup[];
+  /** Dies, ascending by id; a package without dies is one. */
   readonly dies: readonly CpuGroup[];
+  /** CPUs that share an L3 cache, ascending by id; a package without L3 is one group. */
   readonly l3Groups: readonly CpuGroup[];
+  /** Physical cores, ascending by id. */
   readonly cores: readonly CpuGroup[];
   /** True if all cores have the same number of threads. */
   readonly isUniform: boolean;

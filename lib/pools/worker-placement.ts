@@ -40,6 +40,7 @@ export interface PlaceWorkersOptions {
 
 /** A Worker that {@link Grant.placeWorkers} saw. */
 export interface WorkerBirth {
+  /** The Worker of node:worker_threads. */
   readonly worker: Worker;
   /** Its thread id; null if that is not certain. */
   readonly tid: number | null;
@@ -159,6 +160,7 @@ export class WorkerPlacement implements Disposable {
     this.#signal?.removeEventListener('abort', this.#abort);
   }
 
+  /** As {@link stop}. */
   [Symbol.dispose](): void {
     this.stop();
   }

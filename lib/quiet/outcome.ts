@@ -11,6 +11,7 @@ import { keyOf } from './plan.js';
 
 /** How much of one part is reached. */
 export interface PartOutcome {
+  /** `yes`: everything of the part. `partly`: something of it is in force. `no`: nothing. */
   readonly reached: 'yes' | 'partly' | 'no';
   /** Sentences that name what stands in the way; empty if the part is reached. */
   readonly reasons: readonly string[];

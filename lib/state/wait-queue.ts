@@ -78,6 +78,7 @@ export class FolderQueue implements WaitQueue {
 export interface Waiter {
   /** The pid in the process's own pid namespace. */
   readonly pid: number | null;
+  /** Its program without arguments. */
   readonly command: string;
 }
 

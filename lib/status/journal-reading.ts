@@ -22,6 +22,7 @@ export interface StateJournal {
   readonly file: string;
   /** The format's version; null if there is no such file, or if it does not begin like one. */
   readonly version: number | null;
+  /** Size of the file in bytes; 0 if there is none. */
   readonly bytes: number;
   /** The generation that it leads to; null if it is damaged, or if there is none. */
   readonly generation: number | null;
@@ -31,6 +32,7 @@ export interface StateJournal {
   readonly copy: number | null;
   /** Why it is not trusted; null if it is good, or if there is none. */
   readonly damage: string | null;
+  /** All lines in order, good or damaged; empty if the file cannot be read. */
   readonly lines: readonly JournalLine[];
 }
 

@@ -16,6 +16,7 @@ import type { Waiter } from '../state/wait-queue.js';
 
 /** A grant on record with its containers, survivors and cgroups. */
 export interface GrantStatus extends GrantInfo {
+  /** What each container has: init containers and sidecars first, in the order of the request. */
   readonly containers: readonly PodContainer[];
   /** Processes that keep the grant after its owner has ended or handed it over. */
   readonly survivors: readonly Survivor[];
@@ -34,6 +35,7 @@ export interface GrantStatus extends GrantInfo {
 export interface GrantCgroup {
   /** The container; null: all of them. */
   readonly container: string | null;
+  /** The absolute path of its folder. */
   readonly path: string;
   /** Whether it exists. It is made when something runs in it. */
   readonly isMade: boolean;
@@ -56,22 +58,34 @@ export interface SettingsStatus extends Settings {
 export interface StateStatus {
   /** The state folder; empty if nothing is kept on disk. */
   readonly stateDir: string;
+  /**
+   * What it is valid for: the whole machine; `private`, the processes that share the folder;
+   * `memory`, one manager.
+   */
   readonly scope: 'machine' | 'private' | 'memory';
   /**
    * False: the folder has no state yet. The settings are those that its first opener would find.
    */
   readonly exists: boolean;
+  /** How many commits led to this state; 0 without a state. */
   readonly generation: number;
   /** Whether the state is of an earlier boot. Its grants are void and left out. */
   readonly isOfEarlierBoot: boolean;
+  /** The settings of the machine in force. */
   readonly settings: SettingsStatus;
+  /** The CPUs for everything that has no exclusive CPUs. */
   readonly sharedPool: CpuSet;
+  /** CPUs that no grant holds and that are neither reserved nor isolated. */
   readonly free: CpuSet;
+  /** Isolated CPUs that no grant holds. */
   readonly freeIsolated: CpuSet;
+  /** Memory and hugepages by NUMA node and type, in bytes. */
   readonly memory: readonly MemoryTable[];
   /** What the kubelet gives out; null without a record. */
   readonly kubelet: KubeletStatus | null;
+  /** All grants on record, of every process. */
   readonly grants: readonly GrantStatus[];
+  /** The processes and cgroups that leave CPUs before these become exclusive. */
   readonly sharedMembers: readonly MemberStatus[];
   /** The waiting requests, the next first. */
   readonly waiting: readonly Waiter[];

@@ -70,6 +70,7 @@ export interface PlaceThreadsResult {
   readonly pool: PinResult;
   /** Empty on Node 20, which does not name them. */
   readonly v8: PinResult;
+  /** All threads of no other kind; on Node 20 with V8's. */
   readonly others: PinResult;
   /**
    * Never true: threads may be created while /proc/self/task is read. Threads that are started

@@ -36,10 +36,18 @@ export interface ScheduleOptions {
 
 /** How a thread is scheduled, read back from the kernel. */
 export interface ThreadScheduling {
+  /** Its Linux thread id, as gettid(2). */
   readonly tid: number;
+  /**
+   * The scheduling class, as sched(7) names it in capitals: `other` is SCHED_OTHER. `unknown`: one
+   * that numalign does not know.
+   */
   readonly policy: 'other' | 'fifo' | 'rr' | 'batch' | 'idle' | 'deadline' | 'unknown';
   /** 1 to 99 with `fifo` and `rr`, else 0. */
   readonly priority: number;
+  /**
+   * The nice value with `other` and `batch`: -20 to 19, the smaller number gets more time; else 0.
+   */
   readonly nice: number;
   /** True if threads and processes that it starts are ordinary again. */
   readonly resetOnFork: boolean;

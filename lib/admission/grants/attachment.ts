@@ -19,6 +19,7 @@ import { heldGrant } from './held-grant.js';
 
 /** What has become of a process that was attached. */
 export interface Attachment {
+  /** The pid of the process, in the pid namespace of the caller. */
   readonly pid: number;
   /** Where it may run now. */
   readonly cpus: CpuSet;

@@ -11,7 +11,9 @@ import type { NoRepacking, Repacking } from './repacking.js';
 
 /** What a grant would run on once it has made room: elsewhere, or on fewer of its CPUs. */
 export interface ProposedMove {
+  /** The uid of the grant that would move. */
   readonly uid: string;
+  /** The name of that grant; its uid if it was given none. */
   readonly name: string;
   /** What it runs on. */
   readonly before: CpuSet;
@@ -23,7 +25,9 @@ export interface ProposedMove {
 
 /** A grant that was asked to move, and has not. */
 export interface UnmovedGrant {
+  /** The uid of the grant. */
   readonly uid: string;
+  /** The name of the grant; its uid if it was given none. */
   readonly name: string;
   /** The code of the error. */
   readonly code: string;

@@ -29,7 +29,9 @@ export type { PodRequest, QosClass } from './pod-resources.js';
 
 /** The resources of one container. A missing request is its limit. */
 export interface ResourceRequirements {
+  /** What the container is promised. Exclusive CPUs need a request that equals its limit. */
   readonly requests?: ResourceAmounts;
+  /** What the container may use at most; by default no limit. */
   readonly limits?: ResourceAmounts;
 }
 
@@ -42,6 +44,7 @@ export interface ContainerSpec extends ResourceRequirements {
   readonly name: string;
   /** `Always` on an init container: it is a sidecar, and runs as long as the pod. */
   readonly restartPolicy?: string;
+  /** The requests and limits in one object. Refused beside `requests` or `limits`. */
   readonly resources?: ResourceRequirements;
 }
 
@@ -55,7 +58,11 @@ export interface PodContainers {
 
 /** A pod in plain words. */
 export interface PlainPod extends PodContainers {
+  /**
+   * Identifies the pod on record: 1 to 253 printable characters. By default numalign makes a UUID.
+   */
   readonly uid?: string;
+  /** A name for people, 1 to 253 printable characters; by default the uid. */
   readonly name?: string;
   /** The resources of the pod as a whole: cpu, memory and hugepages. */
   readonly resources?: ResourceRequirements;
@@ -76,10 +83,18 @@ export interface PlainPod extends PodContainers {
  * real one has many fields that do not matter here; those that do are checked.
  */
 export interface PodManifest {
+  /** `v1`, which is also the default. */
   readonly apiVersion?: string;
+  /** `Pod`; {@link podsOf} takes other kinds. */
   readonly kind?: string;
+  /**
+   * Read are `uid`, `name`, `namespace` (default `default`) and the annotation
+   * `numalign.io/movable`.
+   */
   readonly metadata?: object;
+  /** Read are `containers`, `initContainers` and `resources`, as in a {@link PlainPod}. */
   readonly spec?: object;
+  /** Read is `extendedResourceClaimStatus`: the devices that a DRA driver gives. */
   readonly status?: object;
 }
 
