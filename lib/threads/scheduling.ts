@@ -46,7 +46,8 @@ export interface ThreadScheduling {
   /** 1 to 99 with `fifo` and `rr`, else 0. */
   readonly priority: number;
   /**
-   * The nice value with `other` and `batch`: -20 to 19, the smaller number gets more time; else 0.
+   * The nice value, -20 to 19, the smaller number gets more time; 0 with `fifo`, `rr` and
+   * `deadline`.
    */
   readonly nice: number;
   /** True if threads and processes that it starts are ordinary again. */

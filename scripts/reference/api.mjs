@@ -1,7 +1,7 @@
 // docs/reference/api.md: every export of every entry point.
 import { isOptions, textsOf } from './exports.mjs';
 import { anchorOf, fill, link, markdownOf, names, partsOfDoc, targetOn } from './prose.mjs';
-import { Source, textOf } from './source.mjs';
+import { Source } from './source.mjs';
 
 const PAGE = 'api.md';
 
@@ -64,7 +64,7 @@ function section(source, described, places) {
     return [...parts, ...typesLine(textsOf(source, described), described, places)];
   }
   if (kind === 'type') {
-    const text = textOf(described.node.type).replace(/^\| /, '');
+    const text = source.typeOfAlias(described);
     return [...parts, `\`${text}\``, ...prose(doc, texts), ...typesLine([text], described, places, doc)];
   }
   if (kind === 'constant') {

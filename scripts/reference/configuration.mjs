@@ -1,7 +1,6 @@
 // docs/reference/configuration.md: every option, the fields of a KubeletConfiguration, and the
 // variables of the environment.
 import { anchorOf, fill, link, markdownOf, names, partsOfDoc, table } from './prose.mjs';
-import { textOf } from './source.mjs';
 
 const PAGE = 'configuration.md';
 
@@ -72,12 +71,12 @@ export function configurationPage(source, exported) {
 }
 
 function section(source, exported, described) {
-  const { name, doc, kind, node } = described;
+  const { name, doc, kind } = described;
   const parts = [`### ${name}`, ...takenBy(source, exported, name)];
   const { text } = partsOfDoc(doc);
   if (text) parts.push(fill(markdownOf(text, PAGE, exported.places)));
   if (kind === 'type') {
-    const alias = textOf(node.type);
+    const alias = source.typeOfAlias(described);
     return [
       ...parts,
       `The same as ${exported.places.has(alias) ? link(alias, PAGE, exported.places) : `\`${alias}\``}.`,

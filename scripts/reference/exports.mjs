@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { root } from '../steps.mjs';
 import { anchorOf } from './prose.mjs';
-import { Source, textOf } from './source.mjs';
+import { Source } from './source.mjs';
 
 const FILES = {
   numalign: 'index.ts',
@@ -44,6 +44,7 @@ export function publicExports(source) {
     for (const each of exports.filter(isOptions)) options.set(each.name, each);
     return { name, file, introduction: introductionOf(name, file), exports };
   });
+  source.markExported([...entries.flatMap(({ exports }) => exports), ...options.values()]);
   for (const each of hiddenOptions(source, entries, options)) options.set(each.name, each);
   const nameHeading = (each, entry) => {
     const other = each.kind === 'constant' ? `${each.name} of ${entry.name}` : `${each.name} (type)`;
@@ -80,7 +81,7 @@ function hiddenOptions(source, entries, known) {
 export function textsOf(source, described) {
   const { kind, node, name } = described;
   if (kind === 'function') return source.signaturesOf(described);
-  if (kind === 'type') return [textOf(node.type)];
+  if (kind === 'type') return [source.typeOfAlias(described)];
   if (kind === 'constant') return [];
   const members = source.membersOf(described).flatMap(({ signatures, type }) => [...signatures, type]);
   const heritage = (node.heritageClauses ?? []).map((clause) => clause.getText());
