@@ -1,6 +1,7 @@
 // The entry points of the package, their exports, and where each of these is described.
 import { readFileSync } from 'node:fs';
 import { root } from '../steps.mjs';
+import { nameMethods } from './members.mjs';
 import { anchorOf } from './prose.mjs';
 import { Source } from './source.mjs';
 
@@ -58,6 +59,8 @@ export function publicExports(source) {
       for (const each of entry.exports)
         if (kinds.includes(each.kind) && !isOptions(each)) nameHeading(each, entry);
   for (const name of options.keys()) places.set(name, `configuration.md#${anchorOf(name)}`);
+  const described = entries.flatMap(({ exports }) => exports).filter((each) => !isOptions(each));
+  nameMethods(source, described, { anchors, places });
   return { entries, options: [...options.values()], places };
 }
 

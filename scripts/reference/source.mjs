@@ -168,6 +168,19 @@ export class Source {
     );
   }
 
+  /** The exports in `places` whose members a class or an interface has too. */
+  basesAmong({ symbol, node, kind }, places) {
+    if (kind === 'interface')
+      return this.basesOf({ node })
+        .filter(({ name, isOfNode }) => places.has(name) && !isOfNode)
+        .map(({ name }) => this.find(name));
+    const [base] = this.#checker.getBaseTypes(this.#checker.getDeclaredTypeOfSymbol(symbol));
+    const declared = base?.symbol.declarations?.[0];
+    if (!declared || !ts.isClassDeclaration(declared) || !isOfLib(declared)) return [];
+    const described = this.#describe(base.symbol);
+    return places.has(described.name) ? [described] : this.basesAmong(described, places);
+  }
+
   /** Whether a class implements the members of another one of lib/. */
   implementsAnother({ node }) {
     const clauses = node.heritageClauses ?? [];
