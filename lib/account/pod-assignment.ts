@@ -133,8 +133,9 @@ export interface MoveConsent {
 
 /** The limits of a grant that grows and shrinks by itself. */
 export interface Elasticity {
-  /** The least and the greatest number of CPUs. */
+  /** The least number of CPUs that it shrinks to. */
   readonly min: number;
+  /** The greatest number of CPUs that it grows to. */
   readonly max: number;
   /** A grant of twice the weight has twice as many CPUs. */
   readonly weight: number;
@@ -149,6 +150,7 @@ export interface PodBooking {
   readonly cpus: CpuSet;
   /** CPUs that are held but not run on (SMT siblings). */
   readonly held: CpuSet;
+  /** Memory and hugepages, each type on NUMA nodes that share it. */
   readonly memory: readonly MemoryBlock[];
 }
 

@@ -11,10 +11,12 @@ import {
   typed,
 } from './prose.mjs';
 
-const isSymbol = (name) => name.startsWith('[');
+const isOfSymbol = ({ name }) => name.startsWith('[');
 
 /** Methods with headings of their own. */
-const isHeaded = ({ name, isMethod }) => isMethod && !isSymbol(name);
+const isHeaded = (member) => member.isMethod && !isOfSymbol(member);
+
+const isPlain = (member) => !isHeaded(member) && !isOfSymbol(member);
 
 const lowerFirst = (name) => name.charAt(0).toLowerCase() + name.slice(1);
 
@@ -70,7 +72,8 @@ export function memberParts(source, described, texts) {
   const methods = [...statics.filter(isHeaded), ...shown.filter(isHeaded).sort(byName)];
   const items = [
     ...statics.filter((each) => !isHeaded(each)).map((each) => item(each, context, `${described.name}.`)),
-    ...shown.filter((each) => !isHeaded(each)).map((each) => item(each, context)),
+    // Such as [Symbol.dispose].
+    ...[...shown.filter(isPlain), ...shown.filter(isOfSymbol)].map((each) => item(each, context)),
   ];
   return [
     ...bases.filter(({ members }) => members.length > 0).map((base) => baseLine(base, texts)),
