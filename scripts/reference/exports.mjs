@@ -70,7 +70,8 @@ function hiddenOptions(source, entries, known) {
   const look = (texts) => {
     for (const name of texts.flatMap((text) => Source.namesIn(text))) {
       if (known.has(name) || found.has(name)) continue;
-      const described = name.endsWith('Options') && source.find(name);
+      // `Options` alone is a parameter of a type.
+      const described = /\wOptions$/.test(name) && source.find(name);
       if (!described || !isOptions(described)) continue;
       found.set(name, described);
       look(textsOf(source, described));

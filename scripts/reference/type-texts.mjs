@@ -93,8 +93,8 @@ export class TypeTexts {
 
 // `(typeof LEVELS)[number]` and `Task['kind']` say nothing by themselves.
 function isPointer(node) {
-  if (ts.isTypeQueryNode(node)) return true;
-  if (ts.isIndexedAccessTypeNode(node)) return ts.isLiteralTypeNode(node.indexType);
+  if (ts.isTypeQueryNode(node) || node.operator === ts.SyntaxKind.KeyOfKeyword) return true;
+  if (ts.isIndexedAccessTypeNode(node) && ts.isLiteralTypeNode(node.indexType)) return true;
   return ts.forEachChild(node, (child) => isPointer(child) || undefined) ?? false;
 }
 
