@@ -74,7 +74,7 @@ export class EmptyGrant implements Same {
   readonly isEmpty = true;
   /** Why there are no CPUs. */
   readonly reason: NumalignError;
-  /** Empty: nothing is on record. */
+  /** The empty text: nothing is on record. */
   readonly uid = '';
   readonly name: string;
   readonly cpus = CpuSet.EMPTY;
@@ -110,7 +110,7 @@ export class EmptyGrant implements Same {
     return this.#isReleased;
   }
 
-  /** That of the whole process: os.availableParallelism(). */
+  /** os.availableParallelism(): how many threads of the process can run at a time. */
   get availableParallelism(): number {
     return availableParallelism();
   }
@@ -127,7 +127,10 @@ export class EmptyGrant implements Same {
     return notPinned(this.reason, parsePin(options));
   }
 
-  /** @throws ERR_UNKNOWN_PART for one that was not asked for */
+  /**
+   * Returns a part without CPUs, whose pins move no thread.
+   * @throws ERR_UNKNOWN_PART for one that was not asked for
+   */
   part(name: string): EmptyPart {
     return new EmptyPart(this.reason, this.parts, name);
   }
@@ -163,7 +166,7 @@ export class EmptyGrant implements Same {
     return NO_PLACEMENT;
   }
 
-  /** By {@link availableParallelism}. */
+  /** Returns the options for a pool of {@link availableParallelism} Workers. */
   poolOptions<Package extends keyof PoolOptions>(
     name: Package,
     options: PoolPlace = {},
@@ -189,7 +192,7 @@ export class EmptyGrant implements Same {
     return start({ variables, ownerFd: undefined, parallelism: this.availableParallelism });
   }
 
-  /** Ordinary memory. @throws the `reason` for a node or hugepages */
+  /** Allocates a Buffer of ordinary memory. @throws the `reason` for a node or hugepages */
   buffer(bytes: Quantity, options: BufferOptions = {}): Buffer {
     const { pageSize, node } = checkBuffer(options);
     if (pageSize !== undefined || node !== undefined) throw this.reason;
@@ -251,7 +254,7 @@ export class EmptyGrant implements Same {
     await this.release();
   }
 
-  /** As of a {@link Grant}, with `isEmpty` and `reason`. */
+  /** The facts of a {@link Grant} as a plain object, with `isEmpty` and `reason`. */
   toJSON() {
     const { isEmpty, reason, uid, name, cpus, mixed, elastic, parts, held, upcoming, numaNodes, memory } =
       this;

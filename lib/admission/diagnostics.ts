@@ -171,19 +171,19 @@ export interface ErrorMessage extends DiagnosticsOrigin {
 
 /** The messages of each channel. They are frozen. */
 export interface DiagnosticsMessages {
-  /** `numalign:admit` */
+  /** A request of `acquire` or `admit` was answered: `numalign:admit`. */
   admit: AdmitMessage;
-  /** `numalign:wait` */
+  /** A request waits for room: `numalign:wait`. */
   wait: WaitMessage;
-  /** `numalign:release` */
+  /** A grant was released or handed over: `numalign:release`. */
   release: ReleaseMessage;
-  /** `numalign:apply` */
+  /** Threads moved onto a grant or off it: `numalign:apply`. */
   apply: ApplyMessage;
-  /** `numalign:reconcile` */
+  /** A round of reconciling ended: `numalign:reconcile`. */
   reconcile: ReconcileMessage;
-  /** `numalign:drift` */
+  /** Reconciling found a difference: `numalign:drift`. */
   drift: DriftMessage;
-  /** `numalign:error` */
+  /** A step failed: `numalign:error`. */
   error: ErrorMessage;
 }
 

@@ -22,9 +22,12 @@ export interface ThreadAudit extends ThreadCounters {
   readonly pid: number;
   /** Its Linux thread id, as gettid(2); the pid for the main thread. */
   readonly tid: number;
-  /** Its role. Of threads of other processes only the main one is known. */
+  /**
+   * The role of a thread of this process. In other processes only `main` is known; all others are
+   * `other`.
+   */
   readonly role: ThreadSnapshot['role'];
-  /** Where it may run now; also outside of the grant, if it is not pinned. */
+  /** The CPUs that it may run on now. They can be outside of the grant if it is not pinned. */
   readonly cpus: CpuSet;
   /** The CPU that it runs on, or ran on last. */
   readonly processor: number;
@@ -43,9 +46,11 @@ export interface ForeignTask {
    * elsewhere. `kernel`: a kernel thread.
    */
   readonly kind: TaskSnapshot['kind'];
-  /** Whether it is a kernel thread that is bound to its CPU: nothing can keep it off. */
+  /** Whether it is a kernel thread bound to its CPU, so that nothing can keep it off. */
   readonly bound: boolean;
-  /** How long it ran since the last audit, on any CPU; null if it was on other CPUs then. */
+  /**
+   * Nanoseconds that it ran since the last audit, on any CPU; null if it was on other CPUs then.
+   */
   readonly runTimeNs: number | null;
 }
 
@@ -53,15 +58,17 @@ export interface ForeignTask {
 export interface CpuAudit extends CpuCounters {
   /** Logical CPU id, as Linux numbers CPUs. */
   readonly cpu: number;
-  /** The frequency at this moment; null without cpufreq. */
+  /** Its frequency at this moment, in kHz; null without cpufreq. */
   readonly frequencyKHz: number | null;
-  /** The tasks of other processes on it; null with `foreign: false`. */
+  /** The tasks of other processes that were on it; null with `foreign: false`. */
   readonly foreign: readonly ForeignTask[] | null;
 }
 
 /** Sums over all threads and CPUs, with what CPUs did before the grant lost them. */
 export interface AuditTotals extends ThreadCounters, CpuCounters {
-  /** Threads that ended or left these CPUs. The sums include what the last audit saw of them. */
+  /**
+   * How many threads ended or left these CPUs. The sums include what the last audit saw of them.
+   */
   readonly endedThreads: number;
   /**
    * How often a task of another process was found that the audit before did not find there; null
@@ -79,7 +86,7 @@ export interface GrantAudit {
   readonly grant: string;
   /** The enforcement level of the grant. */
   readonly enforcement: EnforcementLevel;
-  /** Wall-clock time in ISO 8601. */
+  /** When counting began, as wall-clock time in ISO 8601. */
   readonly since: string;
   /** Milliseconds since `since`, by a clock that also counts suspended time. */
   readonly elapsedMs: number;
@@ -91,8 +98,8 @@ export interface GrantAudit {
   /** One entry for each CPU that the grant has now. */
   readonly cpus: readonly CpuAudit[];
   /**
-   * True if no process is hidden from this one, so `foreign` can be complete. It is false in most
-   * containers, and null with `foreign: false`.
+   * Whether this process sees all others, so that `foreign` is complete. False in most containers;
+   * null with `foreign: false`.
    */
   readonly seesAllTasks: boolean | null;
   /**
@@ -101,11 +108,11 @@ export interface GrantAudit {
    */
   readonly throttling: ThrottlingCounters | null;
   /**
-   * Pages of the grant's processes that are on other NUMA nodes than the grant's now. Null without
+   * Pages of the grant's processes on other NUMA nodes than the grant has now; null without
    * `memory: true`.
    */
   readonly offNodePages: number | null;
-  /** The same in bytes. */
+  /** The size of these pages in bytes; null without `memory: true`. */
   readonly offNodeBytes: number | null;
   /** Sums of the counters of `threads` and `cpus`. */
   readonly totals: AuditTotals;

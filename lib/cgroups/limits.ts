@@ -10,13 +10,13 @@ import { throttling } from './groups/cpuset-v2.js';
 export interface CpuLimit {
   /** The folder of the cgroup with the limit. */
   path: string;
-  /** Quota divided by period: the CPU time in CPUs. */
+  /** The quota in CPUs: `quotaUs` divided by `periodUs`. */
   cpus: number;
   /** CPU time that the cgroup may use in each period, in microseconds. */
   quotaUs: number;
   /** The length of a period, in microseconds. */
   periodUs: number;
-  /** How often the cgroup hit the limit. */
+  /** How often the cgroup used up the quota; null if the kernel does not count it. */
   throttled: Throttling | null;
 }
 

@@ -37,8 +37,9 @@ export interface GrantInfo extends Holding {
   /** The path of its cgroup, which is made when something runs in it; null without one. */
   readonly cgroup: string | null;
   /**
-   * What the grant lasts as long as. `pid` (in its own pid namespace) and `command` (its program)
-   * are null unless `kind` is `process`; `cgroup` is null unless it is `cgroup`.
+   * The grant ends with it. `kind` is `process`, `cgroup` or `persistent` (ends only by a release).
+   * `pid` (in its own pid namespace) and `command` (its program) belong to a process, `cgroup` (its
+   * folder) to a cgroup; they are null otherwise.
    */
   readonly owner: {
     readonly kind: 'process' | 'cgroup' | 'persistent';

@@ -51,7 +51,10 @@ export interface Settings {
   readonly isolatedCPUs: CpuSet;
   /** Bytes by NUMA node and memory type. */
   readonly reservedMemory: BookedMemory;
-  /** null: numalign uses no cgroups. */
+  /**
+   * The cgroup below which numalign makes its own, as a path in the cpuset hierarchy; null:
+   * numalign uses no cgroups.
+   */
   readonly cgroupRoot: string | null;
   /** The kubelet version whose decisions numalign follows. */
   readonly kubeletVersion: KubeletVersion;

@@ -11,7 +11,7 @@ export type FindingStatus = (typeof FINDING_STATUSES)[number];
 export interface Verdict {
   /** How it bears on grants: one of {@link FINDING_STATUSES}. */
   readonly status: FindingStatus;
-  /** What is so on this machine, in one line for people. */
+  /** What the check found, in one line for people. */
   readonly found: string;
   /** What to change; null if nothing. */
   readonly advice: string | null;

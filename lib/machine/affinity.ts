@@ -41,8 +41,8 @@ export interface PinResult {
   /** Threads that the kernel left elsewhere, or gave only some of the CPUs. */
   readonly unmovable: readonly UnmovableThread[];
   /**
-   * Whether no thread can be missing. False for a whole process that is moved by thread masks:
-   * threads can be created while /proc/self/task is read. Only a move of the cgroup is certain.
+   * Whether no thread can have been missed. A whole process is certain only if its cgroup moves it:
+   * threads can start while /proc/self/task is read.
    */
   readonly guaranteed: boolean;
 }

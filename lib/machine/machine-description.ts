@@ -35,11 +35,13 @@ export interface NumaNode extends CpuGroup {
   /** Total memory in bytes, with hugepages; 0 if unknown or none. */
   readonly memoryBytes: number;
   /**
-   * Hugepage pools by page size in bytes, with the pages configured when the topology was loaded.
+   * Hugepages by page size: `bytes` of a page, and the `count` of pages when the topology was
+   * loaded.
    */
   readonly hugepages: readonly { readonly bytes: number; readonly count: number }[];
   /**
-   * Distances to each node by ascending id, from the firmware (10 is local); undefined if unknown.
+   * Distances to all nodes by ascending id, as the firmware reports them (10 is local); undefined
+   * if unknown.
    */
   readonly distances: readonly number[] | undefined;
 }

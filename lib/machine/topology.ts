@@ -24,7 +24,7 @@ import {
 export class Topology {
   /** `machine`, or the kind of the description. */
   readonly source: 'machine' | 'xml' | 'synthetic' | 'json';
-  /** The core's handle. */
+  /** The machine in the native core; opaque. */
   readonly handle: TopologyHandle;
   /** Every online CPU of the machine, even those that the caller may not use. */
   readonly cpus: CpuSet;
@@ -40,7 +40,7 @@ export class Topology {
   readonly nodes: readonly NumaNode[];
   /** The ids of `nodes`. */
   readonly numaNodes: readonly number[];
-  /** Distances row by row, by position in `nodes`; undefined if unknown. */
+  /** Distances between nodes, row by row in the order of `nodes`; undefined if unknown. */
   readonly distances: Words | undefined;
   /** Packages (sockets), ascending by id. */
   readonly packages: readonly CpuGroup[];
@@ -53,8 +53,8 @@ export class Topology {
   /** True if all cores have the same number of threads. */
   readonly isUniform: boolean;
   /**
-   * Threads per core, on average and rounded down, as the kubelet counts them. full-pcpus-only
-   * requires multiples of it.
+   * Threads per core, on average and rounded down, as the kubelet counts them. With
+   * `full-pcpus-only` requests are multiples of it.
    */
   readonly cpusPerCore: number;
   /** The PCI devices without bridges, by id. Synthetic machines have none. */

@@ -25,9 +25,9 @@ export interface GrantStatus extends GrantInfo {
    * one.
    */
   readonly cgroups: readonly GrantCgroup[];
-  /** Like {@link Grant.memoryEnforcement}. */
+  /** As {@link Grant.memoryEnforcement}. */
   readonly memoryEnforcement: readonly MemoryBinding[];
-  /** Like {@link Grant.quiet}. */
+  /** As {@link Grant.quiet}. */
   readonly quiet: QuietOutcome | null;
 }
 
@@ -41,16 +41,19 @@ export interface GrantCgroup {
   readonly isMade: boolean;
 }
 
-/** A shared member. A process also has the grant and container that it is attached to. */
+/**
+ * A shared member. A process also has the grant and container that it is attached to: null if none,
+ * `container` also if it is attached to all of them.
+ */
 export type MemberStatus =
   | Extract<SharedMember, { kind: 'cgroup' }>
   | (Extract<SharedMember, { kind: 'process' }> & Pick<ProcessEntry, 'grant' | 'container'>);
 
 /** The settings in force, and where they come from. */
 export interface SettingsStatus extends Settings {
-  /** Whether every online CPU is managed, rather than a list. */
+  /** True if every online CPU is managed; false if `managedCPUs` is a list. */
   readonly managesAll: boolean;
-  /** Whether the isolated CPUs are those that the kernel isolates, rather than a list. */
+  /** True if the kernel says which CPUs are isolated; false if `isolatedCPUs` is a list. */
   readonly isolatedByKernel: boolean;
 }
 
@@ -64,12 +67,13 @@ export interface StateStatus {
    */
   readonly scope: 'machine' | 'private' | 'memory';
   /**
-   * False: the folder has no state yet. The settings are those that its first opener would find.
+   * Whether the folder has a state. Without one, the settings are those that its first opener would
+   * find.
    */
   readonly exists: boolean;
   /** How many commits led to this state; 0 without a state. */
   readonly generation: number;
-  /** Whether the state is of an earlier boot. Its grants are void and left out. */
+  /** Whether the state is of an earlier boot; its grants are void and left out. */
   readonly isOfEarlierBoot: boolean;
   /** The settings of the machine in force. */
   readonly settings: SettingsStatus;
@@ -90,8 +94,8 @@ export interface StateStatus {
   /** The waiting requests, the next first. */
   readonly waiting: readonly Waiter[];
   /**
-   * What is wrong with the state's file; else null. The status is then what the next transaction
-   * recovers.
+   * What is wrong with the state's file; else null. The rest of the status is then what the next
+   * transaction recovers.
    */
   readonly damage: string | null;
   /**

@@ -43,14 +43,14 @@ export interface ThreadScheduling {
    * that numalign does not know.
    */
   readonly policy: 'other' | 'fifo' | 'rr' | 'batch' | 'idle' | 'deadline' | 'unknown';
-  /** 1 to 99 with `fifo` and `rr`, else 0. */
+  /** The real-time priority: 1 to 99 with `fifo` and `rr`, else 0. */
   readonly priority: number;
   /**
    * The nice value, -20 to 19, the smaller number gets more time; 0 with `fifo`, `rr` and
    * `deadline`.
    */
   readonly nice: number;
-  /** True if threads and processes that it starts are ordinary again. */
+  /** Whether threads and processes that it starts are ordinary ones. */
   readonly resetOnFork: boolean;
 }
 

@@ -76,11 +76,11 @@ describe('docs/reference/configuration.md', () => {
   function optionsIn(type: string): string[] {
     const text = section(page, `### ${type}`);
     const others = [
-      ...text.matchAll(/^Also every option of \[`(\w+)`\]\([^)]*\)(?: but (.*))?\.$/gm),
+      ...text.matchAll(/^Also every option of\s\[`(\w+)`\]\([^)]*\)(?:\sbut\s([^|.]*))?\.$/gm),
     ].flatMap(([, name, without = '']) =>
       optionsIn(name!).filter((option) => !codeIn(without).includes(option)),
     );
-    const picked = [...text.matchAll(/^Also the options (.*) of \[/gm)].flatMap(([, list]) => codeIn(list!));
+    const picked = [...text.matchAll(/^Also the options ([^|.]*)\sof\s\[/gm)].flatMap(([, list]) => codeIn(list!));
     const [, same] = /^The same as \[`(\w+)`\]/m.exec(text) ?? [];
     return [...new Set([...(same ? optionsIn(same) : []), ...others, ...picked, ...named(text)])].sort();
   }

@@ -29,9 +29,12 @@ export type { PodRequest, QosClass } from './pod-resources.js';
 
 /** The resources of one container. A missing request is its limit. */
 export interface ResourceRequirements {
-  /** What the container is promised. Exclusive CPUs need a request that equals its limit. */
+  /**
+   * What the container is promised; by default its limits. Exclusive CPUs need requests that equal
+   * the limits of CPU and memory.
+   */
   readonly requests?: ResourceAmounts;
-  /** What the container may use at most; by default no limit. */
+  /** What the container may use at most; by default as much as there is. */
   readonly limits?: ResourceAmounts;
 }
 
@@ -88,13 +91,13 @@ export interface PodManifest {
   /** `Pod`; {@link podsOf} takes other kinds. */
   readonly kind?: string;
   /**
-   * Read are `uid`, `name`, `namespace` (default `default`) and the annotation
+   * numalign reads `uid`, `name`, `namespace` (by default `default`) and the annotation
    * `numalign.io/movable`.
    */
   readonly metadata?: object;
-  /** Read are `containers`, `initContainers` and `resources`, as in a {@link PlainPod}. */
+  /** numalign reads `containers`, `initContainers` and `resources`, as in a {@link PlainPod}. */
   readonly spec?: object;
-  /** Read is `extendedResourceClaimStatus`: the devices that a DRA driver gives. */
+  /** numalign reads `extendedResourceClaimStatus`: the devices that a DRA driver gives. */
   readonly status?: object;
 }
 

@@ -16,9 +16,9 @@ import { CpuSet, NodeSet } from '../../machine/cpu-set.js';
 export interface KubeletContainerHoldings {
   /** Name of the container; unique in its pod. */
   name: string;
-  /** Only exclusive CPUs: a container in the shared pool has none. */
+  /** Its exclusive CPUs, as a set, a list such as `0-3` or ids; none in the shared pool. */
   cpus?: CpuSet | string | Iterable<number>;
-  /** Sizes in bytes. */
+  /** Its memory and hugepages by type and NUMA nodes, in bytes. */
   memory?: readonly MemoryBlock[];
   /** Device ids by resource. */
   devices?: Readonly<Record<string, readonly string[]>>;
