@@ -48,10 +48,9 @@ export interface KubeletImport {
 }
 
 /**
- * A machine, its state, and what grants from it; {@link openManager} makes it. It has every member
- * of {@link ManagerView}. It takes grants of dead owners back within a second: the kernel reports
- * their end (inotify(7)), or else the next transaction does. `using` closes it, `await using` also
- * releases its grants.
+ * A machine, its state, and what grants from it; {@link openManager} makes it. It takes grants of
+ * dead owners back within a second: the kernel reports their end (inotify(7)), or else the next
+ * transaction does. `using` closes it, `await using` also releases its grants.
  */
 export class Manager extends MachineManager {
   readonly #parts: ManagerParts;

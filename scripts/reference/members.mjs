@@ -4,9 +4,9 @@ import {
   fill,
   link,
   markdownOf,
-  names,
   partsOfDoc,
   signatureParts,
+  targetOn,
   throwsLine,
   typed,
 } from './prose.mjs';
@@ -85,8 +85,16 @@ export function memberParts(source, described, texts) {
 
 const byName = (a, b) => (a.name < b.name ? -1 : 1);
 
-const baseLine = ({ name, members }, { page, places }) =>
-  fill(`Has the members of ${link(name, page, places)}: ${names(members.map((each) => each.name))}.`);
+function baseLine({ name, members }, { page, places }) {
+  const list = members.map((each) => memberLink(name, each.name, page, places));
+  return fill(`Has the members of ${link(name, page, places)}: ${list.join(', ')}.`);
+}
+
+/** A method is a link, everything else is code. */
+function memberLink(owner, name, page, places) {
+  const target = places.get(`${owner}.${name}`);
+  return target ? `[\`${name}\`](${targetOn(page, target)})` : `\`${name}\``;
+}
 
 function index(methods, { described }) {
   const links = methods.map(
@@ -99,9 +107,11 @@ function index(methods, { described }) {
 const withSelf = (text, { described }) => text.replace(/\bSelf\b/g, described.name);
 
 /** A doc comment as Markdown; a member that it names is in the same section. */
-function wordsOf(doc, { page, places, siblings }) {
+function wordsOf(doc, { page, places, siblings, described }) {
   const plain = (each) =>
-    each.replace(/\{@link\s+(\w+)\}/g, (all, other) => (siblings.has(other) ? `\`${other}\`` : all));
+    each.replace(/\{@link\s+(\w+)\}/g, (all, other) =>
+      siblings.has(other) ? memberLink(described.name, other, page, places) : all,
+    );
   const md = (each) => markdownOf(plain(each), page, places);
   const { text, throws, deprecated } = partsOfDoc(doc);
   return {

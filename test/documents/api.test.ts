@@ -10,7 +10,7 @@ const isProse = (line: string) => /^[A-Z].* .*/.test(line) && !/^(?:Types|Has|Th
 function membersIn(text: string): string[] {
   const items = [...text.matchAll(/^- `([\w.]+)/gm)].map(([, name]) => name!);
   const methods = [...text.matchAll(/^#### (?:[a-z]\w*\.)?([\w.]+)\(/gm)].map(([, name]) => name!);
-  const others = [...text.matchAll(/^Has the members of [^:]*:([^.]*)\.$/gm)].flatMap(([, list]) =>
+  const others = [...text.matchAll(/^Has the members of [^:]*:(.*?)\.\n\n/gms)].flatMap(([, list]) =>
     codeIn(list!),
   );
   return [...items, ...methods, ...others];
@@ -18,7 +18,7 @@ function membersIn(text: string): string[] {
 
 /** Whether an item of a list has words beside its code and links. */
 const hasWords = (item: string) =>
-  /: \W*\w/.test(item.replace(/\[[^\]]*\]\([^)]*\)/g, '').replace(/`[^`]*`/g, ''));
+  /:\s\W*\w/.test(item.replace(/\[[^\]]*\]\([^)]*\)/g, '').replace(/`[^`]*`/g, ''));
 
 describe('docs/reference/api.md', () => {
   const page = read('docs/reference/api.md');

@@ -80,7 +80,9 @@ describe('docs/reference/configuration.md', () => {
     ].flatMap(([, name, without = '']) =>
       optionsIn(name!).filter((option) => !codeIn(without).includes(option)),
     );
-    const picked = [...text.matchAll(/^Also the options ([^|.]*)\sof\s\[/gm)].flatMap(([, list]) => codeIn(list!));
+    const picked = [...text.matchAll(/^Also the options ([^|.]*)\sof\s\[/gm)].flatMap(([, list]) =>
+      codeIn(list!),
+    );
     const [, same] = /^The same as \[`(\w+)`\]/m.exec(text) ?? [];
     return [...new Set([...(same ? optionsIn(same) : []), ...others, ...picked, ...named(text)])].sort();
   }
