@@ -189,8 +189,9 @@ export function moveProcess(pid: number, taken: CpuSet, pool: CpuSet): void {
 }
 
 /**
- * Returns the CPUs that a thread may run on, by default the calling one.
- * @throws ERR_SYSCALL (ESRCH: no such thread)
+ * Returns the CPUs that a thread may run on, by default the calling one, as sched_getaffinity(2)
+ * reports them.
+ * @throws ERR_SYSCALL (ESRCH: no such thread); ERR_INVALID_OPTION for a `tid` that is no thread id
  */
 export function affinity(tid?: number): CpuSet {
   if (tid !== undefined && typeof tid !== 'number') invalidOption('tid', tid, 'a thread id');
@@ -202,7 +203,7 @@ export function threadId(): number {
   return native.threadId();
 }
 
-/** Returns every thread of this process. */
+/** Returns every thread of this process that /proc/self/task lists. */
 export function threads(): ThreadInfo[] {
   return native.threads().map(({ tid, role, cpus }) => ({ tid, role, cpus: new CpuSet(cpus) }));
 }

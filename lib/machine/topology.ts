@@ -94,10 +94,10 @@ export class Topology {
   }
 
   /**
-   * Chooses `count` CPUs out of `available` as the kubelet's static CPU policy does: whole sockets
-   * or NUMA nodes first, then whole L3 groups (if asked), whole cores, and the CPUs that fragment
-   * least. It takes CPUs of `nodes` first. It includes `mustInclude`, and chooses the rest as for a
-   * grant that grows.
+   * Chooses `count` CPUs out of `available` as the kubelet's static CPU policy does (KEP-3570):
+   * whole sockets or NUMA nodes first, then whole L3 groups (if asked), whole cores, and the CPUs
+   * that fragment least. It takes CPUs of `nodes` first. It includes `mustInclude`, and chooses the
+   * rest as for a grant that grows.
    * @throws ERR_INSUFFICIENT_CPUS if fewer are available; ERR_INVALID_ARGUMENT for a count or group
    *   size that is no whole number, or a `mustInclude` that is larger or not available
    */
@@ -111,8 +111,9 @@ export class Topology {
   }
 
   /**
-   * Returns the topology hints of a request for CPUs, as the kubelet's static CPU policy does:
-   * every set of NUMA nodes that has enough CPUs, preferred if no smaller set could ever be enough.
+   * Returns the topology hints of a request for CPUs, as the kubelet's static CPU policy gives them
+   * to the Topology Manager (KEP-693): every set of NUMA nodes that has enough CPUs, preferred if
+   * no smaller set could ever be enough.
    * @throws ERR_INVALID_ARGUMENT for a request that is no whole number from 1, or on a machine of
    *   more than 64 NUMA nodes
    */

@@ -72,7 +72,7 @@ function toScheduling(tid: number, { policy, ...rest }: NativeScheduling): Threa
 }
 
 /**
- * How a thread is scheduled; default: the calling one.
+ * Returns how a thread is scheduled, as sched_getattr(2) reports it; by default the calling one.
  * @throws ERR_SYSCALL (ESRCH: no such thread), ERR_INVALID_OPTION
  */
 export function scheduling(tid: number = native.threadId()): ThreadScheduling {

@@ -31,7 +31,7 @@ export function apiPage(source, { entries, places }) {
     '# API',
     fill(
       'Every export of every entry point. [Configuration](configuration.md) has the options of each call, [Errors](errors.md) has the error codes. ' +
-        'A call that returns no promise is synchronous: it computes, makes single system calls, or reads the state. A call that locks, commits or discovers returns a promise.',
+        'A call that returns no promise is synchronous: it computes, makes single system calls, or reads the state. A call that locks, commits or discovers returns a promise.\n\nA heading such as `grant.pin()` is a method of an object, `CpuSet.of()` one of the class. Types without a link are those of TypeScript, Node and other packages.',
     ),
     entries
       .map(({ name, introduction }) => {

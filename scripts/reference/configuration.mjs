@@ -67,6 +67,9 @@ export function configurationPage(source, exported) {
     '## Environment variables',
     ...documentSection(source, exported, 'children/program-variables.ts', 'PreloadVariables', 'variable'),
     ...documentSection(source, exported, 'children/child-variables.ts', 'ChildVariables', 'variable'),
+    fill(
+      'The commands also read `NUMALIGN_DEBUG` (`1` adds stack traces to errors), `NO_COLOR`, `FORCE_COLOR`, `TERM` and `COLUMNS`: see [Command line](command-line.md#output).',
+    ),
   ].join('\n\n');
 }
 
