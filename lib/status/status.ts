@@ -5,8 +5,6 @@ import type { NumalignError } from '../base/errors.js';
 import type { GrantInfo } from '../decision/grant-info.js';
 import type { Settings } from '../decision/machine-settings.js';
 import type { MemoryTable } from '../decision/memory/memory-tables.js';
-import type { ProcessEntry } from '../enforcement/members/member-entry.js';
-import type { SharedMember } from '../enforcement/members/shared-member.js';
 import type { Survivor } from '../enforcement/members/survivors.js';
 import type { MemoryBinding } from '../enforcement/memory-binding.js';
 import type { KubeletStatus } from '../kubelet/record/kubelet-status.js';
@@ -46,8 +44,14 @@ export interface GrantCgroup {
  * `container` also if it is attached to all of them.
  */
 export type MemberStatus =
-  | Extract<SharedMember, { kind: 'cgroup' }>
-  | (Extract<SharedMember, { kind: 'process' }> & Pick<ProcessEntry, 'grant' | 'container'>);
+  | { readonly kind: 'cgroup'; readonly path: string }
+  | {
+      readonly kind: 'process';
+      readonly pid: number;
+      readonly command: string;
+      readonly grant: string | null;
+      readonly container: string | null;
+    };
 
 /** The settings in force, and where they come from. */
 export interface SettingsStatus extends Settings {
@@ -71,7 +75,7 @@ export interface StateStatus {
    * find.
    */
   readonly exists: boolean;
-  /** How many commits led to this state; 0 without a state. */
+  /** The generation of the state, which grows with each commit; 0 without a state. */
   readonly generation: number;
   /** Whether the state is of an earlier boot; its grants are void and left out. */
   readonly isOfEarlierBoot: boolean;
