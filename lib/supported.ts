@@ -1,4 +1,4 @@
-// supported: whether numalign can work here.
+// supported: whether the addon works here.
 import type { NumalignError } from './base/errors.js';
 import { addonError } from './base/native.js';
 

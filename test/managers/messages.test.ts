@@ -78,7 +78,7 @@ describe('an error', () => {
     for (const value of [undefined, 5, grant]) {
       expect(await errorOf(() => manager.release(value as never))).toMatchObject({
         code: 'ERR_INVALID_ARGUMENT',
-        message: expect.stringMatching(/^a grant is named by its uid, a text, not /),
+        message: expect.stringMatching(/^the uid of a grant must be a string, not /),
         details: { value, valid: [grant.uid] },
       });
     }
