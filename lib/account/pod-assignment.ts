@@ -86,7 +86,12 @@ export interface OwnerRecord {
 /** How strongly a grant is kept from others, the weakest level first. */
 export const ENFORCEMENT_LEVELS = ['recorded', 'members', 'cpuset', 'partition', 'isolated'] as const;
 
-/** How strongly other processes are kept off, from weak to strong. See docs/enforcement.md. */
+/**
+ * How strongly other processes are kept off granted CPUs, from weak to strong. `recorded`: users of
+ * numalign get other CPUs. `members`: shared members are moved off by their masks. `cpuset`: a
+ * cgroup holds the shared members. `partition`: the kernel admits only the cgroup of the grant.
+ * `isolated`: the same, and the kernel does not balance load there. See docs/enforcement.md.
+ */
 export type EnforcementLevel = (typeof ENFORCEMENT_LEVELS)[number];
 
 /** Names of the kernel's errors by container; undefined instead of an empty object. */

@@ -128,7 +128,11 @@ export interface ApplyMessage extends DiagnosticsStepMessage {
   readonly pid: number | null;
 }
 
-/** What moved threads, see {@link ApplyMessage}. */
+/**
+ * The call that moved threads: `pin` (of a grant or a part), `place` ({@link Grant.placeThreads}),
+ * `prewarm` ({@link Grant.prewarmPool}), `unpin`, `resize`, `spawn` (also {@link Grant.fork} and
+ * {@link Grant.startChild}), `exec` or `attach` (of a grant or a container).
+ */
 export type ApplyAction = 'pin' | 'place' | 'prewarm' | 'unpin' | 'resize' | 'spawn' | 'exec' | 'attach';
 
 /** A round of reconciling ended. */

@@ -1,7 +1,12 @@
 // Refusal: why a request cannot be met, as the part of a decision that finds it says so.
 import { type ErrorCode, type ErrorDetails, NumalignError } from './errors.js';
 
-/** Why a pod is not admitted, in the kubelet's words. */
+/**
+ * Why a pod is not admitted, in the kubelet's words. `TopologyAffinityError`: the topology policy
+ * refuses. `SMTAlignmentError`: `full-pcpus-only` needs whole cores. `EmptyPodSharedPoolError`:
+ * exclusive containers leave the others of the pod nothing to share. `UnexpectedAdmissionError`:
+ * every other reason, such as too few CPUs.
+ */
 export type AdmissionReason =
   | 'TopologyAffinityError'
   | 'SMTAlignmentError'

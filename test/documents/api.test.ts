@@ -43,6 +43,16 @@ describe('docs/reference/api.md', () => {
     expect(plain).toEqual([]);
   });
 
+  it('says of every value of a type what it means, or where that is said', () => {
+    const types = [...page.matchAll(/^### (.+)\n\n`('[\w-]+'(?: \| '[\w-]+')+)`\n\n([^#]+)/gm)];
+    expect(types.length).toBeGreaterThan(12);
+    for (const [, name, union, prose] of types) {
+      const values = [...union!.matchAll(/'([\w-]+)'/g)].map(([, value]) => value!);
+      const unsaid = values.filter((value) => !codeIn(prose!).includes(value));
+      if (!prose!.includes('](')) expect([name, unsaid]).toEqual([name, []]);
+    }
+  });
+
   it('has no more exports of numalign than a reader can take in', () => {
     const [lists] = section(page, '## numalign').split('\n### ');
     expect([...lists!.matchAll(/\[\w+\]\(/g)].length).toBeLessThanOrEqual(85);
