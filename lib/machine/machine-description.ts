@@ -47,7 +47,8 @@ export interface NumaNode extends CpuGroup {
 }
 
 /**
- * The purpose of a PCI device by its class: 02 is network, 01 storage, 03, 12 and 0b40 accelerator.
+ * The purpose of a PCI device by its class: `network` (02), `storage` (01), `accelerator` (03, 12 and
+ * 0b40) or `other`.
  */
 export type PciDeviceKind = 'network' | 'storage' | 'accelerator' | 'other';
 
