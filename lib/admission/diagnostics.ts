@@ -17,7 +17,7 @@ export const DIAGNOSTICS_CHANNELS = Object.freeze({
   error: 'numalign:error',
 });
 
-/** The steps that have a channel. */
+/** The steps that have a channel: {@link DIAGNOSTICS_CHANNELS} names it. */
 export type DiagnosticsStep = keyof typeof DIAGNOSTICS_CHANNELS;
 
 /** The fields of every message. */

@@ -23,7 +23,7 @@ const SHORTAGES = [
   'ERR_TOPOLOGY_AFFINITY',
 ] as const satisfies readonly ErrorCode[];
 
-/** The codes of rejections that say there is no room. */
+/** The codes of rejections that say there is no room. docs/reference/errors.md has them. */
 export type ShortageCode = (typeof SHORTAGES)[number];
 
 /** The codes of all rejections: no room, ever or now, or a callback that could not choose. */
