@@ -13,7 +13,7 @@ export interface DeviceEntry {
   readonly numaNodes: readonly number[] | null;
   /** Whether it may be granted, as registered. */
   readonly healthy: boolean;
-  /** Whether it is healthy and no grant holds it. */
+  /** True if it is healthy and no grant holds it. */
   readonly free: boolean;
 }
 
