@@ -66,7 +66,7 @@ export interface ThrottlingCounters {
   readonly throttledNs: number | null;
 }
 
-function made<Name extends string>(
+function makeCounters<Name extends string>(
   names: readonly Name[],
   amountOf: (name: Name) => number | null,
 ): Counters<Name> {
@@ -77,7 +77,7 @@ function made<Name extends string>(
 }
 
 export function zero<Name extends string>(names: readonly Name[]): Counters<Name> {
-  return made(names, () => 0);
+  return makeCounters(names, () => 0);
 }
 
 /**
@@ -89,7 +89,7 @@ export function difference<Name extends string>(
   now: Counters<Name>,
   before: Counters<Name>,
 ): Counters<Name> {
-  return made(names, (name) => {
+  return makeCounters(names, (name) => {
     const [a, b] = [now[name], before[name]];
     return a === null || b === null ? null : Math.max(a - b, 0);
   });
@@ -101,7 +101,7 @@ export function sum<Name extends string>(
   all: Iterable<Counters<Name>>,
 ): Counters<Name> {
   const list = [...all];
-  return made(names, (name) =>
+  return makeCounters(names, (name) =>
     list.reduce<number | null>(
       (total, { [name]: value }) => (total === null || value === null ? null : total + value),
       0,
