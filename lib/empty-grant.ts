@@ -74,7 +74,7 @@ export class EmptyGrant implements Same {
   readonly isEmpty = true;
   /** Why there are no CPUs. */
   readonly reason: NumalignError;
-  /** Empty: nothing is on record. */
+  /** The empty text: nothing is on record. */
   readonly uid = '';
   readonly name: string;
   readonly cpus = CpuSet.EMPTY;
@@ -192,7 +192,7 @@ export class EmptyGrant implements Same {
     return start({ variables, ownerFd: undefined, parallelism: this.availableParallelism });
   }
 
-  /** Ordinary memory. @throws the `reason` for a node or hugepages */
+  /** Allocates a Buffer of ordinary memory. @throws the `reason` for a node or hugepages */
   buffer(bytes: Quantity, options: BufferOptions = {}): Buffer {
     const { pageSize, node } = checkBuffer(options);
     if (pageSize !== undefined || node !== undefined) throw this.reason;

@@ -49,9 +49,9 @@ export interface KubeletImport {
 
 /**
  * A process's handle on a machine and its state, from which it grants; {@link openManager} makes
- * it. It has every member of {@link ManagerView}. It takes grants of dead owners back within a
- * second, when the kernel reports their end (inotify(7)), or else at the next transaction. `using`
- * closes it, `await using` also releases its grants.
+ * it. It takes grants of dead owners back within a second, when the kernel reports their end
+ * (inotify(7)), or else at the next transaction. `using` closes it, `await using` also releases its
+ * grants.
  */
 export class Manager extends MachineManager {
   readonly #parts: ManagerParts;

@@ -18,8 +18,8 @@ import { type PinAcquireOptions, pinToGrant } from './pin-to-grant.js';
 export function pin(request: Optional<PinAcquireOptions>): Promise<Grant | EmptyGrant>;
 export function pin(request: PinAcquireOptions): Promise<Grant>;
 /**
- * Restricts threads to these CPUs at once, and reads back what the kernel did. It grants nothing:
- * other processes may use the CPUs too.
+ * Restricts threads to these CPUs at once with sched_setaffinity(2), and reads back what the kernel
+ * did. It grants nothing: other processes may use the CPUs too.
  * @throws ERR_SYSCALL if no thread could be moved (EINVAL: no usable CPU; EPERM; ESRCH: no such
  *   thread); ERR_INVALID_ARGUMENT for an empty set; ERR_INVALID_LIST
  */

@@ -17,7 +17,7 @@ export const DIAGNOSTICS_CHANNELS = Object.freeze({
   error: 'numalign:error',
 });
 
-/** The steps that have a channel. */
+/** The steps that have a channel: {@link DIAGNOSTICS_CHANNELS} names it. */
 export type DiagnosticsStep = keyof typeof DIAGNOSTICS_CHANNELS;
 
 /** The fields of every message. */
@@ -40,7 +40,12 @@ export interface DiagnosticsStepMessage extends DiagnosticsOrigin {
 
 /** A container of a request. */
 export interface DiagnosticsContainer {
+  /** Name of the container; for a grant that `acquire` makes, `main`. */
   readonly name: string;
+  /**
+   * `init` ends before the next container starts; `sidecar` starts with these and lasts as long as
+   * the pod; `app` is every other container.
+   */
   readonly kind: 'init' | 'sidecar' | 'app';
   /**
    * How many exclusive CPUs it asks for; 0: it runs in the shared pool of its pod or the machine.
@@ -63,13 +68,17 @@ export interface AdmitMessage extends DiagnosticsStepMessage {
   readonly outcome: 'admitted' | 'already' | 'rejected' | 'failed';
   /** The uid; null if there is none yet. */
   readonly uid: string | null;
+  /** The name of the grant or pod; null if it has none yet. */
   readonly name: string | null;
+  /** The topology policy of the request, such as `best-effort`. */
   readonly policy: string;
+  /** The topology scope of the request: `container` or `pod`. */
   readonly scope: string;
   /** Placement options by the kubelet's names. */
   readonly options: Readonly<Record<string, boolean>>;
   /** Whether the request has `wait`. Then `durationMs` includes the wait. */
   readonly wait: boolean;
+  /** One entry for each container of the request, init containers and sidecars first. */
   readonly containers: readonly DiagnosticsContainer[];
   /** What a pod that is booked as a whole asks for; else null. */
   readonly booking: Pick<DiagnosticsContainer, 'exclusiveCpus' | 'memoryTypes' | 'l3Groups'> | null;
@@ -77,7 +86,9 @@ export interface AdmitMessage extends DiagnosticsStepMessage {
   readonly container: string | null;
   /** All CPUs of the pod as a list, such as `2-3`; null if it is not admitted. */
   readonly cpus: string | null;
+  /** The NUMA nodes of `cpus` as a list, such as `0-1`; null if the pod is not admitted. */
   readonly numaNodes: string | null;
+  /** The enforcement level that the grant has reached; null if the pod is not admitted. */
   readonly enforcement: EnforcementLevel | null;
 }
 
@@ -85,12 +96,15 @@ export interface AdmitMessage extends DiagnosticsStepMessage {
 export interface WaitMessage extends DiagnosticsOrigin {
   /** As in {@link AdmitMessage}. */
   readonly uid: string | null;
+  /** The requested name; null if the request has none. */
   readonly name: string | null;
 }
 
 /** A release or handover of a grant is done or failed. Grants of dead owners have no message. */
 export interface ReleaseMessage extends DiagnosticsStepMessage {
+  /** The uid of the grant or pod. */
   readonly uid: string;
+  /** The name of the grant or pod; its uid if it was given none. */
   readonly name: string;
   /** The CPUs that it had, as a list. */
   readonly cpus: string;
@@ -100,24 +114,32 @@ export interface ReleaseMessage extends DiagnosticsStepMessage {
 
 /** Threads moved onto the CPUs of a grant or off them. Starts of Workers have no message. */
 export interface ApplyMessage extends DiagnosticsStepMessage {
+  /** The uid of the grant. */
   readonly uid: string;
+  /** The call that moved the threads. */
   readonly action: ApplyAction;
   /** The CPUs of the grant afterwards, as a list; empty: the shared pool. */
   readonly cpus: string;
   /** How many threads moved; null if it failed, or for a process. */
   readonly moved: number | null;
+  /** How many threads did not move; null in the same cases as `moved`. */
   readonly unmovable: number | null;
   /** The started or attached process; else null. */
   readonly pid: number | null;
 }
 
-/** What moved threads, see {@link ApplyMessage}. */
+/**
+ * The call that moved threads: `pin` (of a grant or a part), `place` ({@link Grant.placeThreads}),
+ * `prewarm` ({@link Grant.prewarmPool}), `unpin`, `resize`, `spawn` (also {@link Grant.fork} and
+ * {@link Grant.startChild}), `exec` or `attach` (of a grant or a container).
+ */
 export type ApplyAction = 'pin' | 'place' | 'prewarm' | 'unpin' | 'resize' | 'spawn' | 'exec' | 'attach';
 
 /** A round of reconciling ended. */
 export interface ReconcileMessage extends DiagnosticsStepMessage {
   /** How many threads, cgroups and members were compared. */
   readonly checked: number;
+  /** How many of the differences are gone after this round. */
   readonly repaired: number;
   /** How many differences are left alone, because another program always changes them back. */
   readonly contested: number;
@@ -127,11 +149,13 @@ export interface ReconcileMessage extends DiagnosticsStepMessage {
 
 /** Reconciling found a difference. */
 export interface DriftMessage extends DiagnosticsOrigin {
+  /** One of {@link DriftKind}. */
   readonly kind: string;
   /** The uid of the grant; null if it concerns no single grant. */
   readonly uid: string | null;
   /** A description for people. */
   readonly what: string;
+  /** Whether the difference is gone after the repair. */
   readonly repaired: boolean;
 }
 
@@ -139,19 +163,29 @@ export interface DriftMessage extends DiagnosticsOrigin {
 export interface ErrorMessage extends DiagnosticsOrigin {
   /** The failed step; `watch`: looking for changes while there is a listener of `change`. */
   readonly step: DiagnosticsStep | 'watch';
+  /** The `code` of the error, else its `name`, else `unknown`. */
   readonly code: string;
+  /** The message of the error, in words. */
   readonly message: string;
+  /** What the step threw, unchanged. */
   readonly error: unknown;
 }
 
 /** The messages of each channel. They are frozen. */
 export interface DiagnosticsMessages {
+  /** A request of `acquire` or `admit` was answered: `numalign:admit`. */
   admit: AdmitMessage;
+  /** A request waits for room: `numalign:wait`. */
   wait: WaitMessage;
+  /** A grant was released or handed over: `numalign:release`. */
   release: ReleaseMessage;
+  /** Threads moved onto a grant or off it: `numalign:apply`. */
   apply: ApplyMessage;
+  /** A round of reconciling ended: `numalign:reconcile`. */
   reconcile: ReconcileMessage;
+  /** Reconciling found a difference: `numalign:drift`. */
   drift: DriftMessage;
+  /** A step failed: `numalign:error`. */
   error: ErrorMessage;
 }
 

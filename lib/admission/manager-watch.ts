@@ -17,7 +17,9 @@ export interface StateChange {
   readonly before: number;
   /** The generation now; the same as `before` if only flags have changed. */
   readonly generation: number;
+  /** Grants that are new since the last event, as they are now. */
   readonly added: readonly GrantInfo[];
+  /** Grants that have ended since the last event, as they were. */
   readonly removed: readonly GrantInfo[];
   /** A resize is listed twice: when it is announced (`after.upcoming`) and when it is done. */
   readonly changed: readonly { readonly before: GrantInfo; readonly after: GrantInfo }[];

@@ -26,14 +26,19 @@ import { freeHugepages, freeOfBooked } from './free-hugepages.js';
  * @remedy Call `registerDevices`, or add a hint provider.
  */
 export interface ResourceUnknown {
+  /** Identifies the kind of warning; literal and stable. */
   readonly code: 'RESOURCE_UNKNOWN';
+  /** One sentence for people; the wording may change. */
   readonly message: string;
+  /** The requested resource, such as `example.com/nic`. */
   readonly resource: string;
 }
 
 /** A persistent grant of a state of an earlier boot, with what it held. */
 export interface LapsedGrant extends Holding {
+  /** The uid that the grant had. */
   readonly uid: string;
+  /** The name that it had; its uid if it was given none. */
   readonly name: string;
 }
 
@@ -43,7 +48,9 @@ export interface LapsedGrant extends Holding {
  * @remedy Admit the pods again.
  */
 export interface StateArchived {
+  /** Identifies the kind of warning; literal and stable. */
   readonly code: 'STATE_ARCHIVED';
+  /** One sentence for people; the wording may change. */
   readonly message: string;
   /** The name of the archived state in the state folder. */
   readonly file: string;
@@ -58,10 +65,13 @@ export interface StateArchived {
  * @remedy See docs/changes.md.
  */
 export interface GrantFlagged {
+  /** Identifies the kind of warning; literal and stable. */
   readonly code: 'GRANT_FLAGGED';
+  /** All flags of the grant in one line, for people; the wording may change. */
   readonly message: string;
   /** The uid of the grant. */
   readonly uid: string;
+  /** What no longer holds about the grant; at least one flag. */
   readonly flags: readonly Flag[];
 }
 
@@ -71,7 +81,9 @@ export interface GrantFlagged {
  * @remedy Raise the quota of that cgroup; a grant does not.
  */
 export interface CpuQuota {
+  /** Identifies the kind of warning; literal and stable. */
   readonly code: 'CPU_QUOTA';
+  /** One sentence for people; the wording may change. */
   readonly message: string;
   /** The folder of the cgroup. */
   readonly path: string;
@@ -86,8 +98,11 @@ export interface CpuQuota {
  * @remedy Nothing, or what the message names. `require` a level to be rejected instead.
  */
 export interface EnforcementShortfall {
+  /** Identifies the kind of warning; literal and stable. */
   readonly code: 'ENFORCEMENT_SHORTFALL';
+  /** What prevents a stronger level, in one line for people; the wording may change. */
   readonly message: string;
+  /** The level that the grant has reached. */
   readonly enforcement: EnforcementLevel;
 }
 
@@ -97,8 +112,13 @@ export interface EnforcementShortfall {
  * @remedy Nothing, or `numalign configure`.
  */
 export interface SettingUnmet {
+  /** Identifies the kind of warning; literal and stable. */
   readonly code: 'SETTING_UNMET';
+  /**
+   * What the setting names and the machine lacks, in one line for people; the wording may change.
+   */
   readonly message: string;
+  /** The setting, by its name in {@link MachineOptions}. */
   readonly option: 'managedCPUs' | 'reservedSystemCPUs' | 'isolatedCPUs' | 'reservedMemory';
 }
 

@@ -29,7 +29,9 @@ export interface AdoptedPod {
   readonly uid?: string;
   /** The name; by default the uid. */
   readonly name?: string;
+  /** Init containers and sidecars, in the order in which they start; by default none. */
   readonly initContainers?: readonly AdoptedContainer[];
+  /** App containers; at least one. */
   readonly containers: readonly AdoptedContainer[];
 }
 

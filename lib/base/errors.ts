@@ -12,6 +12,7 @@ export type ErrorCode = keyof ErrorCodes;
  * of the code names. docs/reference/errors.md has them.
  */
 export interface ErrorDetails extends Record<string, unknown> {
+  /** What caused the error; only the constructor takes it, and you find it as `error.cause`. */
   cause?: unknown;
 }
 

@@ -3,7 +3,7 @@
 
 export const KUBELET_VERSIONS = ['v1.32', 'v1.36'] as const;
 
-/** The kubelet whose resource managers decide. */
+/** The releases of the kubelet whose decisions numalign can follow. See docs/differences.md. */
 export type KubeletVersion = (typeof KUBELET_VERSIONS)[number];
 
 export const FEATURE_GATES = [
@@ -12,7 +12,11 @@ export const FEATURE_GATES = [
   'DRAExtendedResource',
 ] as const;
 
-/** Feature gates by the kubelet's names. */
+/**
+ * Feature gates by the kubelet's names. `PodLevelResources`: a pod may have resources as a whole.
+ * `PodLevelResourceManagers`: such a pod can get exclusive CPUs. `DRAExtendedResource`: a DRA
+ * driver can give out devices that a container asks for by resource name.
+ */
 export type FeatureGates = Readonly<Record<(typeof FEATURE_GATES)[number], boolean>>;
 
 export const DEFAULT_VERSION: KubeletVersion = 'v1.36';

@@ -17,7 +17,10 @@ export interface NativePinOutcome {
 
 /** The kinds of threads, in the order of the core's enumerators. */
 export const THREAD_ROLES = ['main', 'worker', 'pool', 'v8', 'other'] as const;
-/** The role of a thread of this process, see {@link ThreadInfo}. */
+/**
+ * The role of a thread of this process. `main` runs the main JavaScript thread; {@link
+ * ThreadInfo.role} says what `worker`, `pool` and `v8` are; `other` is every other thread.
+ */
 export type ThreadRole = (typeof THREAD_ROLES)[number];
 
 /** A scheduling class by the kernel's numbers. */

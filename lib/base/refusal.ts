@@ -1,7 +1,12 @@
 // Refusal: the error with which a part of a decision says why a request cannot be met.
 import { type ErrorCode, type ErrorDetails, NumalignError } from './errors.js';
 
-/** Why a pod is not admitted, in the kubelet's words. */
+/**
+ * Why a pod is not admitted, in the kubelet's words. `TopologyAffinityError`: the topology policy
+ * refuses. `SMTAlignmentError`: `full-pcpus-only` needs whole cores. `EmptyPodSharedPoolError`:
+ * exclusive containers leave the others of the pod nothing to share. `UnexpectedAdmissionError`:
+ * every other reason, such as too few CPUs.
+ */
 export type AdmissionReason =
   | 'TopologyAffinityError'
   | 'SMTAlignmentError'
@@ -17,7 +22,7 @@ const SHORTAGES = [
   'ERR_TOPOLOGY_AFFINITY',
 ] as const satisfies readonly ErrorCode[];
 
-/** The codes of rejections that say there is no room. */
+/** The codes of rejections that say there is no room. docs/reference/errors.md has them. */
 export type ShortageCode = (typeof SHORTAGES)[number];
 
 /** The codes of all rejections: no room, or a callback that failed. */

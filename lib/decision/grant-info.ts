@@ -18,7 +18,9 @@ interface Unbalanced {
 
 /** A grant on record, of any process. */
 export interface GrantInfo extends Holding {
+  /** Identifies the grant: {@link Manager.release} and {@link Manager.grant} take it. */
   readonly uid: string;
+  /** The name that was asked for, else the uid; of a pod its name. */
   readonly name: string;
   /** What is booked for the pod as a whole; null if its containers are booked one by one. */
   readonly booking: PodBooking | null;
@@ -34,6 +36,11 @@ export interface GrantInfo extends Holding {
   readonly enforcement: EnforcementLevel;
   /** The path of its cgroup, which is made when something runs in it; null without one. */
   readonly cgroup: string | null;
+  /**
+   * The grant ends with it. `kind` is `process`, `cgroup` or `persistent` (ends only by a release).
+   * `pid` (in its own pid namespace) and `command` (its program) belong to a process, `cgroup` (its
+   * folder) to a cgroup; they are null otherwise.
+   */
   readonly owner: {
     readonly kind: 'process' | 'cgroup' | 'persistent';
     readonly pid: number | null;

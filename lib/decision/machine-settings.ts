@@ -41,14 +41,20 @@ export const DEFAULT_SETTINGS: MachineSettings = {
 
 /** The agreed settings in force on the machine. */
 export interface Settings {
+  /** The online CPUs that numalign grants or shares. */
   readonly managedCPUs: CpuSet;
+  /** CPUs that are never exclusive, online or not. */
   readonly reservedSystemCPUs: CpuSet;
+  /** Whether the reserved CPUs are kept out of the shared pool too. */
   readonly strictCPUReservation: boolean;
   /** The managed CPUs of the isolated pool, granted or not. */
   readonly isolatedCPUs: CpuSet;
   /** Bytes by NUMA node and memory type. */
   readonly reservedMemory: BookedMemory;
-  /** null: numalign uses no cgroups. */
+  /**
+   * The cgroup below which numalign makes its own, as a path in the cpuset hierarchy; null:
+   * numalign uses no cgroups.
+   */
   readonly cgroupRoot: string | null;
   /** The kubelet version whose decisions numalign follows. */
   readonly kubeletVersion: KubeletVersion;

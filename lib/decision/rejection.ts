@@ -14,12 +14,15 @@ import { hintRequest, type Question, undo } from './question.js';
 
 /** Why a request is not admitted, see {@link AdmissionError}. */
 export interface Rejection {
+  /** Always false. */
   readonly admitted: false;
   /** The reason in the kubelet's words. */
   readonly reason: AdmissionReason;
+  /** The code of the {@link AdmissionError}. */
   readonly code: RejectionCode;
   /** The explanation in one line. */
   readonly message: string;
+  /** The facts behind the rejection, by resource. */
   readonly explanation: Explanation;
   /** All grants with exclusive CPUs. */
   readonly holders: readonly Holder[];

@@ -20,7 +20,9 @@ export interface DevicePattern {
   readonly id?: DeviceTexts;
   /** Base class and subclass, such as `0200` for Ethernet or `02*` for any network. */
   readonly class?: DeviceTexts;
+  /** PCI vendor id: four hexadecimal digits such as `8086`, or the first of them and `*`. */
   readonly vendor?: DeviceTexts;
+  /** PCI device id: four hexadecimal digits such as `1572`, or the first of them and `*`. */
   readonly device?: DeviceTexts;
   /** The kernel's driver, such as `vfio-pci`. Devices without one do not match. */
   readonly driver?: DeviceTexts;

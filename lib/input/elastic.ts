@@ -5,7 +5,9 @@ import { option, parseCpuCount } from './values/option-values.js';
 
 /** The least and the greatest number of exclusive CPUs, see {@link AcquireOptions.cpu}. */
 export interface CpuRange {
+  /** The least number of exclusive CPUs; fewer than this is a rejection. */
   readonly min: number;
+  /** The greatest number, at least `min`. */
   readonly max: number;
 }
 

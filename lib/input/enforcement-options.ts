@@ -13,7 +13,10 @@ export const AIMED_LEVELS = [
   'partition',
   'isolated',
 ] as const satisfies readonly EnforcementLevel[];
-/** The enforcement levels that a request can aim at, see docs/enforcement.md. */
+/**
+ * The enforcement levels that a request can aim at: those of {@link EnforcementLevel} that keep
+ * processes off.
+ */
 export type AimedLevel = (typeof AIMED_LEVELS)[number];
 
 export const DEFAULT_ENFORCEMENT: EnforcementRequest = {

@@ -21,6 +21,7 @@ export type ReservedAmounts = Readonly<Record<string, Quantity>>;
 
 /** Memory that is reserved on one NUMA node, as in a KubeletConfiguration. */
 export interface ReservedMemory {
+  /** The id of the NUMA node. */
   readonly numaNode: number;
   /** Amounts by memory type, such as `{ memory: '1Gi', 'hugepages-2Mi': '64Mi' }`. */
   readonly limits: ResourceAmounts;

@@ -10,7 +10,9 @@ export const TOPOLOGY_MANAGER_POLICIES = ['none', 'best-effort', 'restricted', '
  */
 export type TopologyManagerPolicy = (typeof TOPOLOGY_MANAGER_POLICIES)[number];
 
-/** Merges hints for each container, or once for the whole pod. */
+/**
+ * What hints are merged for: `container`, each container by itself; `pod`, once for the whole pod.
+ */
 export type TopologyManagerScope = 'container' | 'pod';
 
 /** The policies of the CPU Manager; the kubelet has no `dynamic`. */
@@ -32,11 +34,17 @@ export type MemoryManagerPolicy = 'None' | 'Static' | 'BestEffort';
 
 /** The modes of {@link RequestPlacementOptions.isolation}. */
 export const ISOLATION_CHOICES = ['never', 'prefer', 'require'] as const;
-/** The values of {@link RequestPlacementOptions.isolation}. */
+/**
+ * Whether a request takes isolated CPUs: `never`, `prefer` (if these are enough for the whole pod)
+ * or `require` (no others). See {@link RequestPlacementOptions.isolation}.
+ */
 export type IsolationChoice = (typeof ISOLATION_CHOICES)[number];
 
 export const PLACEMENT_CHOICES = ['kubelet', 'joint'] as const;
-/** The values of {@link RequestPlacementOptions.placement}. */
+/**
+ * How NUMA nodes are chosen: as the `kubelet` does, or `joint`, for all resources together. See
+ * {@link RequestPlacementOptions.placement}.
+ */
 export type PlacementChoice = (typeof PLACEMENT_CHOICES)[number];
 
 type Flag = boolean | 'true' | 'false';

@@ -101,7 +101,9 @@ export interface RequestOptions extends RequestPlacementOptions {
 
 /** What a request requires, see {@link RequestOptions.require}. */
 export interface Requirement {
+  /** The weakest level that you accept, else ERR_ENFORCEMENT; by default `recorded`. */
   readonly enforcement?: EnforcementLevel;
+  /** Parts that must be fully reached, else ERR_QUIET; by default none. */
   readonly quiet?: readonly QuietPart[];
 }
 

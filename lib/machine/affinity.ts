@@ -17,6 +17,7 @@ export type Threads = 'process' | 'current' | number;
 
 /** A thread that was moved. */
 export interface MovedThread {
+  /** Its Linux thread id, as gettid(2). */
   readonly tid: number;
   /** The CPUs it may run on now, read back from the kernel. */
   readonly cpus: CpuSet;
@@ -35,11 +36,13 @@ export interface UnmovableThread extends MovedThread {
 
 /** What became of each thread of a pin. */
 export interface PinResult {
+  /** Threads whose mask is now exactly the requested CPUs. */
   readonly moved: readonly MovedThread[];
+  /** Threads that the kernel left elsewhere, or gave only some of the CPUs. */
   readonly unmovable: readonly UnmovableThread[];
   /**
-   * Whether no thread can be missing. False for a whole process that is moved by thread masks:
-   * threads can be created while /proc/self/task is read. Only a move of the cgroup is certain.
+   * Whether no thread can have been missed. A whole process is certain only if its cgroup moves it:
+   * threads can start while /proc/self/task is read.
    */
   readonly guaranteed: boolean;
 }
@@ -49,6 +52,7 @@ export interface PinResult {
  * most are `other` (V8's helpers, libuv). Newer versions name them.
  */
 export interface ThreadInfo {
+  /** Its Linux thread id, as gettid(2). */
   readonly tid: number;
   /**
    * `worker`: a Worker that has loaded numalign, or was started by {@link Grant.worker}. `pool`: a
@@ -56,6 +60,7 @@ export interface ThreadInfo {
    * probePool} finds all). `v8`: a helper of V8, known by its name.
    */
   readonly role: ThreadRole;
+  /** The CPUs that it may run on, by sched_getaffinity(2). */
   readonly cpus: CpuSet;
 }
 
@@ -184,8 +189,9 @@ export function moveProcess(pid: number, taken: CpuSet, pool: CpuSet): void {
 }
 
 /**
- * Returns the CPUs that a thread may run on, by default the calling one.
- * @throws ERR_SYSCALL (ESRCH: no such thread)
+ * Returns the CPUs that a thread may run on, by default the calling one, as sched_getaffinity(2)
+ * reports them.
+ * @throws ERR_SYSCALL (ESRCH: no such thread); ERR_INVALID_OPTION for a `tid` that is no thread id
  */
 export function affinity(tid?: number): CpuSet {
   if (tid !== undefined && typeof tid !== 'number') invalidOption('tid', tid, 'a thread id');
@@ -197,7 +203,7 @@ export function threadId(): number {
   return native.threadId();
 }
 
-/** Returns every thread of this process. */
+/** Returns every thread of this process that /proc/self/task lists. */
 export function threads(): ThreadInfo[] {
   return native.threads().map(({ tid, role, cpus }) => ({ tid, role, cpus: new CpuSet(cpus) }));
 }

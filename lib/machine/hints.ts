@@ -13,8 +13,9 @@ import { onlyWord } from './id-set.js';
  * allows.
  */
 export interface TopologyHint {
-  /** null: any nodes. */
+  /** The NUMA nodes; null: any. */
   readonly nodes: NodeSet | null;
+  /** Whether the set is as narrow as the machine allows for the request. */
   readonly preferred: boolean;
 }
 
@@ -108,8 +109,8 @@ export class HintFamily implements Iterable<TopologyHint> {
 
   /**
    * Packs a list of hints. null: no preference; an empty list: the request does not fit.
-   * @throws ERR_INVALID_ARGUMENT for anything but `{ nodes: NodeSet
-   * null, preferred: boolean }` with nodes of the machine
+   * @throws ERR_INVALID_ARGUMENT for anything but `{ nodes, preferred }`, where `nodes` is null or a
+   *   NodeSet of the machine's nodes that is not empty, and `preferred` a boolean
    */
   static from(hints: Iterable<TopologyHint> | null, numaNodes: readonly number[]): HintFamily {
     if (hints === null)
@@ -177,6 +178,7 @@ export class HintFamily implements Iterable<TopologyHint> {
     }
   }
 
+  /** All hints in the order of iteration: up to 2^n on a machine with n nodes. */
   toArray(): TopologyHint[] {
     return [...this];
   }

@@ -16,9 +16,11 @@ export type { GrantMetricsOptions, MetricsOptions } from './options.js';
 
 /** The metrics that are being collected. `using` stops it. */
 export interface MetricsCollection {
+  /** The registry of prom-client that has the metrics; `await register.metrics()` is a scrape. */
   readonly register: Registry;
   /** Stops collecting and removes the metrics from the registry. */
   stop(): void;
+  /** As {@link stop}. */
   [Symbol.dispose](): void;
 }
 

@@ -34,6 +34,7 @@ export interface MeterOptions {
 export interface MeterRegistration {
   /** Stops observing. */
   stop(): void;
+  /** As {@link stop}. */
   [Symbol.dispose](): void;
 }
 

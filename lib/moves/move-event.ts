@@ -8,6 +8,7 @@ import type { MemoryMigration } from '../threads/memory.js';
 
 /** The grant is about to move, see {@link GrantEvents} and docs/grants.md. */
 export interface MoveEvent {
+  /** The uid of the grant. */
   readonly uid: string;
   /** The CPUs before the move. */
   readonly before: CpuSet;
@@ -36,12 +37,15 @@ export interface MoveEvent {
 
 /** How a move ended. */
 export interface MoveEnd {
+  /** The uid of the grant. */
   readonly uid: string;
   /** True if the grant has moved. */
   readonly isMoved: boolean;
   /** The CPUs now. */
   readonly cpus: CpuSet;
+  /** The NUMA nodes of `cpus`. */
   readonly nodes: NodeSet;
+  /** The NUMA nodes of its memory now. */
   readonly memoryNodes: NodeSet;
   /** What became of the threads of this process; null without a move. */
   readonly threads: PinResult | null;
@@ -53,6 +57,7 @@ export interface MoveEnd {
 
 /** A grant grew or shrank by itself. */
 export interface ResizeEvent {
+  /** The uid of the grant. */
   readonly uid: string;
   /** The CPUs that it had. */
   readonly before: CpuSet;

@@ -43,14 +43,19 @@ export interface DefragmentOptions {
 
 /** The number of CPUs of a NUMA node that one request can have, before and after the moves. */
 export interface NodeGain {
+  /** The id of the NUMA node. */
   readonly node: number;
+  /** The largest number of exclusive CPUs that one request could have on it before the moves. */
   readonly before: number;
+  /** The same number after the moves. */
   readonly after: number;
 }
 
 /** The answer of {@link Manager.defragment}. */
 export interface Defragmentation {
+  /** Whether the moves were only planned, as asked. */
   readonly dryRun: boolean;
+  /** One entry for each NUMA node with CPUs, ascending. */
   readonly nodes: readonly NodeGain[];
   /** The moves made, in their order; with `dryRun` those that would be made. */
   readonly moves: readonly ProposedMove[];

@@ -76,8 +76,9 @@ export class FolderQueue implements WaitQueue {
 
 /** A waiting process, for people. */
 export interface Waiter {
-  /** The pid in the process's own pid namespace. */
+  /** Its pid in its own pid namespace; null if unknown. */
   readonly pid: number | null;
+  /** Its program without arguments. */
   readonly command: string;
 }
 

@@ -13,6 +13,7 @@ const TIMEOUT_MS = 1_000;
 
 /** The threads of libuv's pool that {@link probePool} found. */
 export interface PoolProbe {
+  /** Linux thread ids of the pool's threads that answered. */
   readonly tids: readonly number[];
   /**
    * True if all of them answered. False if one was busy for a second, or if there are fewer than

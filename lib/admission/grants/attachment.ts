@@ -19,6 +19,7 @@ import { heldGrant } from './held-grant.js';
 
 /** The result of attaching a process. */
 export interface Attachment {
+  /** The pid of the process, in the pid namespace of the caller. */
   readonly pid: number;
   /** The CPUs that it may run on now. */
   readonly cpus: CpuSet;

@@ -20,6 +20,7 @@ import { type PlanningGround, planningGround, planningQuestion } from './plannin
 
 /** The answer of a plan. */
 export interface Plan {
+  /** Whether {@link Manager.admit} would admit the pod now. */
   readonly admitted: boolean;
   /** Why the pod would be rejected, in the kubelet's words; null if it is admitted. */
   readonly reason: AdmissionReason | null;

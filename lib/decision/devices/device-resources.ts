@@ -8,9 +8,11 @@ import { abandon } from '../hints/hint-provider.js';
 
 /** A question to a {@link PreferredAllocation}, as in the device plugin API of Kubernetes. */
 export interface PreferredAllocationRequest {
+  /** The name of the resource, such as `example.com/nic`. */
   readonly resource: string;
   /** Ids to choose from, with those of `mustInclude`; in byte order. */
   readonly available: readonly string[];
+  /** Ids that the answer must include; all are in `available`. */
   readonly mustInclude: readonly string[];
   /** The number of devices to choose. */
   readonly size: number;

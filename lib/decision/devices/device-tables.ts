@@ -7,9 +7,11 @@ import type { DeviceResources } from './device-resources.js';
 export interface DeviceEntry {
   /** The name of the resource. */
   readonly resource: string;
+  /** Unique in its resource, such as a PCI address. */
   readonly id: string;
   /** The NUMA nodes near the device, ascending; null if it reports none. */
   readonly numaNodes: readonly number[] | null;
+  /** Whether it may be granted, as registered. */
   readonly healthy: boolean;
   /** True if it is healthy and no grant holds it. */
   readonly free: boolean;

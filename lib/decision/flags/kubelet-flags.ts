@@ -20,8 +20,11 @@ import { allocatableOn, isMemoryKnown, takenByKubelet } from '../memory/memory-t
 
 /** The kubelet gave held CPUs to its own pods. */
 export interface CpuTaken {
+  /** Identifies the kind of flag; literal and stable. */
   readonly code: 'CPU_TAKEN';
+  /** One line for people; the wording may change. */
   readonly message: string;
+  /** The CPUs of the grant that pods of the kubelet have too. */
   readonly cpus: CpuSet;
   /** Namespace and name of those pods, for example `default/web`. */
   readonly pods: readonly string[];
@@ -29,25 +32,35 @@ export interface CpuTaken {
 
 /** The kubelet gave memory to its own pods and left less than is granted on the nodes. */
 export interface MemoryTaken {
+  /** Identifies the kind of flag; literal and stable. */
   readonly code: 'MEMORY_TAKEN';
+  /** One line for people; the wording may change. */
   readonly message: string;
   /** The memory type. */
   readonly resource: string;
   /** The nodes that share the memory. */
   readonly nodes: readonly number[];
-  /** Bytes on these nodes: of this grant, of all grants, and what the kubelet leaves for grants. */
+  /** Bytes that this grant has booked on these nodes. */
   readonly bytes: number;
+  /** Bytes that all grants have booked there. */
   readonly booked: number;
+  /** Bytes there that the kubelet leaves for grants; fewer than `booked`. */
   readonly left: number;
+  /** Namespace and name of the pods with memory there, for example `default/web`. */
   readonly pods: readonly string[];
 }
 
 /** The kubelet gave held devices to its own pods. */
 export interface DeviceTaken {
+  /** Identifies the kind of flag; literal and stable. */
   readonly code: 'DEVICE_TAKEN';
+  /** One line for people; the wording may change. */
   readonly message: string;
+  /** The name of the resource, such as `example.com/nic`. */
   readonly resource: string;
+  /** Ids of the devices that pods of the kubelet have too. */
   readonly devices: readonly string[];
+  /** Namespace and name of those pods, for example `default/web`. */
   readonly pods: readonly string[];
 }
 

@@ -14,10 +14,13 @@ import { allocatableOn, takenByKubelet } from './memory-tables.js';
  * @remedy Have the kernel make more, or find the program that takes them.
  */
 export interface HugepagesTaken {
+  /** Identifies the kind of warning and flag; literal and stable. */
   readonly code: 'HUGEPAGES_TAKEN';
+  /** One line for people; the wording may change. */
   readonly message: string;
   /** The type of hugepages, such as `hugepages-2Mi`. */
   readonly resource: string;
+  /** Ids of the NUMA nodes that the grant's hugepages are booked on. */
   readonly nodes: readonly number[];
   /** Bytes that the kernel has free and unreserved there. */
   readonly free: number;

@@ -10,7 +10,9 @@ import type { NoRepacking, Repacking } from './repacking.js';
 
 /** The CPUs of a grant after it has made room: elsewhere, or fewer of its own. */
 export interface ProposedMove {
+  /** The uid of the grant that would move. */
   readonly uid: string;
+  /** The name of that grant; its uid if it was given none. */
   readonly name: string;
   /** The CPUs that it runs on now. */
   readonly before: CpuSet;
@@ -22,7 +24,9 @@ export interface ProposedMove {
 
 /** A grant that was asked to move, and did not. */
 export interface UnmovedGrant {
+  /** The uid of the grant. */
   readonly uid: string;
+  /** The name of the grant; its uid if it was given none. */
   readonly name: string;
   /** The error code of the failed move. */
   readonly code: string;

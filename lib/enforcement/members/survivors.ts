@@ -7,7 +7,9 @@ import { commandOf } from './member-entry.js';
 
 /** A process that keeps a grant after its owner has ended. */
 export interface Survivor {
+  /** Its pid, in the pid namespace of the caller. */
   readonly pid: number;
+  /** Its program without arguments; empty if it cannot be read. */
   readonly command: string;
 }
 

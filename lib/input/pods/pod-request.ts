@@ -29,7 +29,12 @@ export type { PodRequest, QosClass } from './pod-resources.js';
 
 /** The resources of one container. The default of a request is the limit. */
 export interface ResourceRequirements {
+  /**
+   * What the container is promised; by default its limits. Exclusive CPUs need requests that equal
+   * the limits of CPU and memory.
+   */
   readonly requests?: ResourceAmounts;
+  /** What the container may use at most; by default as much as there is. */
   readonly limits?: ResourceAmounts;
 }
 
@@ -42,6 +47,7 @@ export interface ContainerSpec extends ResourceRequirements {
   readonly name: string;
   /** `Always` makes an init container a sidecar, which runs as long as the pod. */
   readonly restartPolicy?: string;
+  /** The requests and limits in one object. Refused beside `requests` or `limits`. */
   readonly resources?: ResourceRequirements;
 }
 
@@ -55,7 +61,11 @@ export interface PodContainers {
 
 /** A pod without the structure of a manifest. */
 export interface PlainPod extends PodContainers {
+  /**
+   * Identifies the pod on record: 1 to 253 printable characters. By default numalign makes a UUID.
+   */
   readonly uid?: string;
+  /** A name for people, 1 to 253 printable characters; by default the uid. */
   readonly name?: string;
   /** The resources of the pod as a whole: cpu, memory and hugepages. */
   readonly resources?: ResourceRequirements;
@@ -76,10 +86,18 @@ export interface PlainPod extends PodContainers {
  * since a manifest has many fields that do not matter here. numalign checks those that do.
  */
 export interface PodManifest {
+  /** `v1`, which is also the default. */
   readonly apiVersion?: string;
+  /** `Pod`; {@link podsOf} takes other kinds. */
   readonly kind?: string;
+  /**
+   * numalign reads `uid`, `name`, `namespace` (by default `default`) and the annotation
+   * `numalign.io/movable`.
+   */
   readonly metadata?: object;
+  /** numalign reads `containers`, `initContainers` and `resources`, as in a {@link PlainPod}. */
   readonly spec?: object;
+  /** numalign reads `extendedResourceClaimStatus`: the devices that a DRA driver gives. */
   readonly status?: object;
 }
 

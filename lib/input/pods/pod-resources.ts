@@ -16,7 +16,11 @@ import {
 
 /** How Kubernetes ranks a pod. Only containers of Guaranteed pods get exclusive CPUs. */
 export const QOS_CLASSES = ['Guaranteed', 'Burstable', 'BestEffort'] as const;
-/** The QoS class of a pod. */
+/**
+ * The QoS class of a pod, by the rules of Kubernetes. `Guaranteed`: every container has limits of
+ * CPU and memory, and equal requests. `BestEffort`: none has requests or limits of these.
+ * `Burstable`: all other pods.
+ */
 export type QosClass = (typeof QOS_CLASSES)[number];
 
 export interface PodRequest {
