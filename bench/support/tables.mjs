@@ -55,13 +55,21 @@ function targetText({ target, targets }) {
     .join('; ');
 }
 
+/** Whether a row meets its target; of several targets, those that it misses. */
+function metText({ targets = {}, met, missed = [], isOutOfReach }) {
+  if (met === undefined) return '-';
+  if (met) return 'yes';
+  const answer = isOutOfReach ? 'out of reach' : 'NO';
+  return Object.keys(targets).length > 1 ? `${answer}: ${missed.map(titleOf).join(', ')}` : answer;
+}
+
 const part = (value) =>
   value === undefined ? '-' : value > 1 ? `${number(value)} times` : `1/${number(1 / value)}`;
 
 // The columns that any row may have, after its own.
 const JUDGEMENT = {
   target: targetText,
-  met: ({ met }) => (met === undefined ? '-' : met ? 'yes' : 'NO'),
+  met: metText,
   'of kubelet': ({ kubeletPart }) => part(kubeletPart),
   remark: ({ remark }) => remark ?? '',
 };
@@ -82,7 +90,16 @@ const MEASURED = {
 };
 
 // Members that judge, or belong to a column of JUDGEMENT.
-const HIDDEN = new Set(['target', 'targets', 'met', 'missed', 'kubeletPart', 'remark']);
+const HIDDEN = new Set([
+  'target',
+  'targets',
+  'met',
+  'missed',
+  'isOutOfReach',
+  'bound',
+  'kubeletPart',
+  'remark',
+]);
 
 function tableOf(rows, columns) {
   const titles = Object.keys(columns);

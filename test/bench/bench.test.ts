@@ -184,6 +184,29 @@ describe('A target', () => {
     expect(judged('scene', { name: 'row' }, { targets: atLeast })).toMatchObject({ met: false });
   });
 
+  it('is out of reach where the bound of the row misses all that the row misses', () => {
+    const bound = { ratio: 3, calls: 90 };
+    const beyond = judge({ name: 'row', ratio: 4, calls: 90, bound });
+    expect(beyond).toMatchObject({ met: false, missed: ['ratio'], isOutOfReach: true });
+    expect(judge({ name: 'row', ratio: 4, calls: 91, bound })).not.toHaveProperty('isOutOfReach');
+    expect(judge({ name: 'row', ratio: 2, calls: 90, bound })).toMatchObject({ met: true });
+  });
+
+  it('is not out of reach where the bound does not have the figure', () => {
+    const bound = { ratio: 3 };
+    expect(judge({ name: 'row', ratio: 2, calls: 91, bound })).not.toHaveProperty('isOutOfReach');
+  });
+
+  it('of several is named in the table where it is missed', () => {
+    const metOf = (row: object) => {
+      const [{ titles, cells }] = tablesOf([judge({ name: 'row', ...row })]);
+      return cells[0][titles.indexOf('met')];
+    };
+    expect(metOf({ ratio: 2, calls: 90 })).toBe('yes');
+    expect(metOf({ ratio: 3, calls: 91 })).toBe('NO: ratio, calls');
+    expect(metOf({ ratio: 3, calls: 90, bound: { ratio: 2.5 } })).toBe('out of reach: ratio');
+  });
+
   it('judges no other row, none that failed and none that was skipped', () => {
     for (const row of [
       { name: 'other', ratio: 9 },
