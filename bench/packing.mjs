@@ -19,12 +19,13 @@ places or rejects each one.
   of CPUs in use if all were admitted. *cluster*: mostly 4, 8, 12, 16 and 32 CPUs, half with a GPU.
   *services*: 1 to 32 CPUs, each size adding up to the same number of CPUs, a tenth with a GPU.
   *medium*: 2 to 24 CPUs, smaller ones more often, a tenth with a GPU.
-- *Medium* was chosen by its kubelet rows alone, out of 1,430 mixes. They are the nearest to those of
-  the simulation that the targets come from (by machine: accepted 85, 81, 91 %; fragmented 26, 41,
-  79 %; utilisation 71, 67, 76 %). On average they differ by 3 points; *services* by 6, *cluster* by 10.
+- *Medium* was chosen by its kubelet rows alone, out of 1,430 mixes. They are the nearest to those
+  of the simulation that the targets come from (by machine: accepted 85, 81, 91 %; fragmented 26,
+  41, 79 %; utilisation 71, 67, 76 %). They differ by 3 points on average, those of *services* by 6,
+  of *cluster* by 10.
 - **Placement**: *kubelet* and *joint* are values of \`placement\`. With *moves*, the dynamic policy
-  moves at most so many grants for a rejected request; all grants consent, those with GPUs stay. *Any
-  moves* are as many as a request needs. *One node* is the same machine undivided.
+  moves at most so many grants for a rejected request; all grants consent, those with GPUs stay.
+  *Any moves* are as many as a request needs. *One node* is the same machine undivided.
 - **Samples**: ten seeds of 100 mean lifetimes, after 10 to fill the machine. ± is half the 95 %
   confidence interval (Student's t).
 - **Fragmented**: the share of rejections that the free CPUs, memory and GPUs of all nodes together
@@ -32,8 +33,8 @@ places or rejects each one.
   their nodes; undecided cases count. The *ratios* compare both with the kubelet's number.
 - **Gain**: points of utilisation above the kubelet's. **Reach**: the gain as a part of that of *any
   moves*. **Moves**: per admission. **Distance**: from CPUs to memory and GPUs; 10 is the same node.
-- **Met**: the targets that are missed. They are *out of reach* if *any moves* misses all of these
-  too; that counts as missed.
+- **Met** names the targets that are missed. They are *out of reach* if *any moves* misses them too,
+  and count as missed.
 
 \`--trace\` takes CSV with a header: \`cpu\`, optionally \`memory\` and \`gpu\` (Kubernetes quantities), and
 \`arrival\` and \`duration\` (seconds). Requests come in order, with times scaled to the load. Without

@@ -56,11 +56,18 @@ function targetText({ target, targets }) {
 }
 
 /** Whether a row meets its target; of several targets, those that it misses. */
-function metText({ targets = {}, met, missed = [], isOutOfReach }) {
+function metText({ targets = {}, met, missed = [], outOfReach = [] }) {
   if (met === undefined) return '-';
   if (met) return 'yes';
-  const answer = isOutOfReach ? 'out of reach' : 'NO';
-  return Object.keys(targets).length > 1 ? `${answer}: ${missed.map(titleOf).join(', ')}` : answer;
+  const hasSeveral = Object.keys(targets).length > 1;
+  const within = missed.filter((member) => !outOfReach.includes(member));
+  return [
+    ['NO', within],
+    ['out of reach', outOfReach],
+  ]
+    .filter(([, members]) => members.length > 0)
+    .map(([answer, members]) => (hasSeveral ? `${answer}: ${members.map(titleOf).join(', ')}` : answer))
+    .join('; ');
 }
 
 const part = (value) =>
@@ -95,7 +102,7 @@ const HIDDEN = new Set([
   'targets',
   'met',
   'missed',
-  'isOutOfReach',
+  'outOfReach',
   'bound',
   'kubeletPart',
   'remark',

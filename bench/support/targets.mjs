@@ -179,17 +179,15 @@ export function unmeasuredRows(scenario, rows, targets = TARGETS) {
 
 /**
  * The row with its targets and whether it meets them; unchanged if there are none. `bound` of a row
- * is the row of the best that it could do: `isOutOfReach` if all targets that the row misses are
- * members of the bound, which misses them too.
+ * is that of the best that it could do: targets that both miss are `outOfReach`.
  */
 export function judged(scenario, row, { targets = TARGETS, isTolerant = false } = {}) {
   const rowTargets = targets[scenario]?.[row.name];
   if (rowTargets === undefined || row.code !== undefined || row.skipped !== undefined) return row;
   const missed = missedMembers(row, rowTargets, isTolerant);
   if (missed.length === 0) return { ...row, targets: rowTargets, met: true };
-  const missedByBound = row.bound === undefined ? [] : missedMembers(row.bound, rowTargets, false);
-  const isOutOfReach = missed.every(
-    (member) => row.bound?.[member] !== undefined && missedByBound.includes(member),
-  );
-  return { ...row, targets: rowTargets, met: false, missed, ...(isOutOfReach && { isOutOfReach }) };
+  const { bound = {} } = row;
+  const missedByBound = missedMembers(bound, rowTargets, isTolerant);
+  const outOfReach = missed.filter((member) => bound[member] !== undefined && missedByBound.includes(member));
+  return { ...row, targets: rowTargets, met: false, missed, ...(outOfReach.length > 0 && { outOfReach }) };
 }
