@@ -1,5 +1,5 @@
-// Diagnostics: what managers do, told on channels of node:diagnostics_channel. Nothing is computed
-// where nobody subscribes.
+// Diagnostics: publishes what managers do on channels of node:diagnostics_channel. A channel
+// without subscribers costs nothing.
 import { type Channel, channel } from 'node:diagnostics_channel';
 import type { EnforcementLevel } from '../account/pod-assignment.js';
 import { ENVIRONMENT } from '../base/registry.js';
@@ -88,9 +88,7 @@ export interface WaitMessage extends DiagnosticsOrigin {
   readonly name: string | null;
 }
 
-/**
- * A grant is released or handed over, or that failed. Grants of dead owners end without a message.
- */
+/** A release or handover of a grant is done or failed. Grants of dead owners have no message. */
 export interface ReleaseMessage extends DiagnosticsStepMessage {
   readonly uid: string;
   readonly name: string;
@@ -159,15 +157,15 @@ export interface DiagnosticsMessages {
 
 type TracedStep = 'admit' | 'release' | 'apply' | 'reconcile';
 type Fields<S extends DiagnosticsStep> = Omit<DiagnosticsMessages[S], keyof DiagnosticsOrigin>;
-type Described<S extends TracedStep> = Omit<DiagnosticsMessages[S], keyof DiagnosticsStepMessage>;
+type StepFields<S extends TracedStep> = Omit<DiagnosticsMessages[S], keyof DiagnosticsStepMessage>;
 
-/** How a step has ended: `value` is undefined where it has thrown. */
-export interface Ended<T> {
+/** The result of a step; `value` is undefined if it threw. */
+export interface StepResult<T> {
   readonly value: T | undefined;
   readonly error: unknown;
 }
 
-/** The part of a site by which its manager is known. */
+/** The part of a site that identifies its manager. */
 export type Source = Pick<ReadOnlySite, 'managerId' | 'ledger'>;
 
 const CHANNELS = Object.fromEntries(
@@ -176,12 +174,12 @@ const CHANNELS = Object.fromEntries(
 
 const managerIds = () => ({ last: 0 });
 
-/** Another each time: it tells the managers of a thread apart. */
+/** Returns an id that no other manager of this thread has. */
 export function newManagerId(): number {
   return ++ENVIRONMENT.of(managerIds).last;
 }
 
-/** Publishes what `describe` answers, if somebody subscribes. */
+/** Publishes what `describe` returns, if the channel has subscribers. */
 export function publish<S extends DiagnosticsStep>(
   step: S,
   { managerId, ledger }: Source,
@@ -203,32 +201,32 @@ export function publishError(source: Source, step: ErrorMessage['step'], error: 
 }
 
 /**
- * Does a step, at once or later, and publishes how it has ended. `describe` is called only where
- * somebody subscribes, and must not throw. What the step throws is thrown on, and told on the
- * channel of errors too, unless it is a rejection.
+ * Runs a step, synchronous or not, and publishes its result. `describe` is called only if there are
+ * subscribers, and must not throw. An error of the step is rethrown and, unless it is a rejection,
+ * published on the channel of errors too.
  */
 export function traced<S extends TracedStep, T>(
   step: S,
   source: Source,
   action: () => T,
-  describe: (ended: Ended<Awaited<T>>) => Described<S>,
+  describe: (result: StepResult<Awaited<T>>) => StepFields<S>,
 ): T {
   if (!CHANNELS[step].hasSubscribers && !CHANNELS.error.hasSubscribers) return action();
   const begin = performance.now();
-  const tell = (ended: Ended<Awaited<T>>, code: string | null) => {
+  const publishResult = (outcome: StepResult<Awaited<T>>, code: string | null) => {
     const durationMs = performance.now() - begin;
     publish(
       step,
       source,
-      () => ({ durationMs, error: ended.error, code, ...describe(ended) }) as unknown as Fields<S>,
+      () => ({ durationMs, error: outcome.error, code, ...describe(outcome) }) as unknown as Fields<S>,
     );
   };
-  const done = (value: Awaited<T>): Awaited<T> => {
-    tell({ value, error: null }, null);
+  const succeed = (value: Awaited<T>): Awaited<T> => {
+    publishResult({ value, error: null }, null);
     return value;
   };
-  const failed = (error: unknown): never => {
-    tell({ value: undefined, error }, codeOf(error));
+  const fail = (error: unknown): never => {
+    publishResult({ value: undefined, error }, codeOf(error));
     if (!(error instanceof AdmissionError)) publishError(source, step, error);
     throw error;
   };
@@ -236,10 +234,10 @@ export function traced<S extends TracedStep, T>(
   try {
     result = action();
   } catch (error) {
-    return failed(error);
+    return fail(error);
   }
-  if (result instanceof Promise) return result.then(done, failed) as T;
-  return done(result as Awaited<T>) as T;
+  if (result instanceof Promise) return result.then(succeed, fail) as T;
+  return succeed(result as Awaited<T>) as T;
 }
 
 function codeOf(error: unknown): string {

@@ -83,13 +83,13 @@ export function parseAdoption(pod: unknown, options: AdoptOptions, placement: Pl
       return spec;
     });
   const { initContainers, containers, ...named } = fields;
-  const parsed = parsePod({
+  const request = parsePod({
     ...named,
     initContainers: split(initContainers ?? [], 'initContainers'),
     containers: split(containers, 'containers'),
   });
   return Object.freeze({
-    pod: parsed,
+    pod: request,
     owner,
     // numalign does not decide where it is.
     placement: Object.freeze({ ...placement, topologyPolicy: 'none', scope: 'container' }),

@@ -216,8 +216,8 @@ function nextForeign({ since, foreign }: Account, tasks: readonly TaskSnapshot[]
     const hasRun = before !== undefined && task.runTimeNs > before.runTimeNs;
     return task.isRunnable || isNew || hasRun ? [{ ...task, runTimeNs }] : [];
   });
-  const earlier = new Set(foreign?.ran.map(keyOf));
-  const newcomers = ran.filter((task) => task.kind === 'user' && !earlier.has(keyOf(task)));
+  const previousKeys = new Set(foreign?.ran.map(keyOf));
+  const newcomers = ran.filter((task) => task.kind === 'user' && !previousKeys.has(keyOf(task)));
   return { bootNs, tasks: byKey(tasks), ran, count: (foreign?.count ?? 0) + newcomers.length };
 }
 

@@ -26,7 +26,7 @@ export type CpuCounters = Counters<(typeof CPU_COUNTERS)[number]>;
 export const THROTTLING_COUNTERS = ['nrThrottled', 'throttledNs'] as const;
 export type ThrottlingCounters = Counters<(typeof THROTTLING_COUNTERS)[number]>;
 
-function made<Name extends string>(
+function makeCounters<Name extends string>(
   names: readonly Name[],
   amountOf: (name: Name) => number | null,
 ): Counters<Name> {
@@ -37,7 +37,7 @@ function made<Name extends string>(
 }
 
 export function zero<Name extends string>(names: readonly Name[]): Counters<Name> {
-  return made(names, () => 0);
+  return makeCounters(names, () => 0);
 }
 
 /**
@@ -49,7 +49,7 @@ export function difference<Name extends string>(
   now: Counters<Name>,
   before: Counters<Name>,
 ): Counters<Name> {
-  return made(names, (name) => {
+  return makeCounters(names, (name) => {
     const [a, b] = [now[name], before[name]];
     return a === null || b === null ? null : Math.max(a - b, 0);
   });
@@ -61,7 +61,7 @@ export function sum<Name extends string>(
   all: Iterable<Counters<Name>>,
 ): Counters<Name> {
   const list = [...all];
-  return made(names, (name) =>
+  return makeCounters(names, (name) =>
     list.reduce<number | null>(
       (total, { [name]: value }) => (total === null || value === null ? null : total + value),
       0,

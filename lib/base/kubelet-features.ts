@@ -1,4 +1,4 @@
-// The kubelet whose decisions are followed: its version, and those of its feature gates that matter
+// The kubelet whose decisions numalign follows: its version, and the feature gates that matter
 // here.
 
 export const KUBELET_VERSIONS = ['v1.32', 'v1.36'] as const;
@@ -17,7 +17,7 @@ export type FeatureGates = Readonly<Record<(typeof FEATURE_GATES)[number], boole
 
 export const DEFAULT_VERSION: KubeletVersion = 'v1.36';
 
-/** The version in a state that names none: older writers knew no other. */
+/** The version of a state that names none: older releases of numalign supported no other. */
 export const UNSAID_VERSION: KubeletVersion = 'v1.32';
 
 export const DEFAULT_GATES: Readonly<Record<KubeletVersion, FeatureGates>> = {

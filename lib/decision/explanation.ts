@@ -152,7 +152,7 @@ function cpuExplanation({ draft, container, offered }: RejectionFacts): Resource
   const { topology, present, pool, state, pod, placement, allowed, taken } = draft;
   const found = containerOf(draft, container);
   const asked = found ? exclusiveCount(pod, found, placement) : podExclusiveCount(pod, placement);
-  // Where siblings are held, the machine has one CPU per core.
+  // For grants that hold siblings, the machine has one CPU per core.
   const { machine, from } = choices(draft, asked);
   const reserved = universe(state.settings, present).intersection(state.settings.reservedSystemCPUs);
   const possible = grantableCpus(state.settings, present, pool)
@@ -284,7 +284,7 @@ function resourceText(explanation: ResourceExplanation): string[] {
         ]),
     ...hintsText(hints),
     ...(reserved === null ? [] : [`  reserved: ${reserved}`]),
-    ...(isolated === null ? [] : [`  isolated: ${isolated}, for requests that ask for isolated CPUs alone`]),
+    ...(isolated === null ? [] : [`  isolated: ${isolated}, only for requests for isolated CPUs`]),
     ...(unusable === null ? [] : [`  ${why}: ${unusable}`]),
     ...holders.map(
       ({ name, holds, pid }) => `  held by "${name}"${pid === null ? '' : ` of process ${pid}`}: ${holds}`,

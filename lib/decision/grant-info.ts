@@ -22,7 +22,7 @@ export interface GrantInfo extends Holding {
   readonly name: string;
   /** What is booked for the pod as a whole; null if its containers are booked one by one. */
   readonly booking: PodBooking | null;
-  /** How many CPUs a `mixed` grant has booked in the shared pool, such as 0.5; else 0. */
+  /** The CPUs that a `mixed` grant books in the shared pool, such as 0.5; else 0. */
   readonly mixed: number;
   /** The range of CPUs in which it grows and shrinks by itself; null if their number is fixed. */
   readonly elastic: Elasticity | null;
@@ -43,7 +43,7 @@ export interface GrantInfo extends Holding {
   };
   /** False: the owner is dead, and the next transaction takes the grant back. */
   readonly alive: boolean;
-  /** On what terms it may move to make room for other requests; null if it never moves. */
+  /** The terms on which it may move to make room for other requests; null if it never moves. */
   readonly movable: MoveConsent | null;
   /** The CPUs that it will have, while a resize or a move is announced; else null. */
   readonly upcoming: CpuSet | null;

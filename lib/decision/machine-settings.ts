@@ -268,8 +268,8 @@ function checkSameKind({ simulated }: MachineSettings, topology: Topology, path:
   throw new NumalignError(
     'ERR_SIMULATED_MACHINE',
     simulated
-      ? `the state in ${path} is of a simulated machine: it says nothing about this one`
-      : `the state in ${path} is of the real machine: give a simulated one a stateDir of its own`,
+      ? `the state in ${path} belongs to a simulated machine, not to this one`
+      : `the state in ${path} belongs to the real machine: a simulated machine needs its own stateDir`,
     { value: path, valid: 'another stateDir' },
   );
 }

@@ -25,7 +25,7 @@ export interface Rejection {
   readonly holders: readonly Holder[];
   /** The reserved CPUs, as a list. */
   readonly reserved: string;
-  /** Whether there is no room, so that a release can change the answer. */
+  /** True if there is no room, so that a release can change the answer. */
   readonly isShortage: boolean;
   /** The facts of the code, such as `value` and `valid`. */
   readonly facts: Readonly<Record<string, unknown>>;
@@ -39,7 +39,7 @@ export interface Rejection {
 
 type Amounts = ReadonlyMap<OfferedHints, readonly NodeAmount[]>;
 
-// Reads the amounts at the failure, before anything is given back.
+/** Reads the amounts at the failure, before anything is given back. */
 export function collectAmounts(progress: Progress): Amounts {
   const { providers } = progress.question;
   const offered = progress.offers.at(-1)?.offered ?? [];

@@ -133,8 +133,8 @@ export function pinFor(cpus: CpuSet, threads: Threads, { grant, part, owner, rep
     });
   }
   const outcome = native.pin({ tid: toTid(threads), cpus: cpus.words, grant, part, owner, replace });
-  const refused = outcome.moved.length === 0 && outcome.unmovable.find((move) => move.errno !== 0);
-  if (refused) throw refusalOf(cpus, refused.tid, refused.errno);
+  const failure = outcome.moved.length === 0 && outcome.unmovable.find((move) => move.errno !== 0);
+  if (failure) throw refusalOf(cpus, failure.tid, failure.errno);
   return toPinResult(outcome, threads === 'process');
 }
 
@@ -158,7 +158,7 @@ export function pinThread(cpus: CpuSet | string, tid?: number): PinResult {
  * @throws ERR_SYSCALL if a thread stays
  */
 export function moveProcess(pid: number, taken: CpuSet, pool: CpuSet): void {
-  const moved = native.confineMember({
+  const confinement = native.confineMember({
     pid,
     known: [],
     taken: taken.words,
@@ -169,7 +169,7 @@ export function moveProcess(pid: number, taken: CpuSet, pool: CpuSet): void {
     dryRun: false,
     limit: CpuSet.EMPTY.words,
   });
-  const [stuck] = moved?.stuck ?? [];
+  const [stuck] = confinement?.stuck ?? [];
   if (!stuck) return;
   throw new NumalignError(
     'ERR_SYSCALL',

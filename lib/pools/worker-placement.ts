@@ -230,11 +230,11 @@ export class WorkerPlacement implements Disposable {
   // The grant may have other CPUs by now.
   #placeOn(grant: GrantedThreads): ThreadPlace {
     const { cpus, ...rest } = this.#options;
-    const named =
+    const option =
       cpus === undefined
         ? undefined
         : unlessRefused(() => parsePlace(grant, 'placeWorkers', { ...rest, cpus }));
-    return named ?? parsePlace(grant, 'placeWorkers', rest);
+    return option ?? parsePlace(grant, 'placeWorkers', rest);
   }
 
   // `new Worker` must not fail because a place is refused: the Worker stays where it was born.

@@ -65,14 +65,14 @@ function partOutcome(ground: QuietGround, part: Part, uid: string): PartOutcome 
     const record = records.get(keyOf(setting.path, identity));
     return [`${setting.title} is still on CPUs ${cpus}${whyNot(record, value)}`];
   });
-  const refused = promised.flatMap(({ path, identity, title }) => {
+  const refusals = promised.flatMap(({ path, identity, title }) => {
     const refusal = records.get(keyOf(path, identity))?.refusal ?? null;
     return refusal === null ? [] : [`${title} refuses the value that quiet needs ${refusalText(refusal)}`];
   });
   const unreadable = unread.map(
     ({ setting, reason }) => `${setting?.title ?? `the settings of ${part.name}`} cannot be read (${reason})`,
   );
-  const reasons = [...disturbing, ...refused, ...unreadable, ...part.obstacles(files, grantDemand)];
+  const reasons = [...disturbing, ...refusals, ...unreadable, ...part.obstacles(files, grantDemand)];
   if (reasons.length === 0) return Object.freeze({ reached: 'yes', reasons: Object.freeze([]) });
   const inForce = found.some(({ setting, identity, value }) => {
     const record = records.get(keyOf(setting.path, identity));

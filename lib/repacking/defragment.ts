@@ -1,4 +1,4 @@
-// Defragment: grants that consent move, so that one NUMA node has room for a larger request.
+// Defragment: moves grants that consent, so that one NUMA node has room for a larger request.
 import { randomUUID } from 'node:crypto';
 import type { Assignments } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
@@ -35,13 +35,13 @@ export interface DefragmentOptions {
    */
   dryRun?: boolean;
   /**
-   * Ends it between two moves, and calls off moves that have not begun.
+   * Ends the defragmentation between two moves, and calls off moves that have not begun.
    * @default none
    */
   signal?: AbortSignal;
 }
 
-/** How many CPUs of a NUMA node one request can have. */
+/** The number of CPUs of a NUMA node that one request can have, before and after the moves. */
 export interface NodeGain {
   readonly node: number;
   readonly before: number;
@@ -52,11 +52,11 @@ export interface NodeGain {
 export interface Defragmentation {
   readonly dryRun: boolean;
   readonly nodes: readonly NodeGain[];
-  /** Those that were made; with `dryRun` those that would be, in their order. */
+  /** The moves made, in their order; with `dryRun` those that would be made. */
   readonly moves: readonly ProposedMove[];
-  /** Those that were asked, and have not moved. */
+  /** The grants that were asked to move, and did not. */
   readonly unmoved: readonly UnmovedGrant[];
-  /** Not all moves were tried: there may be better ones. */
+  /** True if not all moves were tried: there may be better ones. */
   readonly isBounded: boolean;
 }
 
@@ -71,7 +71,7 @@ export function parseDefragment(options: DefragmentOptions): Defragmenting {
   return { dryRun: option.flag(dryRun, 'dryRun'), signal: checkSignal(signal) };
 }
 
-// Each makes the largest request larger, or has a grant that does not move.
+// Each round makes the largest request larger, or finds a grant that does not move.
 const MOST_ROUNDS = 32;
 
 /** @throws ERR_LOCK_TIMEOUT, ERR_STATE_*; the signal's reason */

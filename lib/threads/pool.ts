@@ -37,8 +37,8 @@ export interface PrewarmOptions {
 
 // libuv uses atoi, and at least 1.
 function threadsOf(variable: string): number {
-  const parsed = Number.parseInt(variable, 10) || 1;
-  return parsed < 0 ? MAX_THREADS : Math.min(parsed, MAX_THREADS);
+  const size = Number.parseInt(variable, 10) || 1;
+  return size < 0 ? MAX_THREADS : Math.min(size, MAX_THREADS);
 }
 
 // libuv does not report the size. It read the variable when the pool started, before or after the
@@ -47,8 +47,8 @@ function poolSize(): number {
   const sizes = [process.env.UV_THREADPOOL_SIZE, initialVariable()].map((text) =>
     text === undefined ? DEFAULT_THREADS : threadsOf(text),
   );
-  const named = native.threads().filter(({ role }) => role === 'pool').length;
-  return Math.max(...sizes, named);
+  const count = native.threads().filter(({ role }) => role === 'pool').length;
+  return Math.max(...sizes, count);
 }
 
 function initialVariable(): string | undefined {

@@ -263,7 +263,7 @@ describe('a rejection', () => {
     const error = await errorOf(() => manager.acquire({ cpu: 2 }));
     expect(error.message.split('; ')).toEqual([
       '2 exclusive CPUs asked for',
-      '1 can be granted: of the CPUs 0-1 one must stay shared',
+      '1 can be granted: one of the CPUs 0-1 must stay shared',
       'cpu: 2 asked for',
       'free by NUMA node: 0: 2 of 2',
       'hints offered: {0} preferred',

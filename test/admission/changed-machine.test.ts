@@ -83,7 +83,7 @@ describe('a reboot', () => {
     expect(after.warnings).toEqual([
       {
         code: 'STATE_ARCHIVED',
-        message: expect.stringContaining('granted no more: keep'),
+        message: expect.stringContaining('persistent grants are void: keep'),
         file,
         generation,
         lapsed: [{ uid: keep.uid, name: 'keep', cpus: keep.cpus, memory: keep.memory, devices: {} }],

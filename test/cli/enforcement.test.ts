@@ -465,7 +465,7 @@ describe('a grant whose owner was killed', () => {
     // Wide enough for any process ids.
     const wide = { env: { COLUMNS: '200' } };
     const text = (await numalign(['status', '--state-dir', folder], wide)).stdout;
-    expect(text).toContain(`pid ${run.process.pid} gone: ${pid} sleep`);
+    expect(text).toContain(`pid ${run.process.pid} ended: ${pid} sleep`);
     const release = await numalign(['release', grants[0]!.uid, '--state-dir', folder]);
     expect([release.code, release.stderr]).toEqual([1, expect.stringContaining('[ERR_OWNER_ALIVE]')]);
     expect(release.stderr).toMatch(
@@ -514,13 +514,13 @@ describe('numalign share', () => {
         (await numalign(['share', `${pid}`, ...args, '--state-dir', folder])).stdout;
       await share();
       expect(cpusetOf(pid)).toBe(`${ROOT}/shared`);
-      expect(await share('--remove')).toBe(`process ${pid} is no shared member any more\n`);
+      expect(await share('--remove')).toBe(`process ${pid} is no longer a shared member\n`);
       expect([cpusetOf(pid), `${allowed(pid)}`]).toEqual(['/', `${affinity()}`]);
       await share();
       await numalign(['admit', '-f', podFile(), '--state-dir', folder]);
       const told = await share('--remove');
       expect([cpusetOf(pid), `${allowed(pid)}`]).toEqual([`${ROOT}/shared`, '0']);
-      expect(told).toContain(`is no shared member any more, but stays in the cgroup ${ROOT}/shared`);
+      expect(told).toContain(`is no longer a shared member, but stays in the cgroup ${ROOT}/shared`);
       const [, command] = /`(.*)`/.exec(told)!;
       execFileSync('sh', ['-c', command!]);
       expect(cpusetOf(pid)).toBe('/');
@@ -543,7 +543,7 @@ describe('numalign share', () => {
     ]);
     const pid = await printedPid(run);
     const shared = await numalign(['share', `${pid}`, '--state-dir', folder]);
-    const stays = `process ${pid} is a shared member, but stays on CPUs 1 as long as the grant lasts that it runs for\n`;
+    const stays = `process ${pid} is a shared member, but stays on CPUs 1 until the grant that it runs for ends\n`;
     expect([shared.code, shared.stdout, `${allowed(pid)}`]).toEqual([0, stays, '1']);
     run.process.kill('SIGTERM');
     await run.ended;

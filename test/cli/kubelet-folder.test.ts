@@ -52,7 +52,7 @@ it('keeps a file that cannot be put back, and says where', async () => {
   const folder = folderOfKubelet();
   failingRenames(null, 'EIO', 'EIO');
   const { message } = await errorOf(() => writeKubeletFolder(folder, FILES));
-  const [, kept] = /the file that was there is (\S+) now$/.exec(message) ?? [];
+  const [, kept] = /the previous file is now (\S+)$/.exec(message) ?? [];
   expect(readFileSync(kept!, 'utf8')).toBe('old cpu_manager_state');
   expect(texts(folder)).toEqual(['new cpus', 'old memory_manager_state']);
 });

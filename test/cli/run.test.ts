@@ -428,7 +428,7 @@ describe('numalign run', () => {
     [['--cpus', '1', '--resource', 'hugepages-2Mi=many', '--', 'true'], 'It must be a quantity'],
     [['--cpus', '4..2', '--', 'true'], 'from the least to the most CPUs, such as 2..8'],
     [['--cpus', '0..2', '--', 'true'], 'whole number of CPUs'],
-    [['--cpus', '2', '--weight', '7', '--', 'true'], "'--weight <n>' goes with a range of CPUs only"],
+    [['--cpus', '2', '--weight', '7', '--', 'true'], "'--weight <n>' requires a range of CPUs"],
     [['--cpus', '1..2', '--weight', '0', '--', 'true'], 'whole number from 1 to 10000'],
     [['--cpus', '1..2', '--mixed', '--', 'true'], "'--mixed' cannot be used with a range of CPUs"],
     [['--cpus', '1..2', '--no-supervise', '--', 'true'], 'cannot be used with a range of CPUs'],

@@ -144,7 +144,7 @@ describe.runIf(hasSystemd && isRoot)('numalign setup', () => {
     expect(filesOf(root)).toEqual(before);
     expect(readdirSync(join(root, 'run'))).toEqual([]);
     expect(await done(root, '--remove')).toEqual(
-      expect.arrayContaining(PATHS.map((path) => `not there: ${root}/${path}`)),
+      expect.arrayContaining(PATHS.map((path) => `missing: ${root}/${path}`)),
     );
   });
 
@@ -153,13 +153,13 @@ describe.runIf(hasSystemd && isRoot)('numalign setup', () => {
     await done(root, '--reserved', '0');
     appendFileSync(join(root, FILES.bootUnit), '# mine\n');
     const edited = readFileSync(join(root, FILES.bootUnit), 'utf8');
-    expect(await done(root)).toContain(`left, for it was edited: ${root}/${FILES.bootUnit}`);
+    expect(await done(root)).toContain(`kept, because it was edited: ${root}/${FILES.bootUnit}`);
     const { code, stdout } = await setup(root, '--reserved', '1');
     expect([code, stdout]).toEqual([
       1,
-      expect.stringContaining(`left, for it was edited: ${root}/${FILES.bootUnit}\n`),
+      expect.stringContaining(`kept, because it was edited: ${root}/${FILES.bootUnit}\n`),
     ]);
-    expect(await done(root, '--remove')).toContain(`left, for it was edited: ${root}/${FILES.bootUnit}`);
+    expect(await done(root, '--remove')).toContain(`kept, because it was edited: ${root}/${FILES.bootUnit}`);
     expect(Object.entries(filesOf(root)).filter(([path]) => PATHS.includes(path))).toEqual([
       [FILES.bootUnit, edited],
     ]);
@@ -274,7 +274,7 @@ describe.runIf(hasSystemd && isRoot)('numalign setup changes nothing, and says w
 
 describe.runIf(hasSystemd && isRoot)('numalign setup, where a program of systemd fails,', () => {
   it.each([
-    ['etc/.pwd.lock', mkdirSync, /systemd-sysusers .*: .*lock.*; when that is mended, call it again/],
+    ['etc/.pwd.lock', mkdirSync, /systemd-sysusers .*: .*lock.*; correct this, then run setup again/],
     [
       'run/numalign',
       (path: string) => writeFileSync(path, ''),

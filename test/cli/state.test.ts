@@ -328,7 +328,7 @@ describe('numalign state import', () => {
       /has neither cpu_manager_state nor memory_manager_state \[ERR_KUBELET_STATE\]/,
     );
     writeFileSync(join(folder, NAMES[0]!), Buffer.from([0x7b, 0xff]));
-    expect((await importFrom(folder, stateDir)).stderr).toContain('no UTF-8 [ERR_KUBELET_STATE]');
+    expect((await importFrom(folder, stateDir)).stderr).toContain('not UTF-8 text [ERR_KUBELET_STATE]');
     expect(existsSync(stateDir)).toBe(false);
   });
 });

@@ -26,9 +26,9 @@ describe('YAML', () => {
     for (const [text, message] of [
       ['a: [1,\nb: 2', /^f, line 2, column 1: Flow sequence/],
       ['a:\n\t- b', /^f, line 2, column 1: Tabs/],
-      ['x: 1\ny: {a: 1, a: 2}', /^f, line 2, column 11: "a" is there twice$/],
+      ['x: 1\ny: {a: 1, a: 2}', /^f, line 2, column 11: "a" is a duplicate key$/],
       ['a: *b', /^f, line 1, column 4: no &b comes before this alias$/],
-      ['a: &a {b: *a}', /^f, line 1, column 11: this alias is inside of &a, which has no end$/],
+      ['a: &a {b: *a}', /^f, line 1, column 11: this alias is inside of &a: it would never end$/],
       ['a: !!js/function "x"', /^f, line 1, column 4: Unresolved tag/],
       ['a: !!binary aGk=', /^f, line 1, column 4: Unresolved tag/],
       ['b: 1\n? [a]\n: c', /^f, line 2, column 3: /],

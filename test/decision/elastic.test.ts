@@ -33,13 +33,13 @@ describe('targets', () => {
   });
 
   it('give way to a request, as few as it needs', () => {
-    expect(listOf(elasticTargets([grant('a', 2, 8, 1, 8)], { spare: 1, asked: 3 }))).toEqual([6]);
+    expect(listOf(elasticTargets([grant('a', 2, 8, 1, 8)], { spare: 1, demand: 3 }))).toEqual([6]);
   });
 
   it('are none where the least of all leave too few for a request', () => {
     const grants = [grant('a', 2, 8, 1, 4), grant('b', 2, 8, 1, 4)];
-    expect(elasticTargets(grants, { spare: 0, asked: 5 })).toBeUndefined();
-    expect(listOf(elasticTargets(grants, { spare: 0, asked: 4 }))).toEqual([2, 2]);
+    expect(elasticTargets(grants, { spare: 0, demand: 5 })).toBeUndefined();
+    expect(listOf(elasticTargets(grants, { spare: 0, demand: 4 }))).toEqual([2, 2]);
   });
 
   it('share with one that has come', () => {
@@ -57,7 +57,7 @@ describe('targets', () => {
 
   it('take from who has most for its weight, and give to who has least', () => {
     const even = [grant('a', 1, 9, 1, 6), grant('b', 1, 9, 1, 5), grant('c', 1, 9, 1, 3)];
-    expect(listOf(elasticTargets(even, { spare: 0, asked: 1 }))).toEqual([5, 5, 3]);
+    expect(listOf(elasticTargets(even, { spare: 0, demand: 1 }))).toEqual([5, 5, 3]);
     const uneven = [grant('a', 1, 9, 1, 3), grant('b', 1, 9, 2, 7), grant('c', 1, 9, 1, 5)];
     expect(listOf(elasticTargets(uneven, { spare: 1 }))).toEqual([4, 7, 5]);
   });
@@ -104,7 +104,7 @@ const grantLists = fc
 const spares = fc.integer({ min: 0, max: 20 });
 const slacks = fc.integer({ min: 0, max: 3 });
 
-function forAll(law: (grants: ElasticGrant[], spare: number, asked: number, slack: number) => void): void {
+function forAll(law: (grants: ElasticGrant[], spare: number, demand: number, slack: number) => void): void {
   fc.assert(fc.property(grantLists, spares, fc.integer({ min: 0, max: 12 }), slacks, law), {
     numRuns: budget(20_000, 1_000),
   });
@@ -115,8 +115,8 @@ const reached = (grants: readonly ElasticGrant[], shares: ReadonlyMap<string, nu
 
 describe('targets of any grants', () => {
   it('are at least the least and at most the most of each', () => {
-    forAll((grants, spare, asked, slack) => {
-      const targets = elasticTargets(grants, { spare, asked }, slack);
+    forAll((grants, spare, demand, slack) => {
+      const targets = elasticTargets(grants, { spare, demand }, slack);
       for (const { uid, min, max } of targets ? grants : []) {
         expect(targets!.get(uid)).toBeGreaterThanOrEqual(min);
         expect(targets!.get(uid)).toBeLessThanOrEqual(max);
@@ -124,52 +124,52 @@ describe('targets of any grants', () => {
     });
   });
 
-  it('leave nothing over that somebody could take, and take nothing that is asked for', () => {
-    forAll((grants, spare, asked, slack) => {
-      const total = sumOf(grants, 'cpus') + spare - asked;
-      const targets = elasticTargets(grants, { spare, asked }, slack);
+  it('leave no CPU over that a grant could take, and take none of those requested', () => {
+    forAll((grants, spare, demand, slack) => {
+      const total = sumOf(grants, 'cpus') + spare - demand;
+      const targets = elasticTargets(grants, { spare, demand }, slack);
       if (total < sumOf(grants, 'min')) expect(targets).toBeUndefined();
       else expect(sum(targets!.values())).toBe(Math.min(total, sumOf(grants, 'max')));
     });
   });
 
   it('leave nobody more than the slack below its fair share', () => {
-    forAll((grants, spare, asked, slack) => {
-      const targets = elasticTargets(grants, { spare, asked }, slack);
+    forAll((grants, spare, demand, slack) => {
+      const targets = elasticTargets(grants, { spare, demand }, slack);
       if (!targets) return;
-      const fair = fairShares(grants, sumOf(grants, 'cpus') + spare - asked);
+      const fair = fairShares(grants, sumOf(grants, 'cpus') + spare - demand);
       for (const { uid } of grants) expect(targets.get(uid)).toBeGreaterThanOrEqual(fair.get(uid)! - slack);
     });
   });
 
   it('stay as they are when they are reached', () => {
-    forAll((grants, spare, asked, slack) => {
-      const targets = elasticTargets(grants, { spare, asked }, slack);
+    forAll((grants, spare, demand, slack) => {
+      const targets = elasticTargets(grants, { spare, demand }, slack);
       if (!targets) return;
-      const left = sumOf(grants, 'cpus') + spare - asked - sum(targets.values());
+      const left = sumOf(grants, 'cpus') + spare - demand - sum(targets.values());
       expect(elasticTargets(reached(grants, targets), { spare: left }, slack)).toEqual(targets);
     });
   });
 
-  it('move no more CPUs than come or are asked for, where nobody lacks more than the slack', () => {
-    forAll((grants, spare, asked, slack) => {
+  it('move no more CPUs than become free or are requested, if no grant lacks more than the slack', () => {
+    forAll((grants, spare, demand, slack) => {
       const settled = elasticTargets(grants, { spare }, slack)!;
       const now = reached(grants, settled);
-      const total = sumOf(now, 'cpus') - asked;
-      const targets = elasticTargets(now, { spare: 0, asked }, slack);
+      const total = sumOf(now, 'cpus') - demand;
+      const targets = elasticTargets(now, { spare: 0, demand }, slack);
       if (!targets) return;
       const fair = fairShares(now, total);
       if (now.some(({ uid, cpus }) => fair.get(uid)! - cpus > slack)) return;
       const moved = now.map(({ uid, cpus }) => Math.abs(targets.get(uid)! - cpus));
-      expect(sum(moved)).toBe(asked);
+      expect(sum(moved)).toBe(demand);
     });
   });
 
   it('shrink nobody below its fair share, and grow nobody above it', () => {
-    forAll((grants, spare, asked, slack) => {
-      const targets = elasticTargets(grants, { spare, asked }, slack);
+    forAll((grants, spare, demand, slack) => {
+      const targets = elasticTargets(grants, { spare, demand }, slack);
       if (!targets) return;
-      const fair = fairShares(grants, sumOf(grants, 'cpus') + spare - asked);
+      const fair = fairShares(grants, sumOf(grants, 'cpus') + spare - demand);
       for (const { uid, cpus } of grants) {
         const target = targets.get(uid)!;
         if (target < cpus) expect(target).toBeGreaterThanOrEqual(fair.get(uid)!);

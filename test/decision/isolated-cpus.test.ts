@@ -41,7 +41,7 @@ describe('the isolated CPUs of a machine', () => {
     expect(all.isIsolated).toBe(false);
     const error = await errorOf(() => manager.acquire({ cpu: 1 }));
     expect(error.code).toBe('ERR_INSUFFICIENT_CPUS');
-    expect(error.message).toContain('isolated: 4-7,12-15, for requests that ask for isolated CPUs alone');
+    expect(error.message).toContain('isolated: 4-7,12-15, only for requests for isolated CPUs');
     expect(error.details.explanation).toMatchObject({
       resources: [{ resource: 'cpu', isolated: '4-7,12-15' }],
     });
@@ -126,7 +126,7 @@ describe('a request', () => {
     expect(manager.plan(pod, { isolation: 'prefer' }).admitted).toBe(true);
     const error = await errorOf(() => manager.acquire({ cpu: 8, isolation: 'prefer', policy: 'none' }));
     expect(error.message).toMatch(
-      /^8 exclusive CPUs asked for; 6 can be granted: of the CPUs [-,0-9]+ one must stay shared; /,
+      /^8 exclusive CPUs asked for; 6 can be granted: one of the CPUs [-,0-9]+ must stay shared; /,
     );
     expect(manager.grants().map(({ isIsolated }) => isIsolated)).toEqual([false, true]);
   });

@@ -46,7 +46,7 @@ describe('an error', () => {
     const manager = await open();
     const message = async (cpu: number) => (await errorOf(() => manager.acquire({ cpu }))).message;
     expect(await message(65)).toMatch(
-      /^this machine has 64 CPUs: 65 exclusive CPUs asked for; 63 can be granted: .*; at most 64 ever can be/,
+      /^this machine has 64 CPUs: 65 exclusive CPUs asked for; 63 can be granted: .*; at most 64 can ever be granted/,
     );
     expect(await message(64)).not.toContain('never');
     await manager.configure({ reservedSystemCPUs: '0-63' });
@@ -78,7 +78,7 @@ describe('an error', () => {
     for (const value of [undefined, 5, grant]) {
       expect(await errorOf(() => manager.release(value as never))).toMatchObject({
         code: 'ERR_INVALID_ARGUMENT',
-        message: expect.stringMatching(/^a grant is named by its uid, a text, not /),
+        message: expect.stringMatching(/^the uid of a grant must be a string, not /),
         details: { value, valid: [grant.uid] },
       });
     }

@@ -170,7 +170,7 @@ describe('an app of PM2 that does not wait', () => {
   it('runs in the shared pool where its CPU is optional, and the log says so', async () => {
     const { apps, grants, log, first } = await scaled({ optional: true });
     await poll(log).toMatch(/^instance 1 on CPU undefined$/m);
-    expect(log()).toMatch(/numalign\/preload: no CPUs of its own, .* \[ERR_INSUFFICIENT_CPUS\]/);
+    expect(log()).toMatch(/numalign\/preload: no exclusive CPUs, .* \[ERR_INSUFFICIENT_CPUS\]/);
     expect(grants()).toEqual([`api-0: CPU 1, process ${first}`]);
     expect(masks(apps()[1]!.pid)).toEqual(['0']);
   });

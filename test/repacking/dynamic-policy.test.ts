@@ -162,7 +162,7 @@ describe('a request that is rejected all the same', () => {
     expect((error as Error).message).toContain('no move of a grant that consents would make room');
   });
 
-  it('says so where what is free in all would not do', async () => {
+  it('says so if too little is free in all', async () => {
     const manager = await openTwoNodes();
     await fragment(manager);
     const error = await errorOf(() => askForThree(manager, { cpu: 4, policy: 'best-effort' }));
@@ -177,7 +177,7 @@ describe('a request that is rejected all the same', () => {
     expect(error).toMatchObject({
       details: { repacking: { unmoved: [{ uid: mover.uid, name: 'mover', reason: 'refused' }] } },
     });
-    expect((error as Error).message).toContain('"mover" would have made room, and has not moved (refused)');
+    expect((error as Error).message).toContain('"mover" could have made room, but did not move (refused)');
     expect(cpusByName(manager)).toEqual({ mover: '0-1', filler: '4-5' });
   });
 

@@ -82,7 +82,7 @@ describe.runIf(canTry)('the group of the machine’s folder', () => {
       'chgrp -R numalign /run/numalign && chmod 2770 /run/numalign',
       `${asBob(GROUP)} ${numalign} ${run} && echo bob ran`,
     );
-    expect(printed).toMatch(/no group\nwhat is granted is not known: .*the machine has no group numalign/);
+    expect(printed).toMatch(/no group\nthe grants cannot be read: .*the machine has no group numalign/);
     expect(printed).toMatch(
       /not yet\n.*--state-dir DIR.*\n.*was started before user bob became one: log in again/,
     );
@@ -90,7 +90,7 @@ describe.runIf(canTry)('the group of the machine’s folder', () => {
       /stranger\n.*--state-dir DIR.*\n.*members of the group numalign may use it, and user bob is not one: as root `usermod -aG numalign bob`, then log in again/,
     );
     expect(printed).toMatch(
-      /member\n.*what is granted is not known: .*lock belongs to another group: as root `chgrp -R.*\n[^`]*lock belongs to another group.*\[ERR_STATE_FOLDER\]/,
+      /member\n.*the grants cannot be read: .*lock belongs to another group: as root `chgrp -R.*\n[^`]*lock belongs to another group.*\[ERR_STATE_FOLDER\]/,
     );
     expect(printed).toMatch(/doctor\n.*problem +state-folder[^`]*`chgrp -R numalign/);
     expect(printed).toContain('bob ran\n');
@@ -117,13 +117,11 @@ describe.runIf(canTry)('the group of the machine’s folder', () => {
     const [open, closed] = printed.split('closed\n');
     const admitted = 'admitted under best-effort, scope container\n';
     expect(open).toMatch(/^no state in \/run\/numalign: nothing is granted\nstatus 0\n/);
-    expect(closed).toMatch(
-      /^what is granted is not known: .*\nstatus 0\n\{.*"closed":".*","grants":null\}\n/,
-    );
+    expect(closed).toMatch(/^the grants cannot be read: .*\nstatus 0\n\{.*"closed":".*","grants":null\}\n/);
     for (const part of [open, closed]) expect(part).toContain(`\n1\n`);
     expect(open).toContain(`\n${admitted}1\n`);
     expect(closed).toMatch(
-      /\nnumalign: planned as if nothing were granted, which is not known: .*\nadmitted under best-effort, scope container\n1\n/,
+      /\nnumalign: planned as if nothing were granted, since the state cannot be read: .*\nadmitted under best-effort, scope container\n1\n/,
     );
     expect(closed).toMatch(/\[ERR_STATE_FOLDER\][\s\S]*asked for: 1\n$/);
   });

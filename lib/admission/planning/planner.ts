@@ -1,4 +1,4 @@
-// Planner: pods planned one on top of the other.
+// Planner: plans several pods on top of each other.
 import { randomUUID } from 'node:crypto';
 import { type Assignments, findPod } from '../../account/assignments.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
@@ -91,10 +91,10 @@ export class Planner {
     return { ...answer, uid, alreadyAdmitted: false, replaced, policy: topologyPolicy, scope, ...holding };
   }
 
-  // Custom providers knew it by another uid.
+  // Custom providers decided on the pod under another uid.
   #add(next: Assignments, pod: PodAssignment, uid: string): void {
-    const known = { ...pod, uid, name: pod.name === pod.uid ? uid : pod.name };
-    const pods = next.pods.map((each) => (each === pod ? known : each));
+    const planned = { ...pod, uid, name: pod.name === pod.uid ? uid : pod.name };
+    const pods = next.pods.map((each) => (each === pod ? planned : each));
     this.#ground = { ...this.#ground, state: { ...next, pods } };
   }
 
@@ -108,7 +108,9 @@ export class Planner {
     return freeCpus(this.#ground.state, this.#ground.present);
   }
 
-  /** As {@link Manager.sharedPool}, with what was planned so far and without what dead owners had. */
+  /**
+   * As {@link Manager.sharedPool}, with what was planned so far and without what dead owners had.
+   */
   sharedPool(): CpuSet {
     return sharedPool(this.#ground.state, this.#ground.present);
   }
@@ -132,7 +134,7 @@ function without(ground: PlanningGround, pod: PodAssignment | undefined): Planni
   return pod ? { ...ground, state: removePods(ground.state, new Set([pod.uid])) } : ground;
 }
 
-/** The request for a pod, checked. @throws as {@link Manager.plan} */
+/** The checked request for a pod. @throws as {@link Manager.plan} */
 export function requestFor(
   { topology }: ReadOnlySite,
   placement: Placement,
@@ -144,7 +146,7 @@ export function requestFor(
   return request;
 }
 
-/** Why each container of a pod would get no exclusive CPUs, whatever is free; null: it would. */
+/** Why containers get no exclusive CPUs, whatever is free; null for one that gets some. */
 export function reasonsToShare(site: ReadOnlySite, request: AdmissionRequest): (string | null)[] {
   const pod = managedPod(site, request.pod);
   return pod.containers.map((container) => whyShared(pod, container, request.placement));

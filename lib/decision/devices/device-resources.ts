@@ -59,14 +59,14 @@ function failed({ name }: DeviceResource, why: string, cause?: unknown): Refusal
   );
 }
 
-// A callback that asks for a plan of its own would be called without end.
-const callbacksAsked = () => new Set<PreferredAllocation>();
+// A callback that asks for a plan itself would be called without end.
+const runningCallbacks = () => new Set<PreferredAllocation>();
 
 // Reads one id more than allowed: the iterable may be endless.
 function read(resource: DeviceResource, request: PreferredAllocationRequest, callback: PreferredAllocation) {
-  const asking = ENVIRONMENT.of(callbacksAsked);
-  if (asking.has(callback)) throw failed(resource, 'it asked for an admission or a plan itself');
-  asking.add(callback);
+  const running = ENVIRONMENT.of(runningCallbacks);
+  if (running.has(callback)) throw failed(resource, 'it asked for an admission or a plan itself');
+  running.add(callback);
   let answer: unknown;
   try {
     answer = callback(request);
@@ -78,7 +78,7 @@ function read(resource: DeviceResource, request: PreferredAllocationRequest, cal
     abandon(answer);
     throw failed(resource, thrownText(error), error);
   } finally {
-    asking.delete(callback);
+    running.delete(callback);
   }
 }
 

@@ -11,7 +11,7 @@ export interface DeviceEntry {
   /** The NUMA nodes near the device, ascending; null if it reports none. */
   readonly numaNodes: readonly number[] | null;
   readonly healthy: boolean;
-  /** Whether it is healthy and no grant holds it. */
+  /** True if it is healthy and no grant holds it. */
   readonly free: boolean;
 }
 

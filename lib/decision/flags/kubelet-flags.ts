@@ -1,5 +1,5 @@
-// Flags for what the kubelet took from a grant for pods of its own. It does not know of grants, and
-// what it takes counts. Pure.
+// Flags for what the kubelet took from a grant for its own pods. The kubelet does not know grants,
+// so its allocations override theirs. Pure.
 import type { Assignments } from '../../account/assignments.js';
 import { bookedOn } from '../../account/booked-memory.js';
 import { deviceKey, kubeletDevicesOf } from '../../account/held-devices.js';

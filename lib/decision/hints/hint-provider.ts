@@ -53,7 +53,7 @@ export interface HintProvider {
    * Returns the hints of the request by resource; null: no preference. It must not change anything.
    */
   hints(request: HintRequest): ProviderHints;
-  /** Allocates what a container asks for, as near to the merged hint as possible. */
+  /** Allocates a container's request as near to the merged hint as possible. */
   allocate(request: HintRequest, hint: TopologyHint): void;
   /**
    * Releases the allocation of a pod: it was released by any process (this manager sees that at its
@@ -92,8 +92,10 @@ export function checkProvider(provider: unknown): HintProvider {
   });
 }
 
-// Swallows promises in a refused answer: no caller waits for them, and a rejection must not end the
-// process.
+/**
+ * Swallows promises in a refused answer: no caller waits for them, and a rejection must not end the
+ * process.
+ */
 export function abandon(answer: unknown, depth = 2): void {
   if (typeof answer !== 'object' || answer === null) return;
   try {

@@ -19,11 +19,11 @@ export interface Survivor {
 export function survivorsOf(owners: readonly OwnerRecord[]): ReadonlyMap<string, readonly Survivor[]> {
   const hasEnded = ({ kind, pid, uuid }: OwnerRecord) =>
     kind === 'process' && pid !== null && hasOpen(pid, `/owners/${uuid}`) === false;
-  const ended = owners.filter(hasEnded);
+  const endedOwners = owners.filter(hasEnded);
   const found = new Map<string, readonly Survivor[]>();
-  if (ended.length === 0) return found;
+  if (endedOwners.length === 0) return found;
   const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
-  for (const { uuid, pid: owner } of ended) {
+  for (const { uuid, pid: owner } of endedOwners) {
     const holders = pids.map(Number).filter((pid) => hasOpen(pid, `/owners/${uuid}`) === true);
     // The owner itself may have another pid here than in its own namespace.
     if (holders.length === 0 || holders.some((pid) => innerPid(pid) === owner)) continue;

@@ -100,16 +100,16 @@ function parsePod(value: unknown, where: string): KubeletPod {
 export function parseHoldings(value: unknown): readonly KubeletPod[] {
   const pods = option.listOf(value, 'pods', parsePod);
   const names = new Set<string>();
-  let taken = CpuSet.EMPTY;
+  let union = CpuSet.EMPTY;
   for (const pod of pods) {
     const name = kubeletPodName(pod);
     if (names.has(name)) invalidOption('pods', name, 'pods with different namespaces or names');
     names.add(name);
     const cpus = cpusOfKubeletPod(pod);
-    const both = cpus.intersection(taken);
+    const both = cpus.intersection(union);
     if (!both.isEmpty) invalidOption('pods', both, 'pods with different exclusive CPUs');
-    taken = taken.union(cpus);
+    union = union.union(cpus);
   }
-  const held = pods.filter(({ containers }) => containers.length > 0);
-  return Object.freeze(held.sort((a, b) => (kubeletPodName(a) < kubeletPodName(b) ? -1 : 1)));
+  const holders = pods.filter(({ containers }) => containers.length > 0);
+  return Object.freeze(holders.sort((a, b) => (kubeletPodName(a) < kubeletPodName(b) ? -1 : 1)));
 }
