@@ -202,8 +202,9 @@ async function measure() {
   const failed = all.filter(({ code }) => code !== undefined);
   const missed = all.filter(({ met }) => met === false);
   const met = all.filter((row) => row.met === true).length;
+  const beyond = missed.filter((row) => row.outOfReach?.length === row.missed.length).length;
   const moment = when();
-  const summary = `${seconds} s, ${met} targets met, ${missed.length} missed${failed.length > 0 ? `, ${failed.length} failed` : ''}`;
+  const summary = `${seconds} s, ${met} targets met, ${missed.length} missed${beyond > 0 ? ` (${beyond} out of reach)` : ''}${failed.length > 0 ? `, ${failed.length} failed` : ''}`;
   console.log(`${moment}\n${summary}`);
   if (values.check) {
     for (const row of missed)

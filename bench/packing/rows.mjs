@@ -31,3 +31,10 @@ export function rowOf(name, samples, before, machine) {
     row[figure] = estimate(samples.map((found, i) => of(found, before[i], machine)));
   return row;
 }
+
+/**
+ * The row of a way beside that of the best that it could do: `reach` is its part of the bound's gain.
+ */
+export function withBound(row, bound) {
+  return { ...row, reachShare: row.gainShare.mean / bound.gainShare.mean, bound };
+}

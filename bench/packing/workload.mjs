@@ -37,6 +37,22 @@ const MIXES = {
     [2, [8, 32, 1]],
     [1, [16, 64, 1]],
   ],
+  // Parts of a NUMA node, smaller ones more often: the number of requests goes with the inverse
+  // square root of their CPUs.
+  medium: [
+    [126, [2, 8, 0]],
+    [90, [4, 16, 0]],
+    [63, [8, 32, 0]],
+    [54, [12, 48, 0]],
+    [45, [16, 64, 0]],
+    [36, [24, 96, 0]],
+    [14, [2, 8, 1]],
+    [10, [4, 16, 1]],
+    [7, [8, 32, 1]],
+    [6, [12, 48, 1]],
+    [5, [16, 64, 1]],
+    [4, [24, 96, 1]],
+  ],
 };
 
 export const mixes = Object.entries(MIXES).map(([name, sizes]) => ({

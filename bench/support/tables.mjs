@@ -55,13 +55,28 @@ function targetText({ target, targets }) {
     .join('; ');
 }
 
+/** Whether a row meets its target; of several targets, those that it misses. */
+function metText({ targets = {}, met, missed = [], outOfReach = [] }) {
+  if (met === undefined) return '-';
+  if (met) return 'yes';
+  const hasSeveral = Object.keys(targets).length > 1;
+  const within = missed.filter((member) => !outOfReach.includes(member));
+  return [
+    ['NO', within],
+    ['out of reach', outOfReach],
+  ]
+    .filter(([, members]) => members.length > 0)
+    .map(([answer, members]) => (hasSeveral ? `${answer}: ${members.map(titleOf).join(', ')}` : answer))
+    .join('; ');
+}
+
 const part = (value) =>
   value === undefined ? '-' : value > 1 ? `${number(value)} times` : `1/${number(1 / value)}`;
 
 // The columns that any row may have, after its own.
 const JUDGEMENT = {
   target: targetText,
-  met: ({ met }) => (met === undefined ? '-' : met ? 'yes' : 'NO'),
+  met: metText,
   'of kubelet': ({ kubeletPart }) => part(kubeletPart),
   remark: ({ remark }) => remark ?? '',
 };
@@ -82,7 +97,16 @@ const MEASURED = {
 };
 
 // Members that judge, or belong to a column of JUDGEMENT.
-const HIDDEN = new Set(['target', 'targets', 'met', 'missed', 'kubeletPart', 'remark']);
+const HIDDEN = new Set([
+  'target',
+  'targets',
+  'met',
+  'missed',
+  'outOfReach',
+  'bound',
+  'kubeletPart',
+  'remark',
+]);
 
 function tableOf(rows, columns) {
   const titles = Object.keys(columns);

@@ -13,6 +13,7 @@ const PACKING = fileURLToPath(new URL('../../bench/packing', import.meta.url));
 const part = (name: string): Promise<any> => import(`${PACKING}/${name}.mjs`);
 const { checkSums, simulate } = await part('simulation');
 const { PackedNode } = await part('packed-node');
+const { ArrangedNode } = await part('arranged-node');
 const { capacities, cpusOf, GIB, hasRoom, MACHINES, undivided } = await part('machines');
 const { arrivals, atLoad, mixes, parts } = await part('workload');
 const { estimate } = await part('estimate');
@@ -115,13 +116,13 @@ describe('A simulation', () => {
         fc.integer(),
         fc.double({ min: 0.2, max: 3, noNaN: true }),
         fc.double({ min: 0, max: 25, noNaN: true }),
-        async (machine, { options, maxMoves = 0 }, seed, load, begin) => {
-          const node = await PackedNode.of(machine, options, maxMoves);
+        async (machine, { nodeOf, maxMoves }, seed, load, begin) => {
+          const node = await nodeOf(machine);
           const sums = simulate(node, ofMix(load, seed, machine), begin);
           expect(sums.admitted - sums.departed).toBe(sums.present);
           expect(sums.cpuTime).toBeCloseTo(sums.cpuTimeAsked, 6);
           expect(sums.accepted + sums.rejected).toBe(sums.arrivals);
-          expect(sums.moves).toBeLessThanOrEqual(maxMoves * sums.accepted);
+          if (maxMoves < Infinity) expect(sums.moves).toBeLessThanOrEqual(maxMoves * sums.accepted);
           expect(() => checkSums(sums)).not.toThrow();
         },
       ),
@@ -278,6 +279,42 @@ describe('A rejection', () => {
     const node = await filled(undivided(EIGHT), request(100), request(20, 8));
     expect(node.admit(request(9), 'next')).toMatchObject({ admitted: false, isFragmented: false });
     expect(node.admit(request(1, 1), 'next')).toMatchObject({ admitted: false, isFragmented: false });
+    expect(node.admit(request(8), 'next')).toMatchObject({ admitted: true });
+  });
+});
+
+describe('A node that is arranged at will', () => {
+  it('admits what two moves make room for', () => {
+    const node = new ArrangedNode(BOTH);
+    for (const [i, cpus] of [18, 30, 10, 8, 6].entries()) node.admit(request(cpus), `pod-${i}`);
+    node.release('pod-0');
+    expect(node.admit(request(40), 'next')).toMatchObject({ admitted: true });
+    expect(node.cpusInUse).toBe(94);
+  });
+
+  it('rejects what no arrangement holds, by fragmentation alone', () => {
+    const node = new ArrangedNode(BOTH);
+    for (const name of ['one', 'other']) node.admit(request(25), name);
+    expect(node.admit(request(47), 'next')).toMatchObject({ admitted: false, isFragmented: false });
+    const rejection = { admitted: false, isFragmented: true, isAvoidable: false };
+    expect(node.admit(request(30), 'next')).toEqual(rejection);
+    expect(node.grants).toBe(2);
+  });
+
+  it('never moves a grant with GPUs', () => {
+    const node = new ArrangedNode(BOTH);
+    for (const [i, cpus] of [20, 28, 20].entries()) node.admit(request(cpus, 1), `pod-${i}`);
+    node.release('pod-1');
+    expect(node.cpusInUse).toBe(40);
+    expect(node.admit(request(40), 'next')).toMatchObject({ admitted: false, isFragmented: true });
+    expect(node.admit(request(28), 'other')).toMatchObject({ admitted: true });
+  });
+
+  it('places a grant with GPUs where all others can be arranged', () => {
+    const node = new ArrangedNode(ONE);
+    for (const name of ['one', 'other']) node.admit(request(24), name);
+    expect(node.admit(request(40, 1), 'gpu')).toMatchObject({ admitted: true });
+    expect(node.admit(request(9), 'next')).toMatchObject({ admitted: false });
     expect(node.admit(request(8), 'next')).toMatchObject({ admitted: true });
   });
 });
