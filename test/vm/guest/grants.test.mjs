@@ -71,10 +71,7 @@ describe('single-numa-node', () => {
       try {
         grant = await manager.acquire({ cpu: 2, memory: '64Mi', policy: 'single-numa-node' });
       } catch (error) {
-        assert.ok(
-          ['ERR_TOPOLOGY_AFFINITY', 'ERR_INSUFFICIENT_CPUS'].includes(error.code),
-          error,
-        );
+        assert.ok(['ERR_TOPOLOGY_AFFINITY', 'ERR_INSUFFICIENT_CPUS'].includes(error.code), error);
         break;
       }
       grants.push(grant);
