@@ -36,6 +36,7 @@ import {
   type DefragmentOptions,
   defragment,
   parseDefragment,
+  planDefragmentation,
 } from './repacking/defragment.js';
 import { requestRoom } from './repacking/request-room.js';
 
@@ -242,8 +243,11 @@ export class Manager extends MachineManager {
    * @throws ERR_INVALID_OPTION, ERR_LOCK_TIMEOUT, ERR_STATE_*; the signal's reason: moves that are
    *   done stay
    */
-  async defragment(options: DefragmentOptions = {}): Promise<Defragmentation> {
-    return defragment(this.#site, this.#parts.config.placement, parseDefragment(options));
+  override async defragment(options: DefragmentOptions = {}): Promise<Defragmentation> {
+    const site = this.#site;
+    const { dryRun, signal } = parseDefragment(options);
+    const run = dryRun ? planDefragmentation : defragment;
+    return run(site, this.#parts.config.placement, signal);
   }
 
   /**
