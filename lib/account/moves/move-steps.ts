@@ -2,6 +2,7 @@
 // had, and `upcoming` is where it goes. Begun: it has what it goes to, and `upcoming` is what it
 // leaves. In both it holds all of that; so whichever is called off, what stays is what its containers
 // have. Done: what it has left is kept for the request. Pure.
+import type { CpuSet } from '../../machine/cpu-set.js';
 import { type Assignments, findPod } from '../assignments.js';
 import {
   type BookedMemory,
@@ -33,6 +34,17 @@ export type Place = Pick<PodAssignment, 'booking' | 'containers'>;
 export type MovingPod = PodAssignment & { readonly upcoming: UpcomingCpus & { readonly move: Move } };
 
 export const isMoving = (pod: PodAssignment): pod is MovingPod => pod.upcoming?.move !== undefined;
+
+/** From its beginning to its end, a move has the pod on record where it goes. */
+const hasBegun = (pod: PodAssignment): boolean => isMoving(pod) && pod.upcoming.move.target === null;
+
+/** The CPUs that a pod is about to have; null: it keeps those that it has. */
+export const upcomingCpus = (pod: PodAssignment): CpuSet | null =>
+  hasBegun(pod) ? runningCpus(pod) : (pod.upcoming?.cpus ?? null);
+
+/** The CPUs that a pod is about to leave in a move that has begun; else null. */
+export const formerCpus = (pod: PodAssignment): CpuSet | null =>
+  hasBegun(pod) ? pod.upcoming!.cpus.union(pod.upcoming!.held) : null;
 
 /**
  * Whether it becomes larger or smaller by that, and stays where it is otherwise: before it has begun
