@@ -1,5 +1,6 @@
 // Manager: the machine, the state that its users share, and the grants.
 import { type Admission, admit } from './admission/admit.js';
+import { checkExcluded } from './admission/excluded-nodes.js';
 import { type AdmitAllOptions, admitAll, type Batch, parseBatch } from './admission/grants/admit-all.js';
 import { findOnRecord } from './admission/grants/held-grant.js';
 import { tracedAdmission } from './admission/grants/traced.js';
@@ -109,6 +110,7 @@ export class Manager extends MachineManager {
     const site = this.#site;
     const request = parseAcquire(options, this.#parts.config.placement);
     checkPlacement(request.placement, this.topology);
+    checkExcluded(site, request);
     checkParts(request, this.topology);
     checkAcquirable(request, this.#parts.resources.keys(), !site.providers.isEmpty);
     const signal = request.wait ? this.#untilClosed(options.signal) : options.signal;
@@ -132,6 +134,7 @@ export class Manager extends MachineManager {
     const site = this.#site;
     const request = parseAdmit(pod, options, this.#parts.config.placement);
     checkPlacement(request.placement, this.topology);
+    checkExcluded(site, request);
     const signal = request.wait ? this.#untilClosed(options.signal) : options.signal;
     return new Pod(site, await this.#admitted(site, request, signal));
   }
@@ -146,7 +149,10 @@ export class Manager extends MachineManager {
   async admitAll(pods: readonly PodSpec[], options: AdmitAllOptions = {}): Promise<Pod[]> {
     const site = this.#site;
     const batch = parseBatch(pods, options, this.#parts.config.placement);
-    for (const { placement } of batch.requests) checkPlacement(placement, this.topology);
+    for (const request of batch.requests) {
+      checkPlacement(request.placement, this.topology);
+      checkExcluded(site, request);
+    }
     if (batch.requests.length === 0) return [];
     const admissions = await this.#admittedAll(site, batch, options.signal);
     return admissions.map((admission) => new Pod(site, admission));
