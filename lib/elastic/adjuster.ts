@@ -18,6 +18,8 @@ import {
   isSettled,
 } from '../decision/elastic-grants/elastic-view.js';
 import { growthOf, growthRequest } from '../decision/elastic-grants/growth.js';
+import type { CpuSet } from '../machine/cpu-set.js';
+import { onlineCpus } from '../machine/online-cpus.js';
 import { giveBackRoom } from '../moves/kept-room.js';
 import { moveGrant } from '../moves/move-grant.js';
 import type { Store } from '../state/store.js';
@@ -38,6 +40,8 @@ type Attempt = 'grown' | 'failed' | undefined;
 class Adjuster {
   readonly #store: Store;
   #site: Site | undefined;
+  // Those of the last time that it was told of them.
+  #online: CpuSet | undefined;
   #stop: (() => void) | undefined;
   #timer: NodeJS.Timeout | undefined;
   // When that is due.
@@ -55,8 +59,14 @@ class Adjuster {
     this.#store = store;
   }
 
+  /** Looks where CPUs have come online, or gone offline, since the last call. */
+  followCpus(site: Site): void {
+    if (!this.#online?.equals(onlineCpus(site.topology))) this.follow(site);
+  }
+
   follow(site: Site): void {
     this.#site = site;
+    this.#online = onlineCpus(site.topology);
     // It does not keep the process alive: the grant ends with that.
     this.#stop ??= this.#store.watch(() => this.#look(), { isQuiet: true });
     this.#look();
@@ -186,8 +196,15 @@ class Adjuster {
 
 const newAdjuster = (store: Store) => new Adjuster(store);
 
+const growsHere = ({ ledger }: Site, { elastic, owner }: PodAssignment): boolean =>
+  elastic !== undefined && owner.kind === 'process' && ledger.owners.isOwn(owner);
+
 /** A grant has become this environment's: where it grows by itself, it does from now on. */
-export function followGrowth(site: Site, { elastic, owner }: PodAssignment): void {
-  if (elastic === undefined || owner.kind !== 'process' || !site.ledger.owners.isOwn(owner)) return;
-  site.ledger.registry.of(newAdjuster).follow(site);
+export function followGrowth(site: Site, pod: PodAssignment): void {
+  if (growsHere(site, pod)) site.ledger.registry.of(newAdjuster).follow(site);
+}
+
+/** The machine may have other CPUs than before, where grants of this environment may grow. */
+export function followCpus(site: Site, pods: readonly PodAssignment[]): void {
+  if (pods.some((pod) => growsHere(site, pod))) site.ledger.registry.of(newAdjuster).followCpus(site);
 }
