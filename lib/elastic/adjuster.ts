@@ -24,8 +24,7 @@ import { giveBackRoom } from '../moves/kept-room.js';
 import { moveGrant } from '../moves/move-grant.js';
 import type { Store } from '../state/store.js';
 import { groundOf, livingState } from './elastic-ground.js';
-import { Laggards } from './laggards.js';
-import { Refusals } from './refusals.js';
+import { Patience } from './patience.js';
 import { shrinkGrants } from './shrink-grants.js';
 
 const GROWTH_DELAY_MS = 200;
@@ -47,13 +46,10 @@ class Adjuster {
   // When that is due.
   #due = 0;
   #isAtWork = false;
-  // When the round of attempts began: for all of it the same refusals and laggards hold.
-  #now = 0;
   // How many attempts in a row have failed, and until when there is none.
   #failures = 0;
   #pauseEnd = 0;
-  readonly #refusals = new Refusals();
-  readonly #laggards = new Laggards();
+  readonly #patience = new Patience();
 
   constructor(store: Store) {
     this.#store = store;
@@ -129,7 +125,7 @@ class Adjuster {
 
   async #adjust(): Promise<void> {
     const before = this.#generation();
-    this.#now = performance.now();
+    this.#patience.beginRound();
     this.#isAtWork = true;
     const end = this.#store.use();
     const attempts: Attempt[] = [];
@@ -143,10 +139,8 @@ class Adjuster {
         performance.now() + Math.min(GROWTH_DELAY_MS * 2 ** ++this.#failures, LONGEST_PAUSE_MS);
     // Commits that came meanwhile have not been looked at.
     if (hasFailed || this.#generation() !== before) this.#look();
-    const next = [this.#refusals.next(this.#now), this.#laggards.next(this.#now)].filter(
-      (time) => time !== undefined,
-    );
-    if (this.#stop && next.length > 0) this.#adjustAt(Math.max(Math.min(...next), this.#pauseEnd));
+    const next = this.#patience.endRound();
+    if (this.#stop && next !== undefined) this.#adjustAt(Math.max(next, this.#pauseEnd));
   }
 
   // What stands in the way of one does not keep the others from theirs.
@@ -167,13 +161,13 @@ class Adjuster {
     const pod = find(state);
     if (!pod) return undefined;
     const ground = groundOf(site, state);
-    const grown = growthOf(ground, pod, (each) => this.#laggards.isAwaited(each, this.#now));
+    const grown = growthOf(ground, pod, (each) => this.#patience.isAwaited(each));
     if (grown) return this.#resize(grown, uid);
-    const asked = growthRequest(ground, pod, (each) => !this.#refusals.has(each.uid, this.#now));
+    const asked = growthRequest(ground, pod, (each) => this.#patience.isOpen(each));
     if (!asked) return undefined;
     const request = randomUUID();
     try {
-      this.#refusals.add(await shrinkGrants(site, asked.shrinks, { for: request }));
+      this.#patience.addRefusals(await shrinkGrants(site, asked.shrinks, { for: request }));
       const open = withoutPlaceholder(livingState(site), request);
       const now = find(open);
       const larger = now && isSettled(now) ? elasticSize(groundOf(site, open), now, asked.cpus) : undefined;

@@ -14,7 +14,7 @@ export class Laggards {
   #now = new Map<string, Laggard>();
 
   /** One that has free CPUs to take: whether they are left to it. It begins again once it has changed. */
-  isAwaited(pod: ElasticPod, now = performance.now()): boolean {
+  isAwaited(pod: ElasticPod, now: number): boolean {
     const { uid, cpus } = elasticGrant(pod);
     const known = this.#last.get(uid);
     const laggard = known?.cpus === cpus ? known : { cpus, end: now + PATIENCE_MS };
@@ -26,7 +26,7 @@ export class Laggards {
    * Forgets those that were not asked about since the last call. Answers when the next of the others is
    * not awaited any more; undefined: none is.
    */
-  next(now = performance.now()): number | undefined {
+  next(now: number): number | undefined {
     this.#last = this.#now;
     this.#now = new Map();
     const ends = [...this.#last.values()].map(({ end }) => end).filter((end) => end > now);
