@@ -31,9 +31,8 @@ export class Patience {
 
   /** Answers when the next pause ends that was seen in the round; undefined: there is none. */
   endRound(): number | undefined {
-    const ends = [this.#refusals.next(this.#now), this.#laggards.next(this.#now)];
-    return ends.reduce((first, end) =>
-      first !== undefined && end !== undefined ? Math.min(first, end) : (first ?? end),
-    );
+    const pauses = [this.#refusals.next(this.#now), this.#laggards.next(this.#now)];
+    const ends = pauses.filter((end) => end !== undefined);
+    return ends.length > 0 ? Math.min(...ends) : undefined;
   }
 }
